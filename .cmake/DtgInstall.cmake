@@ -1,0 +1,28 @@
+# What `make install` puts where: the libraries, the headers, a CMake package (dtg::dtg, dtg::dtg_static) and a pkg-config file.
+#
+# Nothing installed holds an absolute path, so a staged tree can be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(dtg_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dtg")
+
+install(TARGETS dtg EXPORT dtgTargets
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  install(FILES "${DTG_ARCHIVE}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+install(EXPORT dtgTargets NAMESPACE dtg:: DESTINATION "${dtg_package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/dtgConfig.cmake.in" "${PROJECT_BINARY_DIR}/generated/dtgConfig.cmake"
+  INSTALL_DESTINATION "${dtg_package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+# 0.x: a new minor may break, so only the same minor is compatible.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/dtgConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/generated/dtgConfig.cmake" "${PROJECT_BINARY_DIR}/generated/dtgConfigVersion.cmake"
+  DESTINATION "${dtg_package_dir}")
+
+# The prefix is found from where the .pc file lies: up as many steps as its folder is deep.
+cmake_path(SET dtg_pc_dir NORMALIZE "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH DTG_PC_PREFIX "/${dtg_pc_dir}" "/")
+string(REGEX REPLACE "/$" "" DTG_PC_PREFIX "${DTG_PC_PREFIX}")
+configure_file("${PROJECT_SOURCE_DIR}/pkgconfig/dtg.pc.in" "${PROJECT_BINARY_DIR}/generated/dtg.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/generated/dtg.pc" DESTINATION "${dtg_pc_dir}")

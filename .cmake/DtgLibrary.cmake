@@ -1,0 +1,101 @@
+# The library: internal/** and capi/*.cc, compiled once, linked into libdtg.so (dtg), libdtg.a (dtg_static) and, for tests
+# that look inside, an archive with every symbol (dtg_internal).
+#
+# Sources are found by folder. internal/**/cuda/ is the plugin's and is not compiled here.
+file(GLOB_RECURSE dtg_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/internal/*.cc")
+list(FILTER dtg_sources EXCLUDE REGEX "/cuda/")
+file(GLOB dtg_capi_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi/*.cc")
+file(GLOB dtg_public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi/include/dtg/*.h")
+
+# ---- objects ---------------------------------------------------------------------------------------------------------------
+add_library(dtg_objects OBJECT ${dtg_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" ${DTG_GENERATED_HEADERS})
+target_include_directories(dtg_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}")
+target_link_libraries(dtg_objects PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
+
+set(dtg_wire_sources ${dtg_sources})
+list(FILTER dtg_wire_sources INCLUDE REGEX "/internal/wire/")
+if(dtg_wire_sources)
+  dtg_wire_private(${dtg_wire_sources})
+endif()
+
+# Highway's macros are not pedantic.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" PROPERTIES COMPILE_OPTIONS "-Wno-pedantic")
+
+set(dtg_all_objects $<TARGET_OBJECTS:dtg_objects>)
+if(dtg_capi_sources)
+  add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
+  target_include_directories(dtg_capi_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
+    "${PROJECT_SOURCE_DIR}/capi/include" "${PROJECT_SOURCE_DIR}/capi")
+  target_compile_definitions(dtg_capi_objects PRIVATE DTG_BUILDING)
+  target_link_libraries(dtg_capi_objects PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
+  list(APPEND dtg_all_objects $<TARGET_OBJECTS:dtg_capi_objects>)
+endif()
+
+# Everything, with internal symbols, for tests and benchmarks only.
+add_library(dtg_internal STATIC ${dtg_all_objects})
+target_include_directories(dtg_internal PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
+  "${PROJECT_SOURCE_DIR}/capi/include")
+target_link_libraries(dtg_internal PUBLIC dtg_third_party)
+
+# ---- exports ---------------------------------------------------------------------------------------------------------------
+# The headers are the only list of what is exported: the version script is derived from them, name by name.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(DTG_MAP "${PROJECT_BINARY_DIR}/generated/dtg.map")
+set(DTG_SYMBOLS "${PROJECT_BINARY_DIR}/generated/dtg.symbols")
+set(dtg_node DTG_${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+add_custom_command(OUTPUT "${DTG_MAP}" "${DTG_SYMBOLS}"
+  COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/.cmake/exports.py" --node ${dtg_node}
+    --map "${DTG_MAP}" --symbols "${DTG_SYMBOLS}" ${dtg_public_headers}
+  DEPENDS "${PROJECT_SOURCE_DIR}/.cmake/exports.py" ${dtg_public_headers}
+  COMMENT "Listing the exported functions" VERBATIM)
+add_custom_target(dtg_exports DEPENDS "${DTG_MAP}" "${DTG_SYMBOLS}")
+
+# ---- libdtg.so -------------------------------------------------------------------------------------------------------------
+add_library(dtg SHARED ${dtg_all_objects})
+add_library(dtg::dtg ALIAS dtg)
+add_dependencies(dtg dtg_exports)
+# Before 1.0 a minor version may break the ABI, so the minor is part of the SONAME.
+set_target_properties(dtg PROPERTIES
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINKER_LANGUAGE CXX
+  LINK_DEPENDS "${DTG_MAP}")
+target_sources(dtg PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/capi/include" FILES ${dtg_public_headers})
+target_link_libraries(dtg PRIVATE $<BUILD_INTERFACE:dtg_third_party> $<BUILD_INTERFACE:dtg_flags>)
+target_link_options(dtg PRIVATE
+  "LINKER:--version-script=${DTG_MAP}" LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:--as-needed
+  # Threads and handles outlive a dlclose, so the library never unloads.
+  LINKER:-z,nodelete LINKER:-z,now LINKER:-z,relro)
+if(NOT DTG_SANITIZE)
+  # A sanitizer's runtime lives in the executable, so there the library has undefined symbols by design.
+  target_link_options(dtg PRIVATE LINKER:--no-undefined)
+endif()
+
+# ---- libdtg.a --------------------------------------------------------------------------------------------------------------
+# One object with the private libraries inside and every symbol local except the exported ones: the static twin keeps the same
+# promise as the shared library, a host that links its own libuv meets no second one.
+find_program(DTG_OBJCOPY NAMES ${CMAKE_OBJCOPY} objcopy REQUIRED)
+mark_as_advanced(DTG_OBJCOPY)
+set(DTG_ARCHIVE "${PROJECT_BINARY_DIR}/libdtg.a")
+add_custom_command(OUTPUT "${DTG_ARCHIVE}"
+  COMMAND ${CMAKE_COMMAND} -E rm -f "${DTG_ARCHIVE}"
+  COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o dtg_static.o
+    --whole-archive $<TARGET_FILE:dtg_internal> --no-whole-archive
+    $<$<BOOL:${DTG_UV_HOME}>:${DTG_UV_HOME}/lib/libuv.a> $<$<BOOL:${DTG_MIMALLOC_HOME}>:${DTG_MIMALLOC_HOME}/lib/libmimalloc.a>
+  COMMAND ${DTG_OBJCOPY} --keep-global-symbols=${DTG_SYMBOLS} dtg_static.o
+  COMMAND ${CMAKE_AR} rcs "${DTG_ARCHIVE}" dtg_static.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f dtg_static.o
+  DEPENDS dtg_internal "${DTG_SYMBOLS}" COMMAND_EXPAND_LISTS VERBATIM
+  COMMENT "Sealing libdtg.a")
+# Linking it takes a while, so day-to-day builds leave it out; installing needs it.
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND DTG_INSTALL)
+  add_custom_target(dtg_archive ALL DEPENDS "${DTG_ARCHIVE}")
+else()
+  add_custom_target(dtg_archive DEPENDS "${DTG_ARCHIVE}")
+endif()
+add_library(dtg_static INTERFACE)
+add_library(dtg::dtg_static ALIAS dtg_static)
+add_dependencies(dtg_static dtg_archive)
+target_include_directories(dtg_static INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/capi/include>)
+target_link_libraries(dtg_static INTERFACE $<BUILD_INTERFACE:${DTG_ARCHIVE}> OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB
+  Threads::Threads stdc++ m)

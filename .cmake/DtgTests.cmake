@@ -1,0 +1,133 @@
+# Tests, tools and benchmarks, found by folder:
+#
+#   tests/<rung>/*.cc     one GoogleTest program per folder, test_<rung>, with access to internals
+#   tests/abi/*_test.cc   one GoogleTest program, test_abi, that links libdtg.so and sees only the public headers
+#   tests/abi/*.c         one C11 program each, abi_<name>, the same
+#   tests/oracle/         tools: <tool>_main.cc plus the folder's other files; run against vectors by the oracle tests
+#   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
+#   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
+#   tests/tidy/*.py       one test each, run with the build's paths
+#
+# A GoogleTest program is one ctest test: its cases are counted from the JSON file it leaves in <build>/results.
+find_package(GTest REQUIRED)
+set(DTG_RESULTS "${PROJECT_BINARY_DIR}/results")
+file(MAKE_DIRECTORY "${DTG_RESULTS}")
+
+set(dtg_test_environment
+  "DTG_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+  "DTG_BUILD_DIR=${PROJECT_BINARY_DIR}"
+  "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
+
+function(dtg_add_test name target labels)
+  add_test(NAME ${name} COMMAND ${target} ${ARGN})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${dtg_test_environment}" TIMEOUT 300 LABELS "${labels}")
+endfunction()
+
+# A GoogleTest program from a list of sources.
+function(dtg_add_gtest name folder)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE dtg_flags GTest::gtest GTest::gtest_main ZLIB::ZLIB)
+  dtg_add_test(${name} ${name} "${folder}" --gtest_brief=1 "--gtest_output=json:${DTG_RESULTS}/${name}.json")
+endfunction()
+
+# ---- one program per rung --------------------------------------------------------------------------------------------------
+file(GLOB dtg_test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
+foreach(folder IN LISTS dtg_test_folders)
+  cmake_path(GET folder FILENAME rung)
+  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy)$")
+    continue()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
+  if(NOT sources)
+    continue()
+  endif()
+  dtg_add_gtest(test_${rung} ${rung} ${sources})
+  target_link_libraries(test_${rung} PRIVATE dtg_internal)
+  target_include_directories(test_${rung} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(rung STREQUAL "warm" AND NOT DTG_SANITIZE)
+    # It counts what reaches the private allocator.
+    target_link_options(test_${rung} PRIVATE LINKER:--wrap=mi_malloc_aligned)
+  endif()
+  if(rung STREQUAL "wire")
+    target_include_directories(test_${rung} SYSTEM PRIVATE "${DTG_GENERATED_DIR}")
+  endif()
+endforeach()
+
+# ---- the ABI from outside --------------------------------------------------------------------------------------------------
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*_test.cc")
+if(sources)
+  dtg_add_gtest(test_abi abi ${sources})
+  target_link_libraries(test_abi PRIVATE dtg ${CMAKE_DL_LIBS} Threads::Threads)
+endif()
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*.c")
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM name)
+  dtg_add_c_program(abi_${name} "${source}")
+  dtg_add_test(abi_${name} abi_${name} abi)
+endforeach()
+
+# ---- oracle tools ----------------------------------------------------------------------------------------------------------
+file(GLOB mains CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/oracle/*_main.cc")
+file(GLOB shared CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/oracle/*.cc")
+list(REMOVE_ITEM shared "" ${mains})
+foreach(source IN LISTS mains)
+  cmake_path(GET source STEM name)
+  string(REGEX REPLACE "_main$" "" name "${name}")
+  add_executable(${name} "${source}" ${shared})
+  target_link_libraries(${name} PRIVATE dtg dtg_flags dtg_json ZLIB::ZLIB Threads::Threads)
+  dtg_add_test(${name} ${name} oracle)
+endforeach()
+
+# ---- examples --------------------------------------------------------------------------------------------------------------
+foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
+  # With --smoke an example runs its shortest honest path; see capi/examples.
+  dtg_add_test(${target} ${target} example --smoke)
+endforeach()
+
+# What the demo leaves behind, judged by real readers.
+if(TARGET example_fashion_mnist AND NOT DTG_SANITIZE)
+  dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>")
+  set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+# ---- benchmarks ------------------------------------------------------------------------------------------------------------
+add_custom_target(bench)
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/bench/*.cc")
+if(sources AND NOT DTG_SANITIZE)
+  find_package(benchmark REQUIRED)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    string(REGEX REPLACE "_bench$" "" name "${name}")
+    add_executable(bench_${name} EXCLUDE_FROM_ALL "${source}")
+    target_link_libraries(bench_${name} PRIVATE dtg_internal dtg_flags benchmark::benchmark benchmark::benchmark_main)
+    add_dependencies(bench bench_${name})
+  endforeach()
+endif()
+
+# Ours against the peers: the program itself, a twin that counts allocations and locks, and the check of the second CPU.
+set(dtg_compare "${PROJECT_SOURCE_DIR}/tests/bench/compare")
+if(NOT DTG_SANITIZE)
+  dtg_add_c_program(bench_ours "${dtg_compare}/ours.c")
+  dtg_add_c_program(bench_spin "${dtg_compare}/spin.c")
+  add_executable(bench_ours_counted EXCLUDE_FROM_ALL "${dtg_compare}/ours.c" "${dtg_compare}/count.c")
+  set_target_properties(bench_ours_counted PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(bench_ours_counted PRIVATE dtg_internal dtg_flags)
+  target_link_options(bench_ours_counted PRIVATE
+    LINKER:--wrap=mi_malloc_aligned LINKER:--wrap=mi_free LINKER:--wrap=pthread_mutex_lock)
+  set_target_properties(bench_ours bench_spin PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(bench bench_ours bench_spin bench_ours_counted)
+endif()
+
+# ---- tidy ------------------------------------------------------------------------------------------------------------------
+# What they find in a sanitizer's build would be the sanitizer, so they run on ordinary builds only.
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/tidy/*_test.py")
+if(NOT DTG_SANITIZE)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    string(REGEX REPLACE "_test$" "" name "${name}")
+    dtg_add_test(tidy_${name} Python3::Interpreter tidy "${source}" --source "${PROJECT_SOURCE_DIR}" --build "${PROJECT_BINARY_DIR}"
+      --cc "${CMAKE_C_COMPILER}" --cxx "${CMAKE_CXX_COMPILER}")
+  endforeach()
+endif()

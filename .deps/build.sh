@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# build.sh: makes a bare machine (git, make, a C++ compiler) ready to build dtg.
+#
+#   .deps/build.sh                    install missing packages, unpack and build the pinned libraries once per machine
+#   .deps/build.sh --with sanitize    the same, and what `make sanitize` and `make fuzz` need
+#   .deps/build.sh --judges           a Python with the packages of tests/requirements.txt, made once; prints its path
+#   .deps/build.sh --print            print the library folders, one per line; exit 1 when one is not built
+#
+# Built libraries live outside the work tree, in ${DTG_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/dtg}/<name>-<version>-<key>/,
+# so that several checkouts share them and `make clean` keeps them. The key covers pins, recipe and compiler. A library is built in
+# a scratch folder and renamed into place, under a lock: an interrupted or doubled run can never leave half of one.
+#
+# Environment: DTG_DEPS_DIR   a folder with the crates' sources (a copy of <cache>/sources-*) for machines without a network
+#              DTG_NO_APT=1   never install packages, only say what is missing
+#              JOBS           parallel compile jobs (default: all processors)
+set -euo pipefail
+# Paths must sort the same everywhere, or the tree hashes would differ by locale.
+export LC_ALL=C
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${DTG_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:?set HOME or DTG_CACHE_DIR}/.cache}/dtg}
+jobs=${JOBS:-$(nproc)}
+libraries=(libuv mimalloc)
+# shellcheck source=recipes.sh
+source "$here/recipes.sh"
+
+say() { printf 'deps: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# pin NAME COLUMN: one field of .deps/pins (2 version, 3 crate, 4 crate version, 5 folder, 6 crate sha256, 7 tree hash).
+pin() { awk -v n="$1" -v c="$2" '$1 == n { print $c }' "$here/pins"; }
+
+sha() { sha256sum | cut -d' ' -f1; }
+
+# Hash of a source folder: names and contents of all files, dot files aside (archives of a crate disagree about those).
+tree_hash() { (cd "$1" && find . -type f -not -path '*/.*' -print0 | sort -z | xargs -0 sha256sum | sha); }
+
+# The folder a library is installed into; a function of everything that shapes the build.
+home_of() {
+  local name=$1 flags="${1}_flags[@]" extra=/dev/null key
+  if [[ -f $here/$name.cmake ]]; then extra=$here/$name.cmake; fi
+  key=$({ awk -v n="$name" '$1 == n' "$here/pins"
+          printf '%s\n' "${common_flags[@]}" "$common_compiler_flags" "$common_cxx_flags" "${!flags}"
+          cat "$extra"
+          printf '%s\n' "$compiler"; } | sha)
+  printf '%s/%s-%s-%s\n' "$cache" "$name" "$(pin "$name" 2)" "${key:0:12}"
+}
+
+# ---- packages ---------------------------------------------------------------------------------------------------------------
+
+base_packages=(cmake ninja-build ccache g++ pkg-config libflatbuffers-dev flatbuffers-compiler libhwy-dev nlohmann-json3-dev
+  libssl-dev zlib1g-dev libgtest-dev libbenchmark-dev python3 python3-venv)
+sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14)
+
+# Old cargo cannot read the 2024 edition one of the crates is written in.
+have_cargo() {
+  local version
+  version=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
+  [[ -n $version && $(printf '1.85\n%s\n' "$version" | sort -V | head -1) == 1.85 ]]
+}
+
+missing_packages() {
+  local installed
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | awk '$1 == "installed" { print $2 }' || true)
+  comm -23 <(printf '%s\n' "$@" | sort -u) <(sort -u <<<"$installed")
+}
+
+install_packages() {
+  local missing root=()
+  mapfile -t missing < <(missing_packages "$@")
+  if [[ ${#missing[@]} -eq 0 ]]; then return; fi
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || die "missing packages: ${missing[*]}. Run as root: apt-get install ${missing[*]}"
+    root=(sudo)
+  fi
+  if [[ ${DTG_NO_APT:-} == 1 ]]; then die "missing packages: ${missing[*]} (DTG_NO_APT=1 forbids installing them)"; fi
+  say "installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # The package index of a fresh container is empty; of a running machine it is usually good enough.
+  local apt=("${root[@]}" apt-get -qq)
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
+    { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null; } ||
+    die "apt-get could not install: ${missing[*]}"
+}
+
+ensure_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "no dpkg here: make sure the equivalents of these are installed: ${base_packages[*]}"
+    return
+  fi
+  install_packages "$@"
+}
+
+# ---- sources ----------------------------------------------------------------------------------------------------------------
+
+# Leaves the verified sources of one library in <cache>/sources-<key>/<crate> and prints the folder with its CMakeLists.txt.
+sources_of() {
+  local name=$1 crate tree root
+  crate=$(pin "$name" 3)
+  root=${DTG_DEPS_DIR:-$cache/sources-$(sha <"$here/pins" | cut -c1-12)}
+  if [[ -z ${DTG_DEPS_DIR:-} && ! -d $root ]]; then vendor "$root"; fi
+  tree=$root/$crate/$(pin "$name" 5)
+  [[ -d $tree ]] || die "$name: no sources in $tree (expected the unpacked crate $crate $(pin "$name" 4))"
+  [[ $(tree_hash "$tree") == "$(pin "$name" 7)" ]] ||
+    die "$name: the sources in $tree do not match the tree hash in .deps/pins. Delete that folder and try again; do not build it"
+  printf '%s\n' "$tree"
+}
+
+vendor() {
+  local target=$1 work name crate
+  have_cargo || ensure_packages cargo-web
+  have_cargo || die "cargo 1.85 or newer is needed to fetch sources (or hand them in with DTG_DEPS_DIR)"
+  for name in "${libraries[@]}"; do
+    grep -q "^$(pin "$name" 3) = \"=$(pin "$name" 4)\"$" "$here/Cargo.toml" ||
+      die ".deps/Cargo.toml and .deps/pins disagree about $name"
+  done
+  say "fetching sources: $(for n in "${libraries[@]}"; do printf '%s %s  ' "$n" "$(pin "$n" 2)"; done)"
+  work=$(mktemp -d "$cache/fetch.XXXXXX")
+  cp "$here/Cargo.toml" "$here/empty.rs" "$work/"
+  (cd "$work" && cargo vendor --quiet vendor >/dev/null) || die "cargo vendor failed. Is there a network? If not, see DTG_DEPS_DIR"
+  mkdir "$work/keep"
+  for name in "${libraries[@]}"; do
+    crate=$(pin "$name" 3)
+    # cargo has checked the archive against its index; this checks the index against us.
+    grep -q "\"package\":\"$(pin "$name" 6)\"" "$work/vendor/$crate/.cargo-checksum.json" ||
+      die "$crate: the archive's sha256 is not the pinned one"
+    mv "$work/vendor/$crate" "$work/keep/$crate"
+  done
+  mv -T "$work/keep" "$target"
+  rm -rf "$work"
+}
+
+# ---- building ---------------------------------------------------------------------------------------------------------------
+
+build() {
+  local name=$1 home=$2 source work start
+  source=$(sources_of "$name")
+  work=$(mktemp -d "$cache/build.$name.XXXXXX")
+  start=$SECONDS
+  say "building $name $(pin "$name" 2) once for this machine ($jobs jobs)"
+  if declare -F "build_$name" >/dev/null; then
+    "build_$name" "$source" "$work" || die "$name: the build failed"
+  else
+    build_with_cmake "$name" "$source" "$work"
+  fi
+  find "$work/home" -name '*.a' -exec strip --strip-debug {} +
+  rm -rf "$home"
+  mv -T "$work/home" "$home"
+  rm -rf "$work"
+  say "built $name in $((SECONDS - start)) s"
+}
+
+build_with_cmake() {
+  local name=$1 source=$2 work=$3 flags="${1}_flags[@]" include=()
+  if [[ -f $here/$name.cmake ]]; then include=("-DCMAKE_PROJECT_INCLUDE=$here/$name.cmake"); fi
+  cmake -S "$source" -B "$work/build" "${common_flags[@]}" "${!flags}" "${include[@]}" \
+    -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_CXX_COMPILER="${CXX:-c++}" \
+    -DCMAKE_C_FLAGS="${common_compiler_flags//SOURCE/$source}" \
+    -DCMAKE_CXX_FLAGS="${common_compiler_flags//SOURCE/$source} $common_cxx_flags" \
+    -DCMAKE_INSTALL_PREFIX="$work/home" >"$work/configure.log" 2>&1 ||
+    { tail -30 "$work/configure.log" >&2; die "$name: cmake failed, see $work/configure.log"; }
+  NINJA_STATUS="deps: $name %f of %t steps, %es " ninja -C "$work/build" -j "$jobs" install >"$work/build.log" 2>&1 &
+  # A background job ignores Ctrl-C, so it has to be told; otherwise it would go on building and hold the lock.
+  trap 'kill $! 2>/dev/null; die "interrupted"' INT TERM
+  follow "$work/build.log" $! || { tail -40 "$work/build.log" >&2; die "$name: the build failed, see $work/build.log"; }
+}
+
+# Shows the last line of a growing log until the process ends: in place on a terminal, every half minute in a log file.
+follow() {
+  local log=$1 process=$2 ticks=0 line
+  while kill -0 "$process" 2>/dev/null; do
+    sleep 1
+    ticks=$((ticks + 1))
+    line=$(grep -a "^deps: " "$log" | tail -1 | cut -c1-100 || true)
+    if [[ -t 2 ]]; then printf '\r\033[K%s' "$line" >&2; elif ((ticks % 30 == 0)); then printf '%s\n' "$line" >&2; fi
+  done
+  if [[ -t 2 ]]; then printf '\r\033[K' >&2; fi
+  wait "$process"
+}
+
+# ---- judges -----------------------------------------------------------------------------------------------------------------
+
+# Other people's readers hold our files against their formats; they live in an environment of their own.
+judges() {
+  local wanted="$here/../tests/requirements.txt" home work
+  home=$cache/judges-$({ cat "$wanted"; python3 --version; } | sha | cut -c1-12)
+  if [[ ! -x $home/bin/python ]]; then
+    mkdir -p "$cache"
+    exec 8>"$cache/judges.lock"
+    flock 8
+    if [[ ! -x $home/bin/python ]]; then
+      say "installing the packages of tests/requirements.txt once for this machine"
+      rm -rf "$home"
+      { python3 -m venv "$home" && "$home/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted"; } >&2 ||
+        { rm -rf "$home"; die "pip could not install tests/requirements.txt. Is there a network?"; }
+    fi
+    exec 8>&-
+  fi
+  printf '%s\n' "$home/bin/python"
+}
+
+# ---- main -------------------------------------------------------------------------------------------------------------------
+
+packages=("${base_packages[@]}")
+print=0
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --with) [[ ${2:-} == sanitize ]] || die "--with knows only: sanitize"; packages+=("${sanitize_packages[@]}"); shift 2 ;;
+    --print) print=1; shift ;;
+    --judges) judges; exit ;;
+    *) die "unknown argument $1; see the head of .deps/build.sh" ;;
+  esac
+done
+
+if [[ $print -eq 0 ]]; then ensure_packages "${packages[@]}"; fi
+compiler="$(${CXX:-c++} -dumpfullversion -dumpversion) $(${CXX:-c++} -dumpmachine)"
+
+homes=()
+for name in "${libraries[@]}"; do homes+=("$(home_of "$name")"); done
+
+if [[ $print -eq 1 ]]; then
+  for home in "${homes[@]}"; do
+    if [[ ! -d $home ]]; then die "not built yet: ${home##*/}. Run: make deps"; fi
+  done
+  printf '%s\n' "${homes[@]}"
+  exit
+fi
+
+for i in "${!libraries[@]}"; do
+  if [[ -d ${homes[i]} ]]; then continue; fi
+  mkdir -p "$cache"
+  exec 9>"$cache/lock"
+  flock -n 9 || { say "another build holds $cache/lock; waiting"; flock 9; }
+  # With the lock in hand, scratch folders can only be left-overs of interrupted runs.
+  rm -rf "$cache"/build.* "$cache"/fetch.*
+  # Whoever held the lock may have built it for us.
+  if [[ ! -d ${homes[i]} ]]; then build "${libraries[i]}" "${homes[i]}"; fi
+  exec 9>&-
+done

@@ -1,0 +1,1 @@
+// Cargo insists that a package has a target. This one is empty on purpose: see Cargo.toml.

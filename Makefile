@@ -1,0 +1,66 @@
+# The front door. Every target is a thin wrapper; the work is in CMake (.cmake/), .deps/build.sh and .ci/stages.py.
+#
+#   make            this help
+#   make deps       install what is missing and build the pinned libraries, once per machine (minutes; later a no-op)
+#   make build      libdtg.so, libdtg.a and the examples, in build/release
+#   make demo       train on Fashion-MNIST with the example program; output in build/demo
+#   make test       build everything and run all tests
+#   make bench      build and run the benchmarks
+#   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer
+#   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 30 s each
+#   make install    into PREFIX (default /usr/local), below DESTDIR
+#   make format     reformat sources; make format-check only looks
+#   make clean      remove build/
+#
+# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+CMAKE_FLAGS ?=
+export JOBS FUZZ_SECONDS CMAKE_FLAGS
+
+.PHONY: help deps deps-sanitize build demo test bench sanitize fuzz fuzz-smoke install format format-check clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '3,/^# Options/{s/^# \{0,1\}//;p;}' $(firstword $(MAKEFILE_LIST))
+
+deps:
+	@.deps/build.sh
+
+deps-sanitize:
+	@.deps/build.sh --with sanitize
+
+build: deps
+	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target dtg dtg_archive examples
+
+demo: deps
+	@.ci/demo
+
+test: deps
+	@python3 .ci/stages.py test
+
+bench: deps
+	@python3 .ci/stages.py bench
+
+sanitize: deps-sanitize
+	@python3 .ci/stages.py sanitize
+
+fuzz: deps-sanitize
+	@python3 .ci/stages.py fuzz
+
+fuzz-smoke: deps-sanitize
+	@python3 .ci/stages.py fuzz-smoke
+
+install: build
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+
+format:
+	@.ci/format
+
+format-check:
+	@.ci/format --check
+
+clean:
+	rm -rf build
