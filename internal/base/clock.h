@@ -1,0 +1,38 @@
+// Clock: the seam through which the library learns the time. Deadlines and leases use the monotonic
+// side only; wall time is for labels in logs and event files. The simulator hands in a virtual one.
+// Any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace dtg {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t monotonic_ns() const = 0;
+  virtual double wall_seconds() const = 0;
+};
+
+// The real clock of this machine; lives as long as the process.
+const Clock& system_clock();
+
+// A moment on the monotonic clock after which a wait gives up. max() never comes.
+struct Deadline {
+  int64_t at_ns = INT64_MAX;
+  static Deadline never() { return {}; }
+  static Deadline after(const Clock& clock, int64_t timeout_ns) {
+    const int64_t now = clock.monotonic_ns();
+    return {timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns};
+  }
+  bool is_never() const { return at_ns == INT64_MAX; }
+  bool passed(const Clock& clock) const { return !is_never() && clock.monotonic_ns() >= at_ns; }
+  // Nanoseconds left, 0 when passed.
+  int64_t left_ns(const Clock& clock) const {
+    if (is_never()) return INT64_MAX;
+    const int64_t left = at_ns - clock.monotonic_ns();
+    return left > 0 ? left : 0;
+  }
+};
+
+}  // namespace dtg

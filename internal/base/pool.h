@@ -1,0 +1,109 @@
+// Pool: the library's compute threads. One pool per runtime; kernels are single-threaded functions that
+// the pool calls on shards, so there is no OpenMP team and no BLAS pool beside it.
+//
+// Owner: the runtime. Any thread may call parallel_for and submit; the caller of parallel_for works too,
+// so a pool of N means N - 1 threads of ours plus whoever waits. Threads start with the first call that
+// needs them, block every signal, spin briefly after work and then park. No mutex on the way.
+//
+//   pool.parallel_for(shards, [&](int64_t shard) { ... });   // shard boundaries depend on shapes only
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace dtg {
+
+class Pool {
+ public:
+  struct Options {
+    int threads = 0;      // 0: one per CPU this process may use
+    int64_t spin_ns = 0;  // how long an idle thread polls before it parks; 0: the default (50 us)
+    bool pin = false;     // bind thread i to the i-th allowed CPU
+  };
+
+  // A unit of asynchronous work. The submitter owns it until run() is entered.
+  class Task {
+   public:
+    virtual ~Task() = default;
+    virtual void run() = 0;
+
+   private:
+    friend class Pool;
+    Task* next_ = nullptr;
+  };
+
+  explicit Pool(const Options& options);
+  ~Pool();  // waits for running tasks; tasks still queued are run first
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Calls fn(i) for every i in [0, count), possibly at the same time, and returns when all are done.
+  template <class Fn>
+  void parallel_for(int64_t count, Fn&& fn) {
+    if (count <= 1 || threads_ <= 1) {
+      for (int64_t i = 0; i < count; ++i) fn(i);
+      return;
+    }
+    using F = std::remove_reference_t<Fn>;
+    run_shards(count, [](void* context, int64_t i) { (*static_cast<F*>(context))(i); },
+               const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
+  }
+
+  // Runs the task on a thread of the pool, soon. Never blocks.
+  void submit(Task* task);
+
+  // Compute threads, the caller of parallel_for included.
+  int threads() const { return threads_; }
+
+  // The calling thread is one of ours, so it may not be the one that destroys the pool.
+  bool is_own_thread() const;
+
+  // Threads that parked and were woken again; a counter for the curious.
+  int64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Job;
+  struct Threads;
+  using ShardFn = void (*)(void*, int64_t);
+  void run_shards(int64_t count, ShardFn fn, void* context);
+  void start_threads();
+  void worker(int index);
+  bool work_once();
+  bool help(Job& job);
+  Task* pop_task();
+  void announce();
+
+  static constexpr int kJobs = 8;  // parallel_for calls that can share the threads at one time
+  const int threads_;
+  const int64_t spin_ns_;
+  const bool pin_;
+  std::unique_ptr<Job[]> jobs_;
+  std::unique_ptr<Threads> started_;
+  std::atomic<int> state_{0};  // 0 no threads yet, 1 starting, 2 started
+  // Bumped by every announcement; parked threads wait on it.
+  std::atomic<uint32_t> epoch_{0};
+  std::atomic<int> parked_{0};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int64_t> wakes_{0};
+  // Intrusive queue of tasks under a spin lock held for a few instructions.
+  std::atomic_flag queue_lock_ = ATOMIC_FLAG_INIT;
+  Task* queue_head_ = nullptr;
+  Task* queue_tail_ = nullptr;
+  std::atomic<int64_t> queued_{0};
+};
+
+// CPUs this process may run on, at least 1.
+int usable_cpus();
+
+// One polite turn of a spin loop.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace dtg
