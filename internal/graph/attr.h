@@ -1,0 +1,70 @@
+// Attributes: the constants of a node, with TensorFlow's kinds. Values are immutable once a node has
+// them; any thread may read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace dtg {
+
+enum class AttrKind : uint8_t {
+  integer,
+  real,
+  boolean,
+  type,
+  shape,
+  string,
+  tensor,
+  list_integer,
+  list_real,
+  list_boolean,
+  list_type,
+  list_shape,
+  list_string,
+};
+
+const char* attr_kind_name(AttrKind kind);  // "int", "list(type)", ...
+
+class AttrValue {
+ public:
+  using Variant = std::variant<int64_t, double, bool, DType, PartialShape, std::string, Tensor, std::vector<int64_t>,
+                               std::vector<double>, std::vector<bool>, std::vector<DType>, std::vector<PartialShape>,
+                               std::vector<std::string>>;
+  AttrValue() : value_(int64_t{0}) {}
+  AttrValue(Variant value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  AttrValue(int value) : value_(int64_t{value}) {}        // NOLINT
+  AttrValue(int64_t value) : value_(value) {}             // NOLINT
+  AttrValue(double value) : value_(value) {}              // NOLINT
+  AttrValue(bool value) : value_(value) {}                // NOLINT
+  AttrValue(DType value) : value_(value) {}               // NOLINT
+  AttrValue(PartialShape value) : value_(std::move(value)) {}  // NOLINT
+  AttrValue(const Shape& value) : value_(PartialShape(value)) {}  // NOLINT
+  AttrValue(std::string value) : value_(std::move(value)) {}   // NOLINT
+  AttrValue(const char* value) : value_(std::string(value)) {}  // NOLINT
+  AttrValue(Tensor value) : value_(std::move(value)) {}        // NOLINT
+  AttrValue(std::vector<int64_t> value) : value_(std::move(value)) {}  // NOLINT
+  AttrValue(std::vector<DType> value) : value_(std::move(value)) {}    // NOLINT
+  AttrValue(std::vector<PartialShape> value) : value_(std::move(value)) {}  // NOLINT
+
+  AttrKind kind() const { return static_cast<AttrKind>(value_.index()); }
+  const Variant& variant() const { return value_; }
+  template <class T>
+  const T* get() const {
+    return std::get_if<T>(&value_);
+  }
+
+ private:
+  Variant value_;
+};
+
+struct Attr {
+  std::string_view name;
+  AttrValue value;
+};
+
+}  // namespace dtg

@@ -1,0 +1,204 @@
+// The backward walk: find the nodes between xs and ys, visit them in reverse order of creation (which is a
+// topological order, because a node's inputs exist before it), add up what arrives at each output, and ask
+// the op's rule for what flows on.
+#include "graph/gradient.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace dtg {
+
+Value GradContext::dy(int i) {
+  const Gradient& arrived = raw_dy(i);
+  if (!arrived.any()) return build_.zeros_like(output(i));
+  return densify(build_, arrived);
+}
+
+void GradContext::dx_unbroadcast(int i, Value value, int other) {
+  const ValueInfo& own = input_info(i);
+  const PartialShape& from = build_.info(value).shape;
+  // Nothing was broadcast when the shapes are known to be equal.
+  if (own.shape.complete() && from.complete() && own.shape == from) return dx(i, value);
+  const int low = std::min(i, other), high = std::max(i, other);
+  const Value shapes[] = {build_.shape(input(low)), build_.shape(input(high))};
+  const Value axes = build_.op("BroadcastGradientArgs", std::span<const Value>(shapes));
+  const Value mine = build_.ok() ? axes.sibling(i == low ? 0 : 1) : axes;
+  dx(i, build_.reshape(build_.sum(value, mine), shapes[i == low ? 0 : 1]));
+}
+
+Value densify(Build& build, const Gradient& gradient) {
+  if (!gradient.is_rows()) return gradient.dense;
+  const DType index = build.info(gradient.dense_shape).dtype;
+  const Value zero = build.ints({0}, index), one = build.ints({1}, index);
+  const Value rows = build.op("StridedSlice", {gradient.dense_shape, zero, one, one}, {{"shrink_axis_mask", 1}});
+  const Value sum = build.op("UnsortedSegmentSum", {gradient.values, gradient.indices, rows});
+  // The segment sum knows the rows; the rest of the shape is that of the values.
+  return build.reshape(sum, gradient.dense_shape);
+}
+
+namespace {
+
+// Everything that arrived at one value.
+using Arrived = std::vector<Gradient>;
+
+class Backward {
+ public:
+  Backward(Graph& graph, std::span<const Value> ys, std::span<const Value> xs, std::span<const Value> grad_ys)
+      : graph_(graph), build_(graph), ys_(ys), xs_(xs), grad_ys_(grad_ys) {}
+
+  Result<std::vector<Gradient>> run() {
+    DTG_TRY(seed());
+    mark_between();
+    for (NodeId id = last_ + 1; id-- > 0;) {
+      if (between_[id]) DTG_TRY(visit(id));
+    }
+    std::vector<Gradient> result;
+    for (Value x : xs_) {
+      DTG_ASSIGN(Gradient total, sum(x));
+      // An output that no y uses, beside one that some y uses, has a gradient of zeros, as in TensorFlow.
+      if (!total.any() && differentiated_.count(x.node()) && dtype_is_floating(graph_.info(x).dtype)) {
+        total.dense = build_.zeros_like(x);
+      }
+      result.push_back(total);
+    }
+    DTG_TRY(build_.status());
+    return result;
+  }
+
+ private:
+  Status seed() {
+    if (!grad_ys_.empty() && grad_ys_.size() != ys_.size()) {
+      return invalid_argument("gradients: %zu values to differentiate, but %zu weights", ys_.size(), grad_ys_.size());
+    }
+    for (Value x : xs_) DTG_TRY(graph_.check(x).with_context("gradients, with respect to"));
+    for (size_t i = 0; i < ys_.size(); ++i) {
+      DTG_TRY(graph_.check(ys_[i]).with_context("gradients, of"));
+      const ValueInfo& info = graph_.info(ys_[i]);
+      if (!dtype_is_floating(info.dtype)) {
+        return invalid_argument("gradients: \"%s\" is %s; only floating-point values can be differentiated",
+                                graph_.value_name(ys_[i]).c_str(), dtype_name(info.dtype));
+      }
+      Value weight = grad_ys_.empty() ? Value() : grad_ys_[i];
+      if (weight.valid()) {
+        DTG_TRY(graph_.check(weight).with_context("gradients, weight"));
+        if (graph_.info(weight).dtype != info.dtype) {
+          return invalid_argument("gradients: the weight of \"%s\" is %s, it must be %s", graph_.value_name(ys_[i]).c_str(),
+                                  dtype_name(graph_.info(weight).dtype), dtype_name(info.dtype));
+        }
+        DTG_TRY(PartialShape::merge(graph_.info(weight).shape, info.shape, "gradients: a weight and its value").status());
+      } else {
+        weight = build_.op("OnesLike", {ys_[i]});
+        DTG_TRY(build_.status());
+      }
+      last_ = std::max(last_, ys_[i].node());
+      arrived_[ys_[i].id].push_back({weight, {}, {}, {}});
+    }
+    return {};
+  }
+
+  // between_[n]: some y depends on n and n depends on some x.
+  void mark_between() {
+    std::vector<bool> from_y(last_ + 1), from_x(last_ + 1);
+    for (Value y : ys_) from_y[y.node()] = true;
+    for (Value x : xs_) {
+      if (x.node() <= last_) from_x[x.node()] = true;
+    }
+    for (NodeId id = last_ + 1; id-- > 0;) {
+      if (!from_y[id]) continue;
+      for (Value input : graph_.node(id).inputs) from_y[input.node()] = true;
+    }
+    for (NodeId id = 0; id <= last_; ++id) {
+      if (from_x[id]) continue;
+      for (Value input : graph_.node(id).inputs) from_x[id] = from_x[id] || from_x[input.node()];
+    }
+    between_.resize(last_ + 1);
+    for (NodeId id = 0; id <= last_; ++id) between_[id] = from_y[id] && from_x[id];
+  }
+
+  // One gradient for everything that arrived at a value. Rows stay rows when all of it is rows.
+  Result<Gradient> sum(Value value) {
+    const auto at = arrived_.find(value.id);
+    if (at == arrived_.end()) return Gradient();
+    Arrived& parts = at->second;
+    if (parts.size() > 1) {
+      const bool rows = std::ranges::all_of(parts, &Gradient::is_rows);
+      parts = {rows ? join_rows(parts) : add_dense(parts)};
+    }
+    DTG_TRY(build_.status());
+    return parts[0];
+  }
+
+  Gradient add_dense(const Arrived& parts) {
+    std::vector<Value> dense;
+    for (const Gradient& part : parts) dense.push_back(densify(build_, part));
+    return {build_.op("AddN", dense), {}, {}, {}};
+  }
+
+  Gradient join_rows(const Arrived& parts) {
+    std::vector<Value> values, indices;
+    const DType index = build_.info(parts[0].indices).dtype;
+    const bool same = std::ranges::all_of(parts, [&](const Gradient& p) { return build_.info(p.indices).dtype == index; });
+    for (const Gradient& part : parts) {
+      values.push_back(part.values);
+      indices.push_back(same ? part.indices : build_.cast(part.indices, DType::i64));
+    }
+    const Value axis = build_.integer(0);
+    values.push_back(axis);
+    indices.push_back(axis);
+    return {{}, build_.op("ConcatV2", values), build_.op("ConcatV2", indices), parts[0].dense_shape};
+  }
+
+  Status visit(NodeId id) {
+    // The copy survives: the gradient functions add nodes, and nodes never move.
+    const Node& node = graph_.node(id);
+    std::vector<Gradient> dy(node.outputs.size());
+    bool any = false;
+    for (size_t o = 0; o < dy.size(); ++o) {
+      DTG_ASSIGN(dy[o], sum(graph_.value(id, static_cast<uint32_t>(o))));
+      any |= dy[o].any();
+    }
+    if (!any || node.inputs.empty() || !node.op->is_differentiable()) return {};
+    bool wanted = false;
+    for (Value input : node.inputs) wanted |= reaches_x(input);
+    if (!wanted) return {};
+    if (!node.op->grad_fn()) {
+      return unimplemented("gradients: %s (node \"%.*s\") lies on the path but has no gradient function",
+                           node.op->name().c_str(), int(node.name.size()), node.name.data());
+    }
+    differentiated_.insert(id);
+    std::vector<Gradient> dx(node.inputs.size());
+    GradContext context(build_, node, dy, dx);
+    graph_.push_name_scope("gradients/" + std::string(node.name));
+    graph_.push_colocation(id);
+    Status status = node.op->grad_fn()(context);
+    const Status popped = graph_.pop_colocation();
+    const Status closed = graph_.pop_name_scope();
+    if (status.ok()) status = build_.status();
+    if (status.ok()) status = popped.ok() ? closed : popped;
+    if (!status.ok()) return status.with_context("gradient of " + node.op->name()).at_node(node.name);
+    for (size_t i = 0; i < dx.size(); ++i) {
+      if (dx[i].any()) arrived_[node.inputs[i].id].push_back(dx[i]);
+    }
+    return {};
+  }
+
+  bool reaches_x(Value input) const { return between_[input.node()] || std::ranges::find(xs_, input) != xs_.end(); }
+
+  Graph& graph_;
+  Build build_;
+  std::span<const Value> ys_, xs_, grad_ys_;
+  NodeId last_ = 0;
+  std::vector<bool> between_;
+  std::unordered_set<NodeId> differentiated_;
+  std::unordered_map<uint64_t, Arrived> arrived_;
+};
+
+}  // namespace
+
+Result<std::vector<Gradient>> add_gradients(Graph& graph, std::span<const Value> ys, std::span<const Value> xs,
+                                            std::span<const Value> grad_ys) {
+  return Backward(graph, ys, xs, grad_ys).run();
+}
+
+}  // namespace dtg

@@ -1,0 +1,88 @@
+// Reading a graph: node lookup, values, names. Adding nodes is in graph_add.cc.
+#include "graph/graph.h"
+
+#include <bit>
+#include <charconv>
+
+namespace dtg {
+namespace {
+// Counts the graphs of this process; the tag 0 is never given out, so that a Value of 0 is invalid.
+std::atomic<uint32_t> next_tag{1};
+constexpr uint32_t kTags = 1u << 20;
+}  // namespace
+
+const AttrValue* Node::find_attr(std::string_view key) const {
+  for (const Attr& attr : attrs) {
+    if (attr.name == key) return &attr.value;
+  }
+  return nullptr;
+}
+
+Result<Ref<Graph>> Graph::create(const OpTable* ops) {
+  const uint32_t tag = next_tag.fetch_add(1, std::memory_order_relaxed);
+  if (tag >= kTags) {
+    next_tag.store(kTags, std::memory_order_relaxed);
+    return resource_exhausted("create a graph: this process has made %u graphs, which is the limit", kTags - 1);
+  }
+  return Ref<Graph>::adopt(new Graph(ops, tag));
+}
+
+// Chunk k starts at kFirstChunk * (2^k - 1).
+const Node& Graph::node(NodeId id) const {
+  const uint32_t shifted = id / kFirstChunk + 1;
+  const int chunk = std::bit_width(shifted) - 1;
+  const uint32_t start = kFirstChunk * ((1u << chunk) - 1);
+  return chunks_[static_cast<size_t>(chunk)][id - start];
+}
+
+Status Graph::check_node(NodeId id) const {
+  if (id < node_count()) return {};
+  return invalid_argument("node %u does not exist: the graph has %u nodes", id, node_count());
+}
+
+Status Graph::check(Value value) const {
+  if (!value.valid()) return invalid_argument("the value is invalid (0): was the call that should have made it checked?");
+  if (value.tag() != tag_) {
+    return invalid_argument("value %llx belongs to graph %u, but this is graph %u: a value may only be used with the graph that made it",
+                            static_cast<unsigned long long>(value.id), value.tag(), tag_);
+  }
+  DTG_TRY(check_node(value.node()));
+  const Node& owner = node(value.node());
+  if (value.output() >= owner.outputs.size()) {
+    return invalid_argument("output %u of node \"%.*s\" does not exist: %s has %zu outputs", value.output(),
+                            int(owner.name.size()), owner.name.data(), owner.op->name().c_str(), owner.outputs.size());
+  }
+  return {};
+}
+
+NodeId Graph::find(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = names_.find(name);
+  return it == names_.end() ? kNoNode : it->second;
+}
+
+Result<Value> Graph::parse_value(std::string_view text) const {
+  std::string_view name = text;
+  uint32_t output = 0;
+  if (const size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + colon + 1, end, output);
+    if (parsed.ec != std::errc() || parsed.ptr != end) {
+      return invalid_argument("value \"%.*s\": after the colon an output number is expected", int(text.size()), text.data());
+    }
+    name = text.substr(0, colon);
+  }
+  const NodeId id = find(name);
+  if (id == kNoNode) return not_found("no node \"%.*s\" in the graph", int(name.size()), name.data());
+  const Value found = value(id, output);
+  if (output > 0xffff) return invalid_argument("value \"%.*s\": no such output", int(text.size()), text.data());
+  DTG_TRY(check(found));
+  return found;
+}
+
+std::string Graph::value_name(Value v) const {
+  if (!check(v).ok()) return "<invalid value>";
+  return std::string(node(v.node()).name) + ":" + std::to_string(v.output());
+}
+
+}  // namespace dtg

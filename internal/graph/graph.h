@@ -1,0 +1,140 @@
+// Graph: nodes and values, append-only. Nodes never move and never change once added; the node count is
+// published with release, so a run that starts sees the prefix of its start while the graph grows.
+//
+// Owner: the host, through the C ABI, and every session and plan made from it. Adding is serialised by a
+// lock of its own; reading a node below node_count() needs none. Scopes belong to whoever builds.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/ref.h"
+#include "graph/op_def.h"
+#include "graph/value.h"
+
+namespace dtg {
+
+// What is known about one output of a node when it is built.
+struct ValueInfo {
+  DType dtype = DType::invalid;
+  // A resource: type of what it holds, and `shape` is the shape of what it holds.
+  DType held = DType::invalid;
+  PartialShape shape;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  NodeId id = 0;
+  std::string_view name;
+  std::string_view device;    // as requested, scopes merged in; may be empty
+  std::string_view location;  // where the host made it ("file:line"), may be empty
+  std::span<const Value> inputs;        // list arguments flattened
+  std::span<const NodeId> controls;     // nodes that must run first
+  std::span<const NodeId> colocate;     // nodes to share a device with
+  std::span<const Attr> attrs;          // all of them, defaults written out, in definition order
+  std::span<const ValueInfo> outputs;
+
+  const AttrValue* find_attr(std::string_view key) const;
+  // The value of an attribute that the definition declares; the kind must match the definition's.
+  template <class T>
+  const T& attr(std::string_view key) const {
+    return *find_attr(key)->get<T>();
+  }
+};
+
+// A request for one node.
+struct NodeSpec {
+  std::string_view op = {};
+  std::string_view name = {};      // empty: made from the op's name; given: must be free
+  std::string_view device = {};
+  std::string_view location = {};
+  std::span<const Value> inputs = {};
+  std::span<const NodeId> controls = {};
+  std::span<const NodeId> colocate = {};
+  std::span<const Attr> attrs = {};
+};
+
+class Graph : public RefCounted {
+ public:
+  // `ops` must be frozen and outlive the graph. Fails when the process has made 2^20 graphs.
+  static Result<Ref<Graph>> create(const OpTable* ops);
+
+  // Checks arity, types, attributes, contract and shapes; the node exists only if all hold.
+  Result<NodeId> add(const NodeSpec& spec);
+
+  uint32_t tag() const { return tag_; }
+  const OpTable& ops() const { return *ops_; }
+  uint32_t node_count() const { return count_.load(std::memory_order_acquire); }
+  const Node& node(NodeId id) const;
+  Value value(NodeId node, uint32_t output = 0) const { return Value(tag_, node, output); }
+  const ValueInfo& info(Value value) const { return node(value.node()).outputs[value.output()]; }
+  // The value belongs here and exists; otherwise an error that says which of the two is wrong.
+  Status check(Value value) const;
+  Status check_node(NodeId node) const;
+  // kNoNode when there is none.
+  NodeId find(std::string_view name) const;
+  // "node" or "node:1"; NOT_FOUND / INVALID_ARGUMENT otherwise.
+  Result<Value> parse_value(std::string_view text) const;
+  std::string value_name(Value value) const;  // "node:1"
+  // The value of a node as far as it is known from constants alone; invalid tensor otherwise.
+  // Looks through Const, Identity, Shape of known shapes, Pack, Cast and integer arithmetic.
+  Tensor constant_value(Value value) const;
+
+  // A name that is free: `base`, `base_1`, ... inside the current name scope.
+  std::string unique_name(std::string_view base);
+
+  // Scopes, innermost last. Everything added while they are open gets them; empty resets.
+  void push_name_scope(std::string_view name);
+  void push_device(std::string_view device);  // merged over the outer ones, field by field
+  void push_controls(std::span<const NodeId> nodes);
+  void push_colocation(NodeId node);
+  Status pop_name_scope();
+  Status pop_device();
+  Status pop_controls();
+  Status pop_colocation();
+  // Called for each node about to be added with the device its scopes give; may change it
+  // (replica_device_setter). Null: none.
+  using DeviceFn = Result<std::string> (*)(void* context, const OpDef& op, std::string_view device,
+                                           std::span<const Attr> attrs);
+  void set_device_fn(DeviceFn fn, void* context);
+
+ private:
+  Graph(const OpTable* ops, uint32_t tag) : ops_(ops), tag_(tag) {}
+  struct Scopes {
+    std::vector<std::string> names, devices;
+    std::vector<std::vector<NodeId>> controls;
+    std::vector<NodeId> colocations;
+  };
+  Result<Node> resolve(const NodeSpec& spec);
+  Result<std::string> resolve_name(const NodeSpec& spec, const OpDef& op);
+  Status resolve_device(const NodeSpec& spec, Node& node);
+  Status resolve_attrs(const NodeSpec& spec, Node& node);
+  Status resolve_types(Node& node);
+  Status infer(Node& node);
+  NodeId publish(const Node& node);
+  std::string free_name(std::string_view base) const;
+
+  static constexpr int kChunks = 18;          // chunk k holds 2^10 << k nodes: 2^28 in all
+  static constexpr uint32_t kFirstChunk = 1u << 10;
+  const OpTable* const ops_;
+  const uint32_t tag_;
+  std::atomic<uint32_t> count_{0};
+  std::array<std::unique_ptr<Node[]>, kChunks> chunks_;  // a chunk is set before its first node is published
+  mutable std::mutex mutex_;                             // guards everything below
+  Arena arena_;
+  std::unordered_map<std::string_view, NodeId> names_;
+  std::unordered_map<std::string, int> name_counters_;
+  Scopes scopes_;
+  DeviceFn device_fn_ = nullptr;
+  void* device_fn_context_ = nullptr;
+};
+
+}  // namespace dtg

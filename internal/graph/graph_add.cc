@@ -1,0 +1,450 @@
+// Adding a node: names and scopes, attributes (given, inferred from the inputs, or defaults), types,
+// contract, shapes. Everything is decided on a scratch Node; only a node that passed becomes visible.
+#include <algorithm>
+#include <bit>
+
+#include "graph/device_name.h"
+#include "graph/infer.h"
+
+namespace dtg {
+namespace {
+
+bool name_char(char c, bool first) {
+  const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return word || c == '.' || (!first && (c == '_' || c == '-' || c == '/' || c == '\\' || c == '>'));
+}
+
+// TensorFlow's rule for node names; names that begin with an underscore are for the library.
+Status check_name(std::string_view name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool leading = i == 0 || (i == 1 && name[0] == '_');
+    if (!name_char(name[i], leading) && !(i == 0 && name[0] == '_')) {
+      return invalid_argument("node name \"%.*s\": character %zu is not allowed; use letters, digits and . _ - / \\ >",
+                              int(name.size()), name.data(), i);
+    }
+  }
+  if (name.size() > 4096) return invalid_argument("node name of %zu bytes: at most 4096", name.size());
+  return {};
+}
+
+// How many values an argument stands for, from the attributes known so far; -1 when not known yet.
+int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<const bool> known) {
+  const std::string& key = arg.list_attr.empty() ? arg.number_attr : arg.list_attr;
+  if (key.empty()) return 1;
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    if (attrs[i].name != key || !known[i]) continue;
+    if (const auto* types = attrs[i].value.get<std::vector<DType>>()) return static_cast<int64_t>(types->size());
+    if (const auto* number = attrs[i].value.get<int64_t>()) return *number;
+  }
+  return -1;
+}
+
+// Fills attributes that only the inputs can tell: T from an input's type, N from how many there are.
+class Inference {
+ public:
+  Inference(const OpDef& op, const Graph& graph, std::span<const Value> inputs, std::span<Attr> attrs, std::span<bool> known)
+      : op_(op), graph_(graph), inputs_(inputs), attrs_(attrs), known_(known) {}
+
+  Status run() {
+    size_t at = 0;
+    for (size_t k = 0; k < op_.inputs().size(); ++k) {
+      const ArgDef& arg = op_.inputs()[k];
+      int64_t count = arg_count(arg, attrs_, known_);
+      if (count < 0) count = remaining(at, k);
+      if (count < 0 || at + static_cast<size_t>(count) > inputs_.size()) return arity();
+      DTG_TRY(take(arg, at, static_cast<size_t>(count)));
+      at += static_cast<size_t>(count);
+    }
+    return at == inputs_.size() ? Status() : arity();
+  }
+
+ private:
+  DType type(size_t i) const { return graph_.info(inputs_[i]).dtype; }
+  Attr* open(std::string_view name) {
+    for (size_t i = 0; i < attrs_.size(); ++i) {
+      if (attrs_[i].name == name && !known_[i]) {
+        known_[i] = true;
+        return &attrs_[i];
+      }
+    }
+    return nullptr;
+  }
+  // Values left for a list argument when every later argument is single.
+  int64_t remaining(size_t at, size_t arg) const {
+    const size_t later = op_.inputs().size() - arg - 1;
+    return inputs_.size() >= at + later ? static_cast<int64_t>(inputs_.size() - at - later) : -1;
+  }
+  Status take(const ArgDef& arg, size_t at, size_t count) {
+    if (!arg.number_attr.empty()) {
+      if (Attr* number = open(arg.number_attr)) number->value = AttrValue(static_cast<int64_t>(count));
+    }
+    if (!arg.list_attr.empty()) {
+      if (Attr* list = open(arg.list_attr)) {
+        std::vector<DType> types;
+        for (size_t i = 0; i < count; ++i) types.push_back(type(at + i));
+        list->value = AttrValue(std::move(types));
+      }
+    } else if (!arg.type_attr.empty() && count > 0) {
+      if (Attr* t = open(arg.type_attr)) t->value = AttrValue(type(at));
+    }
+    return {};
+  }
+  Status arity() const {
+    std::string want;
+    for (const ArgDef& arg : op_.inputs()) {
+      if (!want.empty()) want += ", ";
+      want += arg.name;
+      if (!arg.number_attr.empty() || !arg.list_attr.empty()) want += "...";
+    }
+    return invalid_argument("%s takes the inputs (%s), but %zu were given", op_.name().c_str(), want.c_str(), inputs_.size());
+  }
+
+  const OpDef& op_;
+  const Graph& graph_;
+  std::span<const Value> inputs_;
+  std::span<Attr> attrs_;
+  std::span<bool> known_;
+};
+
+Status check_types(const AttrDef& def, const AttrValue& value, const std::string& op) {
+  const auto refuse = [&](DType found) {
+    std::string allowed;
+    for (int n = 1; n < 32; ++n) {
+      if (def.types.has(static_cast<DType>(n)) && dtype_is_known(n)) {
+        allowed += (allowed.empty() ? "" : ", ") + std::string(dtype_name(static_cast<DType>(n)));
+      }
+    }
+    return invalid_argument("%s: attribute %s is %s, but allowed are {%s}", op.c_str(), def.name.c_str(), dtype_name(found),
+                            allowed.c_str());
+  };
+  if (const auto* one = value.get<DType>()) {
+    if (!def.types.has(*one)) return refuse(*one);
+  }
+  if (const auto* list = value.get<std::vector<DType>>()) {
+    for (DType dtype : *list) {
+      if (!def.types.has(dtype)) return refuse(dtype);
+    }
+  }
+  return {};
+}
+
+int64_t list_length(const AttrValue& value) {
+  return std::visit(
+      [](const auto& v) -> int64_t {
+        if constexpr (requires { v.size(); v.begin(); }) return static_cast<int64_t>(v.size());
+        else return -1;
+      },
+      value.variant());
+}
+
+Status check_attr(const AttrDef& def, const AttrValue& value, const std::string& op) {
+  if (value.kind() != def.kind) {
+    return invalid_argument("%s: attribute %s must be %s, but a %s was given", op.c_str(), def.name.c_str(),
+                            attr_kind_name(def.kind), attr_kind_name(value.kind()));
+  }
+  DTG_TRY(check_types(def, value, op));
+  if (def.minimum) {
+    const auto* number = value.get<int64_t>();
+    const int64_t found = number ? *number : list_length(value);
+    if (found < *def.minimum) {
+      return invalid_argument("%s: attribute %s is %s%lld, but at least %lld is needed", op.c_str(), def.name.c_str(),
+                              number ? "" : "of length ", static_cast<long long>(found), static_cast<long long>(*def.minimum));
+    }
+  }
+  if (const auto* word = value.get<std::string>(); word && !def.strings.empty() && std::ranges::find(def.strings, *word) == def.strings.end()) {
+    std::string allowed;
+    for (const auto& s : def.strings) allowed += (allowed.empty() ? "'" : ", '") + s + "'";
+    return invalid_argument("%s: attribute %s is '%s', but allowed are {%s}", op.c_str(), def.name.c_str(), word->c_str(), allowed.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Graph::resolve_attrs(const NodeSpec& spec, Node& node) {
+  const OpDef& op = *node.op;
+  const auto defs = op.attrs();
+  // Objects with destructors (tensors, strings) live in the graph's arena.
+  auto* list = arena_.make<std::vector<Attr>>(defs.size());
+  const std::unique_ptr<bool[]> known(new bool[defs.size() + 1]());
+  for (size_t i = 0; i < defs.size(); ++i) (*list)[i].name = defs[i].name;
+  for (const Attr& given : spec.attrs) {
+    const auto at = std::ranges::find(*list, given.name, &Attr::name);
+    if (at == list->end()) {
+      return invalid_argument("%s has no attribute \"%.*s\"", op.name().c_str(), int(given.name.size()), given.name.data());
+    }
+    const auto i = static_cast<size_t>(at - list->begin());
+    if (known[i]) return invalid_argument("%s: attribute %s is given twice", op.name().c_str(), defs[i].name.c_str());
+    at->value = given.value;
+    known[i] = true;
+  }
+  DTG_TRY(Inference(op, *this, node.inputs, *list, {known.get(), defs.size()}).run());
+  for (size_t i = 0; i < defs.size(); ++i) {
+    if (!known[i] && defs[i].fallback) (*list)[i].value = *defs[i].fallback;
+    else if (!known[i]) return invalid_argument("%s: attribute %s is missing and has no default", op.name().c_str(), defs[i].name.c_str());
+    DTG_TRY(check_attr(defs[i], (*list)[i].value, op.name()));
+  }
+  node.attrs = *list;
+  return {};
+}
+
+namespace {
+// Calls fn(arg, index in the list, expected type) for each flattened argument.
+template <class Fn>
+Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
+  for (const ArgDef& arg : args) {
+    const std::vector<DType>* types = arg.list_attr.empty() ? nullptr : &node.attr<std::vector<DType>>(arg.list_attr);
+    int64_t count = types ? static_cast<int64_t>(types->size()) : 1;
+    if (!arg.number_attr.empty()) count = node.attr<int64_t>(arg.number_attr);
+    if (count < 0 || count > 0xffff) return invalid_argument("%s: %lld values for %s", node.op->name().c_str(), static_cast<long long>(count), arg.name.c_str());
+    for (int64_t i = 0; i < count; ++i) {
+      DType dtype = arg.dtype;
+      if (types) dtype = (*types)[static_cast<size_t>(i)];
+      else if (!arg.type_attr.empty()) dtype = node.attr<DType>(arg.type_attr);
+      DTG_TRY(fn(arg, dtype));
+    }
+  }
+  return {};
+}
+}  // namespace
+
+Status Graph::resolve_types(Node& node) {
+  size_t at = 0;
+  DTG_TRY(for_each_arg(node.op->inputs(), node, [&](const ArgDef& arg, DType want) -> Status {
+    if (at >= node.inputs.size()) return invalid_argument("%s: too few inputs for %s", node.op->name().c_str(), arg.name.c_str());
+    const Value value = node.inputs[at++];
+    const ValueInfo& found = info(value);
+    if (found.dtype != want) {
+      return invalid_argument("%s: input %s must be %s, but \"%s\" is %s", node.op->name().c_str(), arg.name.c_str(),
+                              dtype_name(want), value_name(value).c_str(), dtype_name(found.dtype));
+    }
+    if (found.dtype != DType::resource && found.shape.has_rank() &&
+        (found.shape.rank() < arg.rank_min || found.shape.rank() > arg.rank_max)) {
+      return invalid_argument("%s: input %s must have rank %d%s, but \"%s\" has shape %s", node.op->name().c_str(),
+                              arg.name.c_str(), arg.rank_min,
+                              arg.rank_max == arg.rank_min ? "" : arg.rank_max >= kRankMax ? " or more" : (" to " + std::to_string(arg.rank_max)).c_str(),
+                              value_name(value).c_str(), found.shape.text().c_str());
+    }
+    return {};
+  }));
+  if (at != node.inputs.size()) return invalid_argument("%s: %zu inputs given, %zu wanted", node.op->name().c_str(), node.inputs.size(), at);
+  auto* outputs = arena_.make<std::vector<ValueInfo>>();
+  DTG_TRY(for_each_arg(node.op->outputs(), node, [&](const ArgDef&, DType dtype) -> Status {
+    outputs->push_back({dtype, DType::invalid, PartialShape::unknown()});
+    return {};
+  }));
+  node.outputs = *outputs;
+  return {};
+}
+
+Status Graph::infer(Node& node) {
+  std::vector<ValueInfo> inputs;
+  inputs.reserve(node.inputs.size());
+  for (Value value : node.inputs) inputs.push_back(info(value));
+  struct Known {
+    const Graph* graph;
+    const Node* node;
+  } known{this, &node};
+  const auto constant = [](void* context, int input) {
+    const auto* k = static_cast<const Known*>(context);
+    return k->graph->constant_value(k->node->inputs[static_cast<size_t>(input)]);
+  };
+  // The span is over our own vector; only here is it writable.
+  std::span<ValueInfo> outputs(const_cast<ValueInfo*>(node.outputs.data()), node.outputs.size());
+  InferContext context(node, inputs, outputs, constant, &known);
+  return node.op->shape_fn()(context);
+}
+
+std::string Graph::free_name(std::string_view base) const {
+  std::string name(base);
+  if (names_.find(name) == names_.end()) return name;
+  auto& counter = const_cast<std::unordered_map<std::string, int>&>(name_counters_)[name];
+  std::string candidate;
+  do {
+    candidate = name + "_" + std::to_string(++counter);
+  } while (names_.find(candidate) != names_.end());
+  return candidate;
+}
+
+namespace {
+// Empty at the root, which an empty scope goes back to.
+std::string name_prefix(const std::vector<std::string>& scopes) {
+  return scopes.empty() || scopes.back().empty() ? std::string() : scopes.back() + "/";
+}
+}  // namespace
+
+std::string Graph::unique_name(std::string_view base) {
+  const std::lock_guard lock(mutex_);
+  return free_name(name_prefix(scopes_.names).append(base));
+}
+
+Result<std::string> Graph::resolve_name(const NodeSpec& spec, const OpDef& op) {
+  const std::string prefix = name_prefix(scopes_.names);
+  if (spec.name.empty()) {
+    std::string base = op.name();
+    while (!base.empty() && base.front() == '_') base.erase(base.begin());
+    return free_name(prefix + base);
+  }
+  std::string full = prefix + std::string(spec.name);
+  DTG_TRY(check_name(full));
+  if (names_.find(full) != names_.end()) {
+    return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", full.c_str());
+  }
+  return full;
+}
+
+// What a program writes may be the lenient form ("CPU:1"); the text of what was read then stands in the graph.
+static Result<DeviceName> read_device(std::string_view text) {
+  auto strict = DeviceName::parse(text);
+  if (strict.ok()) return strict;
+  auto lenient = DeviceName::parse_spec(text);
+  return lenient.ok() ? lenient : strict;
+}
+
+Status Graph::resolve_device(const NodeSpec& spec, Node& node) {
+  // Inside a colocation scope a node asks for what the other node asks; device scopes and the device function are for
+  // who stands by himself. Otherwise an update made under a worker's scope would contradict its variable on a ps.
+  const NodeId beside = scopes_.colocations.empty() ? kNoNode : scopes_.colocations.back();
+  if (beside != kNoNode && spec.device.empty()) {
+    node.device = this->node(beside).device;
+    return {};
+  }
+  std::string device;
+  if (!scopes_.devices.empty()) device = scopes_.devices.back();
+  if (!spec.device.empty()) {
+    DTG_ASSIGN(DeviceName merged, read_device(device));
+    DTG_ASSIGN(const DeviceName inner, read_device(spec.device));
+    merged.merge(inner);
+    device = merged.text();
+  }
+  if (device_fn_) {
+    DTG_ASSIGN(device, device_fn_(device_fn_context_, *node.op, device, node.attrs));
+  }
+  node.device = arena_.copy(device);
+  return {};
+}
+
+NodeId Graph::publish(const Node& node) {
+  const uint32_t shifted = node.id / kFirstChunk + 1;
+  const auto chunk = static_cast<size_t>(std::bit_width(shifted) - 1);
+  const uint32_t start = kFirstChunk * ((1u << chunk) - 1);
+  if (!chunks_[chunk]) chunks_[chunk].reset(new Node[size_t{kFirstChunk} << chunk]);
+  chunks_[chunk][node.id - start] = node;
+  names_.emplace(node.name, node.id);
+  count_.store(node.id + 1, std::memory_order_release);
+  return node.id;
+}
+
+Result<Node> Graph::resolve(const NodeSpec& spec) {
+  Node node;
+  node.op = ops_->find(spec.op);
+  if (!node.op) {
+    const auto near = ops_->closest(spec.op);
+    const std::string hint = near.empty() ? "`dtg ops` lists what there is" : "did you mean \"" + std::string(near) + "\"?";
+    return not_found("no op \"%.*s\": %s", int(spec.op.size()), spec.op.data(), hint.c_str());
+  }
+  node.id = count_.load(std::memory_order_relaxed);
+  if (node.id >= kNodesMax) return resource_exhausted("the graph has 2^28 nodes, which is the limit");
+  DTG_ASSIGN(const std::string name, resolve_name(spec, *node.op));
+  for (Value value : spec.inputs) DTG_TRY(check(value).with_context("add \"" + name + "\" (" + node.op->name() + ")"));
+  node.inputs = arena_.copy(spec.inputs);
+  std::vector<NodeId> controls(spec.controls.begin(), spec.controls.end());
+  for (const auto& scope : scopes_.controls) controls.insert(controls.end(), scope.begin(), scope.end());
+  std::ranges::sort(controls);
+  controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
+  for (NodeId control : controls) DTG_TRY(check_node(control));
+  node.controls = arena_.copy(std::span<const NodeId>(controls));
+  std::vector<NodeId> colocate(spec.colocate.begin(), spec.colocate.end());
+  if (!scopes_.colocations.empty() && scopes_.colocations.back() != kNoNode) colocate.push_back(scopes_.colocations.back());
+  for (NodeId other : colocate) DTG_TRY(check_node(other));
+  node.colocate = arena_.copy(std::span<const NodeId>(colocate));
+  const Status resolved = [&]() -> Status {
+    DTG_TRY(resolve_attrs(spec, node));
+    DTG_TRY(resolve_types(node));
+    DTG_TRY(resolve_device(spec, node));
+    return infer(node);
+  }();
+  if (!resolved.ok()) {
+    std::string where = "add \"" + name + "\"";
+    if (!spec.location.empty()) where += " at " + std::string(spec.location);
+    return resolved.with_context(where).at_node(name).in_phase("build");
+  }
+  node.name = arena_.copy(name);
+  node.location = arena_.copy(spec.location);
+  return node;
+}
+
+Result<NodeId> Graph::add(const NodeSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  DTG_ASSIGN(const Node node, resolve(spec));
+  return publish(node);
+}
+
+void Graph::push_name_scope(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const std::string outer = scopes_.names.empty() ? "" : scopes_.names.back();
+  // A scope name is made unique like a node name, so that building a model twice gives two sets of names.
+  std::string full = name.empty() ? std::string() : outer.empty() ? std::string(name) : outer + "/" + std::string(name);
+  if (!name.empty()) {
+    const int seen = name_counters_["scope:" + full]++;
+    if (seen > 0) full += "_" + std::to_string(seen);
+  }
+  scopes_.names.push_back(std::move(full));
+}
+
+void Graph::push_device(std::string_view device) {
+  const std::lock_guard lock(mutex_);
+  std::string merged(device);
+  auto outer = read_device(scopes_.devices.empty() ? std::string_view() : std::string_view(scopes_.devices.back()));
+  auto inner = read_device(device);
+  // An unreadable name is kept as it is; placing reports it with the node.
+  if (!device.empty() && outer.ok() && inner.ok()) {
+    outer.value().merge(inner.value());
+    merged = outer.value().text();
+  }
+  scopes_.devices.push_back(std::move(merged));
+}
+
+void Graph::push_controls(std::span<const NodeId> nodes) {
+  const std::lock_guard lock(mutex_);
+  scopes_.controls.emplace_back(nodes.begin(), nodes.end());
+}
+
+void Graph::push_colocation(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  scopes_.colocations.push_back(node);
+}
+
+namespace {
+template <class List>
+Status pop_scope(List& list, const char* what) {
+  if (list.empty()) return failed_precondition("leave a %s scope: none is open", what);
+  list.pop_back();
+  return {};
+}
+}  // namespace
+
+Status Graph::pop_name_scope() {
+  const std::lock_guard lock(mutex_);
+  return pop_scope(scopes_.names, "name");
+}
+Status Graph::pop_device() {
+  const std::lock_guard lock(mutex_);
+  return pop_scope(scopes_.devices, "device");
+}
+Status Graph::pop_controls() {
+  const std::lock_guard lock(mutex_);
+  return pop_scope(scopes_.controls, "control");
+}
+Status Graph::pop_colocation() {
+  const std::lock_guard lock(mutex_);
+  return pop_scope(scopes_.colocations, "colocation");
+}
+
+void Graph::set_device_fn(DeviceFn fn, void* context) {
+  const std::lock_guard lock(mutex_);
+  device_fn_ = fn;
+  device_fn_context_ = context;
+}
+
+}  // namespace dtg

@@ -1,0 +1,79 @@
+// Blocks: small ones from mimalloc through its explicit API (never as an override), large ones from mmap
+// with huge pages advised, because touching fresh 4 KB pages is slower than a socket. Any thread.
+#include "tensor/buffer.h"
+
+#include <mimalloc.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+// The sanitizers see through malloc, not through mimalloc: a block that one thread frees and another gets would look
+// like a race, and an overrun would hit a neighbour unseen.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define DTG_PLAIN_BLOCKS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define DTG_PLAIN_BLOCKS 1
+#endif
+#endif
+
+namespace dtg {
+namespace {
+#ifdef DTG_PLAIN_BLOCKS
+void* small_block(int64_t bytes) { return std::aligned_alloc(kBlockAlign, static_cast<size_t>(align_up(bytes))); }
+void free_small_block(void* block) { std::free(block); }
+#else
+void* small_block(int64_t bytes) { return mi_malloc_aligned(static_cast<size_t>(bytes), kBlockAlign); }
+void free_small_block(void* block) { mi_free(block); }
+#endif
+
+constexpr int64_t kHuge = int64_t{2} << 20;
+
+int64_t mapped_bytes(int64_t bytes) { return (bytes + kHuge - 1) / kHuge * kHuge; }
+
+void free_block(void* data, size_t bytes, void*) { release_block(data, static_cast<int64_t>(bytes)); }
+}  // namespace
+
+void* allocate_block(int64_t bytes) {
+  if (bytes < 0) return nullptr;
+  if (bytes < kHuge) return small_block(bytes ? bytes : 1);
+  if (bytes > INT64_MAX - 2 * kHuge) return nullptr;
+  // Over-map by one huge page and give the ends back, so that the block starts on a huge page.
+  const auto size = static_cast<size_t>(mapped_bytes(bytes));
+  void* const raw = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  const auto start = reinterpret_cast<uintptr_t>(raw);
+  const uintptr_t aligned = (start + kHuge - 1) / kHuge * kHuge;
+  if (aligned != start) munmap(raw, aligned - start);
+  const size_t tail = start + size + kHuge - (aligned + size);
+  if (tail) munmap(reinterpret_cast<void*>(aligned + size), tail);
+  madvise(reinterpret_cast<void*>(aligned), size, MADV_HUGEPAGE);
+  return reinterpret_cast<void*>(aligned);
+}
+
+void release_block(void* block, int64_t bytes) {
+  if (!block) return;
+  if (bytes < kHuge) {
+    free_small_block(block);
+  } else {
+    munmap(block, static_cast<size_t>(mapped_bytes(bytes)));
+  }
+}
+
+Result<Ref<Buffer>> Buffer::allocate(int64_t bytes, Placement) {
+  void* const block = allocate_block(bytes);
+  if (!block) {
+    return resource_exhausted("allocate %lld bytes: the system has no memory", static_cast<long long>(bytes));
+  }
+  return Ref<Buffer>::adopt(new Buffer(block, bytes, Placement::heap, free_block, nullptr));
+}
+
+Ref<Buffer> Buffer::borrow(void* data, int64_t bytes, FreeFn free_fn, void* user) {
+  return Ref<Buffer>::adopt(new Buffer(data, bytes, Placement::heap, free_fn, user));
+}
+
+Buffer::~Buffer() {
+  if (free_fn_) free_fn_(data_, static_cast<size_t>(bytes_), user_);
+}
+
+}  // namespace dtg
