@@ -1,0 +1,57 @@
+// Block functions whose answer is a bool, and the choice between two values. Constant data, any thread.
+#include "device/cpu/element_loops.h"
+
+namespace dtg::cpu {
+namespace {
+
+DTG_ELEMENT2(Equal, a == b);
+DTG_ELEMENT2(NotEqual, a != b);
+DTG_ELEMENT2(Less, a < b);
+DTG_ELEMENT2(LessEqual, a <= b);
+DTG_ELEMENT2(Greater, a > b);
+DTG_ELEMENT2(GreaterEqual, a >= b);
+DTG_ELEMENT2(And, a && b);
+DTG_ELEMENT2(Or, a || b);
+DTG_ELEMENT1(Not, !a);
+
+// Moves values by size; what they mean does not matter.
+template <class W>
+void select(const void* const* in, void* out, int64_t n) {
+  const bool* condition = static_cast<const bool*>(in[0]);
+  const W* a = static_cast<const W*>(in[1]);
+  const W* b = static_cast<const W*>(in[2]);
+  W* y = static_cast<W*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    const W left = a[i], right = b[i];
+    y[i] = condition[i] ? left : right;
+  }
+}
+
+#define DTG_ROW(name, type, op) {name, dtype_of<type>, 2, ask2<type, op>, false}
+#define DTG_REAL(name, op)                                                                                            \
+  DTG_ROW(name, float, op), DTG_ROW(name, double, op), DTG_ROW(name, Half, op), DTG_ROW(name, BFloat16, op),          \
+      DTG_ROW(name, int8_t, op), DTG_ROW(name, int16_t, op), DTG_ROW(name, int32_t, op), DTG_ROW(name, int64_t, op),  \
+      DTG_ROW(name, uint8_t, op), DTG_ROW(name, uint16_t, op), DTG_ROW(name, uint32_t, op), DTG_ROW(name, uint64_t, op)
+#define DTG_SELECT(name)                                                                                   \
+  {name, DType::f32, 3, select<uint32_t>, false}, {name, DType::f64, 3, select<uint64_t>, false},          \
+      {name, DType::f16, 3, select<uint16_t>, false}, {name, DType::bf16, 3, select<uint16_t>, false},     \
+      {name, DType::i8, 3, select<uint8_t>, false}, {name, DType::i16, 3, select<uint16_t>, false},        \
+      {name, DType::i32, 3, select<uint32_t>, false}, {name, DType::i64, 3, select<uint64_t>, false},      \
+      {name, DType::u8, 3, select<uint8_t>, false}, {name, DType::u16, 3, select<uint16_t>, false},        \
+      {name, DType::u32, 3, select<uint32_t>, false}, {name, DType::u64, 3, select<uint64_t>, false},      \
+      {name, DType::boolean, 3, select<uint8_t>, false}, {name, DType::c64, 3, select<uint64_t>, false}
+constexpr ElementBlock kBlocks[] = {
+    DTG_REAL("Equal", Equal), DTG_ROW("Equal", bool, Equal),
+    DTG_REAL("NotEqual", NotEqual), DTG_ROW("NotEqual", bool, NotEqual),
+    DTG_REAL("Less", Less), DTG_REAL("LessEqual", LessEqual),
+    DTG_REAL("Greater", Greater), DTG_REAL("GreaterEqual", GreaterEqual),
+    DTG_ROW("LogicalAnd", bool, And), DTG_ROW("LogicalOr", bool, Or),
+    {"LogicalNot", DType::boolean, 1, ask1<bool, Not>, false},
+    DTG_SELECT("Select"), DTG_SELECT("SelectV2"),
+};
+
+}  // namespace
+
+std::span<const ElementBlock> compare_blocks() { return kBlocks; }
+
+}  // namespace dtg::cpu

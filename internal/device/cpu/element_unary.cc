@@ -1,0 +1,147 @@
+// Generic one-operand block functions: every type and function that the vector file does not cover.
+// Constant data, any thread.
+#include "device/cpu/element_loops.h"
+
+namespace dtg::cpu {
+namespace {
+
+template <class C>
+C sign_of(C a) {
+  if (a > C(0)) return C(1);
+  if constexpr (!std::is_unsigned_v<C>) {
+    if (a < C(0)) return static_cast<C>(-1);
+  }
+  return a == C(0) ? C(0) : a;  // NaN stays
+}
+
+template <class C>
+C abs_of(C a) {
+  if constexpr (std::is_floating_point_v<C>) return std::fabs(a);
+  else if constexpr (std::is_unsigned_v<C>) return a;
+  else return a < 0 ? wrap_sub(C(0), a) : a;
+}
+
+template <class C>
+C sigmoid_of(C a) {
+  const C e = std::exp(-std::fabs(a));
+  return (a < 0 ? e : C(1)) / (e + C(1));
+}
+
+template <class C>
+C softplus_of(C a) {
+  if (std::isnan(a)) return a;
+  return (a > 0 ? a : C(0)) + std::log1p(std::exp(-std::fabs(a)));
+}
+
+template <class C>
+C truncated_reciprocal(C a) {
+  if constexpr (std::is_floating_point_v<C>) return C(1) / a;
+  else return a == 0 ? C(0) : static_cast<C>(C(1) / a);
+}
+
+DTG_ELEMENT1(Neg, wrap_sub(C(0), a));
+DTG_ELEMENT1(NegFloat, -a);
+DTG_ELEMENT1(Abs, abs_of(a));
+DTG_ELEMENT1(Sign, sign_of(a));
+DTG_ELEMENT1(Square, wrap_mul(a, a));
+DTG_ELEMENT1(Sqrt, std::sqrt(a));
+DTG_ELEMENT1(Rsqrt, C(1) / std::sqrt(a));
+DTG_ELEMENT1(Reciprocal, truncated_reciprocal(a));
+DTG_ELEMENT1(Relu, a <= C(0) ? C(0) : a);
+DTG_ELEMENT1(Relu6, a <= C(0) ? C(0) : (a > C(6) ? C(6) : a));
+DTG_ELEMENT1(Exp, std::exp(a));
+DTG_ELEMENT1(Expm1, std::expm1(a));
+DTG_ELEMENT1(Log, std::log(a));
+DTG_ELEMENT1(Log1p, std::log1p(a));
+DTG_ELEMENT1(Tanh, std::tanh(a));
+DTG_ELEMENT1(Sigmoid, sigmoid_of(a));
+DTG_ELEMENT1(Softplus, softplus_of(a));
+DTG_ELEMENT1(Softsign, a / (C(1) + std::fabs(a)));
+DTG_ELEMENT1(Elu, a < C(0) ? std::expm1(a) : a);
+DTG_ELEMENT1(Sin, std::sin(a));
+DTG_ELEMENT1(Cos, std::cos(a));
+DTG_ELEMENT1(Tan, std::tan(a));
+DTG_ELEMENT1(Asin, std::asin(a));
+DTG_ELEMENT1(Acos, std::acos(a));
+DTG_ELEMENT1(Atan, std::atan(a));
+DTG_ELEMENT1(Sinh, std::sinh(a));
+DTG_ELEMENT1(Cosh, std::cosh(a));
+DTG_ELEMENT1(Asinh, std::asinh(a));
+DTG_ELEMENT1(Acosh, std::acosh(a));
+DTG_ELEMENT1(Atanh, std::atanh(a));
+DTG_ELEMENT1(Selu, static_cast<C>(1.0507009873554805) * (a < C(0) ? static_cast<C>(1.6732632423543772) * std::expm1(a) : a));
+DTG_ELEMENT1(Invert, static_cast<C>(~a));
+DTG_ELEMENT1(Erf, std::erf(a));
+DTG_ELEMENT1(Erfc, std::erfc(a));
+DTG_ELEMENT1(Floor, std::floor(a));
+DTG_ELEMENT1(Ceil, std::ceil(a));
+// Halves go to the even neighbour, as in TensorFlow.
+DTG_ELEMENT1(Rint, std::nearbyint(a));
+DTG_ELEMENT1(Same, a);
+DTG_ELEMENT1(IsNan, std::isnan(a));
+DTG_ELEMENT1(IsInf, std::isinf(a));
+DTG_ELEMENT1(IsFinite, std::isfinite(a));
+
+#define DTG_ROW(name, type, op, heavy) {name, dtype_of<type>, 1, loop1<type, op>, heavy}
+#define DTG_SMALL(name, op, heavy) DTG_ROW(name, Half, op, heavy), DTG_ROW(name, BFloat16, op, heavy)
+#define DTG_NO_F32(name, op) DTG_SMALL(name, op, true), DTG_ROW(name, double, op, true)
+#define DTG_FLOATS(name, op, heavy) DTG_SMALL(name, op, heavy), DTG_ROW(name, float, op, heavy), DTG_ROW(name, double, op, heavy)
+#define DTG_SIGNED(name, op)                                                \
+  DTG_ROW(name, int8_t, op, false), DTG_ROW(name, int16_t, op, false),      \
+      DTG_ROW(name, int32_t, op, false), DTG_ROW(name, int64_t, op, false)
+#define DTG_UNSIGNED(name, op)                                              \
+  DTG_ROW(name, uint8_t, op, false), DTG_ROW(name, uint16_t, op, false),    \
+      DTG_ROW(name, uint32_t, op, false), DTG_ROW(name, uint64_t, op, false)
+#define DTG_ASK(name, op)                                                                                      \
+  {name, DType::f16, 1, ask1<Half, op>, false}, {name, DType::bf16, 1, ask1<BFloat16, op>, false},             \
+      {name, DType::f32, 1, ask1<float, op>, false}, {name, DType::f64, 1, ask1<double, op>, false}
+constexpr ElementBlock kBlocks[] = {
+    DTG_SMALL("Neg", NegFloat, false), DTG_SIGNED("Neg", Neg),
+    DTG_SMALL("Abs", Abs, false), DTG_SIGNED("Abs", Abs),
+    DTG_FLOATS("Sign", Sign, false), DTG_SIGNED("Sign", Sign),
+    DTG_SMALL("Square", Square, false), DTG_SIGNED("Square", Square), DTG_UNSIGNED("Square", Square),
+    DTG_SMALL("Sqrt", Sqrt, false),
+    DTG_SMALL("Rsqrt", Rsqrt, false),
+    DTG_SMALL("Reciprocal", Reciprocal, false), DTG_SIGNED("Reciprocal", Reciprocal),
+    DTG_SMALL("Inv", Reciprocal, false), DTG_SIGNED("Inv", Reciprocal),
+    DTG_SMALL("Relu", Relu, false), DTG_SIGNED("Relu", Relu), DTG_UNSIGNED("Relu", Relu),
+    DTG_FLOATS("Relu6", Relu6, false), DTG_SIGNED("Relu6", Relu6), DTG_UNSIGNED("Relu6", Relu6),
+    DTG_NO_F32("Exp", Exp),
+    DTG_NO_F32("Expm1", Expm1),
+    DTG_NO_F32("Log", Log),
+    DTG_NO_F32("Log1p", Log1p),
+    DTG_NO_F32("Tanh", Tanh),
+    DTG_NO_F32("Sigmoid", Sigmoid),
+    DTG_NO_F32("Softplus", Softplus),
+    DTG_NO_F32("Elu", Elu),
+    DTG_FLOATS("Softsign", Softsign, false),
+    DTG_FLOATS("Sin", Sin, true),
+    DTG_FLOATS("Cos", Cos, true),
+    DTG_FLOATS("Tan", Tan, true),
+    DTG_FLOATS("Asin", Asin, true),
+    DTG_FLOATS("Acos", Acos, true),
+    DTG_FLOATS("Atan", Atan, true),
+    DTG_FLOATS("Sinh", Sinh, true),
+    DTG_FLOATS("Cosh", Cosh, true),
+    DTG_FLOATS("Asinh", Asinh, true),
+    DTG_FLOATS("Acosh", Acosh, true),
+    DTG_FLOATS("Atanh", Atanh, true),
+    DTG_NO_F32("Selu", Selu),
+    DTG_SIGNED("Invert", Invert), DTG_UNSIGNED("Invert", Invert),
+    DTG_FLOATS("Erf", Erf, true),
+    DTG_FLOATS("Erfc", Erfc, true),
+    DTG_FLOATS("Floor", Floor, false),
+    DTG_FLOATS("Ceil", Ceil, false),
+    DTG_FLOATS("Rint", Rint, false),
+    // TensorFlow 2.21 answers 0 for every integer here; what its documentation says is the integer itself.
+    DTG_FLOATS("Round", Rint, false), DTG_SIGNED("Round", Same),
+    DTG_ASK("IsNan", IsNan),
+    DTG_ASK("IsInf", IsInf),
+    DTG_ASK("IsFinite", IsFinite),
+};
+
+}  // namespace
+
+std::span<const ElementBlock> unary_blocks() { return kBlocks; }
+
+}  // namespace dtg::cpu

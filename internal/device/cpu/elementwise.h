@@ -1,0 +1,75 @@
+// Element-wise loops. Everything element-wise is written as a block function over contiguous operands; this
+// file adds broadcasting and sharding on top, by bringing whatever is not contiguous into a small buffer
+// that stays in the first-level cache. So each op has one inner loop, and the same one serves fused chains.
+//
+// All tables are constant; an ElementLoop belongs to a plan and is read-only while it runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/pool.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+
+namespace dtg::cpu {
+
+// n elements from each of the operands to `out`; an operand may be `out` itself. What an element becomes
+// does not depend on its place in the block, so results are the same however the work is cut.
+using BlockFn = void (*)(const void* const* in, void* out, int64_t n);
+
+struct ElementBlock {
+  std::string_view op;
+  DType dtype;   // of the operands that the op's attribute T types
+  int arity;
+  BlockFn block;
+  bool heavy;    // worth sharding early: transcendental functions
+};
+
+// The best block for an op on this machine, or null. Vector code first, then the generic loops.
+const ElementBlock* find_block(std::string_view op, DType dtype);
+
+// The tables behind it.
+std::span<const ElementBlock> simd_blocks();
+std::span<const ElementBlock> unary_blocks();
+std::span<const ElementBlock> binary_blocks();
+std::span<const ElementBlock> compare_blocks();
+
+// The conversion between two plain real types or bool, or null. Truncating casts of floats round to zero.
+BlockFn find_cast(DType from, DType to, bool truncate);
+
+inline constexpr int kElementOperands = 3;
+
+// A broadcast element-wise loop, made by plan_elements.
+struct ElementLoop {
+  enum class Mode : uint8_t {
+    flat,    // every operand is as large as the output, or one element
+    rows,    // long rows: contiguous or constant along the innermost dimension
+    chunks,  // short rows: several at a time are gathered into buffers
+  };
+  struct Operand {
+    std::array<int64_t, kRankMax> strides{};  // in elements, over the collapsed dimensions; 0 = broadcast
+    int64_t size = 0;                         // bytes of an element
+    bool dense = false;                       // same elements as the output
+    bool fixed = false;                       // chunks: every chunk sees the same elements
+  };
+  BlockFn block = nullptr;
+  Mode mode = Mode::flat;
+  int operands = 0;
+  int rank = 0;
+  int64_t count = 0;
+  int64_t out_size = 0;
+  int64_t shard = 0;                     // elements, or units of rows / chunks, per shard
+  int64_t piece = 0;                     // rows: elements of a piece of a row; chunks: elements of a chunk
+  std::array<int64_t, kRankMax> dims{};  // collapsed
+  std::array<Operand, kElementOperands> in;
+};
+
+// `shapes[i]` must broadcast to `out`. `sizes[i]` are bytes per element.
+ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes,
+                          const Shape& out, int64_t out_size);
+void run_elements(const ElementLoop& loop, Pool& pool, const void* const* in, void* out);
+
+}  // namespace dtg::cpu

@@ -1,0 +1,185 @@
+// The loops of rows.h with Highway, once per instruction set.
+#include "device/cpu/rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "device/cpu/rows.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace dtg::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Max of Highway drops a NaN on one side; the sum of the row brings it back, because exp(NaN - max) is NaN.
+float largest_of(const float* x, int64_t n) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  float largest = -std::numeric_limits<float>::infinity();
+  int64_t i = 0;
+  if (n >= lanes) {
+    auto v = hn::Set(d, largest);
+    for (; i + lanes <= n; i += lanes) v = hn::Max(v, hn::LoadU(d, x + i));
+    largest = hn::GetLane(hn::MaxOfLanes(d, v));
+  }
+  for (; i < n; ++i) largest = std::max(largest, x[i]);
+  return largest;
+}
+
+float exp_row_(const float* x, float* y, int64_t n, float* largest) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  *largest = largest_of(x, n);
+  const auto shift = hn::Set(d, *largest);
+  auto sums = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto xv = hn::LoadU(d, x + i);
+    auto e = hn::Exp(d, hn::Sub(xv, shift));
+    e = hn::IfThenElse(hn::IsNaN(xv), xv, e);
+    hn::StoreU(e, d, y + i);
+    sums = hn::Add(sums, e);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  if (i < n) {
+    HWY_ALIGN float part[16];
+    const int64_t rest = n - i;
+    for (int64_t j = 0; j < lanes; ++j) part[j] = j < rest ? x[i + j] : *largest;
+    const auto xv = hn::Load(d, part);
+    const auto e = hn::IfThenElse(hn::IsNaN(xv), xv, hn::Exp(d, hn::Sub(xv, shift)));
+    hn::Store(e, d, part);
+    for (int64_t j = 0; j < rest; ++j) sum += y[i + j] = part[j];
+  }
+  return sum;
+}
+
+void scale_row_(float* y, int64_t n, float factor) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto f = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
+  for (; i < n; ++i) y[i] *= factor;
+}
+
+void add_to_rows_(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r, x += columns, y += columns) {
+    int64_t i = 0;
+    for (; i + lanes <= columns; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, bias + i)), d, y + i);
+    for (; i < columns; ++i) y[i] = x[i] + bias[i];
+  }
+}
+
+// N vectors of columns at a time, and two sums for each: one chain of additions would wait for itself.
+template <int N, class D>
+HWY_INLINE void sum_columns(D d, const float* x, int64_t rows, int64_t stride, float* sum) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::Vec<D> even[N], odd[N];
+  for (int j = 0; j < N; ++j) even[j] = odd[j] = hn::Zero(d);
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2, x += 2 * stride) {
+    for (int j = 0; j < N; ++j) {
+      even[j] = hn::Add(even[j], hn::LoadU(d, x + j * lanes));
+      odd[j] = hn::Add(odd[j], hn::LoadU(d, x + stride + j * lanes));
+    }
+  }
+  if (r < rows) {
+    for (int j = 0; j < N; ++j) even[j] = hn::Add(even[j], hn::LoadU(d, x + j * lanes));
+  }
+  for (int j = 0; j < N; ++j) hn::StoreU(hn::Add(even[j], odd[j]), d, sum + j * lanes);
+}
+
+void sum_rows_(const float* x, int64_t rows, int64_t columns, float* sum) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= columns; i += 4 * lanes) sum_columns<4>(d, x + i, rows, columns, sum + i);
+  for (; i + lanes <= columns; i += lanes) sum_columns<1>(d, x + i, rows, columns, sum + i);
+  for (; i < columns; ++i) sum_columns<1>(hn::CappedTag<float, 1>(), x + i, rows, columns, sum + i);
+}
+
+template <class D>
+HWY_INLINE void largest_at(D d, const float* const* x, int64_t count, int64_t i, bool more, float* y) {
+  auto best = more ? hn::LoadU(d, y + i) : hn::Set(d, std::numeric_limits<float>::lowest());
+  for (int64_t p = 0; p < count; ++p) {
+    const auto v = hn::LoadU(d, x[p] + i);
+    best = hn::IfThenElse(hn::Gt(v, best), v, best);
+  }
+  hn::StoreU(best, d, y + i);
+}
+
+void largest_pixel_(const float* const* x, int64_t count, int64_t n, bool more, float* y) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) largest_at(d, x, count, i, more, y);
+  for (; i < n; ++i) largest_at(hn::CappedTag<float, 1>(), x, count, i, more, y);
+}
+
+// The position is kept as a float beside the value: both live in the same kind of vector.
+template <class D>
+HWY_INLINE void gradient_at(D d, const float* const* x, float* const* dx, int64_t count, int64_t i, const float* dy, bool add) {
+  auto best = hn::LoadU(d, x[0] + i);
+  auto place = hn::Zero(d);
+  for (int64_t p = 1; p < count; ++p) {
+    const auto v = hn::LoadU(d, x[p] + i);
+    const auto better = hn::Gt(v, best);
+    best = hn::IfThenElse(better, v, best);
+    place = hn::IfThenElse(better, hn::Set(d, static_cast<float>(p)), place);
+  }
+  const auto g = hn::LoadU(d, dy + i);
+  for (int64_t p = 0; p < count; ++p) {
+    const auto mine = hn::IfThenElseZero(hn::Eq(place, hn::Set(d, static_cast<float>(p))), g);
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, dx[p] + i), mine) : mine, d, dx[p] + i);
+  }
+}
+
+void largest_pixel_gradient_(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) gradient_at(d, x, dx, count, i, dy, add);
+  for (; i < n; ++i) gradient_at(hn::CappedTag<float, 1>(), x, dx, count, i, dy, add);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace dtg::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace dtg::cpu {
+
+HWY_EXPORT(exp_row_);
+HWY_EXPORT(scale_row_);
+HWY_EXPORT(add_to_rows_);
+HWY_EXPORT(sum_rows_);
+HWY_EXPORT(largest_pixel_);
+HWY_EXPORT(largest_pixel_gradient_);
+
+float exp_row(const float* x, float* y, int64_t n, float* largest) {
+  return HWY_DYNAMIC_DISPATCH(exp_row_)(x, y, n, largest);
+}
+void scale_row(float* y, int64_t n, float factor) { HWY_DYNAMIC_DISPATCH(scale_row_)(y, n, factor); }
+void add_to_rows(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(add_to_rows_)(x, bias, y, rows, columns);
+}
+void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum) {
+  HWY_DYNAMIC_DISPATCH(sum_rows_)(x, rows, columns, sum);
+}
+void largest_pixel(const float* const* x, int64_t count, int64_t n, bool more, float* y) {
+  HWY_DYNAMIC_DISPATCH(largest_pixel_)(x, count, n, more, y);
+}
+void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add) {
+  HWY_DYNAMIC_DISPATCH(largest_pixel_gradient_)(x, dx, count, n, dy, add);
+}
+
+}  // namespace dtg::cpu
+#endif

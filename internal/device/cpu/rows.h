@@ -1,0 +1,24 @@
+// Loops over rows of floats with Highway: the exponentials of softmax, a bias added to every row, rows summed.
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace dtg::cpu {
+
+// y = exp(x - max(x)); the sum of y, added in a fixed order. y may be x. *largest is max(x). A NaN makes the sum NaN.
+float exp_row(const float* x, float* y, int64_t n, float* largest);
+// y *= factor.
+void scale_row(float* y, int64_t n, float factor);
+// y[r, i] = x[r, i] + bias[i]; y may be x.
+void add_to_rows(const float* x, const float* bias, float* y, int64_t rows, int64_t columns);
+// sum[i] = x[0, i] + x[1, i] + ..., in a fixed order.
+void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum);
+
+// One pooling window over n channels: `x` points at the channels of each of its `count` pixels.
+// y[i] = the largest of x[...][i] and, when `more`, of y[i]; NaN is passed over.
+void largest_pixel(const float* const* x, int64_t count, int64_t n, bool more, float* y);
+// dx[p][i] (+)= dy[i] for the first pixel p with the largest x[p][i], and 0 for the others.
+void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add);
+
+}  // namespace dtg::cpu

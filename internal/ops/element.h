@@ -1,0 +1,26 @@
+// What the element-wise families share: one prepare and one run for every op that has block functions, and
+// the kernel rows made from the tables of those functions. Prepared loops are read-only.
+#pragma once
+
+#include "device/cpu/elementwise.h"
+#include "exec/kernel.h"
+
+namespace dtg::ops {
+
+// Plans the loop for the node's op, by the type of its last input; the output may lie over an input of the
+// same size. The output's shape must be what the inputs broadcast to.
+Status element_prepare(PrepareContext& c);
+Status element_run(RunContext& c);
+struct ElementArgs {
+  cpu::ElementLoop loop;
+  // For ops that look at their input 1 before they run: its elements, and whether one is not allowed.
+  int64_t checked = 0;
+  bool (*refused)(const void* data, int64_t n) = nullptr;
+};
+
+// Kernel rows for `op` from the block tables: its attribute T (`type_attr` null: none) may be any type that
+// has a block. Rows for fusion where the op maps float32 or float64 to itself.
+void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare = element_prepare,
+                         const char* type_attr = "T", bool fuse = true);
+
+}  // namespace dtg::ops

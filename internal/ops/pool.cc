@@ -1,0 +1,547 @@
+// Maximum and average pooling over image windows, and their gradients. One output row is the unit of the
+// forward kernels, one image that of the gradients (windows overlap). float32 with channels last goes through
+// Highway. Registered once by the runtime; kernels run on any thread.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "device/cpu/conv_plain.h"
+#include "device/cpu/rows.h"
+#include "graph/gradient.h"
+#include "graph/infer.h"
+#include "ops/all.h"
+#include "ops/window.h"
+
+namespace dtg::ops {
+namespace {
+
+using cpu::PixelLayout;
+
+// ---- shapes ------------------------------------------------------------------------------------------------
+
+// The pooled shape of an image shape; windows over channels divide them (maximum only).
+Result<PartialShape> pooled_shape(const Node& node, const Window& w, const PartialShape& image) {
+  if (!image.has_rank()) return PartialShape::of_rank(4);
+  PartialShape out = image;
+  for (int i = 0; i < 2; ++i) {
+    DTG_ASSIGN(const Extent extent, extent_of(node, w, i, image.dim(w.spatial_axis(i))));
+    out.set_dim(w.spatial_axis(i), extent.out);
+  }
+  const int64_t channels = image.dim(w.channel_axis());
+  if (w.outer_size[1] > 1 && channels >= 0) out.set_dim(w.channel_axis(), (channels - w.outer_size[1]) / w.outer_stride[1] + 1);
+  return out;
+}
+
+Status pool_shape(InferContext& c) {
+  DTG_TRY(c.require_rank(0, 4));
+  DTG_ASSIGN(const Window w, window_of(c.node()));
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (w.before[at] < w.size[at] && w.after[at] < w.size[at]) continue;
+    return c.error("the padding %lld + %lld must be smaller than the window, %lld", static_cast<long long>(w.before[at]),
+                   static_cast<long long>(w.after[at]), static_cast<long long>(w.size[at]));
+  }
+  DTG_ASSIGN(PartialShape out, pooled_shape(c.node(), w, c.input(0)));
+  c.output(0, out);
+  return {};
+}
+
+// Three images: the input, and two of one pooled shape (MaxPoolGrad), or of the input's (MaxPoolGradGrad).
+Status check_images(InferContext& c, int pooled, int other, bool other_is_pooled) {
+  for (int i = 0; i < 3; ++i) DTG_TRY(c.require_rank(i, 4));
+  DTG_ASSIGN(const Window w, window_of(c.node()));
+  DTG_ASSIGN(const PartialShape want, pooled_shape(c.node(), w, c.input(0)));
+  auto merged = PartialShape::merge(want, c.input(pooled), "pooled shape");
+  if (!merged.ok()) return c.error("orig_output: %s", merged.status().message().c_str());
+  merged = PartialShape::merge(other_is_pooled ? want : c.input(0), c.input(other), "shape");
+  if (!merged.ok()) return c.error("grad: %s", merged.status().message().c_str());
+  return {};
+}
+
+Status max_grad_shape(InferContext& c) {
+  DTG_TRY(check_images(c, 1, 2, true));
+  c.output(0, c.input(0).has_rank() ? c.input(0) : PartialShape::of_rank(4));
+  return {};
+}
+
+Status max_grad_grad_shape(InferContext& c) {
+  DTG_TRY(check_images(c, 1, 2, false));
+  DTG_ASSIGN(const Window w, window_of(c.node()));
+  DTG_ASSIGN(PartialShape out, pooled_shape(c.node(), w, c.input(0)));
+  c.output(0, out);
+  return {};
+}
+
+Status avg_grad_shape(InferContext& c) {
+  DTG_TRY(c.require_rank(1, 4));
+  DTG_ASSIGN(const Window w, window_of(c.node()));
+  DTG_ASSIGN(PartialShape image, c.shape_from_input(0));
+  if (image.has_rank() && image.rank() != 4) return c.error("orig_input_shape must have 4 elements, but has %d", image.rank());
+  if (!image.has_rank()) image = PartialShape::of_rank(4);
+  DTG_ASSIGN(const PartialShape want, pooled_shape(c.node(), w, image));
+  auto merged = PartialShape::merge(want, c.input(1), "pooled shape");
+  if (!merged.ok()) return c.error("grad: %s", merged.status().message().c_str());
+  c.output(0, image);
+  return {};
+}
+
+// ---- gradients ---------------------------------------------------------------------------------------------
+
+constexpr std::string_view kWindow[] = {"ksize", "strides", "padding", "data_format"};
+constexpr std::string_view kWindowPadded[] = {"ksize", "strides", "padding", "explicit_paddings", "data_format"};
+
+Value like_this(GradContext& c, std::string_view op, std::initializer_list<Value> inputs,
+                std::span<const std::string_view> names) {
+  const auto attrs = window_attrs(c.node(), names);
+  return c.b().op(op, std::span(inputs.begin(), inputs.size()), std::span<const Attr>(attrs));
+}
+
+// The gradient of a window's maximum goes to the first pixel that has it.
+Status max_pool_grad(GradContext& c) {
+  c.dx(0, like_this(c, "MaxPoolGrad", {c.input(0), c.output(0), c.dy()}, kWindowPadded));
+  return {};
+}
+
+// Linear in `grad`: picks what max_pool_grad placed. Nothing flows to the images that only decide where.
+Status max_pool_grad_grad(GradContext& c) {
+  if (c.node().attr<std::string>("padding") == "EXPLICIT") {
+    return unimplemented("gradient of MaxPoolGrad: padding EXPLICIT is not supported; pad the image with Pad first");
+  }
+  c.dx(0, c.b().zeros_like(c.input(0)));
+  c.dx(1, c.b().zeros_like(c.input(1)));
+  c.dx(2, like_this(c, "MaxPoolGradGrad", {c.input(0), c.input(1), c.dy()}, kWindow));
+  return {};
+}
+
+Status max_pool_grad_grad_grad(GradContext& c) {
+  c.dx(0, c.b().zeros_like(c.input(0)));
+  c.dx(1, c.b().zeros_like(c.input(1)));
+  c.dx(2, like_this(c, "MaxPoolGrad", {c.input(0), c.input(1), c.dy()}, kWindow));
+  return {};
+}
+
+// Every pixel of a window gets its share.
+Status avg_pool_grad(GradContext& c) {
+  c.dx(0, like_this(c, "AvgPoolGrad", {c.b().shape(c.input(0)), c.dy()}, kWindow));
+  return {};
+}
+
+Status avg_pool_grad_grad(GradContext& c) {
+  c.dx(1, like_this(c, "AvgPool", {c.dy()}, kWindow));
+  return {};
+}
+
+// ---- kernels -----------------------------------------------------------------------------------------------
+
+struct PoolArgs {
+  int64_t batch = 0, height = 0, width = 0, channels = 0, out_height = 0, out_width = 0;
+  int64_t size_y = 1, size_x = 1, stride_y = 1, stride_x = 1, top = 0, left = 0;
+  int64_t group = 1;       // channels per window, where windows lie along the channels
+  bool nchw = false;
+  bool apart = false;      // windows neither overlap nor leave anything out
+  int64_t shards = 1;
+  PixelLayout in() const { return {nchw, height, width, channels}; }
+  PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
+};
+
+// The pixels of one window that exist.
+struct Clip {
+  int64_t y0, y1, x0, x1;
+  Clip(const PoolArgs& a, int64_t oy, int64_t ox)
+      : y0(std::max<int64_t>(oy * a.stride_y - a.top, 0)),
+        y1(std::min(oy * a.stride_y - a.top + a.size_y, a.height)),
+        x0(std::max<int64_t>(ox * a.stride_x - a.left, 0)),
+        x1(std::min(ox * a.stride_x - a.left + a.size_x, a.width)) {}
+  int64_t count() const { return std::max<int64_t>(y1 - y0, 0) * std::max<int64_t>(x1 - x0, 0); }
+};
+
+// Most pixels of a window that the Highway loops take; larger windows go the plain way.
+constexpr int64_t kPixelsMax = 64;
+
+template <class T>
+int64_t gather_pixels(const Clip& clip, const PixelLayout& in, int64_t n, T* x, T** pixels) {
+  int64_t count = 0;
+  for (int64_t y = clip.y0; y < clip.y1; ++y) {
+    for (int64_t i = clip.x0; i < clip.x1; ++i) pixels[count++] = x + in.at(n, y, i);
+  }
+  return count;
+}
+
+template <class T>
+T lowest() {
+  if constexpr (std::is_same_v<T, Half>) return Half(-65504.0f);
+  if constexpr (std::is_same_v<T, BFloat16>) return BFloat16(-3.3895314e38f);
+  if constexpr (std::is_arithmetic_v<T>) return std::numeric_limits<T>::lowest();
+}
+
+// The first pixel with the largest value, as an offset from x; -1 where the window is empty.
+template <class T>
+int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x) {
+  int64_t best = -1;
+  for (int64_t y = clip.y0; y < clip.y1; ++y) {
+    for (int64_t i = clip.x0; i < clip.x1; ++i) {
+      const int64_t at = in.at(n, y, i) + channel * in.channel;
+      if (best < 0 || x[best] < x[at]) best = at;
+    }
+  }
+  return best;
+}
+
+template <class T>
+void max_row(const PoolArgs& a, const T* x, T* y, int64_t n, int64_t oy) {
+  const PixelLayout in = a.in(), out = a.out();
+  for (int64_t ox = 0; ox < a.out_width; ++ox) {
+    const Clip clip(a, oy, ox);
+    T* to = y + out.at(n, oy, ox);
+    if constexpr (std::is_same_v<T, float>) {
+      if (!a.nchw && clip.count() <= kPixelsMax) {
+        const float* pixels[kPixelsMax];
+        const int64_t count = gather_pixels(clip, in, n, x, pixels);
+        cpu::largest_pixel(pixels, count, a.channels, false, to);
+        continue;
+      }
+    }
+    for (int64_t k = 0; k < a.channels; ++k) {
+      T best = lowest<T>();
+      for (int64_t iy = clip.y0; iy < clip.y1; ++iy) {
+        for (int64_t ix = clip.x0; ix < clip.x1; ++ix) {
+          const T value = x[in.at(n, iy, ix) + k * in.channel];
+          if (best < value) best = value;
+        }
+      }
+      to[k * out.channel] = best;
+    }
+  }
+}
+
+// Calls fn(n, oy) for every output row.
+template <class Fn>
+void for_output_rows(RunContext& c, const PoolArgs& a, Fn fn) {
+  const int64_t rows = a.batch * a.out_height;
+  c.pool().parallel_for(a.shards, [&](int64_t shard) {
+    for (int64_t row = rows * shard / a.shards; row < rows * (shard + 1) / a.shards; ++row) {
+      fn(row / a.out_height, row % a.out_height);
+    }
+  });
+}
+
+template <class Fn>
+void for_images(RunContext& c, const PoolArgs& a, Fn fn) {
+  const int64_t shards = std::clamp<int64_t>(a.batch, 1, a.shards);
+  c.pool().parallel_for(shards, [&](int64_t shard) {
+    for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) fn(n);
+  });
+}
+
+template <class T>
+Status max_run(RunContext& c) {
+  const auto& a = c.args<PoolArgs>();
+  for_output_rows(c, a, [&](int64_t n, int64_t oy) { max_row(a, c.in<T>(0), c.out<T>(0), n, oy); });
+  return {};
+}
+
+// Windows along the channels: every `group` of them becomes one.
+template <class T>
+Status max_channels_run(RunContext& c) {
+  const auto& a = c.args<PoolArgs>();
+  const PixelLayout in = a.in(), out{a.nchw, a.height, a.width, a.channels / a.group};
+  for_output_rows(c, a, [&](int64_t n, int64_t y) {
+    for (int64_t i = 0; i < a.width; ++i) {
+      for (int64_t k = 0; k < a.channels / a.group; ++k) {
+        T best = lowest<T>();
+        for (int64_t g = 0; g < a.group; ++g) {
+          const T value = c.in<T>(0)[in.at(n, y, i) + (k * a.group + g) * in.channel];
+          if (best < value) best = value;
+        }
+        c.out<T>(0)[out.at(n, y, i) + k * out.channel] = best;
+      }
+    }
+  });
+  return {};
+}
+
+template <class T>
+void add_to(T& to, T value) {
+  if constexpr (std::is_integral_v<T>) {
+    to = static_cast<T>(static_cast<uint64_t>(to) + static_cast<uint64_t>(value));
+  } else if constexpr (std::is_same_v<T, double>) {
+    to += value;
+  } else {
+    to = static_cast<T>(static_cast<float>(to) + static_cast<float>(value));
+  }
+}
+
+template <class T>
+void max_grad_image(const PoolArgs& a, const T* x, const T* dy, T* dx, int64_t n) {
+  const PixelLayout in = a.in(), out = a.out();
+  const bool fast = std::is_same_v<T, float> && !a.nchw && a.size_y * a.size_x <= kPixelsMax;
+  if (!(fast && a.apart)) std::fill(dx + n * in.image, dx + (n + 1) * in.image, T());
+  for (int64_t oy = 0; oy < a.out_height; ++oy) {
+    for (int64_t ox = 0; ox < a.out_width; ++ox) {
+      const Clip clip(a, oy, ox);
+      if (clip.count() == 0) continue;
+      const T* from = dy + out.at(n, oy, ox);
+      if constexpr (std::is_same_v<T, float>) {
+        if (fast) {
+          const float* pixels[kPixelsMax];
+          float* places[kPixelsMax];
+          const int64_t count = gather_pixels(clip, in, n, x, pixels);
+          gather_pixels(clip, in, n, dx, places);
+          cpu::largest_pixel_gradient(pixels, places, count, a.channels, from, !a.apart);
+          continue;
+        }
+      }
+      for (int64_t k = 0; k < a.channels; ++k) add_to(dx[first_largest(clip, in, n, k, x)], from[k * out.channel]);
+    }
+  }
+}
+
+template <class T>
+Status max_grad_run(RunContext& c) {
+  const auto& a = c.args<PoolArgs>();
+  for_images(c, a, [&](int64_t n) { max_grad_image(a, c.in<T>(0), c.in<T>(2), c.out<T>(0), n); });
+  return {};
+}
+
+template <class T>
+Status max_grad_grad_run(RunContext& c) {
+  const auto& a = c.args<PoolArgs>();
+  const PixelLayout in = a.in(), out = a.out();
+  const T* x = c.in<T>(0);
+  const T* g = c.in<T>(2);
+  for_output_rows(c, a, [&](int64_t n, int64_t oy) {
+    for (int64_t ox = 0; ox < a.out_width; ++ox) {
+      const Clip clip(a, oy, ox);
+      for (int64_t k = 0; k < a.channels; ++k) {
+        const int64_t at = first_largest(clip, in, n, k, x);
+        c.out<T>(0)[out.at(n, oy, ox) + k * out.channel] = at < 0 ? T() : g[at];
+      }
+    }
+  });
+  return {};
+}
+
+template <class T>
+using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+Status avg_run(RunContext& c) {
+  using Wide = WideOf<T>;
+  const auto& a = c.args<PoolArgs>();
+  const PixelLayout in = a.in(), out = a.out();
+  const T* x = c.in<T>(0);
+  for_output_rows(c, a, [&](int64_t n, int64_t oy) {
+    for (int64_t ox = 0; ox < a.out_width; ++ox) {
+      const Clip clip(a, oy, ox);
+      T* to = c.out<T>(0) + out.at(n, oy, ox);
+      const Wide share = Wide(1) / static_cast<Wide>(clip.count());
+      if constexpr (std::is_same_v<T, float>) {
+        if (!a.nchw) {
+          std::fill(to, to + a.channels, 0.0f);
+          for (int64_t y = clip.y0; y < clip.y1; ++y) {
+            for (int64_t i = clip.x0; i < clip.x1; ++i) cpu::add_to_rows(to, x + in.at(n, y, i), to, 1, a.channels);
+          }
+          cpu::scale_row(to, a.channels, share);
+          continue;
+        }
+      }
+      for (int64_t k = 0; k < a.channels; ++k) {
+        Wide sum(0);
+        for (int64_t y = clip.y0; y < clip.y1; ++y) {
+          for (int64_t i = clip.x0; i < clip.x1; ++i) sum += static_cast<Wide>(x[in.at(n, y, i) + k * in.channel]);
+        }
+        to[k * out.channel] = static_cast<T>(sum * share);
+      }
+    }
+  });
+  return {};
+}
+
+// Input pixels gather from the windows that hold them, so 16-bit sums are rounded once.
+template <class T>
+void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
+  using Wide = WideOf<T>;
+  const PixelLayout in = a.in(), out = a.out();
+  // The first window that reaches a pixel, and one past the last.
+  const auto first = [](int64_t at, int64_t size, int64_t stride) { return at < size ? 0 : (at - size) / stride + 1; };
+  for (int64_t y = 0; y < a.height; ++y) {
+    const int64_t oy0 = first(y + a.top, a.size_y, a.stride_y), oy1 = std::min((y + a.top) / a.stride_y + 1, a.out_height);
+    for (int64_t x = 0; x < a.width; ++x) {
+      const int64_t ox0 = first(x + a.left, a.size_x, a.stride_x), ox1 = std::min((x + a.left) / a.stride_x + 1, a.out_width);
+      for (int64_t k = 0; k < a.channels; ++k) {
+        Wide sum(0);
+        for (int64_t oy = oy0; oy < oy1; ++oy) {
+          for (int64_t ox = ox0; ox < ox1; ++ox) {
+            sum += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
+          }
+        }
+        dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum);
+      }
+    }
+  }
+}
+
+template <class T>
+Status avg_grad_run(RunContext& c) {
+  const auto& a = c.args<PoolArgs>();
+  for_images(c, a, [&](int64_t n) { avg_grad_image(a, c.in<T>(1), c.out<T>(0), n); });
+  return {};
+}
+
+Status set_pool(PrepareContext& c, PoolArgs& a, const Shape& image) {
+  DTG_ASSIGN(const Window w, window_of(c.node()));
+  a.nchw = w.nchw;
+  a.batch = image.dim(0), a.channels = image.dim(w.channel_axis());
+  a.height = image.dim(w.spatial_axis(0)), a.width = image.dim(w.spatial_axis(1));
+  DTG_ASSIGN(const Extent y, extent_of(c.node(), w, 0, a.height));
+  DTG_ASSIGN(const Extent x, extent_of(c.node(), w, 1, a.width));
+  a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
+  a.size_y = w.size[0], a.size_x = w.size[1], a.stride_y = w.stride[0], a.stride_x = w.stride[1];
+  a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 &&
+            a.out_height * a.size_y == a.height && a.out_width * a.size_x == a.width;
+  a.group = w.outer_size[1];
+  const bool grouped = a.group > 1 || w.outer_stride[1] > 1;
+  if (!grouped || c.node().op->name() != "MaxPool") {
+    DTG_TRY(require_spatial(c.node(), w));
+  } else if (w.outer_size[0] != 1 || w.outer_stride[0] != 1 || a.size_y * a.size_x * a.stride_y * a.stride_x != 1 ||
+             w.outer_stride[1] != a.group || a.channels % a.group != 0) {
+    return unimplemented("MaxPool: windows over channels must have the stride as their size, divide the channels, and be 1 in "
+                         "every other dimension");
+  }
+  const int64_t work = a.batch * a.out_height * a.out_width * a.channels * a.size_y * a.size_x * a.group;
+  a.shards = std::clamp<int64_t>(work / 65536, 1, std::clamp<int64_t>(a.batch * a.out_height, 1, 16));
+  return {};
+}
+
+template <class T>
+Status max_prepare(PrepareContext& c) {
+  auto& args = *c.args<PoolArgs>();
+  DTG_TRY(set_pool(c, args, c.input(0).shape));
+  return c.sync(args.group > 1 ? max_channels_run<T> : max_run<T>);
+}
+
+template <class T, SyncFn kRun>
+Status image_prepare(PrepareContext& c) {
+  DTG_TRY(set_pool(c, *c.args<PoolArgs>(), c.input(0).shape));
+  return c.sync(kRun);
+}
+
+// orig_input_shape may be known only now; then everything is worked out in run from the node's attributes.
+struct LatePoolArgs {
+  PoolArgs pool;
+  Window window;
+  Shape grad;
+};
+
+template <class T>
+Status avg_grad_late_run(RunContext& c) {
+  const auto& late = c.args<LatePoolArgs>();
+  const int32_t* sizes = c.in<int32_t>(0);
+  const std::array<int64_t, 4> dims = {sizes[0], sizes[1], sizes[2], sizes[3]};
+  auto shape = Shape::make(dims);
+  if (!shape.ok()) return c.error("orig_input_shape: %s", shape.status().message().c_str());
+  PoolArgs a = late.pool;
+  const Window& w = late.window;
+  a.batch = dims[0], a.channels = dims[static_cast<size_t>(w.channel_axis())];
+  a.height = dims[static_cast<size_t>(w.spatial_axis(0))], a.width = dims[static_cast<size_t>(w.spatial_axis(1))];
+  DTG_ASSIGN(const Extent y, extent_of(c.node(), w, 0, a.height));
+  DTG_ASSIGN(const Extent x, extent_of(c.node(), w, 1, a.width));
+  a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
+  const Shape& grad = late.grad;
+  if (grad.dim(0) != a.batch || grad.dim(w.channel_axis()) != a.channels || grad.dim(w.spatial_axis(0)) != y.out ||
+      grad.dim(w.spatial_axis(1)) != x.out) {
+    return c.error("an image of shape %s does not pool to grad, %s", shape.value().text().c_str(), grad.text().c_str());
+  }
+  DTG_ASSIGN(void* dx, c.lease_output(0, dtype_of<T>, shape.value()));
+  for (int64_t n = 0; n < a.batch; ++n) avg_grad_image(a, c.in<T>(1), static_cast<T*>(dx), n);
+  return {};
+}
+
+template <class T>
+Status avg_grad_prepare(PrepareContext& c) {
+  if (!c.output(0).dynamic) {
+    DTG_TRY(set_pool(c, *c.args<PoolArgs>(), c.output(0).shape));
+    return c.sync(avg_grad_run<T>);
+  }
+  auto& late = *c.args<LatePoolArgs>();
+  DTG_ASSIGN(late.window, window_of(c.node()));
+  DTG_TRY(require_spatial(c.node(), late.window));
+  if (c.input(0).shape.count() != 4) return c.error("orig_input_shape must have 4 elements, but has shape %s", c.input(0).shape.text().c_str());
+  late.grad = c.input(1).shape;
+  late.pool.nchw = late.window.nchw;
+  late.pool.size_y = late.window.size[0], late.pool.size_x = late.window.size[1];
+  late.pool.stride_y = late.window.stride[0], late.pool.stride_x = late.window.stride[1];
+  return c.sync(avg_grad_late_run<T>);
+}
+
+template <class T>
+void add_max(KernelTable& kernels) {
+  const KernelRow::TypeClause type{"T", DTypeSet{dtype_of<T>}};
+  kernels.add({.op = "MaxPool", .types = {type}, .prepare = max_prepare<T>});
+  kernels.add({.op = "MaxPoolGrad", .types = {type}, .prepare = image_prepare<T, max_grad_run<T>>});
+  kernels.add({.op = "MaxPoolGradGrad", .types = {type}, .prepare = image_prepare<T, max_grad_grad_run<T>>});
+}
+
+template <class T>
+void add_avg(KernelTable& kernels) {
+  const KernelRow::TypeClause type{"T", DTypeSet{dtype_of<T>}};
+  kernels.add({.op = "AvgPool", .types = {type}, .prepare = image_prepare<T, avg_run<T>>});
+  kernels.add({.op = "AvgPoolGrad", .types = {type}, .prepare = avg_grad_prepare<T>});
+}
+
+}  // namespace
+
+void register_pool(OpTable& ops, KernelTable& kernels) {
+  constexpr const char* kReal =
+      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float";
+  constexpr const char* kSize = "ksize: list(int) >= 4";
+  constexpr const char* kStrides = "strides: list(int) >= 4";
+  constexpr const char* kPaddings = "padding: {'SAME','VALID','EXPLICIT'}";
+  constexpr const char* kFormat = "data_format: {'NHWC','NCHW'} = 'NHWC'";
+  ops.add(OpDef::make("MaxPool")
+              .input("input: T", {.rank = 4}).output("output: T")
+              .attr("T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float")
+              .attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
+              .attr("data_format: {'NHWC','NCHW','NCHW_VECT_C'} = 'NHWC'")
+              .shape(pool_shape).gradient(max_pool_grad)
+              .doc("The largest value of each window."));
+  ops.add(OpDef::make("MaxPoolGrad")
+              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
+              .output("output: T").attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
+              .attr(kFormat).attr(kReal)
+              .shape(max_grad_shape).gradient(max_pool_grad_grad)
+              .doc("Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum."));
+  ops.add(OpDef::make("MaxPoolGradGrad")
+              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
+              .output("output: T").attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat).attr(kReal)
+              .shape(max_grad_grad_shape).gradient(max_pool_grad_grad_grad)
+              .doc("Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds its maximum."));
+  ops.add(OpDef::make("AvgPool")
+              .input("value: T", {.rank = 4}).output("output: T").attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}")
+              .attr(kFormat).attr("T: {half, bfloat16, float, double}")
+              .shape(pool_shape).gradient(avg_pool_grad)
+              .doc("The average of each window; padding does not count."));
+  ops.add(OpDef::make("AvgPoolGrad")
+              .input("orig_input_shape: int32", {.rank = 1}).input("grad: T", {.rank = 4}).output("output: T")
+              .attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat)
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(avg_grad_shape).gradient(avg_pool_grad_grad)
+              .doc("Gradient of AvgPool: each window's gradient shared out equally."));
+  add_max<float>(kernels);
+  add_max<double>(kernels);
+  add_max<Half>(kernels);
+  add_max<BFloat16>(kernels);
+  add_max<int8_t>(kernels);
+  add_max<int16_t>(kernels);
+  add_max<int32_t>(kernels);
+  add_max<int64_t>(kernels);
+  add_max<uint8_t>(kernels);
+  add_max<uint16_t>(kernels);
+  add_avg<float>(kernels);
+  add_avg<double>(kernels);
+  add_avg<Half>(kernels);
+  add_avg<BFloat16>(kernels);
+}
+
+}  // namespace dtg::ops
