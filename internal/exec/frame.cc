@@ -1,0 +1,391 @@
+// Running a program: the segment loop, the counting of what waits for what, and the caller's wait.
+#include "exec/frame.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <exception>
+#include <new>
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kCallerSpinNs = 50'000;
+// A long segment looks at the clock once per so many instructions.
+constexpr uint32_t kDeadlineStride = 64;
+
+void futex_wait_for(std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns) {
+  timespec timeout{};
+  timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
+  timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
+}
+
+// While one lives, the word is held; also when what it guards runs out of memory.
+class Hold {
+ public:
+  explicit Hold(std::atomic_flag& word) : word_(word) {
+    while (word_.test_and_set(std::memory_order_acquire)) spin_pause();
+  }
+  ~Hold() { word_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& word_;
+};
+
+// Nothing may leave a pool's thread but through the step, so lack of memory is the step's failure.
+Status no_memory() { return resource_exhausted("out of memory"); }
+
+// False when the pool has no thread and could not make one.
+bool handed_over(Pool& pool, Pool::Task* task) {
+  try {
+    pool.submit(task);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+Status too_late() { return deadline_exceeded("the run's deadline passed; raise timeout_ns, or cancel what it waits for"); }
+
+}  // namespace
+
+Frame::Frame(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock, Tracer* tracer)
+    : program_(program), owner_(owner), pool_(pool), clock_(clock), tracer_(tracer), step_(0, 0, Deadline::never()) {}
+
+Frame::~Frame() {
+  end();
+  if (arena_) release_block(arena_, program_.frame_bytes());
+}
+
+Result<std::unique_ptr<Frame>> Frame::create(const Program& program, const RefCounted& owner, Pool& pool,
+                                              const Clock& clock, Tracer* tracer) {
+  std::unique_ptr<Frame> frame(new Frame(program, owner, pool, clock, tracer));
+  DTG_TRY(frame->allocate());
+  return frame;
+}
+
+Status Frame::allocate() {
+  slots_.reset(new Slot[program_.slot_count() + 1]);
+  if (program_.has_dynamic()) shapes_.reset(new Shape[program_.slot_count() + 1]);
+  pins_.reset(new Pin[program_.pin_count() + 1]);
+  if (program_.frame_bytes() > 0) {
+    arena_ = static_cast<char*>(allocate_block(program_.frame_bytes()));
+    if (!arena_) return resource_exhausted("allocate %lld bytes for a run's values", static_cast<long long>(program_.frame_bytes()));
+  }
+  for (const auto& place : program_.places()) slots_[place.slot].data = arena_ + place.offset;
+  for (const auto& constant : program_.constants()) slots_[constant.slot].data = constant.data;
+  end_task_.frame = this;
+  raised_.reset(new std::atomic<bool>[program_.events().size() + 1]);
+  const size_t count = program_.segments().size();
+  states_.reset(new SegmentState[count + 1]);
+  for (size_t i = 0; i < count; ++i) {
+    states_[i].frame = this;
+    states_[i].index = static_cast<uint32_t>(i);
+  }
+  return {};
+}
+
+void Frame::begin(uint64_t session, uint64_t sequence, Deadline deadline) {
+  (void)session;
+  step_.restart(sequence, deadline);
+  const auto& segments = program_.segments();
+  for (size_t i = 0; i < segments.size(); ++i) {
+    states_[i].chunk = segments[i].first;
+    states_[i].base = arena_;
+    states_[i].pc = 0;
+    states_[i].pending.store(segments[i].waits, std::memory_order_relaxed);
+  }
+  for (size_t i = 0; i < program_.events().size(); ++i) raised_[i].store(false, std::memory_order_relaxed);
+  unfinished_.store(static_cast<uint32_t>(segments.size()), std::memory_order_relaxed);
+  if (shapes_) {
+    for (const Feed& feed : program_.feeds()) shapes_[feed.slot] = feed.shape;
+  }
+}
+
+Status Frame::run() {
+  const size_t count = program_.segments().size();
+  if (count == 0) return {};
+  watcher_ = nullptr;
+  caller_attached_ = true;
+  if (count == 1) {
+    run_segment(states_[0]);
+  } else {
+    launch();
+  }
+  while (unfinished_.load(std::memory_order_acquire) != 0) {
+    if (SegmentState* state = take_ready()) run_segment(*state);
+    else wait_for_work();
+  }
+  caller_attached_ = false;
+  return step_.aborted() ? step_.cause() : Status();
+}
+
+void Frame::start(Watcher* watcher) {
+  watcher_ = watcher;
+  caller_attached_ = false;
+  if (program_.segments().empty()) return watcher->finished(*this);
+  launch();
+}
+
+// The segments that wait for nothing; the caller takes the last of them itself.
+void Frame::launch() {
+  const auto& segments = program_.segments();
+  SegmentState* mine = nullptr;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].waits != 0) continue;
+    if (mine && !caller_attached_) pool_.submit(mine);
+    else if (mine && !handed_over(pool_, mine)) make_ready(*mine);
+    mine = &states_[i];
+  }
+  if (!mine) return;
+  if (caller_attached_) run_segment(*mine);
+  else pool_.submit(mine);
+}
+
+void Frame::run_segment(SegmentState& state) {
+  try {
+    for (;;) {
+      if (!run_chunk(state)) return;  // suspended; its completion goes on
+      if (step_.aborted() || state.chunk->last) break;
+      if (Status status = enter_next_chunk(state); !status.ok()) {
+        step_.abort(status);
+        break;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    step_.abort(no_memory());
+  }
+  finish_segment(state);
+}
+
+// True when the chunk is through (or the step is aborted); false when an instruction suspended it.
+bool Frame::run_chunk(SegmentState& state) {
+  const std::vector<Instruction>& instructions = state.chunk->instructions;
+  RunContext context(*this, slots_.get(), state.base, step_, pool_);
+  const auto count = static_cast<uint32_t>(instructions.size());
+  const bool traced = tracer_ && tracer_->on();
+  while (state.pc < count) {
+    if (step_.aborted()) return true;
+    const Instruction& instruction = instructions[state.pc];
+    context.set_instruction(&instruction);
+    if (instruction.sync) {
+      const int64_t began = traced ? tracer_->now_ns() : 0;
+      if (Status status = instruction.sync(context); !status.ok()) {
+        fail(instruction, status);
+        return true;
+      }
+      // The op's name lives as long as the runtime, and so as long as the tracer.
+      if (traced && instruction.node) tracer_->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer_->now_ns() - began, 0);
+      ++state.pc;
+      if (state.pc % kDeadlineStride == 0 && step_.deadline().passed(clock_)) step_.abort(too_late());
+    } else if (!run_async(state, instruction, context)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// False when the segment must stop here and be continued by the completion.
+bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunContext& context) {
+  const bool in_place = instruction.event < 0;
+  // The other thread that completes it may go on with this segment before the call below returns, so the
+  // state must say now where to go on.
+  ++state.pc;
+  // A blocking instruction is part of the run until it has ended, whether or not anybody waits for it.
+  if (!in_place) unfinished_.fetch_add(1, std::memory_order_relaxed);
+  try {
+    if (!instruction.async(context, Completion(this, state.index, &instruction))) return !in_place;
+  } catch (const std::bad_alloc&) {
+    // The completion went with the stack, or is with the resource: either way it ends the instruction.
+    step_.abort(no_memory());
+    return !in_place;
+  }
+  Status status = context.take_status();
+  if (in_place) {
+    if (!status.ok()) fail(instruction, status);
+    return true;
+  }
+  completed(state.index, instruction, std::move(status));
+  return true;
+}
+
+Status Frame::enter_next_chunk(SegmentState& state) {
+  DTG_ASSIGN(const Chunk* chunk, program_.next_chunk(*this, state.index, state.chunk->end));
+  state.chunk = chunk;
+  state.pc = 0;
+  state.base = nullptr;
+  if (chunk->bytes > 0) {
+    state.base = static_cast<char*>(allocate_block(chunk->bytes));
+    if (!state.base) return resource_exhausted("allocate %lld bytes for values whose shape depends on data", static_cast<long long>(chunk->bytes));
+    remember(state.base, chunk->bytes);
+  }
+  for (const auto& place : chunk->places) slots_[place.slot].data = state.base + place.offset;
+  for (const auto& typed : chunk->shapes) shapes_[typed.slot] = typed.shape;
+  return {};
+}
+
+void Frame::remember(void* block, int64_t bytes) {
+  try {
+    const Hold hold(leases_word_);
+    leases_.push_back({block, bytes});
+  } catch (const std::bad_alloc&) {
+    release_block(block, bytes);
+    throw;
+  }
+}
+
+void Frame::keep(Ref<RefCounted> holder) {
+  const Hold hold(leases_word_);
+  holders_.push_back(std::move(holder));
+}
+
+void Frame::fail(const Instruction& instruction, const Status& status) {
+  const Node* node = instruction.node;
+  if (!node) return step_.abort(status.in_phase("run"));
+  try {
+    std::string where = "run \"" + std::string(node->name) + "\"";
+    if (!node->location.empty()) where += " (made at " + std::string(node->location) + ")";
+    step_.abort(status.with_context(where).at_node(node->name).in_phase("run"));
+  } catch (const std::bad_alloc&) {
+    step_.abort(status);
+  }
+}
+
+void Frame::finish_segment(SegmentState& state) {
+  const Segment& segment = program_.segments()[state.index];
+  // What an aborted segment did not come to must not keep others waiting; they see the abort themselves.
+  if (step_.aborted()) {
+    for (uint32_t event : segment.raises) signal(event);
+  }
+  for (uint32_t successor : segment.successors) release(successor);
+  finish_one(false);
+}
+
+void Frame::finish_one(bool from_completion) {
+  // As soon as the count is zero the frame may serve another run; waking a caller that does not sleep is
+  // harmless, and the memory stays because whoever comes in from outside holds the owner.
+  const bool attached = caller_attached_;
+  Watcher* const watcher = watcher_;
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (attached) return wake_caller();
+  if (!watcher) return;
+  if (from_completion) pool_.submit(&end_task_);
+  else watcher->finished(*this);
+}
+
+void Frame::release(uint32_t segment) {
+  SegmentState& state = states_[segment];
+  if (state.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) make_ready(state);
+}
+
+void Frame::make_ready(SegmentState& state) {
+  if (!caller_attached_) return pool_.submit(&state);
+  SegmentState* head = ready_.load(std::memory_order_relaxed);
+  do {
+    state.next_ready = head;
+  } while (!ready_.compare_exchange_weak(head, &state, std::memory_order_acq_rel));
+  wake_caller();
+}
+
+// Only the caller takes; the rest of the list goes to the pool, so that ready segments run side by side.
+Frame::SegmentState* Frame::take_ready() {
+  SegmentState* const all = ready_.exchange(nullptr, std::memory_order_acq_rel);
+  if (!all) return nullptr;
+  for (SegmentState* state = all->next_ready; state;) {
+    SegmentState* const next = state->next_ready;
+    if (!handed_over(pool_, state)) make_ready(*state);
+    state = next;
+  }
+  return all;
+}
+
+void Frame::wait_for_work() {
+  const int64_t began = clock_.monotonic_ns();
+  const auto something = [this] {
+    return unfinished_.load(std::memory_order_acquire) == 0 || ready_.load(std::memory_order_acquire) != nullptr;
+  };
+  while (!something()) {
+    for (int i = 0; i < 64 && !something(); ++i) spin_pause();
+    if (something()) return;
+    if (!step_.aborted() && step_.deadline().passed(clock_)) step_.abort(too_late());
+    if (clock_.monotonic_ns() - began < kCallerSpinNs) continue;
+    caller_word_.store(1);
+    if (!something()) {
+      // Waking at least every second bounds what a lost wake-up could cost.
+      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_.deadline().left_ns(clock_) + 1'000'000, 1'000'000'000));
+    }
+    caller_word_.store(0);
+  }
+}
+
+void Frame::wake_caller() {
+  if (caller_word_.exchange(0) == 1) syscall(SYS_futex, &caller_word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Frame::completed(uint32_t segment, const Instruction& instruction, Status status) {
+  // What is released below may end the run on another thread before this call returns.
+  const Ref<const RefCounted> inside = Ref<const RefCounted>::share(&owner_);
+  if (!status.ok()) fail(instruction, status);
+  if (instruction.event < 0) return make_ready(states_[segment]);
+  signal(static_cast<uint32_t>(instruction.event));
+  finish_one(true);
+}
+
+void Frame::signal(uint32_t event) {
+  if (raised_[event].exchange(true, std::memory_order_acq_rel)) return;
+  for (uint32_t successor : program_.events()[event].successors) release(successor);
+}
+
+RunContext Frame::context(const Instruction& instruction) {
+  RunContext context(*this, slots_.get(), nullptr, step_, pool_);
+  context.set_instruction(&instruction);
+  return context;
+}
+
+Result<void*> Frame::lease(uint32_t slot, DType dtype, const Shape& shape) {
+  const int64_t bytes = shape.count() * dtype_size(dtype);
+  void* const block = allocate_block(bytes);
+  if (!block) return resource_exhausted("allocate %lld bytes for a value of shape %s", static_cast<long long>(bytes), shape.text().c_str());
+  remember(block, bytes);
+  slots_[slot].data = block;
+  if (shapes_) shapes_[slot] = shape;
+  return block;
+}
+
+const Shape& Frame::shape(uint32_t slot) const { return shapes_[slot]; }
+
+void Frame::hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) {
+  slots_[slot].data = data;
+  if (shapes_) shapes_[slot] = shape;
+  if (holder) keep(std::move(holder));
+}
+
+void Frame::unpin(uint32_t number) {
+  const Pin pin = std::exchange(pins_[number], {});
+  if (pin.version) pin.variable->unpin(pin.version);
+}
+
+void Frame::end() {
+  // Without pins it is a frame that ran out of memory while it was made.
+  for (uint32_t i = 0; pins_ && i < program_.pin_count(); ++i) unpin(i);
+  for (const Lease& lease : leases_) release_block(lease.block, lease.bytes);
+  leases_.clear();
+  holders_.clear();
+}
+
+RunContext Completion::context() const { return frame_->context(*instruction_); }
+Step& Completion::step() const { return frame_->step(); }
+
+void Completion::done(Status status) {
+  if (Frame* const frame = std::exchange(frame_, nullptr)) frame->completed(segment_, *instruction_, std::move(status));
+}
+
+void Completion::lost() {
+  // The only exception inside is the lack of memory; it took the token with it.
+  done(std::uncaught_exceptions() > 0 ? no_memory() : internal_error("an asynchronous operation was dropped without an answer"));
+}
+
+}  // namespace dtg

@@ -1,0 +1,280 @@
+// Kernels: how an op runs. A kernel has two halves. `prepare` is called when a plan is made; it sees exact
+// types and shapes, picks the implementation, holds what it needs (loop bounds, tables) in an
+// argument block, and states workspace and in-place rights. `run` is called every step; it allocates
+// nothing, locks nothing and looks nothing up.
+//
+// The runtime builds one KernelTable by calling the register functions of the op families and then
+// freezes it. Prepared blocks are immutable: two runs may execute the same instruction at the same time;
+// what changes lives in the frame.
+//
+//   struct ReluArgs { int64_t count; };
+//   Status relu_run(RunContext& c) {
+//     const auto& a = c.args<ReluArgs>();
+//     ...c.in<float>(0) -> c.out<float>(0)...
+//     return {};
+//   }
+//   Status relu_prepare(PrepareContext& c) {
+//     c.args<ReluArgs>()->count = c.input(0).shape.count();
+//     c.may_overwrite(0, 0);
+//     return c.sync(relu_run);
+//   }
+//   kernels.add({.op = "Relu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = relu_prepare});
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "base/ref.h"
+#include "base/seams.h"
+#include "graph/graph.h"
+
+namespace dtg {
+
+class KernelTable;
+class Step;
+class ResourceStore;
+class Completion;
+class RunContext;
+
+using SyncFn = Status (*)(RunContext&);
+// Returns true when it is done already (the outcome is in c.status()); false when the completion will be
+// called later, from any thread, exactly once.
+using AsyncFn = bool (*)(RunContext&, Completion);
+
+// A complete type: what prepare sees of an input or output.
+struct TensorType {
+  DType dtype = DType::invalid;
+  Shape shape;
+  int64_t bytes() const { return shape.count() * dtype_size(dtype); }
+};
+
+// One step of a segment: the function, its argument block, and where its operands are.
+struct Instruction {
+  SyncFn sync = nullptr;
+  AsyncFn async = nullptr;
+  const void* args = nullptr;
+  const uint32_t* in = nullptr;    // slots of the inputs
+  const uint32_t* out = nullptr;   // slots of the outputs
+  int64_t workspace = -1;          // offset in the chunk's memory, -1 none
+  int32_t event = -1;              // asynchronous: the event its end signals; -1 = the segment waits for it
+  const Node* node = nullptr;      // for errors and traces
+};
+
+// A row of the frame's operand table. `data` is what kernels read; dynamic shapes are set by kernels whose
+// output shape depends on data.
+struct Slot {
+  void* data = nullptr;
+};
+
+// The part of a frame that deals with what is known only at run time: shapes that depend on data, and
+// memory leased until the step ends. Implemented by Frame.
+class DynamicSlots {
+ public:
+  virtual ~DynamicSlots() = default;
+  // Memory for a value of that type, kept until the step ends; the slot points at it and has that shape.
+  virtual Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape) = 0;
+  virtual const Shape& shape(uint32_t slot) const = 0;
+  // The slot points at someone else's memory; `holder` (may be null) is kept until the step ends.
+  virtual void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) = 0;
+};
+
+// What one instruction sees while it runs. Lives on the runner's stack.
+class RunContext {
+ public:
+  RunContext(DynamicSlots& dynamic, Slot* slots, char* scratch, Step& step, Pool& pool)
+      : slots_(slots), scratch_(scratch), dynamic_(dynamic), step_(step), pool_(pool) {}
+  // The runner moves on to the next instruction.
+  void set_instruction(const Instruction* instruction) { instruction_ = instruction; }
+
+  template <class T>
+  const T* in(int i) const {
+    return static_cast<const T*>(slots_[instruction_->in[i]].data);
+  }
+  template <class T>
+  T* out(int i) const {
+    return static_cast<T*>(slots_[instruction_->out[i]].data);
+  }
+  template <class A>
+  const A& args() const {
+    return *static_cast<const A*>(instruction_->args);
+  }
+  // Scratch that prepare asked for, 64-byte aligned, undefined contents; null where it asked for none.
+  template <class T = char>
+  T* workspace() const {
+    return instruction_->workspace < 0 ? nullptr : reinterpret_cast<T*>(scratch_ + instruction_->workspace);
+  }
+  Pool& pool() const { return pool_; }
+  Step& step() const { return step_; }
+  DynamicSlots& dynamic() const { return dynamic_; }
+  const Instruction& instruction() const { return *instruction_; }
+  const Node& node() const { return *instruction_->node; }
+
+  // For ops whose output shape is known only now: memory for output i, owned by the step. Outputs whose
+  // shape is static have their memory already.
+  Result<void*> lease_output(int i, DType dtype, const Shape& shape) {
+    return dynamic_.lease(instruction_->out[i], dtype, shape);
+  }
+  // Output i is this memory, kept alive until the step ends by the holder (may be null).
+  void set_output(int i, void* data, const Shape& shape, Ref<RefCounted> holder) {
+    dynamic_.hold(instruction_->out[i], data, shape, std::move(holder));
+  }
+
+  // Value errors, with the node named.
+  [[gnu::format(printf, 2, 3)]] Status error(const char* format, ...) const;
+  // The outcome of an asynchronous kernel that returned true.
+  void set_status(Status status) { status_ = std::move(status); }
+  Status take_status() { return std::move(status_); }
+
+ private:
+  Slot* const slots_;
+  char* const scratch_;
+  const Instruction* instruction_ = nullptr;
+  DynamicSlots& dynamic_;
+  Step& step_;
+  Pool& pool_;
+  Status status_;
+};
+
+// What prepare sees and says.
+class PrepareContext {
+ public:
+  struct Operand {
+    DType dtype = DType::invalid;
+    Shape shape;              // of a resource: shape of what it holds
+    DType held = DType::invalid;
+    bool dynamic = false;     // output only: shape known when it has run; shape is not valid
+    int64_t bytes() const { return shape.count() * dtype_size(dtype); }
+  };
+  virtual ~PrepareContext() = default;
+
+  const Node& node() const { return *node_; }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  int num_outputs() const { return static_cast<int>(outputs_.size()); }
+  const Operand& input(int i) const { return inputs_[static_cast<size_t>(i)]; }
+  const Operand& output(int i) const { return outputs_[static_cast<size_t>(i)]; }
+  // The input's value when the plan knows it (a constant, a folded shape); invalid otherwise.
+  virtual Tensor constant(int i) const = 0;
+  template <class T>
+  const T& attr(std::string_view name) const {
+    return node_->attr<T>(name);
+  }
+  int64_t integer(std::string_view name) const { return attr<int64_t>(name); }
+  bool boolean(std::string_view name) const { return attr<bool>(name); }
+
+  // The argument block, default-constructed on first use; it lives as long as the plan. All calls of one
+  // prepare must use the same type.
+  template <class A>
+  A* args() {
+    if (!args_) args_ = arena_->make<A>();
+    return static_cast<A*>(args_);
+  }
+  Arena& arena() { return *arena_; }
+  Pool& pool() const { return *pool_; }
+  // State of the task; handle ops (VarHandleOp, FIFOQueueV2, ...) find or create theirs here and bind it.
+  ResourceStore& store() const { return *store_; }
+  const KernelTable& kernels() const { return *kernels_; }
+  // Full name of the device the node was placed on.
+  std::string_view device() const { return device_; }
+  // Output o is this resource from now on; the plan keeps it alive. The kernel needs no function then.
+  void bind(int o, Ref<RefCounted> resource) { bound_.push_back({o, std::move(resource)}); }
+
+  void workspace(int64_t bytes) { workspace_ = bytes; }
+  // Output o may be written over input i (element-wise, same bytes), should i die here.
+  void may_overwrite(int i, int o) { overwrites_.push_back({i, o}); }
+  // Output o IS input i, no copy: Identity, Reshape. The kernel needs no function then.
+  void alias(int i, int o) { aliases_.push_back({i, o}); }
+  Status sync(SyncFn fn) {
+    sync_ = fn;
+    return {};
+  }
+  // Completes in place: the segment waits at this instruction.
+  Status async_in_place(AsyncFn fn) {
+    async_ = fn;
+    return {};
+  }
+  // What was chosen.
+  SyncFn sync_fn() const { return sync_; }
+  AsyncFn async_fn() const { return async_; }
+  [[gnu::format(printf, 2, 3)]] Status error(const char* format, ...) const;
+
+ protected:
+  struct Pair {
+    int in, out;
+  };
+  const Node* node_ = nullptr;
+  std::vector<Operand> inputs_;
+  std::vector<Operand> outputs_;
+  struct Bound {
+    int out;
+    Ref<RefCounted> resource;
+  };
+  Arena* arena_ = nullptr;
+  Pool* pool_ = nullptr;
+  ResourceStore* store_ = nullptr;
+  const KernelTable* kernels_ = nullptr;
+  std::string_view device_;
+  std::vector<Bound> bound_;
+  void* args_ = nullptr;
+  int64_t workspace_ = 0;
+  std::vector<Pair> overwrites_;
+  std::vector<Pair> aliases_;
+  SyncFn sync_ = nullptr;
+  AsyncFn async_ = nullptr;
+};
+
+using PrepareFn = Status (*)(PrepareContext&);
+
+// What sort of instruction an op becomes.
+enum class KernelMode : uint8_t {
+  plain,       // runs where its inputs are ready
+  blocking,    // may wait (dequeue, take, receive): ends the segment, holds no thread
+};
+
+struct KernelRow {
+  struct TypeClause {
+    const char* attr;  // name of a type attribute
+    DTypeSet types;    // what this kernel handles
+  };
+  const char* op = nullptr;
+  const char* device = "CPU";
+  std::vector<TypeClause> types = {};
+  PrepareFn prepare = nullptr;
+  KernelMode mode = KernelMode::plain;
+  // Bit i: input (output) i is read (written) in host memory whatever the device.
+  uint32_t host_inputs = 0;
+  uint32_t host_outputs = 0;
+};
+
+// An element-wise op as a function over a short block, so that chains of them run in one pass: a fused
+// chain calls one after the other on blocks that stay in the first-level cache. All operands have `dtype`
+// and n elements; an operand may be `out` itself.
+struct ElementRow {
+  using BlockFn = void (*)(const void* const* in, void* out, int64_t n);
+  const char* op = nullptr;
+  DType dtype = DType::f32;
+  int arity = 1;
+  BlockFn block = nullptr;
+};
+
+class KernelTable {
+ public:
+  void add(KernelRow row);
+  void add_element(ElementRow row);
+  const ElementRow* find_element(std::string_view op, DType dtype) const;
+  // The row for a node on a device type, or null.
+  const KernelRow* find(const Node& node, std::string_view device_type) const;
+  // "CPU: T in {float32, float64}; ..." for an error, or "none".
+  std::string describe(std::string_view op) const;
+  bool has_device(std::string_view op, std::string_view device_type) const;
+
+ private:
+  std::unordered_map<std::string_view, std::vector<KernelRow>> rows_;
+  std::unordered_map<std::string_view, std::vector<ElementRow>> elements_;
+};
+
+}  // namespace dtg

@@ -1,0 +1,62 @@
+// Step: the list of those who wait on its behalf, and its sticky end. A step that never waits takes no lock.
+#include "exec/step.h"
+
+namespace dtg {
+
+Status Step::cause() const {
+  if (!aborted()) return {};
+  std::lock_guard hold(mutex_);
+  return cause_;
+}
+
+void Step::abort(const Status& cause) {
+  Waiter* waiting = nullptr;
+  Status first;
+  {
+    std::lock_guard hold(mutex_);
+    if (aborted_.load(std::memory_order_relaxed)) return;
+    cause_ = cause.ok() ? cancelled("abort a step: no cause was given") : cause;
+    first = cause_;
+    aborted_.store(true, std::memory_order_release);
+    waiting = std::exchange(first_, nullptr);
+    for (Waiter* each = waiting; each; each = each->next_) each->listed_ = false;
+  }
+  // A waiter may be gone as soon as its aborted() was entered, so the way on is read before.
+  while (waiting) {
+    Waiter* const next = waiting->next_;
+    waiting->aborted(first);
+    waiting = next;
+  }
+}
+
+bool Step::add(Waiter* waiter) {
+  std::lock_guard hold(mutex_);
+  if (aborted_.load(std::memory_order_relaxed)) return false;
+  waiter->prev_ = nullptr;
+  waiter->next_ = first_;
+  if (first_) first_->prev_ = waiter;
+  first_ = waiter;
+  waiter->listed_ = true;
+  return true;
+}
+
+bool Step::remove(Waiter* waiter) {
+  std::lock_guard hold(mutex_);
+  if (!waiter->listed_) return false;
+  waiter->listed_ = false;
+  if (waiter->prev_) waiter->prev_->next_ = waiter->next_;
+  if (waiter->next_) waiter->next_->prev_ = waiter->prev_;
+  if (first_ == waiter) first_ = waiter->next_;
+  return true;
+}
+
+void Step::restart(uint64_t sequence, Deadline deadline) {
+  sequence_ = sequence;
+  deadline_ = deadline;
+  edges_ = nullptr;
+  cause_ = Status();
+  first_ = nullptr;
+  aborted_.store(false, std::memory_order_release);
+}
+
+}  // namespace dtg

@@ -1,0 +1,70 @@
+// Step: one run of one session. It carries the identity, the deadline and the first cause of failure;
+// abort is sticky and wakes everyone who waits on behalf of the step.
+//
+// Owner: the run, until every instruction and every edge let go of it. Any thread may abort or look.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "base/seams.h"
+#include "base/status.h"
+
+namespace dtg {
+
+class Edges;
+
+class Step {
+ public:
+  // Somebody who waits for something on behalf of the step (a blocked dequeue, a pending receive).
+  class Waiter {
+   public:
+    virtual ~Waiter() = default;
+    // Called once, from the aborting thread, without locks held. The waiter is off the list already.
+    virtual void aborted(const Status& cause) = 0;
+
+   private:
+    friend class Step;
+    Waiter* prev_ = nullptr;
+    Waiter* next_ = nullptr;
+    bool listed_ = false;
+  };
+
+  Step(uint64_t session, uint64_t sequence, Deadline deadline) : session_(session), sequence_(sequence), deadline_(deadline) {}
+
+  uint64_t session() const { return session_; }
+  uint64_t sequence() const { return sequence_; }
+  Deadline deadline() const { return deadline_; }
+
+  bool aborted() const { return aborted_.load(std::memory_order_acquire); }
+  // The first cause; ok while not aborted.
+  Status cause() const;
+  // Keeps the first cause and wakes all waiters. Later calls change nothing.
+  void abort(const Status& cause);
+  // False when the step is aborted already: the waiter must not wait. Otherwise aborted() may come until
+  // remove() has returned true.
+  bool add(Waiter* waiter);
+  // True when the waiter was still listed, so that aborted() will not be called; false when the abort
+  // has taken it (aborted() was called or is being called).
+  bool remove(Waiter* waiter);
+
+  // The way to other tasks, when the run has any; it outlives the run.
+  void set_edges(Edges* edges) { edges_ = edges; }
+  Edges* edges() const { return edges_; }
+
+  // For reuse by a recycled run; nobody may hold the step.
+  void restart(uint64_t sequence, Deadline deadline);
+
+ private:
+  uint64_t session_;
+  uint64_t sequence_;
+  Deadline deadline_;
+  Edges* edges_ = nullptr;
+  std::atomic<bool> aborted_{false};
+  mutable std::mutex mutex_;  // guards what follows; a step without waits never takes it
+  Status cause_;
+  Waiter* first_ = nullptr;
+};
+
+}  // namespace dtg

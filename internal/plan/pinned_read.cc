@@ -1,0 +1,61 @@
+// Pins on the fast path; a reader that must wait for a writer in place goes through the waiting of
+// exec/update.cc, whose body pins once more for the frame.
+#include "plan/pinned_read.h"
+
+#include "exec/frame.h"
+
+namespace dtg {
+namespace {
+
+struct PinArgs : UpdateArgs {
+  uint32_t pin = 0;
+  bool open = false;
+  AsyncFn waiting = nullptr;
+};
+
+void give(RunContext& c, const PinArgs& args, Variable& variable, Variable::Version* version) {
+  auto& frame = static_cast<Frame&>(c.dynamic());
+  frame.pin(args.pin, &variable, version);
+  const Tensor& tensor = version->tensor;
+  if (args.open) c.set_output(0, tensor.data(), tensor.shape(), nullptr);
+  else frame.bind(c.instruction().out[0], tensor.data());
+}
+
+// The variable is pinned by the caller already, so this pin cannot have to wait.
+Status pin_again(RunContext& c, const Tensor&) {
+  Variable* const variable = variable_at(c, 0);
+  Variable::Version* version = nullptr;
+  if (variable->pin(&version, nullptr) != Variable::Pinned::yes) return no_value(*variable, "read");
+  give(c, c.args<PinArgs>(), *variable, version);
+  return {};
+}
+
+}  // namespace
+
+Status prepare_pinned_read(PrepareContext& c, uint32_t pin, bool open) {
+  auto* args = c.args<PinArgs>();
+  args->pin = pin;
+  args->open = open;
+  DTG_TRY(prepare_read(c, 0, pin_again));
+  args->waiting = c.async_fn();
+  return {};
+}
+
+bool pinned_read(RunContext& c, Completion done) {
+  const auto& args = c.args<PinArgs>();
+  Variable* const variable = variable_at(c, 0);
+  if (!variable) {
+    done.dismiss();
+    c.set_status(c.error("the input is not the handle of a variable"));
+    return true;
+  }
+  Variable::Version* version = nullptr;
+  const auto outcome = variable->pin(&version, nullptr);
+  if (outcome == Variable::Pinned::wait) return args.waiting(c, std::move(done));
+  done.dismiss();
+  if (outcome == Variable::Pinned::yes) give(c, args, *variable, version);
+  else c.set_status(no_value(*variable, "read"));
+  return true;
+}
+
+}  // namespace dtg

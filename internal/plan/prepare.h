@@ -1,0 +1,47 @@
+// NodePreparer: calls a kernel's prepare for one node and keeps what it said. Lives for one node.
+#pragma once
+
+#include "exec/kernel.h"
+#include "plan/draft.h"
+
+namespace dtg {
+
+class NodePreparer final : public PrepareContext {
+ public:
+  // Where a known input value comes from.
+  using ConstantFn = Tensor (*)(void* context, int input);
+  NodePreparer(const Node& node, const PlanContext& plan, std::string_view device, Arena& arena);
+
+  Status add_input(const ValueInfo& info);
+  Status add_output(const ValueInfo& info);
+  void constants(ConstantFn fn, void* context) {
+    constant_fn_ = fn;
+    constant_context_ = context;
+  }
+  Status prepare(const KernelRow& row);
+  Tensor constant(int i) const override { return constant_fn_ ? constant_fn_(constant_context_, i) : Tensor(); }
+
+  const void* arguments() const { return args_; }
+  int64_t workspace_bytes() const { return workspace_; }
+  // The input whose memory output o is, or -1.
+  int alias_of(int o) const;
+  // An input that output o may be written over, in the order the kernel prefers.
+  template <class Fn>
+  void for_overwrites(Fn&& fn) const {
+    for (const Pair& pair : overwrites_) fn(pair.in, pair.out);
+  }
+  Ref<RefCounted> bound_to(int o) const;
+
+ private:
+  ConstantFn constant_fn_ = nullptr;
+  void* constant_context_ = nullptr;
+};
+
+// The row for a node on a device, or an error that says what there is.
+Result<const KernelRow*> find_kernel(const PlanContext& plan, const Node& node, const Device& device);
+
+// Runs a pure node whose inputs are known, now. Invalid tensors where it cannot be done cheaply.
+std::vector<Tensor> evaluate_node(const PlanContext& plan, const Node& node, std::span<const Tensor> inputs,
+                                  std::span<const ValueInfo> input_infos, std::span<const ValueInfo> output_infos);
+
+}  // namespace dtg
