@@ -1,0 +1,407 @@
+// Two passes over the text: the first finds columns, kinds and the number of rows, the second fills
+// tensors of exactly that size. So memory is the text plus the result, whatever the text holds.
+#include "data/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "data/gzip.h"
+
+namespace dtg {
+namespace {
+
+constexpr size_t kColumnsMax = size_t{1} << 16;
+
+// Cuts text into rows of fields. Views into the text, or into scratch where quotes had to be undone.
+class Rows {
+ public:
+  Rows(std::string_view text, char delimiter) : left_(text), delimiter_(delimiter) {
+    if (left_.starts_with("\xef\xbb\xbf")) left_.remove_prefix(3);
+  }
+
+  // The next row that is not blank, or false at the end.
+  Result<bool> next(std::vector<std::string_view>& fields) {
+    fields.clear();
+    unquoted_.clear();
+    while (!left_.empty() && (left_[0] == '\n' || left_[0] == '\r')) skip_line_end();
+    if (left_.empty()) return false;
+    line_of_row_ = line_;
+    for (;;) {
+      DTG_TRY(field(fields));
+      if (left_.empty()) break;
+      if (left_[0] == delimiter_) {
+        left_.remove_prefix(1);
+        continue;
+      }
+      skip_line_end();
+      break;
+    }
+    // Pointers into unquoted_ only now, when it grows no more.
+    for (const auto& [index, begin, end] : patches_) {
+      fields[index] = std::string_view(unquoted_).substr(begin, end - begin);
+    }
+    patches_.clear();
+    return true;
+  }
+
+  int64_t line() const { return line_of_row_; }
+
+ private:
+  struct Patch {
+    size_t index, begin, end;
+  };
+
+  void skip_line_end() {
+    if (left_.starts_with("\r\n")) left_.remove_prefix(1);
+    left_.remove_prefix(1);
+    ++line_;
+  }
+
+  // One field; afterwards left_ is empty or starts with the delimiter or a line's end.
+  Status field(std::vector<std::string_view>& fields) {
+    if (fields.size() >= kColumnsMax) {
+      return resource_exhausted("line %lld: more than %zu columns", static_cast<long long>(line_),
+                                kColumnsMax);
+    }
+    if (!left_.empty() && left_[0] == '"') return quoted(fields);
+    size_t end = 0;
+    while (end < left_.size() && left_[end] != delimiter_ && left_[end] != '\n' && left_[end] != '\r') ++end;
+    fields.push_back(left_.substr(0, end));
+    left_.remove_prefix(end);
+    return {};
+  }
+
+  Status quoted(std::vector<std::string_view>& fields) {
+    const int64_t opened = line_;
+    left_.remove_prefix(1);
+    const size_t begin = unquoted_.size();
+    for (;;) {
+      const size_t quote = left_.find('"');
+      if (quote == std::string_view::npos) {
+        return data_loss("line %lld: a quoted field never ends", static_cast<long long>(opened));
+      }
+      line_ += std::count(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
+      unquoted_.append(left_.substr(0, quote));
+      left_.remove_prefix(quote + 1);
+      if (left_.empty() || left_[0] != '"') break;
+      unquoted_ += '"';
+      left_.remove_prefix(1);
+    }
+    if (!left_.empty() && left_[0] != delimiter_ && left_[0] != '\n' && left_[0] != '\r') {
+      return data_loss("line %lld: text follows a quoted field", static_cast<long long>(line_));
+    }
+    patches_.push_back({fields.size(), begin, unquoted_.size()});
+    fields.emplace_back();
+    return {};
+  }
+
+  std::string_view left_;
+  const char delimiter_;
+  int64_t line_ = 1;
+  int64_t line_of_row_ = 1;
+  std::string unquoted_;
+  std::vector<Patch> patches_;
+};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_missing(std::string_view field) {
+  for (const char* word : {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"}) {
+    if (field == word) return true;
+  }
+  return false;
+}
+
+template <class Number>
+bool parse_number(std::string_view field, Number& value) {
+  if (field.starts_with('+')) field.remove_prefix(1);
+  const char* const end = field.data() + field.size();
+  const auto parsed = std::from_chars(field.data(), end, value);
+  return parsed.ec == std::errc() && parsed.ptr == end && !field.empty();
+}
+
+// Out-of-range numbers are numbers: too large ones infinite, too small ones zero.
+bool parse_real(std::string_view field, double& value) {
+  if (field.starts_with('+')) field.remove_prefix(1);
+  const char* const end = field.data() + field.size();
+  const auto parsed = std::from_chars(field.data(), end, value);
+  if (parsed.ptr != end || field.empty()) return false;
+  if (parsed.ec == std::errc()) return true;
+  if (parsed.ec != std::errc::result_out_of_range) return false;
+  const size_t exponent = field.find_first_of("eE");
+  const bool tiny =
+      exponent != std::string_view::npos ? field.substr(exponent + 1).starts_with('-') : field.find('.') < 3;
+  value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
+  if (field.starts_with('-')) value = -value;
+  return true;
+}
+
+struct Selected {
+  size_t field = 0;  // position in the line
+  CsvColumn column;
+  bool forced_category = false;
+  std::unordered_map<std::string, int64_t, BytesHash, std::equal_to<>> ids;  // in order of appearance
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& path, const CsvOptions& options)
+      : text_(text), path_(path), options_(options) {}
+
+  Result<CsvTable> parse() {
+    DTG_TRY(find_header());
+    DTG_TRY(select_columns());
+    DTG_TRY(each_row([this](const auto& fields, int64_t) { return look_at(fields); }));
+    DTG_TRY(allocate());
+    int64_t row = 0;
+    DTG_TRY(each_row([this, &row](const auto& fields, int64_t) {
+      fill(fields, row++);
+      return Status();
+    }));
+    CsvTable table;
+    table.rows = rows_;
+    for (Selected& selected : selected_) {
+      if (selected.column.kind == CsvKind::category) sort_categories(selected);
+      table.columns.push_back(std::move(selected.column));
+    }
+    return table;
+  }
+
+ private:
+  Status in_file(const Status& status) const { return status.with_context("read \"" + path_ + "\""); }
+
+  // Names of the columns, from the first line or made up.
+  Status find_header() {
+    Rows rows(text_, options_.delimiter);
+    std::vector<std::string_view> fields;
+    auto first = rows.next(fields);
+    if (!first.ok()) return in_file(first.status());
+    if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
+    for (const std::string_view field : fields) names_.emplace_back(trim(field));
+    const auto is_number = [](std::string_view field) {
+      double value;
+      return parse_real(trim(field), value);
+    };
+    const auto speaks = [&](std::string_view field) { return !is_number(field) && !is_missing(trim(field)); };
+    has_header_ = options_.header == CsvHeader::yes;
+    if (options_.header == CsvHeader::detect && std::all_of(fields.begin(), fields.end(), speaks)) {
+      auto second = rows.next(fields);
+      has_header_ = second.ok() && second.value() && std::any_of(fields.begin(), fields.end(), is_number);
+    }
+    for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
+    return {};
+  }
+
+  Status select_columns() {
+    std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      Selected& selected = selected_.emplace_back();
+      selected.field = i;
+      if (!options_.columns.empty()) {
+        DTG_ASSIGN(selected.field, field_named(wanted[i]));
+      }
+      selected.column.name = wanted[i];
+    }
+    for (const std::string& name : options_.categories) {
+      DTG_TRY(field_named(name).status());
+      for (Selected& selected : selected_) selected.forced_category |= selected.column.name == name;
+    }
+    return {};
+  }
+
+  Result<size_t> field_named(const std::string& name) const {
+    const auto at = std::find(names_.begin(), names_.end(), name);
+    if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
+    std::string known;
+    for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
+    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s", path_.c_str(),
+                     name.c_str(), names_.size(), known.c_str(), names_.size() > 12 ? ", ..." : "");
+  }
+
+  // Calls what(fields, line) for each row that is to be kept.
+  template <class What>
+  Status each_row(What what) {
+    Rows rows(text_, options_.delimiter);
+    std::vector<std::string_view> fields;
+    for (bool first = true;; first = false) {
+      auto more = rows.next(fields);
+      if (!more.ok()) return in_file(more.status());
+      if (!more.value()) return {};
+      if (first && has_header_) continue;
+      const auto line = static_cast<long long>(rows.line());
+      if (fields.size() != names_.size()) {
+        return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?",
+                         path_.c_str(), line, fields.size(), names_.size(), options_.delimiter);
+      }
+      bool missing = false;
+      for (const Selected& selected : selected_) {
+        const std::string_view field = fields[selected.field] = trim(fields[selected.field]);
+        if (!is_missing(field)) continue;
+        missing = true;
+        if (options_.missing == CsvMissing::refuse) {
+          return data_loss(
+              "read \"%s\": line %lld lacks column \"%.100s\"; allow missing values or drop such rows",
+              path_.c_str(), line, selected.column.name.c_str());
+        }
+      }
+      if (missing && options_.missing == CsvMissing::drop_row) continue;
+      DTG_TRY(what(fields, line));
+    }
+  }
+
+  // The kind of a column only ever widens: whole, real, category.
+  Status look_at(const std::vector<std::string_view>& fields) {
+    ++rows_;
+    for (Selected& selected : selected_) {
+      const std::string_view field = fields[selected.field];
+      CsvColumn& column = selected.column;
+      if (is_missing(field)) {
+        ++column.missing;
+        continue;
+      }
+      if (column.kind == CsvKind::category) continue;
+      int64_t whole;
+      double real;
+      if (selected.forced_category) {
+        column.kind = CsvKind::category;
+      } else if (column.kind == CsvKind::whole && !parse_number(field, whole)) {
+        column.kind = CsvKind::real;
+      }
+      if (column.kind == CsvKind::real && !parse_real(field, real)) column.kind = CsvKind::category;
+    }
+    return {};
+  }
+
+  Status allocate() {
+    for (Selected& selected : selected_) {
+      CsvColumn& column = selected.column;
+      if (column.kind == CsvKind::whole && column.missing != 0) column.kind = CsvKind::real;
+      const DType real = options_.doubles ? DType::f64 : DType::f32;
+      DTG_ASSIGN(column.values,
+                 Tensor::allocate(column.kind == CsvKind::real ? real : DType::i64, Shape::of({rows_})));
+    }
+    return {};
+  }
+
+  void fill(const std::vector<std::string_view>& fields, int64_t row) {
+    for (Selected& selected : selected_) {
+      const std::string_view field = fields[selected.field];
+      CsvColumn& column = selected.column;
+      if (column.kind == CsvKind::whole) {
+        int64_t value = 0;
+        parse_number(field, value);
+        column.values.as<int64_t>()[row] = value;
+      } else if (column.kind == CsvKind::category) {
+        column.values.as<int64_t>()[row] = is_missing(field) ? -1 : id_of(selected, field);
+      } else {
+        double value = std::numeric_limits<double>::quiet_NaN();
+        if (!is_missing(field)) parse_real(field, value);
+        if (options_.doubles)
+          column.values.as<double>()[row] = value;
+        else
+          column.values.as<float>()[row] = static_cast<float>(value);
+      }
+    }
+  }
+
+  static int64_t id_of(Selected& selected, std::string_view field) {
+    const auto known = selected.ids.find(field);
+    if (known != selected.ids.end()) return known->second;
+    const auto id = static_cast<int64_t>(selected.ids.size());
+    selected.ids.emplace(field, id);
+    return id;
+  }
+
+  // Numbers by name instead of by appearance, so that shuffled copies of a table agree on them.
+  static void sort_categories(Selected& selected) {
+    CsvColumn& column = selected.column;
+    for (const auto& [name, id] : selected.ids) column.categories.push_back(name);
+    std::sort(column.categories.begin(), column.categories.end());
+    std::vector<int64_t> renamed(column.categories.size());
+    for (size_t i = 0; i < column.categories.size(); ++i) {
+      renamed[static_cast<size_t>(selected.ids.find(column.categories[i])->second)] = static_cast<int64_t>(i);
+    }
+    int64_t* const ids = column.values.as<int64_t>();
+    for (int64_t row = 0; row < column.values.count(); ++row) {
+      if (ids[row] >= 0) ids[row] = renamed[static_cast<size_t>(ids[row])];
+    }
+  }
+
+  const std::string_view text_;
+  const std::string& path_;
+  const CsvOptions& options_;
+  std::vector<std::string> names_;
+  bool has_header_ = false;
+  std::vector<Selected> selected_;
+  int64_t rows_ = 0;
+};
+
+// All columns but the label, side by side.
+Result<Tensor> pack_features(const CsvTable& table, size_t label, bool doubles) {
+  const auto width = static_cast<int64_t>(table.columns.size()) - 1;
+  const int64_t dims[] = {table.rows, width};
+  DTG_ASSIGN(const Shape shape, Shape::make(dims));
+  DTG_ASSIGN(Tensor features, Tensor::allocate(doubles ? DType::f64 : DType::f32, shape));
+  int64_t at = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (i == label) continue;
+    const Tensor& values = table.columns[i].values;
+    for (int64_t row = 0; row < table.rows; ++row) {
+      const double value = values.dtype() == DType::i64   ? static_cast<double>(values.as<int64_t>()[row])
+                           : values.dtype() == DType::f64 ? values.as<double>()[row]
+                                                          : double{values.as<float>()[row]};
+      if (doubles)
+        features.as<double>()[row * width + at] = value;
+      else
+        features.as<float>()[row * width + at] = static_cast<float>(value);
+    }
+    ++at;
+  }
+  return features;
+}
+
+}  // namespace
+
+Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const CsvOptions& options) {
+  if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
+    return invalid_argument("read \"%s\": a quote or the end of a line cannot be the delimiter",
+                            path.c_str());
+  }
+  return Parser(text, path, options).parse();
+}
+
+Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions& options) {
+  DTG_ASSIGN(auto file, open_plain(disk, path));
+  DTG_ASSIGN(const std::string text, read_all(*file, path, options.bytes_max));
+  return parse_csv(text, path, options);
+}
+
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options) {
+  DTG_ASSIGN(CsvTable table, read_csv(disk, path, options));
+  std::vector<Tensor> tensors;
+  if (options.label.empty()) {
+    for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
+    return make_slices(tensors);
+  }
+  size_t label = 0;
+  while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
+  if (label == table.columns.size()) {
+    return not_found(
+        "read \"%s\": the label \"%.100s\" is none of its %zu columns; without a header they are c0, c1, ...",
+        path.c_str(), options.label.c_str(), table.columns.size());
+  }
+  DTG_ASSIGN(Tensor features, pack_features(table, label, options.doubles));
+  tensors.push_back(std::move(features));
+  tensors.push_back(table.columns[label].values);
+  return make_slices(tensors);
+}
+
+}  // namespace dtg

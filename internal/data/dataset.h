@@ -1,0 +1,110 @@
+// Dataset: a pipeline that hands out elements (lists of tensors) one by one: a source, wrapped by
+// transforms, each owning the one below. The end of the data is not an error; restart() begins the next
+// epoch. Equal seeds give equal orders on every machine.
+//
+// A pipeline belongs to one thread at a time; the only thread of its own is that of prefetch.
+//
+//   DTG_ASSIGN(auto data, make_idx(disk, {images, labels}));
+//   DTG_ASSIGN(data, make_scale(std::move(data), 0, 255));
+//   DTG_ASSIGN(data, make_shuffle(std::move(data), 0, seed));
+//   DTG_ASSIGN(data, make_batch(std::move(data), 128, true));
+//   while (true) { DTG_ASSIGN(const bool more, data->next(element)); if (!more) break; ... }
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/disk.h"
+#include "data/table.h"
+#include "tensor/tensor.h"
+
+namespace dtg {
+
+using Element = std::vector<Tensor>;
+
+// What is known of one tensor of every element.
+struct ComponentSpec {
+  DType dtype = DType::invalid;
+  PartialShape shape;
+};
+
+class Dataset {
+ public:
+  static constexpr int64_t kInfinite = -1;
+  static constexpr int64_t kUnknown = -2;
+
+  // What stages pass to each other: a row of the table, or tensors when row is negative.
+  struct Item {
+    int64_t row = -1;
+    Element tensors;
+  };
+
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  // The next element, or false at the end (again and again, until restart). Tensors of a batch may stand
+  // on recycled memory: they stay as they are for as long as somebody holds them.
+  Result<bool> next(Element& element);
+  // Begins the next epoch, from the start of the data; a shuffle takes a new order.
+  virtual Status restart() = 0;
+
+  const std::vector<ComponentSpec>& spec() const { return spec_; }
+  // Elements per epoch, kInfinite or kUnknown.
+  virtual int64_t cardinality() const = 0;
+
+  // For transforms. The table, where elements are its rows; null otherwise.
+  const Ref<Table>& table() const { return table_; }
+  virtual Result<bool> pull(Item& item) = 0;
+
+ protected:
+  Dataset() = default;
+  // Elements are the rows of `table`.
+  void stand_on(Ref<Table> table);
+  // The tensors of an item, whichever way it holds them.
+  Status materialize(Item& item, Element& element) const;
+  std::vector<ComponentSpec> spec_;
+
+ private:
+  Ref<Table> table_;
+  Item item_;
+};
+
+using DatasetPtr = std::unique_ptr<Dataset>;
+
+// ---- sources ------------------------------------------------------------------------------------------
+
+// Slices along the first dimension, which all tensors share. The tensors are shared, not copied.
+Result<DatasetPtr> make_slices(std::span<const Tensor> tensors);
+// int64 scalars start, start + step, ... up to, not including, stop.
+Result<DatasetPtr> make_range(int64_t start, int64_t stop, int64_t step);
+// IDX files (MNIST's format, plain or gzip), one component each, with equal numbers of rows.
+Result<DatasetPtr> make_idx(Disk& disk, std::span<const std::string> paths);
+// CSV files: make_csv in data/csv.h.
+
+// ---- transforms; each takes its source over -----------------------------------------------------------
+
+// Draws at random from a buffer of that many elements; 0 shuffles the whole epoch. With `reshuffle` each
+// epoch has an order of its own, determined by the seed and its number.
+Result<DatasetPtr> make_shuffle(DatasetPtr source, int64_t buffer, uint64_t seed, bool reshuffle = true);
+// Stacks `size` elements along a new first dimension. A short last batch is dropped or kept.
+Result<DatasetPtr> make_batch(DatasetPtr source, int64_t size, bool drop_remainder);
+// Of every `count` elements the one with number `index`: what one of `count` workers trains on.
+Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index);
+// `count` epochs as one; negative for ever.
+Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count);
+Result<DatasetPtr> make_take(DatasetPtr source, int64_t count);
+Result<DatasetPtr> make_skip(DatasetPtr source, int64_t count);
+// Component `component` as float32, divided by `divisor` (255 for pixels).
+Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor);
+// Component `component` as float32, float64, int32 or int64. Reals lose their fraction and are held to
+// the range of the integer; NaN becomes 0.
+Result<DatasetPtr> make_cast(DatasetPtr source, int component, DType dtype);
+// Keeps up to `count` elements ready, made by a thread of its own that starts with the first next() and
+// ends, after the element in hand, with restart() or the data set.
+Result<DatasetPtr> make_prefetch(DatasetPtr source, int64_t count);
+
+}  // namespace dtg

@@ -1,0 +1,170 @@
+// The native maps: scale and cast. Over a table, bytes to floats happen while batches are gathered, and
+// any other conversion once for the whole column; elements that are no rows are converted one by one.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "data/dataset.h"
+
+namespace dtg {
+namespace {
+
+template <class To, class From>
+To convert_one(From value) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    // Out of range is undefined for the plain conversion. The limits are powers of two, exact in From.
+    constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
+    if (!(value >= -kBound)) return value < 0 ? std::numeric_limits<To>::min() : To{0};
+    return value >= kBound ? std::numeric_limits<To>::max() : static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+template <class To, class From>
+void convert_all(const Tensor& from, const Tensor& to) {
+  const From* const source = from.as<From>();
+  To* const target = to.as<To>();
+  for (int64_t i = 0, count = from.count(); i < count; ++i) target[i] = convert_one<To>(source[i]);
+}
+
+template <class To>
+Status convert_to(const Tensor& from, const Tensor& to) {
+  switch (from.dtype()) {
+    case DType::u8: convert_all<To, uint8_t>(from, to); return {};
+    case DType::i8: convert_all<To, int8_t>(from, to); return {};
+    case DType::u16: convert_all<To, uint16_t>(from, to); return {};
+    case DType::i16: convert_all<To, int16_t>(from, to); return {};
+    case DType::u32: convert_all<To, uint32_t>(from, to); return {};
+    case DType::i32: convert_all<To, int32_t>(from, to); return {};
+    case DType::u64: convert_all<To, uint64_t>(from, to); return {};
+    case DType::i64: convert_all<To, int64_t>(from, to); return {};
+    case DType::f32: convert_all<To, float>(from, to); return {};
+    case DType::f64: convert_all<To, double>(from, to); return {};
+    case DType::boolean: convert_all<To, bool>(from, to); return {};
+    default: break;
+  }
+  return unimplemented("cast a component of a data set: no conversion from %s", dtype_name(from.dtype()));
+}
+
+Result<Tensor> convert(const Tensor& from, DType dtype) {
+  if (from.dtype() == dtype) return from;
+  DTG_ASSIGN(Tensor to, Tensor::allocate(dtype, from.shape()));
+  switch (dtype) {
+    case DType::f32: DTG_TRY(convert_to<float>(from, to)); break;
+    case DType::f64: DTG_TRY(convert_to<double>(from, to)); break;
+    case DType::i32: DTG_TRY(convert_to<int32_t>(from, to)); break;
+    case DType::i64: DTG_TRY(convert_to<int64_t>(from, to)); break;
+    default:
+      return unimplemented(
+          "cast a component of a data set to %s: float32, float64, int32 and int64 are possible",
+          dtype_name(dtype));
+  }
+  return to;
+}
+
+// What to do with one component.
+struct Conversion {
+  DType dtype = DType::f32;
+  float divisor = 1;                       // f32 only
+  std::shared_ptr<const ByteScale> bytes;  // for uint8 to f32
+
+  Result<Tensor> apply(const Tensor& from) const {
+    if (from.dtype() == DType::u8 && bytes) {
+      DTG_ASSIGN(Tensor to, Tensor::allocate(DType::f32, from.shape()));
+      bytes->apply(from.as<uint8_t>(), to.as<float>(), from.count());
+      return to;
+    }
+    DTG_ASSIGN(Tensor to, convert(from, dtype));
+    if (divisor == 1) return to;
+    // The tensor may be the caller's own.
+    DTG_ASSIGN(Tensor scaled, Tensor::allocate(DType::f32, from.shape()));
+    for (int64_t i = 0, count = to.count(); i < count; ++i)
+      scaled.as<float>()[i] = to.as<float>()[i] / divisor;
+    return scaled;
+  }
+};
+
+class Map final : public Dataset {
+ public:
+  Map(DatasetPtr source, size_t component, Conversion conversion)
+      : source_(std::move(source)), component_(component), conversion_(std::move(conversion)) {}
+
+  Status init() {
+    spec_ = source_->spec();
+    spec_[component_].dtype = conversion_.dtype;
+    if (!source_->table()) return {};
+    std::vector<Column> columns = source_->table()->columns();
+    Column& mine = columns[component_];
+    if (mine.scale) {
+      return unimplemented(
+          "convert component %zu of a data set: it is scaled already; convert after the batch", component_);
+    }
+    if (mine.dtype == DType::u8 && conversion_.bytes) {
+      mine.scale = conversion_.bytes;
+    } else {
+      DTG_ASSIGN(mine.values, conversion_.apply(mine.values));
+    }
+    mine.dtype = conversion_.dtype;
+    stand_on(Table::of(std::move(columns)));
+    return {};
+  }
+
+  Status restart() override { return source_->restart(); }
+  int64_t cardinality() const override { return source_->cardinality(); }
+
+  Result<bool> pull(Item& item) override {
+    DTG_ASSIGN(const bool more, source_->pull(item));
+    if (!more || item.row >= 0) return more;
+    if (component_ >= item.tensors.size()) {
+      return invalid_argument("convert component %zu of a data set: an element has only %zu", component_,
+                              item.tensors.size());
+    }
+    DTG_ASSIGN(item.tensors[component_], conversion_.apply(item.tensors[component_]));
+    return true;
+  }
+
+ private:
+  const DatasetPtr source_;
+  const size_t component_;
+  const Conversion conversion_;
+};
+
+Result<DatasetPtr> make_map(DatasetPtr source, int component, Conversion conversion, const char* what) {
+  const size_t components = source->spec().size();
+  if (component < 0 || static_cast<size_t>(component) >= components) {
+    return invalid_argument("%s component %d of a data set: its elements have %zu components", what,
+                            component, components);
+  }
+  const DType from = source->spec()[static_cast<size_t>(component)].dtype;
+  if (!kReal.has(from) && from != DType::boolean) {
+    return unimplemented("%s component %d of a data set: no conversion from %s", what, component,
+                         dtype_name(from));
+  }
+  auto map = std::make_unique<Map>(std::move(source), static_cast<size_t>(component), std::move(conversion));
+  DTG_TRY(map->init());
+  return DatasetPtr(std::move(map));
+}
+
+}  // namespace
+
+Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor) {
+  if (!(divisor != 0))
+    return invalid_argument("scale component %d of a data set: the divisor is %g", component,
+                            double{divisor});
+  return make_map(std::move(source), component, {DType::f32, divisor, std::make_shared<ByteScale>(divisor)},
+                  "scale");
+}
+
+Result<DatasetPtr> make_cast(DatasetPtr source, int component, DType dtype) {
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i32 && dtype != DType::i64) {
+    return unimplemented(
+        "cast component %d of a data set to %s: float32, float64, int32 and int64 are possible", component,
+        dtype_name(dtype));
+  }
+  Conversion conversion{dtype, 1, nullptr};
+  if (dtype == DType::f32) conversion.bytes = std::make_shared<ByteScale>(1.0f);
+  return make_map(std::move(source), component, std::move(conversion), "cast");
+}
+
+}  // namespace dtg

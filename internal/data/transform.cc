@@ -1,0 +1,236 @@
+// Transforms that choose and order elements without looking into them: shuffle, shard, repeat, take,
+// skip. Each owns its source; see dataset.h for what they do.
+#include <algorithm>
+
+#include "data/dataset.h"
+#include "data/order.h"
+
+namespace dtg {
+namespace {
+
+long long ll(int64_t value) {
+  return static_cast<long long>(value);
+}
+
+// The table and the spec are those of the source.
+class Selection : public Dataset {
+ public:
+  explicit Selection(DatasetPtr source) : source_(std::move(source)) {
+    if (source_->table()) {
+      stand_on(source_->table());
+    } else {
+      spec_ = source_->spec();
+    }
+  }
+
+ protected:
+  const DatasetPtr source_;
+};
+
+class Shuffle final : public Selection {
+ public:
+  Shuffle(DatasetPtr source, int64_t buffer, uint64_t seed, bool reshuffle)
+      : Selection(std::move(source)),
+        capacity_(buffer == 0 ? INT64_MAX : buffer),
+        seed_(seed),
+        reshuffle_(reshuffle),
+        order_(seed, 0) {}
+
+  Status restart() override {
+    DTG_TRY(source_->restart());
+    buffer_.clear();
+    exhausted_ = false;
+    if (reshuffle_) ++epoch_;
+    order_ = Order(seed_, epoch_);
+    return {};
+  }
+
+  int64_t cardinality() const override { return source_->cardinality(); }
+
+  Result<bool> pull(Item& item) override {
+    while (!exhausted_ && static_cast<int64_t>(buffer_.size()) < capacity_) {
+      Item fresh;
+      DTG_ASSIGN(const bool more, source_->pull(fresh));
+      if (more) buffer_.push_back(std::move(fresh));
+      exhausted_ = !more;
+    }
+    if (buffer_.empty()) return false;
+    Item& drawn = buffer_[order_.below(buffer_.size())];
+    item = std::move(drawn);
+    // The hole is filled by the last one, and the buffer topped up when the next element is asked for.
+    if (&drawn != &buffer_.back()) drawn = std::move(buffer_.back());
+    buffer_.pop_back();
+    return true;
+  }
+
+ private:
+  const int64_t capacity_;
+  const uint64_t seed_;
+  const bool reshuffle_;
+  uint64_t epoch_ = 0;
+  Order order_;
+  std::vector<Item> buffer_;
+  bool exhausted_ = false;
+};
+
+class Shard final : public Selection {
+ public:
+  Shard(DatasetPtr source, int64_t count, int64_t index)
+      : Selection(std::move(source)), count_(count), index_(index) {}
+
+  Status restart() override {
+    to_skip_ = -1;
+    return source_->restart();
+  }
+
+  int64_t cardinality() const override {
+    const int64_t all = source_->cardinality();
+    if (all < 0) return all;
+    return all > index_ ? (all - index_ - 1) / count_ + 1 : 0;
+  }
+
+  Result<bool> pull(Item& item) override {
+    if (to_skip_ < 0) to_skip_ = index_;
+    for (; to_skip_ > 0; --to_skip_) {
+      DTG_ASSIGN(const bool more, source_->pull(item));
+      if (!more) return false;
+    }
+    DTG_ASSIGN(const bool more, source_->pull(item));
+    if (more) to_skip_ = count_ - 1;
+    return more;
+  }
+
+ private:
+  const int64_t count_;
+  const int64_t index_;
+  int64_t to_skip_ = -1;  // negative before the first element of an epoch
+};
+
+class Repeat final : public Selection {
+ public:
+  Repeat(DatasetPtr source, int64_t count) : Selection(std::move(source)), count_(count) {}
+
+  Status restart() override {
+    done_ = 0;
+    any_ = false;
+    return source_->restart();
+  }
+
+  int64_t cardinality() const override {
+    const int64_t one = source_->cardinality();
+    if (one == 0 || count_ == 0) return 0;
+    if (count_ < 0) return kInfinite;
+    if (one < 0) return one;
+    return one > INT64_MAX / count_ ? INT64_MAX : one * count_;
+  }
+
+  Result<bool> pull(Item& item) override {
+    while (count_ < 0 || done_ < count_) {
+      DTG_ASSIGN(const bool more, source_->pull(item));
+      if (more) {
+        any_ = true;
+        return true;
+      }
+      // An epoch without elements would repeat for ever.
+      if (!any_) return false;
+      if (count_ >= 0 && done_ + 1 == count_) break;
+      DTG_TRY(source_->restart());
+      ++done_;
+      any_ = false;
+    }
+    return false;
+  }
+
+ private:
+  const int64_t count_;
+  int64_t done_ = 0;
+  bool any_ = false;  // elements in this epoch
+};
+
+class Take final : public Selection {
+ public:
+  Take(DatasetPtr source, int64_t count) : Selection(std::move(source)), count_(count) {}
+  Status restart() override {
+    taken_ = 0;
+    return source_->restart();
+  }
+  int64_t cardinality() const override {
+    const int64_t all = source_->cardinality();
+    if (all == kInfinite || count_ == 0) return count_;
+    return all == kUnknown ? kUnknown : std::min(all, count_);
+  }
+  Result<bool> pull(Item& item) override {
+    if (taken_ >= count_) return false;
+    DTG_ASSIGN(const bool more, source_->pull(item));
+    if (more) ++taken_;
+    return more;
+  }
+
+ private:
+  const int64_t count_;
+  int64_t taken_ = 0;
+};
+
+class Skip final : public Selection {
+ public:
+  Skip(DatasetPtr source, int64_t count) : Selection(std::move(source)), count_(count) {}
+  Status restart() override {
+    skipped_ = 0;
+    return source_->restart();
+  }
+  int64_t cardinality() const override {
+    const int64_t all = source_->cardinality();
+    return all < 0 ? all : std::max<int64_t>(0, all - count_);
+  }
+  Result<bool> pull(Item& item) override {
+    for (; skipped_ < count_; ++skipped_) {
+      DTG_ASSIGN(const bool more, source_->pull(item));
+      if (!more) return false;
+    }
+    return source_->pull(item);
+  }
+
+ private:
+  const int64_t count_;
+  int64_t skipped_ = 0;
+};
+
+}  // namespace
+
+Result<DatasetPtr> make_shuffle(DatasetPtr source, int64_t buffer, uint64_t seed, bool reshuffle) {
+  if (buffer < 0) {
+    return invalid_argument(
+        "shuffle a data set: a buffer of %lld elements; give a positive number, or 0 for the whole epoch",
+        ll(buffer));
+  }
+  if (buffer == 0 && source->cardinality() == Dataset::kInfinite) {
+    return invalid_argument(
+        "shuffle a data set: the whole epoch is asked for, but the data never ends; shuffle before repeat, "
+        "or give the size of a buffer");
+  }
+  return DatasetPtr(new Shuffle(std::move(source), buffer, seed, reshuffle));
+}
+
+Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index) {
+  if (count < 1 || index < 0 || index >= count) {
+    return invalid_argument("shard a data set: index %lld of %lld; the index must be 0 to count - 1",
+                            ll(index), ll(count));
+  }
+  return DatasetPtr(new Shard(std::move(source), count, index));
+}
+
+Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count) {
+  return DatasetPtr(new Repeat(std::move(source), count));
+}
+
+Result<DatasetPtr> make_take(DatasetPtr source, int64_t count) {
+  if (count < 0) return invalid_argument("take from a data set: %lld elements; give 0 or more", ll(count));
+  return DatasetPtr(new Take(std::move(source), count));
+}
+
+Result<DatasetPtr> make_skip(DatasetPtr source, int64_t count) {
+  if (count < 0) return invalid_argument("skip in a data set: %lld elements; give 0 or more", ll(count));
+  return DatasetPtr(new Skip(std::move(source), count));
+}
+
+}  // namespace dtg

@@ -1,0 +1,89 @@
+// Initial values as nodes: constants, or stateless random numbers scaled to what the initializer promises.
+#include "nn/initializer.h"
+
+#include <cmath>
+
+#include "base/hash.h"
+
+namespace dtg {
+namespace {
+
+// What remains of the deviation of a normal distribution that is cut at two deviations.
+constexpr double kCutDeviation = 0.87962566103423978;
+constexpr double kPhilox = 1;
+
+Value filled(Build& build, DType dtype, const Shape& shape, double value) {
+  return build.op("Fill", {build.ints(shape.dims()), build.scalar(dtype, value)});
+}
+
+// The random op's inputs: the key is the seed's, the high half of the counter the stream's number; the
+// elements use up the low half.
+Value random(Build& build, const char* op, DType dtype, const Shape& shape, RandomStream stream) {
+  const uint64_t key = hash_mix(stream.seed), counter[2] = {0, stream.number};
+  auto key_tensor = Tensor::of<uint64_t>(Shape::of({1}), {&key, 1});
+  auto counter_tensor = Tensor::of<uint64_t>(Shape::of({2}), counter);
+  if (!key_tensor.ok()) build.fail(key_tensor.status());
+  if (!counter_tensor.ok()) build.fail(counter_tensor.status());
+  if (!build.ok()) return {};
+  return build.op(op, {build.ints(shape.dims()), build.constant(key_tensor.value()), build.constant(counter_tensor.value()),
+                       build.scalar(DType::i32, kPhilox)},
+                  {{"dtype", dtype}});
+}
+
+Value scaled(Build& build, Value value, double factor, double offset) {
+  const Value product = factor == 1 ? value : build.mul(value, build.like(value, factor));
+  return offset == 0 ? product : build.add(product, build.like(product, offset));
+}
+
+Value uniform(Build& build, DType dtype, const Shape& shape, RandomStream stream, double low, double high) {
+  return scaled(build, random(build, "StatelessRandomUniformV2", dtype, shape, stream), high - low, low);
+}
+
+Value truncated(Build& build, DType dtype, const Shape& shape, RandomStream stream, double mean, double deviation) {
+  return scaled(build, random(build, "StatelessTruncatedNormalV2", dtype, shape, stream), deviation, mean);
+}
+
+}  // namespace
+
+Fans fans_of(const Shape& kernel) {
+  const int rank = kernel.rank();
+  if (rank == 0) return {};
+  if (rank == 1) return {static_cast<double>(kernel.dim(0)), static_cast<double>(kernel.dim(0))};
+  const auto window = static_cast<double>(kernel.count(0, rank - 2));
+  return {window * static_cast<double>(kernel.dim(rank - 2)), window * static_cast<double>(kernel.dim(rank - 1))};
+}
+
+Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
+  using Kind = Initializer::Kind;
+  if (initializer.kind > Kind::constant && !dtype_is_floating(dtype)) {
+    build.fail(invalid_argument("initialise %s%s: random initializers make floating-point values only; use a constant",
+                                dtype_name(dtype), shape.text().c_str()));
+    return {};
+  }
+  const Fans fans = fans_of(shape);
+  // A kernel without elements has no weights to balance, and must not divide by zero.
+  const double fan_in = std::max(fans.in, 1.0), fan_both = std::max(fans.in + fans.out, 1.0);
+  const double a = initializer.a, b = initializer.b;
+  switch (initializer.kind) {
+    case Kind::zeros: return filled(build, dtype, shape, 0);
+    case Kind::ones: return filled(build, dtype, shape, 1);
+    case Kind::constant: return filled(build, dtype, shape, a);
+    case Kind::uniform: return uniform(build, dtype, shape, stream, a, b);
+    case Kind::normal: return scaled(build, random(build, "StatelessRandomNormalV2", dtype, shape, stream), b, a);
+    case Kind::truncated_normal: return truncated(build, dtype, shape, stream, a, b);
+    case Kind::glorot_uniform: {
+      const double limit = std::sqrt(6 / fan_both);
+      return uniform(build, dtype, shape, stream, -limit, limit);
+    }
+    case Kind::he_uniform: {
+      const double limit = std::sqrt(6 / fan_in);
+      return uniform(build, dtype, shape, stream, -limit, limit);
+    }
+    case Kind::glorot_normal: return truncated(build, dtype, shape, stream, 0, std::sqrt(2 / fan_both) / kCutDeviation);
+    case Kind::he_normal: return truncated(build, dtype, shape, stream, 0, std::sqrt(2 / fan_in) / kCutDeviation);
+  }
+  build.fail(invalid_argument("initialise a variable: initializer %d is unknown", static_cast<int>(initializer.kind)));
+  return {};
+}
+
+}  // namespace dtg

@@ -1,0 +1,187 @@
+// Dense, convolution, pooling, flattening, dropout and embedding, as nodes.
+#include "nn/layers.h"
+
+#include <cmath>
+
+#include "nn/scope.h"
+
+namespace dtg {
+namespace {
+
+const char* padding_name(Padding padding) { return padding == Padding::same ? "SAME" : "VALID"; }
+
+std::string described(const Model& model, Value x) {
+  return "\"" + model.graph().value_name(x) + "\" of " + dtype_name(model.graph().info(x).dtype) +
+         model.graph().info(x).shape.text();
+}
+
+// The input of a layer: a floating-point value whose last dimension is known.
+Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int rank_min, int rank_max) {
+  DTG_TRY(model.graph().check(x).with_context(layer));
+  const ValueInfo& info = model.graph().info(x);
+  const int rank = info.shape.rank();
+  if (!dtype_is_floating(info.dtype)) {
+    return invalid_argument("%s: the input is %s; cast it to a floating-point type first", layer, described(model, x).c_str());
+  }
+  if (!info.shape.has_rank() || rank < rank_min || rank > rank_max || info.shape.dim(rank - 1) < 0) {
+    return invalid_argument("%s: the input is %s; a rank of %d to %d and a known last dimension are needed", layer,
+                            described(model, x).c_str(), rank_min, rank_max);
+  }
+  return info.shape.dim(rank - 1);
+}
+
+Value with_bias(Model& model, Build& build, Value y, int64_t units, const Initializer& initializer) {
+  auto bias = model.add_variable(
+      {.name = "bias", .dtype = build.info(y).dtype, .shape = Shape::of({units}), .initializer = initializer});
+  if (!bias.ok()) build.fail(bias.status());
+  return bias.ok() ? build.op("BiasAdd", {y, bias.value().read}) : Value();
+}
+
+// x of any rank times a matrix: as a matrix of rows, and back.
+Value project(Build& build, Value x, Value kernel, int64_t units) {
+  const PartialShape shape = build.info(x).shape;
+  const int rank = shape.rank();
+  if (rank == 2) return build.op("MatMul", {x, kernel});
+  const Value rows = build.reshape(x, build.ints({-1, shape.dim(rank - 1)}));
+  const Value product = build.op("MatMul", {rows, kernel});
+  const Value outer = build.op("StridedSlice", {build.shape(x), build.ints({0}), build.ints({-1}), build.ints({1})},
+                               {{"begin_mask", 1}});
+  return build.reshape(product, build.op("ConcatV2", {outer, build.ints({units}), build.integer(0)}));
+}
+
+}  // namespace
+
+Value activate(Build& build, Value x, Activation activation) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::relu: return build.op("Relu", {x});
+    case Activation::relu6: return build.op("Relu6", {x});
+    case Activation::elu: return build.op("Elu", {x});
+    case Activation::selu: return build.op("Selu", {x});
+    case Activation::softplus: return build.op("Softplus", {x});
+    case Activation::sigmoid: return build.op("Sigmoid", {x});
+    case Activation::tanh: return build.op("Tanh", {x});
+    case Activation::softmax: return build.op("Softmax", {x});
+    case Activation::gelu: {
+      const Value error = build.op("Erf", {build.mul(x, build.like(x, std::sqrt(0.5)))});
+      return build.mul(build.mul(x, build.like(x, 0.5)), build.add(error, build.like(x, 1)));
+    }
+  }
+  build.fail(invalid_argument("activation %d is unknown", static_cast<int>(activation)));
+  return {};
+}
+
+Result<Value> dense(Model& model, Value x, const DenseLayer& layer) {
+  DTG_ASSIGN(const int64_t in, channels_of(model, x, "dense layer", 2, kRankMax));
+  if (layer.units < 1) return invalid_argument("dense layer: %lld units; at least 1 is needed", static_cast<long long>(layer.units));
+  const NameScope scope(model.graph(), layer.name);
+  Build build(model.graph());
+  DTG_ASSIGN(const Shape shape, Shape::make(std::array{in, layer.units}));
+  DTG_ASSIGN(const NamedVariable kernel,
+             model.add_variable({.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
+  Value y = project(build, x, kernel.read, layer.units);
+  if (layer.use_bias) y = with_bias(model, build, y, layer.units, layer.bias);
+  y = activate(build, y, layer.activation);
+  DTG_TRY(build.status());
+  return y;
+}
+
+Result<Value> conv2d(Model& model, Value x, const Conv2DLayer& layer) {
+  DTG_ASSIGN(const int64_t in, channels_of(model, x, "conv2d layer", 4, 4));
+  if (layer.filters < 1 || layer.kernel_height < 1 || layer.kernel_width < 1) {
+    return invalid_argument("conv2d layer: %lld filters of %lld x %lld; at least 1 of each is needed",
+                            static_cast<long long>(layer.filters), static_cast<long long>(layer.kernel_height),
+                            static_cast<long long>(layer.kernel_width));
+  }
+  const NameScope scope(model.graph(), layer.name);
+  Build build(model.graph());
+  DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.kernel_height, layer.kernel_width, in, layer.filters}));
+  DTG_ASSIGN(const NamedVariable kernel,
+             model.add_variable({.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
+  Value y = build.op("Conv2D", {x, kernel.read},
+                     {{"strides", std::vector<int64_t>{1, layer.stride_height, layer.stride_width, 1}},
+                      {"dilations", std::vector<int64_t>{1, layer.dilation_height, layer.dilation_width, 1}},
+                      {"padding", padding_name(layer.padding)}});
+  if (layer.use_bias) y = with_bias(model, build, y, layer.filters, layer.bias);
+  y = activate(build, y, layer.activation);
+  DTG_TRY(build.status());
+  return y;
+}
+
+namespace {
+
+Result<Value> pool2d(Model& model, const char* op, const char* name, Value x, const Pool2DLayer& layer) {
+  DTG_TRY(model.graph().check(x).with_context(name));
+  const int64_t high = layer.stride_height ? layer.stride_height : layer.window_height;
+  const int64_t wide = layer.stride_width ? layer.stride_width : layer.window_width;
+  const NameScope scope(model.graph(), layer.name.empty() ? std::string_view(name) : layer.name);
+  Build build(model.graph());
+  const Value y = build.op(op, {x},
+                           {{"ksize", std::vector<int64_t>{1, layer.window_height, layer.window_width, 1}},
+                            {"strides", std::vector<int64_t>{1, high, wide, 1}},
+                            {"padding", padding_name(layer.padding)}});
+  DTG_TRY(build.status());
+  return y;
+}
+
+}  // namespace
+
+Result<Value> max_pool2d(Model& model, Value x, const Pool2DLayer& layer) {
+  return pool2d(model, "MaxPool", "max_pool2d", x, layer);
+}
+
+Result<Value> avg_pool2d(Model& model, Value x, const Pool2DLayer& layer) {
+  return pool2d(model, "AvgPool", "avg_pool2d", x, layer);
+}
+
+Result<Value> flatten(Model& model, Value x) {
+  DTG_TRY(model.graph().check(x).with_context("flatten"));
+  const PartialShape& shape = model.graph().info(x).shape;
+  int64_t width = 1;
+  for (int i = 1; i < shape.rank(); ++i) width = shape.dim(i) < 0 ? -1 : width < 0 ? -1 : width * shape.dim(i);
+  if (shape.rank() < 1 || width < 0) {
+    return invalid_argument("flatten: the input is %s; every dimension but the first must be known", described(model, x).c_str());
+  }
+  const NameScope scope(model.graph(), "flatten");
+  Build build(model.graph());
+  const Value y = build.reshape(x, build.ints({-1, width}));
+  DTG_TRY(build.status());
+  return y;
+}
+
+Result<Value> dropout(Model& model, Value x, double rate, Value step, Value training) {
+  DTG_TRY(model.graph().check(x).with_context("dropout"));
+  DTG_TRY(model.graph().check(step).with_context("dropout, step"));
+  if (!(rate >= 0 && rate < 1)) return invalid_argument("dropout: the rate is %g; it must be in [0, 1)", rate);
+  const NameScope scope(model.graph(), "dropout");
+  Build build(model.graph());
+  // Key and counter are functions of (seed, this layer, step): the same step drops the same elements.
+  const RandomStream stream = model.next_stream();
+  const Value layer = build.constant(Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u)).take());
+  const Value pair[] = {layer, build.cast(step, DType::i64)};
+  const Value seed = build.op("Pack", pair);
+  const Value key = build.op("StatelessRandomGetKeyCounter", {seed});
+  if (!build.ok()) return build.status();
+  const Value draw = build.op("StatelessRandomUniformV2", {build.shape(x), key, key.sibling(1), build.scalar(DType::i32, 1)},
+                              {{"dtype", build.info(x).dtype}});
+  const Value keep = build.op("GreaterEqual", {draw, build.like(draw, rate)});
+  const Value mask = build.mul(build.cast(keep, build.info(x).dtype), build.like(x, 1 / (1 - rate)));
+  Value y = build.mul(x, mask);
+  if (training.valid()) y = build.op("SelectV2", {training, y, x});
+  DTG_TRY(build.status());
+  return y;
+}
+
+Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer) {
+  DTG_TRY(model.graph().check(ids).with_context("embedding layer"));
+  const NameScope scope(model.graph(), layer.name);
+  Build build(model.graph());
+  DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.rows, layer.width}));
+  DTG_ASSIGN(const NamedVariable table,
+             model.add_variable({.name = "embeddings", .shape = shape, .initializer = layer.table}));
+  const Value y = build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
+  DTG_TRY(build.status());
+  return y;
+}
+
+}  // namespace dtg

@@ -1,0 +1,87 @@
+// Losses and metrics, as nodes.
+#include "nn/losses.h"
+
+#include "nn/scope.h"
+
+namespace dtg {
+namespace {
+
+// Over every element, whatever the rank; ranks that the graph does not know are asked for at run time.
+Value all_axes(Build& build, Value x) {
+  const PartialShape& shape = build.info(x).shape;
+  if (!shape.has_rank()) return build.op("Range", {build.integer(0), build.op("Rank", {x}), build.integer(1)});
+  std::vector<int64_t> axes;
+  for (int i = 0; i < shape.rank(); ++i) axes.push_back(i);
+  return build.ints(axes);
+}
+
+Value mean(Build& build, Value x) { return build.op("Mean", {x, all_axes(build, x)}); }
+
+Status check_both(Graph& graph, Value a, Value b, const char* what) {
+  DTG_TRY(graph.check(a).with_context(what));
+  return graph.check(b).with_context(what);
+}
+
+Result<Value> done(const Build& build, Value value, const char* what) {
+  DTG_TRY(build.status().with_context(what));
+  return value;
+}
+
+Value is_correct(Build& build, Value labels, Value logits) {
+  const Value best = build.op("ArgMax", {logits, build.integer(-1)}, {{"output_type", DType::i64}});
+  return build.op("Equal", {best, build.cast(labels, DType::i64)});
+}
+
+}  // namespace
+
+Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
+  constexpr const char* kWhat = "sparse softmax cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  const NameScope scope(graph, "softmax_cross_entropy");
+  Build build(graph);
+  return done(build, mean(build, build.op("SparseSoftmaxCrossEntropyWithLogits", {logits, labels})), kWhat);
+}
+
+Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
+  constexpr const char* kWhat = "softmax cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  const NameScope scope(graph, "softmax_cross_entropy");
+  Build build(graph);
+  return done(build, mean(build, build.op("SoftmaxCrossEntropyWithLogits", {logits, labels})), kWhat);
+}
+
+Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
+  constexpr const char* kWhat = "sigmoid cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  const NameScope scope(graph, "sigmoid_cross_entropy");
+  Build build(graph);
+  // max(x, 0) - x z + log(1 + exp(-|x|)): nothing overflows for logits of either sign.
+  const Value linear = build.sub(build.op("Relu", {logits}), build.mul(logits, labels));
+  const Value rest = build.op("Log1p", {build.op("Exp", {build.neg(build.op("Abs", {logits}))})});
+  return done(build, mean(build, build.add(linear, rest)), kWhat);
+}
+
+Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) {
+  constexpr const char* kWhat = "mean squared error";
+  DTG_TRY(check_both(graph, labels, predictions, kWhat));
+  const NameScope scope(graph, "mean_squared_error");
+  Build build(graph);
+  return done(build, mean(build, build.op("SquaredDifference", {predictions, labels})), kWhat);
+}
+
+Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
+  DTG_TRY(check_both(graph, labels, logits, "accuracy"));
+  const NameScope scope(graph, "accuracy");
+  Build build(graph);
+  return done(build, mean(build, build.cast(is_correct(build, labels, logits), DType::f32)), "accuracy");
+}
+
+Result<Value> correct_count(Graph& graph, Value labels, Value logits) {
+  DTG_TRY(check_both(graph, labels, logits, "count of correct predictions"));
+  const NameScope scope(graph, "correct");
+  Build build(graph);
+  const Value ones = build.cast(is_correct(build, labels, logits), DType::i64);
+  return done(build, build.sum(ones, all_axes(build, ones)), "count of correct predictions");
+}
+
+}  // namespace dtg
