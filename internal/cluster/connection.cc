@@ -1,0 +1,234 @@
+// The server's side of the protocol.
+#include "cluster/connection.h"
+
+#include <cstring>
+
+namespace dtg {
+namespace {
+
+constexpr uint32_t kWindow = 4;  // runs of a part that may send their data along: as many as a plan has frames
+constexpr size_t kPartsMax = 1024;
+
+}  // namespace
+
+// Preparing a part on the pool. Deletes itself.
+class Connection::Registration final : public Pool::Task {
+ public:
+  Registration(Ref<Connection> connection, uint32_t call, Ref<Buffer> graph, size_t bytes, std::vector<uint32_t> targets)
+      : connection_(std::move(connection)), call_(call), graph_(std::move(graph)), bytes_(bytes), targets_(std::move(targets)) {}
+
+  void run() override {
+    const std::string_view bytes(static_cast<const char*>(graph_->data()), bytes_);
+    auto part = connection_->task_->prepare(bytes, targets_);
+    connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
+    Loop& loop = connection_->loop_;
+    loop.post([connection = connection_, call = call_, part = std::move(part)]() mutable { connection->registered(call, std::move(part)); });
+    delete this;
+  }
+
+ private:
+  const Ref<Connection> connection_;
+  const uint32_t call_;
+  const Ref<Buffer> graph_;
+  const size_t bytes_;
+  const std::vector<uint32_t> targets_;
+};
+
+Connection::Connection(Server& server, Ref<Channel> channel)
+    : server_(&server),
+      task_(server.task_),
+      timing_(server.options_.timing),
+      loop_(*server.host_.loop),
+      link_(make_ref<Link>(loop_, std::move(channel), timing_, this)) {}
+
+void Connection::open() {
+  retain();  // until lost() or close()
+  link_->open();
+}
+
+void Connection::close(const Status& reason) {
+  server_ = nullptr;
+  link_->close(reason);
+  lost(reason);
+}
+
+void Connection::lost(const Status& reason) {
+  if (server_) server_->connections_.erase(this);
+  server_ = nullptr;
+  // A session that is gone gets no answers, and nothing of it goes on.
+  for (auto& [sequence, run] : runs_) run.run->stop(reason);
+  parts_.clear();
+  drop_graph();
+  release();
+}
+
+void Connection::drop_graph() {
+  if (!graph_) return;
+  graph_ = nullptr;
+  task_->host().seams.budget->release(static_cast<int64_t>(graph_bytes_));
+}
+
+Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::string_view) {
+  if (!known_) return unauthenticated("a payload came before hello");
+  if (prefix.kind != wire::Kind::register_part) return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
+  DTG_TRY(task_->host().seams.budget->reserve(static_cast<int64_t>(prefix.payload_bytes), "a graph that is sent here"));
+  graph_bytes_ = static_cast<size_t>(prefix.payload_bytes);
+  auto buffer = Buffer::allocate(static_cast<int64_t>(prefix.payload_bytes));
+  if (!buffer.ok()) {
+    task_->host().seams.budget->release(static_cast<int64_t>(graph_bytes_));
+    return buffer.status();
+  }
+  graph_ = buffer.take();
+  return Channel::Landing{graph_->data(), nullptr};
+}
+
+Status Connection::message(const wire::Prefix& prefix, std::string_view header) {
+  if (prefix.kind == wire::Kind::hello) return hello(prefix.call, header);
+  if (!known_) return unauthenticated("a %s frame came before hello", wire::kind_name(prefix.kind));
+  switch (prefix.kind) {
+    case wire::Kind::register_part: return register_part(prefix.call, header);
+    case wire::Kind::run_part: return run_part(header);
+    case wire::Kind::abort: return abort_run(header);
+    case wire::Kind::reset: return reset(prefix.call, header);
+    case wire::Kind::drop_part: {
+      wire::DropPart drop;
+      DTG_TRY(wire::decode(header, drop));
+      parts_.erase(drop.part);
+      return {};
+    }
+    case wire::Kind::credit: return {};
+    default: return unimplemented("a %s frame makes no sense to a server", wire::kind_name(prefix.kind));
+  }
+}
+
+Status Connection::check_hello(const wire::Hello& hello) const {
+  if (hello.version_min > wire::kVersion || hello.version_max < wire::kVersion) {
+    return failed_precondition("hello: this task speaks version %u of the protocol, the other end %u to %u", wire::kVersion, hello.version_min,
+                               hello.version_max);
+  }
+  if (!hello.wanted_task.empty() && hello.wanted_task != task_->name()) {
+    return failed_precondition("hello: this is %s, but %s was expected here; do both ends have the same cluster?", task_->name().c_str(),
+                               hello.wanted_task.c_str());
+  }
+  return {};
+}
+
+Status Connection::hello(uint32_t call, std::string_view header) {
+  if (known_ || !server_) return data_loss("hello came twice");
+  wire::Hello hello;
+  DTG_TRY(wire::decode(header, hello));
+  wire::HelloReply reply;
+  reply.status = check_hello(hello);
+  reply.task = task_->name();
+  reply.incarnation = task_->incarnation();
+  reply.cluster = server_->options_.cluster.text();
+  for (const Device& device : task_->devices()) reply.devices.push_back(device.text);
+  reply.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  link_->send(reply, call);
+  if (!reply.status.ok()) return {};  // it goes away, or its time to say hello runs out
+  known_ = true;
+  link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task);
+  return {};
+}
+
+Status Connection::register_part(uint32_t call, std::string_view header) {
+  wire::RegisterPart request;
+  Status status = wire::decode(header, request);
+  if (status.ok() && !graph_) status = data_loss("a part was registered without a graph");
+  if (!status.ok()) {
+    drop_graph();
+    return status;
+  }
+  auto* registration = new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_, std::move(request.targets));
+  task_->host().pool->submit(registration);
+  return {};
+}
+
+void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
+  if (!link_->is_open()) return;
+  wire::RegisterReply reply;
+  reply.status = part.status().at_task(task_->name());
+  if (part.ok() && parts_.size() >= kPartsMax) {
+    reply.status = resource_exhausted("register a part: this session has %zu parts here already", parts_.size());
+  }
+  if (reply.status.ok()) {
+    reply.part = ++last_part_;
+    reply.window = kWindow;
+    for (const EdgeTable::Row& row : part.value()->edges()->rows()) {
+      if (!row.incoming) continue;
+      reply.edges.push_back(row.edge);
+      reply.edge_bytes.push_back(row.dynamic ? -1 : row.shape.count() * dtype_size(row.dtype));
+    }
+    parts_[reply.part] = part.take();
+  }
+  link_->send(reply, call);
+}
+
+Status Connection::run_part(std::string_view header) {
+  wire::RunPart request;
+  DTG_TRY(wire::decode(header, request));
+  if (Status refused = start_run(request); !refused.ok()) {
+    wire::RunReply reply;
+    reply.sequence = request.sequence;
+    reply.status = refused.at_task(task_->name());
+    link_->send(reply);
+  }
+  return {};
+}
+
+Status Connection::start_run(const wire::RunPart& request) {
+  const auto part = parts_.find(request.part);
+  if (part == parts_.end()) {
+    return aborted("run part %llu: this task does not know it (any more); nothing was done", static_cast<unsigned long long>(request.part));
+  }
+  if (!part->second->plan().is_current()) return aborted("run a part: a resource it names was destroyed; nothing was done");
+  if (request.stage != 0) return unimplemented("run a part in stages: commits across tasks are not built in");
+  if (runs_.size() >= task_->host().limits.in_flight_calls) {
+    return resource_exhausted("run a part: %zu runs of this session are under way here already", runs_.size());
+  }
+  const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
+  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::vector<Ref<Link>>{link_}, request.sequence, false);
+  DTG_TRY(link_->add_step(request.sequence, edges));
+  Run run;
+  run.run = make_ref<PartRun>(part->second, edges, deadline, [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
+    self->loop_.post([self, sequence, status] { self->run_ended(sequence, status); });
+  });
+  run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
+  loop_.set(*run.deadline, deadline.at_ns);
+  const Ref<PartRun> started = run.run;
+  runs_.emplace(request.sequence, std::move(run));
+  started->start();
+  return {};
+}
+
+void Connection::run_ended(uint64_t sequence, const Status& status) {
+  const auto at = runs_.find(sequence);
+  if (at == runs_.end()) return;
+  loop_.cancel(*at->second.deadline);
+  runs_.erase(at);
+  if (!link_->is_open()) return;
+  wire::RunReply reply;
+  reply.sequence = sequence;
+  reply.status = status.at_task(task_->name());
+  link_->send(reply);
+}
+
+Status Connection::abort_run(std::string_view header) {
+  wire::Abort request;
+  DTG_TRY(wire::decode(header, request));
+  const auto at = runs_.find(request.sequence);
+  if (at == runs_.end()) return {};
+  const Ref<PartRun> run = at->second.run;
+  run->stop(request.status.ok() ? cancelled("the session gave the step up") : request.status);
+  return {};
+}
+
+Status Connection::reset(uint32_t call, std::string_view header) {
+  wire::Reset request;
+  DTG_TRY(wire::decode(header, request));
+  task_->store().reset(request.containers);
+  link_->send(wire::Reply{}, call);
+  return {};
+}
+
+}  // namespace dtg

@@ -1,0 +1,55 @@
+// Connection: one session at a server: its parts and its runs, which end with it. Loop thread; results of work on the
+// pool are posted back to it.
+#pragma once
+
+#include <unordered_map>
+
+#include "cluster/part_run.h"
+#include "cluster/server.h"
+
+namespace dtg {
+
+class Connection final : public RefCounted, public Link::Listener {
+ public:
+  Connection(Server& server, Ref<Channel> channel);
+  void open();
+  // The server is stopping.
+  void close(const Status& reason);
+  bool idle() const { return runs_.empty(); }
+
+ private:
+  class Registration;
+  struct Run {
+    Ref<PartRun> run;
+    std::unique_ptr<AlarmCall> deadline;
+  };
+
+  Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;
+  Status message(const wire::Prefix& prefix, std::string_view header) override;
+  void lost(const Status& reason) override;
+
+  Status hello(uint32_t call, std::string_view header);
+  Status check_hello(const wire::Hello& hello) const;
+  Status register_part(uint32_t call, std::string_view header);
+  void registered(uint32_t call, Result<Ref<ServedPart>> part);
+  Status run_part(std::string_view header);
+  Status start_run(const wire::RunPart& request);
+  void run_ended(uint64_t sequence, const Status& status);
+  Status abort_run(std::string_view header);
+  Status reset(uint32_t call, std::string_view header);
+  void drop_graph();
+
+  Server* server_;  // null when the server has stopped
+  const Ref<Task> task_;
+  const Timing timing_;
+  Loop& loop_;
+  const Ref<Link> link_;
+  bool known_ = false;  // hello has passed
+  uint64_t last_part_ = 0;
+  std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
+  std::unordered_map<uint64_t, Run> runs_;
+  Ref<Buffer> graph_;      // on its way in
+  size_t graph_bytes_ = 0;
+};
+
+}  // namespace dtg

@@ -1,0 +1,44 @@
+// Driver: runs plans that have parts on other tasks, on behalf of a session. It knows the tasks of the cluster, cuts
+// requests, registers the parts, and accompanies each run: it starts the other parts and gives the home part its
+// edges. The home part runs like any local plan.
+//
+// Owner: the session and its plans. Any thread but the loop's.
+#pragma once
+
+#include "cluster/remote_worker.h"
+#include "plan/partition.h"
+#include "plan/plan.h"
+
+namespace dtg {
+
+class Driver final : public RefCounted {
+ public:
+  // Learns the cluster from the task at `target` and connects to all of it. `owner` keeps what the host points to.
+  static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
+  ~Driver() override;
+
+  // All devices of the cluster, those of the target first.
+  const std::vector<Device>& devices() const { return devices_; }
+  // `context` places on these devices.
+  Result<Ref<Plan>> make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  Status reset(const std::vector<std::string>& containers, Deadline deadline);
+  void close();
+
+ private:
+  class Attendance;
+  Driver(const Host& host, Ref<RefCounted> owner);
+  Status learn(const Timing& timing, const Address& target, Deadline deadline);
+  Status connect_all(Deadline deadline);
+  Status add_devices(Worker& worker);
+  Result<Ref<Attendance>> register_parts(const Partition& parts, Deadline deadline);
+
+  const Ref<RefCounted> owner_;
+  const Host host_;
+  const uint64_t session_;
+  std::vector<Ref<Worker>> workers_;  // by task of map_; the last task is home
+  std::vector<Device> devices_;
+  TaskMap map_;
+  ResourceStore home_store_;
+};
+
+}  // namespace dtg

@@ -1,0 +1,30 @@
+// Host: what cluster code takes from the process it runs in. The runtime owns the parts; this only points.
+#pragma once
+
+#include "base/pool.h"
+#include "base/seams.h"
+#include "exec/kernel.h"
+#include "net/uv_loop.h"
+#include "wire/limits.h"
+
+namespace dtg {
+
+struct Host {
+  const OpTable* ops = nullptr;
+  const KernelTable* kernels = nullptr;
+  Pool* pool = nullptr;
+  Seams seams;
+  UvLoop* loop = nullptr;
+  wire::Limits limits;
+};
+
+// The timers of design §6.8.
+struct Timing {
+  int64_t heartbeat_ns = 1'000'000'000;
+  int64_t dead_ns = 5'000'000'000;
+  int64_t handshake_ns = 3'000'000'000;
+  int64_t call_ns = int64_t{30} * 1'000'000'000;
+  int64_t stall_ns = int64_t{10} * 1'000'000'000;
+};
+
+}  // namespace dtg

@@ -1,0 +1,144 @@
+// Liveness and dispatch.
+#include "cluster/link.h"
+
+namespace dtg {
+
+Link::Link(Loop& loop, Ref<Channel> channel, const Timing& timing, Listener* listener)
+    : loop_(loop), channel_(std::move(channel)), timing_(timing), listener_(listener), calls_(loop), alarm_([this] { tick(); }) {}
+
+void Link::open() {
+  retain();  // until end()
+  heard_ns_ = ticked_ns_ = loop_.clock().monotonic_ns();
+  open_ = true;
+  channel_->open(this);
+  if (open_) loop_.set(alarm_, heard_ns_ + timing_.handshake_ns);
+}
+
+void Link::trust(std::string peer) {
+  peer_ = std::move(peer);
+  trusted_ = true;
+  channel_->trust();
+  heard_ns_ = ticked_ns_ = loop_.clock().monotonic_ns();
+  if (open_) loop_.set(alarm_, heard_ns_ + timing_.heartbeat_ns);
+}
+
+void Link::tick() {
+  const int64_t now = loop_.clock().monotonic_ns();
+  if (!trusted_) {
+    return fail(deadline_exceeded("the other end did not say who it is within %.1f s", static_cast<double>(timing_.handshake_ns) * 1e-9));
+  }
+  // Who slept through a heartbeat himself accuses nobody and begins to listen again.
+  const bool stalled = now - ticked_ns_ > 2 * timing_.heartbeat_ns;
+  ticked_ns_ = now;
+  if (channel_->heard() || stalled) heard_ns_ = now;
+  if (now - heard_ns_ >= timing_.dead_ns) {
+    return fail(unavailable("nothing was heard from it for %.1f s", static_cast<double>(now - heard_ns_) * 1e-9));
+  }
+  if (channel_->stalled_ns() >= timing_.stall_ns && !stalled) {
+    return fail(unavailable("it has read nothing for %.1f s", static_cast<double>(channel_->stalled_ns()) * 1e-9));
+  }
+  send(wire::Heartbeat{++beats_});
+  loop_.set(alarm_, now + timing_.heartbeat_ns);
+}
+
+Status Link::add_step(uint64_t sequence, Ref<StepPort> port) {
+  const std::lock_guard lock(steps_mutex_);
+  if (!open_) return reason_.ok() ? unavailable("it is not connected") : reason_;
+  const bool fresh = steps_.emplace(sequence, std::move(port)).second;
+  return fresh ? Status() : already_exists("step %llu runs already", static_cast<unsigned long long>(sequence));
+}
+
+Ref<StepPort> Link::step(uint64_t sequence) {
+  const std::lock_guard lock(steps_mutex_);
+  const auto at = steps_.find(sequence);
+  return at == steps_.end() ? nullptr : at->second;
+}
+
+void Link::remove_step(uint64_t sequence, const StepPort* port) {
+  Ref<StepPort> dropped;  // after the lock
+  const std::lock_guard lock(steps_mutex_);
+  const auto at = steps_.find(sequence);
+  if (at == steps_.end() || at->second.get() != port) return;
+  dropped = std::move(at->second);
+  steps_.erase(at);
+}
+
+Result<Channel::Landing> Link::begin(const wire::Prefix& prefix, std::string_view header) {
+  if (prefix.kind != wire::Kind::data) return listener_->payload(prefix, header);
+  if (!trusted_) return unauthenticated("data came before hello");
+  wire::Data data;
+  DTG_TRY(wire::decode(header, data));
+  const Ref<StepPort> port = step(data.sequence);
+  // Of a step that has ended: forgotten.
+  return port ? port->landing(data, prefix.payload_bytes) : Channel::Landing{};
+}
+
+Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
+  switch (prefix.kind) {
+    case wire::Kind::heartbeat: return {};
+    case wire::Kind::data: return trusted_ ? data_arrived(prefix, header) : unauthenticated("data came before hello");
+    case wire::Kind::run_reply: return trusted_ ? run_replied(header) : unauthenticated("an answer came before hello");
+    case wire::Kind::goodbye: {
+      wire::Goodbye goodbye;
+      DTG_TRY(wire::decode(header, goodbye));
+      return goodbye.status.ok() ? unavailable("the other end said goodbye") : goodbye.status;
+    }
+    case wire::Kind::hello_reply:
+    case wire::Kind::register_reply:
+    case wire::Kind::reply:
+      // Nobody waits for an answer that comes too late.
+      calls_.finish(prefix.call, header);
+      return {};
+    default: return listener_->message(prefix, header);
+  }
+}
+
+Status Link::data_arrived(const wire::Prefix& prefix, std::string_view header) {
+  wire::Data data;
+  DTG_TRY(wire::decode(header, data));
+  if (const Ref<StepPort> port = step(data.sequence)) port->arrived(data, prefix.payload_bytes);
+  return {};
+}
+
+Status Link::run_replied(std::string_view header) {
+  wire::RunReply reply;
+  DTG_TRY(wire::decode(header, reply));
+  if (const Ref<StepPort> port = step(reply.sequence)) port->replied(*this, reply.status);
+  return {};
+}
+
+void Link::close(const Status& reason) {
+  if (!open_) return;
+  listener_ = nullptr;
+  wire::Goodbye goodbye{reason};
+  send(goodbye);
+  // One attempt to write; whoever does not read learns it from the end of the connection.
+  channel_->push();
+  channel_->close();
+  end(reason.ok() ? cancelled("the connection was closed here") : reason);
+}
+
+void Link::fail(const Status& reason) {
+  channel_->close();
+  end(reason);
+}
+
+void Link::end(const Status& why) {
+  if (!open_) return;
+  const Status reason = peer_.empty() ? why : why.with_context(peer_).at_peer(peer_);
+  std::unordered_map<uint64_t, Ref<StepPort>> steps;
+  {
+    const std::lock_guard lock(steps_mutex_);
+    open_ = false;
+    reason_ = reason;
+    steps.swap(steps_);
+  }
+  loop_.cancel(alarm_);
+  Listener* const listener = std::exchange(listener_, nullptr);
+  calls_.fail_all(reason);
+  for (auto& [sequence, port] : steps) port->replied(*this, reason);
+  if (listener) listener->lost(reason);
+  release();
+}
+
+}  // namespace dtg

@@ -1,0 +1,97 @@
+// Link: a conversation with another process over one channel: heartbeats, calls and their deadlines, and the steps
+// whose values travel here. What else a message means is for its listener (a server's connection, a remote worker).
+//
+// Belongs to the loop's thread; send() may be called from others.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "cluster/host.h"
+#include "net/call_table.h"
+#include "net/channel.h"
+#include "wire/messages.h"
+
+namespace dtg {
+
+class Link;
+
+// A step as the link sees it. Called on the loop's thread.
+class StepPort : public RefCounted {
+ public:
+  // Where this range of a value goes; no memory: it is read and forgotten.
+  virtual Channel::Landing landing(const wire::Data& data, uint64_t bytes) = 0;
+  virtual void arrived(const wire::Data& data, uint64_t bytes) = 0;
+  // The part that runs at the other end of that link has ended, or the link has.
+  virtual void replied(const Link& link, const Status& status) = 0;
+};
+
+class Link final : public RefCounted, private Channel::Sink {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // Memory for a payload other than data.
+    virtual Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) = 0;
+    // Everything but heartbeats, data and answers to calls. An error closes the link.
+    virtual Status message(const wire::Prefix& prefix, std::string_view header) = 0;
+    // Once; the link is of no use any more.
+    virtual void lost(const Status& reason) = 0;
+  };
+
+  Link(Loop& loop, Ref<Channel> channel, const Timing& timing, Listener* listener);
+
+  void open();
+  // The other end said who it is: its name goes into errors, and from now on it must be heard.
+  void trust(std::string peer);
+  const std::string& peer() const { return peer_; }
+  // Any thread; false is final.
+  bool is_open() const { return open_.load(std::memory_order_acquire); }
+  Channel& channel() { return *channel_; }
+
+  template <class M>
+  void send(const M& message, uint32_t call = 0) {
+    channel_->send(wire::make_frame(message, call));
+  }
+  CallTable& calls() { return calls_; }
+
+  // Values of that step go there until it is removed.
+  // Any thread, so that a step is known before its first message leaves. Fails when the link is lost.
+  Status add_step(uint64_t sequence, Ref<StepPort> port);
+  void remove_step(uint64_t sequence, const StepPort* port);
+
+  // Says why, without a word to the listener.
+  void close(const Status& reason);
+  // As if the other end had gone away.
+  void fail(const Status& reason);
+
+ private:
+  Result<Channel::Landing> begin(const wire::Prefix& prefix, std::string_view header) override;
+  Status receive(const wire::Prefix& prefix, std::string_view header) override;
+  void closed(const Status& reason) override { end(reason); }
+  void end(const Status& why);
+  void tick();
+  Status data_arrived(const wire::Prefix& prefix, std::string_view header);
+  Status run_replied(std::string_view header);
+  Ref<StepPort> step(uint64_t sequence);
+
+  Loop& loop_;
+  const Ref<Channel> channel_;
+  const Timing timing_;
+  Listener* listener_;
+  CallTable calls_;
+  std::mutex steps_mutex_;  // guards steps_ and reason_
+  std::unordered_map<uint64_t, Ref<StepPort>> steps_;
+  Status reason_;
+  std::atomic<bool> open_{false};
+  std::string peer_;
+  bool trusted_ = false;
+  AlarmCall alarm_;
+  int64_t heard_ns_ = 0;
+  int64_t ticked_ns_ = 0;
+  uint64_t beats_ = 0;
+};
+
+}  // namespace dtg

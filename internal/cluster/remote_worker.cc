@@ -1,0 +1,205 @@
+// Connecting, asking, and noticing that the other end is not who it was.
+#include "cluster/remote_worker.h"
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "net/unix_channel.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kRetryFirstNs = 50'000'000;
+constexpr int64_t kRetryLastNs = 2'000'000'000;
+
+// A result that another thread brings. The loop bounds the wait: every call there has a deadline.
+class Answered {
+ public:
+  void set(Status status) {
+    const std::lock_guard lock(mutex_);
+    status_ = std::move(status);
+    there_ = true;
+    changed_.notify_all();
+  }
+  Status wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return there_; });
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool there_ = false;
+  Status status_;
+};
+
+std::unique_ptr<OutFrame> frame_of(std::string head) {
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = std::move(head);
+  return frame;
+}
+
+}  // namespace
+
+// What a server may say unasked: nothing. Lives as long as the link may call it.
+class RemoteWorker::Greeter final : public Link::Listener {
+ public:
+  Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view) override {
+    return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
+  }
+  Status message(const wire::Prefix& prefix, std::string_view) override {
+    if (prefix.kind == wire::Kind::credit) return {};
+    return unimplemented("a %s frame makes no sense to a session", wire::kind_name(prefix.kind));
+  }
+  void lost(const Status&) override {}
+};
+
+RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, uint64_t session)
+    : host_(host), timing_(timing), name_(std::move(name)), address_(std::move(address)), session_(session), greeter_(new Greeter) {}
+
+RemoteWorker::~RemoteWorker() { close(); }
+
+std::string RemoteWorker::where() const { return (name_.empty() ? "the task" : name_) + " at " + address_.text(); }
+
+Ref<Link> RemoteWorker::link() const {
+  const std::lock_guard lock(mutex_);
+  return link_;
+}
+
+bool RemoteWorker::is_current(const Part& part) const { return part.link->is_open(); }
+
+std::vector<std::string> RemoteWorker::devices() const {
+  const std::lock_guard lock(mutex_);
+  return known_.devices;
+}
+
+std::string RemoteWorker::cluster() const {
+  const std::lock_guard lock(mutex_);
+  return known_.cluster;
+}
+
+template <class Answer>
+Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question,
+                         Answer* answer) {
+  Answered answered;
+  const bool posted = host_.loop->call([&] {
+    if (!link.is_open()) return answered.set(unavailable("the connection to %s is lost", where().c_str()));
+    const uint32_t call = link.calls().start(std::string(what) + " " + where(), deadline, [&answered, answer](const Status& status, std::string_view header) {
+      answered.set(status.ok() ? wire::decode(header, *answer) : status);
+    });
+    link.channel().send(question(call));
+  });
+  if (!posted) return unavailable("%s %s: the network loop has stopped", what, where().c_str());
+  return answered.wait();
+}
+
+Status RemoteWorker::connect_once(Deadline deadline) {
+  Ref<Link> fresh;
+  Status status = unavailable("the network loop has stopped");
+  host_.loop->call([&] {
+    auto channel = connect_unix(*host_.loop, address_.path, host_.limits);
+    status = channel.status();
+    if (!channel.ok()) return;
+    fresh = make_ref<Link>(*host_.loop, channel.take(), timing_, greeter_.get());
+    fresh->open();
+  });
+  if (!status.ok()) return status;
+  wire::Hello hello;
+  hello.session = session_;
+  hello.wanted_task = name_;
+  hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  wire::HelloReply reply;
+  const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
+  const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
+  status = ask(*fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
+  if (status.ok()) status = reply.status;
+  if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
+  if (status.ok()) return greeted(reply, fresh);
+  host_.loop->call([&] { fresh->close(status); });
+  return status;
+}
+
+Status RemoteWorker::greeted(const wire::HelloReply& reply, Ref<Link> link) {
+  if (name_.empty()) name_ = reply.task;
+  host_.loop->call([&] { link->trust(where()); });
+  const std::lock_guard lock(mutex_);
+  const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
+  link_ = std::move(link);
+  known_ = reply;
+  ++epoch_;
+  if (!restarted) return {};
+  return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
+}
+
+Status RemoteWorker::connect(Deadline deadline) {
+  const std::lock_guard one(connecting_);
+  int64_t pause_ns = kRetryFirstNs;
+  std::mutex mutex;
+  std::condition_variable never;
+  for (;;) {
+    if (const Ref<Link> present = link(); present && present->is_open()) return {};
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return failed_precondition("connect to %s: the session is closed", where().c_str());
+    }
+    const Status status = connect_once(deadline);
+    if (status.ok() || status.code() != Code::unavailable) return status.with_context("connect to " + where()).in_phase("connect");
+    const int64_t left = deadline.left_ns(*host_.seams.clock);
+    if (left <= pause_ns) return status.with_context("connect to " + where()).at_peer(where()).in_phase("connect");
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, std::chrono::nanoseconds(pause_ns));
+    pause_ns = std::min(pause_ns * 2, kRetryLastNs);
+  }
+}
+
+Result<Worker::Part> RemoteWorker::register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) {
+  Part part;
+  part.link = link();
+  if (!part.link) return unavailable("register a part with %s: it is not connected", where().c_str());
+  {
+    const std::lock_guard lock(mutex_);
+    part.epoch = epoch_;
+  }
+  const Deadline call = Deadline::after(*host_.seams.clock, timing_.call_ns);
+  const Deadline until{std::min(call.at_ns, deadline.at_ns)};
+  wire::RegisterPart request;
+  request.hash = hash_content(graph);
+  request.targets.assign(targets.begin(), targets.end());
+  request.deadline_left_ns = until.left_ns(*host_.seams.clock);
+  // The frame may outlive a call that ran out of time.
+  const auto bytes = std::make_shared<const std::string>(graph);
+  wire::RegisterReply reply;
+  const auto question = [&](uint32_t number) {
+    auto frame = frame_of(wire::make_head(wire::Kind::register_part, number, wire::encode(request), bytes->size()));
+    frame->payload = bytes->data();
+    frame->payload_bytes = bytes->size();
+    frame->taken = [bytes] {};
+    return frame;
+  };
+  DTG_TRY(ask(*part.link, "register a part with", until, question, &reply));
+  if (!reply.status.ok()) return reply.status.with_context(where());
+  part.id = reply.part;
+  return part;
+}
+
+Status RemoteWorker::reset(const std::vector<std::string>& containers, Deadline deadline) {
+  const Ref<Link> present = link();
+  if (!present) return unavailable("reset %s: it is not connected", where().c_str());
+  wire::Reset request{containers};
+  wire::Reply reply;
+  DTG_TRY(ask(*present, "reset", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(request, call)); }, &reply));
+  return reply.status;
+}
+
+void RemoteWorker::close() {
+  Ref<Link> present;
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    present = link_;
+  }
+  if (present) host_.loop->call([&] { present->close({}); });
+}
+
+}  // namespace dtg

@@ -1,0 +1,50 @@
+// RemoteWorker: a task in another process, over a link that is made again when it was lost.
+#pragma once
+
+#include <mutex>
+
+#include "cluster/spec.h"
+#include "cluster/worker.h"
+
+namespace dtg {
+
+class RemoteWorker final : public Worker {
+ public:
+  // `name` may be empty: then whoever listens there will do.
+  RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, uint64_t session);
+  ~RemoteWorker() override;
+
+  const std::string& name() const override { return name_; }
+  Status connect(Deadline deadline) override;
+  Result<Part> register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) override;
+  Status reset(const std::vector<std::string>& containers, Deadline deadline) override;
+  bool is_current(const Part& part) const override;
+  std::vector<std::string> devices() const override;
+  std::string cluster() const override;
+  void close() override;
+
+ private:
+  class Greeter;
+  Status connect_once(Deadline deadline);
+  Status greeted(const wire::HelloReply& reply, Ref<Link> link);
+  Ref<Link> link() const;
+  std::string where() const;
+  // A question and its answer, from a thread that may wait.
+  template <class Answer>
+  Status ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question, Answer* answer);
+
+  const Host host_;
+  const Timing timing_;
+  std::string name_;  // set by the first hello when it was open
+  const Address address_;
+  const uint64_t session_;
+  std::mutex connecting_;  // one attempt at a time
+  mutable std::mutex mutex_;  // guards what follows
+  Ref<Link> link_;
+  std::unique_ptr<Greeter> greeter_;
+  wire::HelloReply known_;
+  uint64_t epoch_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace dtg

@@ -1,0 +1,85 @@
+// Starting and stopping.
+#include "cluster/server.h"
+
+#include <algorithm>
+#include <condition_variable>
+
+#include "cluster/connection.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+
+// The task that the options mean, when they do not say all of it.
+Result<ClusterSpec::Task> own_task(const Server::Options& options) {
+  std::string job = options.job;
+  const auto& tasks = options.cluster.tasks();
+  if (job.empty() && !tasks.empty() && std::ranges::all_of(tasks, [&](const auto& task) { return task.job == tasks[0].job; })) job = tasks[0].job;
+  const ClusterSpec::Task* const task = options.cluster.find(job, options.task);
+  if (task) return *task;
+  return invalid_argument("start a server as /job:%s/task:%d: the cluster \"%s\" has no such task", job.c_str(), options.task,
+                          options.cluster.text().c_str());
+}
+
+}  // namespace
+
+Server::Server(const Host& host, Options options, Ref<Task> task, std::string target)
+    : host_(host), options_(std::move(options)), task_(std::move(task)), target_(std::move(target)) {}
+
+Server::~Server() { (void)stop(kStopNs).ok(); }
+
+Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCounted> owner) {
+  DTG_ASSIGN(const ClusterSpec::Task self, own_task(options));
+  if (options.cpu_devices < 1 || options.cpu_devices > 256) {
+    return invalid_argument("start a server: cpu_devices is %d; from 1 to 256 are possible", options.cpu_devices);
+  }
+  auto task = make_ref<Task>(host, self.name(), options.cpu_devices, std::move(owner));
+  auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
+  Status status = unavailable("start a server: the network loop has stopped");
+  host.loop->call([&] {
+    auto listener = UnixListener::listen(*host.loop, self.address.path, host.limits,
+                                         [raw = server.get()](Ref<Channel> channel) { raw->accepted(std::move(channel)); });
+    status = listener.status();
+    if (listener.ok()) server->listener_ = listener.take();
+  });
+  if (!status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
+  return server;
+}
+
+void Server::accepted(Ref<Channel> channel) {
+  // Beyond the limit a connection is closed without a word.
+  if (connections_.size() >= kConnectionsMax) return;
+  auto connection = make_ref<Connection>(*this, std::move(channel));
+  connections_.insert(connection.get());
+  connection->open();
+}
+
+Status Server::stop(int64_t timeout_ns) {
+  const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
+  // Kept beyond the stop, to see their runs end.
+  std::vector<Ref<Connection>> ending;
+  host_.loop->call([&] {
+    listener_ = nullptr;
+    const auto connections = std::move(connections_);
+    connections_.clear();
+    for (Connection* connection : connections) {
+      ending.push_back(Ref<Connection>::share(connection));
+      connection->close(unavailable("the server %s was stopped", task_->name().c_str()));
+    }
+  });
+  std::mutex mutex;
+  std::condition_variable pause;
+  for (;;) {
+    bool idle = true;
+    host_.loop->call([&] { idle = std::ranges::all_of(ending, [](const auto& connection) { return connection->idle(); }); });
+    if (idle) break;
+    if (deadline.passed(*host_.seams.clock)) return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
+    std::unique_lock lock(mutex);
+    pause.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  host_.loop->call([&] { ending.clear(); });
+  return {};
+}
+
+}  // namespace dtg

@@ -1,0 +1,52 @@
+// Server: a task that listens. It holds the variables of its task, takes parts of graphs from sessions and runs
+// them. There is no master and no parameter server among them: a parameter server is a server that holds variables.
+//
+// Owner: the host. Connections live on the loop; start and stop are called from any other thread.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+
+#include "cluster/spec.h"
+#include "cluster/task.h"
+#include "net/unix_channel.h"
+
+namespace dtg {
+
+class Connection;
+
+class Server final : public RefCounted {
+ public:
+  struct Options {
+    ClusterSpec cluster;
+    std::string job;
+    int task = 0;
+    int cpu_devices = 1;
+    Timing timing;
+  };
+  // Listens when it returns. `owner` keeps what `host` points to.
+  static Result<Ref<Server>> start(const Host& host, Options options, Ref<RefCounted> owner);
+  ~Server() override;
+
+  // Takes no more connections, ends those there are, and waits for the runs to end. Idempotent.
+  Status stop(int64_t timeout_ns);
+  // What a session connects to.
+  const std::string& target() const { return target_; }
+  Task& task() { return *task_; }
+
+ private:
+  friend class Connection;
+  Server(const Host& host, Options options, Ref<Task> task, std::string target);
+  void accepted(Ref<Channel> channel);
+
+  static constexpr size_t kConnectionsMax = 4096;
+  const Host host_;
+  const Options options_;
+  const Ref<Task> task_;
+  const std::string target_;
+  // Loop thread.
+  std::unique_ptr<UnixListener> listener_;
+  std::unordered_set<Connection*> connections_;
+};
+
+}  // namespace dtg

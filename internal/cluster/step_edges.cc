@@ -1,0 +1,339 @@
+// Values in and out of one run.
+#include "cluster/step_edges.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtg {
+namespace {
+
+// Smaller values travel as a copy, so that the run need not wait until the socket took them.
+constexpr uint64_t kCopyBytes = 32 << 10;
+
+}  // namespace
+
+Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<Result<uint32_t>(const std::string&)>& peer_of) {
+  auto table = make_ref<EdgeTable>();
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    Row row;
+    row.incoming = node.op->name() == "_Recv";
+    if (!row.incoming && node.op->name() != "_Send") continue;
+    const int64_t edge = node.attr<int64_t>("edge");
+    if (edge < 0 || edge >= UINT32_MAX) return invalid_argument("edge number %lld is impossible", static_cast<long long>(edge)).at_node(node.name);
+    row.edge = static_cast<uint32_t>(edge);
+    DTG_ASSIGN(row.peer, peer_of(node.attr<std::string>("peer")));
+    row.dtype = row.incoming ? node.attr<DType>("dtype") : node.attr<DType>("T");
+    if (row.incoming) {
+      const auto& shape = node.attr<PartialShape>("shape");
+      row.dynamic = !shape.complete();
+      if (!row.dynamic) {
+        DTG_ASSIGN(row.shape, shape.to_shape());
+      }
+    }
+    table->rows_.push_back(std::move(row));
+  }
+  std::ranges::sort(table->rows_, {}, &Row::edge);
+  const auto twice = std::ranges::adjacent_find(table->rows_, {}, &Row::edge);
+  if (twice != table->rows_.end()) return invalid_argument("edge %u has two ends in one part", twice->edge);
+  return table;
+}
+
+int EdgeTable::find(uint32_t edge) const {
+  const auto at = std::ranges::lower_bound(rows_, edge, {}, &Row::edge);
+  return at != rows_.end() && at->edge == edge ? static_cast<int>(at - rows_.begin()) : -1;
+}
+
+// A value on its way out, in one or more frames; the instruction ends when all of them are off our hands.
+class StepEdges::Sending final : public RefCounted {
+ public:
+  Sending(Ref<StepEdges> edges, Completion done) : edges_(std::move(edges)), done_(std::move(done)) {}
+  ~Sending() override { done_.done({}); }
+
+ private:
+  const Ref<StepEdges> edges_;
+  Completion done_;
+};
+
+StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool may_join)
+    : loop_(loop),
+      budget_(budget),
+      table_(std::move(table)),
+      peers_(std::move(peers)),
+      sequence_(sequence),
+      tells_peers_(may_join),
+      in_(table_->rows().size()),
+      joins_(may_join ? peers_.size() : 0) {}
+
+StepEdges::~StepEdges() { budget_.release(reserved_); }
+
+void StepEdges::begin(Step& step) {
+  Status cause;
+  {
+    const std::lock_guard lock(mutex_);
+    step_ = &step;
+    cause = cause_;
+  }
+  step.set_edges(this);
+  if (!step.add(this)) return aborted(step.cause());
+  if (!cause.ok()) step.abort(cause);
+}
+
+Status StepEdges::start(const std::function<void()>& send) {
+  const std::lock_guard lock(mutex_);
+  if (aborted_) return cause_;
+  started_ = true;
+  send();
+  return {};
+}
+
+void StepEdges::end() {
+  Step* step = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    step = std::exchange(step_, nullptr);
+  }
+  // Somebody who aborts right now is still inside; neither the step nor this may go before he is out.
+  const bool calm = !step || step->remove(this);
+  for (bool inside = true; inside;) {
+    {
+      const std::lock_guard lock(mutex_);
+      inside = aborting_ > 0 || (!calm && !left_);
+    }
+    if (inside) spin_pause();
+  }
+  for (const Ref<Link>& peer : peers_) peer->remove_step(sequence_, this);
+}
+
+void StepEdges::give_up(const Status& cause) {
+  Step* step = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (cause_.ok()) cause_ = cause;
+    step = ended_ ? nullptr : step_;
+    aborting_ += step != nullptr;
+  }
+  // The step stays: end() waits while somebody is inside.
+  if (!step) return;
+  step->abort(cause);
+  const std::lock_guard lock(mutex_);
+  --aborting_;
+}
+
+void StepEdges::aborted(const Status& cause) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cause_.ok()) cause_ = cause;
+    aborted_ = true;
+  }
+  // The loop may be in the middle of reading into the run's memory, so the loop ends what waits.
+  loop_.post([self = Ref<StepEdges>::share(this)] { self->settle(); });
+  const std::lock_guard lock(mutex_);
+  left_ = true;
+}
+
+void StepEdges::settle() {
+  for (const Ref<Link>& peer : peers_) peer->channel().let_go(this);
+  std::vector<Completion> waiting;
+  std::vector<uint32_t> untold;
+  Status cause;
+  {
+    const std::lock_guard lock(mutex_);
+    cause = cause_;
+    for (In& in : in_) {
+      if (in.waiting) waiting.push_back(std::move(in.waiting));
+    }
+    for (uint32_t k = 0; k < joins_.size(); ++k) {
+      if (joins_[k].waiting) waiting.push_back(std::move(joins_[k].waiting));
+      if (started_ && !joins_[k].replied) untold.push_back(k);
+    }
+  }
+  if (tells_peers_) {
+    for (uint32_t k : untold) peers_[k]->send(wire::Abort{sequence_, cause});
+  }
+  for (Completion& each : waiting) each.done(cause);
+}
+
+void StepEdges::send_range(Link& link, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending) {
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(data), bytes);
+  frame->data = true;
+  const char* const payload = static_cast<const char*>(from) + data.offset;
+  if (!sending) {
+    if (bytes > 0) frame->head.append(payload, static_cast<size_t>(bytes));
+  } else {
+    frame->payload = payload;
+    frame->payload_bytes = static_cast<size_t>(bytes);
+    frame->owner = this;
+    frame->taken = [sending] {};
+  }
+  link.channel().send(std::move(frame));
+}
+
+void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) {
+  const int row = table_->find(edge);
+  if (row < 0) return done.done(internal_error("send on edge %u: the part has no such edge", edge));
+  Link& link = *peers_[table_->rows()[static_cast<size_t>(row)].peer];
+  // Under the lock, so that an abort either keeps this from being sent or finds all of it in the queue.
+  std::unique_lock lock(mutex_);
+  if (aborted_) {
+    const Status cause = cause_;
+    lock.unlock();
+    return done.done(cause);
+  }
+  wire::Data range;
+  range.sequence = sequence_;
+  range.edge = edge;
+  range.dtype = dtype;
+  range.shape = shape;
+  const auto total = static_cast<uint64_t>(shape.count() * dtype_size(dtype));
+  Ref<Sending> sending;
+  if (total > kCopyBytes) sending = make_ref<Sending>(Ref<StepEdges>::share(this), std::move(done));
+  do {
+    const uint64_t bytes = std::min(total - range.offset, wire::kChunkBytes);
+    send_range(link, range, data, bytes, sending);
+    range.offset += bytes;
+  } while (range.offset < total);
+  lock.unlock();
+  if (!sending) done.done({});
+}
+
+void StepEdges::take(uint32_t edge, void* into, Completion done) {
+  const int row = table_->find(edge);
+  if (row < 0) return done.done(internal_error("receive on edge %u: the part has no such edge", edge));
+  std::unique_lock lock(mutex_);
+  if (aborted_) {
+    const Status cause = cause_;
+    lock.unlock();
+    return done.done(cause);
+  }
+  In& in = in_[static_cast<size_t>(row)];
+  in.into = into;
+  in.waiting = std::move(done);
+  if (!in.complete) return;
+  Status status = deliver(in, table_->rows()[static_cast<size_t>(row)]);
+  Completion ready = std::move(in.waiting);
+  lock.unlock();
+  ready.done(std::move(status));
+}
+
+void StepEdges::join(uint32_t peer, Completion done) {
+  std::unique_lock lock(mutex_);
+  if (peer >= joins_.size()) {
+    lock.unlock();
+    return done.done(internal_error("wait for part %u: there is no such part", peer));
+  }
+  if (!aborted_ && !joins_[peer].replied) {
+    joins_[peer].waiting = std::move(done);
+    return;
+  }
+  const Status status = joins_[peer].replied ? joins_[peer].status : cause_;
+  lock.unlock();
+  done.done(status);
+}
+
+void StepEdges::replied(const Link& link, const Status& status) {
+  const auto peer = static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
+  Completion waiting;
+  if (peer < joins_.size()) {
+    const std::lock_guard lock(mutex_);
+    if (joins_[peer].replied) return;
+    joins_[peer].replied = true;
+    joins_[peer].status = status;
+    waiting = std::move(joins_[peer].waiting);
+  }
+  // The first cause is the other task's own words, not that we waited for it.
+  if (!status.ok()) give_up(status);
+  if (waiting) waiting.done(status);
+}
+
+// What a range says about itself, against what the part expects on that edge.
+Status StepEdges::check(const wire::Data& data, int* row) const {
+  *row = table_->find(data.edge);
+  if (*row < 0) return invalid_argument("a value came on edge %u, which this part does not have", data.edge);
+  const EdgeTable::Row& expected = table_->rows()[static_cast<size_t>(*row)];
+  const bool same = expected.incoming && expected.dtype == data.dtype && (expected.dynamic || expected.shape == data.shape);
+  if (same) return {};
+  return invalid_argument("edge %u brought %s%s, but %s%s was expected", data.edge, dtype_name(data.dtype), data.shape.text().c_str(),
+                          dtype_name(expected.dtype), expected.dynamic ? "" : expected.shape.text().c_str());
+}
+
+Result<Channel::Landing> StepEdges::place(const wire::Data& data) {
+  int row = -1;
+  DTG_TRY(check(data, &row));
+  const std::lock_guard lock(mutex_);
+  if (aborted_ || ended_) return Channel::Landing{};
+  In& in = in_[static_cast<size_t>(row)];
+  if (in.complete || data.offset != in.received || (in.begun && !(in.shape == data.shape))) {
+    return invalid_argument("edge %u: byte %llu came where byte %llu was due", data.edge, static_cast<unsigned long long>(data.offset),
+                            static_cast<unsigned long long>(in.received));
+  }
+  if (!in.begun) {
+    in.direct = in.into != nullptr;
+    if (!in.direct) {
+      const int64_t bytes = data.shape.count() * dtype_size(data.dtype);
+      DTG_TRY(budget_.reserve(bytes, "a value from another task"));
+      reserved_ += bytes;
+      DTG_ASSIGN(in.buffer, Buffer::allocate(bytes));
+    }
+    in.begun = true;
+    in.shape = data.shape;
+  }
+  char* const base = static_cast<char*>(in.direct ? in.into : in.buffer->data());
+  return Channel::Landing{base + data.offset, this};
+}
+
+Channel::Landing StepEdges::landing(const wire::Data& data, uint64_t bytes) {
+  const auto total = static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype));
+  if (bytes > total - data.offset) {
+    give_up(invalid_argument("edge %u: a range goes beyond the end of its value", data.edge));
+    return {};
+  }
+  auto placed = place(data);
+  if (placed.ok()) return placed.value();
+  give_up(placed.status());
+  return {};
+}
+
+// With the lock held: the complete value becomes what the instruction sees.
+Status StepEdges::deliver(In& in, const EdgeTable::Row& row) {
+  const int64_t bytes = in.shape.count() * dtype_size(row.dtype);
+  const void* const data = in.direct ? in.into : in.buffer ? in.buffer->data() : nullptr;
+  if (row.dtype == DType::boolean) {
+    const auto* const flags = static_cast<const uint8_t*>(data);
+    if (std::any_of(flags, flags + bytes, [](uint8_t flag) { return flag > 1; })) {
+      return data_loss("edge %u: a bool came that is neither 0 nor 1", row.edge);
+    }
+  }
+  if (in.into) {
+    if (!in.direct && bytes > 0) std::memcpy(in.into, data, static_cast<size_t>(bytes));
+    return {};
+  }
+  if (!in.buffer) {
+    DTG_ASSIGN(in.buffer, Buffer::allocate(0));
+  }
+  RunContext context = in.waiting.context();
+  context.set_output(0, in.buffer->data(), in.shape, in.buffer);
+  return {};
+}
+
+void StepEdges::arrived(const wire::Data& data, uint64_t bytes) {
+  int row = -1;
+  if (Status status = check(data, &row); !status.ok()) return give_up(status);
+  const auto total = static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype));
+  std::unique_lock lock(mutex_);
+  In& in = in_[static_cast<size_t>(row)];
+  if (aborted_ || ended_ || in.complete) return;
+  in.shape = data.shape;
+  in.received += bytes;
+  if (in.received < total) return;
+  in.complete = true;
+  if (!in.waiting) return;
+  Status status = deliver(in, table_->rows()[static_cast<size_t>(row)]);
+  Completion ready = std::move(in.waiting);
+  lock.unlock();
+  ready.done(std::move(status));
+}
+
+}  // namespace dtg

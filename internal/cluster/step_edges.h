@@ -1,0 +1,110 @@
+// StepEdges: the edges of one run of one part. Values go to the links of the tasks at their other ends; what comes
+// in is read straight into the memory of the run when the run waits for it already, and into memory of its own
+// otherwise. An abort of the step takes all memory of the run back from the links before anything that waits is
+// ended, so a run never ends while somebody still writes into it.
+//
+// Owner: whoever runs the part, and the links until they forgot the step. Any thread; landing and arrival on the
+// loop's.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cluster/link.h"
+#include "exec/edges.h"
+#include "exec/step.h"
+
+namespace dtg {
+
+// The edges of a part, by number. Immutable, shared by its runs.
+class EdgeTable : public RefCounted {
+ public:
+  struct Row {
+    uint32_t edge = 0;
+    uint32_t peer = 0;      // index into the peers of a run
+    bool incoming = false;
+    bool dynamic = false;   // incoming: the shape comes with the value
+    DType dtype = DType::invalid;
+    Shape shape;
+  };
+  // From the private ops of a part; `peer_of` turns their peer attribute into an index.
+  static Result<Ref<EdgeTable>> make(const Graph& graph, const std::function<Result<uint32_t>(const std::string&)>& peer_of);
+  // Index of the row, or -1.
+  int find(uint32_t edge) const;
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;  // by edge
+};
+
+class StepEdges final : public Edges, public StepPort, private Step::Waiter {
+ public:
+  // `peers` are the links by number; joins are counted by the same numbers.
+  StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool may_join);
+  ~StepEdges() override;
+
+  // Begins to watch the step. The step must stay until end().
+  void begin(Step& step);
+  // Calls `send`, which asks the other tasks to run their parts, unless the step is aborted already: then nobody
+  // must hear of it at all.
+  Status start(const std::function<void()>& send);
+  // The run has ended: no completion is open any more.
+  void end();
+  // Before the run is known to its step, and after it ended, there is nothing to abort.
+  void give_up(const Status& cause);
+  uint64_t sequence() const { return sequence_; }
+
+  void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
+  void take(uint32_t edge, void* into, Completion done) override;
+  void join(uint32_t peer, Completion done) override;
+  Channel::Landing landing(const wire::Data& data, uint64_t bytes) override;
+  void arrived(const wire::Data& data, uint64_t bytes) override;
+  void replied(const Link& link, const Status& status) override;
+
+ private:
+  // One incoming value.
+  struct In {
+    Completion waiting;
+    void* into = nullptr;        // where the run wants it
+    Ref<Buffer> buffer;          // where it is meanwhile
+    Shape shape;
+    uint64_t received = 0;
+    bool begun = false;
+    bool direct = false;         // it goes straight to `into`
+    bool complete = false;
+  };
+  struct Join {
+    Completion waiting;
+    Status status;
+    bool replied = false;
+  };
+  class Sending;
+
+  void aborted(const Status& cause) override;
+  void settle();
+  Status check(const wire::Data& data, int* row) const;
+  Result<Channel::Landing> place(const wire::Data& data);
+  Status deliver(In& in, const EdgeTable::Row& row);
+  void send_range(Link& link, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending);
+
+  Loop& loop_;
+  MemoryBudget& budget_;
+  const Ref<EdgeTable> table_;
+  const std::vector<Ref<Link>> peers_;
+  const uint64_t sequence_;
+  const bool tells_peers_;  // an abort is told to them
+  std::mutex mutex_;        // guards what follows
+  std::vector<In> in_;      // by row of the table
+  std::vector<Join> joins_;
+  int64_t reserved_ = 0;
+  Step* step_ = nullptr;
+  bool started_ = false;
+  bool aborted_ = false;
+  int aborting_ = 0;        // calls of give_up() that may still touch the step
+  bool left_ = false;       // aborted() is over
+  bool ended_ = false;
+  Status cause_;
+};
+
+}  // namespace dtg

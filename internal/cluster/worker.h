@@ -1,0 +1,35 @@
+// Worker: a task as a session sees it: somebody who takes a part of a graph once and then runs it. Where the task is
+// and how it is reached is the business of who implements this.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/step_edges.h"
+
+namespace dtg {
+
+class Worker : public RefCounted {
+ public:
+  // "/job:ps/replica:0/task:0"
+  virtual const std::string& name() const = 0;
+  // A part that this worker has prepared. It is good as long as the worker answers under the same epoch.
+  struct Part {
+    uint64_t id = 0;
+    uint64_t epoch = 0;
+    Ref<Link> link;
+  };
+  // The calls wait, until the deadline or until it is certain that they fail. Never on the loop.
+  // Connects where that is needed. ABORTED, once, when the task has lost its state since the last connection.
+  virtual Status connect(Deadline deadline) = 0;
+  virtual Result<Part> register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) = 0;
+  virtual Status reset(const std::vector<std::string>& containers, Deadline deadline) = 0;
+  virtual bool is_current(const Part& part) const = 0;
+  // Known after connect().
+  virtual std::vector<std::string> devices() const = 0;
+  virtual std::string cluster() const = 0;
+  // Says goodbye; the session is over.
+  virtual void close() = 0;
+};
+
+}  // namespace dtg

@@ -1,0 +1,60 @@
+// Calls under way and their alarms.
+#include "net/call_table.h"
+
+namespace dtg {
+
+struct CallTable::Call final : Loop::Alarm {
+  CallTable* table = nullptr;
+  uint32_t number = 0;
+  std::string what;
+  Done done;
+  void ring() override { table->expire(number); }
+};
+
+CallTable::CallTable(Loop& loop) : loop_(loop) {}
+
+CallTable::~CallTable() {
+  for (auto& [number, call] : calls_) loop_.cancel(*call);
+}
+
+uint32_t CallTable::start(std::string what, Deadline deadline, Done done) {
+  do ++last_;
+  while (last_ == 0 || calls_.count(last_) != 0);
+  auto call = std::make_unique<Call>();
+  call->table = this;
+  call->number = last_;
+  call->what = std::move(what);
+  call->done = std::move(done);
+  if (!deadline.is_never()) loop_.set(*call, deadline.at_ns);
+  calls_.emplace(last_, std::move(call));
+  return last_;
+}
+
+bool CallTable::finish(uint32_t number, std::string_view header) {
+  const auto at = calls_.find(number);
+  if (at == calls_.end()) return false;
+  const std::unique_ptr<Call> call = std::move(at->second);
+  calls_.erase(at);
+  loop_.cancel(*call);
+  call->done({}, header);
+  return true;
+}
+
+void CallTable::expire(uint32_t number) {
+  const auto at = calls_.find(number);
+  if (at == calls_.end()) return;
+  const std::unique_ptr<Call> call = std::move(at->second);
+  calls_.erase(at);
+  call->done(deadline_exceeded("%s: no answer came in time", call->what.c_str()), {});
+}
+
+void CallTable::fail_all(const Status& reason) {
+  const auto calls = std::move(calls_);
+  calls_.clear();
+  for (auto& [number, call] : calls) {
+    loop_.cancel(*call);
+    call->done(reason.with_context(call->what), {});
+  }
+}
+
+}  // namespace dtg

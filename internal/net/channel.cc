@@ -1,0 +1,273 @@
+// Framing in both directions.
+#include "net/channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtg {
+namespace {
+
+constexpr size_t kInput = size_t{64} << 10;
+constexpr int kReadsAtOnce = 32;   // then others get their turn
+constexpr size_t kPieces = 64;     // per write
+constexpr size_t kWriteBytes = size_t{4} << 20;
+
+}  // namespace
+
+void Channel::open(Sink* sink) {
+  sink_ = sink;
+  open_ = true;
+  progress_ns_ = loop_.clock().monotonic_ns();
+  input_.resize(kInput);
+  start();
+  take_inbox();
+}
+
+void Channel::send(std::string head) {
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = std::move(head);
+  send(std::move(frame));
+}
+
+void Channel::send(std::unique_ptr<OutFrame> frame) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    inbox_.push_back(std::move(frame));
+    if (posted_) return;
+    posted_ = true;
+  }
+  loop_.post([self = Ref<Channel>::share(this)] { self->take_inbox(); });
+}
+
+void Channel::take_inbox() {
+  std::vector<std::unique_ptr<OutFrame>> frames;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    frames.swap(inbox_);
+    posted_ = false;
+  }
+  const bool idle = !partial_ && control_.empty() && data_.empty();
+  if (idle) progress_ns_ = loop_.clock().monotonic_ns();
+  for (auto& frame : frames) {
+    if (!open_ && sink_) {
+      if (frame->taken) frame->taken();
+      continue;
+    }
+    if (!frame->data) control_bytes_ += frame->head.size() + frame->payload_bytes;
+    (frame->data ? data_ : control_).push_back(std::move(frame));
+  }
+  if (!open_) return;
+  if (control_bytes_ > limits_.outbound_bytes) {
+    return fail(resource_exhausted("send to a peer that does not read: more than %zu bytes are waiting", limits_.outbound_bytes));
+  }
+  flush();
+}
+
+int64_t Channel::stalled_ns() const {
+  if (!partial_ && control_.empty() && data_.empty()) return 0;
+  return loop_.clock().monotonic_ns() - progress_ns_;
+}
+
+// The frame that was begun goes on, then control, then data.
+void Channel::gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames) {
+  size_t bytes = 0;
+  const auto piece = [&](const char* data, size_t size) {
+    if (size == 0) return;
+    list.push_back({const_cast<char*>(data), size});
+    bytes += size;
+  };
+  if (partial_) {
+    const size_t head = partial_->head.size();
+    if (partial_at_ < head) piece(partial_->head.data() + partial_at_, head - partial_at_);
+    const size_t into = partial_at_ > head ? partial_at_ - head : 0;
+    piece(static_cast<const char*>(partial_->payload) + into, partial_->payload_bytes - into);
+  }
+  for (const auto* queue : {&control_, &data_}) {
+    for (const auto& frame : *queue) {
+      if (list.size() + 2 > kPieces || bytes >= kWriteBytes) return;
+      piece(frame->head.data(), frame->head.size());
+      piece(static_cast<const char*>(frame->payload), frame->payload_bytes);
+      frames.push_back(frame.get());
+    }
+  }
+}
+
+void Channel::flush() {
+  std::vector<iovec> list;
+  std::vector<OutFrame*> frames;
+  while (open_ && (partial_ || !control_.empty() || !data_.empty())) {
+    list.clear();
+    frames.clear();
+    gather(list, frames);
+    auto sent = write_bytes(list.data(), static_cast<int>(list.size()));
+    if (!sent.ok()) return fail(sent.status());
+    if (sent.value() == 0) return want_write(true);
+    progress_ns_ = loop_.clock().monotonic_ns();
+    written(sent.value());
+  }
+  if (open_) want_write(false);
+}
+
+// Crosses off in the order in which gather() listed.
+void Channel::written(size_t bytes) {
+  for (;;) {
+    if (!partial_) {
+      auto& queue = control_.empty() ? data_ : control_;
+      if (bytes == 0 || queue.empty()) return;
+      partial_ = std::move(queue.front());
+      queue.pop_front();
+      partial_at_ = 0;
+      if (!partial_->data) control_bytes_ -= partial_->head.size() + partial_->payload_bytes;
+    }
+    const size_t left = partial_->head.size() + partial_->payload_bytes - partial_at_;
+    const size_t now = std::min(left, bytes);
+    partial_at_ += now;
+    bytes -= now;
+    if (now < left) return;
+    const std::unique_ptr<OutFrame> done = std::move(partial_);
+    partial_copy_.clear();
+    if (done->taken) done->taken();
+    if (!open_) return;
+  }
+}
+
+void Channel::let_go(const void* owner) {
+  take_inbox();
+  if (landing_.owner == owner && reading_ == Reading::payload) landing_ = {};
+  if (partial_ && partial_->owner == owner && partial_->owner) {
+    // The peer has the beginning of this frame, so it gets the rest, from a copy.
+    const auto* payload = static_cast<const char*>(partial_->payload);
+    partial_copy_.assign(payload, payload + partial_->payload_bytes);
+    partial_->payload = partial_copy_.data();
+    partial_->owner = nullptr;
+    if (auto taken = std::exchange(partial_->taken, nullptr)) taken();
+  }
+  std::vector<std::unique_ptr<OutFrame>> dropped;
+  for (auto& frame : data_) {
+    if (frame->owner == owner) dropped.push_back(std::move(frame));
+  }
+  std::erase(data_, nullptr);
+  for (auto& frame : dropped) {
+    if (frame->taken) frame->taken();
+  }
+}
+
+void Channel::close() {
+  if (!open_) return;
+  open_ = false;
+  shut();
+  std::vector<std::unique_ptr<OutFrame>> dropped;
+  if (partial_) dropped.push_back(std::move(partial_));
+  for (auto* queue : {&control_, &data_}) {
+    for (auto& frame : *queue) dropped.push_back(std::move(frame));
+    queue->clear();
+  }
+  for (auto& frame : dropped) {
+    if (frame->taken) frame->taken();
+  }
+}
+
+void Channel::fail(const Status& reason) {
+  if (!open_) return;
+  const Ref<Channel> self = Ref<Channel>::share(this);
+  close();
+  sink_->closed(reason);
+}
+
+void Channel::on_readable() {
+  const Ref<Channel> self = Ref<Channel>::share(this);
+  bool more = true;
+  for (int i = 0; i < kReadsAtOnce && more && open_; ++i) {
+    Status status = read_some(&more);
+    if (status.ok()) status = parse();
+    if (!status.ok()) return fail(status);
+  }
+}
+
+void Channel::reserve_input() {
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ > 0 && input_.size() - end_ < input_.size() / 2) {
+    std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  // A long header grows the buffer as its bytes come in, never ahead of them.
+  if (end_ == input_.size()) input_.resize(input_.size() * 2);
+}
+
+// One read: the rest of a payload straight to where it belongs, and what follows it into the buffer.
+Status Channel::read_some(bool* more) {
+  reserve_input();
+  iovec into[2];
+  int count = 0;
+  const bool direct = reading_ == Reading::payload && landing_.data && begin_ == end_;
+  const uint64_t wanted = direct ? payload_left_ : 0;
+  if (direct) {
+    const uint64_t at = prefix_.payload_bytes - payload_left_;
+    into[count++] = {static_cast<char*>(landing_.data) + at, static_cast<size_t>(payload_left_)};
+  }
+  const size_t room = input_.size() - end_;
+  into[count++] = {input_.data() + end_, room};
+  DTG_ASSIGN(const size_t bytes, read_bytes(into, count));
+  *more = bytes > 0;
+  if (bytes == 0) return {};
+  heard_ = true;
+  bytes_in_ += bytes;
+  if (!trusted_ && bytes_in_ > limits_.pre_auth_bytes) {
+    return resource_exhausted("a peer sent more than %zu bytes before it said who it is", limits_.pre_auth_bytes);
+  }
+  const uint64_t landed = std::min<uint64_t>(bytes, wanted);
+  payload_left_ -= landed;
+  end_ += bytes - static_cast<size_t>(landed);
+  return {};
+}
+
+Status Channel::parse() {
+  while (open_) {
+    if (reading_ == Reading::prefix) {
+      if (end_ - begin_ < wire::kPrefixBytes) return {};
+      DTG_ASSIGN(prefix_, wire::read_prefix({input_.data() + begin_, wire::kPrefixBytes}, limits_));
+      reading_ = Reading::header;
+    }
+    if (reading_ == Reading::header) {
+      if (end_ - begin_ < wire::kPrefixBytes + prefix_.header_bytes) return {};
+      DTG_TRY(parse_header());
+    }
+    take_payload();
+    if (payload_left_ > 0) return {};
+    DTG_TRY(finish_frame());
+  }
+  return {};
+}
+
+Status Channel::parse_header() {
+  const char* const at = input_.data() + begin_;
+  header_.assign(at + wire::kPrefixBytes, prefix_.header_bytes);
+  DTG_TRY(wire::check_header({at, wire::kPrefixBytes}, header_));
+  begin_ += wire::kPrefixBytes + prefix_.header_bytes;
+  landing_ = {};
+  payload_left_ = prefix_.payload_bytes;
+  reading_ = Reading::payload;
+  if (prefix_.payload_bytes > 0) {
+    DTG_ASSIGN(landing_, sink_->begin(prefix_, header_));
+  }
+  return {};
+}
+
+void Channel::take_payload() {
+  const size_t have = static_cast<size_t>(std::min<uint64_t>(payload_left_, end_ - begin_));
+  if (have == 0) return;
+  const uint64_t at = prefix_.payload_bytes - payload_left_;
+  if (landing_.data) std::memcpy(static_cast<char*>(landing_.data) + at, input_.data() + begin_, have);
+  begin_ += have;
+  payload_left_ -= have;
+}
+
+Status Channel::finish_frame() {
+  reading_ = Reading::prefix;
+  const bool forgotten = prefix_.payload_bytes > 0 && !landing_.data;
+  landing_ = {};
+  return forgotten ? Status() : sink_->receive(prefix_, header_);
+}
+
+}  // namespace dtg

@@ -1,0 +1,129 @@
+// Channel: a conversation in frames over a stream of bytes. Framing, the two lanes, and the memory rules are here;
+// how bytes move is the business of the subclass (unix socket, memory; later TLS).
+//
+// A payload is sent straight from the memory of whoever sends and received straight into where it belongs. Memory
+// has an owner (a step): let_go(owner) returns when the channel touches none of the owner's memory any more, in
+// either direction and whatever the peer does, so that an aborted run never waits for a peer that is stuck.
+//
+// Belongs to the loop's thread; only send() may be called from others.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/ref.h"
+#include "net/loop.h"
+#include "wire/frame.h"
+
+namespace dtg {
+
+// A frame on its way out.
+struct OutFrame {
+  std::string head;
+  const void* payload = nullptr;
+  size_t payload_bytes = 0;
+  const void* owner = nullptr;
+  bool data = false;
+  // Called once on the loop's thread when the payload is not needed any more: written, given up, or copied.
+  std::function<void()> taken;
+};
+
+class Channel : public RefCounted {
+ public:
+  struct Landing {
+    void* data = nullptr;  // null: the payload is read and forgotten, and the frame not received
+    const void* owner = nullptr;
+  };
+  // What comes in. Called on the loop's thread.
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    // Prefix and header are there and their checksum is right; where shall the payload go?
+    virtual Result<Landing> begin(const wire::Prefix& prefix, std::string_view header) = 0;
+    // The frame is complete. An error closes the channel with it.
+    virtual Status receive(const wire::Prefix& prefix, std::string_view header) = 0;
+    // Once, last of all; not for a channel that was closed by close().
+    virtual void closed(const Status& reason) = 0;
+  };
+
+  Channel(Loop& loop, const wire::Limits& limits) : loop_(loop), limits_(limits) {}
+
+  Loop& loop() const { return loop_; }
+  // Starts to read; until trust() only few bytes.
+  void open(Sink* sink);
+  void trust() { trusted_ = true; }
+  void send(std::unique_ptr<OutFrame> frame);
+  // A frame without payload.
+  void send(std::string head);
+  void let_go(const void* owner);
+  // Writes what can be written now; for a last word before close().
+  void push() { take_inbox(); }
+  // What is queued is dropped, no further call of the sink.
+  void close();
+  bool is_open() const { return open_; }
+  // How long something has been waiting to be written without any progress.
+  int64_t stalled_ns() const;
+  // Bytes came in since the last call.
+  bool heard() { return std::exchange(heard_, false); }
+
+ protected:
+  // Both say 0 when nothing can be moved now. The end of the stream is an error.
+  virtual Result<size_t> read_bytes(const iovec* into, int count) = 0;
+  virtual Result<size_t> write_bytes(const iovec* from, int count) = 0;
+  virtual void want_write(bool want) = 0;
+  virtual void start() = 0;
+  virtual void shut() = 0;
+  // For the subclass to call.
+  void on_readable();
+  void on_writable() { flush(); }
+
+ private:
+  enum class Reading : uint8_t { prefix, header, payload };
+
+  void take_inbox();
+  void flush();
+  void gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames);
+  void written(size_t bytes);
+  void fail(const Status& reason);
+  Status read_some(bool* more);
+  Status parse();
+  Status parse_header();
+  Status finish_frame();
+  void take_payload();
+  void reserve_input();
+
+  Loop& loop_;
+  const wire::Limits limits_;
+  Sink* sink_ = nullptr;
+  bool open_ = false;
+  bool trusted_ = false;
+  bool heard_ = false;
+  uint64_t bytes_in_ = 0;
+
+  // In.
+  Reading reading_ = Reading::prefix;
+  std::vector<char> input_;
+  size_t begin_ = 0, end_ = 0;  // unread bytes in input_
+  wire::Prefix prefix_;
+  std::string header_;
+  Landing landing_;
+  uint64_t payload_left_ = 0;
+
+  // Out.
+  std::unique_ptr<OutFrame> partial_;  // begun, not finished
+  size_t partial_at_ = 0;
+  std::vector<char> partial_copy_;
+  std::deque<std::unique_ptr<OutFrame>> control_, data_;
+  size_t control_bytes_ = 0;
+  int64_t progress_ns_ = 0;
+
+  std::mutex inbox_mutex_;  // guards what follows
+  std::vector<std::unique_ptr<OutFrame>> inbox_;
+  bool posted_ = false;
+};
+
+}  // namespace dtg

@@ -1,0 +1,70 @@
+// Loop: one thread that moves bytes and rings alarms. It runs no kernels, never blocks and holds no lock while it
+// calls out. Channels, links and servers belong to a loop: their state is touched by its thread only, and everyone
+// else posts. The simulator and the tests bring a loop of their own that stands on a stepped clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+
+#include "base/clock.h"
+
+namespace dtg {
+
+class Loop {
+ public:
+  // Something that happens at a time. Belongs to whoever sets it, who cancels it before it goes.
+  class Alarm {
+   public:
+    Alarm() = default;
+    Alarm(const Alarm&) = delete;
+    Alarm& operator=(const Alarm&) = delete;
+    virtual ~Alarm() = default;
+    virtual void ring() = 0;
+
+   private:
+    friend class Loop;
+    bool set_ = false;
+    int64_t at_ns_ = 0;
+  };
+
+  explicit Loop(const Clock& clock) : clock_(clock) {}
+  virtual ~Loop() = default;
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  const Clock& clock() const { return clock_; }
+  // Runs `fn` on the loop's thread, after everything that was posted before. Any thread. What is posted to a loop
+  // that has stopped is dropped.
+  virtual void post(std::function<void()> fn) = 0;
+  virtual bool is_current() const = 0;
+  // Runs `fn` on the loop's thread and waits until it has returned. False when the loop has stopped.
+  bool call(const std::function<void()>& fn);
+
+  // Loop thread only. Setting a set alarm moves it.
+  void set(Alarm& alarm, int64_t at_ns);
+  void cancel(Alarm& alarm);
+
+ protected:
+  // INT64_MAX when nothing is due.
+  int64_t next_due() const { return alarms_.empty() ? INT64_MAX : alarms_.begin()->first; }
+  void ring_due();
+  // The first alarm has changed.
+  virtual void rearm() = 0;
+
+ private:
+  const Clock& clock_;
+  std::multimap<int64_t, Alarm*> alarms_;
+};
+
+// An alarm that calls a function.
+class AlarmCall final : public Loop::Alarm {
+ public:
+  explicit AlarmCall(std::function<void()> fn) : fn_(std::move(fn)) {}
+  void ring() override { fn_(); }
+
+ private:
+  std::function<void()> fn_;
+};
+
+}  // namespace dtg

@@ -1,0 +1,162 @@
+// The libuv side of the loop. libuv's thread pool is never used: a forked child would crash in it.
+#include "net/uv_loop.h"
+
+#include <signal.h>
+#include <uv.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dtg {
+
+struct UvLoop::Poll {
+  uv_poll_t handle;
+  Watch* watch = nullptr;
+};
+
+struct UvLoop::State {
+  UvLoop* owner = nullptr;
+  uv_loop_t loop;
+  uv_async_t wake;
+  uv_timer_t timer;
+  std::thread thread;
+  std::atomic<std::thread::id> id;
+  std::mutex mutex;  // guards posted and stopped
+  std::vector<std::function<void()>> posted;
+  bool stopped = false;
+
+  void work();
+  void run_posted();
+  void close_all();
+};
+
+namespace {
+
+void close_handle(uv_handle_t* handle) {
+  if (uv_is_closing(handle)) return;
+  uv_close(handle, handle->type == UV_POLL ? [](uv_handle_t* closed) { delete static_cast<UvLoop::Poll*>(closed->data); }
+                                           : static_cast<uv_close_cb>(nullptr));
+}
+
+// Signals belong to the host, and a write to a closed socket must not kill it.
+void block_signals(sigset_t* before) {
+  sigset_t all;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+}  // namespace
+
+UvLoop::UvLoop(const Clock& clock) : Loop(clock), state_(new State) { state_->owner = this; }
+
+Result<std::unique_ptr<UvLoop>> UvLoop::start(const Clock& clock) {
+  std::unique_ptr<UvLoop> loop(new UvLoop(clock));
+  State& state = *loop->state_;
+  if (const int failed = uv_loop_init(&state.loop); failed != 0) {
+    loop->state_->owner = nullptr;
+    return resource_exhausted("start a network loop: %s", uv_strerror(failed));
+  }
+  uv_async_init(&state.loop, &state.wake, [](uv_async_t* handle) { static_cast<State*>(handle->data)->run_posted(); });
+  uv_timer_init(&state.loop, &state.timer);
+  state.wake.data = state.timer.data = &state;
+  sigset_t before;
+  block_signals(&before);
+  state.thread = std::thread([&state] { state.work(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return loop;
+}
+
+UvLoop::~UvLoop() {
+  State& state = *state_;
+  if (!state.owner) return;
+  post([&state] { state.close_all(); });
+  state.thread.join();
+}
+
+void UvLoop::State::work() {
+  id = std::this_thread::get_id();
+  uv_run(&loop, UV_RUN_DEFAULT);
+  uv_loop_close(&loop);
+}
+
+void UvLoop::State::close_all() {
+  std::vector<std::function<void()>> dropped;
+  {
+    const std::lock_guard lock(mutex);
+    stopped = true;
+    dropped.swap(posted);
+  }
+  uv_walk(&loop, [](uv_handle_t* handle, void*) { close_handle(handle); }, nullptr);
+}
+
+void UvLoop::State::run_posted() {
+  std::vector<std::function<void()>> batch;
+  {
+    const std::lock_guard lock(mutex);
+    batch.swap(posted);
+  }
+  for (auto& fn : batch) {
+    fn();
+    fn = nullptr;
+  }
+}
+
+void UvLoop::post(std::function<void()> fn) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  if (state.stopped) return;
+  state.posted.push_back(std::move(fn));
+  uv_async_send(&state.wake);
+}
+
+bool UvLoop::is_current() const { return state_->id.load() == std::this_thread::get_id(); }
+
+void UvLoop::rearm() {
+  State& state = *state_;
+  if (uv_is_closing(reinterpret_cast<uv_handle_t*>(&state.timer))) return;
+  uv_update_time(&state.loop);
+  const int64_t left = next_due() - clock().monotonic_ns();
+  const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, (left + 999'999) / 1'000'000));
+  uv_timer_start(&state.timer, [](uv_timer_t* timer) {
+    UvLoop& loop = *static_cast<State*>(timer->data)->owner;
+    loop.ring_due();
+    if (loop.next_due() != INT64_MAX) loop.rearm();
+  }, ms, 0);
+}
+
+Result<UvLoop::Poll*> UvLoop::watch(int descriptor, Watch* watch) {
+  auto poll = std::make_unique<Poll>();
+  if (const int failed = uv_poll_init(&state_->loop, &poll->handle, descriptor); failed != 0) {
+    return resource_exhausted("watch a socket: %s", uv_strerror(failed));
+  }
+  poll->handle.data = poll.get();
+  poll->watch = watch;
+  return poll.release();
+}
+
+void UvLoop::want(Poll* poll, bool readable, bool writable) {
+  if (uv_is_closing(reinterpret_cast<uv_handle_t*>(&poll->handle))) return;
+  const int events = (readable ? UV_READABLE | UV_DISCONNECT : 0) | (writable ? UV_WRITABLE : 0);
+  if (events == 0) {
+    uv_poll_stop(&poll->handle);
+    return;
+  }
+  uv_poll_start(&poll->handle, events, [](uv_poll_t* handle, int failed, int found) {
+    Watch* const watch = static_cast<Poll*>(handle->data)->watch;
+    if (!watch) return;
+    // An error shows itself to whoever reads.
+    watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0);
+  });
+}
+
+void UvLoop::unwatch(Poll* poll) {
+  poll->watch = nullptr;
+  uv_poll_stop(&poll->handle);
+  close_handle(reinterpret_cast<uv_handle_t*>(&poll->handle));
+}
+
+}  // namespace dtg

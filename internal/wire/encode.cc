@@ -1,0 +1,128 @@
+// Messages to header bytes.
+#include <algorithm>
+
+#include "wire/messages.h"
+#include "wire/schema/messages_generated.h"
+
+namespace dtg::wire {
+namespace {
+
+using Builder = flatbuffers::FlatBufferBuilder;
+
+// An error text is for people; a peer's limit on control frames must not turn it into another error.
+constexpr size_t kTextMax = 16384;
+
+template <class T>
+std::string finish(Builder& b, flatbuffers::Offset<T> root) {
+  b.Finish(root);
+  return std::string(reinterpret_cast<const char*>(b.GetBufferPointer()), b.GetSize());
+}
+
+flatbuffers::Offset<flatbuffers::String> text(Builder& b, std::string_view of) {
+  of = of.substr(0, std::min(of.size(), kTextMax));
+  return of.empty() ? 0 : b.CreateString(of.data(), of.size());
+}
+
+flatbuffers::Offset<fb::StatusValue> status(Builder& b, const Status& of) {
+  if (of.ok()) return 0;
+  const auto message = text(b, of.message()), task = text(b, of.origin().task), peer = text(b, of.origin().peer);
+  const auto node = text(b, of.origin().node), phase = text(b, of.origin().phase);
+  return fb::CreateStatusValue(b, static_cast<int32_t>(of.code()), message, task, peer, node, phase);
+}
+
+std::string lines(const std::vector<std::string>& of) {
+  std::string all;
+  for (const std::string& line : of) all += line + "\n";
+  return all;
+}
+
+uint64_t nanoseconds(int64_t of) { return static_cast<uint64_t>(std::max<int64_t>(of, 0)); }
+
+}  // namespace
+
+std::string encode(const Hello& m) {
+  Builder b(256);
+  const auto task = text(b, m.task), wanted = text(b, m.wanted_task);
+  return finish(b, fb::CreateHello(b, m.version_min, m.version_max, m.features, static_cast<uint8_t>(m.role), task, m.session, wanted,
+                                   m.wanted_incarnation, m.heartbeat_ns));
+}
+
+std::string encode(const HelloReply& m) {
+  Builder b(512);
+  const auto problem = status(b, m.status);
+  const auto task = text(b, m.task);
+  const auto cluster = m.cluster.empty() ? 0 : b.CreateString(m.cluster);
+  const std::string list = lines(m.devices);
+  const auto devices = list.empty() ? 0 : b.CreateString(list);
+  return finish(b, fb::CreateHelloReply(b, problem, m.version, m.features, task, m.incarnation, cluster, devices, m.heartbeat_ns));
+}
+
+std::string encode(const Heartbeat& m) {
+  Builder b(64);
+  return finish(b, fb::CreateHeartbeat(b, m.number));
+}
+
+std::string encode(const Goodbye& m) {
+  Builder b(256);
+  return finish(b, fb::CreateGoodbye(b, status(b, m.status)));
+}
+
+std::string encode(const RegisterPart& m) {
+  Builder b(256);
+  const auto targets = b.CreateVector(m.targets);
+  return finish(b, fb::CreateRegisterPart(b, m.hash.high, m.hash.low, targets, nanoseconds(m.deadline_left_ns)));
+}
+
+std::string encode(const RegisterReply& m) {
+  Builder b(256);
+  const auto problem = status(b, m.status);
+  const auto edges = b.CreateVector(m.edges);
+  const auto bytes = b.CreateVector(m.edge_bytes);
+  return finish(b, fb::CreateRegisterReply(b, problem, m.part, m.window, edges, bytes));
+}
+
+std::string encode(const DropPart& m) {
+  Builder b(64);
+  return finish(b, fb::CreateDropPart(b, m.part));
+}
+
+std::string encode(const RunPart& m) {
+  Builder b(128);
+  return finish(b, fb::CreateRunPart(b, m.part, m.sequence, m.epoch, nanoseconds(m.deadline_left_ns), m.trace, m.writer, m.writer_epoch,
+                                     m.writer_sequence, m.stage));
+}
+
+std::string encode(const RunReply& m) {
+  Builder b(128);
+  return finish(b, fb::CreateRunReply(b, status(b, m.status), m.durable, m.sequence));
+}
+
+std::string encode(const Abort& m) {
+  Builder b(256);
+  return finish(b, fb::CreateAbort(b, m.sequence, status(b, m.status)));
+}
+
+std::string encode(const Data& m) {
+  Builder b(128);
+  const auto dims = b.CreateVector(m.shape.dims().data(), m.shape.dims().size());
+  const int64_t total = m.shape.count() * dtype_size(m.dtype);
+  return finish(b, fb::CreateData(b, m.sequence, m.epoch, m.edge, static_cast<int32_t>(m.dtype), dims, static_cast<uint64_t>(total), m.offset));
+}
+
+std::string encode(const Credit& m) {
+  Builder b(64);
+  return finish(b, fb::CreateCredit(b, m.sequence, m.epoch, m.edge, m.bytes));
+}
+
+std::string encode(const Reset& m) {
+  Builder b(128);
+  const std::string list = lines(m.containers);
+  return finish(b, fb::CreateReset(b, list.empty() ? 0 : b.CreateString(list)));
+}
+
+std::string encode(const Reply& m) {
+  Builder b(128);
+  return finish(b, fb::CreateReply(b, status(b, m.status)));
+}
+
+}  // namespace dtg::wire

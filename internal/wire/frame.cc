@@ -1,0 +1,104 @@
+// Writing and checking prefixes.
+#include "wire/frame.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/crc32c.h"
+
+namespace dtg::wire {
+namespace {
+
+constexpr char kMagic[4] = {'D', 'T', 'G', 1};
+constexpr size_t kCrcAt = 24;
+
+template <class T>
+void put(char* at, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) at[i] = static_cast<char>(value >> (8 * i));
+}
+template <class T>
+T get(const char* at) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | static_cast<T>(static_cast<unsigned char>(at[i])) << (8 * i));
+  return value;
+}
+
+Lane lane_of(Kind kind) { return kind == Kind::data ? Lane::data : Lane::control; }
+
+uint64_t payload_max(Kind kind, const Limits& limits) {
+  if (kind == Kind::data) return kChunkBytes;
+  return kind == Kind::register_part ? limits.graph_bytes : 0;
+}
+
+uint32_t checksum(std::string_view prefix, std::string_view header) { return crc32c(header, crc32c(prefix.substr(0, kCrcAt))); }
+
+}  // namespace
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::hello: return "hello";
+    case Kind::hello_reply: return "hello reply";
+    case Kind::heartbeat: return "heartbeat";
+    case Kind::goodbye: return "goodbye";
+    case Kind::register_part: return "register part";
+    case Kind::register_reply: return "register reply";
+    case Kind::drop_part: return "drop part";
+    case Kind::run_part: return "run part";
+    case Kind::run_reply: return "run reply";
+    case Kind::abort: return "abort";
+    case Kind::data: return "data";
+    case Kind::credit: return "credit";
+    case Kind::reset: return "reset";
+    case Kind::reply: return "reply";
+  }
+  return "unknown";
+}
+
+std::string make_head(Kind kind, uint32_t call, std::string_view header, uint64_t payload_bytes) {
+  std::string head(kPrefixBytes + header.size(), '\0');
+  char* at = head.data();
+  std::memcpy(at, kMagic, 4);
+  put<uint8_t>(at + 4, kVersion);
+  put<uint8_t>(at + 5, static_cast<uint8_t>(kind));
+  put<uint8_t>(at + 6, static_cast<uint8_t>(lane_of(kind)));
+  put<uint32_t>(at + 8, static_cast<uint32_t>(header.size()));
+  put<uint32_t>(at + 12, call);
+  put<uint64_t>(at + 16, payload_bytes);
+  if (!header.empty()) std::memcpy(at + kPrefixBytes, header.data(), header.size());
+  put<uint32_t>(at + kCrcAt, checksum(head, header));
+  return head;
+}
+
+Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits) {
+  const char* const at = bytes.data();
+  if (bytes.size() < kPrefixBytes || std::memcmp(at, kMagic, 4) != 0) {
+    return data_loss("read a frame: it does not begin like one; is the other end a dtg task?");
+  }
+  if (get<uint8_t>(at + 4) != kVersion) {
+    return failed_precondition("read a frame: it has layout version %u, this library reads %u", get<uint8_t>(at + 4), kVersion);
+  }
+  const auto kind = get<uint8_t>(at + 5);
+  if (kind == 0 || kind > kKindMax) return unimplemented("read a frame: kind %u is not known here", kind);
+  Prefix prefix;
+  prefix.kind = static_cast<Kind>(kind);
+  prefix.lane = static_cast<Lane>(get<uint8_t>(at + 6));
+  prefix.header_bytes = get<uint32_t>(at + 8);
+  prefix.call = get<uint32_t>(at + 12);
+  prefix.payload_bytes = get<uint64_t>(at + 16);
+  prefix.crc = get<uint32_t>(at + kCrcAt);
+  if (prefix.lane != lane_of(prefix.kind) || at[7] != 0 || get<uint32_t>(at + 28) != 0) {
+    return data_loss("read a %s frame: its prefix contradicts itself", kind_name(prefix.kind));
+  }
+  if (prefix.header_bytes > limits.control_bytes || prefix.payload_bytes > payload_max(prefix.kind, limits)) {
+    return resource_exhausted("read a %s frame: a header of %u and a payload of %llu bytes are more than is accepted",
+                              kind_name(prefix.kind), prefix.header_bytes, static_cast<unsigned long long>(prefix.payload_bytes));
+  }
+  return prefix;
+}
+
+Status check_header(std::string_view prefix_bytes, std::string_view header) {
+  if (checksum(prefix_bytes, header) == get<uint32_t>(prefix_bytes.data() + kCrcAt)) return {};
+  return data_loss("read a frame: its checksum is wrong");
+}
+
+}  // namespace dtg::wire

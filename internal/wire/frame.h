@@ -1,0 +1,65 @@
+// Frame layout: a fixed prefix of 32 bytes, a FlatBuffers header, a raw payload.
+//
+//   0  magic 'D' 'T' 'G' 0x01      8  header length, 32 bit      24  CRC-32C of the prefix up to here and the header
+//   4  version, 8 bit             12  call number, 32 bit        28  reserved, 0
+//   5  kind, 8 bit                16  payload length, 64 bit
+//   6  lane, 8 bit
+//   7  flags, 8 bit, 0
+//
+// All numbers are little-endian. The payload has no checksum here: a unix socket loses nothing, and TLS brings its
+// own. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "wire/limits.h"
+
+namespace dtg::wire {
+
+inline constexpr uint16_t kVersion = 1;  // of the protocol; ranges are compared at hello
+inline constexpr size_t kPrefixBytes = 32;
+inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
+
+enum class Kind : uint8_t {
+  hello = 1,
+  hello_reply = 2,
+  heartbeat = 3,
+  goodbye = 4,
+  register_part = 5,
+  register_reply = 6,
+  drop_part = 7,
+  run_part = 8,
+  run_reply = 9,
+  abort = 10,
+  data = 11,
+  credit = 12,
+  reset = 13,
+  reply = 14,
+};
+inline constexpr uint8_t kKindMax = 14;
+const char* kind_name(Kind kind);
+
+// Control is always read and goes ahead of data that waits to be written.
+enum class Lane : uint8_t { control = 0, data = 1 };
+
+struct Prefix {
+  Kind kind = Kind::heartbeat;
+  Lane lane = Lane::control;
+  uint32_t header_bytes = 0;
+  uint32_t call = 0;  // 0: not part of a call
+  uint64_t payload_bytes = 0;
+  uint32_t crc = 0;
+};
+
+// Prefix and header as they go out.
+std::string make_head(Kind kind, uint32_t call, std::string_view header, uint64_t payload_bytes);
+
+// Reads 32 bytes and holds the lengths against the limits of the kind. The header's checksum comes after.
+Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits);
+// `prefix_bytes` are the 32 that read_prefix took.
+Status check_header(std::string_view prefix_bytes, std::string_view header);
+
+}  // namespace dtg::wire

@@ -1,0 +1,158 @@
+// The messages of the protocol as plain structs, and their way to and from verified FlatBuffers headers. A text that
+// comes in is checked for its length; what it means is for the reader to judge. Values; any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "tensor/dtype.h"
+#include "tensor/shape.h"
+#include "wire/frame.h"
+
+namespace dtg::wire {
+
+enum class Role : uint8_t { client = 0, task = 1 };
+
+struct Hello {
+  static constexpr Kind kKind = Kind::hello;
+  uint16_t version_min = kVersion;
+  uint16_t version_max = kVersion;
+  uint64_t features = 0;
+  Role role = Role::client;
+  std::string task;
+  uint64_t session = 0;
+  std::string wanted_task;
+  uint64_t wanted_incarnation = 0;
+  uint64_t heartbeat_ns = 0;
+};
+struct HelloReply {
+  static constexpr Kind kKind = Kind::hello_reply;
+  Status status;
+  uint16_t version = kVersion;
+  uint64_t features = 0;
+  std::string task;
+  uint64_t incarnation = 0;
+  std::string cluster;
+  std::vector<std::string> devices;
+  uint64_t heartbeat_ns = 0;
+};
+struct Heartbeat {
+  static constexpr Kind kKind = Kind::heartbeat;
+  uint64_t number = 0;
+};
+struct Goodbye {
+  static constexpr Kind kKind = Kind::goodbye;
+  Status status;
+};
+struct RegisterPart {  // payload: the graph
+  static constexpr Kind kKind = Kind::register_part;
+  Hash128 hash;
+  std::vector<uint32_t> targets;
+  int64_t deadline_left_ns = 0;
+};
+struct RegisterReply {
+  static constexpr Kind kKind = Kind::register_reply;
+  Status status;
+  uint64_t part = 0;
+  uint32_t window = 0;
+  std::vector<uint32_t> edges;
+  std::vector<int64_t> edge_bytes;
+};
+struct DropPart {
+  static constexpr Kind kKind = Kind::drop_part;
+  uint64_t part = 0;
+};
+struct RunPart {
+  static constexpr Kind kKind = Kind::run_part;
+  uint64_t part = 0;
+  uint64_t sequence = 0;
+  uint32_t epoch = 0;
+  int64_t deadline_left_ns = 0;
+  uint64_t trace = 0;
+  uint64_t writer = 0;
+  uint64_t writer_epoch = 0;
+  uint64_t writer_sequence = 0;
+  uint8_t stage = 0;
+};
+struct RunReply {
+  static constexpr Kind kKind = Kind::run_reply;
+  uint64_t sequence = 0;
+  Status status;
+  uint64_t durable = 0;
+};
+struct Abort {
+  static constexpr Kind kKind = Kind::abort;
+  uint64_t sequence = 0;
+  Status status;
+};
+struct Data {  // payload: bytes [offset, offset + payload) of the value
+  static constexpr Kind kKind = Kind::data;
+  uint64_t sequence = 0;
+  uint32_t epoch = 0;
+  uint32_t edge = 0;
+  DType dtype = DType::invalid;
+  Shape shape;
+  uint64_t offset = 0;
+};
+inline constexpr uint32_t kEveryEdge = UINT32_MAX;
+struct Credit {
+  static constexpr Kind kKind = Kind::credit;
+  uint64_t sequence = 0;
+  uint32_t epoch = 0;
+  uint32_t edge = kEveryEdge;
+  uint64_t bytes = 0;
+};
+struct Reset {
+  static constexpr Kind kKind = Kind::reset;
+  std::vector<std::string> containers;
+};
+struct Reply {
+  static constexpr Kind kKind = Kind::reply;
+  Status status;
+};
+
+// Header bytes.
+std::string encode(const Hello& message);
+std::string encode(const HelloReply& message);
+std::string encode(const Heartbeat& message);
+std::string encode(const Goodbye& message);
+std::string encode(const RegisterPart& message);
+std::string encode(const RegisterReply& message);
+std::string encode(const DropPart& message);
+std::string encode(const RunPart& message);
+std::string encode(const RunReply& message);
+std::string encode(const Abort& message);
+std::string encode(const Data& message);
+std::string encode(const Credit& message);
+std::string encode(const Reset& message);
+std::string encode(const Reply& message);
+
+// From header bytes that come from anywhere.
+Status decode(std::string_view header, Hello& message);
+Status decode(std::string_view header, HelloReply& message);
+Status decode(std::string_view header, Heartbeat& message);
+Status decode(std::string_view header, Goodbye& message);
+Status decode(std::string_view header, RegisterPart& message);
+Status decode(std::string_view header, RegisterReply& message);
+Status decode(std::string_view header, DropPart& message);
+Status decode(std::string_view header, RunPart& message);
+Status decode(std::string_view header, RunReply& message);
+Status decode(std::string_view header, Abort& message);
+Status decode(std::string_view header, Data& message);
+Status decode(std::string_view header, Credit& message);
+Status decode(std::string_view header, Reset& message);
+Status decode(std::string_view header, Reply& message);
+
+// Prefix and header of a message without payload.
+template <class M>
+std::string make_frame(const M& message, uint32_t call = 0) {
+  return make_head(M::kKind, call, encode(message), 0);
+}
+
+// Reads a header of kind K from anywhere and forgets it; for tests and fuzzing.
+Status check_message(Kind kind, std::string_view header);
+
+}  // namespace dtg::wire
