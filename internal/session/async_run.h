@@ -1,0 +1,52 @@
+// AsyncRun: a run that nobody's thread waits for. It holds its feeds and results, can be cancelled at any
+// time, ends exactly once, and announces that in a completion queue.
+//
+// Owner: the host's op handle, and itself while it is under way. Any thread.
+#pragma once
+
+#include <vector>
+
+#include "session/completion_queue.h"
+#include "session/session.h"
+
+namespace dtg {
+
+class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan::FrameWaiter {
+ public:
+  AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag);
+  // Begins; from here on the end is announced whatever happens.
+  void start();
+  // Sticky and idempotent; a run that has ended stays as it is.
+  void cancel();
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
+  // Valid once finished: the outcome, and fetch i (moved out, so once).
+  const Status& outcome() const { return outcome_; }
+  Result<Tensor> take(size_t i);
+  size_t result_count() const { return results_.size(); }
+
+ private:
+  void granted(Frame& frame) override;
+  void finished(Frame& frame) override;
+  void ring() override;
+  void launch(Frame& frame);
+  void end(Status status);
+  void stop(const Status& cause);
+
+  const Ref<Session> session_;
+  const Ref<Plan> plan_;
+  const std::vector<Tensor> feeds_;
+  const Deadline deadline_;
+  const Ref<CompletionQueue> queue_;
+  const uint64_t tag_;
+  std::vector<Tensor> results_;
+  Session::Active active_;
+  // Guards frame_ and stop_cause_ against cancel() from other threads.
+  std::mutex mutex_;
+  Frame* frame_ = nullptr;
+  Status stop_cause_;
+  std::atomic<bool> finished_{false};
+  std::mutex results_mutex_;
+  Status outcome_;
+};
+
+}  // namespace dtg

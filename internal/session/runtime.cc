@@ -1,0 +1,77 @@
+// Building a runtime: tables filled by the op families, seams from the machine.
+#include "session/runtime.h"
+
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "monitor/prometheus.h"
+#include "ops/all.h"
+
+namespace dtg {
+
+Runtime::Runtime(Options options)
+    : log_owner_(std::move(options.log_owner)),
+      budget_(options.memory_limit_bytes > 0 ? options.memory_limit_bytes : default_budget_bytes()),
+      seams_{&system_clock(), &system_random(), &system_disk(), &budget_, options.log ? options.log : &stderr_sink()},
+      tracer_(system_clock()),
+      pool_({.threads = options.compute_threads, .spin_ns = options.spin_ns, .pin = options.pin_threads}),
+      timer_(system_clock()) {
+  ops::register_all(ops_, kernels_);
+}
+
+// The end of an asynchronous run may drop the last reference on a thread of the runtime itself, which cannot
+// join itself; then a thread of its own does the rest.
+void Runtime::last_release() {
+  if (!pool_.is_own_thread() && !timer_.is_own_thread() && !(loop_ && loop_->is_current())) {
+    delete this;
+    return;
+  }
+  try {
+    std::thread([this] { delete this; }).detach();
+  } catch (const std::bad_alloc&) {
+    // Without memory for a thread it stays, asleep: better than the end of the process.
+  } catch (const std::system_error&) {
+  }
+}
+
+Result<Ref<Runtime>> Runtime::create(Options options) {
+  if (options.compute_threads < 0 || options.compute_threads > 1024) {
+    return invalid_argument("create a runtime: compute_threads is %d; 0 means one per CPU, 1024 is the limit", options.compute_threads);
+  }
+  if (options.memory_limit_bytes < 0 || options.spin_ns < 0) {
+    return invalid_argument("create a runtime: memory_limit_bytes and spin_ns may not be negative");
+  }
+  auto runtime = Ref<Runtime>::adopt(new Runtime(std::move(options)));
+  DTG_TRY(runtime->ops_.status());
+  return runtime;
+}
+
+Result<Host> Runtime::host() {
+  const std::lock_guard lock(loop_mutex_);
+  if (!loop_) {
+    DTG_ASSIGN(loop_, UvLoop::start(clock()));
+  }
+  return Host{&ops_, &kernels_, &pool_, seams_, loop_.get(), {}};
+}
+
+std::string Runtime::metrics_text() {
+  counters_.gauge("dtg_compute_threads", "Threads that run kernels, the caller of a run included.").set(pool_.threads());
+  counters_.gauge("dtg_pool_wakes", "Times a parked compute thread was woken.").set(static_cast<double>(pool_.wakes()));
+  counters_.gauge("dtg_budget_bytes", "Memory reserved for sizes that came from outside.").set(static_cast<double>(budget_.used()));
+  return prometheus_text(counters_.snapshot());
+}
+
+Result<Ref<Runtime>> Runtime::shared() {
+  // Leaked: it must outlive whatever the host still runs at exit.
+  static std::mutex* const mutex = new std::mutex;
+  static Ref<Runtime>* const shared = new Ref<Runtime>;
+  const std::lock_guard lock(*mutex);
+  if (!*shared) {
+    DTG_ASSIGN(*shared, create({}));
+  }
+  return *shared;
+}
+
+}  // namespace dtg
