@@ -1,0 +1,408 @@
+// Graphs of the host: reading specs and attributes, names and shapes, gradients, bytes.
+#include "dtg/graph.h"
+
+#include <vector>
+
+#include "capi/guard.h"
+#include "capi/objects.h"
+#include "graph/device_name.h"
+#include "graph/gradient.h"
+#include "wire/graph_codec.h"
+
+namespace dtg::capi {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Result<PartialShape> read_shape(const int64_t* dims, size_t rank) {
+  if (rank == DTG_STRLEN) return PartialShape::unknown();
+  if (rank > kRankMax) return invalid_argument("a shape of rank %zu: at most %d is supported", rank, kRankMax);
+  DTG_TRY(require_array(dims, rank, "ints"));
+  return PartialShape::make({dims, rank});
+}
+
+Result<DType> read_dtype(int64_t number) {
+  if (number < 0 || number > 1000 || !dtype_is_known(static_cast<int32_t>(number))) {
+    return invalid_argument("%lld is not an element type", static_cast<long long>(number));
+  }
+  return static_cast<DType>(number);
+}
+
+Result<AttrValue> read_list(const dtg_attr& a) {
+  if (a.count > (size_t{1} << 24)) return resource_exhausted("a list of %zu entries", a.count);
+  const bool reals = a.kind == DTG_ATTR_LIST_FLOAT, words = a.kind == DTG_ATTR_LIST_STRING;
+  if (words) DTG_TRY(require_array(a.strings, a.count, "strings"));
+  else if (reals) DTG_TRY(require_array(a.floats, a.count, "floats"));
+  else if (a.kind == DTG_ATTR_LIST_SHAPE) DTG_TRY(require_array(a.lens, a.count, "lens"));
+  else DTG_TRY(require_array(a.ints, a.count, "ints"));
+  switch (a.kind) {
+    case DTG_ATTR_LIST_INT: return AttrValue(std::vector<int64_t>(a.ints, a.ints + a.count));
+    case DTG_ATTR_LIST_FLOAT: return AttrValue(AttrValue::Variant(std::vector<double>(a.floats, a.floats + a.count)));
+    case DTG_ATTR_LIST_BOOL: {
+      std::vector<bool> list;
+      for (size_t i = 0; i < a.count; ++i) list.push_back(a.ints[i] != 0);
+      return AttrValue(AttrValue::Variant(std::move(list)));
+    }
+    case DTG_ATTR_LIST_TYPE: {
+      std::vector<DType> list;
+      for (size_t i = 0; i < a.count; ++i) {
+        DTG_ASSIGN(const DType dtype, read_dtype(a.ints[i]));
+        list.push_back(dtype);
+      }
+      return AttrValue(std::move(list));
+    }
+    case DTG_ATTR_LIST_SHAPE: {
+      std::vector<PartialShape> list;
+      const int64_t* dims = a.ints;
+      for (size_t i = 0; i < a.count; ++i) {
+        DTG_ASSIGN(PartialShape shape, read_shape(dims, a.lens[i]));
+        if (a.lens[i] != DTG_STRLEN) dims += a.lens[i];
+        list.push_back(std::move(shape));
+      }
+      return AttrValue(std::move(list));
+    }
+    default: {
+      Strings list;
+      for (size_t i = 0; i < a.count; ++i) {
+        DTG_TRY(require(a.strings[i], "an entry of strings"));
+        list.emplace_back(text(a.strings[i], a.lens ? a.lens[i] : DTG_STRLEN));
+      }
+      return AttrValue(AttrValue::Variant(std::move(list)));
+    }
+  }
+}
+
+Result<AttrValue> read_value(const dtg_attr& a) {
+  switch (a.kind) {
+    case DTG_ATTR_INT: return AttrValue(a.i);
+    case DTG_ATTR_FLOAT: return AttrValue(a.f);
+    case DTG_ATTR_BOOL: return AttrValue(a.i != 0);
+    case DTG_ATTR_TYPE: {
+      DTG_ASSIGN(const DType dtype, read_dtype(a.i));
+      return AttrValue(dtype);
+    }
+    case DTG_ATTR_SHAPE: {
+      DTG_ASSIGN(PartialShape shape, read_shape(a.ints, a.count));
+      return AttrValue(std::move(shape));
+    }
+    case DTG_ATTR_STRING: {
+      DTG_TRY(require(a.s, "s"));
+      return AttrValue(std::string(text(a.s, a.s_len)));
+    }
+    case DTG_ATTR_TENSOR: {
+      const Held<TensorObject> tensor(a.tensor, HandleType::tensor);
+      DTG_TRY(tensor.status());
+      return AttrValue(tensor->tensor);
+    }
+    case DTG_ATTR_LIST_INT:
+    case DTG_ATTR_LIST_FLOAT:
+    case DTG_ATTR_LIST_BOOL:
+    case DTG_ATTR_LIST_TYPE:
+    case DTG_ATTR_LIST_SHAPE:
+    case DTG_ATTR_LIST_STRING: return read_list(a);
+    default: return invalid_argument("%d is not a kind of attribute; use the DTG_ATTR_ constants", a.kind);
+  }
+}
+
+Result<std::vector<Attr>> read_attrs(const dtg_op_spec& spec) {
+  std::vector<Attr> attrs;
+  DTG_TRY(require_array(spec.attrs, spec.num_attrs, "attrs"));
+  const size_t stride = spec.attr_stride ? spec.attr_stride : sizeof(dtg_attr);
+  if (spec.num_attrs > 1000) return invalid_argument("%zu attributes for one node", spec.num_attrs);
+  if (stride < sizeof(size_t) || stride % alignof(dtg_attr) != 0) return invalid_argument("attr_stride is %zu; it must be sizeof(dtg_attr)", stride);
+  const auto* at = reinterpret_cast<const char*>(spec.attrs);
+  for (size_t i = 0; i < spec.num_attrs; ++i, at += stride) {
+    dtg_attr attr = DTG_ATTR_INIT;
+    // Before its tail is looked at: beyond the stride lies the next one, or nothing.
+    size_t size = 0;
+    std::memcpy(&size, at, sizeof size);
+    if (size > stride) return invalid_argument("dtg_attr: struct_size is %zu, more than attr_stride %zu", size, stride);
+    DTG_TRY(read_struct(reinterpret_cast<const dtg_attr*>(at), sizeof(dtg_attr), "dtg_attr", &attr));
+    DTG_TRY(require(attr.name, "the name of an attribute"));
+    const std::string_view name = text(attr.name, attr.name_len);
+    auto value = read_value(attr);
+    if (!value.ok()) return value.status().with_context("attribute \"" + std::string(name) + "\"");
+    attrs.push_back({name, value.take()});
+  }
+  return attrs;
+}
+
+Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, const char* what) {
+  DTG_TRY(require_array(values, count, what));
+  if (count > kNodesMax) return invalid_argument("%s: a count of %zu cannot be right", what, count);
+  std::vector<Value> list(count);
+  for (size_t i = 0; i < count; ++i) list[i] = value_of(values[i]);
+  return list;
+}
+
+Result<std::vector<NodeId>> read_nodes(const Graph& graph, const dtg_value* values, size_t count, const char* what) {
+  DTG_ASSIGN(const std::vector<Value> list, read_values(values, count, what));
+  std::vector<NodeId> nodes;
+  for (Value value : list) {
+    DTG_TRY(check_owner(graph, value).with_context(what));
+    nodes.push_back(value.node());
+  }
+  return nodes;
+}
+
+Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t num_outs) {
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec));
+  DTG_TRY(require(spec.type, "type"));
+  DTG_TRY(require_array(outs, num_outs, "outs"));
+  DTG_ASSIGN(const auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs"));
+  DTG_ASSIGN(const auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls"));
+  DTG_ASSIGN(const auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate"));
+  DTG_ASSIGN(const auto attrs, read_attrs(spec));
+  const std::string_view type = text(spec.type, spec.type_len);
+  // Names that begin with an underscore are the planner's own ops.
+  if (type.starts_with("_")) return not_found("no op \"%.*s\": names that begin with _ are private", int(type.size()), type.data());
+  DTG_ASSIGN(const NodeId id, graph.add({.op = type,
+                                         .name = text(spec.name, spec.name_len),
+                                         .device = text(spec.device, spec.device_len),
+                                         .location = text(spec.location, spec.location_len),
+                                         .inputs = inputs,
+                                         .controls = controls,
+                                         .colocate = colocate,
+                                         .attrs = attrs}));
+  const size_t have = std::max<size_t>(graph.node(id).outputs.size(), 1);
+  if (num_outs > have) {
+    return invalid_argument("%.*s has %zu outputs, room for %zu was given; the node \"%s\" was added", int(type.size()), type.data(), have,
+                            num_outs, std::string(graph.node(id).name).c_str());
+  }
+  for (size_t i = 0; i < num_outs; ++i) outs[i] = to_c(graph.value(id, static_cast<uint32_t>(i)));
+  return {};
+}
+
+Status gradients(Graph& graph, const dtg_value* ys, size_t num_ys, const dtg_value* xs, size_t num_xs, const dtg_value* grad_ys,
+                 dtg_gradient* out) {
+  DTG_TRY(require_array(out, num_xs, "out"));
+  DTG_ASSIGN(const auto y_list, read_values(ys, num_ys, "ys"));
+  DTG_ASSIGN(const auto x_list, read_values(xs, num_xs, "xs"));
+  std::vector<Value> weights;
+  if (grad_ys) {
+    DTG_ASSIGN(weights, read_values(grad_ys, num_ys, "grad_ys"));
+  }
+  if (y_list.empty()) return invalid_argument("gradients: no value to differentiate was given");
+  DTG_ASSIGN(const auto result, add_gradients(graph, y_list, x_list, weights));
+  for (size_t i = 0; i < result.size(); ++i) {
+    out[i] = {to_c(result[i].dense), to_c(result[i].values), to_c(result[i].indices), to_c(result[i].dense_shape)};
+  }
+  return {};
+}
+
+// Runs `fn` on the graph behind a handle.
+template <class Handle, class Fn>
+dtg_error* with_graph(Handle* handle, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<GraphObject> held(handle, HandleType::graph);
+    DTG_TRY(held.status());
+    return fn(*held->graph);
+  });
+}
+
+// As above, for a call about one node.
+template <class Fn>
+dtg_error* with_node(const dtg_graph* handle, dtg_value value, const void* out, Fn&& fn) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_TRY(check_owner(graph, value_of(value)));
+    return fn(graph, graph.node(value_of(value).node()));
+  });
+}
+
+void give_text(std::string_view from, const char** out, size_t* length) {
+  *out = from.empty() ? "" : from.data();
+  if (length) *length = from.size();
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_graph_create(dtg_runtime* runtime, dtg_graph** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
+    DTG_ASSIGN(Ref<Graph> graph, Graph::create(&held->ops()));
+    return give(HandleType::graph, make_ref<GraphObject>(std::move(held), std::move(graph)), out);
+  });
+}
+dtg_graph* dtg_graph_retain(dtg_graph* graph) noexcept { return retain_handle(graph, HandleType::graph); }
+void dtg_graph_release(dtg_graph* graph) noexcept { release_handle(graph, HandleType::graph); }
+
+dtg_error* dtg_graph_add_op(dtg_graph* handle, const dtg_op_spec* spec, dtg_value* outs, size_t num_outs) noexcept {
+  return with_graph(handle, [&](Graph& graph) { return add_op(graph, spec, outs, num_outs); });
+}
+
+size_t dtg_graph_node_count(const dtg_graph* graph) noexcept {
+  const Held<GraphObject> held(graph, HandleType::graph);
+  return held ? held->graph->node_count() : 0;
+}
+
+dtg_error* dtg_graph_node_at(const dtg_graph* handle, size_t index, dtg_value* out) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(out, "out"));
+    if (index >= graph.node_count()) return out_of_range("node %zu: the graph has %u", index, graph.node_count());
+    *out = to_c(graph.value(static_cast<NodeId>(index)));
+    return {};
+  });
+}
+
+dtg_error* dtg_graph_find(const dtg_graph* handle, const char* name, size_t name_len, dtg_value* out) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(name, "name"));
+    DTG_TRY(require(out, "out"));
+    const std::string_view wanted = text(name, name_len);
+    if (const NodeId id = graph.find(wanted); id != kNoNode) {
+      *out = to_c(graph.value(id));
+      return {};
+    }
+    DTG_ASSIGN(const Value value, graph.parse_value(wanted));
+    *out = to_c(value);
+    return {};
+  });
+}
+
+dtg_error* dtg_value_name(const dtg_graph* handle, dtg_value value, const char** out, size_t* length) noexcept {
+  return with_node(handle, value, out, [&](Graph&, const Node& node) -> Status {
+    give_text(node.name, out, length);
+    return {};
+  });
+}
+dtg_error* dtg_value_op(const dtg_graph* handle, dtg_value value, const char** out, size_t* length) noexcept {
+  return with_node(handle, value, out, [&](Graph&, const Node& node) -> Status {
+    give_text(node.op->name(), out, length);
+    return {};
+  });
+}
+dtg_error* dtg_value_device(const dtg_graph* handle, dtg_value value, const char** out, size_t* length) noexcept {
+  return with_node(handle, value, out, [&](Graph&, const Node& node) -> Status {
+    give_text(node.device, out, length);
+    return {};
+  });
+}
+
+dtg_error* dtg_value_num_outputs(const dtg_graph* handle, dtg_value value, size_t* out) noexcept {
+  return with_node(handle, value, out, [&](Graph&, const Node& node) -> Status {
+    *out = node.outputs.size();
+    return {};
+  });
+}
+
+dtg_error* dtg_value_output(const dtg_graph* handle, dtg_value value, size_t i, dtg_value* out) noexcept {
+  return with_node(handle, value, out, [&](Graph& graph, const Node& node) -> Status {
+    if (i >= node.outputs.size()) return out_of_range("output %zu: \"%s\" has %zu", i, std::string(node.name).c_str(), node.outputs.size());
+    *out = to_c(graph.value(node.id, static_cast<uint32_t>(i)));
+    return {};
+  });
+}
+
+dtg_error* dtg_value_dtype(const dtg_graph* handle, dtg_value value, dtg_dtype* out) noexcept {
+  return with_node(handle, value, out, [&](Graph& graph, const Node&) -> Status {
+    DTG_TRY(graph.check(value_of(value)));
+    *out = static_cast<dtg_dtype>(graph.info(value_of(value)).dtype);
+    return {};
+  });
+}
+
+dtg_error* dtg_value_shape(const dtg_graph* handle, dtg_value value, int64_t* dims, size_t cap, int32_t* rank) noexcept {
+  return with_node(handle, value, rank, [&](Graph& graph, const Node&) -> Status {
+    DTG_TRY(require_array(dims, cap, "dims"));
+    DTG_TRY(graph.check(value_of(value)));
+    const ValueInfo& info = graph.info(value_of(value));
+    // A handle is a scalar; what it holds is another matter.
+    const PartialShape shape = info.dtype == DType::resource ? PartialShape::scalar() : info.shape;
+    *rank = shape.rank();
+    for (size_t i = 0; i < shape.dims().size() && i < cap; ++i) dims[i] = shape.dims()[i];
+    return {};
+  });
+}
+
+dtg_error* dtg_graph_push_name_scope(dtg_graph* handle, const char* name, size_t name_len) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    graph.push_name_scope(text(name, name_len));
+    return {};
+  });
+}
+dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
+  return with_graph(handle, [](Graph& graph) { return graph.pop_name_scope(); });
+}
+dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(device, "device"));
+    DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
+    graph.push_device(name.text());
+    return {};
+  });
+}
+dtg_error* dtg_graph_pop_device(dtg_graph* handle) noexcept {
+  return with_graph(handle, [](Graph& graph) { return graph.pop_device(); });
+}
+dtg_error* dtg_graph_push_controls(dtg_graph* handle, const dtg_value* values, size_t num_values) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_ASSIGN(const auto nodes, read_nodes(graph, values, num_values, "values"));
+    graph.push_controls(nodes);
+    return {};
+  });
+}
+dtg_error* dtg_graph_pop_controls(dtg_graph* handle) noexcept {
+  return with_graph(handle, [](Graph& graph) { return graph.pop_controls(); });
+}
+dtg_error* dtg_graph_push_colocation(dtg_graph* handle, dtg_value value) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(check_owner(graph, value_of(value)));
+    graph.push_colocation(value_of(value).node());
+    return {};
+  });
+}
+dtg_error* dtg_graph_pop_colocation(dtg_graph* handle) noexcept {
+  return with_graph(handle, [](Graph& graph) { return graph.pop_colocation(); });
+}
+
+dtg_error* dtg_graph_add_gradients(dtg_graph* handle, const dtg_value* ys, size_t num_ys, const dtg_value* xs, size_t num_xs,
+                                   const dtg_value* grad_ys, dtg_gradient* out) noexcept {
+  return with_graph(handle, [&](Graph& graph) { return gradients(graph, ys, num_ys, xs, num_xs, grad_ys, out); });
+}
+
+dtg_error* dtg_graph_densify(dtg_graph* handle, const dtg_gradient* gradient, dtg_value* out) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(gradient, "gradient"));
+    DTG_TRY(require(out, "out"));
+    const Gradient given{value_of(gradient->dense), value_of(gradient->values), value_of(gradient->indices), value_of(gradient->dense_shape)};
+    if (!given.any()) return invalid_argument("densify: the gradient is neither dense nor rows; no path leads there");
+    for (Value part : {given.dense, given.values, given.indices, given.dense_shape}) {
+      if (part.valid()) DTG_TRY(graph.check(part));
+    }
+    if (given.is_rows() && (!given.indices.valid() || !given.dense_shape.valid())) return invalid_argument("densify: rows need indices and dense_shape");
+    Build build(graph);
+    const Value dense = densify(build, given);
+    DTG_TRY(build.status());
+    *out = to_c(dense);
+    return {};
+  });
+}
+
+dtg_error* dtg_graph_serialize(const dtg_graph* handle, dtg_string** out) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(std::string bytes, encode_graph(graph));
+    return give(HandleType::string, make_ref<StringObject>(std::move(bytes)), out);
+  });
+}
+
+dtg_error* dtg_graph_import(dtg_graph* handle, const void* bytes, size_t nbytes) noexcept {
+  return guard([&]() -> Status {
+    const Held<GraphObject> held(handle, HandleType::graph);
+    DTG_TRY(held.status());
+    DTG_TRY(require(bytes, "bytes"));
+    if (held->graph->node_count() != 0) return failed_precondition("import: the graph has nodes; import into an empty one");
+    return decode_graph({static_cast<const char*>(bytes), nbytes}, *held->graph, *held->runtime->seams().budget);
+  });
+}
+
+}  // extern "C"

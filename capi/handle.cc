@@ -1,0 +1,132 @@
+// Slabs, the free list, quarantine and the fork flag.
+#include "capi/handle.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "base/pool.h"
+
+namespace dtg::capi {
+namespace {
+
+constexpr size_t kSlabCells = 4096;
+constexpr size_t kQuarantine = 4096;
+constexpr auto kClosed = HandleType::none;
+
+std::atomic_flag word = ATOMIC_FLAG_INIT;  // guards the lists below
+Cell* free_first = nullptr;
+Cell* quarantine_first = nullptr;
+Cell* quarantine_last = nullptr;
+size_t quarantined = 0;
+std::atomic<size_t> live{0};
+std::atomic<bool> forked{false};
+std::atomic<bool> fork_watched{false};
+
+void lock() {
+  while (word.test_and_set(std::memory_order_acquire)) spin_pause();
+}
+void unlock() { word.clear(std::memory_order_release); }
+
+void after_fork_in_child() { forked.store(true, std::memory_order_relaxed); }
+
+void watch_forks() {
+  if (!fork_watched.load(std::memory_order_acquire) && !fork_watched.exchange(true)) pthread_atfork(nullptr, nullptr, after_fork_in_child);
+}
+
+// Called locked. Mapped, never unmapped: a stale handle must stay readable.
+bool add_slab() {
+  void* const memory = mmap(nullptr, kSlabCells * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  Cell* const cells = static_cast<Cell*>(memory);
+  for (size_t i = kSlabCells; i-- > 0;) {
+    Cell* const cell = new (&cells[i]) Cell;
+    cell->next = free_first;
+    free_first = cell;
+  }
+  return true;
+}
+
+void quarantine(Cell* cell) {
+  lock();
+  cell->next = nullptr;
+  (quarantine_last ? quarantine_last->next : quarantine_first) = cell;
+  quarantine_last = cell;
+  if (++quarantined > kQuarantine) {
+    Cell* const oldest = quarantine_first;
+    quarantine_first = oldest->next;
+    --quarantined;
+    oldest->next = free_first;
+    free_first = oldest;
+  }
+  unlock();
+}
+
+}  // namespace
+
+const char* handle_type_name(HandleType type) {
+  switch (type) {
+    case HandleType::none: break;
+    case HandleType::runtime: return "runtime";
+    case HandleType::tensor: return "tensor";
+    case HandleType::graph: return "graph";
+    case HandleType::session: return "session";
+    case HandleType::callable: return "callable";
+    case HandleType::op: return "op";
+    case HandleType::cq: return "completion queue";
+    case HandleType::error: return "error";
+    case HandleType::string: return "string";
+    case HandleType::model: return "model";
+    case HandleType::dataset: return "dataset";
+    case HandleType::event_writer: return "event writer";
+    case HandleType::server: return "server";
+    case HandleType::weights: return "weight set";
+  }
+  return "object";
+}
+
+bool in_forked_child() { return forked.load(std::memory_order_relaxed); }
+size_t live_cells() { return live.load(std::memory_order_relaxed); }
+
+Cell* open_cell(HandleType type, RefCounted* object) {
+  watch_forks();
+  lock();
+  if (!free_first && !add_slab()) {
+    unlock();
+    return nullptr;
+  }
+  Cell* const cell = free_first;
+  free_first = cell->next;
+  unlock();
+  cell->object = object;
+  cell->count.store(1, std::memory_order_relaxed);
+  cell->type.store(type, std::memory_order_release);
+  live.fetch_add(1, std::memory_order_relaxed);
+  return cell;
+}
+
+bool hold(Cell* cell, HandleType type) {
+  // Handles are aligned like cells; anything else was never ours.
+  if (reinterpret_cast<uintptr_t>(cell) % alignof(Cell) != 0 || cell->type.load(std::memory_order_acquire) != type) return false;
+  int32_t count = cell->count.load(std::memory_order_relaxed);
+  do {
+    if (count <= 0) return false;
+  } while (!cell->count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel));
+  return true;
+}
+
+void drop(Cell* cell, HandleType type) {
+  if (reinterpret_cast<uintptr_t>(cell) % alignof(Cell) != 0 || cell->type.load(std::memory_order_acquire) != type) return;
+  int32_t count = cell->count.load(std::memory_order_relaxed);
+  do {
+    if (count <= 0) return;
+  } while (!cell->count.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel));
+  if (count != 1) return;
+  RefCounted* const object = cell->object;
+  cell->object = nullptr;
+  cell->type.store(kClosed, std::memory_order_release);
+  live.fetch_sub(1, std::memory_order_relaxed);
+  quarantine(cell);
+  object->release();
+}
+
+}  // namespace dtg::capi

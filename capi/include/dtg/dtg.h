@@ -1,0 +1,15 @@
+/* dtg/dtg.h: the whole C ABI of libdtg. base.h opens with the conventions. */
+#ifndef DTG_DTG_H
+#define DTG_DTG_H
+
+#include <dtg/base.h>
+#include <dtg/data.h>
+#include <dtg/error.h>
+#include <dtg/graph.h>
+#include <dtg/io.h>
+#include <dtg/nn.h>
+#include <dtg/runtime.h>
+#include <dtg/session.h>
+#include <dtg/tensor.h>
+
+#endif /* DTG_DTG_H */

@@ -1,0 +1,46 @@
+/* dtg/error.h: errors and strings that the library hands out. Both are immutable and shared: any thread. */
+#ifndef DTG_ERROR_H
+#define DTG_ERROR_H
+
+#include <dtg/base.h>
+
+DTG_BEGIN_DECLS
+
+/* The code of an error; DTG_OK for NULL. A handle that is no error answers DTG_INTERNAL. Since 0.1. */
+DTG_API dtg_code dtg_error_code(const dtg_error *error) DTG_NOEXCEPT;
+
+/* What was attempted, on what, what was found and what to try, as one UTF-8 line that ends with NUL. `length` (may be
+ * NULL) receives its bytes. Borrowed from the error; "" for NULL. Since 0.1. */
+DTG_API const char *dtg_error_message(const dtg_error *error, size_t *length) DTG_NOEXCEPT;
+
+/* Name of the graph node that failed, "" when none is to blame. Borrowed. Since 0.1. */
+DTG_API const char *dtg_error_node(const dtg_error *error) DTG_NOEXCEPT;
+
+/* The task that found the failure, "/job:ps/task:0", or "". Borrowed. Since 0.1. */
+DTG_API const char *dtg_error_task(const dtg_error *error) DTG_NOEXCEPT;
+
+/* The other end of the connection that failed, or "". Borrowed. Since 0.1. */
+DTG_API const char *dtg_error_peer(const dtg_error *error) DTG_NOEXCEPT;
+
+/* When it failed: "build", "place", "prepare", "run", "connect", or "". Borrowed. Since 0.1. */
+DTG_API const char *dtg_error_phase(const dtg_error *error) DTG_NOEXCEPT;
+
+/* "INVALID_ARGUMENT" and so on: static; "UNKNOWN" for numbers that are no code. Since 0.1. */
+DTG_API const char *dtg_code_name(dtg_code code) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the error; NULL for NULL. Since 0.1. */
+DTG_API dtg_error *dtg_error_retain(dtg_error *error) DTG_NOEXCEPT;
+
+/* Drops a reference. NULL is fine. Since 0.1. */
+DTG_API void dtg_error_release(dtg_error *error) DTG_NOEXCEPT;
+
+/* Bytes of a string, followed by a NUL that `length` (may be NULL) does not count. May hold any byte (a serialised
+ * graph does). Borrowed; "" for NULL or a handle that is no string. Since 0.1. */
+DTG_API const char *dtg_string_data(const dtg_string *string, size_t *length) DTG_NOEXCEPT;
+
+/* Drops a reference. NULL is fine. Since 0.1. */
+DTG_API void dtg_string_release(dtg_string *string) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_ERROR_H */

@@ -1,0 +1,180 @@
+/* dtg/graph.h: dataflow graphs. Ops, attributes and their meaning are those of TensorFlow's op registry (dtg_ops_json
+ * lists what is here). A graph is append-only: nodes never change and never go, so it may be run by other threads
+ * while one thread adds to it. Single while nodes are added or scopes change; shared otherwise. */
+#ifndef DTG_GRAPH_H
+#define DTG_GRAPH_H
+
+#include <dtg/base.h>
+
+DTG_BEGIN_DECLS
+
+/* What an attribute holds, and which fields of dtg_attr say it. */
+typedef int32_t dtg_attr_kind;
+enum {
+  DTG_ATTR_INT = 0,          /* i */
+  DTG_ATTR_FLOAT = 1,        /* f */
+  DTG_ATTR_BOOL = 2,         /* i: 0 or 1 */
+  DTG_ATTR_TYPE = 3,         /* i: a dtg_dtype */
+  DTG_ATTR_SHAPE = 4,        /* ints[count] = dimensions, -1 open; count = DTG_STRLEN: unknown rank */
+  DTG_ATTR_STRING = 5,       /* s, s_len */
+  DTG_ATTR_TENSOR = 6,       /* tensor: shared, not copied */
+  DTG_ATTR_LIST_INT = 7,     /* ints[count] */
+  DTG_ATTR_LIST_FLOAT = 8,   /* floats[count] */
+  DTG_ATTR_LIST_BOOL = 9,    /* ints[count], each 0 or 1 */
+  DTG_ATTR_LIST_TYPE = 10,   /* ints[count], each a dtg_dtype */
+  DTG_ATTR_LIST_SHAPE = 11,  /* count shapes: lens[k] dimensions each (DTG_STRLEN: unknown rank), in a row in ints */
+  DTG_ATTR_LIST_STRING = 12  /* strings[count], lens[count] (NULL: all end with NUL) */
+};
+
+typedef struct dtg_attr {
+  size_t struct_size;
+  const char *name;
+  size_t name_len;
+  dtg_attr_kind kind;
+  int32_t reserved0;
+  int64_t i;
+  double f;
+  const char *s;
+  size_t s_len;
+  const int64_t *ints;
+  const double *floats;
+  const char *const *strings;
+  const size_t *lens;
+  size_t count;
+  const dtg_tensor *tensor;
+} dtg_attr;
+#define DTG_ATTR_INIT \
+  {sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL}
+
+/* A node to add. */
+typedef struct dtg_op_spec {
+  size_t struct_size;
+  const char *type;          /* "MatMul" */
+  size_t type_len;
+  const char *name;          /* NULL: made from the type; otherwise it must be free in the current name scope */
+  size_t name_len;
+  const dtg_value *inputs;   /* list arguments in a row */
+  size_t num_inputs;
+  const dtg_value *controls; /* nodes that must run before this one */
+  size_t num_controls;
+  const dtg_attr *attrs;     /* those that neither the inputs nor a default decide */
+  size_t num_attrs;
+  size_t attr_stride;        /* bytes from one dtg_attr to the next; 0: sizeof(dtg_attr) of this library */
+  const char *device;        /* NULL: from the device scope; merged over it field by field */
+  size_t device_len;
+  const dtg_value *colocate; /* nodes whose device this one must share */
+  size_t num_colocate;
+  const char *location;      /* "file:line" for errors of this node, may be NULL */
+  size_t location_len;
+} dtg_op_spec;
+#define DTG_OP_SPEC_INIT                                                                                      \
+  {sizeof(dtg_op_spec), NULL, DTG_STRLEN, NULL, DTG_STRLEN, NULL, 0, NULL, 0, NULL, 0, sizeof(dtg_attr), NULL, \
+   DTG_STRLEN, NULL, 0, NULL, DTG_STRLEN}
+
+/* An empty graph over the ops of `runtime`, which it keeps alive. Errors: RESOURCE_EXHAUSTED after 2^20 graphs in
+ * one process. Since 0.1. */
+DTG_ERR dtg_graph_create(dtg_runtime *runtime, dtg_graph **out) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the graph; NULL for NULL. Since 0.1. */
+DTG_API dtg_graph *dtg_graph_retain(dtg_graph *graph) DTG_NOEXCEPT;
+
+/* Drops a reference. NULL is fine. Sessions keep their graph alive themselves. Since 0.1. */
+DTG_API void dtg_graph_release(dtg_graph *graph) DTG_NOEXCEPT;
+
+/* Adds a node. `outs` receives its first `num_outs` outputs; a node without outputs gives one value that names the
+ * node. num_outs may be smaller than the number of outputs, not larger (a node without outputs counts as one). All
+ * checks that can be made now are made now: arity, types, attributes, ranks, shapes.
+ * Errors: NOT_FOUND (no such op; the message suggests the closest name), INVALID_ARGUMENT (everything else that is
+ * wrong, with the node and what was expected), RESOURCE_EXHAUSTED. The graph is unchanged on failure. Since 0.1.
+ * Semantics: TensorFlow's op registry. */
+DTG_ERR dtg_graph_add_op(dtg_graph *graph, const dtg_op_spec *spec, dtg_value *outs, size_t num_outs) DTG_NOEXCEPT;
+
+/* Number of nodes; 0 for a bad handle. Since 0.1. */
+DTG_API size_t dtg_graph_node_count(const dtg_graph *graph) DTG_NOEXCEPT;
+
+/* The value that names the node added as number `index`, counted from 0. Errors: OUT_OF_RANGE. Since 0.1. */
+DTG_ERR dtg_graph_node_at(const dtg_graph *graph, size_t index, dtg_value *out) DTG_NOEXCEPT;
+
+/* The value of that name: "node" (its first output, or the node itself) or "node:1". Errors: NOT_FOUND, INVALID_ARGUMENT.
+ * Since 0.1. */
+DTG_ERR dtg_graph_find(const dtg_graph *graph, const char *name, size_t name_len, dtg_value *out) DTG_NOEXCEPT;
+
+/* Name of a value's node, its op, its requested device: UTF-8, end with NUL, valid as long as the graph. `length` may
+ * be NULL. Errors: INVALID_ARGUMENT for a value of another graph. Since 0.1. */
+DTG_ERR dtg_value_name(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
+/* As dtg_value_name, for the op's type. Since 0.1. */
+DTG_ERR dtg_value_op(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
+/* As dtg_value_name, for the device that was asked for; "" when none was. Since 0.1. */
+DTG_ERR dtg_value_device(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
+
+/* Number of outputs of a value's node. Errors: INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_value_num_outputs(const dtg_graph *graph, dtg_value value, size_t *out) DTG_NOEXCEPT;
+
+/* Output `i` of the node that `value` belongs to. Errors: OUT_OF_RANGE, INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_value_output(const dtg_graph *graph, dtg_value value, size_t i, dtg_value *out) DTG_NOEXCEPT;
+
+/* Element type of a value. Errors: INVALID_ARGUMENT, also for a node without outputs. Since 0.1. */
+DTG_ERR dtg_value_dtype(const dtg_graph *graph, dtg_value value, dtg_dtype *out) DTG_NOEXCEPT;
+
+/* What is known of a value's shape: `rank` receives the number of dimensions or -1 when unknown; up to `cap` of them
+ * are written to `dims` (-1 = open). Errors: INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, size_t cap, int32_t *rank) DTG_NOEXCEPT;
+
+/* Scopes: everything added until the matching pop gets them. Innermost last. Popping what was not pushed is
+ * FAILED_PRECONDITION. Single. Since 0.1.
+ *   name:       prefixes names, "outer/inner/"; a name used before gets a number, so that building a model twice
+ *               gives two sets of names. NULL or "" goes back to the root until the pop.
+ *   device:     merged over the outer ones field by field ("/job:ps" then "/device:CPU:1").
+ *   controls:   the nodes of `values` run before everything added inside.
+ *   colocation: the device of the node of `value`. */
+DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t name_len) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_pop_name_scope(dtg_graph *graph) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read. Since 0.1. */
+DTG_ERR dtg_graph_push_device(dtg_graph *graph, const char *device, size_t device_len) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_pop_device(dtg_graph *graph) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_push_controls(dtg_graph *graph, const dtg_value *values, size_t num_values) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_pop_controls(dtg_graph *graph) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_push_colocation(dtg_graph *graph, dtg_value value) DTG_NOEXCEPT;
+/* See dtg_graph_push_name_scope. Since 0.1. */
+DTG_ERR dtg_graph_pop_colocation(dtg_graph *graph) DTG_NOEXCEPT;
+
+/* The gradient with respect to one x. Exactly one form is valid (non-zero): `dense`; or rows: values[i] is the
+ * gradient of row indices[i], rows that are not listed have none, and equal indices add up. All zero: no path leads
+ * from x to any y. */
+typedef struct dtg_gradient {
+  dtg_value dense;
+  dtg_value values;
+  dtg_value indices;
+  dtg_value dense_shape;
+} dtg_gradient;
+
+/* Adds the nodes that compute d(sum of the ys)/d(x) for each x. `grad_ys` weights the ys: NULL for ones, otherwise one
+ * value per y of its type and shape (an invalid value = ones). `out` receives num_xs entries, with rows kept as rows.
+ * Errors: INVALID_ARGUMENT (a y that is not floating-point, foreign values), UNIMPLEMENTED (an op on the path has no
+ * gradient; the message names it), FAILED_PRECONDITION (a PreventGradient is in the way). Since 0.1.
+ * Semantics: tf.gradients. */
+DTG_ERR dtg_graph_add_gradients(dtg_graph *graph, const dtg_value *ys, size_t num_ys, const dtg_value *xs, size_t num_xs,
+                                const dtg_value *grad_ys, dtg_gradient *out) DTG_NOEXCEPT;
+
+/* The dense form of a gradient that came as rows; `*out` is `dense` itself when it is dense already. Errors:
+ * INVALID_ARGUMENT when it is neither. Since 0.1. */
+DTG_ERR dtg_graph_densify(dtg_graph *graph, const dtg_gradient *gradient, dtg_value *out) DTG_NOEXCEPT;
+
+/* The whole graph as FlatBuffers bytes, readable by dtg_graph_import of this and later versions. `*out` is owned by the
+ * caller. Since 0.1. */
+DTG_ERR dtg_graph_serialize(const dtg_graph *graph, dtg_string **out) DTG_NOEXCEPT;
+
+/* Adds the nodes of a serialised graph to an empty graph, under their names. The bytes are verified before anything is
+ * read, and every node passes the same checks as in dtg_graph_add_op. Errors: DATA_LOSS (not a graph, cut, or damaged),
+ * INVALID_ARGUMENT (a node that does not hold), FAILED_PRECONDITION (the graph has nodes), RESOURCE_EXHAUSTED. On
+ * failure the graph may hold the nodes before the bad one. Since 0.1. */
+DTG_ERR dtg_graph_import(dtg_graph *graph, const void *bytes, size_t nbytes) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_GRAPH_H */

@@ -1,0 +1,127 @@
+/* dtg/session.h: running graphs. A session finds or makes the plan for what a run asks, and runs it; any number of
+ * runs may be under way at once, from any threads. Shared. */
+#ifndef DTG_SESSION_H
+#define DTG_SESSION_H
+
+#include <dtg/base.h>
+
+DTG_BEGIN_DECLS
+
+typedef struct dtg_session_options {
+  size_t struct_size;
+  int32_t cpu_devices;         /* local sessions: virtual CPU devices, "/device:CPU:0" and up; 0: 1 */
+  int32_t soft_placement;      /* non-zero: a device that is absent drops its type and id, never its job and task */
+  int32_t disable_fusion;      /* non-zero: every op runs by itself, for tests and debugging */
+  int32_t reserved0;
+  int64_t default_timeout_ns;  /* of runs that name none; 0: 10 minutes */
+} dtg_session_options;
+#define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0}
+
+/* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
+ * variables live and die with it. `options` may be NULL. The session keeps runtime and graph alive; the graph may grow
+ * afterwards. Errors: INVALID_ARGUMENT, UNIMPLEMENTED (a target of a kind that is not built in). Since 0.1. */
+DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
+                            const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
+
+/* One run. Any value may be fed, which cuts what would compute it; fetches are returned, targets only run. */
+typedef struct dtg_run_args {
+  size_t struct_size;
+  const dtg_value *feeds;
+  const dtg_tensor *const *feed_tensors; /* one per feed; borrowed until the run ends */
+  size_t num_feeds;
+  const dtg_value *fetches;
+  dtg_tensor **fetched;                  /* one per fetch. NULL on entry: receives a new tensor owned by the caller. Not
+                                            NULL: the value is written into that tensor, whose type and shape must fit.
+                                            dtg_session_run_async takes no `fetched`: see dtg_op_take_result */
+  size_t num_fetches;
+  const dtg_value *targets;
+  size_t num_targets;
+  int64_t timeout_ns;                    /* 0: the session's default */
+} dtg_run_args;
+#define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0}
+
+/* Runs on the calling thread, with the runtime's threads helping, and returns when everything has ended. On failure no
+ * entry of `fetched` changes, but a tensor that was given to be written may hold anything.
+ * Errors: INVALID_ARGUMENT (nothing asked for, an unfed placeholder, wrong type or shape, a value fed twice or both fed
+ * and fetched), UNIMPLEMENTED (no kernel; the message tells which there are), FAILED_PRECONDITION (a variable without
+ * value, a closed session), DEADLINE_EXCEEDED, CANCELLED, OUT_OF_RANGE (end of a queue), or what the op that failed
+ * says; the error names the node. Since 0.1. Semantics: TensorFlow's Session::Run. */
+DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
+
+/* Starts a run that no thread waits for and returns at once. Feeds are shared (do not write to them until the end);
+ * `args->fetched` must be NULL. The end is announced once in `cq` with `tag`; results are then taken from the op.
+ * `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
+DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dtg_cq *cq, uint64_t tag, dtg_op **out) DTG_NOEXCEPT;
+
+/* A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible. Values and
+ * counts are read from `args`; its tensors and its timeout are not used. Errors: INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_session_prepare(dtg_session *session, const dtg_run_args *args, dtg_callable **out) DTG_NOEXCEPT;
+
+/* Runs a callable: one tensor per prepared feed, one entry of `fetched` per prepared fetch, as in dtg_session_run. The
+ * first call for a combination of types and shapes makes a plan. Errors as dtg_session_run. Since 0.1. */
+DTG_ERR dtg_callable_run(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds,
+                         dtg_tensor **fetched, size_t num_fetches, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the callable; NULL for NULL. Since 0.1. */
+DTG_API dtg_callable *dtg_callable_retain(dtg_callable *callable) DTG_NOEXCEPT;
+/* Drops a reference. NULL is fine. Since 0.1. */
+DTG_API void dtg_callable_release(dtg_callable *callable) DTG_NOEXCEPT;
+
+/* Number of devices; 0 for a bad handle. Since 0.1. */
+DTG_API size_t dtg_session_device_count(const dtg_session *session) DTG_NOEXCEPT;
+/* Full name of device `i`, "/job:localhost/replica:0/task:0/device:CPU:0", valid as long as the session; NULL when i is
+ * out of range. Since 0.1. */
+DTG_API const char *dtg_session_device_name(const dtg_session *session, size_t i) DTG_NOEXCEPT;
+
+/* Drops variables, queues and accumulators in the named containers; with none named, those in the default container.
+ * Who waits for them fails. Errors: INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_session_reset(dtg_session *session, const char *const *containers, size_t num_containers) DTG_NOEXCEPT;
+
+/* Refuses new runs, cancels those under way and waits up to `timeout_ns` (0: the session's default) for their end. May be
+ * called again. Errors: DEADLINE_EXCEEDED when runs have not ended yet. Since 0.1. */
+DTG_ERR dtg_session_close(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the session; NULL for NULL. Since 0.1. */
+DTG_API dtg_session *dtg_session_retain(dtg_session *session) DTG_NOEXCEPT;
+/* Drops a reference. NULL is fine. Runs under way go on to their end. Since 0.1. */
+DTG_API void dtg_session_release(dtg_session *session) DTG_NOEXCEPT;
+
+/* Cancels a run: it ends soon with CANCELLED, unless it ends by itself first. Any thread, any time, any number of
+ * times; NULL is fine. Since 0.1. */
+DTG_API void dtg_op_cancel(dtg_op *op) DTG_NOEXCEPT;
+
+/* Result `i` of a run that has ended well, once; owned by the caller from then on. Errors: FAILED_PRECONDITION (not
+ * ended, or taken already), INVALID_ARGUMENT, or the run's own error. Since 0.1. */
+DTG_ERR dtg_op_take_result(dtg_op *op, size_t i, dtg_tensor **out) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the op; NULL for NULL. Since 0.1. */
+DTG_API dtg_op *dtg_op_retain(dtg_op *op) DTG_NOEXCEPT;
+/* Drops a reference; the run goes on. NULL is fine. Since 0.1. */
+DTG_API void dtg_op_release(dtg_op *op) DTG_NOEXCEPT;
+
+/* The end of an asynchronous run. */
+typedef struct dtg_completion {
+  uint64_t tag;
+  dtg_error *error; /* NULL: it ended well; owned by the receiver */
+} dtg_completion;
+
+/* A queue of completions. Errors: RESOURCE_EXHAUSTED (no file descriptor left). Since 0.1. */
+DTG_ERR dtg_cq_create(dtg_cq **out) DTG_NOEXCEPT;
+
+/* Waits until a completion is there or `timeout_ns` has passed (0: does not wait; DTG_INFINITE: for ever), then takes up
+ * to `cap` of them into `events`, `stride` bytes apart (0: sizeof(dtg_completion)). `count` receives how many; 0 is not
+ * an error. Several threads may wait. Errors: INVALID_ARGUMENT. Since 0.1. */
+DTG_ERR dtg_cq_next(dtg_cq *cq, dtg_completion *events, size_t stride, size_t cap, int64_t timeout_ns, size_t *count) DTG_NOEXCEPT;
+
+/* A descriptor that is readable while completions wait, for poll and its kin; never read, write or close it. -1 for a
+ * bad handle. Since 0.1. */
+DTG_API int32_t dtg_cq_fd(const dtg_cq *cq) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the queue; NULL for NULL. Since 0.1. */
+DTG_API dtg_cq *dtg_cq_retain(dtg_cq *cq) DTG_NOEXCEPT;
+/* Drops a reference. NULL is fine. Since 0.1. */
+DTG_API void dtg_cq_release(dtg_cq *cq) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_SESSION_H */

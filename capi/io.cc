@@ -1,0 +1,200 @@
+// Weight sets and event writers of the host.
+#include "dtg/io.h"
+
+#include <algorithm>
+
+#include "capi/guard.h"
+#include "capi/objects.h"
+#include "checkpoint/safetensors.h"
+#include "monitor/event_file.h"
+
+namespace dtg::capi {
+namespace {
+
+class WeightsObject final : public RefCounted {
+ public:
+  TensorFile file;
+  NamedTensor* find(std::string_view name) {
+    const auto at = std::ranges::find(file.tensors, name, &NamedTensor::name);
+    return at == file.tensors.end() ? nullptr : &*at;
+  }
+};
+
+class EventWriterObject final : public RefCounted {
+ public:
+  explicit EventWriterObject(std::unique_ptr<EventWriter> w) : writer(std::move(w)) {}
+  const std::unique_ptr<EventWriter> writer;
+};
+
+template <class Fn>
+dtg_error* with_weights(const dtg_weights* handle, Fn&& fn) {
+  return guard([&]() -> Status {
+    const Held<WeightsObject> held(handle, HandleType::weights);
+    DTG_TRY(held.status());
+    return fn(*held);
+  });
+}
+
+template <class Fn>
+dtg_error* with_writer(const dtg_event_writer* handle, Fn&& fn) {
+  return guard([&]() -> Status {
+    const Held<EventWriterObject> held(handle, HandleType::event_writer);
+    DTG_TRY(held.status());
+    return fn(*held->writer);
+  });
+}
+
+Status require_text(const char* data, size_t length, const char* what) {
+  DTG_TRY(require(data, what));
+  return text(data, length).empty() ? invalid_argument("%s is empty", what) : Status();
+}
+
+Result<EventFileOptions> read_options(const dtg_event_writer_options* given) {
+  dtg_event_writer_options c = DTG_EVENT_WRITER_OPTIONS_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_event_writer_options), "dtg_event_writer_options", &c));
+  if (c.flush_every_ns < 0 || c.resumed_at_step < 0) {
+    return invalid_argument("dtg_event_writer_options: flush_every_ns and resumed_at_step must not be negative");
+  }
+  EventFileOptions options;
+  if (c.flush_every_ns) options.flush_every_ns = c.flush_every_ns;
+  options.resumed_at_step = c.resumed_at_step;
+  return options;
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_weights_create(dtg_weights** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    return give(HandleType::weights, make_ref<WeightsObject>(), out);
+  });
+}
+
+dtg_error* dtg_weights_load(dtg_runtime* runtime, const char* path, size_t path_len, dtg_weights** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_TRY(require_text(path, path_len, "path"));
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    const Seams& seams = held->seams();
+    auto weights = make_ref<WeightsObject>();
+    DTG_ASSIGN(weights->file, read_tensors(*seams.disk, std::string(text(path, path_len)), {.budget = seams.budget}));
+    return give(HandleType::weights, std::move(weights), out);
+  });
+}
+
+dtg_error* dtg_weights_save(const dtg_weights* weights, const char* path, size_t path_len) noexcept {
+  return with_weights(weights, [&](WeightsObject& object) -> Status {
+    DTG_TRY(require_text(path, path_len, "path"));
+    return write_tensors(system_disk(), std::string(text(path, path_len)), object.file.tensors, object.file.metadata);
+  });
+}
+
+dtg_error* dtg_weights_set(dtg_weights* weights, const char* name, size_t name_len, const dtg_tensor* tensor) noexcept {
+  return with_weights(weights, [&](WeightsObject& object) -> Status {
+    DTG_TRY(require_text(name, name_len, "name"));
+    const Held<TensorObject> held(tensor, HandleType::tensor);
+    DTG_TRY(held.status());
+    NamedTensor* const present = object.find(text(name, name_len));
+    if (present) present->tensor = held->tensor;
+    else object.file.tensors.push_back({std::string(text(name, name_len)), held->tensor});
+    return {};
+  });
+}
+
+dtg_error* dtg_weights_get(const dtg_weights* weights, const char* name, size_t name_len, dtg_tensor** out) noexcept {
+  return with_weights(weights, [&](WeightsObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_TRY(require_text(name, name_len, "name"));
+    const std::string wanted(text(name, name_len));
+    const NamedTensor* const found = object.find(wanted);
+    if (!found) return not_found("the weight set has no tensor \"%s\"", wanted.c_str());
+    return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(found->tensor)), out);
+  });
+}
+
+size_t dtg_weights_count(const dtg_weights* weights) noexcept {
+  const Held<WeightsObject> held(weights, HandleType::weights);
+  return held ? held->file.tensors.size() : 0;
+}
+
+const char* dtg_weights_name(const dtg_weights* weights, size_t i) noexcept {
+  const Held<WeightsObject> held(weights, HandleType::weights);
+  return held && i < held->file.tensors.size() ? held->file.tensors[i].name.c_str() : nullptr;
+}
+
+dtg_error* dtg_weights_set_metadata(dtg_weights* weights, const char* key, size_t key_len, const char* value, size_t value_len) noexcept {
+  return with_weights(weights, [&](WeightsObject& object) -> Status {
+    DTG_TRY(require_text(key, key_len, "key"));
+    DTG_TRY(require(value, "value"));
+    auto& pairs = object.file.metadata;
+    const auto at = std::ranges::find(pairs, text(key, key_len), &TextPairs::value_type::first);
+    if (at != pairs.end()) at->second = text(value, value_len);
+    else pairs.emplace_back(text(key, key_len), text(value, value_len));
+    return {};
+  });
+}
+
+const char* dtg_weights_metadata(const dtg_weights* weights, const char* key, size_t key_len) noexcept {
+  const Held<WeightsObject> held(weights, HandleType::weights);
+  if (!held || !key) return nullptr;
+  const auto& pairs = held->file.metadata;
+  const auto at = std::ranges::find(pairs, text(key, key_len), &TextPairs::value_type::first);
+  return at == pairs.end() ? nullptr : at->second.c_str();
+}
+
+dtg_weights* dtg_weights_retain(dtg_weights* weights) noexcept { return retain_handle(weights, HandleType::weights); }
+void dtg_weights_release(dtg_weights* weights) noexcept { release_handle(weights, HandleType::weights); }
+
+dtg_error* dtg_event_writer_open(const char* directory, size_t directory_len, const dtg_event_writer_options* options,
+                                 dtg_event_writer** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_TRY(require_text(directory, directory_len, "directory"));
+    DTG_ASSIGN(const EventFileOptions settings, read_options(options));
+    DTG_ASSIGN(auto writer, EventWriter::open(system_disk(), system_clock(), std::string(text(directory, directory_len)), settings));
+    return give(HandleType::event_writer, make_ref<EventWriterObject>(std::move(writer)), out);
+  });
+}
+
+dtg_error* dtg_event_writer_scalar(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, double value) noexcept {
+  return with_writer(writer, [&](EventWriter& file) -> Status {
+    DTG_TRY(require_text(tag, tag_len, "tag"));
+    return file.scalar(text(tag, tag_len), step, value);
+  });
+}
+
+dtg_error* dtg_event_writer_histogram(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, const dtg_tensor* tensor) noexcept {
+  return with_writer(writer, [&](EventWriter& file) -> Status {
+    DTG_TRY(require_text(tag, tag_len, "tag"));
+    const Held<TensorObject> held(tensor, HandleType::tensor);
+    DTG_TRY(held.status());
+    if (held->tensor.dtype() != DType::f32) return invalid_argument("a histogram of %s; only float32 is supported", held->tensor.text().c_str());
+    return file.histogram(text(tag, tag_len), step, held->tensor.values<float>());
+  });
+}
+
+dtg_error* dtg_event_writer_text(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, const char* markdown,
+                                 size_t markdown_len) noexcept {
+  return with_writer(writer, [&](EventWriter& file) -> Status {
+    DTG_TRY(require_text(tag, tag_len, "tag"));
+    DTG_TRY(require(markdown, "markdown"));
+    return file.text(text(tag, tag_len), step, text(markdown, markdown_len));
+  });
+}
+
+dtg_error* dtg_event_writer_flush(dtg_event_writer* writer) noexcept {
+  return with_writer(writer, [](EventWriter& file) { return file.flush(); });
+}
+dtg_error* dtg_event_writer_close(dtg_event_writer* writer) noexcept {
+  return with_writer(writer, [](EventWriter& file) { return file.close(); });
+}
+dtg_event_writer* dtg_event_writer_retain(dtg_event_writer* writer) noexcept { return retain_handle(writer, HandleType::event_writer); }
+void dtg_event_writer_release(dtg_event_writer* writer) noexcept { release_handle(writer, HandleType::event_writer); }
+
+}  // extern "C"

@@ -1,0 +1,190 @@
+// Models of the host: the variables, their first values, their files.
+#include "capi/model.h"
+
+#include <algorithm>
+
+#include "capi/guard.h"
+#include "checkpoint/safetensors.h"
+#include "dtg/nn.h"
+#include "session/session.h"
+
+namespace dtg::capi {
+namespace {
+
+Status answer_variable(const Model& model, const NamedVariable& variable, dtg_variable* out) {
+  dtg_variable answer = DTG_VARIABLE_INIT;
+  DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &answer));
+  // The model's own copy may move when it grows; the graph's name stays.
+  const std::string_view name = model.graph().node(variable.handle.node()).name;
+  answer.name = name.data();
+  answer.name_len = name.size();
+  answer.dtype = static_cast<dtg_dtype>(variable.dtype);
+  answer.trainable = variable.trainable ? 1 : 0;
+  answer.handle = to_c(variable.handle);
+  answer.read = to_c(variable.read);
+  answer.assign = to_c(model.graph().value(variable.assign));
+  answer.rank = static_cast<size_t>(variable.shape.rank());
+  std::fill(std::begin(answer.dims), std::end(answer.dims), 0);
+  std::ranges::copy(variable.shape.dims(), answer.dims);
+  write_struct(answer, out);
+  return {};
+}
+
+Result<NamedVariable> add_variable(Model& model, const dtg_variable_spec* given) {
+  dtg_variable_spec c = DTG_VARIABLE_SPEC_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_variable_spec), "dtg_variable_spec", &c));
+  DTG_TRY(require(c.name, "the name of a variable"));
+  DTG_TRY(require_array(c.dims, c.rank, "dims"));
+  if (c.rank > kRankMax) return invalid_argument("a variable of rank %zu: at most %d is supported", c.rank, kRankMax);
+  if (c.dtype != 0 && !dtype_is_known(c.dtype)) return invalid_argument("%d is not an element type; use the DTG_ constants", c.dtype);
+  if (c.initializer.kind < 0 || c.initializer.kind > DTG_INIT_HE_NORMAL) {
+    return invalid_argument("an initializer of kind %d; use the DTG_INIT_ constants", c.initializer.kind);
+  }
+  VariableSpec spec;
+  spec.name = text(c.name, c.name_len);
+  spec.dtype = c.dtype == 0 ? DType::f32 : static_cast<DType>(c.dtype);
+  spec.trainable = c.not_trainable == 0;
+  DTG_ASSIGN(spec.shape, Shape::make({c.dims, c.rank}));
+  if (c.initializer.kind != DTG_INIT_DEFAULT) {
+    spec.initializer = {static_cast<Initializer::Kind>(c.initializer.kind - 1), c.initializer.a, c.initializer.b};
+  }
+  return model.add_variable(spec);
+}
+
+Status save(const ModelObject& model, Session& session, const std::string& path) {
+  std::vector<Value> fetches;
+  for (const NamedVariable& variable : model.model->variables()) fetches.push_back(variable.read);
+  if (fetches.empty()) return failed_precondition("save \"%s\": the model has no variables", path.c_str());
+  std::vector<Tensor> values(fetches.size());
+  DTG_TRY(session.run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < values.size(); ++i) named.push_back({model.model->variables()[i].name, values[i]});
+  return write_tensors(*model.graph->runtime->seams().disk, path, named);
+}
+
+Status fits(const NamedVariable& variable, const Tensor* tensor, const std::string& path) {
+  if (!tensor) return not_found("restore \"%s\": the variable \"%s\" is not in it", path.c_str(), variable.name.c_str());
+  if (tensor->dtype() == variable.dtype && tensor->shape() == variable.shape) return {};
+  return invalid_argument("restore \"%s\": \"%s\" is %s there and %s%s in the model", path.c_str(), variable.name.c_str(),
+                          tensor->text().c_str(), dtype_name(variable.dtype), variable.shape.text().c_str());
+}
+
+// The assignments of the first values, fed with the file's.
+Status restore(const ModelObject& model, Session& session, const std::string& path) {
+  const Seams& seams = model.graph->runtime->seams();
+  DTG_ASSIGN(const TensorFile file, read_tensors(*seams.disk, path, {.budget = seams.budget}));
+  std::vector<Value> feeds;
+  std::vector<const Tensor*> tensors;
+  std::vector<NodeId> targets;
+  for (const NamedVariable& variable : model.model->variables()) {
+    const Tensor* const tensor = file.find(variable.name);
+    DTG_TRY(fits(variable, tensor, path));
+    feeds.push_back(model.model->graph().node(variable.assign).inputs[1]);
+    tensors.push_back(tensor);
+    targets.push_back(variable.assign);
+  }
+  if (targets.empty()) return failed_precondition("restore \"%s\": the model has no variables", path.c_str());
+  return session.run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+}
+
+using FileFn = Status (*)(const ModelObject&, Session&, const std::string&);
+
+dtg_error* with_file(const dtg_model* model, dtg_session* session, const char* path, size_t length, FileFn fn) {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    const Held<Session> running(session, HandleType::session);
+    DTG_TRY(running.status());
+    DTG_TRY(require(path, "path"));
+    return fn(*held, *running, std::string(text(path, length)));
+  });
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_model_create(dtg_graph* graph, uint64_t seed, dtg_model** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    const Held<GraphObject> held(graph, HandleType::graph);
+    DTG_TRY(held.status());
+    auto model = make_ref<Model>(held->graph, seed);
+    return give(HandleType::model, make_ref<ModelObject>(Ref<GraphObject>::share(held.get()), std::move(model)), out);
+  });
+}
+
+dtg_model* dtg_model_retain(dtg_model* model) noexcept { return retain_handle(model, HandleType::model); }
+void dtg_model_release(dtg_model* model) noexcept { release_handle(model, HandleType::model); }
+
+dtg_error* dtg_model_add_variable(dtg_model* model, const dtg_variable_spec* spec, dtg_variable* out) noexcept {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    dtg_variable probe = DTG_VARIABLE_INIT;
+    if (out) DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &probe));
+    DTG_ASSIGN(const NamedVariable variable, add_variable(*held->model, spec));
+    return out ? answer_variable(*held->model, variable, out) : Status();
+  });
+}
+
+size_t dtg_model_variable_count(const dtg_model* model) noexcept {
+  const Held<ModelObject> held(model, HandleType::model);
+  return held ? held->model->variables().size() : 0;
+}
+
+dtg_error* dtg_model_variable(const dtg_model* model, size_t i, dtg_variable* out) noexcept {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    const auto variables = held->model->variables();
+    if (i >= variables.size()) return out_of_range("variable %zu: the model has %zu", i, variables.size());
+    return answer_variable(*held->model, variables[i], out);
+  });
+}
+
+dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, size_t name_len, dtg_variable* out) noexcept {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    DTG_TRY(require(name, "name"));
+    const std::string wanted(text(name, name_len));
+    const NamedVariable* const found = held->model->find(wanted);
+    if (!found) return not_found("the model has no variable \"%s\"", wanted.c_str());
+    return answer_variable(*held->model, *found, out);
+  });
+}
+
+dtg_error* dtg_model_global_step(dtg_model* model, dtg_variable* out) noexcept {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    DTG_ASSIGN(const NamedVariable step, held->model->global_step());
+    return answer_variable(*held->model, step, out);
+  });
+}
+
+dtg_error* dtg_model_init(dtg_model* model, dtg_value* out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    DTG_ASSIGN(const NodeId init, held->model->init_target());
+    *out = to_c(held->model->graph().value(init));
+    return {};
+  });
+}
+
+dtg_error* dtg_model_save(const dtg_model* model, dtg_session* session, const char* path, size_t path_len) noexcept {
+  return with_file(model, session, path, path_len, save);
+}
+
+dtg_error* dtg_model_restore(const dtg_model* model, dtg_session* session, const char* path, size_t path_len) noexcept {
+  return with_file(model, session, path, path_len, restore);
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// What stands behind the handles that have no class of their own further down.
+#pragma once
+
+#include <string>
+
+#include "base/ref.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "session/runtime.h"
+#include "tensor/tensor.h"
+
+namespace dtg::capi {
+
+// An error that the host holds.
+class ErrorObject final : public RefCounted {
+ public:
+  explicit ErrorObject(Status error) : status(std::move(error)) {}
+  const Status status;
+};
+
+// Bytes that the host holds.
+class StringObject final : public RefCounted {
+ public:
+  explicit StringObject(std::string bytes) : text(std::move(bytes)) {}
+  const std::string text;
+};
+
+// A tensor that the host holds. Recycled: a run that returns one small tensor should not pay for malloc.
+class TensorObject final : public RefCounted {
+ public:
+  static TensorObject* make(Tensor tensor);
+  Tensor tensor;
+
+ protected:
+  void last_release() override;
+
+ private:
+  explicit TensorObject(Tensor t) : tensor(std::move(t)) {}
+  friend struct TensorPool;
+  TensorObject* next_ = nullptr;
+};
+
+// A graph and the runtime whose op table it uses.
+class GraphObject final : public RefCounted {
+ public:
+  GraphObject(Ref<Runtime> r, Ref<Graph> g) : runtime(std::move(r)), graph(std::move(g)) {}
+  const Ref<Runtime> runtime;
+  const Ref<Graph> graph;
+};
+
+// The runtime behind a handle, or the default one for NULL.
+Result<Ref<Runtime>> runtime_of(dtg_runtime* handle);
+
+// The value belongs to this graph and its node exists; a node without outputs is named by its output 0.
+Status check_owner(const Graph& graph, Value value);
+
+inline Value value_of(dtg_value value) { return Value(value.id); }
+inline dtg_value to_c(Value value) { return {value.id}; }
+
+}  // namespace dtg::capi

@@ -1,0 +1,197 @@
+// Runtimes of the host, and the op table as JSON.
+#include "dtg/runtime.h"
+
+#include <string>
+
+#include "capi/guard.h"
+#include "capi/objects.h"
+
+namespace dtg::capi {
+
+Result<Ref<Runtime>> runtime_of(dtg_runtime* handle) {
+  if (!handle) return Runtime::shared();
+  const Held<Runtime> held(handle, HandleType::runtime);
+  if (!held) return held.status();
+  return Ref<Runtime>::share(held.get());
+}
+
+Status check_owner(const Graph& graph, Value value) {
+  const bool bare = value.valid() && value.tag() == graph.tag() && value.node() < graph.node_count() && value.output() == 0;
+  return bare ? Status() : graph.check(value);
+}
+
+namespace {
+
+// The host's log function.
+class HostLog final : public LogSink, public RefCounted {
+ public:
+  HostLog(dtg_log_fn fn, void* user, dtg_user_free_fn user_free, dtg_log_level level)
+      : fn_(fn), user_(user), user_free_(user_free), level_(level) {}
+  ~HostLog() override {
+    if (user_free_) user_free_(user_);
+  }
+  void write(LogLevel level, std::string_view component, std::string_view message) override {
+    if (static_cast<dtg_log_level>(level) < level_) return;
+    fn_(user_, static_cast<dtg_log_level>(level), std::string(component).c_str(), std::string(message).c_str());
+  }
+  // The runtime was not made: `user` stays the host's.
+  void disown() { user_free_ = nullptr; }
+
+ private:
+  const dtg_log_fn fn_;
+  void* const user_;
+  dtg_user_free_fn user_free_;
+  const dtg_log_level level_;
+};
+
+Status create(const dtg_runtime_options* given, dtg_runtime** out) {
+  DTG_TRY(require(out, "out"));
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_runtime_options), "dtg_runtime_options", &options));
+  Runtime::Options wanted;
+  wanted.compute_threads = options.compute_threads;
+  wanted.pin_threads = options.pin_threads != 0;
+  wanted.spin_ns = options.spin_ns;
+  wanted.memory_limit_bytes = options.memory_limit_bytes;
+  Ref<HostLog> log;
+  if (options.log) {
+    log = make_ref<HostLog>(options.log, options.log_user, options.log_user_free, options.log_level);
+    wanted.log = log.get();
+    wanted.log_owner = log;
+  }
+  auto made = Runtime::create(std::move(wanted));
+  Status status = made.ok() ? give(HandleType::runtime, made.take(), out) : made.status();
+  if (!status.ok() && log) log->disown();
+  return status;
+}
+
+void quote(std::string& json, std::string_view text) {
+  json += '"';
+  for (char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) json += ' ';
+    else json += c;
+  }
+  json += '"';
+}
+
+void args_json(std::string& json, const char* key, std::span<const ArgDef> args) {
+  json += std::string(",\"") + key + "\":[";
+  for (size_t i = 0; i < args.size(); ++i) {
+    const ArgDef& arg = args[i];
+    json += i ? ",{\"name\":" : "{\"name\":";
+    quote(json, arg.name);
+    json += ",\"type\":";
+    quote(json, arg.dtype != DType::invalid ? dtype_name(arg.dtype) : !arg.list_attr.empty() ? arg.list_attr : arg.type_attr);
+    if (!arg.number_attr.empty()) {
+      json += ",\"number\":";
+      quote(json, arg.number_attr);
+    }
+    json += arg.list_attr.empty() ? "}" : ",\"list\":true}";
+  }
+  json += "]";
+}
+
+void attrs_json(std::string& json, std::span<const AttrDef> attrs) {
+  json += ",\"attributes\":[";
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    const AttrDef& attr = attrs[i];
+    json += i ? ",{\"name\":" : "{\"name\":";
+    quote(json, attr.name);
+    json += std::string(",\"kind\":\"") + attr_kind_name(attr.kind) + "\",\"has_default\":" + (attr.fallback ? "true" : "false");
+    if (attr.kind == AttrKind::type || attr.kind == AttrKind::list_type) {
+      json += ",\"types\":[";
+      bool first = true;
+      for (int n = 1; n < 32; ++n) {
+        if (!attr.types.has(static_cast<DType>(n)) || !dtype_is_known(n)) continue;
+        json += std::string(first ? "\"" : ",\"") + dtype_name(static_cast<DType>(n)) + "\"";
+        first = false;
+      }
+      json += "]";
+    }
+    if (!attr.strings.empty()) {
+      json += ",\"strings\":[";
+      for (size_t k = 0; k < attr.strings.size(); ++k) {
+        if (k) json += ",";
+        quote(json, attr.strings[k]);
+      }
+      json += "]";
+    }
+    json += "}";
+  }
+  json += "]";
+}
+
+std::string ops_json(const Runtime& runtime) {
+  std::string json = "[";
+  for (const OpDef* op : runtime.ops().list()) {
+    if (op->name().starts_with("_")) continue;  // made by the planner, not for hosts
+    json += json.size() > 1 ? ",\n{\"name\":" : "\n{\"name\":";
+    quote(json, op->name());
+    json += ",\"doc\":";
+    quote(json, op->doc_text());
+    args_json(json, "inputs", op->inputs());
+    args_json(json, "outputs", op->outputs());
+    attrs_json(json, op->attrs());
+    json += std::string(",\"stateful\":") + (op->is_stateful() ? "true" : "false");
+    json += std::string(",\"differentiable\":") + (op->is_differentiable() ? "true" : "false");
+    json += ",\"kernels\":";
+    quote(json, runtime.kernels().describe(op->name()));
+    json += "}";
+  }
+  return json + "\n]\n";
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_runtime_create(const dtg_runtime_options* options, dtg_runtime** out) noexcept {
+  return guard([&] { return create(options, out); });
+}
+int32_t dtg_runtime_threads(dtg_runtime* runtime) noexcept {
+  const Held<Runtime> held(runtime, HandleType::runtime);
+  return held ? held->pool().threads() : 0;
+}
+dtg_runtime* dtg_runtime_retain(dtg_runtime* runtime) noexcept { return retain_handle(runtime, HandleType::runtime); }
+void dtg_runtime_release(dtg_runtime* runtime) noexcept { release_handle(runtime, HandleType::runtime); }
+
+dtg_error* dtg_ops_json(dtg_runtime* runtime, dtg_string** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    return give(HandleType::string, make_ref<StringObject>(ops_json(*held)), out);
+  });
+}
+
+dtg_error* dtg_runtime_metrics(dtg_runtime* runtime, dtg_string** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    return give(HandleType::string, make_ref<StringObject>(held->metrics_text()), out);
+  });
+}
+
+dtg_error* dtg_runtime_trace_start(dtg_runtime* runtime) noexcept {
+  return guard([&]() -> Status {
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    held->tracer().start();
+    return {};
+  });
+}
+
+dtg_error* dtg_runtime_trace_stop(dtg_runtime* runtime, dtg_string** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    held->tracer().stop();
+    const TraceDump dump = held->tracer().collect("dtg");
+    return give(HandleType::string, make_ref<StringObject>(chrome_trace({&dump, 1})), out);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,168 @@
+// Tensors of the host.
+#include "dtg/tensor.h"
+
+#include "base/pool.h"
+#include "capi/guard.h"
+#include "capi/objects.h"
+
+namespace dtg::capi {
+
+// A few spare objects under a spin word.
+struct TensorPool {
+  static constexpr int kSpare = 64;
+  std::atomic_flag word = ATOMIC_FLAG_INIT;
+  TensorObject* first = nullptr;
+  int count = 0;
+  void lock() {
+    while (word.test_and_set(std::memory_order_acquire)) spin_pause();
+  }
+  void unlock() { word.clear(std::memory_order_release); }
+
+  TensorObject* take() {
+    lock();
+    TensorObject* const object = first;
+    if (object) {
+      first = object->next_;
+      --count;
+    }
+    unlock();
+    return object;
+  }
+  bool give(TensorObject* object) {
+    lock();
+    const bool room = count < kSpare;
+    if (room) {
+      object->next_ = first;
+      first = object;
+      ++count;
+    }
+    unlock();
+    return room;
+  }
+};
+
+namespace {
+TensorPool pool;
+}  // namespace
+
+TensorObject* TensorObject::make(Tensor tensor) {
+  TensorObject* const spare = pool.take();
+  if (!spare) return new TensorObject(std::move(tensor));
+  spare->tensor = std::move(tensor);
+  spare->revive();
+  return spare;
+}
+
+void TensorObject::last_release() {
+  tensor = Tensor();
+  if (!pool.give(this)) delete this;
+}
+
+namespace {
+
+Result<Shape> shape_of(const int64_t* dims, size_t rank) {
+  DTG_TRY(require_array(dims, rank, "dims"));
+  if (rank > kRankMax) return invalid_argument("a tensor of rank %zu: at most %d is supported", rank, kRankMax);
+  return Shape::make({dims, rank});
+}
+
+Result<DType> dtype_of_number(dtg_dtype number) {
+  if (!dtype_is_known(number)) return invalid_argument("%d is not an element type; use the DTG_ constants", number);
+  return static_cast<DType>(number);
+}
+
+// The free function of the host must not be called when the tensor was not made.
+struct Loan {
+  dtg_free_fn free_fn;
+  void* user;
+};
+void end_loan(void* data, size_t bytes, void* context) {
+  const std::unique_ptr<Loan> loan(static_cast<Loan*>(context));
+  loan->free_fn(data, bytes, loan->user);
+}
+
+Status create(dtg_dtype number, const int64_t* dims, size_t rank, void* data, size_t nbytes, dtg_free_fn free_fn, void* user,
+              dtg_tensor** out) {
+  DTG_TRY(require(out, "out"));
+  DTG_ASSIGN(const DType dtype, dtype_of_number(number));
+  DTG_ASSIGN(const Shape shape, shape_of(dims, rank));
+  const int64_t size = dtype_size(dtype);
+  if (size == 0) return unimplemented("a tensor of %s: elements of this type have no plain memory", dtype_name(dtype));
+  if (shape.count() > INT64_MAX / size || static_cast<uint64_t>(shape.count() * size) != nbytes) {
+    return invalid_argument("a tensor %s%s has %lld elements of %lld bytes, but nbytes is %zu", dtype_name(dtype), shape.text().c_str(),
+                            static_cast<long long>(shape.count()), static_cast<long long>(size), nbytes);
+  }
+  if (nbytes > 0) DTG_TRY(require(data, "data"));
+  Tensor tensor;
+  Loan* loan = nullptr;
+  if (!free_fn) {
+    DTG_ASSIGN(tensor, Tensor::allocate(dtype, shape));
+    if (nbytes > 0) std::memcpy(tensor.data(), data, nbytes);
+  } else {
+    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size > 8 ? 8 : size) != 0) {
+      return invalid_argument("borrowed memory for %s must be aligned to its element size", dtype_name(dtype));
+    }
+    auto owned = std::make_unique<Loan>(Loan{free_fn, user});
+    loan = owned.get();
+    DTG_ASSIGN(tensor, Tensor::wrap(Buffer::borrow(data, static_cast<int64_t>(nbytes), end_loan, loan), 0, dtype, shape));
+    [[maybe_unused]] Loan* const given = owned.release();
+  }
+  const Status status = give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
+  return status;
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_tensor_create(dtg_dtype dtype, const int64_t* dims, size_t rank, void* data, size_t nbytes, dtg_free_fn free_fn,
+                             void* user, dtg_tensor** out) noexcept {
+  return guard([&] { return create(dtype, dims, rank, data, nbytes, free_fn, user, out); });
+}
+
+dtg_error* dtg_tensor_allocate(dtg_dtype dtype, const int64_t* dims, size_t rank, dtg_tensor** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const DType known, dtype_of_number(dtype));
+    DTG_ASSIGN(const Shape shape, shape_of(dims, rank));
+    DTG_ASSIGN(Tensor tensor, Tensor::allocate(known, shape));
+    std::memset(tensor.data(), 0, static_cast<size_t>(tensor.bytes()));
+    return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
+  });
+}
+
+const void* dtg_tensor_data(const dtg_tensor* tensor, size_t* nbytes) noexcept {
+  if (nbytes) *nbytes = 0;
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  if (!held) return nullptr;
+  if (nbytes) *nbytes = static_cast<size_t>(held->tensor.bytes());
+  return held->tensor.data();
+}
+
+void* dtg_tensor_mutable_data(dtg_tensor* tensor) noexcept { return const_cast<void*>(dtg_tensor_data(tensor, nullptr)); }
+
+dtg_dtype dtg_tensor_dtype(const dtg_tensor* tensor) noexcept {
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  return held ? static_cast<dtg_dtype>(held->tensor.dtype()) : 0;
+}
+size_t dtg_tensor_rank(const dtg_tensor* tensor) noexcept {
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  return held ? static_cast<size_t>(held->tensor.shape().rank()) : 0;
+}
+int64_t dtg_tensor_dim(const dtg_tensor* tensor, size_t i) noexcept {
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  if (!held || i >= static_cast<size_t>(held->tensor.shape().rank())) return -1;
+  return held->tensor.shape().dim(static_cast<int>(i));
+}
+int64_t dtg_tensor_count(const dtg_tensor* tensor) noexcept {
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  return held ? held->tensor.count() : 0;
+}
+dtg_tensor* dtg_tensor_retain(dtg_tensor* tensor) noexcept { return retain_handle(tensor, HandleType::tensor); }
+void dtg_tensor_release(dtg_tensor* tensor) noexcept { release_handle(tensor, HandleType::tensor); }
+
+}  // extern "C"
