@@ -1,0 +1,393 @@
+// Misuse, by table: every exported function with NULL, a closed handle and a handle of another type for each of its
+// pointers. What may be NULL says so here; everything else must be refused with a message. A function that is
+// missing from the table fails the test.
+#include <fstream>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "world.h"
+
+namespace outside {
+namespace {
+
+template <class T>
+constexpr bool is_handle = false;
+#define HANDLE(type)                     \
+  template <>                            \
+  constexpr bool is_handle<type*> = true; \
+  template <>                            \
+  constexpr bool is_handle<const type*> = true;
+HANDLE(dtg_runtime)
+HANDLE(dtg_tensor)
+HANDLE(dtg_graph)
+HANDLE(dtg_session)
+HANDLE(dtg_callable)
+HANDLE(dtg_op)
+HANDLE(dtg_cq)
+HANDLE(dtg_error)
+HANDLE(dtg_string)
+HANDLE(dtg_model)
+HANDLE(dtg_dataset)
+HANDLE(dtg_weights)
+HANDLE(dtg_event_writer)
+#undef HANDLE
+
+void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
+void* closed_of(const Handles& h, const dtg_tensor*) { return h.tensor; }
+void* closed_of(const Handles& h, const dtg_graph*) { return h.graph; }
+void* closed_of(const Handles& h, const dtg_session*) { return h.session; }
+void* closed_of(const Handles& h, const dtg_callable*) { return h.callable; }
+void* closed_of(const Handles& h, const dtg_op*) { return h.op; }
+void* closed_of(const Handles& h, const dtg_cq*) { return h.cq; }
+void* closed_of(const Handles& h, const dtg_error*) { return h.error; }
+void* closed_of(const Handles& h, const dtg_string*) { return h.string; }
+void* closed_of(const Handles& h, const dtg_model*) { return h.model; }
+void* closed_of(const Handles& h, const dtg_dataset*) { return h.dataset; }
+void* closed_of(const Handles& h, const dtg_weights*) { return h.weights; }
+void* closed_of(const Handles& h, const dtg_event_writer*) { return h.writer; }
+
+// What a call may write a new handle into; emptied after every call.
+struct Outs {
+  dtg_runtime* runtime = nullptr;
+  dtg_tensor* tensor = nullptr;
+  dtg_graph* graph = nullptr;
+  dtg_session* session = nullptr;
+  dtg_callable* callable = nullptr;
+  dtg_op* op = nullptr;
+  dtg_cq* cq = nullptr;
+  dtg_string* string = nullptr;
+  dtg_model* model = nullptr;
+  dtg_dataset* dataset = nullptr;
+  dtg_weights* weights = nullptr;
+  dtg_event_writer* writer = nullptr;
+  dtg_value value{}, values[4]{};
+  dtg_gradient gradient{};
+  dtg_variable variable = DTG_VARIABLE_INIT;
+  dtg_training training = DTG_TRAINING_INIT;
+  dtg_completion event{};
+  const char* text = nullptr;
+  size_t size = 0;
+  int64_t dims[8]{};
+  int32_t number = 0;
+
+  void empty() {
+    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer};
+    all.release();
+    *this = Outs();
+  }
+};
+
+class Misuse : public World {
+ protected:
+  enum class With { null, closed, foreign };
+
+  // Calls fn(args...) with pointer number k replaced.
+  template <class R, class... P>
+  void row(const char* name, R (*fn)(P...) noexcept, std::set<size_t> may_be_null, std::tuple<std::type_identity_t<P>...> args) {
+    seen_.insert(name);
+    rows_.push_back([=, this] {
+      each(name, fn, may_be_null, args, std::index_sequence_for<P...>());
+    });
+  }
+
+  template <class R, class... P, size_t... I>
+  void each(const char* name, R (*fn)(P...) noexcept, const std::set<size_t>& may_be_null, std::tuple<P...> args, std::index_sequence<I...>) {
+    (replace<I>(name, fn, may_be_null, args), ...);
+  }
+
+  template <size_t K, class R, class... P>
+  void replace(const char* name, R (*fn)(P...) noexcept, const std::set<size_t>& may_be_null, std::tuple<P...> args) {
+    using T = std::tuple_element_t<K, std::tuple<P...>>;
+    if constexpr (std::is_pointer_v<T>) {
+      const std::string what = std::string(name) + " with pointer " + std::to_string(K);
+      std::get<K>(args) = nullptr;
+      call(what + " NULL", fn, may_be_null.contains(K), args, With::null);
+      if constexpr (is_handle<T>) {
+        std::get<K>(args) = static_cast<T>(closed_of(closed, static_cast<T>(nullptr)));
+        call(what + " closed", fn, false, args, With::closed);
+        void* const foreign = std::is_same_v<std::remove_const_t<std::remove_pointer_t<T>>, dtg_tensor> ? static_cast<void*>(h.graph) : h.tensor;
+        std::get<K>(args) = static_cast<T>(foreign);
+        call(what + " of another type", fn, false, args, With::foreign);
+      }
+    }
+  }
+
+  template <class R, class... P>
+  void call(const std::string& what, R (*fn)(P...) noexcept, bool allowed, const std::tuple<P...>& args, With with) {
+    const size_t handles = dtg_live_handles();
+    if constexpr (std::is_same_v<R, dtg_error*> && sizeof...(P) != 1) {
+      check(what, std::apply(fn, args), allowed, with);
+    } else if constexpr (std::is_same_v<R, dtg_error*>) {
+      dtg_error* const answer = std::apply(fn, args);
+      // dtg_error_retain answers NULL for what is no error.
+      if (what.starts_with("dtg_error_retain")) EXPECT_EQ(answer, nullptr) << what;
+      else check(what, answer, allowed, with);
+    } else if constexpr (std::is_void_v<R>) {
+      std::apply(fn, args);
+    } else if constexpr (is_handle<R>) {
+      EXPECT_EQ(std::apply(fn, args), nullptr) << what;
+    } else {
+      (void)std::apply(fn, args);
+    }
+    outs.empty();
+    EXPECT_EQ(dtg_live_handles(), handles) << what;
+  }
+
+  void check(const std::string& what, dtg_error* error, bool allowed, With with) {
+    if (allowed) {
+      // The rest of the row need not make sense, but it is not the NULL that is refused.
+      EXPECT_EQ(text_of(error).find("NULL"), std::string::npos) << what << ": " << text_of(error);
+      dtg_error_release(error);
+      return;
+    }
+    const std::string message = refused(error, DTG_INVALID_ARGUMENT, what);
+    const char* const expected = with == With::null ? "NULL" : "open";
+    EXPECT_NE(message.find(expected), std::string::npos) << what << ": " << message;
+  }
+
+  void base_rows();
+  void tensor_rows();
+  void graph_rows();
+  void session_rows();
+  void model_rows();
+  void layer_rows();
+  void data_rows();
+  void file_rows();
+
+  Outs outs;
+  std::set<std::string> seen_;
+  std::vector<std::function<void()>> rows_;
+  // What the rows point to.
+  float two[2] = {1, 2};
+  int64_t dims[1] = {2};
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  dtg_run_args asked = DTG_RUN_ARGS_INIT;
+  dtg_value feeds[2]{}, none[1]{};
+  const dtg_tensor* tensors[2]{};
+  dtg_tensor* fetched[1] = {nullptr};
+  const char* names[1] = {"c"};
+  dtg_gradient gradient{};
+  dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
+  dtg_dense dense = DTG_DENSE_INIT;
+  dtg_conv2d conv = DTG_CONV2D_INIT;
+  dtg_embedding embedding = DTG_EMBEDDING_INIT;
+  std::string bytes;
+  std::string file = folder("file");
+};
+
+using S = std::set<size_t>;
+#define ROW(fn, may_be_null, ...) row(#fn, fn, may_be_null, {__VA_ARGS__})
+
+void Misuse::base_rows() {
+  seen_.insert({"dtg_abi_version", "dtg_version", "dtg_live_handles", "dtg_dtype_size", "dtg_dtype_name", "dtg_code_name"});
+  ROW(dtg_has_feature, {}, "cpu");
+  ROW(dtg_dtype_from_name, {}, "float32");
+  ROW(dtg_error_code, {}, h.error);
+  ROW(dtg_error_message, {}, h.error, &outs.size);
+  ROW(dtg_error_node, {}, h.error);
+  ROW(dtg_error_task, {}, h.error);
+  ROW(dtg_error_peer, {}, h.error);
+  ROW(dtg_error_phase, {}, h.error);
+  ROW(dtg_error_retain, {}, h.error);
+  ROW(dtg_error_release, {}, h.error);
+  ROW(dtg_string_data, {}, h.string, &outs.size);
+  ROW(dtg_string_release, {}, h.string);
+  ROW(dtg_runtime_create, {0}, nullptr, &outs.runtime);
+  ROW(dtg_runtime_threads, {}, h.runtime);
+  ROW(dtg_runtime_retain, {}, h.runtime);
+  ROW(dtg_runtime_release, {}, h.runtime);
+  ROW(dtg_ops_json, {0}, h.runtime, &outs.string);
+  ROW(dtg_runtime_metrics, {0}, h.runtime, &outs.string);
+  ROW(dtg_runtime_trace_start, {0}, h.runtime);
+  ROW(dtg_runtime_trace_stop, {0}, h.runtime, &outs.string);
+}
+
+void Misuse::tensor_rows() {
+  ROW(dtg_tensor_create, (S{5, 6}), DTG_F32, dims, 1, two, sizeof two, nullptr, nullptr, &outs.tensor);
+  ROW(dtg_tensor_allocate, {}, DTG_F32, dims, 1, &outs.tensor);
+  ROW(dtg_tensor_data, {}, h.tensor, &outs.size);
+  ROW(dtg_tensor_mutable_data, {}, h.tensor);
+  ROW(dtg_tensor_dtype, {}, h.tensor);
+  ROW(dtg_tensor_rank, {}, h.tensor);
+  ROW(dtg_tensor_dim, {}, h.tensor, 0);
+  ROW(dtg_tensor_count, {}, h.tensor);
+  ROW(dtg_tensor_retain, {}, h.tensor);
+  ROW(dtg_tensor_release, {}, h.tensor);
+}
+
+void Misuse::graph_rows() {
+  spec.type = "NoOp";
+  size_t length = 0;
+  const char* const serialised = dtg_string_data(h.string, &length);
+  bytes.assign(serialised, length);
+  gradient.dense = v.z;
+  ROW(dtg_graph_create, {0}, h.runtime, &outs.graph);
+  ROW(dtg_graph_retain, {}, h.graph);
+  ROW(dtg_graph_release, {}, h.graph);
+  ROW(dtg_graph_add_op, {}, h.graph, &spec, outs.values, 1);
+  ROW(dtg_graph_node_count, {}, h.graph);
+  ROW(dtg_graph_node_at, {}, h.graph, 0, &outs.value);
+  ROW(dtg_graph_find, {}, h.graph, "x", DTG_STRLEN, &outs.value);
+  ROW(dtg_value_name, {3}, h.graph, v.z, &outs.text, &outs.size);
+  ROW(dtg_value_op, {3}, h.graph, v.z, &outs.text, &outs.size);
+  ROW(dtg_value_device, {3}, h.graph, v.z, &outs.text, &outs.size);
+  ROW(dtg_value_num_outputs, {}, h.graph, v.z, &outs.size);
+  ROW(dtg_value_output, {}, h.graph, v.z, 0, &outs.value);
+  ROW(dtg_value_dtype, {}, h.graph, v.z, &outs.number);
+  ROW(dtg_value_shape, {}, h.graph, v.z, outs.dims, 8, &outs.number);
+  ROW(dtg_graph_push_name_scope, {1}, h.graph, "scope", DTG_STRLEN);
+  ROW(dtg_graph_pop_name_scope, {}, h.graph);
+  ROW(dtg_graph_push_device, {}, h.graph, "/device:CPU:0", DTG_STRLEN);
+  ROW(dtg_graph_pop_device, {}, h.graph);
+  ROW(dtg_graph_push_controls, {}, h.graph, &v.z, 1);
+  ROW(dtg_graph_pop_controls, {}, h.graph);
+  ROW(dtg_graph_push_colocation, {}, h.graph, v.z);
+  ROW(dtg_graph_pop_colocation, {}, h.graph);
+  ROW(dtg_graph_add_gradients, {5}, h.graph, &v.z, 1, &v.x, 1, nullptr, &outs.gradient);
+  ROW(dtg_graph_densify, {}, h.graph, &gradient, &outs.value);
+  ROW(dtg_graph_serialize, {}, h.graph, &outs.string);
+  ROW(dtg_graph_import, {}, h.graph, bytes.data(), bytes.size());
+}
+
+void Misuse::session_rows() {
+  feeds[0] = v.x;
+  feeds[1] = v.y;
+  tensors[0] = tensors[1] = h.tensor;
+  asked.feeds = feeds;
+  asked.feed_tensors = tensors;
+  asked.num_feeds = 2;
+  asked.fetches = &v.z;
+  asked.num_fetches = 1;
+  ROW(dtg_session_connect, (S{0, 1, 4}), h.runtime, nullptr, 0, h.graph, nullptr, &outs.session);
+  ROW(dtg_session_run, {}, h.session, &asked);
+  ROW(dtg_session_prepare, {}, h.session, &asked, &outs.callable);
+  ROW(dtg_session_run_async, {4}, h.session, &asked, h.cq, 1, &outs.op);
+  ROW(dtg_callable_run, {}, h.callable, tensors, 2, fetched, 1, 0);
+  ROW(dtg_callable_retain, {}, h.callable);
+  ROW(dtg_callable_release, {}, h.callable);
+  ROW(dtg_session_device_count, {}, h.session);
+  ROW(dtg_session_device_name, {}, h.session, 0);
+  ROW(dtg_session_reset, {}, h.session, names, 1);
+  ROW(dtg_session_close, {}, h.session, 0);
+  ROW(dtg_session_retain, {}, h.session);
+  ROW(dtg_session_release, {}, h.session);
+  ROW(dtg_op_cancel, {}, h.op);
+  ROW(dtg_op_take_result, {}, h.op, 0, &outs.tensor);
+  ROW(dtg_op_retain, {}, h.op);
+  ROW(dtg_op_release, {}, h.op);
+  ROW(dtg_cq_create, {}, &outs.cq);
+  ROW(dtg_cq_next, {}, h.cq, &outs.event, 0, 1, 0, &outs.size);
+  ROW(dtg_cq_fd, {}, h.cq);
+  ROW(dtg_cq_retain, {}, h.cq);
+  ROW(dtg_cq_release, {}, h.cq);
+}
+
+void Misuse::model_rows() {
+  variable.name = "v";
+  ROW(dtg_model_create, {}, h.graph, 1, &outs.model);
+  ROW(dtg_model_retain, {}, h.model);
+  ROW(dtg_model_release, {}, h.model);
+  ROW(dtg_model_add_variable, {2}, h.model, &variable, &outs.variable);
+  ROW(dtg_model_variable_count, {}, h.model);
+  ROW(dtg_model_variable, {}, h.model, 0, &outs.variable);
+  ROW(dtg_model_find_variable, {}, h.model, "v", DTG_STRLEN, &outs.variable);
+  ROW(dtg_model_global_step, {}, h.model, &outs.variable);
+  ROW(dtg_model_init, {}, h.model, &outs.value);
+  ROW(dtg_model_save, {}, h.model, h.session, file.c_str(), DTG_STRLEN);
+  ROW(dtg_model_restore, {}, h.model, h.session, file.c_str(), DTG_STRLEN);
+  ROW(dtg_nn_minimize, {2}, h.model, v.z, nullptr, &outs.training);
+  ROW(dtg_nn_apply_gradients, {1}, h.model, nullptr, &v.z, &gradient, 1, &outs.value);
+  ROW(dtg_nn_exponential_decay, {}, h.model, v.z, 0.1, 10, 0.5, 0, &outs.value);
+  ROW(dtg_nn_cosine_decay, {}, h.model, v.z, 0.1, 10, 0, 0, &outs.value);
+}
+
+void Misuse::layer_rows() {
+  dense.units = conv.filters = embedding.rows = embedding.width = 2;
+  ROW(dtg_nn_dense, {}, h.model, v.x, &dense, &outs.value);
+  ROW(dtg_nn_conv2d, {}, h.model, v.x, &conv, &outs.value);
+  ROW(dtg_nn_max_pool2d, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_avg_pool2d, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_flatten, {}, h.model, v.x, &outs.value);
+  ROW(dtg_nn_dropout, {}, h.model, v.x, 0.5, v.x, none[0], &outs.value);
+  ROW(dtg_nn_embedding, {}, h.model, v.x, &embedding, &outs.value);
+  ROW(dtg_nn_activation, {}, h.model, v.x, DTG_ACT_RELU, &outs.value);
+  ROW(dtg_nn_sparse_softmax_cross_entropy, {}, h.model, v.x, v.y, &outs.value);
+  ROW(dtg_nn_softmax_cross_entropy, {}, h.model, v.x, v.y, &outs.value);
+  ROW(dtg_nn_sigmoid_cross_entropy, {}, h.model, v.x, v.y, &outs.value);
+  ROW(dtg_nn_mean_squared_error, {}, h.model, v.x, v.y, &outs.value);
+  ROW(dtg_nn_accuracy, {}, h.model, v.x, v.y, &outs.value);
+  ROW(dtg_nn_correct_count, {}, h.model, v.x, v.y, &outs.value);
+}
+
+void Misuse::data_rows() {
+  ROW(dtg_dataset_tensors, {0}, h.runtime, tensors, 1, &outs.dataset);
+  ROW(dtg_dataset_range, {0}, h.runtime, 0, 3, 1, &outs.dataset);
+  ROW(dtg_dataset_idx, {0}, h.runtime, names, 1, &outs.dataset);
+  ROW(dtg_dataset_csv, (S{0, 3}), h.runtime, "nowhere", DTG_STRLEN, nullptr, &outs.dataset);
+  ROW(dtg_dataset_retain, {}, h.dataset);
+  ROW(dtg_dataset_release, {}, h.dataset);
+  ROW(dtg_dataset_shuffle, {}, h.dataset, 0, 1);
+  ROW(dtg_dataset_batch, {}, h.dataset, 2, 0);
+  ROW(dtg_dataset_shard, {}, h.dataset, 2, 0);
+  ROW(dtg_dataset_repeat, {}, h.dataset, 2);
+  ROW(dtg_dataset_take, {}, h.dataset, 2);
+  ROW(dtg_dataset_skip, {}, h.dataset, 2);
+  ROW(dtg_dataset_scale, {}, h.dataset, 0, 2);
+  ROW(dtg_dataset_cast, {}, h.dataset, 0, DTG_F32);
+  ROW(dtg_dataset_prefetch, {}, h.dataset, 2);
+  ROW(dtg_dataset_next, {}, h.dataset, fetched, 1, &outs.number);
+  ROW(dtg_dataset_restart, {}, h.dataset);
+  ROW(dtg_dataset_cardinality, {}, h.dataset);
+  ROW(dtg_dataset_component_count, {}, h.dataset);
+  ROW(dtg_dataset_component, {2}, h.dataset, 0, nullptr, outs.dims, 8, &outs.number);
+}
+
+void Misuse::file_rows() {
+  ROW(dtg_weights_create, {}, &outs.weights);
+  ROW(dtg_weights_load, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.weights);
+  ROW(dtg_weights_save, {}, h.weights, file.c_str(), DTG_STRLEN);
+  ROW(dtg_weights_set, {}, h.weights, "t", DTG_STRLEN, h.tensor);
+  ROW(dtg_weights_get, {}, h.weights, "t", DTG_STRLEN, &outs.tensor);
+  ROW(dtg_weights_count, {}, h.weights);
+  ROW(dtg_weights_name, {}, h.weights, 0);
+  ROW(dtg_weights_set_metadata, {}, h.weights, "k", DTG_STRLEN, "v", DTG_STRLEN);
+  ROW(dtg_weights_metadata, {}, h.weights, "k", DTG_STRLEN);
+  ROW(dtg_weights_retain, {}, h.weights);
+  ROW(dtg_weights_release, {}, h.weights);
+  ROW(dtg_event_writer_open, {2}, file.c_str(), DTG_STRLEN, nullptr, &outs.writer);
+  ROW(dtg_event_writer_scalar, {}, h.writer, "t", DTG_STRLEN, 1, 2);
+  ROW(dtg_event_writer_histogram, {}, h.writer, "t", DTG_STRLEN, 1, h.tensor);
+  ROW(dtg_event_writer_text, {}, h.writer, "t", DTG_STRLEN, 1, "text", DTG_STRLEN);
+  ROW(dtg_event_writer_flush, {}, h.writer);
+  ROW(dtg_event_writer_close, {}, h.writer);
+  ROW(dtg_event_writer_retain, {}, h.writer);
+  ROW(dtg_event_writer_release, {}, h.writer);
+}
+
+TEST_F(Misuse, EveryPointerOfEveryFunction) {
+  base_rows();
+  tensor_rows();
+  graph_rows();
+  session_rows();
+  model_rows();
+  layer_rows();
+  data_rows();
+  file_rows();
+  for (const auto& row : rows_) row();
+  const char* const build = std::getenv("DTG_BUILD_DIR");
+  if (!build) return;
+  std::ifstream symbols(std::string(build) + "/generated/dtg.symbols");
+  int exported = 0;
+  for (std::string name; std::getline(symbols, name);) {
+    if (!name.starts_with("dtg_")) continue;
+    ++exported;
+    EXPECT_TRUE(seen_.contains(name)) << name << " is exported, but has no row in this table";
+  }
+  EXPECT_GT(exported, 100);
+  const int gone = std::system(("rm -rf '" + file + "'").c_str());
+  EXPECT_EQ(gone, 0);
+}
+
+}  // namespace
+}  // namespace outside

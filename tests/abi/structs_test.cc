@@ -1,0 +1,296 @@
+// Structs that cross the ABI: every size from 0 to sizeof + 64, with a zero and a non-zero tail; the pointers inside
+// them; values of other graphs; handles released twice and in every order.
+#include <algorithm>
+#include <cstring>
+
+#include "world.h"
+
+namespace outside {
+namespace {
+
+using Structs = World;
+
+// Calls fn with a copy of `good` that claims each size. Sizes that this library knows, or with nothing new in them,
+// are accepted; `accepted` tells of a call whether that was so.
+template <class T, class Fn>
+void each_size(const char* what, const T& good, Fn&& fn) {
+  constexpr size_t most = sizeof(T) + 64;
+  for (size_t size = 0; size <= most; ++size) {
+    for (bool zero : {true, false}) {
+      alignas(T) unsigned char bytes[most + 8] = {};
+      std::memcpy(bytes, &good, sizeof(T));
+      std::memcpy(bytes, &size, sizeof size);
+      if (!zero && size > sizeof(T)) bytes[size - 1] = 1;
+      dtg_error* const error = fn(reinterpret_cast<T*>(bytes));
+      const std::string name = std::string(what) + " of size " + std::to_string(size) + (zero ? "" : ", tail not zero");
+      if (size < sizeof(T) || (!zero && size > sizeof(T))) {
+        EXPECT_NE(refused(error, DTG_INVALID_ARGUMENT, name).find(what), std::string::npos) << name;
+      } else {
+        EXPECT_EQ(error, nullptr) << name << ": " << text_of(error);
+        dtg_error_release(error);
+      }
+      // The host's bytes after the struct are its own.
+      for (size_t i = most; i < sizeof bytes; ++i) EXPECT_EQ(bytes[i], 0) << name;
+    }
+  }
+}
+
+TEST_F(Structs, OptionsOfEverySize) {
+  const dtg_runtime_options runtime = DTG_RUNTIME_OPTIONS_INIT;
+  each_size("dtg_runtime_options", runtime, [](auto* options) {
+    dtg_runtime* made = nullptr;
+    dtg_error* const error = dtg_runtime_create(options, &made);
+    dtg_runtime_release(made);
+    return error;
+  });
+  const dtg_session_options session = DTG_SESSION_OPTIONS_INIT;
+  each_size("dtg_session_options", session, [this](auto* options) {
+    dtg_session* made = nullptr;
+    dtg_error* const error = dtg_session_connect(nullptr, nullptr, 0, h.graph, options, &made);
+    dtg_session_release(made);
+    return error;
+  });
+  const dtg_csv_options csv = DTG_CSV_OPTIONS_INIT;
+  const std::string path = folder("rows.csv");
+  ASSERT_EQ(std::system(("printf 'a,b\\n1,2\\n' > '" + path + "'").c_str()), 0);
+  each_size("dtg_csv_options", csv, [&](auto* options) {
+    dtg_dataset* made = nullptr;
+    dtg_error* const error = dtg_dataset_csv(nullptr, path.c_str(), DTG_STRLEN, options, &made);
+    dtg_dataset_release(made);
+    return error;
+  });
+  const dtg_event_writer_options events = DTG_EVENT_WRITER_OPTIONS_INIT;
+  each_size("dtg_event_writer_options", events, [&](auto* options) {
+    dtg_event_writer* made = nullptr;
+    dtg_error* const error = dtg_event_writer_open((path + ".events").c_str(), DTG_STRLEN, options, &made);
+    dtg_event_writer_release(made);
+    return error;
+  });
+  ASSERT_EQ(std::system(("rm -rf '" + path + "' '" + path + ".events'").c_str()), 0);
+}
+
+TEST_F(Structs, RunsAndNodesOfEverySize) {
+  dtg_run_args run = DTG_RUN_ARGS_INIT;
+  const dtg_value feeds[] = {v.x, v.y};
+  const dtg_tensor* tensors[] = {h.tensor, h.tensor};
+  run.feeds = feeds;
+  run.feed_tensors = tensors;
+  run.num_feeds = 2;
+  run.fetches = &v.z;
+  run.num_fetches = 1;
+  each_size("dtg_run_args", run, [&](dtg_run_args* args) {
+    dtg_tensor* fetched = nullptr;
+    args->fetched = &fetched;
+    dtg_error* const error = dtg_session_run(h.session, args);
+    dtg_tensor_release(fetched);
+    return error;
+  });
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = "NoOp";
+  each_size("dtg_op_spec", spec, [&](auto* given) {
+    dtg_value out;
+    return dtg_graph_add_op(h.graph, given, &out, 1);
+  });
+  dtg_attr attr = DTG_ATTR_INIT;
+  attr.name = "dtype";
+  attr.kind = DTG_ATTR_TYPE;
+  attr.i = DTG_F32;
+  each_size("dtg_attr", attr, [&](auto* given) {
+    dtg_op_spec placeholder = DTG_OP_SPEC_INIT;
+    placeholder.type = "Placeholder";
+    placeholder.attrs = given;
+    placeholder.num_attrs = 1;
+    placeholder.attr_stride = sizeof(dtg_attr) + 64;
+    dtg_value out;
+    return dtg_graph_add_op(h.graph, &placeholder, &out, 1);
+  });
+}
+
+TEST_F(Structs, LayersOfEverySize) {
+  dtg_value image, ids;
+  const int64_t dims[] = {2, 8, 8, 1}, rows[] = {2};
+  OK(dtg_placeholder(h.graph, "image", DTG_F32, dims, 4, &image));
+  OK(dtg_placeholder(h.graph, "ids", DTG_I64, rows, 1, &ids));
+  dtg_value out;
+  dtg_dense dense = DTG_DENSE_INIT;
+  dense.units = 2;
+  each_size("dtg_dense", dense, [&](auto* layer) { return dtg_nn_dense(h.model, image, layer, &out); });
+  dtg_conv2d conv = DTG_CONV2D_INIT;
+  conv.filters = 2;
+  each_size("dtg_conv2d", conv, [&](auto* layer) { return dtg_nn_conv2d(h.model, image, layer, &out); });
+  const dtg_pool2d pool = DTG_POOL2D_INIT;
+  each_size("dtg_pool2d", pool, [&](auto* layer) { return dtg_nn_max_pool2d(h.model, image, layer, &out); });
+  dtg_embedding embedding = DTG_EMBEDDING_INIT;
+  embedding.rows = embedding.width = 3;
+  each_size("dtg_embedding", embedding, [&](auto* layer) { return dtg_nn_embedding(h.model, ids, layer, &out); });
+  dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
+  spec.name = "weights";
+  each_size("dtg_variable_spec", spec, [&](auto* given) { return dtg_model_add_variable(h.model, given, nullptr); });
+  const dtg_variable variable = DTG_VARIABLE_INIT;
+  each_size("dtg_variable", variable, [&](auto* answer) { return dtg_model_variable(h.model, 0, answer); });
+}
+
+TEST_F(Structs, OptimizersOfEverySize) {
+  dtg_model* model = nullptr;
+  OK(dtg_model_create(h.graph, 1, &model));
+  dtg_variable w = DTG_VARIABLE_INIT;
+  OK(dtg_variable_f32(model, "w", 1, &w));
+  dtg_value loss;
+  OK(dtg_add1(h.graph, "Square", w.read, &loss));
+  const dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+  dtg_training training = DTG_TRAINING_INIT;
+  each_size("dtg_optimizer", optimizer, [&](auto* given) { return dtg_nn_minimize(model, loss, given, &training); });
+  each_size("dtg_training", training, [&](auto* answer) { return dtg_nn_minimize(model, loss, nullptr, answer); });
+  dtg_model_release(model);
+}
+
+TEST_F(Structs, PointersInsideRunArguments) {
+  const dtg_value feeds[] = {v.x, v.y};
+  const dtg_tensor* tensors[] = {h.tensor, h.tensor};
+  dtg_tensor* fetched[] = {nullptr};
+  dtg_run_args good = DTG_RUN_ARGS_INIT;
+  good.feeds = feeds;
+  good.feed_tensors = tensors;
+  good.num_feeds = 2;
+  good.fetches = &v.z;
+  good.fetched = fetched;
+  good.num_fetches = 1;
+  const auto refuse = [&](const char* what, auto&& change) {
+    dtg_run_args args = good;
+    change(args);
+    refused(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, what);
+    EXPECT_EQ(fetched[0], nullptr) << what;
+  };
+  refuse("feeds", [](auto& a) { a.feeds = nullptr; });
+  refuse("feed_tensors", [](auto& a) { a.feed_tensors = nullptr; });
+  refuse("fetches", [](auto& a) { a.fetches = nullptr; });
+  refuse("fetched", [](auto& a) { a.fetched = nullptr; });
+  refuse("targets", [](auto& a) { a.num_targets = 1; });
+  refuse("a count without end", [](auto& a) { a.num_feeds = SIZE_MAX; });
+  refuse("nothing", [](auto& a) { a.num_fetches = 0; });
+  refuse("a negative timeout", [](auto& a) { a.timeout_ns = -1; });
+  const dtg_tensor* holes[] = {h.tensor, nullptr};
+  refuse("a missing tensor", [&](auto& a) { a.feed_tensors = holes; });
+  const dtg_tensor* stale[] = {h.tensor, closed.tensor};
+  refuse("a closed tensor", [&](auto& a) { a.feed_tensors = stale; });
+  const dtg_value twice[] = {v.x, v.x};
+  refuse("fed twice", [&](auto& a) { a.feeds = twice; });
+  dtg_tensor* wrong = vector_of({1, 2, 3});
+  dtg_tensor* into[] = {wrong};
+  refuse("a target of another shape", [&](auto& a) { a.fetched = into; });
+  dtg_tensor_release(wrong);
+  OK(dtg_session_run(h.session, &good));
+  dtg_tensor_release(fetched[0]);
+}
+
+TEST_F(Structs, PointersInsideSpecsAndAttributes) {
+  const auto refuse = [&](const char* what, auto&& change) {
+    dtg_op_spec spec = DTG_OP_SPEC_INIT;
+    spec.type = "NoOp";
+    dtg_attr attr = DTG_ATTR_INIT;
+    attr.name = "a";
+    change(spec, attr);
+    const size_t nodes = dtg_graph_node_count(h.graph);
+    dtg_value out;
+    refused(dtg_graph_add_op(h.graph, &spec, &out, 1), DTG_INVALID_ARGUMENT, what);
+    EXPECT_EQ(dtg_graph_node_count(h.graph), nodes) << what;
+  };
+  refuse("type", [](auto& s, auto&) { s.type = nullptr; });
+  refuse("inputs", [](auto& s, auto&) { s.num_inputs = 1; });
+  refuse("controls", [](auto& s, auto&) { s.num_controls = 1; });
+  refuse("colocate", [](auto& s, auto&) { s.num_colocate = 1; });
+  refuse("attrs", [](auto& s, auto&) { s.num_attrs = 1; });
+  refuse("inputs without end", [](auto& s, auto&) { s.num_inputs = SIZE_MAX; });
+  refuse("a stride of 3", [](auto& s, auto& a) { s.attrs = &a, s.num_attrs = 1, s.attr_stride = 3; });
+  refuse("the name of an attribute", [](auto& s, auto& a) { s.attrs = &a, s.num_attrs = 1, a.name = nullptr; });
+  for (int32_t kind = DTG_ATTR_SHAPE; kind <= DTG_ATTR_LIST_STRING + 1; ++kind) {
+    refuse("an attribute without its value", [kind](auto& s, auto& a) { s.attrs = &a, s.num_attrs = 1, a.kind = kind, a.count = 1; });
+  }
+  refuse("a closed tensor", [this](auto& s, auto& a) {
+    s.attrs = &a, s.num_attrs = 1, a.kind = DTG_ATTR_TENSOR, a.tensor = closed.tensor;
+  });
+}
+
+TEST_F(Structs, ValuesOfAnotherGraph) {
+  Handles other;
+  Values theirs;
+  const std::string events = folder("other");
+  build(other, theirs, events);
+  for (const dtg_value stranger : {theirs.z, dtg_value{0}, dtg_value{UINT64_MAX}}) {
+    dtg_value out;
+    dtg_gradient gradient{};
+    const char* text = nullptr;
+    size_t size = 0;
+    int32_t rank = 0;
+    refused(dtg_value_name(h.graph, stranger, &text, nullptr), DTG_INVALID_ARGUMENT, "name");
+    refused(dtg_value_op(h.graph, stranger, &text, nullptr), DTG_INVALID_ARGUMENT, "op");
+    refused(dtg_value_device(h.graph, stranger, &text, nullptr), DTG_INVALID_ARGUMENT, "device");
+    refused(dtg_value_num_outputs(h.graph, stranger, &size), DTG_INVALID_ARGUMENT, "num_outputs");
+    refused(dtg_value_output(h.graph, stranger, 0, &out), DTG_INVALID_ARGUMENT, "output");
+    refused(dtg_value_dtype(h.graph, stranger, &rank), DTG_INVALID_ARGUMENT, "dtype");
+    refused(dtg_value_shape(h.graph, stranger, nullptr, 0, &rank), DTG_INVALID_ARGUMENT, "shape");
+    refused(dtg_graph_push_controls(h.graph, &stranger, 1), DTG_INVALID_ARGUMENT, "controls");
+    refused(dtg_graph_push_colocation(h.graph, stranger), DTG_INVALID_ARGUMENT, "colocation");
+    refused(dtg_graph_add_gradients(h.graph, &stranger, 1, &v.x, 1, nullptr, &gradient), DTG_INVALID_ARGUMENT, "ys");
+    refused(dtg_graph_add_gradients(h.graph, &v.z, 1, &stranger, 1, nullptr, &gradient), DTG_INVALID_ARGUMENT, "xs");
+    refused(dtg_add1(h.graph, "Neg", stranger, &out), DTG_INVALID_ARGUMENT, "input");
+    refused(dtg_run_target(h.session, stranger), DTG_INVALID_ARGUMENT, "target");
+    refused(dtg_nn_activation(h.model, stranger, DTG_ACT_RELU, &out), DTG_INVALID_ARGUMENT, "activation");
+    refused(dtg_nn_flatten(h.model, stranger, &out), DTG_INVALID_ARGUMENT, "flatten");
+    refused(dtg_nn_accuracy(h.model, stranger, v.z, &out), DTG_INVALID_ARGUMENT, "accuracy");
+    refused(dtg_nn_mean_squared_error(h.model, v.z, stranger, &out), DTG_INVALID_ARGUMENT, "error");
+    dtg_training training = DTG_TRAINING_INIT;
+    refused(dtg_nn_minimize(h.model, stranger, nullptr, &training), DTG_INVALID_ARGUMENT, "minimize");
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    dtg_tensor* fetched = nullptr;
+    args.fetches = &stranger;
+    args.fetched = &fetched;
+    args.num_fetches = 1;
+    refused(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, "fetch");
+    dtg_callable* callable = nullptr;
+    refused(dtg_session_prepare(h.session, &args, &callable), DTG_INVALID_ARGUMENT, "prepare");
+  }
+  other.release();
+  ASSERT_EQ(std::system(("rm -rf '" + events + "'").c_str()), 0);
+}
+
+TEST(Releases, EveryOrderOfTheFirstFive) {
+  const size_t before = dtg_live_handles();
+  const std::string events = folder("orders");
+  int order[] = {0, 1, 2, 3, 4};
+  do {
+    Handles h;
+    Values v;
+    build(h, v, events);
+    for (int each : order) {
+      switch (each) {
+        case 0: dtg_runtime_release(std::exchange(h.runtime, nullptr)); break;
+        case 1: dtg_graph_release(std::exchange(h.graph, nullptr)); break;
+        case 2: dtg_session_release(std::exchange(h.session, nullptr)); break;
+        case 3: dtg_callable_release(std::exchange(h.callable, nullptr)); break;
+        default: dtg_op_release(std::exchange(h.op, nullptr)); break;
+      }
+    }
+    h.release();
+    EXPECT_EQ(dtg_live_handles(), before);
+  } while (std::next_permutation(std::begin(order), std::end(order)));
+  ASSERT_EQ(std::system(("rm -rf '" + events + "'").c_str()), 0);
+}
+
+TEST_F(Structs, ReleasedTwiceAndRetained) {
+  const size_t handles = dtg_live_handles();
+  for (int i = 0; i < 3; ++i) closed.release();
+  EXPECT_EQ(dtg_live_handles(), handles);
+  // Of another type: nothing happens to it.
+  dtg_graph_release(reinterpret_cast<dtg_graph*>(h.tensor));
+  EXPECT_EQ(dtg_tensor_count(h.tensor), 2);
+  EXPECT_EQ(dtg_tensor_retain(h.tensor), h.tensor);
+  dtg_tensor_release(h.tensor);
+  EXPECT_EQ(dtg_tensor_count(h.tensor), 2);
+  EXPECT_EQ(dtg_tensor_retain(closed.tensor), nullptr);
+  // A pointer into a handle is none.
+  EXPECT_EQ(dtg_tensor_count(reinterpret_cast<dtg_tensor*>(reinterpret_cast<char*>(h.tensor) + 8)), 0);
+}
+
+}  // namespace
+}  // namespace outside

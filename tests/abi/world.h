@@ -1,0 +1,149 @@
+// World: one of every object of the ABI, made with the public headers only, plus a closed handle of every type.
+// Each test owns its own; one thread. At its end every handle must be gone.
+#pragma once
+
+#include <dtg/dtg.h>
+#include <dtg/sugar.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace outside {
+
+inline std::string text_of(dtg_error* error) { return dtg_error_message(error, nullptr); }
+
+#define OK(call)                                                      \
+  do {                                                                \
+    dtg_error* error_ = (call);                                       \
+    EXPECT_EQ(error_, nullptr) << dtg_error_message(error_, nullptr); \
+    dtg_error_release(error_);                                        \
+  } while (0)
+
+// Takes the error over; the call must have failed with this code and say something.
+inline std::string refused(dtg_error* error, dtg_code code, const std::string& what) {
+  EXPECT_NE(error, nullptr) << what << " was accepted";
+  if (!error) return "";
+  const std::string message = text_of(error);
+  EXPECT_EQ(dtg_error_code(error), code) << what << ": " << message;
+  EXPECT_GT(message.size(), 12u) << what;
+  dtg_error_release(error);
+  return message;
+}
+
+inline std::string folder(const char* name) {
+  const char* base = std::getenv("TMPDIR");
+  return std::string(base ? base : "/tmp") + "/dtg-abi-" + std::to_string(static_cast<long>(getpid())) + "-" + name;
+}
+
+inline dtg_tensor* vector_of(std::vector<float> values) {
+  const int64_t dims[] = {static_cast<int64_t>(values.size())};
+  dtg_tensor* tensor = nullptr;
+  OK(dtg_tensor_create(DTG_F32, dims, 1, values.data(), values.size() * sizeof(float), nullptr, nullptr, &tensor));
+  return tensor;
+}
+
+// One handle of each type.
+struct Handles {
+  dtg_runtime* runtime = nullptr;
+  dtg_tensor* tensor = nullptr;
+  dtg_graph* graph = nullptr;
+  dtg_session* session = nullptr;
+  dtg_callable* callable = nullptr;
+  dtg_op* op = nullptr;
+  dtg_cq* cq = nullptr;
+  dtg_error* error = nullptr;
+  dtg_string* string = nullptr;
+  dtg_model* model = nullptr;
+  dtg_dataset* dataset = nullptr;
+  dtg_weights* weights = nullptr;
+  dtg_event_writer* writer = nullptr;
+
+  void release() {
+    dtg_runtime_release(runtime);
+    dtg_tensor_release(tensor);
+    dtg_graph_release(graph);
+    dtg_session_release(session);
+    dtg_callable_release(callable);
+    dtg_op_release(op);
+    dtg_cq_release(cq);
+    dtg_error_release(error);
+    dtg_string_release(string);
+    dtg_model_release(model);
+    dtg_dataset_release(dataset);
+    dtg_weights_release(weights);
+    dtg_event_writer_release(writer);
+  }
+};
+
+// The graph of every test: z = x * y, both float vectors of 2 that must be fed.
+struct Values {
+  dtg_value x{}, y{}, z{};
+};
+
+inline void build(Handles& h, Values& v, const std::string& events) {
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  options.compute_threads = 2;
+  OK(dtg_runtime_create(&options, &h.runtime));
+  OK(dtg_graph_create(h.runtime, &h.graph));
+  h.tensor = vector_of({2, 3});
+  const int64_t dims[] = {2};
+  OK(dtg_placeholder(h.graph, "x", DTG_F32, dims, 1, &v.x));
+  OK(dtg_placeholder(h.graph, "y", DTG_F32, dims, 1, &v.y));
+  OK(dtg_add2(h.graph, "Mul", v.x, v.y, &v.z));
+  OK(dtg_session_connect(h.runtime, nullptr, 0, h.graph, nullptr, &h.session));
+  OK(dtg_cq_create(&h.cq));
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  const dtg_value feeds[] = {v.x, v.y};
+  const dtg_tensor* tensors[] = {h.tensor, h.tensor};
+  args.feeds = feeds;
+  args.feed_tensors = tensors;
+  args.num_feeds = 2;
+  args.fetches = &v.z;
+  args.num_fetches = 1;
+  OK(dtg_session_prepare(h.session, &args, &h.callable));
+  OK(dtg_session_run_async(h.session, &args, h.cq, 7, &h.op));
+  dtg_completion done;
+  size_t count = 0;
+  OK(dtg_cq_next(h.cq, &done, 0, 1, DTG_INFINITE, &count));
+  EXPECT_EQ(count, 1u);
+  OK(done.error);
+  h.error = dtg_graph_find(h.graph, "nobody", DTG_STRLEN, &v.x);
+  OK(dtg_graph_serialize(h.graph, &h.string));
+  OK(dtg_model_create(h.graph, 1, &h.model));
+  OK(dtg_dataset_range(h.runtime, 0, 10, 1, &h.dataset));
+  OK(dtg_weights_create(&h.weights));
+  OK(dtg_weights_set(h.weights, "t", DTG_STRLEN, h.tensor));
+  OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));
+}
+
+class World : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = dtg_live_handles();
+    events_ = folder("events");
+    Values ignored;
+    build(closed, ignored, events_);
+    closed.release();
+    ASSERT_EQ(dtg_live_handles(), before_);
+    build(h, v, events_);
+  }
+  void TearDown() override {
+    h.release();
+    EXPECT_EQ(dtg_live_handles(), before_) << "handles were leaked";
+    const int gone = std::system(("rm -rf '" + events_ + "'").c_str());
+    EXPECT_EQ(gone, 0);
+  }
+
+  Handles h;
+  Handles closed;  // every one of them released
+  Values v;
+
+ private:
+  size_t before_ = 0;
+  std::string events_;
+};
+
+}  // namespace outside

@@ -1,0 +1,208 @@
+// A server in this process, and peers that do not keep to the protocol: each is closed, and the server serves on.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "cluster/server.h"
+#include "graph/build.h"
+#include "scratch.h"
+#include "session/session.h"
+#include "wire/graph_codec.h"
+
+namespace dtg {
+namespace {
+
+// A peer that says what it likes.
+class Peer {
+ public:
+  explicit Peer(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Peer() { ::close(socket_); }
+  bool connected() const { return connected_; }
+  void say(std::string_view bytes) { (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // What it hears until it is closed, or until nothing more comes for that long.
+  std::string hear(int milliseconds, bool* closed) {
+    std::string heard;
+    *closed = false;
+    for (;;) {
+      pollfd poll{socket_, POLLIN, 0};
+      if (::poll(&poll, 1, milliseconds) <= 0) return heard;
+      char bytes[4096];
+      const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
+      if (got <= 0) {
+        *closed = true;
+        return heard;
+      }
+      heard.append(bytes, static_cast<size_t>(got));
+    }
+  }
+  bool is_closed_within(int milliseconds) {
+    bool closed = false;
+    const int64_t end = system_clock().monotonic_ns() + int64_t{milliseconds} * 1'000'000;
+    while (!closed && system_clock().monotonic_ns() < end) hear(milliseconds / 4, &closed);
+    return closed;
+  }
+
+ private:
+  const int socket_;
+  bool connected_ = false;
+};
+
+class Hostile : public ::testing::Test {
+ protected:
+  Hostile() {
+    ::chmod(scratch_.path().c_str(), 0700);
+    runtime_ = Runtime::create({.compute_threads = 2}).take();
+    Server::Options options;
+    options.cluster = ClusterSpec::parse("ps=unix:" + path_).take();
+    options.timing.handshake_ns = 300'000'000;
+    auto server = Server::start(runtime_->host().take(), options, runtime_);
+    EXPECT_TRUE(server.ok()) << server.status().message();
+    server_ = server.take();
+  }
+
+  static std::string hello() { return wire::make_frame(wire::Hello{.session = 1}, 1); }
+
+  // The server still does its work.
+  void expect_service() {
+    auto graph = Graph::create(&runtime_->ops()).take();
+    Build b(*graph);
+    const Value two = b.op("Identity", {b.scalar(DType::f32, 2)});
+    auto session = Session::connect(runtime_, server_->target(), graph, {});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    std::vector<Tensor> out(1);
+    const Value fetches[] = {b.mul(two, two)};
+    const Status status = session.value()->run({{}, {}, fetches, {}, 0}, out);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(out[0].as<float>()[0], 4);
+  }
+
+  Scratch scratch_;
+  const std::string path_ = scratch_ / "ps";
+  Ref<Runtime> runtime_;
+  Ref<Server> server_;
+};
+
+TEST_F(Hostile, WhoDoesNotSayHelloIsClosed) {
+  Peer silent(path_), garbage(path_), early(path_), cut(path_), huge(path_);
+  garbage.say(std::string(200, 'x'));
+  early.say(wire::make_frame(wire::RunPart{.part = 1, .sequence = 1}));
+  cut.say(hello().substr(0, 40));
+  huge.say(wire::make_head(wire::Kind::register_part, 1, "", uint64_t{1} << 60));
+  EXPECT_TRUE(garbage.is_closed_within(200));
+  EXPECT_TRUE(early.is_closed_within(200));
+  EXPECT_TRUE(huge.is_closed_within(200));
+  EXPECT_TRUE(silent.is_closed_within(2000));
+  EXPECT_TRUE(cut.is_closed_within(2000));
+  expect_service();
+}
+
+TEST_F(Hostile, AfterHello) {
+  const std::string data = wire::make_head(wire::Kind::data, 0, wire::encode(wire::Data{.sequence = 9, .dtype = DType::f32}), 0);
+  const std::pair<const char*, std::string> bad[] = {
+      {"hello again", hello()},
+      {"a part without a graph", wire::make_frame(wire::RegisterPart{}, 3)},
+      {"an answer as a question", wire::make_head(wire::Kind::hello_reply, 0, "nonsense", 0) + std::string(64, '\0')},
+      {"a header that is none", wire::make_head(wire::Kind::run_part, 0, "nonsense", 0)},
+  };
+  for (const auto& [what, bytes] : bad) {
+    Peer peer(path_);
+    peer.say(hello() + bytes);
+    EXPECT_TRUE(peer.is_closed_within(500)) << what;
+  }
+  // Late words about steps that nobody knows are no offence; an unknown part is refused with an answer.
+  Peer late(path_);
+  late.say(hello() + data + wire::make_frame(wire::Abort{5, {}}) + wire::make_frame(wire::DropPart{8}) +
+           wire::make_frame(wire::RunPart{.part = 3, .sequence = 5}));
+  EXPECT_FALSE(late.is_closed_within(300));
+  expect_service();
+}
+
+TEST_F(Hostile, ServerIsAskedForSomebodyElse) {
+  Peer peer(path_);
+  peer.say(wire::make_frame(wire::Hello{.wanted_task = "/job:worker/replica:0/task:0"}, 1));
+  bool closed = false;
+  const std::string heard = peer.hear(100, &closed);
+  ASSERT_GT(heard.size(), wire::kPrefixBytes);
+  wire::HelloReply reply;
+  ASSERT_TRUE(wire::decode(std::string_view(heard).substr(wire::kPrefixBytes), reply).ok());
+  EXPECT_EQ(reply.status.code(), Code::failed_precondition);
+  EXPECT_TRUE(peer.is_closed_within(2000));
+}
+
+TEST_F(Hostile, ManyIdleConnections) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 200; ++i) {
+    peers.push_back(std::make_unique<Peer>(path_));
+    ASSERT_TRUE(peers.back()->connected());
+    if (i % 2) peers.back()->say(hello());
+  }
+  expect_service();
+  peers.clear();
+  expect_service();
+}
+
+TEST_F(Hostile, PathsAreGuarded) {
+  const Host host = runtime_->host().take();
+  const auto start = [&](const std::string& path) {
+    Server::Options options;
+    options.cluster = ClusterSpec::parse("ps=unix:" + path).take();
+    return Server::start(host, options, runtime_).status();
+  };
+  EXPECT_EQ(start(path_).code(), Code::already_exists);
+  EXPECT_EQ(start("/tmp/dtg-not-private").code(), Code::permission_denied);
+  EXPECT_EQ(start(scratch_ / std::string(120, 'x')).code(), Code::invalid_argument);
+  // A directory of its own is made, and private.
+  ASSERT_TRUE(start(scratch_ / "sub/ps").ok());
+  struct stat found {};
+  ASSERT_EQ(::stat((scratch_ / "sub").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0700u);
+  // After a stop the place is free again.
+  ASSERT_TRUE(server_->stop(1'000'000'000).ok());
+  EXPECT_TRUE(start(path_).ok());
+}
+
+// A part may hold only ops that compute or change this task's state, and must be whole.
+TEST_F(Hostile, BadPartsAreRefused) {
+  Peer peer(path_);
+  peer.say(hello());
+  bool closed = false;
+  peer.hear(100, &closed);
+  auto graph = Graph::create(&runtime_->ops()).take();
+  Build b(*graph);
+  const NodeId read = b.op("ReadVariableOp", {b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}})}, {{"dtype", DType::f32}}).node();
+  const std::string good = encode_graph(*graph).take();
+  const auto reply_to = [&](const std::string& bytes, uint32_t target) {
+    const wire::RegisterPart request{.targets = {target}};
+    peer.say(wire::make_head(wire::Kind::register_part, 7, wire::encode(request), bytes.size()) + bytes);
+    const std::string heard = peer.hear(300, &closed);
+    wire::RegisterReply reply;
+    // Heartbeats may stand before it.
+    for (size_t at = 0; at + wire::kPrefixBytes < heard.size();) {
+      const auto prefix = wire::read_prefix(std::string_view(heard).substr(at), {}).take();
+      if (prefix.kind == wire::Kind::register_reply) {
+        EXPECT_TRUE(wire::decode(std::string_view(heard).substr(at + wire::kPrefixBytes, prefix.header_bytes), reply).ok());
+      }
+      at += wire::kPrefixBytes + prefix.header_bytes;
+    }
+    return reply;
+  };
+  EXPECT_EQ(reply_to(good, read).part, 1u);
+  EXPECT_EQ(reply_to(good, 1000).status.code(), Code::invalid_argument);
+  EXPECT_EQ(reply_to(good.substr(0, good.size() / 2), read).status.code(), Code::data_loss);
+  EXPECT_EQ(reply_to(std::string(1000, 'z'), read).status.code(), Code::data_loss);
+  EXPECT_FALSE(closed);
+  expect_service();
+}
+
+}  // namespace
+}  // namespace dtg

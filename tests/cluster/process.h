@@ -1,0 +1,65 @@
+// A server in a process of its own, for tests: started, killed, stopped and continued. Ends with the object.
+#pragma once
+
+#include <csignal>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace dtg {
+
+class ServerProcess {
+ public:
+  ServerProcess(const std::string& cluster, const std::string& job, int task) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    const std::string number = std::to_string(task);
+    const char* arguments[] = {"test_cluster", "--serve", cluster.c_str(), job.c_str(), number.c_str(), nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
+    ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, const_cast<char**>(arguments), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[0]);
+    input_ = ends[1];
+  }
+  ~ServerProcess() { end(); }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  void signal(int number) {
+    if (pid_ > 0) ::kill(pid_, number);
+  }
+  // Returns when it has really stopped: its threads run on for a moment after the signal.
+  void stop() {
+    signal(SIGSTOP);
+    int status = 0;
+    if (pid_ > 0) ::waitpid(pid_, &status, WUNTRACED);
+  }
+  void kill() {
+    signal(SIGKILL);
+    wait();
+  }
+  // Asks it to stop; its exit status.
+  int end() {
+    if (input_ >= 0) ::close(input_);
+    input_ = -1;
+    return wait();
+  }
+
+ private:
+  int wait() {
+    int status = 0;
+    if (pid_ > 0) ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  pid_t pid_ = -1;
+  int input_ = -1;
+};
+
+}  // namespace dtg

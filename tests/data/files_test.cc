@@ -1,0 +1,227 @@
+// IDX, gzip and CSV: what is read, what is refused, and the digits data set that ships with the tests.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "data/csv.h"
+#include "data/gzip.h"
+#include "data/idx.h"
+#include "scratch.h"
+
+namespace dtg {
+namespace {
+
+std::string gzip(const std::string& plain) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(deflateBound(&stream, plain.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+std::string idx(int code, std::vector<uint32_t> dims, const std::string& data) {
+  std::string bytes{'\0', '\0', static_cast<char>(code), static_cast<char>(dims.size())};
+  for (const uint32_t dim : dims) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(dim >> shift & 0xffu);
+  }
+  return bytes + data;
+}
+
+TEST(Gzip, PlainAndPackedReadAlike) {
+  const Scratch scratch;
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919 % 1000) + ",";
+  const auto read = [&](const std::string& bytes, int64_t max = int64_t{1} << 30) -> Result<std::string> {
+    DTG_ASSIGN(auto file, open_plain(system_disk(), scratch.write("f", bytes)));
+    return read_all(*file, "f", max);
+  };
+  EXPECT_EQ(read(text).value(), text);
+  EXPECT_EQ(read(gzip(text)).value(), text);
+  EXPECT_EQ(read(gzip(text) + gzip("more")).value(), text + "more");
+  EXPECT_EQ(read("").value(), "");
+  EXPECT_EQ(read("\x1f").value(), "\x1f");
+  EXPECT_EQ(read(gzip("")).value(), "");
+  EXPECT_EQ(read(gzip(text), 1000).status().code(), Code::resource_exhausted);
+  const std::string packed = gzip(text);
+  for (size_t cut = 2; cut < packed.size(); cut += packed.size() / 50) {
+    EXPECT_EQ(read(packed.substr(0, cut)).status().code(), Code::data_loss) << cut;
+  }
+  EXPECT_EQ(read(packed + "garbage").status().code(), Code::data_loss);
+  std::string damaged = packed;
+  damaged[damaged.size() - 6] = static_cast<char>(damaged[damaged.size() - 6] ^ 1);
+  EXPECT_EQ(read(damaged).status().code(), Code::data_loss);
+}
+
+TEST(Idx, EveryTypeInHostOrder) {
+  const Scratch scratch;
+  const auto read = [&](const std::string& bytes) {
+    return read_idx(system_disk(), scratch.write("f", bytes));
+  };
+  EXPECT_EQ(read(idx(0x08, {2, 2}, "\x01\x02\x03\xff")).value().text(), "uint8[2,2]");
+  EXPECT_EQ(read(idx(0x09, {2}, "\x01\xff")).value().as<int8_t>()[1], -1);
+  EXPECT_EQ(read(idx(0x0b, {1}, "\x01\x02")).value().as<int16_t>()[0], 0x0102);
+  EXPECT_EQ(read(idx(0x0c, {1}, "\xff\xff\xff\xfe")).value().as<int32_t>()[0], -2);
+  EXPECT_EQ(read(idx(0x0d, {1}, std::string("\x3f\x80\x00\x00", 4))).value().as<float>()[0], 1.0f);
+  EXPECT_EQ(
+      read(gzip(idx(0x0e, {1}, std::string("\xc0\x00\x00\x00\x00\x00\x00\x00", 8)))).value().as<double>()[0],
+      -2.0);
+  EXPECT_EQ(read(idx(0x08, {0, 28, 28}, "")).value().text(), "uint8[0,28,28]");
+}
+
+TEST(Idx, DamageIsRefused) {
+  const Scratch scratch;
+  const auto code = [&](const std::string& bytes) {
+    return read_idx(system_disk(), scratch.write("f", bytes)).status().code();
+  };
+  const std::string good = idx(0x08, {2, 3}, "abcdef");
+  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_EQ(code(good.substr(0, cut)), Code::data_loss) << cut;
+  EXPECT_EQ(code(good + "x"), Code::data_loss);
+  EXPECT_EQ(code(idx(0x0a, {1}, "a")), Code::data_loss);
+  EXPECT_EQ(code("PNG, not IDX"), Code::data_loss);
+  EXPECT_EQ(code(idx(0x08, std::vector<uint32_t>(9, 1), "a")), Code::data_loss);
+  EXPECT_EQ(code(idx(0x08, {0xffffffff, 0xffffffff, 0xffffffff}, "a")), Code::data_loss);
+  EXPECT_EQ(code(idx(0x08, {0xffffffff, 0xffff}, "a")), Code::resource_exhausted);
+  EXPECT_EQ(code(idx(0x0e, {0x1000000, 16}, "a")), Code::data_loss);  // 2 GiB announced, one byte sent
+  EXPECT_EQ(read_idx(system_disk(), scratch / "none").status().code(), Code::not_found);
+}
+
+TEST(Idx, FilesBecomeOneDataset) {
+  const Scratch scratch;
+  const std::string paths[] = {
+      scratch.write("images", gzip(idx(0x08, {3, 1, 2}, std::string("\x00\xff\x33\x01\x02\x03", 6)))),
+      scratch.write("labels", idx(0x08, {3}, "\x05\x06\x07"))};
+  auto data = make_idx(system_disk(), paths);
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ(data.value()->cardinality(), 3);
+  EXPECT_EQ(data.value()->spec()[0].shape.text(), "[1,2]");
+  const std::string uneven[] = {paths[0], scratch.write("few", idx(0x08, {2}, "ab"))};
+  EXPECT_EQ(make_idx(system_disk(), uneven).status().code(), Code::invalid_argument);
+}
+
+CsvTable csv(std::string_view text, const CsvOptions& options = {}) {
+  auto table = parse_csv(text, "test.csv", options);
+  EXPECT_TRUE(table.ok()) << table.status().message();
+  return table.ok() ? table.take() : CsvTable{};
+}
+
+Status csv_problem(std::string_view text, const CsvOptions& options = {}) {
+  return parse_csv(text, "test.csv", options).status();
+}
+
+TEST(Csv, KindsAreFoundByColumn) {
+  const CsvTable table = csv(
+      "id,weight,species,empty\n1,2.5,cat,\n-2,1e3,\"dog, big\",NA\n+3,,cat,\r\n4,-.5,\"a \"\"b\"\"\",\n");
+  ASSERT_EQ(table.rows, 4);
+  ASSERT_EQ(table.columns.size(), 4u);
+  EXPECT_EQ(table.columns[0].kind, CsvKind::whole);
+  EXPECT_EQ(table.columns[0].values.int_at(2), 3);
+  EXPECT_EQ(table.columns[1].values.dtype(), DType::f32);
+  EXPECT_EQ(table.columns[1].values.as<float>()[1], 1000.0f);
+  EXPECT_TRUE(std::isnan(table.columns[1].values.as<float>()[2]));
+  EXPECT_EQ(table.columns[1].missing, 1);
+  EXPECT_EQ(table.columns[2].categories, (std::vector<std::string>{"a \"b\"", "cat", "dog, big"}));
+  EXPECT_EQ(table.columns[2].values.int_at(0), 1);
+  EXPECT_EQ(table.columns[2].values.int_at(1), 2);
+  EXPECT_EQ(table.columns[2].values.int_at(3), 0);
+  EXPECT_EQ(table.columns[3].missing, 4);
+  EXPECT_TRUE(std::isnan(table.columns[3].values.as<float>()[0]));
+}
+
+TEST(Csv, HeadersAreDetected) {
+  EXPECT_EQ(csv("1,2\n3,4\n").columns[1].name, "c1");
+  EXPECT_EQ(csv("1,2\n3,4\n").rows, 2);
+  EXPECT_EQ(csv("a,b\n3,4\n").columns[1].name, "b");
+  EXPECT_EQ(csv("a,b\nc,d\n").rows, 2);
+  EXPECT_EQ(csv("a,b\nc,d\n", {.header = CsvHeader::yes}).rows, 1);
+  EXPECT_EQ(csv("1,2\n3,4\n", {.header = CsvHeader::yes}).columns[0].name, "1");
+  EXPECT_EQ(csv("\xef\xbb\xbf"
+                "a;b\n3;4",
+                {.delimiter = ';'})
+                .columns[0]
+                .name,
+            "a");
+  EXPECT_EQ(csv("\n\na,b\n\n3,4\n\n").rows, 1);
+}
+
+TEST(Csv, MissingValuesByPolicy) {
+  const char* text = "a,b\n1,x\n,y\n3,\n4,x\n";
+  EXPECT_EQ(csv(text).columns[0].kind, CsvKind::real);
+  EXPECT_EQ(csv(text).columns[1].values.int_at(2), -1);
+  const CsvTable dropped = csv(text, {.missing = CsvMissing::drop_row});
+  EXPECT_EQ(dropped.rows, 2);
+  EXPECT_EQ(dropped.columns[0].kind, CsvKind::whole);
+  EXPECT_EQ(dropped.columns[1].categories, (std::vector<std::string>{"x"}));
+  const Status refused = csv_problem(text, {.missing = CsvMissing::refuse});
+  EXPECT_EQ(refused.code(), Code::data_loss);
+  EXPECT_NE(refused.message().find("line 3"), std::string::npos) << refused.message();
+}
+
+TEST(Csv, ColumnsAreChosen) {
+  const char* text = "a,b,c\n1,2,3\n4,5,6\n";
+  const CsvTable table = csv(text, {.columns = {"c", "a"}, .categories = {"a"}});
+  ASSERT_EQ(table.columns.size(), 2u);
+  EXPECT_EQ(table.columns[0].values.int_at(1), 6);
+  EXPECT_EQ(table.columns[1].categories, (std::vector<std::string>{"1", "4"}));
+  const Status unknown = csv_problem(text, {.columns = {"d"}});
+  EXPECT_EQ(unknown.code(), Code::not_found);
+  EXPECT_NE(unknown.message().find("a, b, c"), std::string::npos) << unknown.message();
+  EXPECT_EQ(csv_problem(text, {.categories = {"z"}}).code(), Code::not_found);
+}
+
+TEST(Csv, OddNumbers) {
+  const CsvTable table =
+      csv("1e400,9223372036854775807\n1e-400,9223372036854775808\n-1e400,0\ninf,1\n", {.doubles = true});
+  const double* const values = table.columns[0].values.as<double>();
+  EXPECT_EQ(values[0], INFINITY);
+  EXPECT_EQ(values[1], 0.0);
+  EXPECT_EQ(values[2], -INFINITY);
+  EXPECT_EQ(values[3], INFINITY);
+  EXPECT_EQ(table.columns[1].values.dtype(), DType::f64);
+}
+
+TEST(Csv, DamageIsRefusedWithItsLine) {
+  const auto says = [](const Status& status, const char* text) {
+    EXPECT_EQ(status.code(), Code::data_loss) << status.message();
+    EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
+  };
+  says(csv_problem("1,2\n3\n"), "line 2 has 1 fields");
+  says(csv_problem("1,2\n\n\n3,4,5\n"), "line 4");
+  says(csv_problem("1,\"2\n3,4\n"), "line 1: a quoted field never ends");
+  says(csv_problem("1,2\n\"a\"b,4\n"), "line 2: text follows");
+  says(csv_problem(""), "no line");
+  EXPECT_EQ(csv_problem("1", {.delimiter = '"'}).code(), Code::invalid_argument);
+  EXPECT_EQ(csv_problem(std::string(70000, ',')).code(), Code::resource_exhausted);
+}
+
+TEST(Csv, DigitsAreReady) {
+  const char* source = std::getenv("DTG_SOURCE_DIR");
+  if (!source) GTEST_SKIP() << "set DTG_SOURCE_DIR";
+  const std::string path = std::string(source) + "/tests/data/digits.csv.gz";
+  auto data = make_csv(system_disk(), path, {.label = "c64"});
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ(data.value()->cardinality(), 1797);
+  EXPECT_EQ(data.value()->spec()[0].shape.text(), "[64]");
+  EXPECT_EQ(data.value()->spec()[1].dtype, DType::i64);
+  Element element;
+  int64_t labels = 0;
+  double pixels = 0;
+  while (data.value()->next(element).value()) {
+    labels += element[1].int_at(0);
+    for (const float pixel : element[0].values<float>()) pixels += pixel;
+  }
+  EXPECT_EQ(labels, 8070);
+  EXPECT_EQ(pixels, 561718.0);
+  const Status wrong = make_csv(system_disk(), path, {.label = "digit"}).status();
+  EXPECT_EQ(wrong.code(), Code::not_found);
+}
+
+}  // namespace
+}  // namespace dtg

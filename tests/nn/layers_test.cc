@@ -1,0 +1,210 @@
+// Layers, losses and metrics: shapes, names, values, gradients that flow, equal weights for equal seeds.
+#include "nn/layers.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "graph/gradient.h"
+#include "nn/losses.h"
+#include "small_model.h"
+
+namespace dtg {
+namespace {
+
+PartialShape shape_of(SmallModel& small, Value value) { return small.graph().info(value).shape; }
+
+// The classifier of the demo, small.
+Value classifier(SmallModel& small, Value images) {
+  Model& model = small.model();
+  Value x = good(conv2d(model, images, {.filters = 4, .padding = Padding::same, .activation = Activation::relu}));
+  x = good(max_pool2d(model, x, {}));
+  x = good(conv2d(model, x, {.filters = 3, .activation = Activation::tanh}));
+  x = good(flatten(model, x));
+  x = good(dense(model, x, {.units = 5, .activation = Activation::relu}));
+  return good(dense(model, x, {.units = 3}));
+}
+
+TEST(Layers, NamesAndShapes) {
+  SmallModel small;
+  const Value images = small.placeholder("images", DType::f32, {-1, 8, 8, 1});
+  const Value logits = classifier(small, images);
+  EXPECT_EQ(shape_of(small, logits).text(), "[?,3]");
+  std::vector<std::string> names;
+  for (const NamedVariable& variable : small.model().variables()) names.push_back(variable.name + variable.shape.text());
+  EXPECT_EQ(names, (std::vector<std::string>{"conv2d/kernel[3,3,1,4]", "conv2d/bias[4]", "conv2d_1/kernel[3,3,4,3]",
+                                             "conv2d_1/bias[3]", "dense/kernel[12,5]", "dense/bias[5]", "dense_1/kernel[5,3]",
+                                             "dense_1/bias[3]"}));
+}
+
+TEST(Layers, EqualSeedsGiveEqualWeights) {
+  std::vector<float> first;
+  for (uint64_t seed : {7u, 7u, 8u}) {
+    SmallModel small(seed);
+    classifier(small, small.placeholder("images", DType::f32, {-1, 8, 8, 1}));
+    small.init();
+    std::vector<float> all;
+    for (const NamedVariable& variable : small.model().variables()) {
+      const auto values = small.floats(variable.read);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    if (first.empty()) first = all;
+    if (seed == 7) EXPECT_EQ(all, first);
+    else EXPECT_NE(all, first);
+  }
+}
+
+TEST(Layers, TwoKernelsOfOneModelDiffer) {
+  SmallModel small;
+  const Value x = small.placeholder("x", DType::f32, {-1, 6});
+  (void)good(dense(small.model(), x, {.units = 6}));
+  (void)good(dense(small.model(), x, {.units = 6}));
+  small.init();
+  EXPECT_NE(small.floats(small.model().find("dense/kernel")->read), small.floats(small.model().find("dense_1/kernel")->read));
+}
+
+TEST(Initializers, HaveTheirMoments) {
+  struct Case {
+    Initializer initializer;
+    double mean, deviation, limit;
+  };
+  // 300 inputs, 200 outputs.
+  const Case cases[] = {
+      {Initializer::uniform(-1, 3), 1, 4 / std::sqrt(12), 3},
+      {Initializer::normal(2, 0.5), 2, 0.5, 10},
+      {Initializer::truncated_normal(0, 1), 0, 0.8796, 2},
+      {Initializer::glorot_uniform(), 0, std::sqrt(2.0 / 500), std::sqrt(6.0 / 500)},
+      {Initializer::glorot_normal(), 0, std::sqrt(2.0 / 500), 1},
+      {Initializer::he_uniform(), 0, std::sqrt(2.0 / 300), std::sqrt(6.0 / 300)},
+      {Initializer::he_normal(), 0, std::sqrt(2.0 / 300), 1},
+      {Initializer::constant(4), 4, 0, 4},
+  };
+  for (const Case& each : cases) {
+    SmallModel small(3);
+    const NamedVariable v =
+        good(small.model().add_variable({.name = "v", .shape = Shape::of({300, 200}), .initializer = each.initializer}));
+    small.init();
+    const auto values = small.floats(v.read);
+    ASSERT_EQ(values.size(), 60000u);
+    double sum = 0, squares = 0, greatest = -1e9;
+    for (float value : values) {
+      sum += value;
+      squares += static_cast<double>(value) * value;
+      greatest = std::max<double>(greatest, value);
+    }
+    const double mean = sum / 60000, kind = static_cast<double>(each.initializer.kind);
+    EXPECT_NEAR(mean, each.mean, 0.02 * (each.deviation + 1e-9)) << kind;
+    EXPECT_NEAR(std::sqrt(std::max(0.0, squares / 60000 - mean * mean)), each.deviation, 0.01 * each.deviation + 1e-6) << kind;
+    EXPECT_LE(greatest, each.limit * 1.000001) << kind;
+  }
+}
+
+TEST(Layers, GradientsReachEveryWeight) {
+  SmallModel small;
+  const Value images = small.placeholder("images", DType::f32, {4, 8, 8, 1});
+  const Value labels = small.placeholder("labels", DType::i64, {4});
+  const Value loss = good(sparse_softmax_cross_entropy(small.graph(), labels, classifier(small, images)));
+  std::vector<Value> handles;
+  for (const NamedVariable& variable : small.model().variables()) handles.push_back(variable.handle);
+  auto gradients = add_gradients(small.graph(), {&loss, 1}, handles, {});
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  small.init();
+  std::vector<float> pixels(256);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<float>(i * 37 % 101) / 101;
+  const std::vector<int64_t> classes = {0, 1, 2, 1};
+  const std::vector<Tensor> fed = {good(Tensor::of<float>(Shape::of({4, 8, 8, 1}), std::span<const float>(pixels))),
+                                   good(Tensor::of<int64_t>(Shape::of({4}), std::span<const int64_t>(classes)))};
+  for (size_t i = 0; i < handles.size(); ++i) {
+    ASSERT_TRUE(gradients.value()[i].any());
+    const Tensor found = small.fetch(gradients.value()[i].dense, {images, labels}, fed);
+    ASSERT_TRUE(found.valid());
+    EXPECT_TRUE(found.shape() == small.model().variables()[i].shape);
+    double sum = 0;
+    for (float value : found.values<float>()) sum += std::abs(value);
+    EXPECT_GT(sum, 0) << small.model().variables()[i].name;
+  }
+}
+
+TEST(Layers, DenseOfRankThreeWorksOnTheLastDimension) {
+  SmallModel small;
+  const Value x = small.placeholder("x", DType::f32, {-1, 3, 2});
+  const Value y = good(dense(small.model(), x, {.units = 1, .kernel = Initializer::ones(), .bias = Initializer::constant(0.5)}));
+  small.init();
+  const std::vector<float> given = {1, 2, 3, 4, 5, 6};
+  const Tensor found = small.fetch(y, {x}, {good(Tensor::of<float>(Shape::of({1, 3, 2}), std::span<const float>(given)))});
+  EXPECT_EQ(found.shape().text(), "[1,3,1]");
+  EXPECT_EQ(found.values<float>()[0], 3.5f);
+  EXPECT_EQ(found.values<float>()[2], 11.5f);
+}
+
+TEST(Layers, DropoutKeepsTheMeanAndFollowsTheStep) {
+  SmallModel small;
+  const Value step = small.placeholder("step", DType::i64, {});
+  const Value training = small.placeholder("training", DType::boolean, {});
+  Build build(small.graph());
+  const Value ones = build.op("Fill", {build.ints({100, 100}), build.scalar(DType::f32, 1)});
+  const Value y = good(dropout(small.model(), ones, 0.25, step, training));
+  const auto at = [&](int64_t count, bool on) {
+    const Tensor result = small.fetch(y, {step, training}, {good(Tensor::scalar<int64_t>(count)), good(Tensor::scalar<bool>(on))});
+    return std::vector<float>(result.values<float>().begin(), result.values<float>().end());
+  };
+  const auto first = at(1, true);
+  double sum = 0;
+  for (float value : first) {
+    EXPECT_TRUE(value == 0 || std::abs(value - 4.0f / 3) < 1e-6);
+    sum += value;
+  }
+  EXPECT_NEAR(sum / 10000, 1, 0.02);
+  EXPECT_EQ(at(1, true), first);
+  EXPECT_NE(at(2, true), first);
+  EXPECT_EQ(at(1, false), std::vector<float>(10000, 1.0f));
+}
+
+TEST(Losses, MatchTheirFormulas) {
+  SmallModel small;
+  Build build(small.graph());
+  const std::vector<float> logits = {1, 2, 0.5, -1, 0, 3}, dense_labels = {0, 1, 0, 0.5, 0.25, 0.25};
+  const std::vector<int64_t> labels = {1, 0};
+  const Value x = build.constant(good(Tensor::of<float>(Shape::of({2, 3}), std::span<const float>(logits))));
+  const Value z = build.constant(good(Tensor::of<float>(Shape::of({2, 3}), std::span<const float>(dense_labels))));
+  const Value y = build.constant(good(Tensor::of<int64_t>(Shape::of({2}), std::span<const int64_t>(labels))));
+  double log_sum[2], sparse = 0, full = 0, sigmoid = 0, squares = 0;
+  for (size_t r = 0; r < 2; ++r) {
+    double sum = 0;
+    for (size_t c = 0; c < 3; ++c) sum += std::exp(static_cast<double>(logits[r * 3 + c]));
+    log_sum[r] = std::log(sum);
+    sparse += log_sum[r] - logits[r * 3 + static_cast<size_t>(labels[r])];
+    for (size_t c = 0; c < 3; ++c) {
+      const double a = logits[r * 3 + c], b = dense_labels[r * 3 + c], p = 1 / (1 + std::exp(-a));
+      full += b * (log_sum[r] - a);
+      sigmoid -= b * std::log(p) + (1 - b) * std::log(1 - p);
+      squares += (a - b) * (a - b);
+    }
+  }
+  Graph& graph = small.graph();
+  EXPECT_NEAR(small.floats(good(sparse_softmax_cross_entropy(graph, y, x)))[0], sparse / 2, 1e-6);
+  EXPECT_NEAR(small.floats(good(softmax_cross_entropy(graph, z, x)))[0], full / 2, 1e-6);
+  EXPECT_NEAR(small.floats(good(sigmoid_cross_entropy(graph, z, x)))[0], sigmoid / 6, 1e-6);
+  EXPECT_NEAR(small.floats(good(mean_squared_error(graph, z, x)))[0], squares / 6, 1e-6);
+  EXPECT_EQ(small.floats(good(accuracy(graph, y, x)))[0], 0.5f);
+  EXPECT_EQ(small.fetch(good(correct_count(graph, y, x))).values<int64_t>()[0], 1);
+}
+
+TEST(Layers, SayWhatIsWrong) {
+  SmallModel small;
+  Model& model = small.model();
+  const Value whole = small.placeholder("whole", DType::i32, {-1, 3});
+  const Value open = small.placeholder("open", DType::f32, {-1, -1});
+  const Value good = small.placeholder("good", DType::f32, {-1, 3});
+  EXPECT_EQ(dense(model, whole, {.units = 2}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(dense(model, open, {.units = 2}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(dense(model, good, {}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(conv2d(model, good, {.filters = 2}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(flatten(model, open).status().code(), Code::invalid_argument);
+  EXPECT_EQ(max_pool2d(model, good, {}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(dropout(model, good, 1.5, whole, {}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(dense(model, Value(), {.units = 2}).status().code(), Code::invalid_argument);
+  EXPECT_TRUE(model.variables().empty());
+}
+
+}  // namespace
+}  // namespace dtg

@@ -1,0 +1,250 @@
+// A warm training step through the C ABI takes no memory and no lock: every malloc, mimalloc and mutex call of the
+// process is counted while it runs. A program of its own, because it stands in front of the C library's functions.
+#include <dlfcn.h>
+#include <dtg/dtg.h>
+#include <dtg/sugar.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DTG_COUNTS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DTG_COUNTS 0
+#endif
+#endif
+#ifndef DTG_COUNTS
+#define DTG_COUNTS 1
+#endif
+
+#if DTG_COUNTS
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0}, frees{0}, locks{0}, waits{0}, blocks{0};
+// The first ones, for the debugger of whoever reads a failure.
+void* callers[8] = {};
+
+void count(std::atomic<long>& what, void* caller) {
+  if (!counting.load(std::memory_order_relaxed)) return;
+  const long number = what.fetch_add(1, std::memory_order_relaxed);
+  if (number < 8) callers[number] = caller;
+}
+#define COUNT(what) count(what, __builtin_return_address(0))
+
+template <class Fn>
+Fn next(std::atomic<Fn>& cell, const char* name) {
+  Fn fn = cell.load(std::memory_order_acquire);
+  if (!fn) cell.store(fn = reinterpret_cast<Fn>(dlsym(RTLD_NEXT, name)), std::memory_order_release);
+  return fn;
+}
+using MutexFn = int (*)(pthread_mutex_t*);
+using WaitFn = int (*)(pthread_cond_t*, pthread_mutex_t*);
+std::atomic<MutexFn> real_lock{nullptr}, real_trylock{nullptr};
+std::atomic<WaitFn> real_wait{nullptr};
+
+}  // namespace
+
+extern "C" {
+
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t number, size_t size);
+void* __libc_realloc(void* old, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+void __libc_free(void* block);
+void* __real_mi_malloc_aligned(size_t size, size_t alignment);
+
+void* malloc(size_t size) {
+  COUNT(allocations);
+  return __libc_malloc(size);
+}
+void* calloc(size_t number, size_t size) {
+  COUNT(allocations);
+  return __libc_calloc(number, size);
+}
+void* realloc(void* old, size_t size) {
+  COUNT(allocations);
+  return __libc_realloc(old, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  COUNT(allocations);
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, size_t alignment, size_t size) {
+  COUNT(allocations);
+  *out = __libc_memalign(alignment, size);
+  return *out ? 0 : 12;
+}
+void free(void* block) {
+  if (block) COUNT(frees);
+  __libc_free(block);
+}
+void* __wrap_mi_malloc_aligned(size_t size, size_t alignment) {
+  COUNT(blocks);
+  return __real_mi_malloc_aligned(size, alignment);
+}
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
+  COUNT(locks);
+  return next(real_lock, "pthread_mutex_lock")(mutex);
+}
+int pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  COUNT(locks);
+  return next(real_trylock, "pthread_mutex_trylock")(mutex);
+}
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  COUNT(waits);
+  return next(real_wait, "pthread_cond_wait")(condition, mutex);
+}
+
+}  // extern "C"
+
+namespace dtg {
+namespace {
+
+#define OK(call)                                                      \
+  do {                                                                \
+    dtg_error* error_ = (call);                                       \
+    ASSERT_EQ(error_, nullptr) << dtg_error_message(error_, nullptr); \
+  } while (0)
+
+class WarmStep : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+    options.compute_threads = GetParam();
+    OK(dtg_runtime_create(&options, &runtime_));
+    OK(dtg_graph_create(runtime_, &graph_));
+    OK(dtg_model_create(graph_, 1, &model_));
+    const int64_t pixels[] = {kBatch, 28, 28, 1}, labels[] = {kBatch};
+    OK(dtg_placeholder(graph_, "pixels", DTG_F32, pixels, 4, &feeds_[0]));
+    OK(dtg_placeholder(graph_, "labels", DTG_I64, labels, 1, &feeds_[1]));
+    OK(dtg_tensor_allocate(DTG_F32, pixels, 4, &tensors_[0]));
+    OK(dtg_tensor_allocate(DTG_I64, labels, 1, &tensors_[1]));
+    auto* values = static_cast<float*>(dtg_tensor_mutable_data(tensors_[0]));
+    for (int64_t i = 0; i < dtg_tensor_count(tensors_[0]); ++i) values[i] = static_cast<float>(i % 17) / 17;
+  }
+  void TearDown() override {
+    for (dtg_tensor* tensor : tensors_) dtg_tensor_release(tensor);
+    dtg_callable_release(callable_);
+    dtg_session_release(session_);
+    dtg_model_release(model_);
+    dtg_graph_release(graph_);
+    dtg_runtime_release(runtime_);
+  }
+
+  void dense(dtg_value* x, int64_t units, dtg_activation activation) {
+    dtg_dense layer = DTG_DENSE_INIT;
+    layer.units = units;
+    layer.activation = activation;
+    OK(dtg_nn_dense(model_, *x, &layer, x));
+  }
+  void convolution(dtg_value* x, int64_t filters) {
+    dtg_conv2d layer = DTG_CONV2D_INIT;
+    layer.filters = filters;
+    layer.kernel_height = 5;
+    layer.padding = DTG_PADDING_SAME;
+    layer.activation = DTG_ACT_RELU;
+    OK(dtg_nn_conv2d(model_, *x, &layer, x));
+    OK(dtg_nn_max_pool2d(model_, *x, nullptr, x));
+  }
+
+  void train(dtg_value logits, dtg_optimizer_kind kind) {
+    dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+    optimizer.kind = kind;
+    optimizer.momentum = 0.9;
+    dtg_training training = DTG_TRAINING_INIT;
+    dtg_value init;
+    OK(dtg_nn_sparse_softmax_cross_entropy(model_, feeds_[1], logits, &loss_));
+    OK(dtg_nn_minimize(model_, loss_, &optimizer, &training));
+    OK(dtg_model_init(model_, &init));
+    OK(dtg_session_connect(runtime_, nullptr, 0, graph_, nullptr, &session_));
+    OK(dtg_run_target(session_, init));
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    args.feeds = feeds_;
+    args.num_feeds = 2;
+    args.fetches = &loss_;
+    args.num_fetches = 1;
+    args.targets = &training.train;
+    args.num_targets = 1;
+    OK(dtg_session_prepare(session_, &args, &callable_));
+    counting.store(true);
+    for (int i = 0; i < 20; ++i) step();
+    counting.store(false);
+    // A cold step needs all of it: the counters count.
+    EXPECT_GT(allocations, 0);
+    EXPECT_GT(frees, 0);
+    EXPECT_GT(blocks, 0);
+    EXPECT_GT(locks, 0);
+    const size_t handles = dtg_live_handles();
+    for (auto* each : {&allocations, &frees, &locks, &waits, &blocks}) each->store(0);
+    counting.store(true);
+    for (int i = 0; i < 20; ++i) step();
+    counting.store(false);
+    EXPECT_EQ(allocations, 0) << "first from " << callers[0] << ", base " << reinterpret_cast<void*>(&dtg_version);
+    EXPECT_EQ(frees, 0) << "first from " << callers[0];
+    EXPECT_EQ(blocks, 0) << "first from " << callers[0];
+    EXPECT_EQ(locks, 0) << "first from " << callers[0] << ", base " << reinterpret_cast<void*>(&dtg_version);
+    EXPECT_EQ(waits, 0);
+    EXPECT_EQ(dtg_live_handles(), handles);
+  }
+
+  void step() {
+    dtg_tensor* loss = nullptr;
+    dtg_error* const error = dtg_callable_run(callable_, tensors_, 2, &loss, 1, 0);
+    if (error) {
+      counting.store(false);
+      FAIL() << dtg_error_message(error, nullptr);
+    }
+    dtg_tensor_release(loss);
+  }
+
+  static constexpr int64_t kBatch = 32;
+  dtg_runtime* runtime_ = nullptr;
+  dtg_graph* graph_ = nullptr;
+  dtg_model* model_ = nullptr;
+  dtg_session* session_ = nullptr;
+  dtg_callable* callable_ = nullptr;
+  dtg_tensor* tensors_[2] = {};
+  dtg_value feeds_[2] = {};
+  dtg_value loss_ = {};
+};
+
+TEST_P(WarmStep, OfAMultilayerPerceptron) {
+  for (const dtg_optimizer_kind kind : {DTG_OPT_MOMENTUM}) {
+    dtg_value x = feeds_[0];
+    OK(dtg_nn_flatten(model_, x, &x));
+    dense(&x, 64, DTG_ACT_RELU);
+    dense(&x, 32, DTG_ACT_RELU);
+    dense(&x, 10, DTG_ACT_NONE);
+    train(x, kind);
+  }
+}
+
+TEST_P(WarmStep, OfALeNet) {
+  dtg_value x = feeds_[0];
+  convolution(&x, 6);
+  convolution(&x, 16);
+  OK(dtg_nn_flatten(model_, x, &x));
+  dense(&x, 120, DTG_ACT_RELU);
+  dense(&x, 84, DTG_ACT_TANH);
+  dense(&x, 10, DTG_ACT_NONE);
+  train(x, DTG_OPT_MOMENTUM);
+}
+
+TEST_P(WarmStep, OfAdam) {
+  dtg_value x = feeds_[0];
+  OK(dtg_nn_flatten(model_, x, &x));
+  dense(&x, 16, DTG_ACT_SIGMOID);
+  dense(&x, 10, DTG_ACT_NONE);
+  train(x, DTG_OPT_ADAM);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, WarmStep, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace dtg
+#endif

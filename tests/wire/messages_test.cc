@@ -1,0 +1,100 @@
+// Every message there and back, and what damaged ones do.
+#include "wire/messages.h"
+
+#include <gtest/gtest.h>
+
+#include "wire/flatbuffers_assert.h"
+
+namespace dtg::wire {
+namespace {
+
+template <class M>
+M back(const M& message) {
+  M read;
+  const Status status = decode(encode(message), read);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return read;
+}
+
+Status sample_status() { return aborted("something %s", "happened").at_node("n").at_task("/job:ps/task:0").at_peer("p").in_phase("run"); }
+
+std::vector<std::pair<Kind, std::string>> samples() {
+  Hello hello;
+  hello.task = "/job:worker/replica:0/task:1";
+  hello.session = 99;
+  HelloReply reply;
+  reply.cluster = "ps=unix:/a";
+  reply.devices = {"/job:ps/replica:0/task:0/device:CPU:0", "/job:ps/replica:0/task:0/device:CPU:1"};
+  reply.incarnation = 5;
+  RegisterPart part;
+  part.targets = {1, 2, 3};
+  RegisterReply registered;
+  registered.edges = {4, 5};
+  registered.edge_bytes = {16, -1};
+  RunReply ran;
+  ran.status = sample_status();
+  Data data{.sequence = 3, .edge = 1, .dtype = DType::f32, .shape = Shape::of({2, 3}), .offset = 8};
+  return {{Kind::hello, encode(hello)}, {Kind::hello_reply, encode(reply)}, {Kind::heartbeat, encode(Heartbeat{3})},
+          {Kind::goodbye, encode(Goodbye{sample_status()})}, {Kind::register_part, encode(part)}, {Kind::register_reply, encode(registered)},
+          {Kind::drop_part, encode(DropPart{1})}, {Kind::run_part, encode(RunPart{.part = 1, .sequence = 2})}, {Kind::run_reply, encode(ran)},
+          {Kind::abort, encode(Abort{1, sample_status()})}, {Kind::data, encode(data)}, {Kind::credit, encode(Credit{.sequence = 1})},
+          {Kind::reset, encode(Reset{{"a", "b"}})}, {Kind::reply, encode(Reply{sample_status()})}};
+}
+
+TEST(Messages, ThereAndBack) {
+  Data data{.sequence = 3, .edge = 1, .dtype = DType::f32, .shape = Shape::of({2, 3}), .offset = 8};
+  EXPECT_EQ(back(data).shape, data.shape);
+  EXPECT_EQ(back(data).offset, 8u);
+  const Abort abort = back(Abort{77, sample_status()});
+  EXPECT_EQ(abort.sequence, 77u);
+  EXPECT_EQ(abort.status.code(), Code::aborted);
+  EXPECT_EQ(abort.status.message(), "something happened");
+  EXPECT_EQ(abort.status.origin().node, "n");
+  EXPECT_EQ(abort.status.origin().phase, "run");
+  EXPECT_TRUE(back(Reply{}).status.ok());
+  EXPECT_EQ(back(Reset{{"a", "b"}}).containers, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(back(RunPart{.deadline_left_ns = -5}).deadline_left_ns, 0);
+  HelloReply reply;
+  reply.devices = {"x", "y"};
+  EXPECT_EQ(back(reply).devices, reply.devices);
+}
+
+TEST(Messages, LiesAboutSizes) {
+  Data data{.dtype = DType::f32, .shape = Shape::of({4}), .offset = 17};
+  Data read;
+  EXPECT_EQ(decode(encode(data), read).code(), Code::data_loss);
+  data = {.dtype = DType::string};
+  EXPECT_FALSE(decode(encode(data), read).ok());
+}
+
+TEST(Messages, CutAndFlipped) {
+  for (const auto& [kind, bytes] : samples()) {
+    ASSERT_TRUE(check_message(kind, bytes).ok()) << kind_name(kind);
+    for (size_t length = 0; length < bytes.size(); ++length) (void)check_message(kind, bytes.substr(0, length)).ok();
+    for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      std::string bad = bytes;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+      (void)check_message(kind, bad).ok();
+      // Taken for every other kind too.
+      for (uint8_t other = 1; other <= kKindMax; ++other) (void)check_message(static_cast<Kind>(other), bad).ok();
+    }
+  }
+  EXPECT_EQ(failed_assertions(), 0);
+}
+
+TEST(Frames, PrefixIsChecked) {
+  const std::string frame = make_frame(Heartbeat{3}, 42);
+  const auto prefix = read_prefix(frame, {});
+  ASSERT_TRUE(prefix.ok());
+  EXPECT_EQ(prefix.value().call, 42u);
+  EXPECT_EQ(prefix.value().header_bytes, frame.size() - kPrefixBytes);
+  EXPECT_TRUE(check_header(frame, std::string_view(frame).substr(kPrefixBytes)).ok());
+  for (size_t bit = 0; bit < frame.size() * 8; ++bit) {
+    std::string bad = frame;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+    EXPECT_FALSE(read_prefix(bad, {}).ok() && check_header(bad, std::string_view(bad).substr(kPrefixBytes)).ok()) << bit;
+  }
+}
+
+}  // namespace
+}  // namespace dtg::wire
