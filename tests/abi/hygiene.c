@@ -58,7 +58,14 @@ static dtg_session *session;
 static dtg_cq *cq;
 static dtg_value sum;
 
+/* Asked by the leak sanitizer at exit, when there is one: memory that only the stacks of the parent's other threads point
+ * at looks lost in a forked child, which has none of them. */
+static int in_child = 0;
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) { return in_child; }
+
 static void child(void) {
+  in_child = 1;
   dtg_graph *other = NULL;
   dtg_tensor *fetched = NULL;
   dtg_run_args args = DTG_RUN_ARGS_INIT;
