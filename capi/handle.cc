@@ -80,6 +80,7 @@ const char* handle_type_name(HandleType type) {
     case HandleType::event_writer: return "event writer";
     case HandleType::server: return "server";
     case HandleType::weights: return "weight set";
+    case HandleType::cluster: return "cluster";
   }
   return "object";
 }

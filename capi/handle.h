@@ -30,6 +30,7 @@ enum class HandleType : uint32_t {
   event_writer,
   server,
   weights,
+  cluster,
 };
 
 const char* handle_type_name(HandleType type);

@@ -31,6 +31,7 @@ HANDLE(dtg_model)
 HANDLE(dtg_dataset)
 HANDLE(dtg_weights)
 HANDLE(dtg_event_writer)
+HANDLE(dtg_cluster)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -46,6 +47,7 @@ void* closed_of(const Handles& h, const dtg_model*) { return h.model; }
 void* closed_of(const Handles& h, const dtg_dataset*) { return h.dataset; }
 void* closed_of(const Handles& h, const dtg_weights*) { return h.weights; }
 void* closed_of(const Handles& h, const dtg_event_writer*) { return h.writer; }
+void* closed_of(const Handles& h, const dtg_cluster*) { return h.cluster; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -61,6 +63,8 @@ struct Outs {
   dtg_dataset* dataset = nullptr;
   dtg_weights* weights = nullptr;
   dtg_event_writer* writer = nullptr;
+  dtg_cluster* cluster = nullptr;
+  dtg_task task = DTG_TASK_INIT;
   dtg_value value{}, values[4]{};
   dtg_gradient gradient{};
   dtg_variable variable = DTG_VARIABLE_INIT;
@@ -72,7 +76,7 @@ struct Outs {
   int32_t number = 0;
 
   void empty() {
-    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer};
+    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer, cluster};
     all.release();
     *this = Outs();
   }
@@ -154,6 +158,7 @@ class Misuse : public World {
   void layer_rows();
   void data_rows();
   void file_rows();
+  void cluster_rows();
 
   Outs outs;
   std::set<std::string> seen_;
@@ -365,6 +370,20 @@ void Misuse::file_rows() {
   ROW(dtg_event_writer_release, {}, h.writer);
 }
 
+void Misuse::cluster_rows() {
+  ROW(dtg_cluster_parse, {}, "ps=unix:/p", DTG_STRLEN, &outs.cluster);
+  ROW(dtg_cluster_from_tf_config, {0}, "{}", DTG_STRLEN, &outs.cluster, &outs.task);
+  ROW(dtg_cluster_target, {0}, h.cluster, &outs.task, &outs.string);
+  ROW(dtg_cluster_json, {}, h.cluster, &outs.string);
+  ROW(dtg_cluster_job_count, {}, h.cluster);
+  ROW(dtg_cluster_job, {}, h.cluster, 0);
+  ROW(dtg_cluster_task_count, {}, h.cluster, "ps");
+  ROW(dtg_cluster_task_index, {}, h.cluster, "ps", 0);
+  ROW(dtg_cluster_address, {}, h.cluster, "ps", 0);
+  ROW(dtg_cluster_retain, {}, h.cluster);
+  ROW(dtg_cluster_release, {}, h.cluster);
+}
+
 TEST_F(Misuse, EveryPointerOfEveryFunction) {
   base_rows();
   tensor_rows();
@@ -374,6 +393,7 @@ TEST_F(Misuse, EveryPointerOfEveryFunction) {
   layer_rows();
   data_rows();
   file_rows();
+  cluster_rows();
   for (const auto& row : rows_) row();
   const char* const build = std::getenv("DTG_BUILD_DIR");
   if (!build) return;

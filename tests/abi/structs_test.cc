@@ -130,6 +130,20 @@ TEST_F(Structs, LayersOfEverySize) {
   each_size("dtg_variable", variable, [&](auto* answer) { return dtg_model_variable(h.model, 0, answer); });
 }
 
+TEST_F(Structs, TasksOfEverySize) {
+  const dtg_task task = DTG_TASK_INIT;
+  each_size("dtg_task", task, [](auto* self) {
+    dtg_cluster* none = nullptr;
+    return dtg_cluster_from_tf_config("{}", DTG_STRLEN, &none, self);
+  });
+  each_size("dtg_task", task, [](auto* asked) {
+    dtg_string* target = nullptr;
+    dtg_error* const error = dtg_cluster_target(nullptr, asked, &target);
+    dtg_string_release(target);
+    return error;
+  });
+}
+
 TEST_F(Structs, OptimizersOfEverySize) {
   dtg_model* model = nullptr;
   OK(dtg_model_create(h.graph, 1, &model));

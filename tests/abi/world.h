@@ -60,6 +60,7 @@ struct Handles {
   dtg_dataset* dataset = nullptr;
   dtg_weights* weights = nullptr;
   dtg_event_writer* writer = nullptr;
+  dtg_cluster* cluster = nullptr;
 
   void release() {
     dtg_runtime_release(runtime);
@@ -75,6 +76,7 @@ struct Handles {
     dtg_dataset_release(dataset);
     dtg_weights_release(weights);
     dtg_event_writer_release(writer);
+    dtg_cluster_release(cluster);
   }
 };
 
@@ -117,6 +119,7 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   OK(dtg_weights_create(&h.weights));
   OK(dtg_weights_set(h.weights, "t", DTG_STRLEN, h.tensor));
   OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));
+  OK(dtg_cluster_parse("ps=unix:/p;worker=2@unix:/w", DTG_STRLEN, &h.cluster));
 }
 
 class World : public testing::Test {
