@@ -1,6 +1,7 @@
 // The server's side of the protocol.
 #include "cluster/connection.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace dtg {
@@ -105,6 +106,11 @@ Status Connection::check_hello(const wire::Hello& hello) const {
   if (hello.version_min > wire::kVersion || hello.version_max < wire::kVersion) {
     return failed_precondition("hello: this task speaks version %u of the protocol, the other end %u to %u", wire::kVersion, hello.version_min,
                                hello.version_max);
+  }
+  const auto proven = link_->channel().authenticated_peer();
+  if (proven && *proven != hello.task) {
+    return unauthenticated("hello: it says that it is \"%.*s\", but its key is that of \"%s\"", static_cast<int>(std::min<size_t>(hello.task.size(), 200)),
+                           hello.task.c_str(), proven->empty() ? "a client" : proven->c_str());
   }
   if (!hello.wanted_task.empty() && hello.wanted_task != task_->name()) {
     return failed_precondition("hello: this is %s, but %s was expected here; do both ends have the same cluster?", task_->name().c_str(),

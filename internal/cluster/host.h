@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "base/seams.h"
 #include "exec/kernel.h"
+#include "net/credentials.h"
 #include "net/uv_loop.h"
 #include "wire/limits.h"
 
@@ -16,6 +17,7 @@ struct Host {
   Seams seams;
   UvLoop* loop = nullptr;
   wire::Limits limits;
+  SecurityOptions security = {};  // of connections that leave from here
 };
 
 // The timers of design §6.8.

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <condition_variable>
 
-#include "net/unix_channel.h"
+#include "cluster/security.h"
+#include "net/endpoint.h"
 
 namespace dtg {
 namespace {
@@ -95,24 +96,18 @@ Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline, const 
 }
 
 Status RemoteWorker::connect_once(Deadline deadline) {
-  Ref<Link> fresh;
-  Status status = unavailable("the network loop has stopped");
-  host_.loop->call([&] {
-    auto channel = connect_unix(*host_.loop, address_.path, host_.limits);
-    status = channel.status();
-    if (!channel.ok()) return;
-    fresh = make_ref<Link>(*host_.loop, channel.take(), timing_, greeter_.get());
-    fresh->open();
-  });
-  if (!status.ok()) return status;
+  const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
+  const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
+  DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, "", name_));
+  DTG_ASSIGN(Ref<Channel> channel, connect_channel(*host_.loop, address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
+  Ref<Link> fresh = make_ref<Link>(*host_.loop, std::move(channel), timing_, greeter_.get());
+  if (!host_.loop->call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
   wire::Hello hello;
   hello.session = session_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
   wire::HelloReply reply;
-  const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
-  const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
-  status = ask(*fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
+  Status status = ask(*fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
   if (status.ok()) status = reply.status;
   if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
   if (status.ok()) return greeted(reply, fresh);

@@ -5,6 +5,7 @@
 #include <condition_variable>
 
 #include "cluster/connection.h"
+#include "cluster/security.h"
 
 namespace dtg {
 namespace {
@@ -36,15 +37,18 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   }
   auto task = make_ref<Task>(host, self.name(), options.cpu_devices, std::move(owner));
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
-  Status status = unavailable("start a server: the network loop has stopped");
-  host.loop->call([&] {
-    auto listener = UnixListener::listen(*host.loop, self.address.path, host.limits,
-                                         [raw = server.get()](Ref<Channel> channel) { raw->accepted(std::move(channel)); });
-    status = listener.status();
-    if (listener.ok()) server->listener_ = listener.take();
-  });
-  if (!status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
+  if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
   return server;
+}
+
+Status Server::listen(const ClusterSpec::Task& self) {
+  DTG_ASSIGN(Credentials credentials, cluster_credentials(self.address, options_.security, self.name(), ""));
+  for (const ClusterSpec::Task& task : options_.cluster.tasks()) credentials.tasks.push_back(task.name());
+  const EndpointLimits limits{host_.limits, options_.timing.dead_ns, options_.accept};
+  DTG_ASSIGN(auto listener, dtg::listen(*host_.loop, self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
+  target_ = listener->address().text();
+  host_.loop->call([&] { listener_ = std::move(listener); });
+  return {};
 }
 
 void Server::accepted(Ref<Channel> channel) {

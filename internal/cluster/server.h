@@ -9,7 +9,7 @@
 
 #include "cluster/spec.h"
 #include "cluster/task.h"
-#include "net/unix_channel.h"
+#include "net/endpoint.h"
 
 namespace dtg {
 
@@ -22,6 +22,8 @@ class Server final : public RefCounted {
     std::string job;
     int task = 0;
     int cpu_devices = 1;
+    SecurityOptions security;  // for addresses that are no unix sockets
+    AcceptLimits accept;
     Timing timing;
   };
   // Listens when it returns. `owner` keeps what `host` points to.
@@ -37,15 +39,16 @@ class Server final : public RefCounted {
  private:
   friend class Connection;
   Server(const Host& host, Options options, Ref<Task> task, std::string target);
+  Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
 
   static constexpr size_t kConnectionsMax = 4096;
   const Host host_;
   const Options options_;
   const Ref<Task> task_;
-  const std::string target_;
+  std::string target_;  // constant once it listens
   // Loop thread.
-  std::unique_ptr<UnixListener> listener_;
+  std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;
 };
 

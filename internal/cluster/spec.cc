@@ -36,11 +36,6 @@ Result<int> read_index(std::string_view digits, const std::string& job) {
 
 }  // namespace
 
-Result<Address> Address::parse(std::string_view text) {
-  if (text.starts_with("unix:") && text.size() > 5) return Address{std::string(text.substr(5))};
-  return unimplemented("address \"%.*s\": only unix:PATH is built in", int(text.size()), text.data());
-}
-
 // Collects jobs and tasks and refuses what is there twice, too much, or has no name.
 class ClusterSpec::Reader {
  public:

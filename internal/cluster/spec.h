@@ -10,15 +10,9 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "net/address.h"
 
 namespace dtg {
-
-struct Address {
-  std::string path;  // of a unix socket
-  std::string text() const { return "unix:" + path; }
-  static Result<Address> parse(std::string_view text);
-  bool operator==(const Address&) const = default;
-};
 
 class ClusterSpec {
  public:

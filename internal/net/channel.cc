@@ -8,6 +8,7 @@ namespace dtg {
 namespace {
 
 constexpr size_t kInput = size_t{64} << 10;
+constexpr size_t kStrangersInput = size_t{8} << 10;
 constexpr int kReadsAtOnce = 32;   // then others get their turn
 constexpr size_t kPieces = 64;     // per write
 constexpr size_t kWriteBytes = size_t{4} << 20;
@@ -18,9 +19,14 @@ void Channel::open(Sink* sink) {
   sink_ = sink;
   open_ = true;
   progress_ns_ = loop_.clock().monotonic_ns();
-  input_.resize(kInput);
+  input_.resize(trusted_ ? kInput : kStrangersInput);
   start();
   take_inbox();
+}
+
+void Channel::trust() {
+  trusted_ = true;
+  trusted();
 }
 
 void Channel::send(std::string head) {
@@ -185,6 +191,7 @@ void Channel::on_readable() {
 }
 
 void Channel::reserve_input() {
+  if (trusted_ && input_.size() < kInput) input_.resize(kInput);
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ > 0 && input_.size() - end_ < input_.size() / 2) {
     std::memmove(input_.data(), input_.data() + begin_, end_ - begin_);

@@ -1,5 +1,5 @@
 // Channel: a conversation in frames over a stream of bytes. Framing, the two lanes, and the memory rules are here;
-// how bytes move is the business of the subclass (unix socket, memory; later TLS).
+// how bytes move is the business of the subclass (sockets, with TLS or without, and memory).
 //
 // A payload is sent straight from the memory of whoever sends and received straight into where it belongs. Memory
 // has an owner (a step): let_go(owner) returns when the channel touches none of the owner's memory any more, in
@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/ref.h"
@@ -55,7 +56,7 @@ class Channel : public RefCounted {
   Loop& loop() const { return loop_; }
   // Starts to read; until trust() only few bytes.
   void open(Sink* sink);
-  void trust() { trusted_ = true; }
+  void trust();
   void send(std::unique_ptr<OutFrame> frame);
   // A frame without payload.
   void send(std::string head);
@@ -69,6 +70,12 @@ class Channel : public RefCounted {
   int64_t stalled_ns() const;
   // Bytes came in since the last call.
   bool heard() { return std::exchange(heard_, false); }
+  // What keeps strangers out of the bytes: "uid" (a unix socket, the other process is this user's), "tls1.3", "clear" (TLS
+  // authenticated, then frames travel readable), "memory".
+  virtual const char* security() const = 0;
+  // Who the other end has proven to be: the name of a task, or "" for a client that is no task. Nothing where the
+  // transport proves no names (it then connects processes of one user).
+  virtual std::optional<std::string> authenticated_peer() const { return std::nullopt; }
 
  protected:
   // Both say 0 when nothing can be moved now. The end of the stream is an error.
@@ -77,9 +84,13 @@ class Channel : public RefCounted {
   virtual void want_write(bool want) = 0;
   virtual void start() = 0;
   virtual void shut() = 0;
+  // The other end is known now.
+  virtual void trusted() {}
   // For the subclass to call.
   void on_readable();
   void on_writable() { flush(); }
+  void fail(const Status& reason);
+  const wire::Limits& limits() const { return limits_; }
 
  private:
   enum class Reading : uint8_t { prefix, header, payload };
@@ -88,7 +99,6 @@ class Channel : public RefCounted {
   void flush();
   void gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames);
   void written(size_t bytes);
-  void fail(const Status& reason);
   Status read_some(bool* more);
   Status parse();
   Status parse_header();

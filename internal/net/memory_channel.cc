@@ -71,6 +71,7 @@ class MemoryChannel final : public Channel {
   MemoryChannel(Loop& loop, const wire::Limits& limits, Ref<MemoryStream> in, Ref<MemoryStream> out)
       : Channel(loop, limits), in_(std::move(in)), out_(std::move(out)) {}
   ~MemoryChannel() override { shut(); }
+  const char* security() const override { return "memory"; }
 
  private:
   Result<size_t> read_bytes(const iovec* into, int count) override {

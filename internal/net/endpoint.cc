@@ -1,0 +1,84 @@
+// Which socket, which key, which channel.
+#include "net/endpoint.h"
+
+#include "net/tcp_socket.h"
+#include "net/tls_channel.h"
+#include "net/unix_socket.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kResolveNs = int64_t{10} * 1'000'000'000;
+
+class UnixChannel final : public SocketChannel {
+ public:
+  UnixChannel(UvLoop& loop, Descriptor socket, const wire::Limits& limits, Admission::Ticket ticket = {})
+      : SocketChannel(loop, std::move(socket), limits, "uid"), ticket_(std::move(ticket)) {}
+
+ private:
+  Admission::Ticket ticket_;
+};
+
+Acceptor::Make unix_channels(UvLoop& loop, const wire::Limits& limits) {
+  return [&loop, limits](Descriptor socket, Admission::Ticket ticket) -> Ref<Channel> {
+    if (!check_unix_peer(socket.get()).ok()) return nullptr;
+    size_unix_buffers(socket.get());
+    return make_ref<UnixChannel>(loop, std::move(socket), limits, std::move(ticket));
+  };
+}
+
+Acceptor::Make tcp_channels(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits) {
+  return [&loop, name = address.text(), credentials, wire = limits.wire, dead_ns = limits.dead_ns](Descriptor socket,
+                                                                                                  Admission::Ticket ticket) -> Ref<Channel> {
+    auto session = TlsSession::make(TlsSession::Side::server, credentials, name);
+    if (!session.ok()) return nullptr;
+    tune_tcp(socket.get(), dead_ns);
+    return make_ref<TlsChannel>(loop, std::move(socket), wire, session.take(), credentials.security, std::move(ticket));
+  };
+}
+
+}  // namespace
+
+Result<Ref<Channel>> connect_channel(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
+                                     Deadline deadline) {
+  if (address.is_unix()) {
+    DTG_ASSIGN(Descriptor socket, connect_unix(address.path));
+    return Ref<Channel>(make_ref<UnixChannel>(loop, std::move(socket), limits.wire));
+  }
+  if (address.port == 0) return invalid_argument("connect to %s: port 0 is only for listening", address.text().c_str());
+  DTG_ASSIGN(auto session, TlsSession::make(TlsSession::Side::client, credentials, address.text()));
+  DTG_ASSIGN(Descriptor socket, connect_tcp(address, credentials.local, loop.clock(), deadline));
+  tune_tcp(socket.get(), limits.dead_ns);
+  return Ref<Channel>(make_ref<TlsChannel>(loop, std::move(socket), limits.wire, std::move(session), credentials.security));
+}
+
+Listener::~Listener() {
+  acceptor_ = nullptr;
+  if (address_.is_unix()) remove_unix(address_.path);
+}
+
+Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
+                                         Acceptor::Accepted accepted) {
+  std::unique_ptr<Listener> listener(new Listener);
+  Descriptor socket;
+  if (address.is_unix()) {
+    DTG_ASSIGN(socket, listen_unix(address.path));
+    listener->address_ = address;
+  } else {
+    if (!credentials.key) return failed_precondition("listen on %s: there is no job key", address.text().c_str());
+    Address bound = address;
+    DTG_ASSIGN(socket, listen_tcp(&bound, credentials.local, loop.clock(), Deadline::after(loop.clock(), kResolveNs)));
+    listener->address_ = bound;
+  }
+  Acceptor::Make make = address.is_unix() ? unix_channels(loop, limits.wire) : tcp_channels(loop, listener->address_, credentials, limits);
+  Status status = unavailable("listen on %s: the network loop has stopped", address.text().c_str());
+  loop.call([&] {
+    auto acceptor = Acceptor::start(loop, std::move(socket), limits.accept, std::move(make), std::move(accepted));
+    status = acceptor.status();
+    if (acceptor.ok()) listener->acceptor_ = acceptor.take();
+  });
+  DTG_TRY(status);
+  return listener;
+}
+
+}  // namespace dtg
