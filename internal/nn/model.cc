@@ -8,10 +8,12 @@ namespace dtg {
 
 Result<NamedVariable> Model::add_variable(const VariableSpec& spec) {
   if (spec.name.empty()) return invalid_argument("add a variable: it has no name");
+  if (!shared_.empty() && !spec.absolute) return shared_variable(spec);
   NamedVariable variable;
   variable.dtype = spec.dtype;
   variable.shape = spec.shape;
   variable.trainable = spec.trainable;
+  variable.absolute = spec.absolute;
   Build build(*graph_);
   if (spec.absolute) {
     const NameScope root(*graph_, "");
@@ -41,6 +43,27 @@ Result<NamedVariable> Model::add_variable(const VariableSpec& spec) {
   return variable;
 }
 
+void Model::next_tower() {
+  shared_.clear();
+  for (size_t i = variables_.size(); i-- > 0;) {
+    if (!variables_[i].absolute) shared_.push_back(i);
+  }
+}
+
+// Scopes and names get numbers when they are taken, so only the last part is compared.
+Result<NamedVariable> Model::shared_variable(const VariableSpec& spec) {
+  const NamedVariable& there = variables_[shared_.back()];
+  const std::string last = there.name.substr(there.name.rfind('/') + 1);
+  const bool named = last == spec.name || last.starts_with(std::string(spec.name) + "_");
+  if (!named || there.dtype != spec.dtype || !(there.shape == spec.shape) || there.trainable != spec.trainable) {
+    return failed_precondition("a tower asks for the variable \"%s\" of %s%s where the first one made \"%s\" of %s%s; build the same "
+                               "layers in the same order", std::string(spec.name).c_str(), dtype_name(spec.dtype),
+                               spec.shape.text().c_str(), there.name.c_str(), dtype_name(there.dtype), there.shape.text().c_str());
+  }
+  shared_.pop_back();
+  return there;
+}
+
 const NamedVariable* Model::find(std::string_view name) const {
   for (const NamedVariable& variable : variables_) {
     if (variable.name == name) return &variable;
@@ -52,6 +75,7 @@ void Model::forget_beyond(size_t count) {
   if (count >= variables_.size()) return;
   variables_.resize(count);
   if (global_step_ >= count) global_step_ = SIZE_MAX;
+  std::erase_if(shared_, [&](size_t i) { return i >= count; });
 }
 
 Result<NamedVariable> Model::global_step() {

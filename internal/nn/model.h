@@ -25,6 +25,7 @@ struct NamedVariable {
   Value handle;         // resource
   Value read;           // its value, read once a step
   NodeId assign = kNoNode;  // gives it its first value
+  bool absolute = false;    // of the whole model, such as the global step and what optimizers keep
 };
 
 struct VariableSpec {
@@ -46,6 +47,9 @@ class Model final : public RefCounted {
 
   // Makes handle, first value, assignment and reading. A name that is taken gets a number.
   Result<NamedVariable> add_variable(const VariableSpec& spec);
+  // The next copy of the computation over the same variables (strategy/towers.h): add_variable() answers those that
+  // there are, from the first, in their order, until all have been asked for. Another type, shape or name is an error.
+  void next_tower();
   // In order of creation: the weights, then what optimizers added.
   std::span<const NamedVariable> variables() const { return variables_; }
   // Null if there is none.
@@ -60,6 +64,7 @@ class Model final : public RefCounted {
   RandomStream next_stream();
 
  private:
+  Result<NamedVariable> shared_variable(const VariableSpec& spec);
   const Ref<Graph> graph_;
   const uint64_t seed_;
   std::vector<NamedVariable> variables_;
@@ -67,6 +72,7 @@ class Model final : public RefCounted {
   size_t global_step_ = SIZE_MAX;  // index in variables_
   NodeId init_ = kNoNode;
   size_t init_covers_ = 0;  // variables that init_ assigns
+  std::vector<size_t> shared_;  // what next_tower() still has to answer, last first
 };
 
 }  // namespace dtg

@@ -19,26 +19,6 @@ const char* kind_name(Optimizer::Kind kind) {
   return nullptr;
 }
 
-Status check_optimizer(const Model& model, const Optimizer& optimizer) {
-  if (!kind_name(optimizer.kind)) return invalid_argument("optimizer %d is unknown", static_cast<int>(optimizer.kind));
-  if (!(optimizer.clip_norm >= 0)) return invalid_argument("optimizer: clip_norm is %g; it must not be negative", optimizer.clip_norm);
-  if (!optimizer.learning_rate.valid()) return {};
-  DTG_TRY(model.graph().check(optimizer.learning_rate).with_context("optimizer, learning rate"));
-  const ValueInfo& rate = model.graph().info(optimizer.learning_rate);
-  if (dtype_is_floating(rate.dtype) && (!rate.shape.has_rank() || rate.shape.rank() == 0)) return {};
-  return invalid_argument("optimizer: the learning rate is %s%s; it must be a floating-point scalar",
-                          dtype_name(rate.dtype), rate.shape.text().c_str());
-}
-
-// Equal indices added up, so that each row comes once: squares and moving means are not linear.
-void merge_rows(Build& build, Gradient& gradient) {
-  const Value unique = build.op("Unique", {gradient.indices});
-  if (!build.ok()) return;
-  const Value count = build.op("Size", {unique});
-  gradient.values = build.op("UnsortedSegmentSum", {gradient.values, unique.sibling(1), count});
-  gradient.indices = unique;
-}
-
 // The nodes of one optimizer over all variables.
 class Apply {
  public:
@@ -182,6 +162,25 @@ class Apply {
 };
 
 }  // namespace
+
+Status check_optimizer(const Model& model, const Optimizer& optimizer) {
+  if (!kind_name(optimizer.kind)) return invalid_argument("optimizer %d is unknown", static_cast<int>(optimizer.kind));
+  if (!(optimizer.clip_norm >= 0)) return invalid_argument("optimizer: clip_norm is %g; it must not be negative", optimizer.clip_norm);
+  if (!optimizer.learning_rate.valid()) return {};
+  DTG_TRY(model.graph().check(optimizer.learning_rate).with_context("optimizer, learning rate"));
+  const ValueInfo& rate = model.graph().info(optimizer.learning_rate);
+  if (dtype_is_floating(rate.dtype) && (!rate.shape.has_rank() || rate.shape.rank() == 0)) return {};
+  return invalid_argument("optimizer: the learning rate is %s%s; it must be a floating-point scalar",
+                          dtype_name(rate.dtype), rate.shape.text().c_str());
+}
+
+void merge_rows(Build& build, Gradient& gradient) {
+  const Value unique = build.op("Unique", {gradient.indices});
+  if (!build.ok()) return;
+  const Value count = build.op("Size", {unique});
+  gradient.values = build.op("UnsortedSegmentSum", {gradient.values, unique.sibling(1), count});
+  gradient.indices = unique;
+}
 
 Result<std::vector<VariableGradient>> compute_gradients(Model& model, Value loss) {
   DTG_TRY(model.graph().check(loss).with_context("minimize"));

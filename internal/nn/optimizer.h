@@ -44,6 +44,10 @@ struct Training {
   std::vector<VariableGradient> gradients;  // as applied
 };
 
+// What can be told before anything is built: the kind, the rate, the norm.
+Status check_optimizer(const Model& model, const Optimizer& optimizer);
+// Equal indices added up, so that each row comes once: squares and moving means are not linear.
+void merge_rows(Build& build, Gradient& gradient);
 // Of the loss with respect to every trainable variable of the model, in order of creation.
 Result<std::vector<VariableGradient>> compute_gradients(Model& model, Value loss);
 // sqrt of the sum of squares over all of them. Rows with equal indices are merged first.

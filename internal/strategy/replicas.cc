@@ -1,0 +1,316 @@
+// Accumulators, tokens and steps as nodes. What belongs to a variable stands beside it, tokens beside the global step,
+// the rest with the worker.
+#include "strategy/replicas.h"
+
+#include <algorithm>
+
+#include "nn/scope.h"
+#include "strategy/towers.h"
+
+namespace dtg {
+namespace {
+
+constexpr int32_t kReplicasMax = 4096;  // handles are made for all of them
+
+Status check_replication(const Replication& r) {
+  if (r.mode < SyncMode::async || r.mode > SyncMode::replicas) return invalid_argument("replication: mode %d is unknown", static_cast<int>(r.mode));
+  if (r.total < 1 || r.total > kReplicasMax) return invalid_argument("replication: %d replicas; give 1 to %d", r.total, kReplicasMax);
+  if (r.worker < 0 || r.worker >= r.total) return invalid_argument("replication: worker %d of %d; give 0 to %d", r.worker, r.total, r.total - 1);
+  if (r.to_aggregate < 0 || r.to_aggregate > kReplicasMax) {
+    return invalid_argument("replication: %d gradients per update; give 1 to %d, or 0 for as many as replicas", r.to_aggregate, kReplicasMax);
+  }
+  if (r.to_aggregate != 0 && r.mode != SyncMode::replicas) {
+    return invalid_argument("replication: gradients per update can be chosen for sync-replicas only; leave it 0");
+  }
+  return {};
+}
+
+// The nodes of one worker, and of the chief's update.
+class Replicas {
+ public:
+  Replicas(Model& model, const Optimizer& optimizer, const Replication& replication, NodeId home)
+      : model_(model), graph_(model.graph()), build_(model.graph()), optimizer_(optimizer), replication_(replication), home_(home) {}
+
+  Result<Replicated> run(std::span<const VariableGradient> gradients) {
+    DTG_ASSIGN(step_, model_.global_step());
+    out_.global_step = step_.read;
+    if (!optimizer_.learning_rate.valid()) optimizer_.learning_rate = build_.scalar(DType::f32, optimizer_.rate, "learning_rate");
+    out_.learning_rate = optimizer_.learning_rate;
+    DTG_TRY(build_.status());
+    std::vector<VariableGradient> own(gradients.begin(), gradients.end());
+    DTG_ASSIGN(out_.gradient_norm, global_norm(model_, own));
+    own.assign(gradients.begin(), gradients.end());
+    std::erase_if(own, [](const VariableGradient& each) { return !each.gradient.any(); });
+    DTG_TRY(replication_.mode == SyncMode::async ? apply_at_once(own) : contribute(own));
+    DTG_TRY(build_.status());
+    return out_;
+  }
+
+ private:
+  bool strict() const { return replication_.mode == SyncMode::strict; }
+  int32_t required() const { return replication_.to_aggregate != 0 ? replication_.to_aggregate : replication_.total; }
+
+  // --- async ---
+
+  Status apply_at_once(std::vector<VariableGradient>& own) {
+    DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own, nullptr));
+    // Before the count: a read that nothing orders comes first.
+    out_.local_step = read_step({}, "step_before");
+    out_.next_step = read_step({&out_.train, 1}, "step_after");
+    const ColocationScope at_home(graph_, home_);
+    out_.local_init = build_.node("NoOp", {}, {}, "local_init");
+    return {};
+  }
+
+  // --- a worker's step ---
+
+  Status contribute(std::vector<VariableGradient>& own) {
+    add_local_step();
+    tokens_.push_back(strict() ? token_queue(replication_.worker) : token_queue(-1));
+    DTG_TRY(build_.status());
+    std::vector<NodeId> pushed;
+    for (VariableGradient& each : own) {
+      DTG_TRY(prepare(each));
+      pushed.push_back(push(each, accumulator(each, replication_.worker)));
+    }
+    take_token(pushed);
+    add_local_init();
+    DTG_TRY(build_.status().with_context("replicate"));
+    return replication_.worker == 0 ? direct(own) : Status();
+  }
+
+  // The step of the variables that the next gradients are computed from. A variable of this worker alone, so the model,
+  // which is what all workers share, does not know it.
+  void add_local_step() {
+    const NameScope root(graph_, "");
+    const ColocationScope at_home(graph_, home_);
+    const std::string name = graph_.unique_name("sync/local_step");
+    local_step_ = build_.op("VarHandleOp", {},
+                            {{"dtype", DType::i64}, {"shape", Shape()}, {"shared_name", "sync/local_step/" + number(replication_.worker)}},
+                            name);
+    out_.local_step = build_.op("ReadVariableOp", {local_step_}, {{"dtype", DType::i64}}, name + "/Read");
+  }
+
+  // `worker` negative: the queue that all share.
+  Value token_queue(int32_t worker) {
+    const NameScope root(graph_, "");
+    const ColocationScope beside(graph_, step_.handle.node());
+    const std::string name = worker < 0 ? "sync_token_q" : "sync/token/" + number(worker);
+    return build_.op("FIFOQueueV2", {},
+                     {{"component_types", std::vector<DType>{DType::i64}},
+                      {"shapes", std::vector<PartialShape>{PartialShape::scalar()}},
+                      {"shared_name", name}},
+                     graph_.unique_name(name));
+  }
+
+  // What the worker's device can do to a gradient before it travels. Strict: equal rows are merged here, so that what
+  // the accumulator hands out has each row once, as it came.
+  Status prepare(VariableGradient& each) {
+    if (!dtype_is_floating(each.variable.dtype)) {
+      return invalid_argument("replicate: \"%s\" is %s; accumulators hold floating-point gradients", each.variable.name.c_str(),
+                              dtype_name(each.variable.dtype));
+    }
+    if (!each.gradient.is_rows()) return {};
+    const ColocationScope at_home(graph_, home_);
+    if (strict()) merge_rows(build_, each.gradient);
+    if (build_.ok()) each.gradient.indices = build_.cast(each.gradient.indices, DType::i64);
+    return build_.status();
+  }
+
+  Value accumulator(const VariableGradient& each, int32_t worker) {
+    const NameScope root(graph_, "");
+    const ColocationScope beside(graph_, each.variable.handle.node());
+    std::string name = each.variable.name + "/grad_accum";
+    if (strict()) name += "/" + number(worker);
+    return build_.op(each.gradient.is_rows() ? "SparseConditionalAccumulator" : "ResourceConditionalAccumulator", {},
+                     {{"dtype", each.variable.dtype}, {"shape", each.variable.shape}, {"shared_name", name}},
+                     graph_.unique_name(name));
+  }
+
+  NodeId push(const VariableGradient& each, Value into) {
+    if (!build_.ok()) return kNoNode;
+    const ColocationScope beside(graph_, into.node());
+    const Attr dtype{"dtype", each.variable.dtype};
+    if (!each.gradient.is_rows()) {
+      const Value inputs[] = {into, out_.local_step, each.gradient.dense};
+      return build_.node("ResourceAccumulatorApplyGradient", inputs, std::array{dtype}, "push_" + each.variable.name);
+    }
+    const Value inputs[] = {into, out_.local_step, each.gradient.indices, each.gradient.values,
+                            build_.ints(each.variable.shape.dims(), DType::i64)};
+    return build_.node("SparseAccumulatorApplyGradient", inputs, std::array{dtype, Attr{"has_known_shape", true}},
+                       "push_" + each.variable.name);
+  }
+
+  void take_token(std::span<const NodeId> pushed) {
+    if (!build_.ok()) return;
+    {
+      const ColocationScope beside(graph_, step_.handle.node());
+      const Attr types{"component_types", std::vector<DType>{DType::i64}};
+      out_.next_step = build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
+    }
+    const ColocationScope at_home(graph_, home_);
+    out_.train = build_.node("AssignVariableOp", std::array{local_step_, out_.next_step}, {}, "train");
+  }
+
+  // Strict: tokens that a former life of this worker was given are no longer of use. They go first and the step is read
+  // after that; a token that arrives in between costs one contribution that is dropped.
+  void add_local_init() {
+    std::vector<NodeId> drained;
+    if (strict() && build_.ok()) {
+      const ColocationScope beside(graph_, step_.handle.node());
+      const Value old = build_.op("QueueDequeueManyV2", {tokens_[0], build_.op("QueueSizeV2", {tokens_[0]})},
+                                  {{"component_types", std::vector<DType>{DType::i64}}}, "old_tokens");
+      if (build_.ok()) drained.push_back(old.node());
+    }
+    const Value now = read_step(drained, "step_at_start");
+    const ColocationScope at_home(graph_, home_);
+    out_.local_init = build_.node("AssignVariableOp", std::array{local_step_, now}, {}, "local_init");
+  }
+
+  // --- the chief ---
+
+  Status direct(std::span<const VariableGradient> own) {
+    for (int32_t w = 1; strict() && w < replication_.total; ++w) tokens_.push_back(token_queue(w));
+    std::vector<NodeId> moved;
+    const int32_t sources = strict() ? replication_.total : 1;
+    std::vector<Value> accumulators;  // by variable, then worker
+    const Value now = read_step({}, "step_at_resume");
+    for (const VariableGradient& each : own) {
+      for (int32_t w = 0; w < sources; ++w) {
+        accumulators.push_back(accumulator(each, w));
+        moved.push_back(set_step(each, accumulators.back(), now));
+      }
+    }
+    DTG_TRY(build_.status().with_context("replicate, chief"));
+    out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
+    out_.resume = give_tokens(now, std::max(required(), replication_.total), moved, "resume");
+    DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
+    DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, means, nullptr));
+    out_.update = give_tokens(read_step({&counted, 1}, "step_after"), std::max(required(), replication_.total), {}, "update");
+    return build_.status().with_context("replicate, chief");
+  }
+
+  NodeId set_step(const VariableGradient& each, Value accumulator, Value step) {
+    if (!build_.ok()) return kNoNode;
+    const ColocationScope beside(graph_, accumulator.node());
+    return build_.node(each.gradient.is_rows() ? "AccumulatorSetGlobalStep" : "ResourceAccumulatorSetGlobalStep",
+                       std::array{accumulator, step});
+  }
+
+  // Everything is taken before anything is applied: all devices, or none.
+  Result<std::vector<VariableGradient>> take_all(std::span<const VariableGradient> own, std::span<const Value> accumulators) {
+    const size_t sources = accumulators.size() / own.size();
+    std::vector<std::vector<Gradient>> taken;
+    std::vector<NodeId> nodes;
+    for (size_t v = 0; v < own.size(); ++v) {
+      taken.emplace_back();
+      for (size_t w = 0; w < sources; ++w) {
+        taken.back().push_back(take(own[v], accumulators[v * sources + w], own[v].variable.name + "_" + std::to_string(w)));
+        DTG_TRY(build_.status().with_context("replicate, chief"));
+        nodes.push_back((own[v].gradient.is_rows() ? taken.back().back().values : taken.back().back().dense).node());
+      }
+    }
+    const NodeId complete = together(nodes, "complete");
+    DTG_TRY(build_.status());
+    std::vector<VariableGradient> means;
+    for (size_t v = 0; v < own.size(); ++v) {
+      DTG_ASSIGN(Gradient mean, mean_of(model_, own[v].variable, taken[v], {&complete, 1}));
+      means.push_back({own[v].variable, mean});
+    }
+    return means;
+  }
+
+  Gradient take(const VariableGradient& each, Value from, const std::string& name) {
+    const ColocationScope beside(graph_, from.node());
+    const Value required_here = build_.integer(strict() ? 1 : required());
+    const Attr dtype{"dtype", each.variable.dtype};
+    const char* const op = each.gradient.is_rows() ? "SparseAccumulatorTakeGradient" : "ResourceAccumulatorTakeGradient";
+    const Value first = build_.op(op, std::array{from, required_here}, std::array{dtype}, "take_" + name);
+    if (!build_.ok()) return {};
+    if (!each.gradient.is_rows()) return {.dense = first, .values = {}, .indices = {}, .dense_shape = {}};
+    return {.dense = {}, .values = first.sibling(1), .indices = first, .dense_shape = first.sibling(2)};
+  }
+
+  // Strict: one to each worker. Otherwise `count` for whoever comes.
+  NodeId give_tokens(Value step, int32_t count, std::span<const NodeId> after, std::string_view name) {
+    if (!build_.ok()) return kNoNode;
+    const ColocationScope beside(graph_, step_.handle.node());
+    if (!strict()) {
+      const Value many = build_.op("Fill", {build_.ints({count}), step});
+      return build_.node("QueueEnqueueManyV2", std::array{tokens_[0], many}, {}, name, after);
+    }
+    std::vector<NodeId> given;
+    for (const Value queue : tokens_) given.push_back(build_.node("QueueEnqueueV2", std::array{queue, step}, {}, {}, after));
+    return together(given, name);
+  }
+
+  NodeId together(std::span<const NodeId> nodes, std::string_view name) {
+    const ColocationScope beside(graph_, step_.handle.node());
+    return build_.node("NoOp", {}, {}, name, nodes);
+  }
+
+  // --- both ---
+
+  Value read_step(std::span<const NodeId> after, std::string_view name) {
+    if (!build_.ok()) return {};
+    const ColocationScope beside(graph_, step_.handle.node());
+    return build_.op("ReadVariableOp", std::array{step_.handle}, std::array{Attr{"dtype", DType::i64}}, name, after);
+  }
+
+  static std::string number(int32_t worker) { return std::to_string(worker); }
+
+  Model& model_;
+  Graph& graph_;
+  Build build_;
+  Optimizer optimizer_;
+  const Replication& replication_;
+  const NodeId home_;  // a node on the worker
+  NamedVariable step_;
+  Value local_step_;
+  std::vector<Value> tokens_;  // of this worker; the chief: of all
+  Replicated out_;
+};
+
+}  // namespace
+
+Result<Replicated> apply_replicated(Model& model, std::span<const VariableGradient> gradients, const Optimizer& optimizer,
+                                    const Replication& replication) {
+  DTG_TRY(check_replication(replication));
+  DTG_TRY(check_optimizer(model, optimizer));
+  for (const VariableGradient& each : gradients) {
+    for (const Value part : {each.gradient.dense, each.gradient.values, each.gradient.indices}) {
+      if (part.valid()) DTG_TRY(model.graph().check(part).with_context("replicate, gradient of \"" + each.variable.name + "\""));
+    }
+  }
+  for (const VariableGradient& each : gradients) {
+    if (!each.gradient.any()) continue;
+    const NameScope scope(model.graph(), "train");
+    const Value first = each.gradient.is_rows() ? each.gradient.values : each.gradient.dense;
+    return Replicas(model, optimizer, replication, first.node()).run(gradients);
+  }
+  return invalid_argument("replicate: no variable has a gradient (of %zu)", gradients.size());
+}
+
+Result<Replicated> minimize_replicated(Model& model, Value loss, const Optimizer& optimizer, const Replication& replication) {
+  DTG_TRY(check_replication(replication));
+  DTG_TRY(check_optimizer(model, optimizer));
+  const NameScope scope(model.graph(), "train");
+  DTG_ASSIGN(const std::vector<VariableGradient> gradients, compute_gradients(model, loss));
+  return Replicas(model, optimizer, replication, loss.node()).run(gradients);
+}
+
+Result<std::vector<Value>> ready_flags(Model& model) {
+  const NameScope root(model.graph(), "");
+  Build build(model.graph());
+  std::vector<Value> flags;
+  for (const NamedVariable& variable : model.variables()) {
+    const std::string name = variable.name + "/IsReady";
+    const NodeId known = model.graph().find(name);
+    const ColocationScope beside(model.graph(), variable.handle.node());
+    flags.push_back(known != kNoNode ? model.graph().value(known) : build.op("VarIsInitializedOp", {variable.handle}, {}, name));
+  }
+  DTG_TRY(build.status().with_context("ask whether the variables are ready"));
+  return flags;
+}
+
+}  // namespace dtg

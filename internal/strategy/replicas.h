@@ -1,0 +1,58 @@
+// Replicas: between-graph replication. Every worker builds its own graph of the same model, variables live on
+// parameter servers, and this file adds what one worker's step and the chief's update consist of.
+//
+// async       A step reads, computes and applies at once; nobody waits.
+// strict      One contribution per worker and step. Worker w leaves its gradients in accumulators of its own, stamped
+//             with the step whose variables it read; the update takes one from each, on every device that holds
+//             variables, and only when all are there adds them in the order of the workers, divides, applies, counts
+//             the step and puts a token into each worker's own queue. An accumulator drops a contribution whose stamp is
+//             behind it, and it moves on when its contribution is taken: what a restarted worker computed from older
+//             variables, or sends again, is never added. The order of arrival decides nothing, so equal runs give equal
+//             bits, and the bits of minimize_towers over the same shards.
+// replicas    TensorFlow's SyncReplicasOptimizer: shared accumulators, the mean of all that is there once R arrived,
+//             anonymous tokens, gradients of an older step dropped.
+//
+// Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
+// again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
+// runs local_init, nothing else. After an update that failed, or when the chief restarted, the chief runs `resume`
+// before it goes on with updates: what was taken and not applied is then asked for once more.
+// Functions over a model; the thread that builds.
+#pragma once
+
+#include "nn/optimizer.h"
+
+namespace dtg {
+
+enum class SyncMode : int32_t { async, strict, replicas };
+
+struct Replication {
+  SyncMode mode = SyncMode::async;
+  int32_t worker = 0;        // which replica this graph is; 0 is the chief
+  int32_t total = 1;         // replicas
+  int32_t to_aggregate = 0;  // SyncMode::replicas: gradients per update; 0: total
+};
+
+struct Replicated {
+  NodeId train = kNoNode;       // a worker's step
+  NodeId local_init = kNoNode;  // every worker, once, when the variables have values
+  NodeId chief_init = kNoNode;  // the chief, once, before the first update; none where there is no update
+  NodeId resume = kNoNode;      // the chief, instead of chief_init, when updates go on after a failure
+  NodeId update = kNoNode;      // the chief, over and over; none for others and for async
+  Value global_step;            // int64, as it is now: fetch it in a run of its own
+  // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async,
+  // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
+  Value local_step, next_step;
+  Value learning_rate;          // float scalar
+  Value gradient_norm;          // float32, of this worker's own gradients; costs nothing unless fetched
+};
+
+// One worker's share of a model, from its loss. State of the worker stands where its loss stands.
+Result<Replicated> minimize_replicated(Model& model, Value loss, const Optimizer& optimizer, const Replication& replication);
+// The same for gradients of one's own; the worker's state stands where the first of them stands.
+Result<Replicated> apply_replicated(Model& model, std::span<const VariableGradient> gradients, const Optimizer& optimizer,
+                                    const Replication& replication);
+
+// One bool per variable so far: whether it has a value.
+Result<std::vector<Value>> ready_flags(Model& model);
+
+}  // namespace dtg

@@ -1,0 +1,403 @@
+// Strict replicas against towers and the joined batch, what happens to contributions of an older step, sync-replicas
+// and async by hand-made gradients.
+#include "strategy/replicas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "replica_world.h"
+#include "strategy/towers.h"
+
+namespace dtg {
+namespace {
+
+constexpr int kWorkers = 3, kShard = 4, kSteps = 50;
+
+enum class Net { dense, embedding };
+
+// The batch of a step as far as rows [from, from + count) go; a function of the step alone.
+struct Batch {
+  Batch(int step, int from, int count) {
+    for (int row = from; row < from + count; ++row) {
+      for (int k = 0; k < 3; ++k) x.push_back(std::sin(static_cast<float>(1 + step * 37 + row * 5 + k * 11)));
+      y.push_back(std::cos(static_cast<float>(step * 13 + row * 3)));
+      for (int k = 0; k < 2; ++k) ids.push_back((step + row * row + k * 4) % 6);  // some rows meet
+    }
+  }
+  std::vector<float> x, y;
+  std::vector<int32_t> ids;
+};
+
+// tanh(x w1 + b1) w2 against y, over variables on both parameter servers; the embedding adds rows to x.
+struct Replica {
+  Replica(ReplicaWorld& world, Net kind, int w, int number_of_rows) : net(kind), rows(number_of_rows) {
+    world.graph().push_device(ReplicaWorld::worker(w));
+    Build b(world.graph());
+    x = world.placeholder(DType::f32, {rows, 3});
+    y = world.placeholder(DType::f32, {rows, 1});
+    Value input = x;
+    if (net == Net::embedding) {
+      ids = world.placeholder(DType::i32, {rows, 2});
+      const Value table = world.variable("table", {6, 3}, 1).handle;
+      world.graph().push_colocation(table.node());
+      const Value found = b.op("ResourceGather", {table, ids}, {{"dtype", DType::f32}});
+      EXPECT_TRUE(world.graph().pop_colocation().ok());
+      input = b.add(x, b.sum(found, b.ints({1})));
+    }
+    const Value w1 = world.variable("w1", {3, 5}, 0).read, b1 = world.variable("b1", {5}, 0).read;
+    const Value w2 = world.variable("w2", {5, 1}, 1).read;
+    const Value hidden = b.op("Tanh", {b.op("BiasAdd", {b.op("MatMul", {input, w1}), b1})});
+    loss = good(mean_squared_error(world.graph(), y, b.op("MatMul", {hidden, w2})));
+    EXPECT_TRUE(b.ok()) << b.status().message();
+    EXPECT_TRUE(world.graph().pop_device().ok());
+  }
+  ReplicaWorld::Feeds feeds(int step, int from) const {
+    const Batch batch(step, from, rows);
+    ReplicaWorld::Feeds all = {{x, good(Tensor::of<float>(Shape::of({rows, 3}), std::span<const float>(batch.x)))},
+                               {y, good(Tensor::of<float>(Shape::of({rows, 1}), std::span<const float>(batch.y)))}};
+    if (net == Net::embedding) {
+      all.push_back({ids, good(Tensor::of<int32_t>(Shape::of({rows, 2}), std::span<const int32_t>(batch.ids)))});
+    }
+    return all;
+  }
+  Net net;
+  int rows;
+  Value x, y, ids, loss;
+};
+
+// N workers of a strict cluster, in one graph.
+struct Strict {
+  Strict(Net net, const Optimizer& optimizer, int workers = kWorkers) : world(workers) {
+    for (int w = 0; w < workers; ++w) {
+      if (w > 0) world.model().next_tower();
+      replicas.emplace_back(world, net, w, kShard);
+    }
+    for (int w = 0; w < workers; ++w) {
+      parts.push_back(good(minimize_replicated(world.model(), replicas[static_cast<size_t>(w)].loss, optimizer,
+                                               {.mode = SyncMode::strict, .worker = w, .total = workers})));
+    }
+    world.init();
+    world.run({}, {}, {parts[0].chief_init});
+    for (const Replicated& part : parts) world.run({}, {}, {part.local_init});
+  }
+  // How many contributions of worker w wait on the device of b1.
+  Value waiting(int w) {
+    const NodeId known = world.graph().find("waiting/" + std::to_string(w));
+    if (known != kNoNode) return world.graph().value(known);
+    const std::string name = "b1/grad_accum/" + std::to_string(w);
+    Build b(world.graph());
+    const Value count = b.op("ResourceAccumulatorNumAccumulated", {world.graph().value(world.graph().find(name))}, {},
+                             "waiting/" + std::to_string(w));
+    EXPECT_TRUE(b.ok()) << b.status().message();
+    return count;
+  }
+  Ref<AsyncRun> train(int w, int step) {
+    const auto i = static_cast<size_t>(w);
+    return world.start(replicas[i].feeds(step, w * kShard), parts[i].train, static_cast<uint64_t>(w));
+  }
+  void update() { world.start({}, parts[0].update, 99); }
+  void join(std::initializer_list<int> tags) {
+    for (const int tag : tags) {
+      const Status status = world.wait(static_cast<uint64_t>(tag));
+      ASSERT_TRUE(status.ok()) << tag << ": " << status.message();
+    }
+  }
+  ReplicaWorld world;
+  std::vector<Replica> replicas;
+  std::vector<Replicated> parts;
+};
+
+using Bits = std::map<std::string, std::string>;
+
+// `order` of arrival; with `eager` the update is there first and takes one after the other, otherwise it comes last.
+Bits train_strictly(Net net, const Optimizer& optimizer, std::array<int, kWorkers> order, bool eager, int steps) {
+  Strict s(net, optimizer);
+  for (int step = 0; step < steps; ++step) {
+    if (eager) s.update();
+    for (const int w : order) {
+      s.train(w, step);
+      if (!eager && !s.world.reaches(s.waiting(w), 1)) ADD_FAILURE() << "worker " << w << " has not contributed";
+    }
+    if (!eager) s.update();
+    s.join({0, 1, 2, 99});
+  }
+  EXPECT_EQ(s.world.integer(s.parts[0].global_step), steps);
+  return s.world.bits();
+}
+
+Bits train_towers(Net net, const Optimizer& optimizer, int steps) {
+  ReplicaWorld world(kWorkers);
+  std::vector<Replica> towers;
+  std::vector<Value> losses;
+  for (int w = 0; w < kWorkers; ++w) {
+    if (w > 0) world.model().next_tower();
+    towers.emplace_back(world, net, w, kShard);
+    losses.push_back(towers.back().loss);
+  }
+  const Training training = good(minimize_towers(world.model(), losses, optimizer));
+  world.init();
+  for (int step = 0; step < steps; ++step) {
+    ReplicaWorld::Feeds feeds;
+    for (int w = 0; w < kWorkers; ++w) {
+      for (auto& feed : towers[static_cast<size_t>(w)].feeds(step, w * kShard)) feeds.push_back(std::move(feed));
+    }
+    world.run(feeds, {}, {training.train});
+  }
+  return world.bits();
+}
+
+Bits train_joined(Net net, const Optimizer& optimizer, int steps) {
+  ReplicaWorld world(1);
+  const Replica whole(world, net, 0, kWorkers * kShard);
+  const Training training = good(minimize(world.model(), whole.loss, optimizer));
+  world.init();
+  for (int step = 0; step < steps; ++step) world.run(whole.feeds(step, 0), {}, {training.train});
+  return world.bits();
+}
+
+double farthest(const Bits& a, const Bits& b) {
+  double far = 0;
+  for (const auto& [name, bytes] : a) {
+    if (name == "global_step" || !b.contains(name)) continue;
+    std::vector<float> left(bytes.size() / 4), right(left.size());
+    std::memcpy(left.data(), bytes.data(), bytes.size());
+    std::memcpy(right.data(), b.at(name).data(), bytes.size());
+    for (size_t i = 0; i < left.size(); ++i) far = std::max(far, std::fabs(static_cast<double>(left[i]) - right[i]));
+  }
+  return far;
+}
+
+void expect_equal_bits(const Bits& a, const Bits& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, bytes] : a) EXPECT_TRUE(bytes == b.at(name)) << name;
+}
+
+void expect_any_order(Net net, const Optimizer& optimizer) {
+  const Bits towers = train_towers(net, optimizer, kSteps);
+  EXPECT_LT(farthest(towers, train_joined(net, optimizer, kSteps)), 1e-6);
+  std::array<int, kWorkers> order = {0, 1, 2};
+  bool eager = false;
+  do {
+    SCOPED_TRACE(::testing::Message() << order[0] << order[1] << order[2] << (eager ? " update first" : ""));
+    expect_equal_bits(train_strictly(net, optimizer, order, eager, kSteps), towers);
+    eager = !eager;
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST(StrictReplicas, DenseMomentumInAnyOrder) {
+  expect_any_order(Net::dense, {.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.05, .momentum = 0.9});
+}
+
+TEST(StrictReplicas, RowsInAnyOrder) { expect_any_order(Net::embedding, {.learning_rate = {}, .rate = 0.1}); }
+
+TEST(StrictReplicas, AdamWithRowsMatchesTowers) {
+  const Optimizer adam{.kind = Optimizer::Kind::adam, .learning_rate = {}, .rate = 0.01};
+  expect_equal_bits(train_strictly(Net::embedding, adam, {2, 0, 1}, true, 10), train_towers(Net::embedding, adam, 10));
+}
+
+TEST(StrictReplicas, ClippedRowsMatchTowers) {
+  const Optimizer clipped{.kind = Optimizer::Kind::adagrad, .learning_rate = {}, .rate = 0.1, .clip_norm = 0.05};
+  const Bits towers = train_towers(Net::embedding, clipped, 10);
+  expect_equal_bits(train_strictly(Net::embedding, clipped, {2, 1, 0}, false, 10), towers);
+  EXPECT_LT(farthest(towers, train_joined(Net::embedding, clipped, 10)), 1e-6);
+}
+
+const Optimizer kPlain{.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.1, .momentum = 0.5};
+
+void step_of_both(Strict& s, int step) {
+  s.train(0, step);
+  s.train(1, step);
+  s.update();
+  s.join({0, 1, 99});
+}
+
+Bits undisturbed(int steps) {
+  Strict s(Net::embedding, kPlain, 2);
+  for (int step = 0; step < steps; ++step) step_of_both(s, step);
+  return s.world.bits();
+}
+
+// A contribution from variables of an older step counts nowhere.
+TEST(StrictReplicas, DropsAStaleContribution) {
+  Strict s(Net::embedding, kPlain, 2);
+  step_of_both(s, 0);
+  step_of_both(s, 1);
+  ReplicaWorld::Feeds feeds = s.replicas[1].feeds(77, 0);
+  feeds.push_back({s.parts[1].local_step, good(Tensor::scalar<int64_t>(1))});
+  const Ref<AsyncRun> stale = s.world.start(feeds, s.parts[1].train, 1);
+  s.train(0, 2);
+  s.update();
+  // Worker 0 is in, worker 1's was dropped, so the update waits for it, and the stale step for a token.
+  ASSERT_TRUE(s.world.reaches(s.waiting(0), 0));
+  EXPECT_EQ(s.world.integer(s.parts[0].global_step), 2);
+  stale->cancel();
+  EXPECT_EQ(s.world.wait(1).code(), Code::cancelled);
+  s.world.run({}, {}, {s.parts[1].local_init});
+  s.train(1, 2);
+  s.join({0, 1, 99});
+  expect_equal_bits(s.world.bits(), undisturbed(3));
+}
+
+// It died after its contribution, the update went on without it, and its token was never fetched.
+TEST(StrictReplicas, ARestartedWorkerJoinsAfterTheUpdate) {
+  Strict s(Net::embedding, kPlain, 2);
+  step_of_both(s, 0);
+  const Ref<AsyncRun> doomed = s.train(1, 1);
+  ASSERT_TRUE(s.world.reaches(s.waiting(1), 1));
+  doomed->cancel();
+  EXPECT_EQ(s.world.wait(1).code(), Code::cancelled);
+  s.train(0, 1);
+  s.update();
+  s.join({0, 99});
+  s.world.run({}, {}, {s.parts[1].local_init});
+  EXPECT_EQ(s.world.integer(s.parts[1].local_step), 2);
+  step_of_both(s, 2);
+  expect_equal_bits(s.world.bits(), undisturbed(3));
+}
+
+// It died after its contribution and sends the same once more.
+TEST(StrictReplicas, ARestartedWorkerRepeatsItsStep) {
+  Strict s(Net::embedding, kPlain, 2);
+  step_of_both(s, 0);
+  const Ref<AsyncRun> doomed = s.train(1, 1);
+  ASSERT_TRUE(s.world.reaches(s.waiting(1), 1));
+  doomed->cancel();
+  EXPECT_EQ(s.world.wait(1).code(), Code::cancelled);
+  s.world.run({}, {}, {s.parts[1].local_init});
+  step_of_both(s, 1);
+  step_of_both(s, 2);
+  expect_equal_bits(s.world.bits(), undisturbed(3));
+}
+
+// The chief died with half of the contributions taken.
+TEST(StrictReplicas, ResumesAfterAFailedUpdate) {
+  Strict s(Net::embedding, kPlain, 2);
+  step_of_both(s, 0);
+  s.train(0, 1);
+  const Ref<AsyncRun> doomed = s.world.start({}, s.parts[0].update, 99);
+  ASSERT_TRUE(s.world.reaches(s.waiting(0), 0));
+  doomed->cancel();
+  EXPECT_EQ(s.world.wait(99).code(), Code::cancelled);
+  s.world.run({}, {}, {s.parts[0].resume});
+  s.join({0});  // its token says: step 1 again
+  EXPECT_EQ(s.world.integer(s.parts[0].local_step), 1);
+  s.world.run({}, {}, {s.parts[1].local_init});
+  step_of_both(s, 1);
+  step_of_both(s, 2);
+  expect_equal_bits(s.world.bits(), undisturbed(3));
+}
+
+// v, and gradients for it by hand.
+struct ByHand {
+  ByHand(SyncMode mode, int total, int to_aggregate) : world(total) {
+    v = world.variable("v", {2}, 0, Initializer::zeros());
+    for (int w = 0; w < total; ++w) {
+      world.graph().push_device(ReplicaWorld::worker(w));
+      gradients.push_back(world.placeholder(DType::f32, {2}));
+      const VariableGradient given{v, {.dense = gradients.back(), .values = {}, .indices = {}, .dense_shape = {}}};
+      parts.push_back(good(apply_replicated(world.model(), {&given, 1}, {.learning_rate = {}, .rate = 1},
+                                            {.mode = mode, .worker = w, .total = total, .to_aggregate = to_aggregate})));
+      EXPECT_TRUE(world.graph().pop_device().ok());
+    }
+    world.init();
+  }
+  ReplicaWorld::Feeds feeds(int w, float a, float b) const {
+    return {{gradients[static_cast<size_t>(w)], good(Tensor::of<float>(Shape::of({2}), std::array{a, b}))}};
+  }
+  void train(int w, float a, float b) {
+    world.start(feeds(w, a, b), parts[static_cast<size_t>(w)].train, static_cast<uint64_t>(w));
+  }
+  void expect_v(float a, float b) {
+    const Tensor value = world.run({}, {v.read}, {})[0];
+    EXPECT_EQ(value.values<float>()[0], a);
+    EXPECT_EQ(value.values<float>()[1], b);
+  }
+  ReplicaWorld world;
+  NamedVariable v;
+  std::vector<Value> gradients;
+  std::vector<Replicated> parts;
+};
+
+TEST(SyncReplicas, TakesTheMeanOfAllThatIsThere) {
+  ByHand s(SyncMode::replicas, 3, 2);
+  s.world.run({}, {}, {s.parts[0].chief_init});
+  for (const Replicated& part : s.parts) s.world.run({}, {}, {part.local_init});
+  // Two tokens of the start let two go on at once; the third waits.
+  s.train(0, 1, 2);
+  ASSERT_TRUE(s.world.wait(0).ok());
+  s.train(1, 2, 4);
+  ASSERT_TRUE(s.world.wait(1).ok());
+  s.train(2, 6, 0);
+  Build b(s.world.graph());
+  const Value count = b.op("ResourceAccumulatorNumAccumulated", {s.world.graph().parse_value("v/grad_accum").take()});
+  ASSERT_TRUE(s.world.reaches(count, 3));
+  s.world.run({}, {}, {s.parts[0].update});
+  ASSERT_TRUE(s.world.wait(2).ok());
+  s.expect_v(-3, -2);
+  EXPECT_EQ(s.world.integer(s.parts[2].local_step), 1);
+  EXPECT_EQ(s.world.integer(s.parts[0].local_step), 0);
+  // Worker 0 still works on step 0: dropped, and it gets a token of step 1.
+  s.train(0, 100, 100);
+  ASSERT_TRUE(s.world.wait(0).ok());
+  EXPECT_EQ(s.world.run({}, {count}, {})[0].values<int32_t>()[0], 0);
+  EXPECT_EQ(s.world.integer(s.parts[0].local_step), 1);
+  s.expect_v(-3, -2);
+}
+
+TEST(AsyncReplicas, AppliesAtOnceAndTellsStaleness) {
+  ByHand s(SyncMode::async, 2, 0);
+  EXPECT_EQ(s.parts[0].update, kNoNode);
+  EXPECT_EQ(s.parts[0].chief_init, kNoNode);
+  const int64_t read = s.world.integer(s.parts[0].local_step);
+  const auto other = s.world.run(s.feeds(1, 1, 1), {s.parts[1].local_step, s.parts[1].next_step}, {s.parts[1].train});
+  EXPECT_EQ(other[1].values<int64_t>()[0] - 1 - other[0].values<int64_t>()[0], 0);
+  const auto late = s.world.run(s.feeds(0, 2, 3), {s.parts[0].next_step}, {s.parts[0].train});
+  EXPECT_EQ(late[0].values<int64_t>()[0] - 1 - read, 1);
+  s.expect_v(-3, -4);
+  EXPECT_EQ(s.world.integer(s.parts[0].global_step), 2);
+}
+
+TEST(Replicas, StandWhereTheirStateStands) {
+  Strict s(Net::embedding, kPlain, 2);
+  const auto device = [&](const char* name) {
+    const NodeId node = s.world.graph().find(name);
+    return node == kNoNode ? std::string("none") : std::string(s.world.graph().node(node).device);
+  };
+  EXPECT_EQ(device("b1/grad_accum/1"), ReplicaWorld::ps(0));
+  EXPECT_EQ(device("w2/grad_accum/0"), ReplicaWorld::ps(1));
+  EXPECT_EQ(device("sync/local_step"), ReplicaWorld::worker(0));
+  EXPECT_EQ(device("sync/local_step_1"), ReplicaWorld::worker(1));
+}
+
+TEST(Replicas, TellsWhichVariablesAreReady) {
+  ReplicaWorld world(1);
+  const NamedVariable a = world.variable("a", {2}, 0), b = world.variable("b", {2}, 1);
+  const std::vector<Value> flags = good(ready_flags(world.model()));
+  ASSERT_EQ(flags.size(), 2u);
+  world.run({}, {}, {b.assign});
+  EXPECT_FALSE(world.run({}, {flags[0]}, {})[0].values<bool>()[0]);
+  EXPECT_TRUE(world.run({}, {flags[1]}, {})[0].values<bool>()[0]);
+  EXPECT_EQ(good(ready_flags(world.model())), flags);
+}
+
+TEST(Replicas, SaysWhatIsWrong) {
+  ReplicaWorld world(1);
+  const Replica replica(world, Net::dense, 0, kShard);
+  const auto refused = [&](const Replication& replication) {
+    return minimize_replicated(world.model(), replica.loss, {}, replication).status().code();
+  };
+  EXPECT_EQ(refused({.mode = static_cast<SyncMode>(3)}), Code::invalid_argument);
+  EXPECT_EQ(refused({.worker = 2, .total = 2}), Code::invalid_argument);
+  EXPECT_EQ(refused({.worker = -1}), Code::invalid_argument);
+  EXPECT_EQ(refused({.total = 0}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::strict, .total = 2, .to_aggregate = 1}), Code::invalid_argument);
+  EXPECT_FALSE(minimize_towers(world.model(), {}, {}).ok());
+  world.model().next_tower();
+  auto other = world.model().add_variable({.name = "w1", .shape = Shape::of({2, 2})});
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.status().code(), Code::failed_precondition);
+}
+
+}  // namespace
+}  // namespace dtg
