@@ -1,11 +1,11 @@
-// The model behind a handle, shared by nn.cc (what is built) and model.cc (what is kept).
+// The model behind a handle, shared by nn.cc and replicas.cc (what is built) and model.cc (what is kept).
 #pragma once
 
 #include <cstring>
 
-#include "dtg/base.h"
+#include "dtg/nn.h"
 #include "capi/objects.h"
-#include "nn/model.h"
+#include "nn/optimizer.h"
 
 namespace dtg::capi {
 
@@ -16,6 +16,19 @@ class ModelObject final : public RefCounted {
   const Ref<GraphObject> graph;
   const Ref<Model> model;
 };
+
+// The model as it was, unless fn succeeds.
+template <class Fn>
+Status all_or_nothing(Model& model, Fn&& fn) {
+  const size_t before = model.variables().size();
+  const Status status = fn();
+  if (!status.ok()) model.forget_beyond(before);
+  return status;
+}
+
+// What the host says about an optimizer, NULL for SGD, and about the gradient of a variable of this model.
+Result<Optimizer> read_optimizer(const dtg_optimizer* given);
+Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, const dtg_gradient& given);
 
 // Answers a struct of the host as far as its size goes; read_struct has checked it.
 template <class T>

@@ -40,15 +40,6 @@ std::string_view name_or(const char* name, size_t length, std::string_view fallb
 int64_t number_or(int64_t given, int64_t fallback) { return given == 0 ? fallback : given; }
 double real_or(double given, double fallback) { return given == 0 ? fallback : given; }
 
-// The model as it was, unless fn succeeds.
-template <class Fn>
-Status all_or_nothing(Model& model, Fn&& fn) {
-  const size_t before = model.variables().size();
-  const Status status = fn();
-  if (!status.ok()) model.forget_beyond(before);
-  return status;
-}
-
 // Every function here: hold the model, make a value, hand it out.
 template <class Fn>
 dtg_error* value_of_model(dtg_model* handle, dtg_value* out, Fn&& fn) {
@@ -121,6 +112,8 @@ Result<Value> add_embedding(Model& model, Value ids, const dtg_embedding* given)
   return embedding(model, ids, layer);
 }
 
+}  // namespace
+
 Result<Optimizer> read_optimizer(const dtg_optimizer* given) {
   dtg_optimizer c = DTG_OPTIMIZER_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_optimizer), "dtg_optimizer", &c));
@@ -147,7 +140,6 @@ Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, con
   return invalid_argument("apply gradients: one of the handles is no variable of this model");
 }
 
-}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;

@@ -69,6 +69,7 @@ struct Outs {
   dtg_gradient gradient{};
   dtg_variable variable = DTG_VARIABLE_INIT;
   dtg_training training = DTG_TRAINING_INIT;
+  dtg_replicated replicated = DTG_REPLICATED_INIT;
   dtg_completion event{};
   const char* text = nullptr;
   size_t size = 0;
@@ -173,6 +174,7 @@ class Misuse : public World {
   dtg_tensor* fetched[1] = {nullptr};
   const char* names[1] = {"c"};
   dtg_gradient gradient{};
+  dtg_replication replication = DTG_REPLICATION_INIT;
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
   dtg_conv2d conv = DTG_CONV2D_INIT;
@@ -303,6 +305,11 @@ void Misuse::model_rows() {
   ROW(dtg_model_restore, {}, h.model, h.session, file.c_str(), DTG_STRLEN);
   ROW(dtg_nn_minimize, {2}, h.model, v.z, nullptr, &outs.training);
   ROW(dtg_nn_apply_gradients, {1}, h.model, nullptr, &v.z, &gradient, 1, &outs.value);
+  ROW(dtg_nn_minimize_replicated, {2}, h.model, v.z, nullptr, &replication, &outs.replicated);
+  ROW(dtg_nn_apply_replicated, {4}, h.model, &v.z, &gradient, 1, nullptr, &replication, &outs.replicated);
+  ROW(dtg_nn_minimize_towers, {3}, h.model, &v.z, 1, nullptr, &outs.training);
+  ROW(dtg_model_next_tower, {}, h.model);
+  ROW(dtg_model_wait_ready, {}, h.model, h.session, 1);
   ROW(dtg_nn_exponential_decay, {}, h.model, v.z, 0.1, 10, 0.5, 0, &outs.value);
   ROW(dtg_nn_cosine_decay, {}, h.model, v.z, 0.1, 10, 0, 0, &outs.value);
 }

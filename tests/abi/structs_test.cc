@@ -155,6 +155,11 @@ TEST_F(Structs, OptimizersOfEverySize) {
   dtg_training training = DTG_TRAINING_INIT;
   each_size("dtg_optimizer", optimizer, [&](auto* given) { return dtg_nn_minimize(model, loss, given, &training); });
   each_size("dtg_training", training, [&](auto* answer) { return dtg_nn_minimize(model, loss, nullptr, answer); });
+  dtg_replication replication = DTG_REPLICATION_INIT;
+  replication.mode = DTG_SYNC_STRICT;
+  dtg_replicated replicated = DTG_REPLICATED_INIT;
+  each_size("dtg_replication", replication, [&](auto* given) { return dtg_nn_minimize_replicated(model, loss, nullptr, given, &replicated); });
+  each_size("dtg_replicated", replicated, [&](auto* answer) { return dtg_nn_minimize_replicated(model, loss, nullptr, &replication, answer); });
   dtg_model_release(model);
 }
 
@@ -255,6 +260,10 @@ TEST_F(Structs, ValuesOfAnotherGraph) {
     refused(dtg_nn_mean_squared_error(h.model, v.z, stranger, &out), DTG_INVALID_ARGUMENT, "error");
     dtg_training training = DTG_TRAINING_INIT;
     refused(dtg_nn_minimize(h.model, stranger, nullptr, &training), DTG_INVALID_ARGUMENT, "minimize");
+    const dtg_replication replication = DTG_REPLICATION_INIT;
+    dtg_replicated replicated = DTG_REPLICATED_INIT;
+    refused(dtg_nn_minimize_replicated(h.model, stranger, nullptr, &replication, &replicated), DTG_INVALID_ARGUMENT, "replicated");
+    refused(dtg_nn_minimize_towers(h.model, &stranger, 1, nullptr, &training), DTG_INVALID_ARGUMENT, "towers");
     dtg_run_args args = DTG_RUN_ARGS_INIT;
     dtg_tensor* fetched = nullptr;
     args.fetches = &stranger;

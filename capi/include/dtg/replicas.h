@@ -1,0 +1,96 @@
+/* dtg/replicas.h: training one model by many workers.
+ *
+ * Between-graph: every worker is a program of its own that builds the same model, with its variables on parameter servers,
+ * and then asks for its share of the training. What that share is decides `mode`:
+ *
+ *   DTG_SYNC_ASYNC     a step applies its gradients at once and waits for nobody.
+ *   DTG_SYNC_STRICT    one contribution per worker and step, added up in the order of the workers: equal runs give equal bits,
+ *                      whoever is first, and the bits of dtg_nn_minimize_towers over the same shares of the batch. A
+ *                      contribution from variables of an older step is dropped: a worker that was restarted, or sends
+ *                      something again, spoils nothing.
+ *   DTG_SYNC_REPLICAS  TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once R arrived, tokens
+ *                      that any worker may take, gradients of an older step dropped.
+ *
+ *   chief (worker 0):  dtg_model_init's target, then chief_init once, then `update` over and over in an asynchronous run
+ *   every worker:      dtg_model_wait_ready, then local_init once, then `train` every step
+ *
+ * chief_init comes before any worker's first step, and local_init after it. A worker that restarts runs local_init, never an
+ * initialisation of the model. When an update failed or the chief was restarted, the chief runs `resume` and goes on with
+ * updates; workers that wait get a token of the step that has to be repeated, so take the batch from local_step where
+ * runs must be equal to the bit.
+ *
+ * In-graph: one program, one graph, N towers that compute the same over the same variables.
+ *
+ *   build the layers and loss[0];  dtg_model_next_tower(model);  build the same layers and loss[1]; ...
+ *   dtg_nn_minimize_towers(model, loss, N, &optimizer, &training);
+ */
+#ifndef DTG_REPLICAS_H
+#define DTG_REPLICAS_H
+
+#include <dtg/base.h>
+#include <dtg/graph.h>
+#include <dtg/nn.h>
+
+DTG_BEGIN_DECLS
+
+typedef int32_t dtg_sync_mode;
+enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2 };
+
+typedef struct dtg_replication {
+  size_t struct_size;
+  dtg_sync_mode mode;
+  int32_t worker;       /* which replica this graph is, from 0; 0 is the chief */
+  int32_t total;        /* replicas; 0: 1 */
+  int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
+} dtg_replication;
+#define DTG_REPLICATION_INIT {sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0}
+
+/* One worker's share. Targets that this worker does not have are {0}. */
+typedef struct dtg_replicated {
+  size_t struct_size;
+  dtg_value train;         /* target: one step; push, then wait for the token */
+  dtg_value local_init;    /* target: once, when the variables have values */
+  dtg_value chief_init;    /* target: the chief, once, before any worker's first step */
+  dtg_value resume;        /* target: the chief, in place of chief_init, before updates go on */
+  dtg_value update;        /* target: the chief, over and over */
+  dtg_value global_step;   /* int64 scalar as it is now; fetch it in a run of its own */
+  dtg_value local_step;    /* int64 scalar: the step whose variables the gradients of a run are computed from */
+  dtg_value next_step;     /* int64 scalar, part of `train`: DTG_SYNC_ASYNC the count right after its own update, so that
+                              next_step - 1 - local_step is the staleness; otherwise the step of its token */
+  dtg_value learning_rate; /* floating-point scalar */
+  dtg_value gradient_norm; /* float32: of this worker's own gradients. Computed only if fetched */
+} dtg_replicated;
+#define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
+
+/* Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what `mode`
+ * does with them. Gradients are averaged over the replicas; clip_norm is applied to the mean, or to each step's own gradients
+ * in DTG_SYNC_ASYNC. `optimizer` may be NULL: SGD. State of the worker stands where its loss stands, everything that belongs
+ * to a variable stands on the variable's device. What an optimizer keeps is added to the chief's model (DTG_SYNC_ASYNC: to
+ * all), so ask dtg_model_init afterwards. The learning rate must not need feeding unless `update` is run by hand.
+ * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. */
+DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer,
+                                   const dtg_replication *replication, dtg_replicated *out) DTG_NOEXCEPT;
+
+/* The same for gradients of one's own, as in dtg_nn_apply_gradients; the worker's state stands where the first of them
+ * stands. Since 0.1. Semantics: tf.compat.v1.train.SyncReplicasOptimizer.apply_gradients. */
+DTG_ERR dtg_nn_apply_replicated(dtg_model *model, const dtg_value *handles, const dtg_gradient *gradients, size_t num_gradients,
+                                const dtg_optimizer *optimizer, const dtg_replication *replication,
+                                dtg_replicated *out) DTG_NOEXCEPT;
+
+/* From here on layers and dtg_model_add_variable answer the variables that the model has, from the first, in their order,
+ * until all have been asked for; then they make new ones again. Device scopes place the computation of the tower, variables
+ * stay where they are. Asking for another name, type or shape is FAILED_PRECONDITION. Since 0.1. */
+DTG_ERR dtg_model_next_tower(dtg_model *model) DTG_NOEXCEPT;
+
+/* As dtg_nn_minimize over the mean of the losses of several towers. Gradients are added up in the order of `losses`, so that
+ * the result is, bit for bit, that of as many workers under DTG_SYNC_STRICT. Since 0.1. */
+DTG_ERR dtg_nn_minimize_towers(dtg_model *model, const dtg_value *losses, size_t num_losses, const dtg_optimizer *optimizer,
+                               dtg_training *out) DTG_NOEXCEPT;
+
+/* Waits up to `timeout_ns` (0: 10 minutes) until every variable that the model has so far has a
+ * value in the session. Errors: INVALID_ARGUMENT, DEADLINE_EXCEEDED, which names those that have none, and those of a run. Since 0.1. */
+DTG_ERR dtg_model_wait_ready(dtg_model *model, dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_REPLICAS_H */
