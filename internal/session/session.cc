@@ -72,7 +72,8 @@ Result<Ref<Driver>> Session::connect_driver(const Ref<Runtime>& runtime, std::st
   if (target.empty() || target == "local") return Ref<Driver>();
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
   DTG_ASSIGN(const Address address, Address::parse(target));
-  DTG_ASSIGN(const Host host, runtime->host());
+  DTG_ASSIGN(Host host, runtime->host());
+  host.security = options.security;
   return Driver::connect(host, {}, address, Deadline::after(runtime->clock(), options.connect_timeout_ns), runtime);
 }
 

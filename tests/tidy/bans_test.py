@@ -21,7 +21,7 @@ def qualified(*names):
     return re.compile(r"(?<![\w>])(?:std)?::(?:%s)\s*\(" % "|".join(names))
 
 
-CLOCK, RANDOM, DISK, LOG = (f"internal/base/{name}." for name in ("clock", "random", "disk", "log"))
+CLOCK, RANDOM, DISK, LOG, SECRETS = (f"internal/base/{name}." for name in ("clock", "random", "disk", "log", "private_file"))
 
 # What, where it is allowed (path prefixes), and what to do instead.
 BANS = [
@@ -33,8 +33,8 @@ BANS = [
     (re.compile(r"\brandom_device\b|\bmt19937(?:_64)?\b"), [RANDOM], "draw from base/random.h, which is seeded and portable"),
     (call("rand", "srand", "drand48", "getrandom", "getentropy"), [RANDOM], "draw from base/random.h, which is seeded and portable"),
     (call("fopen", "openat", "opendir", "mkstemp"), [DISK], "go through the runtime's disk (base/disk.h)"),
-    (qualified("open", "creat", "unlink", "rename", "remove"), [DISK], "go through the runtime's disk (base/disk.h)"),
-    (re.compile(r"\bstd::(?:if|of|f)stream\b|#\s*include\s*<(?:fstream|filesystem|fcntl\.h)>"), [DISK, "internal/net/"],
+    (qualified("open", "creat", "unlink", "rename", "remove"), [DISK, SECRETS], "go through the runtime's disk (base/disk.h)"),
+    (re.compile(r"\bstd::(?:if|of|f)stream\b|#\s*include\s*<(?:fstream|filesystem|fcntl\.h)>"), [DISK, SECRETS, "internal/net/"],
      "go through the runtime's disk (base/disk.h)"),
     (call("socket", "socketpair"), ["internal/net/"], "go through a channel (internal/net)"),
     (re.compile(r"#\s*include\s*<(?:sys/socket|netinet/in|netdb|sys/un)\.h>"), ["internal/net/"], "go through a channel (internal/net)"),

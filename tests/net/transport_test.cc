@@ -1,0 +1,362 @@
+// The same conversation over everything that carries one: memory, unix sockets, TCP with TLS, TCP with frames in the clear.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+
+#include "net/endpoint.h"
+#include "net/memory_channel.h"
+#include "scratch.h"
+#include "wire/messages.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr const char* kSelf = "/job:ps/replica:0/task:0";
+constexpr const char* kPeer = "/job:worker/replica:0/task:3";
+
+// One end: keeps what it hears; other threads wait for it.
+class End final : public Channel::Sink {
+ public:
+  Result<Channel::Landing> begin(const wire::Prefix& prefix, std::string_view) override {
+    landed_.assign(prefix.payload_bytes, '?');
+    return Channel::Landing{landed_.data(), this};
+  }
+  Status receive(const wire::Prefix& prefix, std::string_view) override {
+    const std::lock_guard lock(mutex_);
+    kinds_.push_back(prefix.kind);
+    payloads_.push_back(prefix.payload_bytes > 0 ? std::move(landed_) : std::string());
+    changed_.notify_all();
+    if (echo) channel->send(wire::make_frame(wire::Heartbeat{1}));
+    return {};
+  }
+  void closed(const Status& reason) override {
+    const std::lock_guard lock(mutex_);
+    reason_ = reason;
+    changed_.notify_all();
+  }
+  bool wait_frames(size_t count) {
+    return wait([&] { return kinds_.size() >= count; });
+  }
+  Status wait_closed() {
+    wait([&] { return !reason_.ok(); });
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  std::vector<wire::Kind> kinds() {
+    const std::lock_guard lock(mutex_);
+    return kinds_;
+  }
+  bool heard(wire::Kind kind) { return std::ranges::count(kinds(), kind) > 0; }
+  std::vector<std::string> payloads() {
+    const std::lock_guard lock(mutex_);
+    return payloads_;
+  }
+  Ref<Channel> channel;
+  bool echo = false;
+
+ private:
+  template <class Fn>
+  bool wait(Fn&& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), what);
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string landed_;
+  std::vector<wire::Kind> kinds_;
+  std::vector<std::string> payloads_;
+  Status reason_;
+};
+
+enum class Kind { memory, unix_socket, tls, clear };
+
+class Endpoints : public ::testing::Test {
+ protected:
+  Endpoints() {
+    ::chmod(scratch_.path().c_str(), 0700);
+    loop_ = UvLoop::start(system_clock()).take();
+    options_.runtime_dir = scratch_.path();
+  }
+  ~Endpoints() override {
+    loop_->call([&] {
+      listener_ = nullptr;
+      for (End* end : {&here_, &there_}) {
+        if (end->channel) end->channel->close();
+        end->channel = nullptr;
+      }
+      for (const Ref<Channel>& channel : all_) channel->close();
+      all_.clear();
+    });
+  }
+
+  Status serve(const char* address, EndpointLimits limits = {}) {
+    DTG_ASSIGN(const Address where, Address::parse(address));
+    DTG_ASSIGN(const Credentials credentials, credentials_for(where, options_, kSelf, ""));
+    DTG_ASSIGN(listener_, listen(*loop_, where, credentials, limits, [this](Ref<Channel> channel) {
+      {
+        const std::lock_guard lock(mutex_);
+        there_.channel = channel;
+        all_.push_back(channel);
+        ++accepted_;
+      }
+      channel->open(&there_);
+      changed_.notify_all();
+    }));
+    return {};
+  }
+  Status connect(const SecurityOptions& options, const std::string& self = kPeer, const std::string& peer = kSelf) {
+    DTG_ASSIGN(const Credentials credentials, credentials_for(listener_->address(), options, self, peer));
+    DTG_ASSIGN(here_.channel, connect_channel(*loop_, listener_->address(), credentials, {}, Deadline::after(system_clock(), 5 * kSecond)));
+    loop_->call([&] { here_.channel->open(&here_); });
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(5), [&] { return accepted_ > 0; })) return unavailable("nobody was accepted");
+    return {};
+  }
+
+  Scratch scratch_;
+  SecurityOptions options_;
+  std::unique_ptr<UvLoop> loop_;
+  std::unique_ptr<Listener> listener_;
+  End here_, there_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Ref<Channel>> all_;
+  std::atomic<int> accepted_{0};
+};
+
+class Transport : public Endpoints, public ::testing::WithParamInterface<Kind> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Kind::memory) {
+      loop_->call([&] {
+        std::tie(here_.channel, there_.channel) = memory_channels(*loop_, {});
+        here_.channel->open(&here_);
+        there_.channel->open(&there_);
+      });
+      return;
+    }
+    options_.security = GetParam() == Kind::clear ? Security::clear_frames : Security::tls;
+    const std::string path = "unix:" + scratch_ / "socket";
+    const Status served = serve(GetParam() == Kind::unix_socket ? path.c_str() : "127.0.0.1:0");
+    ASSERT_TRUE(served.ok()) << served.message();
+    const Status connected = connect(options_);
+    ASSERT_TRUE(connected.ok()) << connected.message();
+  }
+  void trust() {
+    loop_->call([&] {
+      here_.channel->trust();
+      there_.channel->trust();
+    });
+  }
+  static std::unique_ptr<OutFrame> data(std::string_view payload, const void* owner = nullptr) {
+    wire::Data header;
+    header.dtype = DType::u8;
+    header.shape = Shape::of({static_cast<int64_t>(payload.size())});
+    auto frame = std::make_unique<OutFrame>();
+    frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(header), payload.size());
+    frame->payload = payload.data();
+    frame->payload_bytes = payload.size();
+    frame->data = true;
+    frame->owner = owner;
+    return frame;
+  }
+  static std::string pattern(size_t bytes, uint32_t seed) {
+    std::string text(bytes, '\0');
+    for (char& c : text) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+    return text;
+  }
+};
+
+TEST_P(Transport, SaysWhatProtectsIt) {
+  // A word in each direction, so that both ends are through with their greeting.
+  here_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  there_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  ASSERT_TRUE(here_.wait_frames(1) && there_.wait_frames(1));
+  const char* const expected[] = {"memory", "uid", "tls1.3", "clear"};
+  loop_->call([&] {
+    for (End* end : {&here_, &there_}) EXPECT_STREQ(end->channel->security(), expected[static_cast<int>(GetParam())]);
+    const bool proven = GetParam() == Kind::tls || GetParam() == Kind::clear;
+    EXPECT_EQ(there_.channel->authenticated_peer(), proven ? std::optional<std::string>(kPeer) : std::nullopt);
+    EXPECT_EQ(here_.channel->authenticated_peer(), proven ? std::optional<std::string>(kSelf) : std::nullopt);
+  });
+}
+
+TEST_P(Transport, FramesOfAllSizesArriveInOrder) {
+  trust();
+  std::vector<std::string> sent;
+  for (size_t bytes : {1, 100, 16383, 16384, 16385, 65536, 1000000, 1 << 20}) sent.push_back(pattern(bytes, static_cast<uint32_t>(bytes)));
+  for (int round = 0; round < 3; ++round) {
+    for (const std::string& payload : sent) {
+      here_.channel->send(data(payload));
+      there_.channel->send(data(payload));
+    }
+  }
+  for (End* end : {&here_, &there_}) {
+    ASSERT_TRUE(end->wait_frames(3 * sent.size()));
+    const auto heard = end->payloads();
+    for (size_t i = 0; i < heard.size(); ++i) EXPECT_TRUE(heard[i] == sent[i % sent.size()]) << i;
+  }
+}
+
+TEST_P(Transport, ManySmallWords) {
+  trust();
+  loop_->call([&] { there_.echo = true; });
+  for (int i = 0; i < 2000; ++i) here_.channel->send(wire::make_frame(wire::Heartbeat{static_cast<uint64_t>(i)}));
+  EXPECT_TRUE(there_.wait_frames(2000));
+  EXPECT_TRUE(here_.wait_frames(2000));
+}
+
+TEST_P(Transport, MuchBothWaysAtOnce) {
+  trust();
+  const std::string payload = pattern(1 << 20, 7);
+  for (int i = 0; i < 48; ++i) {
+    here_.channel->send(data(payload));
+    there_.channel->send(data(payload));
+  }
+  for (End* end : {&here_, &there_}) {
+    ASSERT_TRUE(end->wait_frames(48));
+    for (const std::string& heard : end->payloads()) EXPECT_TRUE(heard == payload);
+  }
+}
+
+TEST_P(Transport, MemoryIsGivenBackAtOnce) {
+  trust();
+  const std::string original = pattern(1 << 20, 3);
+  std::string payload = original;
+  std::atomic<int> taken{0};
+  int owner = 0;
+  for (int i = 0; i < 64; ++i) {
+    auto frame = data(payload, &owner);
+    frame->taken = [&] { ++taken; };
+    here_.channel->send(std::move(frame));
+  }
+  loop_->call([&] { here_.channel->let_go(&owner); });
+  EXPECT_EQ(taken, 64);
+  std::ranges::fill(payload, 'z');
+  here_.channel->send(wire::make_frame(wire::Goodbye{}));
+  // Whatever has left is whole and as it was, and the conversation goes on behind it.
+  for (size_t count = 1; count <= 65; ++count) {
+    ASSERT_TRUE(there_.wait_frames(count));
+    if (there_.heard(wire::Kind::goodbye)) break;
+  }
+  for (const std::string& heard : there_.payloads()) EXPECT_TRUE(heard.empty() || heard == original);
+}
+
+TEST_P(Transport, TheEndIsSeen) {
+  here_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  ASSERT_TRUE(there_.wait_frames(1));
+  loop_->call([&] {
+    here_.channel->send(wire::make_frame(wire::Goodbye{}));
+    here_.channel->push();
+    here_.channel->close();
+  });
+  EXPECT_EQ(there_.wait_closed().code(), Code::unavailable);
+  EXPECT_EQ(there_.kinds(), (std::vector{wire::Kind::heartbeat, wire::Kind::goodbye}));
+}
+
+TEST_P(Transport, StrangersMaySayLittle) {
+  for (int i = 0; i < 1000; ++i) here_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  EXPECT_EQ(there_.wait_closed().code(), Code::resource_exhausted);
+  EXPECT_LE(there_.kinds().size() * wire::make_frame(wire::Heartbeat{1}).size(), wire::Limits().pre_auth_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, Transport, ::testing::Values(Kind::memory, Kind::unix_socket, Kind::tls, Kind::clear),
+                         [](const auto& kind) { return std::string(std::array{"memory", "unix", "tls", "clear"}[static_cast<size_t>(kind.param)]); });
+
+TEST_F(Endpoints, OneEndClear) {
+  ASSERT_TRUE(serve("127.0.0.1:0").ok());
+  options_.security = Security::clear_frames;
+  ASSERT_TRUE(connect(options_).ok());
+  for (End* end : {&here_, &there_}) {
+    const Status reason = end->wait_closed();
+    EXPECT_EQ(reason.code(), Code::failed_precondition) << reason.message();
+    EXPECT_NE(reason.message().find("set security to clear_frames at both ends"), std::string::npos) << reason.message();
+  }
+}
+
+TEST_F(Endpoints, WrongKeyAndWrongName) {
+  ASSERT_TRUE(serve("127.0.0.1:0").ok());
+  SecurityOptions other = options_;
+  other.key_file = scratch_ / "other.key";
+  ASSERT_TRUE(keygen(other.key_file).ok());
+  ASSERT_TRUE(connect(other).ok());
+  EXPECT_EQ(here_.wait_closed().code(), Code::unauthenticated) << here_.wait_closed().message();
+  EXPECT_NE(here_.wait_closed().message().find("key_file"), std::string::npos) << here_.wait_closed().message();
+  EXPECT_EQ(there_.wait_closed().code(), Code::unauthenticated);
+  EXPECT_TRUE(there_.kinds().empty());
+}
+
+TEST_F(Endpoints, NothingBeyondThisMachineWithoutAKey) {
+  const Status refused = serve("0.0.0.0:0");
+  EXPECT_EQ(refused.code(), Code::failed_precondition);
+  EXPECT_NE(refused.message().find("dtg keygen job.key"), std::string::npos) << refused.message();
+  // Nor by a name that leads out: with this user's own key only loopback numbers are bound.
+  Credentials local = credentials_for(Address::parse("127.0.0.1:0").take(), options_, kSelf, "").take();
+  const auto bound = listen(*loop_, Address::parse("0.0.0.0:0").take(), local, {}, [](Ref<Channel>) {});
+  EXPECT_EQ(bound.status().code(), Code::failed_precondition) << bound.status().message();
+  const auto connected = connect_channel(*loop_, Address::parse("192.0.2.1:9").take(), local, {}, Deadline::after(system_clock(), kSecond));
+  EXPECT_EQ(connected.status().code(), Code::failed_precondition) << connected.status().message();
+}
+
+TEST_F(Endpoints, ListensExactlyThere) {
+  ASSERT_TRUE(serve("127.0.0.5:0").ok());
+  const uint16_t port = listener_->address().port;
+  EXPECT_NE(port, 0);
+  EXPECT_EQ(listener_->address().text(), "127.0.0.5:" + std::to_string(port));
+  const auto knock = [&](const std::string& host) {
+    const Address address = Address::parse(host + ":" + std::to_string(port)).take();
+    const Credentials credentials = credentials_for(address, options_, "", "").take();
+    return connect_channel(*loop_, address, credentials, {}, Deadline::after(system_clock(), kSecond)).status().code();
+  };
+  EXPECT_EQ(knock("127.0.0.1"), Code::unavailable);
+  EXPECT_EQ(knock("127.0.0.5"), Code::ok);
+  const auto again = listen(*loop_, listener_->address(), credentials_for(listener_->address(), options_, kSelf, "").take(), {}, [](Ref<Channel>) {});
+  EXPECT_EQ(again.status().code(), Code::already_exists) << again.status().message();
+}
+
+// A peer that only connects: plain TCP that says nothing, says something else, or comes in numbers.
+TEST_F(Endpoints, StrangersAtTheDoor) {
+  EndpointLimits limits;
+  limits.accept.handshakes_per_host = 4;
+  ASSERT_TRUE(serve("127.0.0.1:0", limits).ok());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(listener_->address().port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<Descriptor> strangers;
+  int closed = 0;
+  for (int i = 0; i < 12; ++i) {
+    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  const timeval wait{0, 200000};
+  for (const Descriptor& stranger : strangers) {
+    ::setsockopt(stranger.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    char byte;
+    closed += ::recv(stranger.get(), &byte, 1, 0) == 0;
+  }
+  EXPECT_EQ(closed, 8);
+  // They go, and there is room again; who speaks no TLS hears an alert at most.
+  strangers.clear();
+  const Deadline deadline = Deadline::after(system_clock(), 5 * kSecond);
+  for (int before = accepted_; before == accepted_ && !deadline.passed(system_clock());) {
+    Descriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const std::string words = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + std::string(100, 'x');
+    (void)!::send(stranger.get(), words.data(), words.size(), MSG_NOSIGNAL);
+    std::string heard(100, '\0');
+    EXPECT_LE(::recv(stranger.get(), heard.data(), heard.size(), 0), 7);
+  }
+  EXPECT_EQ(accepted_, 5);
+}
+
+}  // namespace
+}  // namespace dtg
