@@ -1,4 +1,4 @@
-# What `make install` puts where: the libraries, the headers, a CMake package (dtg::dtg, dtg::dtg_static) and a pkg-config file.
+# What `make install` puts where: the libraries, the headers, the dtg command, a CMake package (dtg::dtg, dtg::dtg_static) and a pkg-config file.
 #
 # Nothing installed holds an absolute path, so a staged tree can be moved.
 include(GNUInstallDirs)
@@ -10,6 +10,9 @@ install(TARGETS dtg EXPORT dtgTargets
   FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   install(FILES "${DTG_ARCHIVE}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(DTG_CLI)
+  install(TARGETS dtg_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 install(EXPORT dtgTargets NAMESPACE dtg:: DESTINATION "${dtg_package_dir}")
 

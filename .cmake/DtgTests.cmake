@@ -92,6 +92,12 @@ if(TARGET example_fashion_mnist AND NOT DTG_SANITIZE)
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
+# ---- the command -----------------------------------------------------------------------------------------------------------
+# A launcher that is killed cannot say what it leaked, so this runs on ordinary builds only.
+if(TARGET dtg_cli AND NOT DTG_SANITIZE)
+  dtg_add_test(cli Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/cli_test.py" "$<TARGET_FILE:dtg_cli>")
+endif()
+
 # ---- benchmarks ------------------------------------------------------------------------------------------------------------
 add_custom_target(bench)
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/bench/*.cc")

@@ -1,0 +1,142 @@
+// dtg graph: looks into a serialised graph, as dtg_graph_serialize writes it. Main thread.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arguments.h"
+#include "commands.h"
+#include "console.h"
+
+namespace dtg::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Node {
+  std::string name, op, device;
+  json outputs = json::array();  // {"dtype", "shape"}; shape null: unknown rank
+};
+
+// The file, whole; false with a complaint when it cannot be read.
+bool read_file(const std::string& path, std::string* out) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  bool ok = file != nullptr;
+  struct stat info = {};
+  if (ok && fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) errno = EISDIR, ok = false;
+  char part[65536];
+  for (size_t n; ok && (n = std::fread(part, 1, sizeof part, file)) > 0;) out->append(part, n);
+  ok = ok && !std::ferror(file);
+  if (!ok) complain("cannot read " + path + ": " + std::strerror(errno) + "\n  give a file that dtg_graph_serialize made");
+  if (file) std::fclose(file);
+  return ok;
+}
+
+dtg_error* text_of(dtg_error* (*ask)(const dtg_graph*, dtg_value, const char**, size_t*), const dtg_graph* graph, dtg_value value, std::string* out) {
+  const char* text = "";
+  size_t size = 0;
+  if (dtg_error* error = ask(graph, value, &text, &size)) return error;
+  out->assign(text, size);
+  return nullptr;
+}
+
+dtg_error* describe_output(const dtg_graph* graph, dtg_value node, size_t i, json* out) {
+  dtg_value value;
+  dtg_dtype dtype = 0;
+  int64_t dims[32];
+  int32_t rank = -1;
+  if (dtg_error* error = dtg_value_output(graph, node, i, &value)) return error;
+  if (dtg_error* error = dtg_value_dtype(graph, value, &dtype)) return error;
+  if (dtg_error* error = dtg_value_shape(graph, value, dims, 32, &rank)) return error;
+  json shape = nullptr;
+  if (rank >= 0) shape = std::vector<int64_t>(dims, dims + std::min(rank, 32));
+  *out = {{"dtype", dtg_dtype_name(dtype)}, {"shape", shape}};
+  return nullptr;
+}
+
+dtg_error* describe_node(const dtg_graph* graph, size_t index, Node* out) {
+  dtg_value value;
+  size_t outputs = 0;
+  if (dtg_error* error = dtg_graph_node_at(graph, index, &value)) return error;
+  if (dtg_error* error = text_of(dtg_value_name, graph, value, &out->name)) return error;
+  if (dtg_error* error = text_of(dtg_value_op, graph, value, &out->op)) return error;
+  if (dtg_error* error = text_of(dtg_value_device, graph, value, &out->device)) return error;
+  if (dtg_error* error = dtg_value_num_outputs(graph, value, &outputs)) return error;
+  for (size_t i = 0; i < outputs; i++) {
+    if (dtg_error* error = describe_output(graph, value, i, &out->outputs.emplace_back())) return error;
+  }
+  return nullptr;
+}
+
+std::string shape_text(const json& output) {
+  std::string text = output["dtype"].get<std::string>();
+  if (output["shape"].is_null()) return text + " of unknown rank";
+  text += "[";
+  for (size_t i = 0; i < output["shape"].size(); i++) {
+    const int64_t dim = output["shape"][i];
+    text += (i ? ", " : "") + (dim < 0 ? std::string("?") : std::to_string(dim));
+  }
+  return text + "]";
+}
+
+std::string node_line(const Node& node) {
+  std::string line = node.name + " = " + paint(Color::cyan, node.op);
+  for (size_t i = 0; i < node.outputs.size(); i++) line += (i ? ", " : "  ") + shape_text(node.outputs[i]);
+  return line + (node.device.empty() ? "" : "  on " + node.device) + "\n";
+}
+
+std::string counts_text(const char* title, const std::map<std::string, size_t>& counts) {
+  std::vector<std::pair<std::string, size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = paint(Color::bold, title) + "\n";
+  for (const auto& [name, count] : sorted) {
+    std::string number = std::to_string(count);
+    number.insert(0, number.size() < 6 ? 6 - number.size() : 0, ' ');
+    text += number + "  " + (name.empty() ? "(none asked for)" : name) + "\n";
+  }
+  return text;
+}
+
+int show(const std::string& path, const std::vector<Node>& nodes, bool all, bool as_json) {
+  std::map<std::string, size_t> ops, devices;
+  for (const Node& node : nodes) ops[node.op]++, devices[node.device]++;
+  if (as_json) {
+    json list = json::array();
+    for (const Node& node : nodes) list.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}, {"outputs", node.outputs}});
+    return print(json{{"file", path}, {"node_count", nodes.size()}, {"ops", ops}, {"devices", devices}, {"nodes", list}}.dump(2) + "\n") ? kOk : kFailed;
+  }
+  std::string text = path + ": " + std::to_string(nodes.size()) + (nodes.size() == 1 ? " node\n" : " nodes\n");
+  if (all) for (const Node& node : nodes) text += node_line(node);
+  else text += counts_text("ops", ops) + counts_text("devices", devices);
+  return print(text) ? kOk : kFailed;
+}
+
+}  // namespace
+
+int graph(int argc, char** argv) {
+  bool as_json = false, all = false;
+  std::string path, bytes;
+  Arguments arguments("graph", "graph FILE [--nodes] [--json]",
+                      "What is in a serialised graph: how many nodes of which ops, on which devices. The file is verified first.");
+  arguments.position("FILE", true, &path, "what dtg_graph_serialize gave");
+  arguments.flag("--nodes", &all, "every node, with types and shapes");
+  arguments.flag("--json", &as_json, "all of it as JSON");
+  int code = kOk;
+  if (!arguments.read(argc, argv, &code)) return code;
+  if (!read_file(path, &bytes)) return kFailed;
+  dtg_graph* made = nullptr;
+  if (dtg_error* error = dtg_graph_create(nullptr, &made)) return report(error, as_json);
+  const Owned<dtg_graph> owned(made);
+  if (dtg_error* error = dtg_graph_import(made, bytes.data(), bytes.size())) return report(error, as_json, path + " is no graph that this version reads");
+  std::vector<Node> nodes(dtg_graph_node_count(made));
+  for (size_t i = 0; i < nodes.size(); i++) {
+    if (dtg_error* error = describe_node(made, i, &nodes[i])) return report(error, as_json);
+  }
+  return show(path, nodes, all, as_json);
+}
+
+}  // namespace dtg::cli

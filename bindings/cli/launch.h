@@ -1,0 +1,45 @@
+// Launch: what a local cluster is before its processes exist: its tasks with their addresses and environments, and the
+// private directory that holds the sockets and the key. The directory goes when the Launch goes. Main thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtg::cli {
+
+struct LaunchOptions {
+  int64_t ps = 1, workers = 1;
+  bool tcp = false;
+  bool clear_frames = false;
+};
+
+struct LaunchTask {
+  std::string job;
+  int index = 0;
+  std::string address;
+  std::vector<std::string> environment;  // "NAME=value", on top of ours
+  std::string name() const { return job + "/" + std::to_string(index); }
+};
+
+class Launch {
+ public:
+  Launch() = default;
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  // Makes directory, addresses and environments; false after a complaint. Tasks come workers first: chief, others, ps.
+  bool prepare(const LaunchOptions& options);
+  const std::vector<LaunchTask>& tasks() const { return tasks_; }
+
+ private:
+  bool make_directory();
+  bool choose_ports();
+  void fill_environments(const LaunchOptions& options);
+  std::string cluster_json() const;
+
+  std::string directory_;
+  std::vector<LaunchTask> tasks_;
+};
+
+}  // namespace dtg::cli

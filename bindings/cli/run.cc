@@ -1,0 +1,64 @@
+// dtg run: a cluster of processes on this machine, for trying things and for machines that are enough. Clusters of several
+// machines are started by Kubernetes, Slurm and their kin, which set TF_CONFIG themselves. Main thread.
+#include "arguments.h"
+#include "commands.h"
+#include "console.h"
+#include "supervisor.h"
+
+namespace dtg::cli {
+namespace {
+
+struct Wanted {
+  bool local = false, as_json = false;
+  std::string channel = "unix";
+  int64_t grace = 10;
+  LaunchOptions launch;
+  SuperviseOptions supervise;
+};
+
+bool read(int argc, char** argv, Wanted* wanted, int* code) {
+  Arguments arguments("run", "run --local [--ps N] [--workers M] [OPTIONS] -- PROGRAM [ARGUMENT...]",
+                      "Starts PROGRAM once per task, each with its place in the cluster in TF_CONFIG, shows what they say, and ends\n"
+                      "them together. The tasks meet on unix sockets in a directory that only you can enter; nothing listens on TCP\n"
+                      "unless you ask for it. What a ps or a worker does is up to PROGRAM: see dtg_cluster_from_tf_config.\n\n"
+                      "Each process also gets DTG_PROGRESS=1 (a line drawn over itself with carriage returns is shown as its status),\n"
+                      "DTG_THREADS (its share of the processors, unless set), DTG_CHANNEL, and DTG_CLEAR_FRAMES=1 if asked for.");
+  arguments.flag("--local", &wanted->local, "on this machine (the only place there is; it must be said)");
+  arguments.number("--ps", "N", 0, 256, &wanted->launch.ps, "parameter servers; default 1");
+  arguments.number("--workers", "M", 1, 256, &wanted->launch.workers, "workers, the first of them the chief; default 1");
+  arguments.text("--channel", "unix|tcp", &wanted->channel, "how tasks talk; tcp: 127.0.0.1, on ports found free; default unix");
+  arguments.flag("--clear-frames", &wanted->launch.clear_frames, "TCP without encryption after the authenticated handshake");
+  arguments.text("--log-dir", "DIR", &wanted->supervise.log_directory, "also write each task's lines to DIR/JOB-N.log");
+  arguments.number("--grace", "SECONDS", 1, 3600, &wanted->grace, "how long a task may take to end before it is made to; default 10");
+  arguments.flag("--json", &wanted->as_json, "at the end how each task ended, as JSON on stdout; logs go to stderr");
+  arguments.rest("PROGRAM...", &wanted->supervise.program, "what to start, and its arguments");
+  arguments.exit_codes("0 all workers ended well; 1 the launch failed; 2 a mistake on the command line; 126, 127 PROGRAM cannot be\n"
+                       "started; otherwise that of the task which failed first, 128 + n for signal n (130 after Ctrl-C).");
+  return arguments.read(argc, argv, code);
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  Wanted wanted;
+  int code = kOk;
+  if (!read(argc, argv, &wanted, &code)) return code;
+  if (!wanted.local) {
+    complain("say --local: this command starts processes on this machine only\n"
+             "  on several machines let their scheduler start the program, with TF_CONFIG set for each task");
+    return kUsage;
+  }
+  if (wanted.channel != "unix" && wanted.channel != "tcp") return complain("--channel is unix or tcp, not \"" + wanted.channel + "\""), kUsage;
+  wanted.launch.tcp = wanted.channel == "tcp";
+  if (wanted.launch.clear_frames && !wanted.launch.tcp) return complain("--clear-frames is about TCP: say --channel tcp too, or neither"), kUsage;
+  wanted.supervise.grace = std::chrono::seconds(wanted.grace);
+  wanted.supervise.quiet_stdout = wanted.as_json;
+  Launch launch;
+  if (!launch.prepare(wanted.launch)) return kFailed;
+  Supervisor supervisor(launch, wanted.supervise);
+  code = supervisor.run();
+  if (wanted.as_json) print("{\"exit_code\": " + std::to_string(code) + ", \"tasks\": " + supervisor.report_json() + "}\n");
+  return code;
+}
+
+}  // namespace dtg::cli

@@ -1,0 +1,259 @@
+// Supervisor: see the header. One loop over pipes and signals; what happens at which time is a phase with a deadline:
+// running -> waiting_for_ps (workers done) -> ending (SIGTERM, or the user's signal) -> killing (SIGKILL) -> done.
+#include "supervisor.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "console.h"
+
+namespace dtg::cli {
+namespace {
+
+std::vector<std::string> names(const Launch& launch) {
+  std::vector<std::string> out;
+  for (const LaunchTask& task : launch.tasks()) out.push_back(task.name());
+  return out;
+}
+
+std::string how(const Child& child) {
+  if (child.ended_by_signal()) return "was ended by signal " + std::to_string(child.ended_by_signal()) + " (" + strsignal(child.ended_by_signal()) + ")";
+  return "ended with exit code " + std::to_string(child.exit_code());
+}
+
+std::string seconds_text(std::chrono::steady_clock::duration time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", std::chrono::duration<double>(time).count());
+  return text;
+}
+
+}  // namespace
+
+// Signals become readable, so that one poll waits for everything. Children get the old mask back.
+Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options) : options_(options), screen_(names(launch), options.quiet_stdout) {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, number);
+  sigprocmask(SIG_BLOCK, &wanted, &before_);
+  std::signal(SIGPIPE, SIG_IGN);
+  signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  for (const LaunchTask& what : launch.tasks()) {
+    tasks_.push_back(std::make_unique<Task>());
+    tasks_.back()->what = &what;
+    const size_t index = tasks_.size() - 1;
+    for (int which = 0; which < 2; which++) {
+      tasks_.back()->text[which] = std::make_unique<LogText>(screen_.colors(), [this, index, which](std::string_view text) { line(index, text, which == 1); });
+    }
+  }
+}
+
+Supervisor::~Supervisor() {
+  for (const auto& task : tasks_) {
+    if (task->log) std::fclose(task->log);
+  }
+  if (signals_ >= 0) close(signals_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+// ---- starting ----
+
+bool Supervisor::open_log(Task& task) {
+  if (options_.log_directory.empty()) return true;
+  std::string path = options_.log_directory + "/" + task.what->name() + ".log";
+  std::replace(path.begin() + static_cast<std::ptrdiff_t>(options_.log_directory.size() + 1), path.end(), '/', '-');
+  task.log = std::fopen(path.c_str(), "we");
+  if (!task.log) complain("cannot write " + path + ": " + std::strerror(errno) + "\n  give --log-dir a folder that exists and that you can write to");
+  return task.log != nullptr;
+}
+
+bool Supervisor::start_task(Task& task) {
+  if (!open_log(task)) return result_ = kFailed, false;
+  const int problem = task.child.start(options_.program, task.what->environment);
+  task.started = task.ended = Clock::now();
+  if (problem == 0) return true;
+  const bool absent = problem == ENOENT || problem == ENOTDIR;
+  complain("cannot start " + options_.program[0] + ": " + std::strerror(problem) + "\n  " +
+           (absent ? "give the path of a program that is there" : "is it a program that you may execute?"));
+  return result_ = absent ? 127 : 126, false;
+}
+
+// Parameter servers first, so that the chief finds them sooner.
+bool Supervisor::start() {
+  if (!options_.log_directory.empty()) mkdir(options_.log_directory.c_str(), 0777);
+  for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
+    if (!start_task(**task)) return false;
+  }
+  return true;
+}
+
+// ---- what the children say ----
+
+void Supervisor::line(size_t index, std::string_view text, bool error) {
+  screen_.line(index, text, error);
+  if (std::FILE* log = tasks_[index]->log) std::fprintf(log, "%.*s\n", static_cast<int>(text.size()), text.data()), std::fflush(log);
+}
+
+void Supervisor::read_pipe(Task& task, int which) {
+  char bytes[16384];
+  const ssize_t n = read(task.child.pipe(which), bytes, sizeof bytes);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n > 0) {
+    task.text[which]->add({bytes, static_cast<size_t>(n)});
+  } else {
+    task.text[which]->finish();
+    task.child.close_pipe(which);
+  }
+  if (which != 0) return;
+  const auto index = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& t) { return t.get() == &task; }) - tasks_.begin();
+  screen_.status(static_cast<size_t>(index), task.text[0]->status());
+}
+
+// ---- ends ----
+
+bool Supervisor::any_running(const char* job) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) { return task->child.running() && (!job || task->what->job == job); });
+}
+
+void Supervisor::ask_to_end(int number, Phase next) {
+  for (const auto& task : tasks_) {
+    if (task->child.running()) task->asked_to_end = true, task->child.signal(number);
+  }
+  phase_ = next;
+  deadline_ = Clock::now() + (next == Phase::killing ? std::chrono::seconds(5) : options_.grace);
+}
+
+void Supervisor::on_signal(int number) {
+  if (phase_ == Phase::ending || phase_ == Phase::killing) {
+    screen_.say("once more; killing what still runs");
+    return ask_to_end(SIGKILL, Phase::killing);
+  }
+  screen_.say(std::string(strsignal(number)) + ": passed on to all tasks; once more kills them");
+  if (result_ == 0) result_ = 128 + number;
+  interrupted_ = true;
+  ask_to_end(number, Phase::ending);
+}
+
+void Supervisor::take_signals() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    if (info.ssi_signo != SIGCHLD) on_signal(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void Supervisor::ended(Task& task) {
+  task.ended = Clock::now();
+  const Child& child = task.child;
+  if (child.exit_code() == 0 || task.asked_to_end) return;
+  if (result_ == 0) result_ = child.exit_code();
+  const bool others = any_running();
+  screen_.say(task.what->name() + " " + how(child) + " after " + seconds_text(task.ended - task.started) + " s" + (others ? "; ending the others" : ""));
+  if (others && phase_ < Phase::ending) ask_to_end(SIGTERM, Phase::ending);
+}
+
+void Supervisor::reap() {
+  for (const auto& task : tasks_) {
+    if (!task->child.reap()) continue;
+    // What it said before it ended comes before what the launcher says about it.
+    for (int which = 0; which < 2; which++) {
+      for (int parts = 0; parts < 64 && task->child.pipe(which) >= 0; parts++) {
+        pollfd ready = {task->child.pipe(which), POLLIN, 0};
+        if (poll(&ready, 1, 0) <= 0) break;
+        read_pipe(*task, which);
+      }
+    }
+    screen_.status(static_cast<size_t>(&task - tasks_.data()), "");
+    ended(*task);
+  }
+}
+
+// A deadline has passed.
+void Supervisor::escalate() {
+  std::string late;
+  for (const auto& task : tasks_) {
+    if (task->child.running()) late += (late.empty() ? "" : ", ") + task->what->name();
+  }
+  if (phase_ == Phase::killing) {
+    screen_.say(late + " cannot be killed; giving up");
+    phase_ = Phase::done;
+  } else if (phase_ == Phase::waiting_for_ps) {
+    screen_.say("the workers are done, but " + late + " still runs after " + std::to_string(options_.grace.count()) +
+                " s; ending it (the chief ends the job with dtg_session_end_job)");
+    ask_to_end(SIGTERM, Phase::ending);
+  } else {
+    screen_.say(late + " did not end within " + std::to_string(options_.grace.count()) + " s; killing");
+    ask_to_end(SIGKILL, Phase::killing);
+  }
+}
+
+void Supervisor::advance() {
+  if (!any_running()) phase_ = Phase::done;
+  if (phase_ == Phase::running && !any_running("worker")) {
+    phase_ = Phase::waiting_for_ps;
+    deadline_ = Clock::now() + options_.grace;
+  }
+  if (phase_ != Phase::done && Clock::now() >= deadline_) escalate();
+  if (!screen_.alive() && phase_ < Phase::ending) {
+    result_ = 128 + SIGPIPE;
+    ask_to_end(SIGTERM, Phase::ending);
+  }
+}
+
+// ---- the loop ----
+
+int Supervisor::timeout_ms() const {
+  if (deadline_ == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
+}
+
+void Supervisor::poll_once() {
+  std::vector<pollfd> polled = {{signals_, POLLIN, 0}};
+  std::vector<std::pair<Task*, int>> whose = {{nullptr, 0}};
+  for (const auto& task : tasks_) {
+    for (int which = 0; which < 2; which++) {
+      if (task->child.pipe(which) < 0) continue;
+      polled.push_back({task->child.pipe(which), POLLIN, 0});
+      whose.emplace_back(task.get(), which);
+    }
+  }
+  const int redraw = screen_.draw(), left = timeout_ms();
+  const int wait = redraw < 0 ? left : left < 0 ? redraw : std::min(redraw, left);
+  if (poll(polled.data(), polled.size(), wait) < 0 && errno != EINTR) return;
+  for (size_t i = 1; i < polled.size(); i++) {
+    if (polled[i].revents) read_pipe(*whose[i].first, whose[i].second);
+  }
+  take_signals();
+  reap();
+}
+
+int Supervisor::run() {
+  if (!start()) {
+    ask_to_end(SIGKILL, Phase::killing);
+  }
+  while (phase_ != Phase::done) {
+    advance();
+    if (phase_ != Phase::done) poll_once();
+  }
+  for (const auto& task : tasks_) {
+    for (const auto& text : task->text) text->finish();
+  }
+  return result_;
+}
+
+std::string Supervisor::report_json() const {
+  std::string list;
+  for (const auto& task : tasks_) {
+    list += (list.empty() ? "" : ", ") + std::string("{\"task\": ") + quote(task->what->name()) + ", \"exit_code\": " + std::to_string(task->child.exit_code()) +
+            ", \"ended_by_launcher\": " + (task->asked_to_end ? "true" : "false") + ", \"seconds\": " + seconds_text(task->ended - task->started) + "}";
+  }
+  return "[" + list + "]";
+}
+
+}  // namespace dtg::cli

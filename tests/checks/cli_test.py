@@ -1,0 +1,310 @@
+"""Holds the dtg command to what its help says: answers, exit codes, and above all how `dtg run` starts, shows and ends processes.
+
+Usage: cli_test.py DTG    where DTG is the command. Needs python alone; the programs that it launches are shell scripts.
+"""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+DTG = sys.argv[1] if len(sys.argv) > 1 else "dtg"
+LIMIT = 60  # seconds for any one command
+
+# A "program" for tests: a worker and a ps each do what the test gives them as a script.
+BY_JOB = 'case "$TF_CONFIG" in *\'"type": "ps"\'*) {ps} ;; *\'"index": 0}}\'*) {chief} ;; *) {other} ;; esac'
+
+
+def dtg(*words, **options):
+    options.setdefault("timeout", LIMIT)
+    return subprocess.run([DTG, *words], check=False, capture_output=True, text=True, **options)
+
+
+def script(ps=":", chief=":", other=None):
+    return ["sh", "-c", BY_JOB.format(ps=ps, chief=chief, other=other or chief)]
+
+
+def gone(pid):
+    """True when the process has ended, or is only waited for."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {LIMIT} s")
+        select.select([], [], [], 0.01)
+
+
+class Answers(unittest.TestCase):
+    def test_help_and_mistakes(self):
+        for command in ("version", "ops", "graph", "run"):
+            told = dtg(command, "--help")
+            self.assertEqual(told.returncode, 0)
+            self.assertIn(f"usage: dtg {command}", told.stdout)
+            self.assertIn("Exit codes:", told.stdout)
+            wrong = dtg(command, "--no-such-option")
+            self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+            self.assertIn("--help", wrong.stderr)
+        self.assertEqual(dtg("--help").returncode, 0)
+        self.assertEqual(dtg().returncode, 2)
+        self.assertIn('did you mean ops?', dtg("opps").stderr)
+        self.assertIn("did you mean --json?", dtg("version", "--jsn").stderr)
+
+    def test_version(self):
+        self.assertRegex(dtg("version").stdout, r"^dtg \d+\.\d+\.\d+, ABI \d+\.\d+")
+        told = json.loads(dtg("version", "--json").stdout)
+        self.assertTrue(told["features"]["cpu"])
+
+    def test_ops(self):
+        table = json.loads(dtg("ops", "--json").stdout)
+        self.assertIn("MatMul", [op["name"] for op in table])
+        self.assertIn("MatMul(a: T, b: T)", dtg("ops").stdout)
+        self.assertEqual(json.loads(dtg("ops", "MatMul", "--json").stdout)["name"], "MatMul")
+        wrong = dtg("ops", "MatMull")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("did you mean MatMul?", wrong.stderr)
+
+    def test_graph_that_is_none(self):
+        self.assertEqual(dtg("graph").returncode, 2)
+        self.assertIn("cannot read", dtg("graph", "/nowhere").stderr)
+        self.assertIn("cannot read", dtg("graph", "/").stderr)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"not a graph")
+            file.flush()
+            told = dtg("graph", file.name)
+            self.assertEqual((told.returncode, told.stdout), (1, ""))
+            self.assertIn("DATA_LOSS", told.stderr)
+            self.assertEqual(json.loads(dtg("graph", file.name, "--json").stderr)["error"]["code"], "DATA_LOSS")
+
+    def test_no_colors_into_pipes(self):
+        for words in (["ops", "MatMul"], ["nonsense"], ["run", "--local", "--", "echo", "x"]):
+            told = dtg(*words, env=dict(os.environ, TERM="xterm"))
+            self.assertNotIn("\033", told.stdout + told.stderr)
+
+
+class Launching(unittest.TestCase):
+    def test_environment(self):
+        told = dtg("run", "--local", "--ps", "1", "--workers", "2", "--", "sh", "-c", 'echo "$TF_CONFIG"; echo "progress $DTG_PROGRESS $DTG_CHANNEL"')
+        self.assertEqual(told.returncode, 0, told.stderr)
+        lines = dict(line.split(" | ") for line in told.stdout.splitlines() if "{" in line)
+        configs = {name.strip(): json.loads(text) for name, text in lines.items()}
+        self.assertEqual(sorted(configs), ["ps/0", "worker/0", "worker/1"])
+        for name, config in configs.items():
+            self.assertEqual(f"{config['task']['type']}/{config['task']['index']}", name)
+            self.assertEqual(config["cluster"], configs["ps/0"]["cluster"])
+        cluster = configs["ps/0"]["cluster"]
+        addresses = cluster["worker"] + cluster["ps"]
+        self.assertEqual(len(set(addresses)), 3)
+        self.assertTrue(all(address.startswith("unix:/") for address in addresses))
+        self.assertIn("progress 1 unix", told.stdout)
+        self.assertFalse(os.path.exists(os.path.dirname(addresses[0][5:])), "the private directory is still there")
+
+    def test_private_directory(self):
+        show = 'd=${TF_CONFIG#*unix:}; d=${d%%/worker-0*}; stat -c "%a %u" "$d"; echo "$d"'
+        with tempfile.TemporaryDirectory() as place:
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR=place))
+            self.assertIn(f"700 {os.geteuid()}", told.stdout)
+            self.assertIn(place, told.stdout)
+            self.assertEqual(os.listdir(place), [], "the launch left something behind")
+            # Where others may look, nothing of the cluster is kept.
+            os.chmod(place, 0o755)
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR=place, TMPDIR="/tmp"))
+            self.assertNotIn(place, told.stdout)
+            # A path that no socket can have is passed over.
+            deep = os.path.join(place, "x" * 100)
+            os.mkdir(deep)
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR="", TMPDIR=deep))
+            self.assertIn("worker/0 | /tmp/dtg-", told.stdout)
+
+    def test_tcp_only_when_asked(self):
+        told = dtg("run", "--local", "--workers", "2", "--channel", "tcp", "--clear-frames", "--", "sh", "-c", 'echo "$DTG_CLEAR_FRAMES $TF_CONFIG"')
+        self.assertEqual(told.returncode, 0)
+        ports = set(re.findall(r"127\.0\.0\.1:(\d+)", told.stdout))
+        self.assertEqual(len(ports), 3)
+        self.assertIn("| 1 {", told.stdout)
+        self.assertNotIn("unix:", told.stdout)
+        self.assertEqual(dtg("run", "--local", "--clear-frames", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--channel", "smoke", "--", "true").returncode, 2)
+
+    def test_mistakes(self):
+        self.assertIn("--local", dtg("run", "--", "true").stderr)
+        self.assertEqual(dtg("run", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--workers", "0", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--workers", "many", "--", "true").returncode, 2)
+        absent = dtg("run", "--local", "--", "/no/such/program")
+        self.assertEqual(absent.returncode, 127)
+        self.assertIn("/no/such/program", absent.stderr)
+        self.assertEqual(dtg("run", "--local", "--", "/etc/passwd").returncode, 126)
+
+    def test_logs(self):
+        with tempfile.TemporaryDirectory() as place:
+            told = dtg("run", "--local", "--workers", "2", "--log-dir", f"{place}/logs", "--",
+                       *script(ps="echo serving", chief=r"printf 'half\rwhole\nlast'; echo trouble >&2"))
+            self.assertEqual(told.returncode, 0)
+            self.assertIn("ps/0     | serving\n", told.stdout)
+            self.assertIn("worker/1 | whole\n", told.stdout)
+            self.assertIn("worker/1 | last\n", told.stdout)
+            self.assertNotIn("half", told.stdout)
+            self.assertIn("worker/0 | trouble\n", told.stderr)
+            log = pathlib.Path(place, "logs", "worker-0.log").read_text().splitlines()
+            self.assertEqual(sorted(log), ["last", "trouble", "whole"])
+            self.assertIn("--log-dir", dtg("run", "--local", "--log-dir", "/proc/none", "--", "true").stderr)
+
+    def test_much_text(self):
+        told = dtg("run", "--local", "--ps", "0", "--workers", "2", "--", "sh", "-c", "seq 1 50000")
+        self.assertEqual(told.returncode, 0)
+        for worker in ("worker/0", "worker/1"):
+            self.assertEqual([line.split(" | ")[1] for line in told.stdout.splitlines() if line.startswith(worker)], [str(i) for i in range(1, 50001)])
+
+    def test_json(self):
+        told = dtg("run", "--local", "--json", "--", *script(ps="exit 0", chief="echo hello; exit 3"))
+        report = json.loads(told.stdout)
+        self.assertEqual((told.returncode, report["exit_code"]), (3, 3))
+        self.assertEqual({task["task"]: task["exit_code"] for task in report["tasks"]}["worker/0"], 3)
+        self.assertIn("hello", told.stderr)
+
+
+class Ending(unittest.TestCase):
+    def start(self, *words, program):
+        """Starts a launch whose tasks print their process ids, and reads those."""
+        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def pids(self, process, count):
+        found = {}
+        while len(found) < count:
+            line = process.stdout.readline()
+            self.assertTrue(line, "the launch ended early")
+            name, text = line.rstrip().split(" | ")
+            if text.startswith("pid "):
+                found[name.strip()] = [int(pid) for pid in text.split()[1:]]
+        return found
+
+    def assert_gone(self, pids):
+        for name, numbers in pids.items():
+            for pid in numbers:
+                wait_until(lambda pid=pid: gone(pid), f"the end of {name} ({pid})")
+
+    def test_a_worker_fails(self):
+        start = time.monotonic()
+        told = dtg("run", "--local", "--workers", "2", "--", *script(ps="sleep 1000", chief="sleep 1000", other="exit 7"))
+        self.assertEqual(told.returncode, 7)
+        self.assertIn("worker/1 ended with exit code 7", told.stderr)
+        self.assertLess(time.monotonic() - start, LIMIT / 2)
+
+    def test_a_ps_fails(self):
+        told = dtg("run", "--local", "--workers", "1", "--", *script(ps="kill -SEGV $$", chief="sleep 1000"))
+        self.assertEqual(told.returncode, 128 + signal.SIGSEGV)
+        self.assertIn("ps/0 was ended by signal 11", told.stderr)
+
+    def test_ps_that_stays(self):
+        told = dtg("run", "--local", "--grace", "1", "--", *script(ps="trap '' TERM; while :; do sleep 1; done", chief="exit 0"))
+        self.assertEqual(told.returncode, 0)
+        self.assertIn("the workers are done, but ps/0 still runs after 1 s", told.stderr)
+        self.assertIn("killing", told.stderr)
+
+    def test_interrupt_reaches_all_and_nothing_survives(self):
+        # Each task has a child of its own, which must go too.
+        program = ["sh", "-c", "trap 'echo bye; exit 0' INT; sleep 1000 & echo pid $$ $!; wait"]
+        process = self.start("--workers", "2", program=program)
+        pids = self.pids(process, 3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(out.count("bye"), 3, out + err)
+        self.assert_gone(pids)
+
+    def test_terminate_then_kill(self):
+        process = self.start("--grace", "1", program=["sh", "-c", "trap '' TERM; echo pid $$; while :; do sleep 1; done"])
+        pids = self.pids(process, 2)
+        process.terminate()
+        _, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 143)
+        self.assertIn("did not end within 1 s", err)
+        self.assert_gone(pids)
+
+    def test_second_interrupt_kills(self):
+        process = self.start("--grace", "600", program=["sh", "-c", "trap '' INT; echo pid $$; while :; do sleep 1; done"])
+        pids = self.pids(process, 2)
+        process.send_signal(signal.SIGINT)
+        while "once more" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+        self.assert_gone(pids)
+
+    def test_launcher_killed(self):
+        process = self.start("--workers", "2", program=["sh", "-c", "echo pid $$; exec sleep 1000"])
+        pids = self.pids(process, 3)
+        process.kill()
+        process.wait(LIMIT)
+        self.assert_gone(pids)
+
+    def test_reader_gone(self):
+        process = self.start("--ps", "0", program=["sh", "-c", "echo pid $$; while :; do echo text; done"])
+        pids = self.pids(process, 1)
+        process.stdout.close()
+        process.wait(LIMIT)
+        self.assertEqual(process.returncode, 141)
+        self.assert_gone(pids)
+
+
+class Terminal(unittest.TestCase):
+    def on_terminal(self, program, workers, **environment):
+        """What a launch writes to a terminal of 80 columns."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            env = dict(os.environ, TERM="xterm", **environment)
+            os.execve(DTG, [DTG, "run", "--local", "--ps", "0", "--workers", str(workers), "--", *program], env)
+        text = b""
+        while True:
+            try:
+                part = os.read(fd, 65536)
+            except OSError:  # the other end is closed
+                part = b""
+            if not part:
+                break
+            text += part
+        os.close(fd)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        return text.decode()
+
+    def test_one_combined_status(self):
+        with tempfile.TemporaryDirectory() as place:
+            # Both say their status, then wait for the launcher to have drawn it: a line of the other comes after it on the way.
+            def say(text, mine, others):
+                wait = f": > {place}/{mine}; while [ ! -e {place}/{others} ]; do sleep 0.05; done; sleep 0.5"
+                return f"printf '\\r{text}'; {wait}; printf '\\r\\033[Kdone\\n'"
+
+            text = self.on_terminal(script(chief=say("step 5 loss 0.1", "a", "b"), other=say("800 images/s", "b", "a")), 2)
+        self.assertIn("step 5 loss 0.1  |  worker/1: 800 images/s", text)
+        self.assertRegex(text, r"worker/1\S* \| done")
+        self.assertIn("\033[36m", text)
+        last = text[text.rindex("\r\033[K") + 4:] if "\r\033[K" in text else text
+        self.assertNotIn("step 5", last, "the status stayed on the screen")
+
+    def test_no_color(self):
+        text = self.on_terminal(["sh", "-c", "printf '\\033[31mred\\033[0m\\n'; printf '\\rworking'; sleep 0.3"], 1, NO_COLOR="1")
+        self.assertIn("worker/0 | red", text)
+        self.assertNotRegex(text, r"\033\[\d*m")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
