@@ -16,11 +16,16 @@ constexpr size_t kPartsMax = 1024;
 class Connection::Registration final : public Pool::Task {
  public:
   Registration(Ref<Connection> connection, uint32_t call, Ref<Buffer> graph, size_t bytes, std::vector<uint32_t> targets)
-      : connection_(std::move(connection)), call_(call), graph_(std::move(graph)), bytes_(bytes), targets_(std::move(targets)) {}
+      : connection_(std::move(connection)),
+        rights_(connection_->rights_),
+        call_(call),
+        graph_(std::move(graph)),
+        bytes_(bytes),
+        targets_(std::move(targets)) {}
 
   void run() override {
     const std::string_view bytes(static_cast<const char*>(graph_->data()), bytes_);
-    auto part = connection_->task_->prepare(bytes, targets_);
+    auto part = connection_->task_->prepare(bytes, targets_, rights_);
     connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
     Loop& loop = connection_->loop_;
     loop.post([connection = connection_, call = call_, part = std::move(part)]() mutable { connection->registered(call, std::move(part)); });
@@ -29,6 +34,7 @@ class Connection::Registration final : public Pool::Task {
 
  private:
   const Ref<Connection> connection_;
+  const Rights rights_;
   const uint32_t call_;
   const Ref<Buffer> graph_;
   const size_t bytes_;
@@ -59,6 +65,7 @@ void Connection::lost(const Status& reason) {
   // A session that is gone gets no answers, and nothing of it goes on.
   for (auto& [sequence, run] : runs_) run.run->stop(reason);
   parts_.clear();
+  task_->trim();
   drop_graph();
   release();
 }
@@ -91,10 +98,13 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
     case wire::Kind::run_part: return run_part(header);
     case wire::Kind::abort: return abort_run(header);
     case wire::Kind::reset: return reset(prefix.call, header);
+    case wire::Kind::end_job: return end_job(prefix.call, header);
+    case wire::Kind::inspect: return inspect(prefix.call);
     case wire::Kind::drop_part: {
       wire::DropPart drop;
       DTG_TRY(wire::decode(header, drop));
       parts_.erase(drop.part);
+      task_->trim();
       return {};
     }
     case wire::Kind::credit: return {};
@@ -133,6 +143,8 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   link_->send(reply, call);
   if (!reply.status.ok()) return {};  // it goes away, or its time to say hello runs out
   known_ = true;
+  peer_task_ = hello.task;
+  rights_ = rights_of(server_->options_.cluster, peer_task_);
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task);
   return {};
 }
@@ -177,12 +189,13 @@ Status Connection::run_part(std::string_view header) {
     wire::RunReply reply;
     reply.sequence = request.sequence;
     reply.status = refused.at_task(task_->name());
+    reply.refused = true;
     link_->send(reply);
   }
   return {};
 }
 
-Status Connection::start_run(const wire::RunPart& request) {
+Status Connection::check_parts(const wire::RunPart& request) const {
   const auto part = parts_.find(request.part);
   if (part == parts_.end()) {
     return aborted("run part %llu: this task does not know it (any more); nothing was done", static_cast<unsigned long long>(request.part));
@@ -192,6 +205,12 @@ Status Connection::start_run(const wire::RunPart& request) {
   if (runs_.size() >= task_->host().limits.in_flight_calls) {
     return resource_exhausted("run a part: %zu runs of this session are under way here already", runs_.size());
   }
+  return rights_ == Rights::all ? Status() : part->second->check_assigns();
+}
+
+Status Connection::start_run(const wire::RunPart& request) {
+  DTG_TRY(check_parts(request));
+  const auto part = parts_.find(request.part);
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
   auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::vector<Ref<Link>>{link_}, request.sequence, false);
   DTG_TRY(link_->add_step(request.sequence, edges));
@@ -232,9 +251,32 @@ Status Connection::abort_run(std::string_view header) {
 Status Connection::reset(uint32_t call, std::string_view header) {
   wire::Reset request;
   DTG_TRY(wire::decode(header, request));
-  task_->store().reset(request.containers);
-  link_->send(wire::Reply{}, call);
+  wire::Reply reply{check_chief(rights_, peer_task_, "reset containers")};
+  if (reply.status.ok()) task_->store().reset(request.containers);
+  link_->send(reply, call);
   return {};
+}
+
+Status Connection::end_job(uint32_t call, std::string_view header) {
+  wire::EndJob request;
+  DTG_TRY(wire::decode(header, request));
+  wire::Reply reply{check_chief(rights_, peer_task_, "end the job")};
+  link_->send(reply, call);
+  if (reply.status.ok() && server_) server_->job_ended();
+  return {};
+}
+
+Status Connection::inspect(uint32_t call) {
+  if (server_) link_->send(wire::InspectReply{{}, server_->state().text()}, call);
+  return {};
+}
+
+Json Connection::state() const {
+  return Json::Object{{"peer", link_->peer()},
+                      {"task", peer_task_},
+                      {"security", link_->channel().security()},
+                      {"parts", static_cast<int64_t>(parts_.size())},
+                      {"runs", static_cast<int64_t>(runs_.size())}};
 }
 
 }  // namespace dtg

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "base/json.h"
 #include "cluster/part_run.h"
 #include "cluster/server.h"
 
@@ -16,6 +17,8 @@ class Connection final : public RefCounted, public Link::Listener {
   // The server is stopping.
   void close(const Status& reason);
   bool idle() const { return runs_.empty(); }
+  // For whoever asks what the server is doing.
+  Json state() const;
 
  private:
   class Registration;
@@ -37,6 +40,9 @@ class Connection final : public RefCounted, public Link::Listener {
   void run_ended(uint64_t sequence, const Status& status);
   Status abort_run(std::string_view header);
   Status reset(uint32_t call, std::string_view header);
+  Status end_job(uint32_t call, std::string_view header);
+  Status inspect(uint32_t call);
+  Status check_parts(const wire::RunPart& request) const;
   void drop_graph();
 
   Server* server_;  // null when the server has stopped
@@ -45,6 +51,8 @@ class Connection final : public RefCounted, public Link::Listener {
   Loop& loop_;
   const Ref<Link> link_;
   bool known_ = false;  // hello has passed
+  std::string peer_task_;  // whom the session speaks for; empty: a client that is no task
+  Rights rights_ = Rights::worker;
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
   std::unordered_map<uint64_t, Run> runs_;

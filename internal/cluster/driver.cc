@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "cluster/task.h"
 #include "wire/graph_codec.h"
 
@@ -15,6 +16,14 @@ constexpr const char* kHome = "/job:session/replica:0/task:0";
 // How long a round of connecting waits for one task; at least so long that one who is there can answer.
 constexpr int64_t kRoundNs = 1'000'000'000;
 constexpr int64_t kRoundLeastNs = 100'000'000;
+
+bool is_pure(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const OpDef& op = *graph.node(id).op;
+    if (op.capability() != Capability::pure && op.name() != "_Send" && op.name() != "_Recv" && op.name() != "_Join") return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -31,6 +40,7 @@ class Driver::Attendance final : public Attendant {
   }
 
   Status begin(Frame& frame) override {
+    if (parts_.empty()) return {};
     std::vector<Ref<Link>> links;
     for (const Worker::Part& part : parts_) links.push_back(part.link);
     const Step& step = frame.step();
@@ -52,18 +62,20 @@ class Driver::Attendance final : public Attendant {
     });
   }
 
-  void end(Frame& frame) override {
+  bool end(Frame& frame) override {
     Ref<StepEdges> edges;
     {
       const std::lock_guard lock(mutex_);
       const auto at = std::ranges::find(running_, &frame, &Running::first);
-      if (at == running_.end()) return;
+      if (at == running_.end()) return false;
       edges = std::move(at->second);
       running_.erase(at);
     }
     edges->end();
+    if (frame.step().cause().code() != Code::aborted) return false;
     // A task that refused does not know its part any more, or something the part names is gone.
-    if (frame.step().cause().code() == Code::aborted) stale_.store(true, std::memory_order_relaxed);
+    stale_.store(true, std::memory_order_relaxed);
+    return home_is_pure_ && edges->refused();
   }
 
   bool is_current() const override {
@@ -78,6 +90,7 @@ class Driver::Attendance final : public Attendant {
   Placer placer_;
   std::vector<Worker::Part> parts_;  // the peers of a run, by number
   Ref<EdgeTable> table_;             // of the home part
+  bool home_is_pure_ = false;        // it changes nothing, so it may run again
   std::atomic<bool> stale_{false};
   std::mutex mutex_;
   std::vector<Running> running_;
@@ -92,8 +105,11 @@ void Driver::close() {
 }
 
 Result<Ref<Driver>> Driver::connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
-  auto driver = Ref<Driver>::adopt(new Driver(host, std::move(owner)));
-  DTG_TRY(driver->learn(timing, target, deadline));
+  const auto here = host.directory ? host.directory->find(target.text()) : std::nullopt;
+  Host from = host;
+  if (here) from.security = here->security;
+  auto driver = Ref<Driver>::adopt(new Driver(from, std::move(owner)));
+  DTG_TRY(here ? driver->learn_here(timing, *here, deadline) : driver->learn(timing, target, deadline));
   return driver;
 }
 
@@ -133,12 +149,10 @@ Status Driver::connect_all(Deadline deadline) {
 }
 
 Status Driver::learn(const Timing& timing, const Address& target, Deadline deadline) {
-  workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, session_));
+  workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_));
   DTG_TRY(workers_[0]->connect(deadline));
   DTG_ASSIGN(const ClusterSpec cluster, ClusterSpec::parse(workers_[0]->cluster()));
-  for (const ClusterSpec::Task& task : cluster.tasks()) {
-    if (task.name() != workers_[0]->name()) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, session_));
-  }
+  DTG_TRY(add_others(cluster, workers_[0]->name(), {}, timing));
   DTG_TRY(connect_all(deadline));
   for (const Ref<Worker>& worker : workers_) DTG_TRY(add_devices(*worker));
   map_.home = static_cast<uint32_t>(map_.tasks.size());
@@ -146,8 +160,38 @@ Status Driver::learn(const Timing& timing, const Address& target, Deadline deadl
   return {};
 }
 
+Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline) {
+  here_ = here.task;
+  DTG_TRY(add_others(here.cluster, here_->name(), here.filters, timing));
+  DTG_TRY(connect_all(deadline));
+  map_.home = static_cast<uint32_t>(workers_.size());
+  for (const Device& device : here_->devices()) {
+    map_.task_of_device.push_back(map_.home);
+    devices_.push_back(device);
+  }
+  for (const Ref<Worker>& worker : workers_) DTG_TRY(add_devices(*worker));
+  map_.tasks.push_back(here_->name());
+  return {};
+}
+
+// A task is seen if it matches one of the filters, or there are none.
+Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing) {
+  std::vector<DeviceName> wanted;
+  for (const std::string& filter : filters) {
+    DTG_ASSIGN(DeviceName name, DeviceName::parse(filter));
+    wanted.push_back(std::move(name));
+  }
+  for (const ClusterSpec::Task& task : cluster.tasks()) {
+    if (task.name() == self) continue;
+    DTG_ASSIGN(const DeviceName name, DeviceName::parse(task.name()));
+    const bool seen = wanted.empty() || std::ranges::any_of(wanted, [&](const DeviceName& filter) { return DeviceName::intersect(filter, name).ok(); });
+    if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, here_ ? here_->name() : "", session_));
+  }
+  return {};
+}
+
 Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, Deadline deadline) {
-  auto attendance = make_ref<Attendance>(Ref<Driver>::share(this), cpu_devices(kHome, 1));
+  auto attendance = make_ref<Attendance>(Ref<Driver>::share(this), here_ ? here_->devices() : cpu_devices(kHome, 1));
   std::vector<std::string> peers;
   for (const Part& part : parts.others) {
     Worker& worker = *workers_[part.task];
@@ -163,27 +207,48 @@ Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, D
     return static_cast<uint32_t>(at - peers.begin());
   };
   DTG_ASSIGN(attendance->table_, EdgeTable::make(*parts.home.graph, peer_of));
+  attendance->home_is_pure_ = is_pure(*parts.home.graph);
   return attendance;
 }
 
 Result<Ref<Plan>> Driver::make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline) {
   DTG_ASSIGN(Partition parts, partition(context, *graph, request, map_));
-  for (const Edge& edge : parts.edges) {
-    if (edge.from == map_.home || edge.to == map_.home) continue;
-    return unimplemented("run: a value goes from %s to %s; values travel between the session and a task, edges between two other tasks are not "
-                         "built in, so place the ends together or fetch and feed it",
-                         map_.tasks[edge.from].c_str(), map_.tasks[edge.to].c_str());
-  }
   DTG_ASSIGN(Ref<Attendance> attendance, register_parts(parts, deadline));
   PlanContext home = context;
-  home.store = &home_store_;
+  home.store = here_ ? &here_->store() : &home_store_;
   home.placer = &attendance->placer_;
   DTG_ASSIGN(Ref<Plan> plan, Plan::make(home, std::move(parts.home.graph), std::move(parts.home.request)));
   plan->attend(std::move(attendance), std::move(graph), std::move(request));
   return plan;
 }
 
+Status Driver::end_job(Deadline deadline) {
+  const Clock& clock = *host_.seams.clock;
+  Status first;
+  for (const Ref<Worker>& worker : workers_) {
+    // A task that left already is not waited for.
+    Status status = worker->connect(Deadline{std::min(Deadline::after(clock, kRoundLeastNs).at_ns, deadline.at_ns)});
+    if (status.ok()) status = worker->end_job(deadline);
+    const bool gone = status.code() == Code::unavailable || status.code() == Code::aborted;
+    if (!status.ok() && !gone && first.ok()) first = status;
+  }
+  return first;
+}
+
+Result<std::string> Driver::inspect(Deadline deadline) {
+  const Clock& clock = *host_.seams.clock;
+  std::string list;
+  for (const Ref<Worker>& worker : workers_) {
+    Status status = worker->connect(Deadline{std::min(Deadline::after(clock, kRoundNs).at_ns, deadline.at_ns)});
+    Result<std::string> text = status.ok() ? worker->inspect(deadline) : Result<std::string>(status);
+    list += list.empty() ? "" : ",";
+    list += text.ok() ? text.value() : Json(Json::Object{{"task", worker->name()}, {"error", text.status().message()}}).text();
+  }
+  return "[" + list + "]";
+}
+
 Status Driver::reset(const std::vector<std::string>& containers, Deadline deadline) {
+  if (here_) here_->store().reset(containers);
   for (const Ref<Worker>& worker : workers_) {
     DTG_TRY(worker->connect(deadline));
     DTG_TRY(worker->reset(containers, deadline));

@@ -5,6 +5,7 @@
 // Owner: the session and its plans. Any thread but the loop's.
 #pragma once
 
+#include "cluster/directory.h"
 #include "cluster/remote_worker.h"
 #include "plan/partition.h"
 #include "plan/plan.h"
@@ -13,7 +14,8 @@ namespace dtg {
 
 class Driver final : public RefCounted {
  public:
-  // Learns the cluster from the task at `target` and connects to all of it. `owner` keeps what the host points to.
+  // Learns the cluster from the task at `target` and connects to all of it. A server of this process is not connected to:
+  // its task becomes home. `owner` keeps what the host points to.
   static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
   ~Driver() override;
 
@@ -22,12 +24,18 @@ class Driver final : public RefCounted {
   // `context` places on these devices.
   Result<Ref<Plan>> make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline);
   Status reset(const std::vector<std::string>& containers, Deadline deadline);
+  // Tells all other tasks to stop; who is gone already is no error.
+  Status end_job(Deadline deadline);
+  // What each task says of itself, as a JSON list.
+  Result<std::string> inspect(Deadline deadline);
   void close();
 
  private:
   class Attendance;
   Driver(const Host& host, Ref<RefCounted> owner);
   Status learn(const Timing& timing, const Address& target, Deadline deadline);
+  Status learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline);
+  Status add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing);
   Status connect_all(Deadline deadline);
   Status add_devices(Worker& worker);
   Result<Ref<Attendance>> register_parts(const Partition& parts, Deadline deadline);
@@ -36,6 +44,7 @@ class Driver final : public RefCounted {
   const Host host_;
   const uint64_t session_;
   std::vector<Ref<Worker>> workers_;  // by task of map_; the last task is home
+  Ref<Task> here_;                    // the task that is home; null for a client that is no task
   std::vector<Device> devices_;
   TaskMap map_;
   ResourceStore home_store_;

@@ -10,12 +10,15 @@
 
 namespace dtg {
 
+class Directory;
+
 struct Host {
   const OpTable* ops = nullptr;
   const KernelTable* kernels = nullptr;
   Pool* pool = nullptr;
   Seams seams;
   UvLoop* loop = nullptr;
+  Directory* directory = nullptr;  // servers of this process
   wire::Limits limits;
   SecurityOptions security = {};  // of connections that leave from here
 };

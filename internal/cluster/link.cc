@@ -86,6 +86,7 @@ Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
     case wire::Kind::hello_reply:
     case wire::Kind::register_reply:
     case wire::Kind::reply:
+    case wire::Kind::inspect_reply:
       // Nobody waits for an answer that comes too late.
       calls_.finish(prefix.call, header);
       return {};
@@ -103,7 +104,7 @@ Status Link::data_arrived(const wire::Prefix& prefix, std::string_view header) {
 Status Link::run_replied(std::string_view header) {
   wire::RunReply reply;
   DTG_TRY(wire::decode(header, reply));
-  if (const Ref<StepPort> port = step(reply.sequence)) port->replied(*this, reply.status);
+  if (const Ref<StepPort> port = step(reply.sequence)) port->replied(*this, reply.status, reply.refused);
   return {};
 }
 
@@ -136,7 +137,7 @@ void Link::end(const Status& why) {
   loop_.cancel(alarm_);
   Listener* const listener = std::exchange(listener_, nullptr);
   calls_.fail_all(reason);
-  for (auto& [sequence, port] : steps) port->replied(*this, reason);
+  for (auto& [sequence, port] : steps) port->replied(*this, reason, false);
   if (listener) listener->lost(reason);
   release();
 }

@@ -24,8 +24,8 @@ class StepPort : public RefCounted {
   // Where this range of a value goes; no memory: it is read and forgotten.
   virtual Channel::Landing landing(const wire::Data& data, uint64_t bytes) = 0;
   virtual void arrived(const wire::Data& data, uint64_t bytes) = 0;
-  // The part that runs at the other end of that link has ended, or the link has.
-  virtual void replied(const Link& link, const Status& status) = 0;
+  // The part that runs at the other end of that link has ended, or the link has. `refused`: it never began.
+  virtual void replied(const Link& link, const Status& status, bool refused) = 0;
 };
 
 class Link final : public RefCounted, private Channel::Sink {

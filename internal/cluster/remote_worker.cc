@@ -56,8 +56,14 @@ class RemoteWorker::Greeter final : public Link::Listener {
   void lost(const Status&) override {}
 };
 
-RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, uint64_t session)
-    : host_(host), timing_(timing), name_(std::move(name)), address_(std::move(address)), session_(session), greeter_(new Greeter) {}
+RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session)
+    : host_(host),
+      timing_(timing),
+      name_(std::move(name)),
+      address_(std::move(address)),
+      self_(std::move(self)),
+      session_(session),
+      greeter_(new Greeter) {}
 
 RemoteWorker::~RemoteWorker() { close(); }
 
@@ -98,12 +104,14 @@ Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline, const 
 Status RemoteWorker::connect_once(Deadline deadline) {
   const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
   const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
-  DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, "", name_));
+  DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, self_, name_));
   DTG_ASSIGN(Ref<Channel> channel, connect_channel(*host_.loop, address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
   Ref<Link> fresh = make_ref<Link>(*host_.loop, std::move(channel), timing_, greeter_.get());
   if (!host_.loop->call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
   wire::Hello hello;
   hello.session = session_;
+  hello.role = self_.empty() ? wire::Role::client : wire::Role::task;
+  hello.task = self_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
   wire::HelloReply reply;
@@ -185,6 +193,23 @@ Status RemoteWorker::reset(const std::vector<std::string>& containers, Deadline 
   wire::Reply reply;
   DTG_TRY(ask(*present, "reset", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(request, call)); }, &reply));
   return reply.status;
+}
+
+Status RemoteWorker::end_job(Deadline deadline) {
+  const Ref<Link> present = link();
+  if (!present) return unavailable("end the job at %s: it is not connected", where().c_str());
+  wire::Reply reply;
+  DTG_TRY(ask(*present, "end the job at", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); }, &reply));
+  return reply.status;
+}
+
+Result<std::string> RemoteWorker::inspect(Deadline deadline) {
+  const Ref<Link> present = link();
+  if (!present) return unavailable("inspect %s: it is not connected", where().c_str());
+  wire::InspectReply reply;
+  DTG_TRY(ask(*present, "inspect", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); }, &reply));
+  DTG_TRY(reply.status);
+  return std::move(reply.json);
 }
 
 void RemoteWorker::close() {

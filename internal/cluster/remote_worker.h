@@ -10,14 +10,16 @@ namespace dtg {
 
 class RemoteWorker final : public Worker {
  public:
-  // `name` may be empty: then whoever listens there will do.
-  RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, uint64_t session);
+  // `name` may be empty: then whoever listens there will do. `self` is the task that the session speaks for; empty: none.
+  RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session);
   ~RemoteWorker() override;
 
   const std::string& name() const override { return name_; }
   Status connect(Deadline deadline) override;
   Result<Part> register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) override;
   Status reset(const std::vector<std::string>& containers, Deadline deadline) override;
+  Status end_job(Deadline deadline) override;
+  Result<std::string> inspect(Deadline deadline) override;
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override;
@@ -37,6 +39,7 @@ class RemoteWorker final : public Worker {
   const Timing timing_;
   std::string name_;  // set by the first hello when it was open
   const Address address_;
+  const std::string self_;
   const uint64_t session_;
   std::mutex connecting_;  // one attempt at a time
   mutable std::mutex mutex_;  // guards what follows

@@ -5,12 +5,15 @@
 #include <condition_variable>
 
 #include "cluster/connection.h"
+#include "cluster/directory.h"
 #include "cluster/security.h"
+#include "exec/variable.h"
 
 namespace dtg {
 namespace {
 
 constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+constexpr int64_t kJoinSliceNs = int64_t{3600} * 1'000'000'000;
 
 // The task that the options mean, when they do not say all of it.
 Result<ClusterSpec::Task> own_task(const Server::Options& options) {
@@ -38,6 +41,7 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   auto task = make_ref<Task>(host, self.name(), options.cpu_devices, std::move(owner));
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
   if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
+  if (host.directory) host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
   return server;
 }
 
@@ -59,7 +63,50 @@ void Server::accepted(Ref<Channel> channel) {
   connection->open();
 }
 
+void Server::job_ended() {
+  const std::lock_guard lock(over_mutex_);
+  over_ = true;
+  over_changed_.notify_all();
+}
+
+Status Server::join(Deadline deadline) {
+  std::unique_lock lock(over_mutex_);
+  while (!over_) {
+    if (deadline.passed(*host_.seams.clock)) return deadline_exceeded("join %s: it still runs", task_->name().c_str());
+    const int64_t left = std::min(deadline.left_ns(*host_.seams.clock), kJoinSliceNs);
+    over_changed_.wait_for(lock, std::chrono::nanoseconds(left));
+  }
+  return {};
+}
+
+Json Server::state() const {
+  Json::Array devices, sessions;
+  for (const Device& device : task_->devices()) devices.emplace_back(device.text);
+  for (const Connection* connection : connections_) sessions.push_back(connection->state());
+  int64_t count = 0, bytes = 0;
+  for (const Ref<Resource>& resource : task_->store().list()) {
+    if (resource->kind() != Variable::kKind) continue;
+    ++count;
+    bytes += static_cast<const Variable&>(*resource).bytes();
+  }
+  return Json::Object{{"task", task_->name()},
+                      {"incarnation", std::to_string(task_->incarnation())},
+                      {"address", target_},
+                      {"devices", std::move(devices)},
+                      {"sessions", std::move(sessions)},
+                      {"variables", Json::Object{{"count", count}, {"bytes", bytes}}}};
+}
+
+Result<std::string> Server::inspect() {
+  std::string text;
+  if (!host_.loop->call([&] { text = state().text(); })) return unavailable("inspect %s: the network loop has stopped", task_->name().c_str());
+  return text;
+}
+
 Status Server::stop(int64_t timeout_ns) {
+  if (host_.directory) host_.directory->remove(target_);
+  task_->trim(true);
+  job_ended();
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
   // Kept beyond the stop, to see their runs end.
   std::vector<Ref<Connection>> ending;

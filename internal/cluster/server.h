@@ -4,9 +4,12 @@
 // Owner: the host. Connections live on the loop; start and stop are called from any other thread.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <unordered_set>
 
+#include "base/json.h"
 #include "cluster/spec.h"
 #include "cluster/task.h"
 #include "net/endpoint.h"
@@ -22,6 +25,7 @@ class Server final : public RefCounted {
     std::string job;
     int task = 0;
     int cpu_devices = 1;
+    std::vector<std::string> filters;  // devices that sessions of this server see; none: all
     SecurityOptions security;  // for addresses that are no unix sockets
     AcceptLimits accept;
     Timing timing;
@@ -32,6 +36,11 @@ class Server final : public RefCounted {
 
   // Takes no more connections, ends those there are, and waits for the runs to end. Idempotent.
   Status stop(int64_t timeout_ns);
+  // Waits until it has stopped, or the chief has ended the job.
+  Status join(Deadline deadline);
+  // What it is doing; on the loop.
+  Json state() const;
+  Result<std::string> inspect();
   // What a session connects to.
   const std::string& target() const { return target_; }
   Task& task() { return *task_; }
@@ -41,12 +50,16 @@ class Server final : public RefCounted {
   Server(const Host& host, Options options, Ref<Task> task, std::string target);
   Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
+  void job_ended();
 
   static constexpr size_t kConnectionsMax = 4096;
   const Host host_;
   const Options options_;
   const Ref<Task> task_;
   std::string target_;  // constant once it listens
+  std::mutex over_mutex_;  // guards over_
+  std::condition_variable over_changed_;
+  bool over_ = false;
   // Loop thread.
   std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;

@@ -233,13 +233,19 @@ void StepEdges::join(uint32_t peer, Completion done) {
   done.done(status);
 }
 
-void StepEdges::replied(const Link& link, const Status& status) {
+bool StepEdges::refused() const {
+  const std::lock_guard lock(mutex_);
+  return !joins_.empty() && std::ranges::all_of(joins_, &Join::refused);
+}
+
+void StepEdges::replied(const Link& link, const Status& status, bool refused) {
   const auto peer = static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
   Completion waiting;
   if (peer < joins_.size()) {
     const std::lock_guard lock(mutex_);
     if (joins_[peer].replied) return;
     joins_[peer].replied = true;
+    joins_[peer].refused = refused;
     joins_[peer].status = status;
     waiting = std::move(joins_[peer].waiting);
   }

@@ -54,13 +54,15 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   // Before the run is known to its step, and after it ended, there is nothing to abort.
   void give_up(const Status& cause);
   uint64_t sequence() const { return sequence_; }
+  // Every other task refused its part, before anything was done.
+  bool refused() const;
 
   void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
   void take(uint32_t edge, void* into, Completion done) override;
   void join(uint32_t peer, Completion done) override;
   Channel::Landing landing(const wire::Data& data, uint64_t bytes) override;
   void arrived(const wire::Data& data, uint64_t bytes) override;
-  void replied(const Link& link, const Status& status) override;
+  void replied(const Link& link, const Status& status, bool refused) override;
 
  private:
   // One incoming value.
@@ -78,6 +80,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
     Completion waiting;
     Status status;
     bool replied = false;
+    bool refused = false;
   };
   class Sending;
 
@@ -94,7 +97,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   const std::vector<Ref<Link>> peers_;
   const uint64_t sequence_;
   const bool tells_peers_;  // an abort is told to them
-  std::mutex mutex_;        // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;      // by row of the table
   std::vector<Join> joins_;
   int64_t reserved_ = 0;

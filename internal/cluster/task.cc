@@ -1,6 +1,9 @@
 // Preparing parts.
 #include "cluster/task.h"
 
+#include <algorithm>
+
+#include "exec/variable.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -37,19 +40,35 @@ ServedPart::~ServedPart() { task_->host().seams.budget->release(reserved_); }
 Task::Task(const Host& host, std::string name, int cpu_count, Ref<RefCounted> owner)
     : owner_(std::move(owner)), host_(host), name_(std::move(name)), incarnation_(host.seams.random->u64() | 1), devices_(cpu_devices(name_, cpu_count)) {}
 
-namespace {
-
-// What a peer may make this process do: compute, and change the state of this task.
-Status check_rights(const Graph& graph) {
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
+Status ServedPart::check_assigns() const {
+  const Graph& graph = plan_->graph();
+  for (NodeId id : assigned_) {
     const Node& node = graph.node(id);
-    const Capability capability = node.op->capability();
-    if (capability == Capability::pure || capability == Capability::state) continue;
-    return permission_denied("register a part: \"%.*s\" (%s) touches files or the network, which graphs from other processes may not",
-                             int(node.name.size()), node.name.data(), node.op->name().c_str())
+    const auto& shared = node.attr<std::string>("shared_name");
+    const std::string name = shared.empty() ? std::string(node.name) : shared;
+    const Ref<Resource> resource = task_->store().find(node.device, node.attr<std::string>("container"), name);
+    if (!resource || resource->kind() != Variable::kKind || !static_cast<Variable&>(*resource).initialized()) continue;
+    return permission_denied("assign the variable \"%s\" of %s: it has a value, and only the chief may replace it", name.c_str(), task_->name().c_str())
         .at_node(node.name);
   }
   return {};
+}
+
+namespace {
+
+// As many runs of a part as sessions may have under way: one that waits in a dequeue must not keep another from starting.
+constexpr int kServedFrames = 4096;
+constexpr size_t kSharedParts = 1024;
+
+std::vector<NodeId> assigned_variables(const Graph& graph) {
+  std::vector<NodeId> found;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->name() != "AssignVariableOp") continue;
+    const NodeId handle = node.inputs[0].node();
+    if (graph.node(handle).op->name() == "VarHandleOp") found.push_back(handle);
+  }
+  return found;
 }
 
 Result<uint32_t> only_session(const std::string& peer) {
@@ -59,14 +78,40 @@ Result<uint32_t> only_session(const std::string& peer) {
 
 }  // namespace
 
-Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets) {
+void Task::trim(bool all) {
+  std::vector<std::pair<Hash128, Ref<ServedPart>>> dropped;  // after the lock
+  const std::lock_guard lock(parts_mutex_);
+  const auto keep = [&](const auto& entry) { return !all && entry.second->ref_count() > 1 && entry.second->plan().is_current(); };
+  const auto from = std::stable_partition(parts_.begin(), parts_.end(), keep);
+  dropped.assign(std::make_move_iterator(from), std::make_move_iterator(parts_.end()));
+  parts_.erase(from, parts_.end());
+}
+
+Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets) {
+  const std::lock_guard lock(parts_mutex_);
+  for (const auto& [key, part] : parts_) {
+    if (key == hash && part->graph_ == graph && std::ranges::equal(part->targets_, targets) && part->plan().is_current()) return part;
+  }
+  return {};
+}
+
+Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, Rights rights) {
+  const Hash128 hash = hash_content(bytes);
+  if (Ref<ServedPart> present = shared_part(hash, bytes, targets)) {
+    DTG_TRY(check_graph(present->plan().graph(), rights));
+    return present;
+  }
   auto part = make_ref<ServedPart>(Ref<Task>::share(this), devices_);
-  DTG_ASSIGN(const int64_t memory, graph_memory(bytes, host_.limits));
+  DTG_ASSIGN(const int64_t decoded, graph_memory(bytes, host_.limits));
+  const int64_t memory = decoded + static_cast<int64_t>(bytes.size());
   DTG_TRY(host_.seams.budget->reserve(memory, "a part of a graph"));
   part->reserved_ = memory;
+  part->graph_ = bytes;
+  part->targets_.assign(targets.begin(), targets.end());
   DTG_ASSIGN(Ref<Graph> graph, Graph::create(host_.ops));
   DTG_TRY(decode_graph(bytes, *graph, *host_.seams.budget, host_.limits));
-  DTG_TRY(check_rights(*graph));
+  DTG_TRY(check_graph(*graph, rights));
+  part->assigned_ = assigned_variables(*graph);
   DTG_ASSIGN(part->edges_, EdgeTable::make(*graph, only_session));
   PlanContext context;
   context.kernels = host_.kernels;
@@ -75,9 +120,12 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.store = &store_;
   context.placer = &part->placer_;
   context.clock = host_.seams.clock;
+  context.frames = kServedFrames;
   PlanRequest request;
   for (uint32_t target : targets) request.targets.push_back(target);
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));
+  const std::lock_guard lock(parts_mutex_);
+  if (parts_.size() < kSharedParts) parts_.emplace_back(hash, part);
   return part;
 }
 

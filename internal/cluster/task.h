@@ -1,11 +1,15 @@
 // Task: what a server keeps whoever is connected: its name and incarnation, its devices, and the state that lives on
-// them. Parts that were registered with it are prepared here. Any thread.
+// them. Parts that were registered with it are prepared here; sessions that register the same part share it. Any
+// thread.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "cluster/host.h"
+#include "cluster/rights.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
 
@@ -20,6 +24,8 @@ class ServedPart final : public RefCounted {
   ~ServedPart() override;
 
   Plan& plan() const { return *plan_; }
+  // Why a session that is not the chief may not run this now: it would overwrite a variable that has a value.
+  Status check_assigns() const;
   const Ref<EdgeTable>& edges() const { return edges_; }
   Task& task() const { return *task_; }
 
@@ -29,6 +35,9 @@ class ServedPart final : public RefCounted {
   Placer placer_;
   Ref<Plan> plan_;
   Ref<EdgeTable> edges_;
+  std::vector<NodeId> assigned_;  // handles of the variables that are given new values
+  std::string graph_;             // what it was made from
+  std::vector<uint32_t> targets_;
   int64_t reserved_ = 0;
 };
 
@@ -43,16 +52,22 @@ class Task final : public RefCounted {
   const Host& host() const { return host_; }
 
   // From graph bytes of a peer: verified, held against the rights of remote graphs, placed and planned. Takes long;
-  // never on the loop.
-  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets);
+  // never on the loop. The same part is prepared once.
+  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, Rights rights);
+  // Forgets the parts that nobody has registered any more; with `all`, those in use too.
+  void trim(bool all = false);
 
  private:
+  Ref<ServedPart> shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets);
+
   const Ref<RefCounted> owner_;  // keeps the host's parts
   const Host host_;
   const std::string name_;
   const uint64_t incarnation_;
   std::vector<Device> devices_;
   ResourceStore store_;
+  std::mutex parts_mutex_;  // guards parts_
+  std::vector<std::pair<Hash128, Ref<ServedPart>>> parts_;
 };
 
 // The CPU devices of a task.

@@ -24,6 +24,10 @@ class Worker : public RefCounted {
   virtual Status connect(Deadline deadline) = 0;
   virtual Result<Part> register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) = 0;
   virtual Status reset(const std::vector<std::string>& containers, Deadline deadline) = 0;
+  // Tells the task to stop.
+  virtual Status end_job(Deadline deadline) = 0;
+  // What the task says of itself, as JSON.
+  virtual Result<std::string> inspect(Deadline deadline) = 0;
   virtual bool is_current(const Part& part) const = 0;
   // Known after connect().
   virtual std::vector<std::string> devices() const = 0;

@@ -66,6 +66,13 @@ bool Variable::initialized() const {
   return has_value;
 }
 
+int64_t Variable::bytes() const {
+  lock();
+  const int64_t bytes = current_ && !doomed_ ? current_->tensor.bytes() : 0;
+  unlock();
+  return bytes;
+}
+
 void Variable::queue(Turn* turn, bool writer) {
   turn->writer = writer;
   turn->next = nullptr;

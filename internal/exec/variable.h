@@ -46,6 +46,8 @@ class Variable final : public Resource {
   // know of it. Plans rely on it, so a value that does not have it is never accepted.
   Status attach(DType dtype, const PartialShape& shape);
   bool initialized() const;
+  // Of its present value; 0 without one.
+  int64_t bytes() const;
   int64_t version() const { return version_.load(std::memory_order_acquire); }
 
   enum class Pinned { yes, uninitialized, wait };

@@ -104,6 +104,7 @@ struct PlanContext {
   const Clock* clock = nullptr;
   Tracer* tracer = nullptr;  // may be null
   bool fuse = true;
+  int frames = 4;            // runs of one plan at the same time; further ones queue
 };
 
 // Prune, infer, fold, place.

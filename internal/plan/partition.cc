@@ -172,7 +172,21 @@ class Cutter {
       return unimplemented("partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
                            value_text(value).c_str(), dtype_name(value.info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
-    return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
+    if (from == map_.home || to == map_.home) return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
+    // Two other tasks know nothing of each other: the value passes through home.
+    DTG_ASSIGN(const Value between, value_in(v, map_.home));
+    DTG_ASSIGN(const Value there, connect(between, value.info, map_.home, to, value.producer, {}));
+    passed_on(value.producer, to);
+    return there;
+  }
+
+  // What home passed on stands behind the send to home, too.
+  void passed_on(uint32_t producer, uint32_t to) {
+    if (producer == kNone) return;
+    const auto first = sent_.find({producer, map_.home});
+    if (first == sent_.end()) return;
+    const EdgeSet edges = first->second;
+    sent_[{producer, to}].insert(edges.begin(), edges.end());
   }
 
   // Both ends of a new edge, and the value at the far one.
@@ -203,11 +217,17 @@ class Cutter {
   Result<NodeId> control_in(uint32_t n, uint32_t task) {
     if (task_of(n) == task) return local_[n];
     if (const auto have = signals_.find({n, task}); have != signals_.end()) return have->second;
-    const uint32_t from = task_of(n);
+    const bool direct = task_of(n) == map_.home || task == map_.home;
+    const uint32_t from = direct ? task_of(n) : map_.home;
+    NodeId before = local_[n];
+    if (!direct) {
+      DTG_ASSIGN(before, control_in(n, map_.home));
+    }
     DTG_ASSIGN(const Tensor token, Tensor::scalar<bool>(true));
     DTG_ASSIGN(const Value value, add_constant(token, from));
-    const NodeId after[] = {local_[n]};
+    const NodeId after[] = {before};
     DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, n, after));
+    if (!direct) passed_on(n, task);
     signals_[{n, task}] = arrival.node();
     return arrival.node();
   }

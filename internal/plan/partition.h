@@ -1,7 +1,8 @@
 // Partition: cuts what a run needs by task. Each task gets a graph of its own, with the nodes placed on it under
 // their names, and private ends of edges where a value or an order crosses to another task: _Send where it is made,
 // _Recv where it is used, one pair per value and receiving task, numbered at plan time. The home part is the one of
-// whoever drives the run: feeds enter and fetches leave there, and it joins the other parts.
+// whoever drives the run: feeds enter and fetches leave there, it joins the other parts, and what one of these makes for
+// another passes through it.
 //
 // Values that are known beforehand do not travel: each part has its own constant. Pure; one thread.
 #pragma once

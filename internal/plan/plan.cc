@@ -25,7 +25,13 @@ Result<Frame*> Plan::lease(FrameWaiter* waiter) {
     if (Frame* frame = cell.exchange(nullptr, std::memory_order_acq_rel)) return frame;
   }
   const std::lock_guard lock(frames_mutex_);
-  if (frames_.size() < kFrames) {
+  if (!spare_.empty()) {
+    Frame* const frame = spare_.back();
+    spare_.pop_back();
+    return frame;
+  }
+  if (frames_.size() < static_cast<size_t>(context_.frames)) {
+    spare_.reserve(frames_.size() + 1);  // giving back must not fail
     DTG_ASSIGN(auto frame, Frame::create(*this, *this, *context_.pool, *context_.clock, context_.tracer));
     frames_.push_back(std::move(frame));
     return frames_.back().get();
@@ -54,8 +60,13 @@ bool Plan::withdraw(FrameWaiter* waiter) {
   return true;
 }
 
-void Plan::give_back(Frame& frame) {
-  if (attendant_) attendant_->end(frame);
+bool Plan::give_back(Frame& frame) {
+  const bool outdated = attendant_ && attendant_->end(frame);
+  recycle(frame);
+  return outdated;
+}
+
+void Plan::recycle(Frame& frame) {
   frame.end();
   if (waiting_.load() == 0) {
     for (auto& cell : free_) {
@@ -76,10 +87,12 @@ void Plan::give_back(Frame& frame) {
       waiters_.pop_front();
       waiting_.fetch_sub(1);
     } else {
+      bool kept = false;
       for (auto& cell : free_) {
         Frame* none = nullptr;
-        if (cell.compare_exchange_strong(none, &frame)) break;
+        kept = kept || cell.compare_exchange_strong(none, &frame);
       }
+      if (!kept) spare_.push_back(&frame);
     }
   }
   if (next) next->granted(frame);

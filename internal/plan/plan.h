@@ -26,8 +26,9 @@ class Attendant : public RefCounted {
  public:
   // Everything is bound, nothing has run yet.
   virtual Status begin(Frame& frame) = 0;
-  // The run has ended, or begin() failed; the frame is about to serve others.
-  virtual void end(Frame& frame) = 0;
+  // The run has ended, or begin() failed; the frame is about to serve others. True: the others knew nothing of their parts
+  // and nothing was done, so the run may be made anew and tried again.
+  virtual bool end(Frame& frame) = 0;
   virtual bool is_current() const = 0;
 };
 
@@ -60,7 +61,8 @@ class Plan final : public RefCounted, public Program {
   Result<Frame*> lease(FrameWaiter* waiter);
   // Takes a queued waiter back; false when it has been granted a frame.
   bool withdraw(FrameWaiter* waiter);
-  void give_back(Frame& frame);
+  // True when the run failed because the plan is out of date, and nothing was done.
+  bool give_back(Frame& frame);
 
   // Memory for a fetched value, recycled when its last holder lets go.
   Result<Tensor> fetch_tensor(size_t fetch) const;
@@ -83,10 +85,11 @@ class Plan final : public RefCounted, public Program {
     std::vector<Ref<RefCounted>> resources;
     Chunk chunk;
   };
-  static constexpr int kFrames = 4;       // runs of one plan at the same time; further ones queue
+  static constexpr int kFrames = 4;       // frames that are taken and given back without a lock
   static constexpr size_t kVariants = 64;  // later chunks kept, least recently used goes first
 
   Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request);
+  void recycle(Frame& frame);
   bool matches(const Variant& variant, Frame& frame) const;
   void finish_memory(Chunk& chunk, MemoryPlan& memory, Emitter& emitter, uint32_t segment) const;
 
@@ -108,6 +111,7 @@ class Plan final : public RefCounted, public Program {
   std::atomic<int> waiting_{0};
   std::mutex frames_mutex_;  // making frames, and runs that find none free
   std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<Frame*> spare_;  // free ones beyond kFrames
   std::deque<FrameWaiter*> waiters_;
 
   mutable std::mutex variants_mutex_;

@@ -16,19 +16,21 @@ Status contained(Fn&& fn) {
 
 }  // namespace
 
-AsyncRun::AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag)
+AsyncRun::AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
+                   bool repeated)
     : session_(std::move(session)),
       plan_(std::move(plan)),
       feeds_(std::move(feeds)),
       deadline_(deadline),
       queue_(std::move(queue)),
       tag_(tag),
+      repeated_(repeated),
       results_(plan_->fetches().size()) {}
 
 void AsyncRun::start() {
   // First what may fail while the run is still nobody's promise.
-  queue_->expect();
-  session_->runtime_->timer().schedule(deadline_.at_ns, Ref<Timer::Alarm>::share(this));
+  if (queue_) queue_->expect();
+  if (!repeated_) session_->runtime_->timer().schedule(deadline_.at_ns, Ref<Timer::Alarm>::share(this));
   retain();  // dropped in end()
   Frame* frame = nullptr;
   Status status = contained([&]() -> Status {
@@ -81,20 +83,39 @@ void AsyncRun::finished(Frame& frame) {
   if (status.ok()) status = contained([&] { return Session::collect(*plan_, frame, results_); });
   session_->leave(active_);
   plan_->give_back(frame);
+  if (repeated_ && status.ok() && again()) return;
   end(std::move(status));
+}
+
+// The next of repeated runs; false when it cannot begin, and the end is announced instead.
+bool AsyncRun::again() {
+  session_->runs_.add();
+  Frame* frame = nullptr;
+  Status status = contained([&]() -> Status {
+    {
+      const std::lock_guard lock(mutex_);
+      DTG_TRY(stop_cause_);
+    }
+    if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
+    DTG_ASSIGN(frame, plan_->lease(this));
+    return {};
+  });
+  if (!status.ok()) end(std::move(status));
+  else if (frame) launch(*frame);
+  return true;
 }
 
 void AsyncRun::end(Status status) {
   session_->runs_.add();
   if (!status.ok()) session_->failures_.add();
-  session_->runtime_->timer().cancel(*this, deadline_.at_ns);
+  if (!repeated_) session_->runtime_->timer().cancel(*this, deadline_.at_ns);
   {
     const std::lock_guard lock(results_mutex_);
     outcome_ = status;
     if (!status.ok()) results_.assign(results_.size(), Tensor());
     finished_.store(true, std::memory_order_release);
   }
-  queue_->push(tag_, std::move(status));
+  if (queue_) queue_->push(tag_, std::move(status));
   release();
 }
 
@@ -130,6 +151,16 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
   std::vector<Tensor> feeds;
   for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::move(feeds), until, std::move(queue), tag);
+  run->start();
+  return run;
+}
+
+Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag) {
+  if (targets.empty()) return invalid_argument("run repeatedly: nothing is asked for; name at least one target");
+  RunArgs args;
+  args.targets = targets;
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
+  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
   run->start();
   return run;
 }

@@ -1,5 +1,5 @@
 // AsyncRun: a run that nobody's thread waits for. It holds its feeds and results, can be cancelled at any
-// time, ends exactly once, and announces that in a completion queue.
+// time, ends exactly once, and announces that in a completion queue. A repeated one begins again whenever it has ended well.
 //
 // Owner: the host's op handle, and itself while it is under way. Any thread.
 #pragma once
@@ -13,7 +13,9 @@ namespace dtg {
 
 class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan::FrameWaiter {
  public:
-  AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag);
+  // `queue` may be null: then nobody is told.
+  AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
+           bool repeated = false);
   // Begins; from here on the end is announced whatever happens.
   void start();
   // Sticky and idempotent; a run that has ended stays as it is.
@@ -29,6 +31,7 @@ class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan
   void finished(Frame& frame) override;
   void ring() override;
   void launch(Frame& frame);
+  bool again();
   void end(Status status);
   void stop(const Status& cause);
 
@@ -38,6 +41,7 @@ class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan
   const Deadline deadline_;
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
+  const bool repeated_;
   std::vector<Tensor> results_;
   Session::Active active_;
   // Guards frame_ and stop_cause_ against cancel() from other threads.

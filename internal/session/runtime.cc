@@ -53,7 +53,7 @@ Result<Host> Runtime::host() {
   if (!loop_) {
     DTG_ASSIGN(loop_, UvLoop::start(clock()));
   }
-  return Host{&ops_, &kernels_, &pool_, seams_, loop_.get(), {}};
+  return Host{&ops_, &kernels_, &pool_, seams_, loop_.get(), &directory_, {}};
 }
 
 std::string Runtime::metrics_text() {

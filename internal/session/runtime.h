@@ -16,7 +16,7 @@
 #include "graph/op_def.h"
 #include "monitor/counter.h"
 #include "monitor/trace.h"
-#include "cluster/host.h"
+#include "cluster/directory.h"
 #include "session/timer.h"
 
 namespace dtg {
@@ -63,6 +63,7 @@ class Runtime final : public RefCounted {
   KernelTable kernels_;
   Pool pool_;
   Timer timer_;
+  Directory directory_;
   std::atomic<uint64_t> next_session_{1};
   std::mutex loop_mutex_;
   std::unique_ptr<UvLoop> loop_;  // first to go: what it still runs may use everything above

@@ -209,8 +209,13 @@ Result<Ref<Plan>> Session::plan_for(const RunArgs& args) {
 
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
-  DTG_ASSIGN(const Ref<Plan> plan, find_plan(hash_of(args), args));
-  return run_plan(*plan, args.feed_tensors, fetched, args.timeout_ns);
+  const uint64_t hash = hash_of(args);
+  bool outdated = false;
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash, args));
+  Status status = run_plan(*plan, args.feed_tensors, fetched, args.timeout_ns, &outdated);
+  if (!outdated) return status;
+  DTG_ASSIGN(plan, find_plan(hash, args));
+  return run_plan(*plan, args.feed_tensors, fetched, args.timeout_ns, &outdated);
 }
 
 Status Session::bind(Plan& plan, Frame& frame, std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
@@ -260,7 +265,7 @@ Result<Frame*> Session::wait_for_frame(Plan& plan, Deadline deadline) {
   return wait.until(runtime_->clock(), Deadline::never());
 }
 
-Status Session::run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns) {
+Status Session::run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, bool* outdated) {
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   DTG_ASSIGN(Frame * frame, plan.lease(nullptr));
   if (!frame) {
@@ -280,7 +285,7 @@ Status Session::run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::
     }
     leave(active);
   }
-  plan.give_back(*frame);
+  *outdated = plan.give_back(*frame);
   runs_.add();
   if (!status.ok()) failures_.add();
   return status;
@@ -311,7 +316,13 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
     const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
     DTG_ASSIGN(plan, session_->find_plan(hash_of(args), args));
   }
-  Status status = session_->run_plan(*plan, feeds, fetched, timeout_ns);
+  bool outdated = false;
+  Status status = session_->run_plan(*plan, feeds, fetched, timeout_ns, &outdated);
+  if (outdated) {
+    const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
+    DTG_ASSIGN(plan, session_->find_plan(hash_of(args), args));
+    status = session_->run_plan(*plan, feeds, fetched, timeout_ns, &outdated);
+  }
   // Back into the cell, unless another call has put one there meanwhile.
   Plan* none = nullptr;
   Plan* const mine = plan.leak();
@@ -324,6 +335,18 @@ Status Session::reset(const std::vector<std::string>& containers) {
   if (!driver_) return {};
   DTG_ASSIGN(const Deadline until, deadline(0));
   return driver_->reset(containers, until);
+}
+
+Status Session::end_job(int64_t timeout_ns) {
+  if (!driver_) return failed_precondition("end the job: this session is local, there are no other tasks");
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  return driver_->end_job(until);
+}
+
+Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
+  if (!driver_) return failed_precondition("inspect the cluster: this session is local, there are no other tasks");
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  return driver_->inspect(until);
 }
 
 Status Session::close(int64_t timeout_ns) {

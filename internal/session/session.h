@@ -57,6 +57,7 @@ class Callable final : public RefCounted {
 class Session final : public RefCounted {
  public:
   struct Options {
+    SecurityOptions security;          // of connections to other tasks
     int cpu_devices = 1;               // virtual CPU devices of a local session
     bool soft_placement = false;
     bool fusion = true;
@@ -64,6 +65,7 @@ class Session final : public RefCounted {
     int64_t connect_timeout_ns = int64_t{30} * 1'000'000'000;  // to find all tasks of a cluster
     SecurityOptions security;          // of the connections to tasks whose addresses are no unix sockets
   };
+  // `target`: "" or "local" for this process alone, or the address of a task, which tells the rest of its cluster.
   static Result<Ref<Session>> connect(Ref<Runtime> runtime, std::string_view target, Ref<Graph> graph, const Options& options);
   ~Session() override;
 
@@ -71,11 +73,16 @@ class Session final : public RefCounted {
   Status run(const RunArgs& args, std::span<Tensor> fetched);
   // On the pool; the end is announced in `queue` with `tag`. Feeds are shared, not copied.
   Result<Ref<AsyncRun>> run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag);
+  // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null.
+  Result<Ref<AsyncRun>> run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag);
   Result<Ref<Callable>> prepare(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
   // Refuses new runs, cancels those under way and waits for them. Idempotent.
   Status close(int64_t timeout_ns);
   // Drops the state in the named containers (none named: the default container).
   Status reset(const std::vector<std::string>& containers);
+  // Of a cluster: tells the other tasks to stop; asks all of them what they are doing (a JSON list).
+  Status end_job(int64_t timeout_ns);
+  Result<std::string> inspect_cluster(int64_t timeout_ns);
 
   const std::vector<Device>& devices() const { return placer_.devices(); }
   Runtime& runtime() const { return *runtime_; }
@@ -99,7 +106,8 @@ class Session final : public RefCounted {
   Result<Ref<Plan>> find_plan(uint64_t hash, const RunArgs& args);
   Result<Ref<Plan>> make_plan(uint64_t hash, const RunArgs& args);
   Status wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline until);
-  Status run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns);
+  // `outdated`: it failed because the plan was out of date, and nothing was done.
+  Status run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, bool* outdated);
   Result<Frame*> wait_for_frame(Plan& plan, Deadline deadline);
   Result<Deadline> deadline(int64_t timeout_ns) const;
   Status enter(Active& active);

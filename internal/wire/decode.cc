@@ -145,6 +145,7 @@ Status decode(std::string_view header, RunReply& m) {
   m.status = status(root->status());
   m.durable = root->durable();
   m.sequence = root->sequence();
+  m.refused = root->refused();
   return {};
 }
 
@@ -199,6 +200,21 @@ Status decode(std::string_view header, Reply& m) {
   return {};
 }
 
+Status decode(std::string_view header, EndJob& m) {
+  DTG_ASSIGN(const auto root, open<fb::EndJob>(header, Kind::end_job));
+  m.reason = text(root->reason());
+  return {};
+}
+
+Status decode(std::string_view header, Inspect&) { return open<fb::Inspect>(header, Kind::inspect).status(); }
+
+Status decode(std::string_view header, InspectReply& m) {
+  DTG_ASSIGN(const auto root, open<fb::InspectReply>(header, Kind::inspect_reply));
+  m.status = status(root->status());
+  m.json = text_of(root->json());
+  return {};
+}
+
 namespace {
 template <class M>
 Status check(std::string_view header) {
@@ -223,6 +239,9 @@ Status check_message(Kind kind, std::string_view header) {
     case Kind::credit: return check<Credit>(header);
     case Kind::reset: return check<Reset>(header);
     case Kind::reply: return check<Reply>(header);
+    case Kind::end_job: return check<EndJob>(header);
+    case Kind::inspect: return check<Inspect>(header);
+    case Kind::inspect_reply: return check<InspectReply>(header);
   }
   return unimplemented("read a message of kind %u: it is not known here", static_cast<unsigned>(kind));
 }

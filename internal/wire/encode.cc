@@ -94,7 +94,7 @@ std::string encode(const RunPart& m) {
 
 std::string encode(const RunReply& m) {
   Builder b(128);
-  return finish(b, fb::CreateRunReply(b, status(b, m.status), m.durable, m.sequence));
+  return finish(b, fb::CreateRunReply(b, status(b, m.status), m.durable, m.sequence, m.refused));
 }
 
 std::string encode(const Abort& m) {
@@ -123,6 +123,22 @@ std::string encode(const Reset& m) {
 std::string encode(const Reply& m) {
   Builder b(128);
   return finish(b, fb::CreateReply(b, status(b, m.status)));
+}
+
+std::string encode(const EndJob& m) {
+  Builder b(128);
+  return finish(b, fb::CreateEndJob(b, text(b, m.reason)));
+}
+
+std::string encode(const Inspect&) {
+  Builder b(64);
+  return finish(b, fb::CreateInspect(b));
+}
+
+std::string encode(const InspectReply& m) {
+  Builder b(1024);
+  const auto problem = status(b, m.status);
+  return finish(b, fb::CreateInspectReply(b, problem, m.json.empty() ? 0 : b.CreateString(m.json)));
 }
 
 }  // namespace dtg::wire

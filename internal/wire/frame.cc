@@ -50,6 +50,9 @@ const char* kind_name(Kind kind) {
     case Kind::credit: return "credit";
     case Kind::reset: return "reset";
     case Kind::reply: return "reply";
+    case Kind::end_job: return "end of job";
+    case Kind::inspect: return "question for its state";
+    case Kind::inspect_reply: return "state";
   }
   return "unknown";
 }

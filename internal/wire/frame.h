@@ -38,8 +38,11 @@ enum class Kind : uint8_t {
   credit = 12,
   reset = 13,
   reply = 14,
+  end_job = 15,
+  inspect = 16,
+  inspect_reply = 17,
 };
-inline constexpr uint8_t kKindMax = 14;
+inline constexpr uint8_t kKindMax = 17;
 const char* kind_name(Kind kind);
 
 // Control is always read and goes ahead of data that waits to be written.

@@ -82,6 +82,7 @@ struct RunReply {
   uint64_t sequence = 0;
   Status status;
   uint64_t durable = 0;
+  bool refused = false;
 };
 struct Abort {
   static constexpr Kind kKind = Kind::abort;
@@ -113,6 +114,18 @@ struct Reply {
   static constexpr Kind kKind = Kind::reply;
   Status status;
 };
+struct EndJob {
+  static constexpr Kind kKind = Kind::end_job;
+  std::string reason;
+};
+struct Inspect {
+  static constexpr Kind kKind = Kind::inspect;
+};
+struct InspectReply {
+  static constexpr Kind kKind = Kind::inspect_reply;
+  Status status;
+  std::string json;
+};
 
 // Header bytes.
 std::string encode(const Hello& message);
@@ -129,6 +142,9 @@ std::string encode(const Data& message);
 std::string encode(const Credit& message);
 std::string encode(const Reset& message);
 std::string encode(const Reply& message);
+std::string encode(const EndJob& message);
+std::string encode(const Inspect& message);
+std::string encode(const InspectReply& message);
 
 // From header bytes that come from anywhere.
 Status decode(std::string_view header, Hello& message);
@@ -145,6 +161,9 @@ Status decode(std::string_view header, Data& message);
 Status decode(std::string_view header, Credit& message);
 Status decode(std::string_view header, Reset& message);
 Status decode(std::string_view header, Reply& message);
+Status decode(std::string_view header, EndJob& message);
+Status decode(std::string_view header, Inspect& message);
+Status decode(std::string_view header, InspectReply& message);
 
 // Prefix and header of a message without payload.
 template <class M>
