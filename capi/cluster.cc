@@ -127,7 +127,7 @@ int32_t dtg_cluster_task_index(const dtg_cluster* cluster, const char* job, size
 
 const char* dtg_cluster_address(const dtg_cluster* cluster, const char* job, int32_t index) noexcept {
   return ask<const char*>(cluster, nullptr, [job, index](const ClusterObject& object) -> const char* {
-    const Task* const task = job ? object.spec.find(job, index) : nullptr;
+    const ClusterSpec::Task* const task = job ? object.spec.find(job, index) : nullptr;
     return task ? object.addresses[static_cast<size_t>(task - object.spec.tasks().data())].c_str() : nullptr;
   });
 }

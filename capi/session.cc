@@ -5,6 +5,7 @@
 
 #include "capi/guard.h"
 #include "capi/objects.h"
+#include "capi/security.h"
 #include "session/async_run.h"
 
 namespace dtg::capi {
@@ -158,6 +159,8 @@ Status connect(dtg_runtime* runtime, std::string_view target, dtg_graph* graph, 
   wanted.soft_placement = options.soft_placement != 0;
   wanted.fusion = options.disable_fusion == 0;
   if (options.default_timeout_ns != 0) wanted.default_timeout_ns = options.default_timeout_ns;
+  DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
+  if (options.connect_timeout_ns != 0) wanted.connect_timeout_ns = options.connect_timeout_ns;
   Ref<Runtime> home = held->runtime;
   if (runtime) {
     DTG_ASSIGN(home, runtime_of(runtime));

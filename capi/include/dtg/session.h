@@ -7,6 +7,13 @@
 
 DTG_BEGIN_DECLS
 
+/* How frames travel over TCP. Unix sockets need neither: the other process's user is checked. */
+typedef int32_t dtg_security;
+enum {
+  DTG_SECURITY_TLS = 0,          /* TLS 1.3 with keys derived from the job key */
+  DTG_SECURITY_CLEAR_FRAMES = 1  /* the handshake is authenticated, frames then travel in the clear; both ends must ask */
+};
+
 typedef struct dtg_session_options {
   size_t struct_size;
   int32_t cpu_devices;         /* local sessions: virtual CPU devices, "/device:CPU:0" and up; 0: 1 */
@@ -14,12 +21,22 @@ typedef struct dtg_session_options {
   int32_t disable_fusion;      /* non-zero: every op runs by itself, for tests and debugging */
   int32_t reserved0;
   int64_t default_timeout_ns;  /* of runs that name none; 0: 10 minutes */
+  int64_t connect_timeout_ns;  /* of a cluster: how long to look for its tasks; 0: 30 s */
+  const char *key_file;        /* the job key, for targets with a port; not needed for a target of this process, whose server
+                                  has it. NULL: on loopback the user's own key */
+  size_t key_file_len;
+  dtg_security security;       /* as the servers have it */
+  int32_t reserved1;
 } dtg_session_options;
-#define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0}
+#define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_SECURITY_TLS, 0}
 
 /* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
- * variables live and die with it. `options` may be NULL. The session keeps runtime and graph alive; the graph may grow
- * afterwards. Errors: INVALID_ARGUMENT, UNIMPLEMENTED (a target of a kind that is not built in). Since 0.1. */
+ * variables live and die with it; or the address of a task (dtg_server_target; "unix:PATH", "host:port"), which tells the
+ * session of the rest of its cluster, whose variables outlive it. At the target of a server of this process the session
+ * speaks for that task, elsewhere it is a client that is no task. `options` may be NULL. The session keeps runtime and graph
+ * alive; the graph may grow afterwards. Errors: INVALID_ARGUMENT; UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing,
+ * where they should be, and the last error of each); UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster,
+ * version or security at the other end). Since 0.1. */
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 

@@ -1,0 +1,86 @@
+/* dtg/server.h: the tasks of a cluster, and what a session can do with them. A server is one task of a cluster
+ * (dtg/cluster.h) in this process. A session that is connected to a server's target can place ops on every task of the
+ * cluster. There is no master and no parameter server as such: a parameter server is a server that holds variables.
+ *
+ *   dtg_server_start(NULL, cluster, &options, &server);                 options.job, options.task: which one this is
+ *   dtg_server_join(server, DTG_INFINITE);                              a ps: until the chief ends the job
+ *   dtg_session_connect(NULL, dtg_server_target(server), DTG_STRLEN, graph, NULL, &session);    a worker
+ */
+#ifndef DTG_SERVER_H
+#define DTG_SERVER_H
+
+#include <dtg/cluster.h>
+#include <dtg/session.h>
+
+DTG_BEGIN_DECLS
+
+typedef struct dtg_server dtg_server;
+
+/* ---- servers ---- */
+
+typedef struct dtg_server_options {
+  size_t struct_size;
+  const char *job;             /* NULL: the only job of the cluster */
+  size_t job_len;
+  int32_t task;                /* index within the job */
+  int32_t cpu_devices;         /* virtual CPU devices of the task; 0: 1 */
+  const char *key_file;        /* the job key, needed for TCP; must belong to the user, mode 0600. NULL: on loopback a key
+                                  of the user's own is made and found by itself */
+  size_t key_file_len;
+  dtg_security security;
+  int32_t reserved0;
+  const char *const *device_filters;  /* sessions of this server see only tasks that match one of these, such as
+                                         "/job:ps" and "/job:worker/task:1"; none: all. Its own task always matches */
+  size_t num_device_filters;
+  int64_t heartbeat_ns;        /* 0: 1 s */
+  int64_t dead_ns;             /* silence after which a peer counts as dead; 0: 5 s */
+} dtg_server_options;
+#define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0}
+
+/* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
+ * dtg_server_target tells. Errors: INVALID_ARGUMENT (no such task), FAILED_PRECONDITION (an address that others can reach,
+ * without a key; the message has the line that mends it), UNAVAILABLE (the address is taken). Since 0.1. */
+DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options, dtg_server **out) DTG_NOEXCEPT;
+
+/* What a session connects to, "unix:/run/j/ps0" or "10.0.0.1:2222"; valid as long as the server, NULL for a bad handle.
+ * Inside this process a session at this target shares the server's devices and variables without a socket. Since 0.1. */
+DTG_API const char *dtg_server_target(const dtg_server *server) DTG_NOEXCEPT;
+
+/* Waits until the server has stopped: by dtg_server_stop, or because the chief ended the job (dtg_session_end_job).
+ * `timeout_ns`: DTG_INFINITE is allowed, 0 only looks. Errors: DEADLINE_EXCEEDED (it still runs). Since 0.1. */
+DTG_ERR dtg_server_join(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* Takes no more connections, ends those there are with UNAVAILABLE, waits up to `timeout_ns` (0: 5 s) for their runs. May
+ * be called again. Variables go with the last reference. Errors: DEADLINE_EXCEEDED. Since 0.1. */
+DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, channel, security, parts, runs}],
+ * variables {count, bytes}. `*out` is owned by the caller. Since 0.1. */
+DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the server; NULL for NULL. Since 0.1. */
+DTG_API dtg_server *dtg_server_retain(dtg_server *server) DTG_NOEXCEPT;
+/* Drops a reference; the last one stops the server. NULL is fine. Since 0.1. */
+DTG_API void dtg_server_release(dtg_server *server) DTG_NOEXCEPT;
+
+/* ---- what a session can do with its cluster ---- */
+
+/* Ends the job: every task but the session's own is told to stop, and those that wait in dtg_server_join return. The chief
+ * and clients that are no task may do that, others get PERMISSION_DENIED. Tasks that are gone already are no error.
+ * Errors: DEADLINE_EXCEEDED, FAILED_PRECONDITION (a local session). Since 0.1. */
+DTG_ERR dtg_session_end_job(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* What dtg_server_status says of each task of the session's cluster, asked over the network: a JSON list; a task that does
+ * not answer has "error". `*out` is owned by the caller. Since 0.1. */
+DTG_ERR dtg_session_cluster_status(dtg_session *session, int64_t timeout_ns, dtg_string **out) DTG_NOEXCEPT;
+
+/* Runs `targets` again and again, one run after the other and without a thread that waits, until a run fails, the op is
+ * cancelled or the session is closed: TensorFlow's queue runner. The end is announced in `cq` with `tag` (NULL: nobody is
+ * told) and is never ok: CANCELLED is the good one. No deadline bounds the single run. `out` may be NULL. Errors: those
+ * found before the first run starts. Since 0.1. */
+DTG_ERR dtg_session_run_repeatedly(dtg_session *session, const dtg_value *targets, size_t num_targets, dtg_cq *cq, uint64_t tag,
+                                   dtg_op **out) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_SERVER_H */

@@ -1,0 +1,19 @@
+// Key file and security mode, as servers and sessions of the host give them.
+#pragma once
+
+#include "capi/guard.h"
+#include "dtg/session.h"
+#include "net/endpoint.h"
+
+namespace dtg::capi {
+
+inline Status read_security(const char* key_file, size_t key_file_len, dtg_security mode, SecurityOptions* into) {
+  if (mode != DTG_SECURITY_TLS && mode != DTG_SECURITY_CLEAR_FRAMES) {
+    return invalid_argument("security is %d; DTG_SECURITY_TLS and DTG_SECURITY_CLEAR_FRAMES are known", mode);
+  }
+  into->key_file = text(key_file, key_file_len);
+  into->security = mode == DTG_SECURITY_TLS ? Security::tls : Security::clear_frames;
+  return {};
+}
+
+}  // namespace dtg::capi

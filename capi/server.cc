@@ -1,0 +1,152 @@
+// Servers, and what a session can do with its cluster.
+#include "dtg/server.h"
+
+#include "capi/guard.h"
+#include "capi/objects.h"
+#include "capi/security.h"
+#include "capi/cluster.h"
+#include "cluster/server.h"
+#include "session/async_run.h"
+
+namespace dtg::capi {
+namespace {
+
+constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+
+// A server and the runtime it runs in. Stops with the last handle.
+class ServerObject final : public RefCounted {
+ public:
+  ServerObject(Ref<Runtime> r, Ref<Server> s) : runtime(std::move(r)), server(std::move(s)) {}
+  const Ref<Runtime> runtime;
+  const Ref<Server> server;
+};
+
+Status read_filters(const dtg_server_options& options, std::vector<std::string>* filters) {
+  DTG_TRY(require_array(options.device_filters, options.num_device_filters, "device_filters"));
+  for (size_t i = 0; i < options.num_device_filters; ++i) {
+    DTG_TRY(require(options.device_filters[i], "an entry of device_filters"));
+    DTG_TRY(DeviceName::parse(options.device_filters[i]).status().with_context("device_filters"));
+    filters->emplace_back(options.device_filters[i]);
+  }
+  return {};
+}
+
+Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_options* given, dtg_server** out) {
+  DTG_TRY(require(out, "out"));
+  const Held<ClusterObject> spec(cluster, HandleType::cluster);
+  DTG_TRY(spec.status());
+  dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_server_options), "dtg_server_options", &options));
+  if (options.heartbeat_ns < 0 || options.dead_ns < 0) return invalid_argument("dtg_server_options: a negative time");
+  Server::Options wanted;
+  wanted.cluster = spec->spec;
+  wanted.job = text(options.job, options.job_len);
+  wanted.task = options.task;
+  if (options.cpu_devices != 0) wanted.cpu_devices = options.cpu_devices;
+  DTG_TRY(read_filters(options, &wanted.filters));
+  DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
+  if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
+  if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
+  if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {
+    return invalid_argument("dtg_server_options: dead_ns is %lld, less than two heartbeats of %lld", static_cast<long long>(wanted.timing.dead_ns),
+                            static_cast<long long>(wanted.timing.heartbeat_ns));
+  }
+  DTG_ASSIGN(Ref<Runtime> runtime, runtime_of(handle));
+  DTG_ASSIGN(const Host host, runtime->host());
+  DTG_ASSIGN(Ref<Server> server, Server::start(host, std::move(wanted), runtime));
+  return give(HandleType::server, make_ref<ServerObject>(std::move(runtime), std::move(server)), out);
+}
+
+Status join(ServerObject& held, int64_t timeout_ns) {
+  if (timeout_ns < 0 && timeout_ns != DTG_INFINITE) {
+    return invalid_argument("join: timeout_ns is %lld; use DTG_INFINITE to wait for the end", static_cast<long long>(timeout_ns));
+  }
+  return held.server->join(timeout_ns == DTG_INFINITE ? Deadline::never() : Deadline::after(held.runtime->clock(), timeout_ns));
+}
+
+Status stop(ServerObject& held, int64_t timeout_ns) {
+  if (timeout_ns < 0) return invalid_argument("stop: timeout_ns is %lld; 0 means 5 s", static_cast<long long>(timeout_ns));
+  return held.server->stop(timeout_ns ? timeout_ns : kStopNs);
+}
+
+Status give_text(Result<std::string> text, dtg_string** out) {
+  DTG_TRY(text.status());
+  return give(HandleType::string, make_ref<StringObject>(text.take()), out);
+}
+
+Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag, dtg_op** out) {
+  DTG_TRY(require_array(targets, num_targets, "targets"));
+  std::vector<NodeId> nodes;
+  for (size_t i = 0; i < num_targets; ++i) {
+    DTG_TRY(check_owner(session.graph(), value_of(targets[i])));
+    nodes.push_back(value_of(targets[i]).node());
+  }
+  Ref<CompletionQueue> queue;
+  if (cq) {
+    const Held<CompletionQueue> held(cq, HandleType::cq);
+    DTG_TRY(held.status());
+    queue = Ref<CompletionQueue>::share(held.get());
+  }
+  DTG_ASSIGN(Ref<AsyncRun> run, session.run_repeatedly(nodes, std::move(queue), tag));
+  if (!out) return {};
+  Status status = give(HandleType::op, run, out);
+  if (!status.ok()) run->cancel();
+  return status;
+}
+
+template <class T, class Handle, class Fn>
+dtg_error* with(Handle* handle, HandleType type, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<T> held(handle, type);
+    if (!held) return held.status();
+    return fn(*held);
+  });
+}
+
+}  // namespace
+
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_server_start(dtg_runtime* runtime, const dtg_cluster* cluster, const dtg_server_options* options, dtg_server** out) noexcept {
+  return guard([&] { return start(runtime, cluster, options, out); });
+}
+const char* dtg_server_target(const dtg_server* server) noexcept {
+  const Held<ServerObject> held(server, HandleType::server);
+  return held ? held->server->target().c_str() : nullptr;
+}
+dtg_error* dtg_server_join(dtg_server* server, int64_t timeout_ns) noexcept {
+  return with<ServerObject>(server, HandleType::server, [&](ServerObject& s) { return join(s, timeout_ns); });
+}
+dtg_error* dtg_server_stop(dtg_server* server, int64_t timeout_ns) noexcept {
+  return with<ServerObject>(server, HandleType::server, [&](ServerObject& s) { return stop(s, timeout_ns); });
+}
+dtg_error* dtg_server_status(const dtg_server* server, dtg_string** out) noexcept {
+  return with<ServerObject>(server, HandleType::server, [&](ServerObject& s) -> Status {
+    DTG_TRY(require(out, "out"));
+    return give_text(s.server->inspect(), out);
+  });
+}
+dtg_server* dtg_server_retain(dtg_server* server) noexcept { return retain_handle(server, HandleType::server); }
+void dtg_server_release(dtg_server* server) noexcept { release_handle(server, HandleType::server); }
+
+dtg_error* dtg_session_end_job(dtg_session* session, int64_t timeout_ns) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) { return s.end_job(timeout_ns); });
+}
+dtg_error* dtg_session_cluster_status(dtg_session* session, int64_t timeout_ns, dtg_string** out) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) -> Status {
+    DTG_TRY(require(out, "out"));
+    return give_text(s.inspect_cluster(timeout_ns), out);
+  });
+}
+dtg_error* dtg_session_run_repeatedly(dtg_session* session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag,
+                                      dtg_op** out) noexcept {
+  return with<Session>(session, HandleType::session,
+                       [&](Session& s) { return run_repeatedly(s, targets, num_targets, cq, tag, out); });
+}
+
+}  // extern "C"
