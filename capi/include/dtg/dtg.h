@@ -9,6 +9,7 @@
 #include <dtg/graph.h>
 #include <dtg/io.h>
 #include <dtg/nn.h>
+#include <dtg/replicas.h>
 #include <dtg/runtime.h>
 #include <dtg/server.h>
 #include <dtg/session.h>
