@@ -63,7 +63,6 @@ class Session final : public RefCounted {
     bool fusion = true;
     int64_t default_timeout_ns = int64_t{600} * 1'000'000'000;
     int64_t connect_timeout_ns = int64_t{30} * 1'000'000'000;  // to find all tasks of a cluster
-    SecurityOptions security;          // of the connections to tasks whose addresses are no unix sockets
   };
   // `target`: "" or "local" for this process alone, or the address of a task, which tells the rest of its cluster.
   static Result<Ref<Session>> connect(Ref<Runtime> runtime, std::string_view target, Ref<Graph> graph, const Options& options);
