@@ -1,10 +1,12 @@
 // oracle_ps DIR: queues and accumulators under concurrency, event by event, against what TensorFlow's did: what blocks, what a
 // later event lets go on, values and error codes. Every event is an asynchronous run, so that a blocked one holds no thread of
-// this tool. Files of the folder that are about other things (clusters, device names, shards) are skipped.
+// this tool. Traces of replicated training are replica_traces.cc's; files of the folder that are about other things (clusters,
+// device names, shards) are skipped.
 #include <algorithm>
 #include <set>
 
 #include "program.h"
+#include "replica_traces.h"
 #include "report.h"
 
 using namespace dtg::oracle;
@@ -226,6 +228,10 @@ Verdict check_sequence(const Json& file, const std::string& family) {
 }
 
 void check_file(const std::string& path, const Json& file, const Options& options, Report& report) {
+  if (is_replica_trace(file)) {
+    if (options.wants(stem(path))) report.add(stem(path), check_replica_trace(file));
+    return;
+  }
   const bool events = file.contains("sequences") && !file.at("sequences").empty() && file.at("sequences")[0].contains("events");
   if (!events) {
     if (options.wants(stem(path))) report.add(stem(path), Verdict::skipped("not about queues or accumulators"));
