@@ -3,7 +3,7 @@
 #   make            this help
 #   make deps       install what is missing and build the pinned libraries, once per machine (minutes; later a no-op)
 #   make build      libdtg.so, libdtg.a and the examples, in build/release
-#   make demo       train on Fashion-MNIST with the example program; output in build/demo
+#   make demo       train on Fashion-MNIST as a cluster of processes; WORKERS, PS, MODE, CHANNEL: see .ci/demo
 #   make test       build everything and run all tests
 #   make bench      build and run the benchmarks
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer
@@ -17,7 +17,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 CMAKE_FLAGS ?=
-export JOBS FUZZ_SECONDS CMAKE_FLAGS
+export JOBS FUZZ_SECONDS CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
 
 .PHONY: help deps deps-sanitize build demo test bench sanitize fuzz fuzz-smoke install format format-check clean
 .DEFAULT_GOAL := help

@@ -46,9 +46,9 @@ if(DTG_SANITIZE)
   target_link_options(dtg_flags INTERFACE ${DTG_SANITIZE_FLAGS})
 endif()
 
-# dtg_add_c_program(NAME SOURCE): a strict C11 program that links libdtg.so and sees only the public headers.
-function(dtg_add_c_program name source)
-  add_executable(${name} "${source}")
+# dtg_add_c_program(NAME SOURCE...): a strict C11 program that links libdtg.so and sees only the public headers.
+function(dtg_add_c_program name)
+  add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE dtg dtg_flags Threads::Threads ${CMAKE_DL_LIBS} m)
   target_compile_options(${name} PRIVATE -Wpedantic -Wstrict-prototypes)
   if(DTG_SANITIZE)

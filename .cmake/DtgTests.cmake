@@ -87,8 +87,9 @@ foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
 endforeach()
 
 # What the demo leaves behind, judged by real readers.
-if(TARGET example_fashion_mnist AND NOT DTG_SANITIZE)
-  dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>")
+if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
+  dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>"
+    "$<TARGET_FILE:dtg_cli>")
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 

@@ -2,8 +2,8 @@
 
 Usage: run_dir_check.py DIR [--min-accuracy 0.91] [--data FASHION_MNIST_DIR]
 
-summary.json and run.json are read as JSON, model.safetensors with the safetensors package, the event files with TensorBoard's
-reader, checksums on. With --data, the network is computed again from the weights with NumPy, and the share of test images that it
+summary.json and run.json are read as JSON, model.safetensors with the safetensors package, the event files of each task (worker-0,
+worker-1, ...) with TensorBoard's reader, checksums on. With --data, the network is computed again from the weights with NumPy, and the share of test images that it
 gets right must be the one that the summary claims. Exits 0 when everything is as expected, 1 with a reason per line otherwise. Needs
 the packages of tests/requirements.txt.
 """
@@ -44,6 +44,10 @@ def check_summary(directory, min_accuracy):
     expect(math.isfinite(summary["loss"]), f"loss is {summary['loss']}")
     for key in ("steps", "seconds", "images_per_second", "epochs"):
         expect(summary[key] > 0, f"{key} is {summary[key]}")
+    expect(sorted(summary["tasks"]) == sorted(f"worker/{i}" for i in range(summary["workers"])), f"tasks are {sorted(summary['tasks'])}")
+    for name, task in summary["tasks"].items():
+        for key in ("steps", "images", "seconds", "images_per_second"):
+            expect(task[key] > 0, f"{key} of {name} is {task[key]}")
     run = read_json(directory, "run.json")
     expect(isinstance(run["arguments"], list) and run["arguments"], "run.json has no arguments")
     expect(run["seed"] == summary["seed"] and run["epochs"] == summary["epochs"], "run.json and summary.json disagree")
@@ -65,14 +69,19 @@ def check_weights(directory, summary):
             expect(np.isfinite(value).all(), f"{name} is not finite")
         if name.endswith("/Momentum"):
             expect(value.shape == weights[name[: -len("/Momentum")]].shape, f"{name} is {value.shape}")
-    expect(weights["global_step"].dtype == np.int64 and int(weights["global_step"]) == summary["steps"],
-           f"global_step is {weights['global_step']}, the summary says {summary['steps']}")
+    updates = int(weights["global_step"])
+    steps = [int(task["steps"]) for task in summary["tasks"].values()]
+    if summary["mode"] == "sync-replicas":  # a fast worker may give two gradients to an update, stale ones count for nothing
+        expect(0 < updates <= sum(steps) / summary["workers"], f"global_step is {updates}, the workers made {steps} steps")
+    else:
+        expect(updates == (sum(steps) if summary["mode"] == "async" else summary["steps"]), f"global_step is {updates}, the workers made {steps} steps")
     return weights
 
 
-def check_events(directory, summary):
+def read_curves(directory, summary, tags):
+    """The values of each curve that TensorBoard finds in a directory; all of `tags` must be there."""
     files = glob.glob(os.path.join(directory, "*tfevents*"))
-    expect(files, "no event file")
+    expect(files, f"no event file in {directory}")
     for path in files:
         reader = PyRecordReader_New(path)
         while True:
@@ -83,19 +92,36 @@ def check_events(directory, summary):
                 break
     events = plugin_event_accumulator.EventAccumulator(directory, size_guidance={tag_types.TENSORS: 0})
     events.Reload()
-    tags = set(events.Tags()["tensors"])
+    found = set(events.Tags()["tensors"])
     curves = {}
-    for tag in ("loss", "accuracy", "learning_rate", "gradient_norm", "step_time", "test_accuracy"):
-        if not expect(tag in tags, f"no curve {tag}, only {sorted(tags)}"):
+    for tag in tags:
+        if not expect(tag in found, f"no curve {tag} in {directory}, only {sorted(found)}"):
             continue
         points = [(event.step, tensor_util.make_ndarray(event.tensor_proto).item()) for event in events.Tensors(tag)]
         steps = [step for step, _ in points]
-        expect(steps == sorted(set(steps)) and steps[-1] <= summary["steps"], f"steps of {tag} are not in order")
+        last = max(task["steps"] for task in summary["tasks"].values())
+        expect(steps == sorted(set(steps)) and steps[-1] <= last, f"steps of {tag} are not in order")
         expect(all(math.isfinite(value) for _, value in points), f"{tag} is not finite")
         curves[tag] = [value for _, value in points]
-    expect(abs(curves["test_accuracy"][-1] - summary["accuracy"]) < 1e-5, "test_accuracy does not end where the summary says")
-    expect(min(curves["step_time"]) > 0 and min(curves["gradient_norm"]) > 0, "step_time or gradient_norm is not positive")
-    expect(curves["loss"][-1] < curves["loss"][0], f"loss went from {curves['loss'][0]} to {curves['loss'][-1]}")
+    return curves
+
+
+def check_events(directory, summary):
+    for worker in range(summary["workers"]):
+        tags = ["loss", "accuracy", "learning_rate", "gradient_norm", "step_time"]
+        tags += ["test_accuracy"] if worker == 0 else []
+        tags += ["staleness"] if summary["ps"] > 0 else []
+        curves = read_curves(os.path.join(directory, f"worker-{worker}"), summary, tags)
+        if len(curves) < len(tags):
+            continue
+        expect(min(curves["step_time"]) > 0 and min(curves["gradient_norm"]) > 0, "step_time or gradient_norm is not positive")
+        expect(curves["loss"][-1] < curves["loss"][0], f"loss went from {curves['loss'][0]} to {curves['loss'][-1]}")
+        if worker == 0:
+            expect(abs(curves["test_accuracy"][-1] - summary["accuracy"]) < 1e-5, "test_accuracy does not end where the summary says")
+        if summary["mode"] == "sync":
+            expect(set(curves["staleness"]) == {0}, f"synchronous training was stale: {curves['staleness']}")
+    for ps in range(summary["ps"]):
+        expect(glob.glob(os.path.join(directory, f"ps-{ps}", "*tfevents*")), f"ps/{ps} left no event file")
 
 
 def read_idx(path):

@@ -1,0 +1,133 @@
+/* fashion_mnist.h: the parts of the example and what they hand each other. One thread uses all of it.
+ *
+ *   options.c   what the command line asks for
+ *   place.c     alone, or a task of a cluster: server, session, the end of the job
+ *   data.c      images and labels, this worker's share of them
+ *   network.c   the graph: model, losses, and how it is trained in each mode
+ *   train.c     the steps, the tests, what the person at the terminal sees
+ *   files.c     the run directory: curves, weights, summary
+ *   main.c      one after the other
+ */
+#ifndef FASHION_MNIST_H
+#define FASHION_MNIST_H
+
+#include <dtg/dtg.h>
+#include <dtg/sugar.h>
+
+/* Every function returns what went wrong, or NULL. */
+#define TRY(call)                         \
+  do {                                    \
+    dtg_error *error_ = (call);           \
+    if (error_ != NULL) return error_;    \
+  } while (0)
+
+enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16 };
+
+/* ---- options.c ---- */
+
+struct options {
+  const char *data, *run;
+  const char *mode; /* "sync", "sync-replicas" or "async": how the workers of a cluster train together */
+  int epochs;
+  int shards;       /* alone: towers that share a batch, as that many workers would; equal bits */
+  int batch;        /* of all workers together */
+  double rate;
+  uint64_t seed;
+};
+
+int read_options(int argc, char **argv, struct options *options); /* 0: go on; otherwise the exit code + 1 */
+dtg_sync_mode sync_mode(const struct options *options);
+
+/* ---- place.c ---- */
+
+struct place {
+  dtg_task task;
+  dtg_cluster *cluster; /* NULL: alone */
+  dtg_runtime *runtime;
+  dtg_server *server;
+  char name[80];        /* "worker-1", also of its run directory */
+};
+
+dtg_error *find_place(struct place *place);
+int is_worker(const struct place *place);
+int job_has_ended(const struct place *place);
+dtg_error *serve(const struct place *place, const struct options *options); /* a ps: until the chief ends the job */
+dtg_error *connect_session(const struct place *place, dtg_graph *graph, dtg_session **out);
+void leave_place(struct place *place);
+
+/* ---- data.c ---- */
+
+struct data {
+  const char *name;
+  int64_t side;  /* images are side x side */
+  int shards;    /* of this process: 1, or one per tower */
+  int64_t steps; /* per epoch */
+  dtg_dataset *train[MAX_SHARDS], *test;
+};
+
+dtg_error *open_data(const struct options *options, const struct place *place, struct data *data);
+void close_data(struct data *data);
+
+/* ---- network.c ---- */
+
+/* One copy of the computation. */
+struct tower {
+  dtg_value images, labels; /* fed */
+  dtg_value loss, accuracy, correct;
+};
+
+struct network {
+  dtg_graph *graph;
+  dtg_model *model;
+  struct tower towers[MAX_SHARDS];
+  int num_towers;
+  dtg_value loss, accuracy;  /* means over the towers */
+  dtg_value init, rate;
+  dtg_training training;     /* alone */
+  dtg_replicated replicated; /* a worker of a cluster */
+  dtg_value report, report_in, reports; /* the queue on which workers tell the chief how they did */
+};
+
+dtg_error *build_network(const struct options *options, const struct place *place, const struct data *data, struct network *n);
+
+/* ---- train.c ---- */
+
+/* What a worker tells the chief at its end. */
+struct report {
+  double steps, images, seconds;
+};
+
+struct training_run {
+  dtg_session *session;
+  dtg_callable *step, *test, *rate;
+  dtg_cq *ended;             /* of the chief's update loop */
+  dtg_op *updates;
+  dtg_tensor *results[5];    /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
+                                allocates nothing */
+  int num_results;
+  dtg_event_writer *events;
+  int64_t steps, total, images;
+  double seconds;            /* of training, tests not counted */
+  double loss, accuracy;     /* the last ones; accuracy is that of the last test */
+  int64_t staleness;
+  struct report reports[256]; /* of all workers; the chief's are complete */
+};
+
+extern volatile int interrupted;
+
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                 const struct options *options);
+dtg_error *finish_run(struct training_run *run);
+void release_run(struct training_run *run);
+float scalar(const dtg_tensor *tensor);
+
+/* ---- files.c ---- */
+
+dtg_error *open_events(const struct options *options, const struct place *place, dtg_event_writer **out);
+dtg_error *write_server_status(const struct options *options, const struct place *place);
+int write_run(const struct options *options, int argc, char **argv);
+int write_summary(const struct options *options, const struct place *place, const struct data *data, const struct training_run *run);
+dtg_error *save_weights(const struct options *options, const struct network *n, const struct training_run *run);
+
+#endif /* FASHION_MNIST_H */

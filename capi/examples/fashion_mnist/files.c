@@ -1,0 +1,100 @@
+/* files.c: the run directory: what a training run should leave behind. RUN/ has run.json (how it was started), summary.json
+ * (how it ended) and model.safetensors (weights); RUN/worker-0 and so on the curves of each task, for TensorBoard. */
+#define _POSIX_C_SOURCE 200809L
+#include "fashion_mnist.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static FILE *open_in(const char *directory, const char *name, const char *mode) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  FILE *file = fopen(path, mode);
+  if (!file) fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+  return file;
+}
+
+static void write_string(FILE *file, const char *text) {
+  fputc('"', file);
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c < 32 || *c == '"' || *c == '\\') fprintf(file, "\\u%04x", *c);
+    else fputc(*c, file);
+  }
+  fputc('"', file);
+}
+
+dtg_error *open_events(const struct options *options, const struct place *place, dtg_event_writer **out) {
+  char path[4096];
+  dtg_event_writer_options events = DTG_EVENT_WRITER_OPTIONS_INIT;
+  events.resumed_at_step = 1; /* takes the place of the curves that an earlier run left there */
+  snprintf(path, sizeof path, "%s/%s", options->run, place->name);
+  return dtg_event_writer_open(path, DTG_STRLEN, &events, out);
+}
+
+/* What a parameter server has to tell: its variables and who used them. */
+dtg_error *write_server_status(const struct options *options, const struct place *place) {
+  dtg_event_writer *events = NULL;
+  dtg_string *status = NULL;
+  size_t length = 0;
+  TRY(dtg_server_status(place->server, &status));
+  dtg_error *error = open_events(options, place, &events);
+  const char *text = dtg_string_data(status, &length);
+  if (!error) error = dtg_event_writer_text(events, "status", DTG_STRLEN, 0, text, length);
+  if (!error) error = dtg_event_writer_close(events);
+  dtg_event_writer_release(events);
+  dtg_string_release(status);
+  return error;
+}
+
+int write_run(const struct options *options, int argc, char **argv) {
+  FILE *file = open_in(options->run, "run.json", "w");
+  if (!file) return 0;
+  fprintf(file, "{\"arguments\": [");
+  for (int i = 0; i < argc; i++) {
+    if (i) fputs(", ", file);
+    write_string(file, argv[i]);
+  }
+  fprintf(file, "], \"seed\": %llu, \"epochs\": %d, \"batch\": %d, \"rate\": %g, \"dtg_version\": \"%s\", \"abi_version\": \"%u.%u\"}\n",
+          (unsigned long long)options->seed, options->epochs, options->batch, options->rate, dtg_version(), dtg_abi_version() >> 16,
+          dtg_abi_version() & 0xffff);
+  return fclose(file) == 0;
+}
+
+static void write_tasks(FILE *file, const struct place *place, const struct training_run *run) {
+  const int workers = place->cluster ? place->task.num_workers : 1;
+  fputs("\"tasks\": {", file);
+  for (int i = 0; i < workers && i < 256; i++) {
+    const struct report *r = &run->reports[i];
+    fprintf(file, "%s\"worker/%d\": {\"steps\": %.0f, \"images\": %.0f, \"seconds\": %.3f, \"images_per_second\": %.1f}", i ? ", " : "", i, r->steps,
+            r->images, r->seconds, r->seconds > 0 ? r->images / r->seconds : 0);
+  }
+  fputs("}", file);
+}
+
+int write_summary(const struct options *options, const struct place *place, const struct data *data, const struct training_run *run) {
+  const char *channel = getenv("DTG_CHANNEL");
+  double images = 0;
+  for (int i = 0; i < 256; i++) images += run->reports[i].images;
+  if (images == 0) images = (double)run->images; /* interrupted: the others have not reported */
+  FILE *file = open_in(options->run, "summary.json", "w");
+  if (!file) return 0;
+  fprintf(file,
+          "{\"dataset\": \"%s\", \"accuracy\": %.6f, \"loss\": %.6f, \"steps\": %lld, \"epochs\": %d, \"seconds\": %.3f, "
+          "\"images_per_second\": %.1f, \"seed\": %llu, \"interrupted\": %s, ",
+          data->name, run->accuracy, run->loss, (long long)run->steps, options->epochs, run->seconds,
+          run->seconds > 0 ? images / run->seconds : 0, (unsigned long long)options->seed, interrupted ? "true" : "false");
+  fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ", place->cluster ? options->mode : "alone",
+          !place->cluster ? "none" : channel ? channel : "unknown", place->cluster ? place->task.num_workers : 1,
+          place->cluster ? place->task.num_ps : 0, options->shards);
+  write_tasks(file, place, run);
+  fputs("}\n", file);
+  return fclose(file) == 0;
+}
+
+dtg_error *save_weights(const struct options *options, const struct network *n, const struct training_run *run) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/model.safetensors", options->run);
+  return dtg_model_save(n->model, run->session, path, DTG_STRLEN);
+}

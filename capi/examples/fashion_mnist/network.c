@@ -1,0 +1,127 @@
+/* network.c: two convolutions, each with a pooling, and a linear classifier; and what a step of its training is. The graph
+ * is built the same way by every worker: variables of the same name on the same parameter server are one variable. */
+#include "fashion_mnist.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static dtg_error *build_tower(struct network *n, struct tower *t, int64_t side) {
+  const int64_t image[4] = {-1, side, side, 1}, any[1] = {-1};
+  dtg_conv2d conv = DTG_CONV2D_INIT;
+  dtg_dense classes = DTG_DENSE_INIT;
+  dtg_value x, shape;
+  TRY(dtg_placeholder(n->graph, NULL, DTG_F32, NULL, DTG_STRLEN, &t->images));
+  TRY(dtg_placeholder(n->graph, NULL, DTG_I64, any, 1, &t->labels));
+  TRY(dtg_const_i64s(n->graph, image, 4, &shape));
+  TRY(dtg_add2(n->graph, "Reshape", t->images, shape, &x));
+  conv.padding = DTG_PADDING_SAME;
+  conv.activation = DTG_ACT_RELU;
+  conv.filters = 16;
+  TRY(dtg_nn_conv2d(n->model, x, &conv, &x));
+  TRY(dtg_nn_max_pool2d(n->model, x, NULL, &x));
+  conv.filters = 32;
+  TRY(dtg_nn_conv2d(n->model, x, &conv, &x));
+  TRY(dtg_nn_max_pool2d(n->model, x, NULL, &x));
+  TRY(dtg_nn_flatten(n->model, x, &x));
+  classes.units = 10;
+  TRY(dtg_nn_dense(n->model, x, &classes, &x));
+  TRY(dtg_nn_sparse_softmax_cross_entropy(n->model, t->labels, x, &t->loss));
+  TRY(dtg_nn_accuracy(n->model, t->labels, x, &t->accuracy));
+  return dtg_nn_correct_count(n->model, t->labels, x, &t->correct);
+}
+
+/* The mean over the towers, for the curves. */
+static dtg_error *mean_of_towers(struct network *n, size_t field, dtg_value *out) {
+  dtg_value values[MAX_SHARDS] = {{0}}, sum, share;
+  for (int i = 0; i < n->num_towers; i++) memcpy(&values[i], (const char *)&n->towers[i] + field, sizeof values[i]);
+  *out = values[0];
+  if (n->num_towers == 1) return NULL;
+  TRY(dtg_addn(n->graph, "AddN", values, (size_t)n->num_towers, &sum));
+  TRY(dtg_const_f32(n->graph, 1.0f / (float)n->num_towers, &share));
+  return dtg_add2(n->graph, "Mul", sum, share, out);
+}
+
+/* Half a cosine down to 0 after a short warm-up, by the count of updates. The count lives on a parameter server, and so does
+ * what follows from it. */
+static dtg_error *add_rate(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
+  const int async = place->cluster && sync_mode(options) == DTG_SYNC_ASYNC;
+  const int updates = async ? place->task.num_workers : 1; /* per step of a worker, each from a share of the batch */
+  const double total = (double)(data->steps * options->epochs * updates), warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
+  dtg_variable step = DTG_VARIABLE_INIT;
+  TRY(dtg_model_global_step(n->model, &step));
+  if (place->cluster) TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
+  TRY(dtg_nn_cosine_decay(n->model, step.read, options->rate / updates, total, 0, warm, &n->rate));
+  return place->cluster ? dtg_graph_pop_device(n->graph) : NULL;
+}
+
+static dtg_error *add_training(const struct options *options, const struct place *place, struct network *n) {
+  dtg_value losses[MAX_SHARDS];
+  dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+  dtg_replication replication = DTG_REPLICATION_INIT;
+  optimizer.kind = DTG_OPT_MOMENTUM;
+  optimizer.momentum = 0.9;
+  optimizer.learning_rate = n->rate;
+  n->training = (dtg_training)DTG_TRAINING_INIT;
+  n->replicated = (dtg_replicated)DTG_REPLICATED_INIT;
+  for (int i = 0; i < n->num_towers; i++) losses[i] = n->towers[i].loss;
+  if (!place->cluster) return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
+  replication.mode = sync_mode(options);
+  replication.worker = place->task.id;
+  replication.total = place->task.num_workers;
+  return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);
+}
+
+/* A queue on the first parameter server: workers put in how they did, the chief takes one from each. */
+static dtg_error *add_reports(const struct place *place, struct network *n) {
+  const int64_t f64 = DTG_F64, dims[1] = {4};
+  const size_t rank = 1;
+  const int32_t others = place->task.num_workers - 1;
+  dtg_attr of_queue[3] = {DTG_ATTR_INIT, DTG_ATTR_INIT, DTG_ATTR_INIT}, of_take = DTG_ATTR_INIT;
+  dtg_op_spec queue = DTG_OP_SPEC_INIT, put = DTG_OP_SPEC_INIT, take = DTG_OP_SPEC_INIT;
+  dtg_value handle, put_inputs[2], take_inputs[2];
+  TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
+  of_queue[0].name = "component_types", of_queue[0].kind = DTG_ATTR_LIST_TYPE, of_queue[0].ints = &f64, of_queue[0].count = 1;
+  of_queue[1].name = "shapes", of_queue[1].kind = DTG_ATTR_LIST_SHAPE, of_queue[1].ints = dims, of_queue[1].lens = &rank, of_queue[1].count = 1;
+  of_queue[2].name = "shared_name", of_queue[2].kind = DTG_ATTR_STRING, of_queue[2].s = "reports";
+  queue.type = "FIFOQueueV2", queue.name = "reports", queue.attrs = of_queue, queue.num_attrs = 3;
+  TRY(dtg_graph_add_op(n->graph, &queue, &handle, 1));
+  TRY(dtg_placeholder(n->graph, "report", DTG_F64, dims, 1, &n->report_in));
+  put_inputs[0] = take_inputs[0] = handle;
+  put_inputs[1] = n->report_in;
+  put.type = "QueueEnqueueV2", put.inputs = put_inputs, put.num_inputs = 2;
+  TRY(dtg_graph_add_op(n->graph, &put, &n->report, 1));
+  TRY(dtg_const_of(n->graph, DTG_I32, NULL, 0, &others, sizeof others, &take_inputs[1]));
+  of_take = of_queue[0];
+  take.type = "QueueDequeueManyV2", take.inputs = take_inputs, take.num_inputs = 2, take.attrs = &of_take, take.num_attrs = 1;
+  TRY(dtg_graph_add_op(n->graph, &take, &n->reports, 1));
+  return dtg_graph_pop_device(n->graph);
+}
+
+/* Variables go to the parameter server, everything else is computed here. */
+static dtg_error *push_placement(const struct place *place, const struct data *data, struct network *n) {
+  char here[96];
+  snprintf(here, sizeof here, "/job:%s/task:%d", place->task.type, (int)place->task.index);
+  TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
+  TRY(build_tower(n, &n->towers[0], data->side));
+  dtg_variable step = DTG_VARIABLE_INIT;
+  TRY(dtg_model_global_step(n->model, &step));
+  TRY(dtg_graph_pop_device(n->graph));
+  TRY(dtg_model_next_tower(n->model));
+  return dtg_graph_push_device(n->graph, here, DTG_STRLEN);
+}
+
+dtg_error *build_network(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
+  TRY(dtg_graph_create(place->runtime, &n->graph));
+  TRY(dtg_model_create(n->graph, options->seed, &n->model));
+  if (place->cluster) TRY(push_placement(place, data, n));
+  for (n->num_towers = 0; n->num_towers < data->shards; n->num_towers++) {
+    if (n->num_towers > 0) TRY(dtg_model_next_tower(n->model));
+    TRY(build_tower(n, &n->towers[n->num_towers], data->side));
+  }
+  TRY(add_rate(options, place, data, n));
+  TRY(add_training(options, place, n));
+  if (place->cluster) TRY(add_reports(place, n));
+  TRY(mean_of_towers(n, offsetof(struct tower, loss), &n->loss));
+  TRY(mean_of_towers(n, offsetof(struct tower, accuracy), &n->accuracy));
+  return dtg_model_init(n->model, &n->init);
+}

@@ -1,0 +1,58 @@
+/* options.c: what the command line asks for. */
+#include "fashion_mnist.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int usage(const char *program) {
+  fprintf(stderr,
+          "usage: %s [OPTION VALUE]...\n"
+          "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist\n"
+          "  --run DIR       where curves, weights and summary go; default fashion_mnist.run\n"
+          "  --epochs N      default 12\n"
+          "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
+          "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
+          "  --batch N       images per step of all workers together; default 32\n"
+          "  --rate R        learning rate at its top; default 0.03\n"
+          "  --seed N        default 1\n"
+          "It trains alone, or as the task that TF_CONFIG names: dtg run --local --ps 1 --workers 2 -- %s\n",
+          program, program);
+  return 3;
+}
+
+static int known_mode(const char *mode) {
+  return strcmp(mode, "sync") == 0 || strcmp(mode, "sync-replicas") == 0 || strcmp(mode, "async") == 0;
+}
+
+static int set(struct options *options, const char *name, const char *value) {
+  if (strcmp(name, "--data") == 0) options->data = value;
+  else if (strcmp(name, "--run") == 0) options->run = value;
+  else if (strcmp(name, "--mode") == 0) options->mode = value;
+  else if (strcmp(name, "--epochs") == 0) options->epochs = atoi(value);
+  else if (strcmp(name, "--shards") == 0) options->shards = atoi(value);
+  else if (strcmp(name, "--batch") == 0) options->batch = atoi(value);
+  else if (strcmp(name, "--rate") == 0) options->rate = atof(value);
+  else if (strcmp(name, "--seed") == 0) options->seed = strtoull(value, NULL, 10);
+  else return 0;
+  return 1;
+}
+
+int read_options(int argc, char **argv, struct options *options) {
+  const int smoke = argc == 2 && strcmp(argv[1], "--smoke") == 0; /* a test: the digits, for a second */
+  *options = (struct options){.data = "/usr/share/datasets/fashion-mnist", .run = "fashion_mnist.run", .mode = "sync",
+                              .epochs = 12, .shards = 1, .batch = 32, .rate = 0.03, .seed = 1};
+  if (smoke) options->data = "absent", options->epochs = 20;
+  for (int i = 1; i < argc && !smoke; i += 2) {
+    if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) return usage(argv[0]);
+  }
+  if (options->epochs < 1 || options->shards < 1 || options->shards > MAX_SHARDS || options->batch < options->shards ||
+      options->rate <= 0 || !known_mode(options->mode)) {
+    return usage(argv[0]);
+  }
+  return 0;
+}
+
+dtg_sync_mode sync_mode(const struct options *options) {
+  return strcmp(options->mode, "async") == 0 ? DTG_SYNC_ASYNC : strcmp(options->mode, "sync") == 0 ? DTG_SYNC_STRICT : DTG_SYNC_REPLICAS;
+}

@@ -1,0 +1,65 @@
+/* place.c: where this process stands: alone, or a task of the cluster that a launcher wrote into TF_CONFIG. */
+#define _POSIX_C_SOURCE 200809L
+#include "fashion_mnist.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Several processes on one machine share its processors: the launcher says how many are ours. */
+static dtg_error *create_runtime(dtg_runtime **out) {
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  const char *threads = getenv("DTG_THREADS");
+  options.compute_threads = threads ? atoi(threads) : 0;
+  return dtg_runtime_create(&options, out);
+}
+
+static dtg_security wanted_security(void) {
+  return getenv("DTG_CLEAR_FRAMES") ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS;
+}
+
+dtg_error *find_place(struct place *place) {
+  dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+  /* Workers talk to parameter servers only: that another worker has gone is none of their business. */
+  const char *const filters[] = {"/job:ps"};
+  place->task = (dtg_task)DTG_TASK_INIT;
+  TRY(create_runtime(&place->runtime));
+  TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
+  snprintf(place->name, sizeof place->name, "%s-%d", place->cluster ? place->task.type : "worker", place->cluster ? place->task.index : 0);
+  if (!place->cluster) return NULL;
+  options.job = place->task.type;
+  options.task = place->task.index;
+  options.security = wanted_security();
+  options.key_file = getenv("DTG_KEY_FILE");
+  if (is_worker(place)) options.device_filters = filters, options.num_device_filters = 1;
+  return dtg_server_start(place->runtime, place->cluster, &options, &place->server);
+}
+
+int is_worker(const struct place *place) { return strcmp(place->task.type, "ps") != 0; }
+
+int job_has_ended(const struct place *place) {
+  dtg_error *error = place->server ? dtg_server_join(place->server, 0) : NULL;
+  const int ended = place->server && error == NULL;
+  dtg_error_release(error);
+  return ended;
+}
+
+dtg_error *serve(const struct place *place, const struct options *options) {
+  printf("serving at %s\n", dtg_server_target(place->server));
+  fflush(stdout);
+  TRY(dtg_server_join(place->server, DTG_INFINITE));
+  return write_server_status(options, place);
+}
+
+dtg_error *connect_session(const struct place *place, dtg_graph *graph, dtg_session **out) {
+  dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
+  options.security = wanted_security();
+  const char *target = place->server ? dtg_server_target(place->server) : "local";
+  return dtg_session_connect(place->runtime, target, DTG_STRLEN, graph, &options, out);
+}
+
+void leave_place(struct place *place) {
+  dtg_server_release(place->server);
+  dtg_cluster_release(place->cluster);
+  dtg_runtime_release(place->runtime);
+}

@@ -1,0 +1,279 @@
+/* train.c: the steps and the tests. The chief gives the variables their first values and keeps the updates going; every
+ * worker, the chief too, then repeats its step. */
+#define _POSIX_C_SOURCE 200809L
+#include "fashion_mnist.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND INT64_C(1000000000)
+
+volatile int interrupted;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+float scalar(const dtg_tensor *tensor) { return *(const float *)dtg_tensor_data(tensor, NULL); }
+static int64_t integer(const dtg_tensor *tensor) { return *(const int64_t *)dtg_tensor_data(tensor, NULL); }
+static int is_chief(const struct place *place) { return !place->cluster || place->task.is_chief; }
+
+/* ---- before the first step ---- */
+
+/* What happens every step and every test batch is prepared once: inputs, results and targets. */
+static dtg_error *prepare_callables(struct training_run *run, const struct place *place, const struct network *n) {
+  dtg_value feeds[2 * MAX_SHARDS];
+  const dtg_replicated *r = &n->replicated;
+  const dtg_value alone[3] = {n->loss, n->accuracy, n->training.gradient_norm};
+  const dtg_value together[5] = {n->loss, n->accuracy, r->gradient_norm, r->local_step, r->next_step};
+  dtg_run_args step = DTG_RUN_ARGS_INIT, test = DTG_RUN_ARGS_INIT, rate = DTG_RUN_ARGS_INIT;
+  for (int i = 0; i < n->num_towers; i++) feeds[2 * i] = n->towers[i].images, feeds[2 * i + 1] = n->towers[i].labels;
+  run->num_results = place->cluster ? 5 : 3;
+  step.feeds = feeds;
+  step.num_feeds = 2 * (size_t)n->num_towers;
+  step.fetches = place->cluster ? together : alone;
+  step.num_fetches = (size_t)run->num_results;
+  step.targets = place->cluster ? &r->train : &n->training.train;
+  step.num_targets = 1;
+  TRY(dtg_session_prepare(run->session, &step, &run->step));
+  test.feeds = feeds;
+  test.num_feeds = 2;
+  test.fetches = &n->towers[0].correct;
+  test.num_fetches = 1;
+  TRY(dtg_session_prepare(run->session, &test, &run->test));
+  rate.fetches = &n->rate;
+  rate.num_fetches = 1;
+  TRY(dtg_session_prepare(run->session, &rate, &run->rate));
+  for (int i = 0; i < run->num_results; i++) TRY(dtg_tensor_allocate(i < 3 ? DTG_F32 : DTG_I64, NULL, 0, &run->results[i]));
+  return NULL;
+}
+
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n) {
+  const dtg_replicated *r = &n->replicated;
+  TRY(connect_session(place, n->graph, &run->session));
+  if (is_chief(place)) TRY(dtg_run_target(run->session, n->init));
+  if (place->cluster) {
+    if (r->chief_init.id) TRY(dtg_run_target(run->session, r->chief_init));
+    TRY(dtg_model_wait_ready(n->model, run->session, 60 * SECOND));
+    if (r->local_init.id) TRY(dtg_run_target(run->session, r->local_init));
+  }
+  TRY(prepare_callables(run, place, n));
+  if (!r->update.id) return NULL;
+  TRY(dtg_cq_create(&run->ended));
+  return dtg_session_run_repeatedly(run->session, &r->update, 1, run->ended, 0, &run->updates);
+}
+
+/* ---- what the person at the terminal sees ---- */
+
+/* A launcher that shows our status itself says so; what is drawn is then ours all the same. */
+static int draws(void) {
+  const char *term = getenv("TERM");
+  return getenv("DTG_PROGRESS") || (isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0);
+}
+
+/* One line, drawn over itself ten times a second, never wider than the terminal. */
+static void show_progress(const struct training_run *run, const struct place *place, double since) {
+  static double drawn;
+  if (!draws() || (now() - drawn < 0.1 && run->steps < run->total)) return;
+  drawn = now();
+  const char *columns = getenv("COLUMNS"), *no_color = getenv("NO_COLOR");
+  const int width = columns && atoi(columns) > 10 ? atoi(columns) - 1 : 79;
+  const int color = !(no_color && *no_color);
+  const double seconds = run->seconds + now() - since, speed = (double)run->images / seconds;
+  char line[256];
+  if (is_chief(place)) {
+    snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  %.1f%%  %.0f s left  %.0f images/s", (long long)run->steps, (long long)run->total,
+             run->loss, 100 * scalar(run->results[1]), seconds * (double)(run->total - run->steps) / (double)run->steps, speed);
+  } else {
+    snprintf(line, sizeof line, "%.0f images/s", speed);
+  }
+  printf("\r%s%.*s%s\033[K", color ? "\033[36m" : "", width, line, color ? "\033[0m" : "");
+  fflush(stdout);
+}
+
+static void wipe_progress(void) {
+  if (draws()) printf("\r\033[K");
+}
+
+static void show_epoch(const struct training_run *run, int epoch, int epochs) {
+  wipe_progress();
+  printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy, run->seconds,
+         (double)run->images / run->seconds);
+  fflush(stdout);
+}
+
+/* ---- steps ---- */
+
+static dtg_error *point(const struct training_run *run, const char *curve, double value) {
+  return dtg_event_writer_scalar(run->events, curve, DTG_STRLEN, run->steps, value);
+}
+
+static dtg_error *write_events(const struct training_run *run, const struct place *place, double seconds) {
+  dtg_tensor *rate = NULL;
+  TRY(dtg_callable_run(run->rate, NULL, 0, &rate, 1, 0));
+  dtg_error *error = point(run, "learning_rate", scalar(rate));
+  dtg_tensor_release(rate);
+  TRY(error);
+  TRY(point(run, "loss", run->loss));
+  TRY(point(run, "accuracy", scalar(run->results[1])));
+  TRY(point(run, "gradient_norm", scalar(run->results[2])));
+  if (place->cluster) TRY(point(run, "staleness", (double)run->staleness));
+  return point(run, "step_time", seconds);
+}
+
+static dtg_error *train_batch(struct training_run *run, const struct place *place, dtg_tensor *const *batch, size_t count) {
+  const dtg_tensor *feeds[2 * MAX_SHARDS];
+  for (size_t i = 0; i < count; i++) feeds[i] = batch[i];
+  const double started = now();
+  TRY(dtg_callable_run(run->step, feeds, count, run->results, (size_t)run->num_results, 60 * SECOND));
+  run->loss = scalar(run->results[0]);
+  /* How many updates there were between reading the variables and applying what came of them. */
+  if (place->cluster) run->staleness = integer(run->results[4]) - 1 - integer(run->results[3]);
+  return run->steps++ % EVENTS_EVERY == 0 ? write_events(run, place, now() - started) : NULL;
+}
+
+/* The next batch of every tower; at the end of the data it begins again. */
+static dtg_error *next_batch(const struct data *data, dtg_tensor **batch) {
+  for (int i = 0; i < data->shards; i++) {
+    int32_t more = 0;
+    TRY(dtg_dataset_next(data->train[i], &batch[2 * i], 2, &more));
+    if (more) continue;
+    TRY(dtg_dataset_restart(data->train[i]));
+    TRY(dtg_dataset_next(data->train[i], &batch[2 * i], 2, &more));
+  }
+  return NULL;
+}
+
+static dtg_error *next_step(struct training_run *run, const struct place *place, const struct data *data) {
+  dtg_tensor *batch[2 * MAX_SHARDS] = {NULL};
+  dtg_error *error = next_batch(data, batch);
+  if (!error) error = train_batch(run, place, batch, 2 * (size_t)data->shards);
+  for (int i = 0; i < 2 * data->shards; i++) {
+    if (!error && i % 2 == 0) run->images += dtg_tensor_dim(batch[i], 0);
+    dtg_tensor_release(batch[i]);
+  }
+  return error;
+}
+
+static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
+  int64_t correct = 0, seen = 0;
+  int32_t more = 0;
+  dtg_tensor *batch[2], *count = NULL;
+  TRY(dtg_dataset_restart(data));
+  for (;;) {
+    TRY(dtg_dataset_next(data, batch, 2, &more));
+    if (!more) break;
+    const dtg_tensor *feeds[2] = {batch[0], batch[1]};
+    dtg_error *error = dtg_callable_run(run->test, feeds, 2, &count, 1, 0);
+    if (!error) correct += integer(count);
+    seen += dtg_tensor_dim(batch[0], 0);
+    dtg_tensor_release(batch[0]);
+    dtg_tensor_release(batch[1]);
+    TRY(error);
+  }
+  dtg_tensor_release(count);
+  run->accuracy = seen ? (double)correct / (double)seen : 0;
+  return point(run, "test_accuracy", run->accuracy);
+}
+
+/* ---- how the workers did ---- */
+
+static dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n) {
+  const double values[4] = {place->task.id, (double)run->steps, (double)run->images, run->seconds};
+  const int64_t dims[1] = {4};
+  dtg_tensor *tensor = NULL;
+  TRY(dtg_tensor_allocate(DTG_F64, dims, 1, &tensor));
+  memcpy(dtg_tensor_mutable_data(tensor), values, sizeof values);
+  const dtg_tensor *feed = tensor;
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.feeds = &n->report_in;
+  args.feed_tensors = &feed;
+  args.num_feeds = 1;
+  args.targets = &n->report;
+  args.num_targets = 1;
+  dtg_error *error = dtg_session_run(run->session, &args);
+  dtg_tensor_release(tensor);
+  return error;
+}
+
+/* The chief waits here until the last worker has made its last step. */
+static dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n) {
+  run->reports[0] = (struct report){(double)run->steps, (double)run->images, run->seconds};
+  if (place->task.num_workers < 2 || !place->cluster) return NULL;
+  dtg_tensor *tensor = NULL;
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.fetches = &n->reports;
+  args.fetched = &tensor;
+  args.num_fetches = 1;
+  TRY(dtg_session_run(run->session, &args));
+  const double *values = dtg_tensor_data(tensor, NULL);
+  for (int i = 0; i < place->task.num_workers - 1; i++, values += 4) {
+    const int worker = (int)values[0];
+    if (worker > 0 && worker < 256) run->reports[worker] = (struct report){values[1], values[2], values[3]};
+  }
+  dtg_tensor_release(tensor);
+  return NULL;
+}
+
+/* ---- epochs ---- */
+
+/* How far this worker is. With "sync-replicas" a fast worker makes more steps than a slow one, so there the token tells, which
+ * is the count of updates. */
+static int64_t progress(const struct training_run *run, const struct place *place, const struct options *options) {
+  if (!place->cluster || run->steps == 0 || sync_mode(options) != DTG_SYNC_REPLICAS) return run->steps;
+  return integer(run->results[4]);
+}
+
+static dtg_error *train_until(int64_t goal, struct training_run *run, const struct place *place, const struct data *data,
+                              const struct options *options) {
+  const double started = now();
+  while (progress(run, place, options) < goal && !(interrupted && is_chief(place))) {
+    TRY(next_step(run, place, data));
+    show_progress(run, place, started);
+  }
+  run->seconds += now() - started;
+  return NULL;
+}
+
+dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                 const struct options *options) {
+  run->total = data->steps * options->epochs;
+  for (int epoch = 1; epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
+    TRY(train_until(epoch * data->steps, run, place, data, options));
+    if (!is_chief(place)) continue;
+    if (epoch == options->epochs && !interrupted) TRY(take_reports(run, place, n));
+    TRY(test_all(run, data->test));
+    show_epoch(run, epoch, options->epochs);
+  }
+  if (!is_chief(place)) wipe_progress();
+  if (interrupted) printf("interrupted after step %lld\n", (long long)run->steps);
+  return is_chief(place) ? NULL : send_report(run, place, n);
+}
+
+/* After this nothing changes the variables any more. */
+dtg_error *finish_run(struct training_run *run) {
+  dtg_completion end = {0, NULL};
+  size_t count = 0;
+  if (!run->updates) return NULL;
+  dtg_op_cancel(run->updates);
+  TRY(dtg_cq_next(run->ended, &end, 0, 1, 10 * SECOND, &count));
+  if (count == 0 || dtg_error_code(end.error) == DTG_CANCELLED) return dtg_error_release(end.error), NULL;
+  return end.error;
+}
+
+void release_run(struct training_run *run) {
+  for (int i = 0; i < 5; i++) dtg_tensor_release(run->results[i]);
+  dtg_op_release(run->updates);
+  dtg_cq_release(run->ended);
+  dtg_callable_release(run->step);
+  dtg_callable_release(run->test);
+  dtg_callable_release(run->rate);
+  dtg_session_release(run->session);
+  dtg_event_writer_release(run->events);
+}
