@@ -370,6 +370,37 @@ TEST(Replicas, StandWhereTheirStateStands) {
   EXPECT_EQ(device("sync/local_step_1"), ReplicaWorld::worker(1));
 }
 
+// What a replica device setter does: variables go to the parameter server, all else to the worker.
+Result<std::string> to_the_server(void*, const OpDef& op, std::string_view, std::span<const Attr>) {
+  return op.name() == "VarHandleOp" ? ReplicaWorld::ps(1) : ReplicaWorld::worker(0);
+}
+
+TEST(Replicas, FollowADeviceFunction) {
+  ReplicaWorld world(1);
+  world.graph().set_device_fn(to_the_server, nullptr);
+  const Replica replica(world, Net::embedding, 0, kShard);
+  for (const SyncMode mode : {SyncMode::strict, SyncMode::replicas}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    const Replicated part = good(minimize_replicated(world.model(), replica.loss, kPlain, {.mode = mode}));
+    for (NodeId id = 0; id < world.graph().node_count(); ++id) {
+      const Node& node = world.graph().node(id);
+      for (const Value input : node.inputs) {
+        if (world.graph().info(input).dtype != DType::resource) continue;
+        EXPECT_EQ(node.device, world.graph().node(input.node()).device) << node.name;
+      }
+    }
+    world.init();
+    world.run({}, {}, {part.chief_init});
+    world.run({}, {}, {part.local_init});
+    world.start(replica.feeds(0, 0), part.train, 0);
+    world.start({}, part.update, 1);
+    EXPECT_TRUE(world.wait(0).ok());
+    EXPECT_TRUE(world.wait(1).ok());
+  }
+  EXPECT_EQ(world.graph().node(world.graph().find("sync/local_step")).device, ReplicaWorld::worker(0));
+  EXPECT_EQ(world.graph().node(world.graph().find("w1")).device, ReplicaWorld::ps(1));
+}
+
 TEST(Replicas, TellsWhichVariablesAreReady) {
   ReplicaWorld world(1);
   const NamedVariable a = world.variable("a", {2}, 0), b = world.variable("b", {2}, 1);
