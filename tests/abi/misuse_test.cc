@@ -32,6 +32,7 @@ HANDLE(dtg_dataset)
 HANDLE(dtg_weights)
 HANDLE(dtg_event_writer)
 HANDLE(dtg_cluster)
+HANDLE(dtg_server)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -48,6 +49,7 @@ void* closed_of(const Handles& h, const dtg_dataset*) { return h.dataset; }
 void* closed_of(const Handles& h, const dtg_weights*) { return h.weights; }
 void* closed_of(const Handles& h, const dtg_event_writer*) { return h.writer; }
 void* closed_of(const Handles& h, const dtg_cluster*) { return h.cluster; }
+void* closed_of(const Handles& h, const dtg_server*) { return h.server; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -64,6 +66,7 @@ struct Outs {
   dtg_weights* weights = nullptr;
   dtg_event_writer* writer = nullptr;
   dtg_cluster* cluster = nullptr;
+  dtg_server* server = nullptr;
   dtg_task task = DTG_TASK_INIT;
   dtg_value value{}, values[4]{};
   dtg_gradient gradient{};
@@ -77,7 +80,7 @@ struct Outs {
   int32_t number = 0;
 
   void empty() {
-    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer, cluster};
+    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer, cluster, server};
     all.release();
     *this = Outs();
   }
@@ -389,6 +392,16 @@ void Misuse::cluster_rows() {
   ROW(dtg_cluster_address, {}, h.cluster, "ps", 0);
   ROW(dtg_cluster_retain, {}, h.cluster);
   ROW(dtg_cluster_release, {}, h.cluster);
+  ROW(dtg_server_start, (S{0, 2}), h.runtime, h.cluster, nullptr, &outs.server);
+  ROW(dtg_server_target, {}, h.server);
+  ROW(dtg_server_join, {}, h.server, 0);
+  ROW(dtg_server_stop, {}, h.server, 0);
+  ROW(dtg_server_status, {}, h.server, &outs.string);
+  ROW(dtg_server_retain, {}, h.server);
+  ROW(dtg_server_release, {}, h.server);
+  ROW(dtg_session_end_job, {}, h.session, 0);
+  ROW(dtg_session_cluster_status, {}, h.session, 0, &outs.string);
+  ROW(dtg_session_run_repeatedly, (S{3, 5}), h.session, &v.z, 1, h.cq, 1, &outs.op);
 }
 
 TEST_F(Misuse, EveryPointerOfEveryFunction) {

@@ -144,6 +144,22 @@ TEST_F(Structs, TasksOfEverySize) {
   });
 }
 
+TEST_F(Structs, ServersOfEverySize) {
+  const std::string directory = folder("sizes");
+  ASSERT_EQ(::mkdir(directory.c_str(), 0700), 0);
+  dtg_cluster* cluster = nullptr;
+  OK(dtg_cluster_parse(("worker=unix:" + directory + "/w").c_str(), DTG_STRLEN, &cluster));
+  const dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+  each_size("dtg_server_options", options, [&](auto* given) {
+    dtg_server* server = nullptr;
+    dtg_error* const error = dtg_server_start(h.runtime, cluster, given, &server);
+    dtg_server_release(server);
+    return error;
+  });
+  dtg_cluster_release(cluster);
+  ASSERT_EQ(std::system(("rm -rf '" + directory + "'").c_str()), 0);
+}
+
 TEST_F(Structs, OptimizersOfEverySize) {
   dtg_model* model = nullptr;
   OK(dtg_model_create(h.graph, 1, &model));

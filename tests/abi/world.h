@@ -5,6 +5,7 @@
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -61,6 +62,7 @@ struct Handles {
   dtg_weights* weights = nullptr;
   dtg_event_writer* writer = nullptr;
   dtg_cluster* cluster = nullptr;
+  dtg_server* server = nullptr;
 
   void release() {
     dtg_runtime_release(runtime);
@@ -77,8 +79,18 @@ struct Handles {
     dtg_weights_release(weights);
     dtg_event_writer_release(writer);
     dtg_cluster_release(cluster);
+    dtg_server_release(server);
   }
 };
+
+// A server that is alone in its cluster; the folder of its socket is made here and removed with the events.
+inline void serve(Handles& h, const std::string& directory) {
+  ::mkdir(directory.c_str(), 0700);
+  dtg_cluster* alone = nullptr;
+  OK(dtg_cluster_parse(("worker=unix:" + directory + "/w").c_str(), DTG_STRLEN, &alone));
+  OK(dtg_server_start(h.runtime, alone, nullptr, &h.server));
+  dtg_cluster_release(alone);
+}
 
 // The graph of every test: z = x * y, both float vectors of 2 that must be fed.
 struct Values {
@@ -120,6 +132,7 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   OK(dtg_weights_set(h.weights, "t", DTG_STRLEN, h.tensor));
   OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));
   OK(dtg_cluster_parse("ps=unix:/p;worker=2@unix:/w", DTG_STRLEN, &h.cluster));
+  serve(h, events + "/job");
 }
 
 class World : public testing::Test {

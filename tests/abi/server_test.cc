@@ -1,0 +1,107 @@
+// Servers through the C ABI: one that is alone, what a session at it sees, how it ends; and what is refused.
+#include "world.h"
+
+namespace outside {
+namespace {
+
+class Server : public World {};
+
+TEST_F(Server, ASessionAtItSharesItsVariables) {
+  const char* const target = dtg_server_target(h.server);
+  ASSERT_NE(target, nullptr);
+  dtg_graph* graph = nullptr;
+  dtg_model* model = nullptr;
+  dtg_session *first = nullptr, *second = nullptr;
+  OK(dtg_graph_create(h.runtime, &graph));
+  OK(dtg_model_create(graph, 1, &model));
+  dtg_variable w = DTG_VARIABLE_INIT;
+  OK(dtg_variable_f32(model, "w", 3, &w));
+  OK(dtg_session_connect(nullptr, target, DTG_STRLEN, graph, nullptr, &first));
+  ASSERT_EQ(dtg_session_device_count(first), 1u);
+  EXPECT_STREQ(dtg_session_device_name(first, 0), "/job:worker/replica:0/task:0/device:CPU:0");
+  OK(dtg_run_target(first, w.assign));
+  OK(dtg_session_connect(nullptr, target, DTG_STRLEN, graph, nullptr, &second));
+  dtg_session_release(first);
+  float value = 0;
+  OK(dtg_run_f32(second, w.read, dtg_value{0}, &value));
+  EXPECT_EQ(value, 3);
+  dtg_string* status = nullptr;
+  OK(dtg_server_status(h.server, &status));
+  EXPECT_NE(std::string(dtg_string_data(status, nullptr)).find("\"variables\":{\"count\":1,\"bytes\":4}"), std::string::npos)
+      << dtg_string_data(status, nullptr);
+  dtg_string_release(status);
+  dtg_session_release(second);
+  dtg_model_release(model);
+  dtg_graph_release(graph);
+}
+
+TEST_F(Server, JoinEndsWithStop) {
+  refused(dtg_server_join(h.server, 0), DTG_DEADLINE_EXCEEDED, "join a server that runs");
+  refused(dtg_server_join(h.server, -7), DTG_INVALID_ARGUMENT, "join for a negative time");
+  OK(dtg_server_stop(h.server, 0));
+  OK(dtg_server_stop(h.server, 0));
+  OK(dtg_server_join(h.server, DTG_INFINITE));
+}
+
+TEST_F(Server, WhatCannotStartSaysWhy) {
+  dtg_server* server = nullptr;
+  dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+  options.job = "worker";
+  options.task = 5;
+  refused(dtg_server_start(h.runtime, h.cluster, &options, &server), DTG_INVALID_ARGUMENT, "a task that is not in the cluster");
+  dtg_cluster* open = nullptr;
+  OK(dtg_cluster_parse("ps=0.0.0.0:0", DTG_STRLEN, &open));
+  const std::string message = refused(dtg_server_start(h.runtime, open, nullptr, &server), DTG_FAILED_PRECONDITION, "an open address without a key");
+  EXPECT_NE(message.find("dtg keygen"), std::string::npos) << message;
+  dtg_server_options bad = DTG_SERVER_OPTIONS_INIT;
+  bad.heartbeat_ns = -1;
+  refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "a negative heartbeat");
+  bad.heartbeat_ns = 0;
+  bad.security = 9;
+  refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "an unknown security");
+  const char* const filters[] = {"/job:/nonsense:"};
+  bad.security = DTG_SECURITY_TLS;
+  bad.device_filters = filters;
+  bad.num_device_filters = 1;
+  refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "a filter that cannot be read");
+  dtg_cluster_release(open);
+}
+
+TEST_F(Server, LocalSessionsHaveNoCluster) {
+  dtg_string* text = nullptr;
+  refused(dtg_session_end_job(h.session, 0), DTG_FAILED_PRECONDITION, "end the job of a local session");
+  refused(dtg_session_cluster_status(h.session, 0, &text), DTG_FAILED_PRECONDITION, "the cluster of a local session");
+}
+
+TEST_F(Server, RepeatedRunsEndWhenCancelled) {
+  dtg_graph* graph = nullptr;
+  dtg_model* model = nullptr;
+  dtg_session* session = nullptr;
+  OK(dtg_graph_create(h.runtime, &graph));
+  OK(dtg_model_create(graph, 1, &model));
+  dtg_variable count = DTG_VARIABLE_INIT;
+  OK(dtg_variable_f32(model, "count", 0, &count));
+  dtg_value one, more;
+  OK(dtg_const_f32(graph, 1, &one));
+  OK(dtg_add2(graph, "AssignAddVariableOp", count.handle, one, &more));
+  OK(dtg_session_connect(h.runtime, nullptr, 0, graph, nullptr, &session));
+  OK(dtg_run_target(session, count.assign));
+  dtg_op* loop = nullptr;
+  OK(dtg_session_run_repeatedly(session, &more, 1, h.cq, 11, &loop));
+  float seen = 0;
+  while (seen < 100) OK(dtg_run_f32(session, count.read, dtg_value{0}, &seen));
+  dtg_op_cancel(loop);
+  dtg_completion done;
+  size_t got = 0;
+  OK(dtg_cq_next(h.cq, &done, 0, 1, DTG_INFINITE, &got));
+  ASSERT_EQ(got, 1u);
+  EXPECT_EQ(done.tag, 11u);
+  refused(done.error, DTG_CANCELLED, "a repeated run");
+  dtg_op_release(loop);
+  dtg_session_release(session);
+  dtg_model_release(model);
+  dtg_graph_release(graph);
+}
+
+}  // namespace
+}  // namespace outside
