@@ -48,6 +48,11 @@ Status Link::add_step(uint64_t sequence, Ref<StepPort> port) {
   return fresh ? Status() : already_exists("step %llu runs already", static_cast<unsigned long long>(sequence));
 }
 
+Status Link::reason() {
+  const std::lock_guard lock(steps_mutex_);
+  return reason_.ok() ? unavailable("it is not connected") : reason_;
+}
+
 Ref<StepPort> Link::step(uint64_t sequence) {
   const std::lock_guard lock(steps_mutex_);
   const auto at = steps_.find(sequence);

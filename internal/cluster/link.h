@@ -49,6 +49,8 @@ class Link final : public RefCounted, private Channel::Sink {
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
+  // Why it is of no use any more. Any thread.
+  Status reason();
   Channel& channel() { return *channel_; }
 
   template <class M>

@@ -91,7 +91,7 @@ Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline, const 
                          Answer* answer) {
   Answered answered;
   const bool posted = host_.loop->call([&] {
-    if (!link.is_open()) return answered.set(unavailable("the connection to %s is lost", where().c_str()));
+    if (!link.is_open()) return answered.set(link.reason().with_context("the connection to " + where() + " is lost"));
     const uint32_t call = link.calls().start(std::string(what) + " " + where(), deadline, [&answered, answer](const Status& status, std::string_view header) {
       answered.set(status.ok() ? wire::decode(header, *answer) : status);
     });
