@@ -105,7 +105,7 @@ TEST(Dialogue, NothingBeforeHello) {
   for (int kind = 1; kind <= wire::kKindMax; ++kind) {
     if (kind == int(wire::Kind::hello) || kind == int(wire::Kind::heartbeat) || kind == int(wire::Kind::goodbye)) continue;
     if (kind == int(wire::Kind::hello_reply) || kind == int(wire::Kind::register_reply) || kind == int(wire::Kind::reply)) continue;  // to nobody's question
-    if (wire::kind_name(static_cast<wire::Kind>(kind)) == std::string_view("inspect_reply")) continue;
+    if (kind == int(wire::Kind::inspect_reply)) continue;
     Doorman doorman;
     doorman.hear(wire::make_head(static_cast<wire::Kind>(kind), 1, "some header", 0));
     EXPECT_EQ(doorman.reason.code(), Code::unauthenticated) << kind << " " << doorman.reason.message();

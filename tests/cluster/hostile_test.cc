@@ -1,15 +1,10 @@
 // A server in this process, and peers that do not keep to the protocol: each is closed, and the server serves on.
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cstring>
 
 #include "cluster/server.h"
 #include "graph/build.h"
+#include "peer.h"
 #include "scratch.h"
 #include "session/session.h"
 #include "wire/graph_codec.h"
@@ -17,51 +12,12 @@
 namespace dtg {
 namespace {
 
-// A peer that says what it likes.
-class Peer {
- public:
-  explicit Peer(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~Peer() { ::close(socket_); }
-  bool connected() const { return connected_; }
-  void say(std::string_view bytes) { (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // What it hears until it is closed, or until nothing more comes for that long.
-  std::string hear(int milliseconds, bool* closed) {
-    std::string heard;
-    *closed = false;
-    for (;;) {
-      pollfd poll{socket_, POLLIN, 0};
-      if (::poll(&poll, 1, milliseconds) <= 0) return heard;
-      char bytes[4096];
-      const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
-      if (got <= 0) {
-        *closed = true;
-        return heard;
-      }
-      heard.append(bytes, static_cast<size_t>(got));
-    }
-  }
-  bool is_closed_within(int milliseconds) {
-    bool closed = false;
-    const int64_t end = system_clock().monotonic_ns() + int64_t{milliseconds} * 1'000'000;
-    while (!closed && system_clock().monotonic_ns() < end) hear(milliseconds / 4, &closed);
-    return closed;
-  }
-
- private:
-  const int socket_;
-  bool connected_ = false;
-};
-
 class Hostile : public ::testing::Test {
  protected:
   Hostile() {
     ::chmod(scratch_.path().c_str(), 0700);
     runtime_ = Runtime::create({.compute_threads = 2}).take();
+    client_ = Runtime::create({.compute_threads = 2}).take();
     Server::Options options;
     options.cluster = ClusterSpec::parse("ps=unix:" + path_).take();
     options.timing.handshake_ns = 300'000'000;
@@ -72,12 +28,12 @@ class Hostile : public ::testing::Test {
 
   static std::string hello() { return wire::make_frame(wire::Hello{.session = 1}, 1); }
 
-  // The server still does its work.
+  // The server still does its work, for a session of another runtime: one of its own would need no connection.
   void expect_service() {
-    auto graph = Graph::create(&runtime_->ops()).take();
+    auto graph = Graph::create(&client_->ops()).take();
     Build b(*graph);
     const Value two = b.op("Identity", {b.scalar(DType::f32, 2)});
-    auto session = Session::connect(runtime_, server_->target(), graph, {});
+    auto session = Session::connect(client_, server_->target(), graph, {});
     ASSERT_TRUE(session.ok()) << session.status().message();
     std::vector<Tensor> out(1);
     const Value fetches[] = {b.mul(two, two)};
@@ -88,7 +44,7 @@ class Hostile : public ::testing::Test {
 
   Scratch scratch_;
   const std::string path_ = scratch_ / "ps";
-  Ref<Runtime> runtime_;
+  Ref<Runtime> runtime_, client_;
   Ref<Server> server_;
 };
 
