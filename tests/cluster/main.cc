@@ -1,12 +1,14 @@
 // The test program, and with "--serve CLUSTER JOB TASK" the other processes of a cluster: a server that lives until
-// its standard input ends, so that no test leaves one behind.
+// its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "cluster/server.h"
 #include "session/runtime.h"
+#include "steps.h"
 
 namespace {
 
@@ -28,10 +30,27 @@ int serve(const char* cluster, const char* job, const char* task) {
   return server.value()->stop(5'000'000'000).ok() ? 0 : 1;
 }
 
+int work(const char* target) {
+  using namespace dtg;
+  auto runtime = Runtime::create({.compute_threads = 2}).take();
+  const Steps steps(*runtime);
+  auto session = Session::connect(runtime, target, steps.graph, {});
+  if (!session.ok()) {
+    fprintf(stderr, "%s\n", session.status().message().c_str());
+    return 1;
+  }
+  pollfd input = {0, POLLIN, 0};
+  while (::poll(&input, 1, 0) == 0) {
+    if (!steps.run(*session.value(), steps.step, 10'000'000'000).ok()) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 5 && std::string(argv[1]) == "--serve") return serve(argv[2], argv[3], argv[4]);
+  if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -1,10 +1,12 @@
-// A server in a process of its own, for tests: started, killed, stopped and continued. Ends with the object.
+// This test program in a process of its own, as a server or as a worker: started, killed, stopped and continued. Ends with
+// the object.
 #pragma once
 
 #include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
 #include <string>
+#include <vector>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,24 +14,25 @@ extern char** environ;
 
 namespace dtg {
 
-class ServerProcess {
+class OtherProcess {
  public:
-  ServerProcess(const std::string& cluster, const std::string& job, int task) {
+  explicit OtherProcess(std::vector<std::string> words) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
-    const std::string number = std::to_string(task);
-    const char* arguments[] = {"test_cluster", "--serve", cluster.c_str(), job.c_str(), number.c_str(), nullptr};
+    std::vector<const char*> arguments = {"test_cluster"};
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    arguments.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
-    ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, const_cast<char**>(arguments), environ);
+    ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, const_cast<char**>(arguments.data()), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(ends[0]);
     input_ = ends[1];
   }
-  ~ServerProcess() { end(); }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~OtherProcess() { end(); }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
 
   void signal(int number) {
     if (pid_ > 0) ::kill(pid_, number);
@@ -60,6 +63,14 @@ class ServerProcess {
   }
   pid_t pid_ = -1;
   int input_ = -1;
+};
+
+struct ServerProcess : OtherProcess {
+  ServerProcess(const std::string& cluster, const std::string& job, int task) : OtherProcess({"--serve", cluster, job, std::to_string(task)}) {}
+};
+// Runs Steps at that target until its input ends.
+struct WorkerProcess : OtherProcess {
+  explicit WorkerProcess(const std::string& target) : OtherProcess({"--work", target}) {}
 };
 
 }  // namespace dtg

@@ -1,0 +1,142 @@
+// Tasks that die or stop at any moment: every call of those who are left returns within its deadline, says what is wrong, and
+// the next try works. Moments come from a seed that is printed.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "process.h"
+#include "scratch.h"
+#include "steps.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kSlackNs = 1'000 * kMillisecond;  // beyond a deadline, on a machine that is busy
+
+class Kill : public ::testing::Test {
+ protected:
+  Kill() : seed_(std::random_device{}()), random_(seed_) {
+    ::chmod(scratch_.path().c_str(), 0700);
+    RecordProperty("seed", std::to_string(seed_));
+    std::printf("seed %u\n", seed_);
+    runtime_ = Runtime::create({.compute_threads = 2}).take();
+    steps_ = std::make_unique<Steps>(*runtime_);
+    EXPECT_TRUE(steps_->status.ok()) << steps_->status.message();
+  }
+  ~Kill() override { session_ = nullptr; }
+
+  std::string at(const char* name) const { return "unix:" + (scratch_ / name); }
+  Status connect() {
+    session_ = nullptr;
+    Session::Options options;
+    options.connect_timeout_ns = 10'000 * kMillisecond;
+    DTG_ASSIGN(session_, Session::connect(runtime_, at("ps"), steps_->graph, options));
+    return {};
+  }
+  Status assign() { return steps_->run(*session_, steps_->assign, 10'000 * kMillisecond); }
+  Status step(int64_t timeout_ns) { return steps_->run(*session_, steps_->step, timeout_ns); }
+  // Waits until the server's account of itself says so.
+  testing::AssertionResult state(const std::function<bool(const std::string&)>& good) {
+    std::string text;
+    for (const int64_t until = now() + 10'000 * kMillisecond; now() < until; pause()) {
+      auto answer = session_->inspect_cluster(5'000 * kMillisecond);
+      if (!answer.ok()) return testing::AssertionFailure() << answer.status().message();
+      text = answer.take();
+      if (good(text)) return testing::AssertionSuccess();
+    }
+    return testing::AssertionFailure() << text;
+  }
+  static size_t sessions(const std::string& text) {
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find("\"peer\"", at)) != text.npos; ++at) ++count;
+    return count;
+  }
+  void pause() { std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 20'000)(random_))); }
+  static int64_t now() { return system_clock().monotonic_ns(); }
+
+  const unsigned seed_;
+  std::mt19937 random_;
+  Scratch scratch_;
+  Ref<Runtime> runtime_;
+  std::unique_ptr<Steps> steps_;
+  Ref<Session> session_;
+};
+
+// Runs steps until one fails; how it failed, and in time.
+#define EXPECT_ENDS_IN_TIME(timeout_ns, status)                                              \
+  Status status;                                                                             \
+  for (int64_t began = now(); status.ok(); began = now()) {                                  \
+    status = step(timeout_ns);                                                          \
+    EXPECT_LT(now() - began, (timeout_ns) + kSlackNs) << "seed " << seed_ << ": " << status.message(); \
+  }
+
+TEST_F(Kill, TheParameterServerDiesAtAnyMoment) {
+  for (int i = 0; i < 25; ++i) {
+    ServerProcess ps("ps=" + at("ps"), "ps", 0);
+    const Status connected = connect();
+    ASSERT_TRUE(connected.ok()) << "seed " << seed_ << ": " << connected.message();
+    ASSERT_TRUE(assign().ok());
+    std::thread killer([&] {
+      pause();
+      ps.signal(SIGKILL);
+    });
+    EXPECT_ENDS_IN_TIME(5'000 * kMillisecond, status);
+    killer.join();
+    EXPECT_TRUE(status.code() == Code::unavailable || status.code() == Code::aborted) << "seed " << seed_ << ": " << status.message();
+    EXPECT_NE(status.message().find("ps"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(Kill, TheParameterServerStopsAtAnyMoment) {
+  for (int i = 0; i < 10; ++i) {
+    ServerProcess ps("ps=" + at("ps"), "ps", 0);
+    ASSERT_TRUE(connect().ok());
+    ASSERT_TRUE(assign().ok());
+    std::thread stopper([&] {
+      pause();
+      ps.stop();
+    });
+    EXPECT_ENDS_IN_TIME(300 * kMillisecond, status);
+    stopper.join();
+    EXPECT_EQ(status.code(), Code::deadline_exceeded) << "seed " << seed_ << ": " << status.message();
+    // It goes on where it was: what is late for a step that ended is forgotten, and the next step is right.
+    ps.signal(SIGCONT);
+    const Status next = step(10'000 * kMillisecond);
+    EXPECT_TRUE(next.ok()) << "seed " << seed_ << ": " << next.message();
+  }
+}
+
+// Other workers come and go; those who stay notice nothing, the value stays right, and the server forgets the dead.
+TEST_F(Kill, WorkersDieAndStopAtAnyMoment) {
+  ServerProcess ps("ps=" + at("ps"), "ps", 0);
+  ASSERT_TRUE(connect().ok());
+  ASSERT_TRUE(assign().ok());
+  for (int i = 0; i < 35; ++i) {
+    WorkerProcess worker(at("ps"));
+    ASSERT_TRUE(state([](const std::string& text) { return sessions(text) == 2; })) << "seed " << seed_;
+    pause();
+    if (i % 7 < 5) worker.signal(SIGKILL);
+    else worker.stop();
+    for (int k = 0; k < 3; ++k) {
+      const int64_t began = now();
+      const Status status = step(2'000 * kMillisecond);
+      EXPECT_TRUE(status.ok()) << "seed " << seed_ << ": " << status.message();
+      EXPECT_LT(now() - began, 2'000 * kMillisecond + kSlackNs);
+    }
+    worker.kill();
+    ASSERT_TRUE(state([](const std::string& text) { return sessions(text) == 1; })) << "seed " << seed_;
+  }
+  std::vector<Tensor> out(1);
+  const Value fetch[] = {steps_->value};
+  ASSERT_TRUE(session_->run({{}, {}, fetch, {}, 10'000 * kMillisecond}, out).ok());
+  for (int64_t i = 0; i < Steps::kCount; ++i) ASSERT_EQ(out[0].as<float>()[i], 1.0f) << i;
+  session_ = nullptr;
+  EXPECT_EQ(ps.end(), 0);
+}
+
+}  // namespace
+}  // namespace dtg
