@@ -233,7 +233,7 @@ Program::Program(Options wanted) {
   options.disable_fusion = !wanted.fusion;
   options.default_timeout_ns = kRunTimeoutNs;
   dtg_session* session = nullptr;
-  if (outcome(dtg_session_connect(runtime_.get(), "local", DTG_STRLEN, graph, &options, &session))) return;
+  if (outcome(dtg_session_connect(runtime_.get(), wanted.target.c_str(), DTG_STRLEN, graph, &options, &session))) return;
   session_ = {session, dtg_session_release};
 }
 

@@ -77,13 +77,14 @@ struct Feed {
   Tensor tensor;
 };
 
-// A graph with a session of its own in this process.
+// A graph with a session of its own, in this process or at a server.
 class Program {
  public:
   struct Options {
     int32_t cpu_devices = 1;
     bool fusion = true;   // false: every op runs by itself
     int32_t threads = 0;  // of a runtime of its own; 0: the default runtime
+    std::string target = "local";
   };
   Program() : Program(Options()) {}
   explicit Program(Options options);

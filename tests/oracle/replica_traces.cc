@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "program.h"
+#include "tasks.h"
 
 namespace dtg::oracle {
 namespace {
@@ -30,9 +31,10 @@ struct Worker {
 using Kept = std::vector<Feed>;
 
 struct Trace {
-  explicit Trace(const Json& json)
-      : file(json), sync(json.at("kind") == "sync"), servers(json.at("num_ps")),
-        program({servers + json.at("num_workers").get<int32_t>(), true, 0}) {
+  // `target`: of the servers, or "local".
+  Trace(const Json& json, const std::string& target)
+      : file(json), sync(json.at("kind") == "sync"), local(target == "local"), servers(json.at("num_ps")),
+        program({servers + json.at("num_workers").get<int32_t>(), true, 0, target}) {
     dtg_cq* queue = nullptr;
     if (!outcome(dtg_cq_create(&queue))) cq = {queue, dtg_cq_release};
     dtg_model* made = nullptr;
@@ -40,7 +42,7 @@ struct Trace {
   }
 
   const Json& file;
-  const bool sync;
+  const bool sync, local;
   const int32_t servers;
   Program program;
   std::shared_ptr<dtg_model> model;
@@ -55,12 +57,16 @@ struct Trace {
   std::map<uint64_t, Outcome> ended;             // not asked for yet
 };
 
-std::string device(int32_t number) { return "/device:CPU:" + std::to_string(number); }
+// Parameter servers first, then workers.
+std::string device(const Trace& t, int32_t number) {
+  if (t.local) return "/device:CPU:" + std::to_string(number);
+  return number < t.servers ? "/job:ps/task:" + std::to_string(number) : "/job:worker/task:" + std::to_string(number - t.servers);
+}
 
 // --- the graph ---
 
 Outcome on_device(Trace& t, int32_t number, const std::function<Outcome()>& add) {
-  if (Outcome failed = outcome(dtg_graph_push_device(t.program.graph(), device(number).c_str(), DTG_STRLEN))) return failed;
+  if (Outcome failed = outcome(dtg_graph_push_device(t.program.graph(), device(t, number).c_str(), DTG_STRLEN))) return failed;
   Outcome failed = add();
   const Outcome unopened = outcome(dtg_graph_pop_device(t.program.graph()));
   return failed ? failed : unopened;
@@ -433,6 +439,18 @@ std::string check_async_event(Trace& t, const Json& event) {
   return check_variables(t, event);
 }
 
+Verdict replay(const Json& file, const dtg_optimizer& optimizer, const std::string& target) {
+  Trace t(file, target);
+  if (!t.model || !t.cq || !t.program.session()) return Verdict::failed("no session, model or completion queue");
+  if (Outcome failed = build(t, optimizer)) return Verdict::failed(failed->text);
+  for (const Json& event : file.at("events")) {
+    const std::string why = t.sync ? check_sync_event(t, event) : check_async_event(t, event);
+    if (!why.empty()) return Verdict::failed("event " + event.at("id").dump() + ", " + event.at("event").get<std::string>() + ": " + why);
+  }
+  for (const auto& [tag, run] : t.running) dtg_op_cancel(run.get());
+  return Verdict::passed();
+}
+
 }  // namespace
 
 bool is_replica_trace(const Json& file) {
@@ -443,15 +461,12 @@ bool is_replica_trace(const Json& file) {
 Verdict check_replica_trace(const Json& file) {
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   if (std::string why = read_optimizer(file.at("optimizer"), &optimizer); !why.empty()) return Verdict::skipped(why);
-  Trace t(file);
-  if (!t.model || !t.cq) return Verdict::failed("no model or no completion queue");
-  if (Outcome failed = build(t, optimizer)) return Verdict::failed(failed->text);
-  for (const Json& event : file.at("events")) {
-    const std::string why = t.sync ? check_sync_event(t, event) : check_async_event(t, event);
-    if (!why.empty()) return Verdict::failed("event " + event.at("id").dump() + ", " + event.at("event").get<std::string>() + ": " + why);
-  }
-  for (const auto& [tag, run] : t.running) dtg_op_cancel(run.get());
-  return Verdict::passed();
+  if (Verdict verdict = replay(file, optimizer, "local"); !verdict) return verdict;
+  const Tasks tasks(file.at("num_ps"), file.at("num_workers"));
+  if (tasks.failed()) return Verdict::failed(tasks.failed()->text);
+  Verdict verdict = replay(file, optimizer, tasks.target());
+  if (!verdict) verdict.why = "on servers: " + verdict.why;
+  return verdict;
 }
 
 }  // namespace dtg::oracle

@@ -9,8 +9,8 @@ namespace dtg::oracle {
 // Is the file such a trace?
 bool is_replica_trace(const Json& file);
 
-// Replays it: every worker and parameter server a virtual device of one session, steps that block as asynchronous runs, the
-// state compared after every event.
+// Replays it twice: every worker and parameter server a virtual device of a local session, then a server of its own. Steps
+// that block are asynchronous runs, the state is compared after every event.
 Verdict check_replica_trace(const Json& file);
 
 }  // namespace dtg::oracle
