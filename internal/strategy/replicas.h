@@ -6,9 +6,10 @@
 //             with the step whose variables it read; the update takes one from each, on every device that holds
 //             variables, and only when all are there adds them in the order of the workers, divides, applies, counts
 //             the step and puts a token into each worker's own queue. An accumulator drops a contribution whose stamp is
-//             behind it, and it moves on when its contribution is taken: what a restarted worker computed from older
-//             variables, or sends again, is never added. The order of arrival decides nothing, so equal runs give equal
-//             bits, and the bits of minimize_towers over the same shards.
+//             behind it, and it moves on when its contribution is taken: what a worker computed from older variables, or
+//             sends once more after that, is never added. (Twice before that counts as the mean of both, which for equal
+//             gradients is each of them.) The order of arrival decides nothing, so equal runs give equal bits, and the
+//             bits of minimize_towers over the same shards.
 // replicas    TensorFlow's SyncReplicasOptimizer: shared accumulators, the mean of all that is there once R arrived,
 //             anonymous tokens, gradients of an older step dropped.
 //

@@ -6,8 +6,8 @@
  *   DTG_SYNC_ASYNC     a step applies its gradients at once and waits for nobody.
  *   DTG_SYNC_STRICT    one contribution per worker and step, added up in the order of the workers: equal runs give equal bits,
  *                      whoever is first, and the bits of dtg_nn_minimize_towers over the same shares of the batch. A
- *                      contribution from variables of an older step is dropped: a worker that was restarted, or sends
- *                      something again, spoils nothing.
+ *                      contribution from variables of an older step is dropped. A worker that was restarted may send its
+ *                      step again: until the update takes one, two of them count as their mean, so equal ones as one.
  *   DTG_SYNC_REPLICAS  TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once R arrived, tokens
  *                      that any worker may take, gradients of an older step dropped.
  *
@@ -16,8 +16,8 @@
  *
  * chief_init comes before any worker's first step, and local_init after it. A worker that restarts runs local_init, never an
  * initialisation of the model. When an update failed or the chief was restarted, the chief runs `resume` and goes on with
- * updates; workers that wait get a token of the step that has to be repeated, so take the batch from local_step where
- * runs must be equal to the bit.
+ * updates; workers that wait get a token of the step that has to be repeated. Where runs must be equal to the bit whatever
+ * is restarted, let local_step decide which batch a step takes.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
