@@ -68,6 +68,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   doorman.loop.run_for(int64_t{60} * 1'000'000'000);
   if (doorman.losses != 1 || doorman.reason.ok() || doorman.budget.used() != 0) __builtin_trap();
   if (!doorman.known && !was_lost && said > doorman.limits.pre_auth_bytes) __builtin_trap();
-  if (failed_assertions() != 0) __builtin_trap();
+  if (wire::failed_assertions() != 0) __builtin_trap();
   return 0;
 }
