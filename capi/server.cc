@@ -6,6 +6,7 @@
 #include "capi/security.h"
 #include "capi/cluster.h"
 #include "cluster/server.h"
+#include "net/job_key.h"
 #include "session/async_run.h"
 
 namespace dtg::capi {
@@ -111,6 +112,15 @@ using namespace dtg;
 using namespace dtg::capi;
 
 extern "C" {
+
+dtg_error* dtg_keygen(const char* path, size_t path_len) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(path, "path"));
+    const std::string file(text(path, path_len));
+    if (file.empty() || file.find('\0') != std::string::npos) return invalid_argument("make a job key: the path is empty or has a NUL inside");
+    return keygen(file);
+  });
+}
 
 dtg_error* dtg_server_start(dtg_runtime* runtime, const dtg_cluster* cluster, const dtg_server_options* options, dtg_server** out) noexcept {
   return guard([&] { return start(runtime, cluster, options, out); });

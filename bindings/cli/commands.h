@@ -7,5 +7,8 @@ int version(int argc, char** argv);
 int ops(int argc, char** argv);
 int graph(int argc, char** argv);
 int run(int argc, char** argv);
+int keygen(int argc, char** argv);
+int server(int argc, char** argv);
+int status(int argc, char** argv);
 
 }  // namespace dtg::cli

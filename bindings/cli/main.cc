@@ -20,6 +20,9 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", run, "start a cluster of processes on this machine and look after it"},
+    {"server", server, "one task of a cluster, such as a parameter server"},
+    {"status", status, "what the tasks of a running cluster are doing"},
+    {"keygen", keygen, "a key for the tasks of a job"},
     {"ops", ops, "what the library can compute: all ops, or one"},
     {"graph", graph, "what is in a serialised graph"},
     {"version", version, "versions of the library and of this command"},

@@ -392,6 +392,7 @@ void Misuse::cluster_rows() {
   ROW(dtg_cluster_address, {}, h.cluster, "ps", 0);
   ROW(dtg_cluster_retain, {}, h.cluster);
   ROW(dtg_cluster_release, {}, h.cluster);
+  ROW(dtg_keygen, {}, file.c_str(), DTG_STRLEN);
   ROW(dtg_server_start, (S{0, 2}), h.runtime, h.cluster, nullptr, &outs.server);
   ROW(dtg_server_target, {}, h.server);
   ROW(dtg_server_join, {}, h.server, 0);

@@ -1,4 +1,10 @@
 // Servers through the C ABI: one that is alone, what a session at it sees, how it ends; and what is refused.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
 #include "world.h"
 
 namespace outside {
@@ -41,6 +47,27 @@ TEST_F(Server, JoinEndsWithStop) {
   OK(dtg_server_stop(h.server, 0));
   OK(dtg_server_stop(h.server, 0));
   OK(dtg_server_join(h.server, DTG_INFINITE));
+}
+
+TEST_F(Server, KeysAreMadeOnceForTheirOwnerAlone) {
+  char directory[] = "/tmp/dtg-key-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/job.key", again = path + "2";
+  OK(dtg_keygen(path.c_str(), DTG_STRLEN));
+  OK(dtg_keygen(again.data(), again.size()));
+  struct stat info = {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_EQ(info.st_size, 32);
+  std::ifstream one(path, std::ios::binary), two(again, std::ios::binary);
+  const std::string first((std::istreambuf_iterator<char>(one)), {}), second((std::istreambuf_iterator<char>(two)), {});
+  EXPECT_NE(first, second);
+  refused(dtg_keygen(path.c_str(), DTG_STRLEN), DTG_ALREADY_EXISTS, "a key file that is there");
+  refused(dtg_keygen("/nowhere/job.key", DTG_STRLEN), DTG_FAILED_PRECONDITION, "a folder that is not there");
+  refused(dtg_keygen("", 0), DTG_INVALID_ARGUMENT, "no path");
+  unlink(path.c_str());
+  unlink(again.c_str());
+  rmdir(directory);
 }
 
 TEST_F(Server, WhatCannotStartSaysWhy) {

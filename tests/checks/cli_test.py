@@ -50,7 +50,7 @@ def wait_until(condition, what):
 
 class Answers(unittest.TestCase):
     def test_help_and_mistakes(self):
-        for command in ("version", "ops", "graph", "run"):
+        for command in ("version", "ops", "graph", "run", "keygen", "server", "status"):
             told = dtg(command, "--help")
             self.assertEqual(told.returncode, 0)
             self.assertIn(f"usage: dtg {command}", told.stdout)
@@ -93,6 +93,350 @@ class Answers(unittest.TestCase):
         for words in (["ops", "MatMul"], ["nonsense"], ["run", "--local", "--", "echo", "x"]):
             told = dtg(*words, env=dict(os.environ, TERM="xterm"))
             self.assertNotIn("\033", told.stdout + told.stderr)
+
+
+class Clusters(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()  # with mode 0700, as sockets want it
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+
+    def serve(self, *words, **environment):
+        """Starts `dtg server` and gives it and where it listens."""
+        process = subprocess.Popen([DTG, "server", "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, **environment))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        line = process.stdout.readline()
+        self.assertTrue(line, process.stderr.read() if not line else "")
+        return process, json.loads(line)["target"]
+
+    def end(self, process, number):
+        process.send_signal(number)
+        self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_keygen(self):
+        path = os.path.join(self.place, "job.key")
+        self.assertEqual(json.loads(dtg("keygen", path, "--json").stdout), {"key_file": path})
+        self.assertEqual((os.stat(path).st_mode & 0o777, os.stat(path).st_size), (0o600, 32))
+        again = dtg("keygen", path)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("ALREADY_EXISTS", again.stderr)
+
+    def test_two_servers(self):
+        spec = f"ps=unix:{self.place}/ps0;worker=unix:{self.place}/w0"
+        ps, target = self.serve("--cluster", spec, "--job", "ps")
+        config = {"cluster": {"ps": [f"unix:{self.place}/ps0"], "worker": [f"unix:{self.place}/w0"]}, "task": {"type": "worker", "index": 0}}
+        worker, _ = self.serve("--tf-config", TF_CONFIG=json.dumps(config))
+        told = json.loads(dtg("status", target, "--json").stdout)
+        self.assertEqual(sorted(task["task"] for task in told), ["/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"])
+        self.assertIn("variables 0, 0 B", dtg("status", target).stdout)
+        self.end(ps, signal.SIGTERM)
+        missing = dtg("status", f"unix:{self.place}/w0", "--timeout", "1")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("/job:ps/replica:0/task:0", missing.stderr)
+        self.end(worker, signal.SIGINT)
+
+    def test_tcp_with_a_key_and_in_the_clear(self):
+        key, other = os.path.join(self.place, "job.key"), os.path.join(self.place, "other.key")
+        dtg("keygen", key)
+        dtg("keygen", other)
+        ps, target = self.serve("--cluster", "ps=127.0.0.1:0", "--key-file", key)
+        self.assertIn("tls", dtg("status", target, "--key-file", key).stdout)
+        self.assertEqual(dtg("status", target, "--key-file", other, "--timeout", "2").returncode, 1)
+        self.assertEqual(dtg("status", target, "--key-file", key, "--clear-frames", "--timeout", "2").returncode, 1)
+        self.end(ps, signal.SIGTERM)
+        ps, target = self.serve("--cluster", "ps=127.0.0.1:0", "--key-file", key, "--clear-frames")
+        self.assertIn("FRAMES IN THE CLEAR", dtg("status", target, "--key-file", key, "--clear-frames").stdout)
+        self.end(ps, signal.SIGTERM)
+
+    def test_mistakes(self):
+        self.assertEqual(dtg("server").returncode, 2)
+        self.assertEqual(dtg("status").returncode, 2)
+        self.assertEqual(dtg("server", "--cluster", "ps=unix:/a", "--tf-config").returncode, 2)
+        self.assertIn("INVALID_ARGUMENT", dtg("server", "--cluster", "nonsense").stderr)
+        self.assertIn("TF_CONFIG names no cluster", dtg("server", "--tf-config", env={k: v for k, v in os.environ.items() if k != "TF_CONFIG"}).stderr)
+        self.assertIn("dtg keygen", dtg("server", "--cluster", "ps=0.0.0.0:0").stderr)
+        self.assertIn("UNAVAILABLE", dtg("status", f"unix:{self.place}/none", "--timeout", "1").stderr)
+
+
+class Launching(unittest.TestCase):
+    def test_environment(self):
+        told = dtg("run", "--local", "--ps", "1", "--workers", "2", "--", "sh", "-c", 'echo "$TF_CONFIG"; echo "progress $DTG_PROGRESS $DTG_CHANNEL"')
+        self.assertEqual(told.returncode, 0, told.stderr)
+        lines = dict(line.split(" | ") for line in told.stdout.splitlines() if "{" in line)
+        configs = {name.strip(): json.loads(text) for name, text in lines.items()}
+        self.assertEqual(sorted(configs), ["ps/0", "worker/0", "worker/1"])
+        for name, config in configs.items():
+            self.assertEqual(f"{config['task']['type']}/{config['task']['index']}", name)
+            self.assertEqual(config["cluster"], configs["ps/0"]["cluster"])
+        cluster = configs["ps/0"]["cluster"]
+        addresses = cluster["worker"] + cluster["ps"]
+        self.assertEqual(len(set(addresses)), 3)
+        self.assertTrue(all(address.startswith("unix:/") for address in addresses))
+        self.assertIn("progress 1 unix", told.stdout)
+        self.assertFalse(os.path.exists(os.path.dirname(addresses[0][5:])), "the private directory is still there")
+
+    def test_private_directory(self):
+        show = 'd=${TF_CONFIG#*unix:}; d=${d%%/worker-0*}; stat -c "%a %u" "$d"; echo "$d"'
+        with tempfile.TemporaryDirectory() as place:
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR=place))
+            self.assertIn(f"700 {os.geteuid()}", told.stdout)
+            self.assertIn(place, told.stdout)
+            self.assertEqual(os.listdir(place), [], "the launch left something behind")
+            # Where others may look, nothing of the cluster is kept.
+            os.chmod(place, 0o755)
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR=place, TMPDIR="/tmp"))
+            self.assertNotIn(place, told.stdout)
+            # A path that no socket can have is passed over.
+            deep = os.path.join(place, "x" * 100)
+            os.mkdir(deep)
+            told = dtg("run", "--local", "--ps", "0", "--", "sh", "-c", show, env=dict(os.environ, XDG_RUNTIME_DIR="", TMPDIR=deep))
+            self.assertIn("worker/0 | /tmp/dtg-", told.stdout)
+
+    def test_tcp_only_when_asked(self):
+        told = dtg("run", "--local", "--workers", "2", "--channel", "tcp", "--clear-frames", "--", "sh", "-c", 'echo "$DTG_CLEAR_FRAMES $TF_CONFIG"')
+        self.assertEqual(told.returncode, 0)
+        ports = set(re.findall(r"127\.0\.0\.1:(\d+)", told.stdout))
+        self.assertEqual(len(ports), 3)
+        self.assertIn("| 1 {", told.stdout)
+        self.assertNotIn("unix:", told.stdout)
+        self.assertEqual(dtg("run", "--local", "--clear-frames", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--channel", "smoke", "--", "true").returncode, 2)
+
+    def test_mistakes(self):
+        self.assertIn("--local", dtg("run", "--", "true").stderr)
+        self.assertEqual(dtg("run", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--workers", "0", "--", "true").returncode, 2)
+        self.assertEqual(dtg("run", "--local", "--workers", "many", "--", "true").returncode, 2)
+        absent = dtg("run", "--local", "--", "/no/such/program")
+        self.assertEqual(absent.returncode, 127)
+        self.assertIn("/no/such/program", absent.stderr)
+        self.assertEqual(dtg("run", "--local", "--", "/etc/passwd").returncode, 126)
+
+    def test_logs(self):
+        with tempfile.TemporaryDirectory() as place:
+            told = dtg("run", "--local", "--workers", "2", "--log-dir", f"{place}/logs", "--",
+                       *script(ps="echo serving", chief=r"printf 'half\rwhole\nlast'; echo trouble >&2"))
+            self.assertEqual(told.returncode, 0)
+            self.assertIn("ps/0     | serving\n", told.stdout)
+            self.assertIn("worker/1 | whole\n", told.stdout)
+            self.assertIn("worker/1 | last\n", told.stdout)
+            self.assertNotIn("half", told.stdout)
+            self.assertIn("worker/0 | trouble\n", told.stderr)
+            log = pathlib.Path(place, "logs", "worker-0.log").read_text().splitlines()
+            self.assertEqual(sorted(log), ["last", "trouble", "whole"])
+            self.assertIn("--log-dir", dtg("run", "--local", "--log-dir", "/proc/none", "--", "true").stderr)
+
+    def test_much_text(self):
+        told = dtg("run", "--local", "--ps", "0", "--workers", "2", "--", "sh", "-c", "seq 1 50000")
+        self.assertEqual(told.returncode, 0)
+        for worker in ("worker/0", "worker/1"):
+            self.assertEqual([line.split(" | ")[1] for line in told.stdout.splitlines() if line.startswith(worker)], [str(i) for i in range(1, 50001)])
+
+    def test_json(self):
+        told = dtg("run", "--local", "--json", "--", *script(ps="exit 0", chief="echo hello; exit 3"))
+        report = json.loads(told.stdout)
+        self.assertEqual((told.returncode, report["exit_code"]), (3, 3))
+        self.assertEqual({task["task"]: task["exit_code"] for task in report["tasks"]}["worker/0"], 3)
+        self.assertIn("hello", told.stderr)
+
+
+class Ending(unittest.TestCase):
+    def start(self, *words, program):
+        """Starts a launch whose tasks print their process ids, and reads those."""
+        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def pids(self, process, count):
+        found = {}
+        while len(found) < count:
+            line = process.stdout.readline()
+            self.assertTrue(line, "the launch ended early")
+            name, text = line.rstrip().split(" | ")
+            if text.startswith("pid "):
+                found[name.strip()] = [int(pid) for pid in text.split()[1:]]
+        return found
+
+    def assert_gone(self, pids):
+        for name, numbers in pids.items():
+            for pid in numbers:
+                wait_until(lambda pid=pid: gone(pid), f"the end of {name} ({pid})")
+
+    def test_a_worker_fails(self):
+        start = time.monotonic()
+        told = dtg("run", "--local", "--workers", "2", "--", *script(ps="sleep 1000", chief="sleep 1000", other="exit 7"))
+        self.assertEqual(told.returncode, 7)
+        self.assertIn("worker/1 ended with exit code 7", told.stderr)
+        self.assertLess(time.monotonic() - start, LIMIT / 2)
+
+    def test_a_ps_fails(self):
+        told = dtg("run", "--local", "--workers", "1", "--", *script(ps="kill -SEGV $$", chief="sleep 1000"))
+        self.assertEqual(told.returncode, 128 + signal.SIGSEGV)
+        self.assertIn("ps/0 was ended by signal 11", told.stderr)
+
+    def test_ps_that_stays(self):
+        told = dtg("run", "--local", "--grace", "1", "--", *script(ps="trap '' TERM; while :; do sleep 1; done", chief="exit 0"))
+        self.assertEqual(told.returncode, 0)
+        self.assertIn("the workers are done, but ps/0 still runs after 1 s", told.stderr)
+        self.assertIn("killing", told.stderr)
+
+    def test_interrupt_reaches_all_and_nothing_survives(self):
+        # Each task has a child of its own, which must go too.
+        program = ["sh", "-c", "trap 'echo bye; exit 0' INT; sleep 1000 & echo pid $$ $!; wait"]
+        process = self.start("--workers", "2", program=program)
+        pids = self.pids(process, 3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(out.count("bye"), 3, out + err)
+        self.assert_gone(pids)
+
+    def test_terminate_then_kill(self):
+        process = self.start("--grace", "1", program=["sh", "-c", "trap '' TERM; echo pid $$; while :; do sleep 1; done"])
+        pids = self.pids(process, 2)
+        process.terminate()
+        _, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 143)
+        self.assertIn("did not end within 1 s", err)
+        self.assert_gone(pids)
+
+    def test_second_interrupt_kills(self):
+        process = self.start("--grace", "600", program=["sh", "-c", "trap '' INT; echo pid $$; while :; do sleep 1; done"])
+        pids = self.pids(process, 2)
+        process.send_signal(signal.SIGINT)
+        while "once more" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 130)
+        self.assert_gone(pids)
+
+    def test_launcher_killed(self):
+        process = self.start("--workers", "2", program=["sh", "-c", "echo pid $$; exec sleep 1000"])
+        pids = self.pids(process, 3)
+        process.kill()
+        process.wait(LIMIT)
+        self.assert_gone(pids)
+
+    def test_reader_gone(self):
+        process = self.start("--ps", "0", program=["sh", "-c", "echo pid $$; while :; do echo text; done"])
+        pids = self.pids(process, 1)
+        process.stdout.close()
+        process.wait(LIMIT)
+        self.assertEqual(process.returncode, 141)
+        self.assert_gone(pids)
+
+
+class Terminal(unittest.TestCase):
+    def on_terminal(self, program, workers, go=None, **environment):
+        """What a launch writes to a terminal of 80 columns. `go` = (text, file): the file is made when the text was drawn."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            env = dict(os.environ, TERM="xterm", **environment)
+            os.execve(DTG, [DTG, "run", "--local", "--ps", "0", "--workers", str(workers), "--", *program], env)
+        text = b""
+        while True:
+            try:
+                part = os.read(fd, 65536)
+            except OSError:  # the other end is closed
+                part = b""
+            if not part:
+                break
+            text += part
+            if go and go[0] in text:
+                pathlib.Path(go[1]).touch()
+        os.close(fd)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        return text.decode()
+
+    def test_one_combined_status(self):
+        with tempfile.TemporaryDirectory() as place:
+            go = os.path.join(place, "go")
+            # Each says what it is at until the launcher has drawn both on one line.
+            say = "while [ ! -e %s ]; do printf '\\r%s'; sleep 0.05; done; printf '\\r\\033[Kdone\\n'"
+            program = script(chief=say % (go, "step 5 loss 0.1"), other=say % (go, "800 images/s"))
+            text = self.on_terminal(program, 2, go=(b"step 5 loss 0.1  |  worker/1: 800 images/s", go))
+        self.assertIn("step 5 loss 0.1  |  worker/1: 800 images/s", text)
+        self.assertRegex(text, r"worker/1\S* \| done")
+        self.assertIn("\033[36m", text)
+        last = text[text.rindex("\r\033[K") + 4:]
+        self.assertNotIn("step 5", last, "the status stayed on the screen")
+
+    def test_no_colors_into_pipes(self):
+        for words in (["ops", "MatMul"], ["nonsense"], ["run", "--local", "--", "echo", "x"]):
+            told = dtg(*words, env=dict(os.environ, TERM="xterm"))
+            self.assertNotIn("\033", told.stdout + told.stderr)
+
+
+class Clusters(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()  # with mode 0700, as sockets want it
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+
+    def serve(self, *words, **environment):
+        """Starts `dtg server` and gives it and where it listens."""
+        process = subprocess.Popen([DTG, "server", "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, **environment))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        line = process.stdout.readline()
+        self.assertTrue(line, process.stderr.read() if not line else "")
+        return process, json.loads(line)["target"]
+
+    def end(self, process, number):
+        process.send_signal(number)
+        self.assertEqual(process.wait(LIMIT), 0)
+
+    def test_keygen(self):
+        path = os.path.join(self.place, "job.key")
+        self.assertEqual(json.loads(dtg("keygen", path, "--json").stdout), {"key_file": path})
+        self.assertEqual((os.stat(path).st_mode & 0o777, os.stat(path).st_size), (0o600, 32))
+        again = dtg("keygen", path)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("ALREADY_EXISTS", again.stderr)
+
+    def test_two_servers(self):
+        spec = f"ps=unix:{self.place}/ps0;worker=unix:{self.place}/w0"
+        ps, target = self.serve("--cluster", spec, "--job", "ps")
+        config = {"cluster": {"ps": [f"unix:{self.place}/ps0"], "worker": [f"unix:{self.place}/w0"]}, "task": {"type": "worker", "index": 0}}
+        worker, _ = self.serve("--tf-config", TF_CONFIG=json.dumps(config))
+        told = json.loads(dtg("status", target, "--json").stdout)
+        self.assertEqual(sorted(task["task"] for task in told), ["/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"])
+        self.assertIn("variables 0, 0 B", dtg("status", target).stdout)
+        self.end(ps, signal.SIGTERM)
+        missing = dtg("status", f"unix:{self.place}/w0", "--timeout", "1")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("/job:ps/replica:0/task:0", missing.stderr)
+        self.end(worker, signal.SIGINT)
+
+    def test_tcp_with_a_key_and_in_the_clear(self):
+        key, other = os.path.join(self.place, "job.key"), os.path.join(self.place, "other.key")
+        dtg("keygen", key)
+        dtg("keygen", other)
+        ps, target = self.serve("--cluster", "ps=127.0.0.1:0", "--key-file", key)
+        self.assertIn("tls", dtg("status", target, "--key-file", key).stdout)
+        self.assertEqual(dtg("status", target, "--key-file", other, "--timeout", "2").returncode, 1)
+        self.assertEqual(dtg("status", target, "--key-file", key, "--clear-frames", "--timeout", "2").returncode, 1)
+        self.end(ps, signal.SIGTERM)
+        ps, target = self.serve("--cluster", "ps=127.0.0.1:0", "--key-file", key, "--clear-frames")
+        self.assertIn("FRAMES IN THE CLEAR", dtg("status", target, "--key-file", key, "--clear-frames").stdout)
+        self.end(ps, signal.SIGTERM)
+
+    def test_mistakes(self):
+        self.assertEqual(dtg("server").returncode, 2)
+        self.assertEqual(dtg("status").returncode, 2)
+        self.assertEqual(dtg("server", "--cluster", "ps=unix:/a", "--tf-config").returncode, 2)
+        self.assertIn("INVALID_ARGUMENT", dtg("server", "--cluster", "nonsense").stderr)
+        self.assertIn("TF_CONFIG names no cluster", dtg("server", "--tf-config", env={k: v for k, v in os.environ.items() if k != "TF_CONFIG"}).stderr)
+        self.assertIn("dtg keygen", dtg("server", "--cluster", "ps=0.0.0.0:0").stderr)
+        self.assertIn("UNAVAILABLE", dtg("status", f"unix:{self.place}/none", "--timeout", "1").stderr)
 
 
 class Launching(unittest.TestCase):
@@ -301,7 +645,7 @@ class Terminal(unittest.TestCase):
         self.assertNotIn("step 5", last, "the status stayed on the screen")
 
     def test_no_color(self):
-        text = self.on_terminal(["sh", "-c", "printf '\\033[31mred\\033[0m\\n'; printf '\\rworking'; sleep 0.3"], 1, NO_COLOR="1")
+        text = self.on_terminal(["sh", "-c", "printf '\\033[31mred\\033[0m\\n'"], 1, NO_COLOR="1")
         self.assertIn("worker/0 | red", text)
         self.assertNotRegex(text, r"\033\[\d*m")
 

@@ -16,6 +16,13 @@ DTG_BEGIN_DECLS
 
 typedef struct dtg_server dtg_server;
 
+/* ---- keys ---- */
+
+/* Makes a new job key (256 random bits) in a new file that only its owner can read, mode 0600: what tasks and sessions take as
+ * `key_file`. Every task of the job needs the same. Errors: INVALID_ARGUMENT, ALREADY_EXISTS (it is never overwritten),
+ * FAILED_PRECONDITION (what the file system says). Since 0.1. */
+DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
+
 /* ---- servers ---- */
 
 typedef struct dtg_server_options {
