@@ -1,6 +1,8 @@
 // Data sets of the host: sources, transforms added in place, elements.
 #include "dtg/data.h"
 
+#include <algorithm>
+
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "data/csv.h"
@@ -144,6 +146,23 @@ dtg_error* dtg_dataset_batch(dtg_dataset* dataset, int64_t size, int32_t drop_re
 }
 dtg_error* dtg_dataset_shard(dtg_dataset* dataset, int64_t count, int64_t index) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_shard(std::move(source), count, index); });
+}
+dtg_error* dtg_dataset_auto_shard(dtg_dataset* dataset, int64_t count, int64_t index) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_auto_shard(std::move(source), count, index); });
+}
+dtg_error* dtg_dataset_rebatch(dtg_dataset* dataset, int64_t parts) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_rebatch(std::move(source), parts); });
+}
+dtg_error* dtg_batch_sizes(int64_t global_batch, int64_t num_workers, int64_t replicas_per_worker, int64_t worker, int64_t* sizes,
+                           size_t cap, size_t* count) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require_array(sizes, cap, "sizes"));
+    DTG_TRY(require(count, "count"));
+    DTG_ASSIGN(const auto all, batch_sizes(global_batch, num_workers, replicas_per_worker, worker));
+    std::copy_n(all.begin(), std::min(cap, all.size()), sizes);
+    *count = all.size();
+    return {};
+  });
 }
 dtg_error* dtg_dataset_repeat(dtg_dataset* dataset, int64_t count) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_repeat(std::move(source), count); });

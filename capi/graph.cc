@@ -3,10 +3,12 @@
 
 #include <vector>
 
+#include "capi/cluster.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "graph/device_name.h"
 #include "graph/gradient.h"
+#include "strategy/device_setter.h"
 #include "wire/graph_codec.h"
 
 namespace dtg::capi {
@@ -216,6 +218,49 @@ void give_text(std::string_view from, const char** out, size_t* length) {
   if (length) *length = from.size();
 }
 
+// The ps tasks of a setter: those of the cluster's job, or as many as it says.
+Status read_ps_tasks(const dtg_device_setter& c, DeviceSetter::Options& options) {
+  if (!c.cluster) {
+    if (c.ps_tasks < 0 || c.ps_tasks > static_cast<int32_t>(ClusterSpec::kTasksMax)) {
+      return invalid_argument("dtg_device_setter: ps_tasks is %d; it is a number from 0 to %zu", c.ps_tasks, ClusterSpec::kTasksMax);
+    }
+    for (int task = 0; task < c.ps_tasks; ++task) options.tasks.push_back(task);
+    return {};
+  }
+  const Held<ClusterObject> cluster(c.cluster, HandleType::cluster);
+  DTG_TRY(cluster.status());
+  if (!options.ps_device.job) {
+    return invalid_argument("dtg_device_setter: ps_device \"%s\" names no job of the cluster", options.ps_device.text().c_str());
+  }
+  for (const ClusterSpec::Task& task : cluster->spec.tasks()) {
+    if (task.job == *options.ps_device.job) options.tasks.push_back(task.index);
+  }
+  return {};
+}
+
+Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
+  dtg_device_setter c = DTG_DEVICE_SETTER_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_device_setter), "dtg_device_setter", &c));
+  if (c.strategy != DTG_SETTER_ROUND_ROBIN && c.strategy != DTG_SETTER_GREEDY_BYTES) {
+    return invalid_argument("dtg_device_setter: strategy %d is none; it is one of DTG_SETTER_...", c.strategy);
+  }
+  if (c.keep_explicit < 0 || c.keep_explicit > 1 || c.reserved != 0) {
+    return invalid_argument("dtg_device_setter: keep_explicit must be 0 or 1, reserved 0");
+  }
+  DTG_TRY(require_array(c.ps_ops, c.num_ps_ops, "ps_ops"));
+  DeviceSetter::Options options;
+  DTG_ASSIGN(options.ps_device, DeviceName::parse_spec(c.ps_device ? c.ps_device : "/job:ps"));
+  DTG_ASSIGN(options.worker_device, DeviceName::parse_spec(c.worker_device ? c.worker_device : "/job:worker"));
+  options.keep_explicit = c.keep_explicit == 1;
+  options.choice = c.strategy == DTG_SETTER_GREEDY_BYTES ? DeviceSetter::Choice::greedy_bytes : DeviceSetter::Choice::round_robin;
+  for (size_t i = 0; i < c.num_ps_ops; ++i) {
+    DTG_TRY(require(c.ps_ops[i], "an entry of ps_ops"));
+    options.ps_ops.emplace_back(c.ps_ops[i]);
+  }
+  DTG_TRY(read_ps_tasks(c, options));
+  return options;
+}
+
 }  // namespace
 }  // namespace dtg::capi
 
@@ -334,12 +379,19 @@ dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
 }
 dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
-    DTG_TRY(require(device, "device"));
     DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
-    graph.push_device(name.text());
+    graph.push_device(device && name.empty() ? "/" : name.text());
     return {};
   });
 }
+dtg_error* dtg_graph_push_device_setter(dtg_graph* handle, const dtg_device_setter* setter) noexcept {
+  return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_ASSIGN(DeviceSetter::Options options, read_setter(setter));
+    graph.push_device_function(make_ref<DeviceSetter>(std::move(options)));
+    return {};
+  });
+}
+
 dtg_error* dtg_graph_pop_device(dtg_graph* handle) noexcept {
   return with_graph(handle, [](Graph& graph) { return graph.pop_device(); });
 }

@@ -94,6 +94,15 @@ Result<DatasetPtr> make_shuffle(DatasetPtr source, int64_t buffer, uint64_t seed
 Result<DatasetPtr> make_batch(DatasetPtr source, int64_t size, bool drop_remainder);
 // Of every `count` elements the one with number `index`: what one of `count` workers trains on.
 Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index);
+// The same, where every shard must get something: data with fewer elements than shards is an error for each shard that
+// found one.
+Result<DatasetPtr> make_auto_shard(DatasetPtr source, int64_t count, int64_t index);
+// Each batch cut along its first dimension into `parts` of ceil(rows / parts) rows; the last ones may be short or empty.
+// Semantics: the rebatching of a global batch to replicas.
+Result<DatasetPtr> make_rebatch(DatasetPtr source, int64_t parts);
+// How worker `worker` cuts its data so that every step uses `global_batch` elements in all: the sizes of its batches, one
+// after the other and then over again, workers x replicas of them.
+Result<std::vector<int64_t>> batch_sizes(int64_t global_batch, int64_t workers, int64_t replicas, int64_t worker);
 // `count` epochs as one; negative for ever.
 Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count);
 Result<DatasetPtr> make_take(DatasetPtr source, int64_t count);

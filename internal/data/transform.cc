@@ -75,8 +75,8 @@ class Shuffle final : public Selection {
 
 class Shard final : public Selection {
  public:
-  Shard(DatasetPtr source, int64_t count, int64_t index)
-      : Selection(std::move(source)), count_(count), index_(index) {}
+  Shard(DatasetPtr source, int64_t count, int64_t index, bool all_must_get)
+      : Selection(std::move(source)), count_(count), index_(index), all_must_get_(all_must_get) {}
 
   Status restart() override {
     to_skip_ = -1;
@@ -90,19 +90,36 @@ class Shard final : public Selection {
   }
 
   Result<bool> pull(Item& item) override {
-    if (to_skip_ < 0) to_skip_ = index_;
+    const bool first = to_skip_ < 0;
+    if (first) to_skip_ = index_;
     for (; to_skip_ > 0; --to_skip_) {
       DTG_ASSIGN(const bool more, source_->pull(item));
       if (!more) return false;
     }
     DTG_ASSIGN(const bool more, source_->pull(item));
     if (more) to_skip_ = count_ - 1;
+    if (more && first && all_must_get_) DTG_TRY(pass_the_others());
     return more;
   }
 
  private:
+  // Those behind us take theirs.
+  Status pass_the_others() {
+    Item unused;
+    for (int64_t taken = index_ + 1; taken < count_; ++taken, --to_skip_) {
+      DTG_ASSIGN(const bool more, source_->pull(unused));
+      if (!more) {
+        return invalid_argument("shard a data set for %lld workers: it has %lld elements, fewer than workers; use fewer workers, or "
+                                "smaller batches",
+                                ll(count_), ll(taken));
+      }
+    }
+    return {};
+  }
+
   const int64_t count_;
   const int64_t index_;
+  const bool all_must_get_;
   int64_t to_skip_ = -1;  // negative before the first element of an epoch
 };
 
@@ -211,12 +228,18 @@ Result<DatasetPtr> make_shuffle(DatasetPtr source, int64_t buffer, uint64_t seed
   return DatasetPtr(new Shuffle(std::move(source), buffer, seed, reshuffle));
 }
 
-Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index) {
+static Result<DatasetPtr> shard(DatasetPtr source, int64_t count, int64_t index, bool all_must_get) {
   if (count < 1 || index < 0 || index >= count) {
     return invalid_argument("shard a data set: index %lld of %lld; the index must be 0 to count - 1",
                             ll(index), ll(count));
   }
-  return DatasetPtr(new Shard(std::move(source), count, index));
+  return DatasetPtr(new Shard(std::move(source), count, index, all_must_get));
+}
+
+Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index) { return shard(std::move(source), count, index, false); }
+
+Result<DatasetPtr> make_auto_shard(DatasetPtr source, int64_t count, int64_t index) {
+  return shard(std::move(source), count, index, true);
 }
 
 Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count) {

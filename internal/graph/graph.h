@@ -50,6 +50,15 @@ struct Node {
   }
 };
 
+// Decides where nodes go as they are added; stands in the stack of device scopes (Graph::push_device_function). Called
+// with the graph's lock held: it must not touch the graph.
+class DeviceFunction : public RefCounted {
+ public:
+  // `device` is what the node and the scopes further in ask for; the answer takes its place, and scopes further out fill in
+  // what it leaves open.
+  virtual Result<std::string> place(const OpDef& op, std::string_view device, std::span<const Attr> attrs) = 0;
+};
+
 // A request for one node.
 struct NodeSpec {
   std::string_view op = {};
@@ -93,29 +102,32 @@ class Graph : public RefCounted {
 
   // Scopes, innermost last. Everything added while they are open gets them; empty resets.
   void push_name_scope(std::string_view name);
-  void push_device(std::string_view device);  // merged over the outer ones, field by field
+  void push_device(std::string_view device);  // merged over the outer ones, field by field; "/" changes nothing
+  void push_device_function(Ref<DeviceFunction> function);  // left by pop_device() too; empty device scopes hide it
   void push_controls(std::span<const NodeId> nodes);
   void push_colocation(NodeId node);
   Status pop_name_scope();
   Status pop_device();
   Status pop_controls();
   Status pop_colocation();
-  // Called for each node about to be added with the device its scopes give; may change it
-  // (replica_device_setter). Null: none.
-  using DeviceFn = Result<std::string> (*)(void* context, const OpDef& op, std::string_view device,
-                                           std::span<const Attr> attrs);
-  void set_device_fn(DeviceFn fn, void* context);
 
  private:
   Graph(const OpTable* ops, uint32_t tag) : ops_(ops), tag_(tag) {}
+  struct DeviceScope {
+    std::string device;            // merged with the scopes below it, down to the next function or empty scope
+    Ref<DeviceFunction> function;  // or this
+    size_t inside = 0;             // scopes of the stack that lie outside that function; 0 when there is none
+  };
   struct Scopes {
-    std::vector<std::string> names, devices;
+    std::vector<std::string> names;
+    std::vector<DeviceScope> devices;
     std::vector<std::vector<NodeId>> controls;
     std::vector<NodeId> colocations;
   };
   Result<Node> resolve(const NodeSpec& spec);
   Result<std::string> resolve_name(const NodeSpec& spec, const OpDef& op);
   Status resolve_device(const NodeSpec& spec, Node& node);
+  Result<std::string> device_in_scopes(const NodeSpec& spec, const Node& node);
   Status resolve_attrs(const NodeSpec& spec, Node& node);
   Status resolve_types(Node& node);
   Status infer(Node& node);
@@ -133,8 +145,6 @@ class Graph : public RefCounted {
   std::unordered_map<std::string_view, NodeId> names_;
   std::unordered_map<std::string, int> name_counters_;
   Scopes scopes_;
-  DeviceFn device_fn_ = nullptr;
-  void* device_fn_context_ = nullptr;
 };
 
 }  // namespace dtg

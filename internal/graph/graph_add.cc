@@ -309,19 +309,46 @@ Status Graph::resolve_device(const NodeSpec& spec, Node& node) {
     node.device = this->node(beside).device;
     return {};
   }
-  std::string device;
-  if (!scopes_.devices.empty()) device = scopes_.devices.back();
-  if (!spec.device.empty()) {
-    DTG_ASSIGN(DeviceName merged, read_device(device));
-    DTG_ASSIGN(const DeviceName inner, read_device(spec.device));
-    merged.merge(inner);
-    device = merged.text();
-  }
-  if (device_fn_) {
-    DTG_ASSIGN(device, device_fn_(device_fn_context_, *node.op, device, node.attrs));
-  }
+  DTG_ASSIGN(const std::string device, device_in_scopes(spec, node));
   node.device = arena_.copy(device);
   return {};
+}
+
+// In a scope a job "*" is a name that goes before others, so the lenient form is tried first.
+static Result<DeviceName> read_scope(std::string_view text) {
+  auto lenient = DeviceName::parse_spec(text);
+  return lenient.ok() ? lenient : DeviceName::parse(text);
+}
+
+// `inner` where it says something, the scope `outer` for the rest.
+static Result<std::string> merge_devices(std::string_view outer, const Result<DeviceName>& inner) {
+  DTG_TRY(inner.status());
+  DTG_ASSIGN(DeviceName merged, read_scope(outer));
+  merged.merge(inner.value());
+  return merged.text();
+}
+
+// From the inside out: what the node asks for, then the scopes up to a function, what the function makes of it, and so on.
+Result<std::string> Graph::device_in_scopes(const NodeSpec& spec, const Node& node) {
+  std::string device;
+  if (!spec.device.empty()) {
+    DTG_ASSIGN(device, merge_devices({}, read_device(spec.device)));
+  }
+  for (size_t open = scopes_.devices.size(); open > 0;) {
+    const DeviceScope& scope = scopes_.devices[open - 1];
+    if (scope.function) {
+      DTG_ASSIGN(device, scope.function->place(*node.op, device, node.attrs));
+      --open;
+    } else {
+      if (device.empty()) {
+        device = scope.device;
+      } else {
+        DTG_ASSIGN(device, merge_devices(scope.device, read_device(device)));
+      }
+      open = scope.inside;
+    }
+  }
+  return device;
 }
 
 NodeId Graph::publish(const Node& node) {
@@ -361,8 +388,9 @@ Result<Node> Graph::resolve(const NodeSpec& spec) {
   const Status resolved = [&]() -> Status {
     DTG_TRY(resolve_attrs(spec, node));
     DTG_TRY(resolve_types(node));
-    DTG_TRY(resolve_device(spec, node));
-    return infer(node);
+    DTG_TRY(infer(node));
+    // Last: a device function counts the nodes that it is asked about, and should not count one that was refused.
+    return resolve_device(spec, node);
   }();
   if (!resolved.ok()) {
     std::string where = "add \"" + name + "\"";
@@ -394,15 +422,20 @@ void Graph::push_name_scope(std::string_view name) {
 
 void Graph::push_device(std::string_view device) {
   const std::lock_guard lock(mutex_);
-  std::string merged(device);
-  auto outer = read_device(scopes_.devices.empty() ? std::string_view() : std::string_view(scopes_.devices.back()));
-  auto inner = read_device(device);
-  // An unreadable name is kept as it is; placing reports it with the node.
-  if (!device.empty() && outer.ok() && inner.ok()) {
-    outer.value().merge(inner.value());
-    merged = outer.value().text();
+  auto& open = scopes_.devices;
+  DeviceScope scope{std::string(device), {}, 0};
+  if (!device.empty()) {
+    if (!open.empty()) scope.inside = open.back().function ? open.size() : open.back().inside;
+    // An unreadable name is kept as it is; placing reports it with the node.
+    auto merged = merge_devices(open.empty() ? std::string_view() : std::string_view(open.back().device), read_scope(device));
+    if (merged.ok()) scope.device = merged.take();
   }
-  scopes_.devices.push_back(std::move(merged));
+  open.push_back(std::move(scope));
+}
+
+void Graph::push_device_function(Ref<DeviceFunction> function) {
+  const std::lock_guard lock(mutex_);
+  scopes_.devices.push_back({{}, std::move(function), 0});
 }
 
 void Graph::push_controls(std::span<const NodeId> nodes) {
@@ -439,12 +472,6 @@ Status Graph::pop_controls() {
 Status Graph::pop_colocation() {
   const std::lock_guard lock(mutex_);
   return pop_scope(scopes_.colocations, "colocation");
-}
-
-void Graph::set_device_fn(DeviceFn fn, void* context) {
-  const std::lock_guard lock(mutex_);
-  device_fn_ = fn;
-  device_fn_context_ = context;
 }
 
 }  // namespace dtg

@@ -52,6 +52,44 @@ TEST(Cluster, SaysWhatIsWrong) {
   EXPECT_EQ(cluster, nullptr);
 }
 
+TEST(Cluster, PlacesVariablesOnItsParameterServers) {
+  dtg_cluster* cluster = nullptr;
+  OK(dtg_cluster_parse("ps=3@unix:/a,8@unix:/b;worker=unix:/w", DTG_STRLEN, &cluster));
+  dtg_graph* graph = nullptr;
+  dtg_model* model = nullptr;
+  OK(dtg_graph_create(nullptr, &graph));
+  OK(dtg_model_create(graph, 1, &model));
+  dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
+  setter.cluster = cluster;
+  OK(dtg_graph_push_device_setter(graph, &setter));
+  dtg_cluster_release(cluster);
+  const auto device_of = [&](dtg_value value) {
+    const char* device = nullptr;
+    OK(dtg_value_device(graph, value, &device, nullptr));
+    return std::string(device);
+  };
+  dtg_value handles[2];
+  for (int i = 0; i < 2; ++i) {
+    dtg_variable made = DTG_VARIABLE_INIT;
+    OK(dtg_variable_f32(model, i == 0 ? "a" : "b", 2, &made));
+    handles[i] = made.handle;
+    EXPECT_EQ(device_of(made.read), device_of(made.handle));
+  }
+  EXPECT_EQ(device_of(handles[0]), "/job:ps/task:3");
+  EXPECT_EQ(device_of(handles[1]), "/job:ps/task:8");
+  OK(dtg_graph_push_device(graph, nullptr, 0));
+  dtg_value x{};
+  OK(dtg_placeholder(graph, "x", DTG_F32, nullptr, 0, &x));
+  EXPECT_EQ(device_of(x), "");
+  OK(dtg_graph_pop_device(graph));
+  OK(dtg_placeholder(graph, "y", DTG_F32, nullptr, 0, &x));
+  EXPECT_EQ(device_of(x), "/job:worker");
+  OK(dtg_graph_pop_device(graph));
+  refused(dtg_graph_pop_device(graph), DTG_FAILED_PRECONDITION, "a scope too many");
+  dtg_model_release(model);
+  dtg_graph_release(graph);
+}
+
 TEST(Cluster, ReadsTheEnvironment) {
   const char* const config = R"({"cluster": {"chief": ["unix:/c"], "worker": ["unix:/a", "unix:/b"], "ps": ["unix:/p"]},
                                  "task": {"type": "worker", "index": 1}})";

@@ -182,6 +182,7 @@ class Misuse : public World {
   dtg_dense dense = DTG_DENSE_INIT;
   dtg_conv2d conv = DTG_CONV2D_INIT;
   dtg_embedding embedding = DTG_EMBEDDING_INIT;
+  dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
   std::string bytes;
   std::string file = folder("file");
 };
@@ -248,8 +249,9 @@ void Misuse::graph_rows() {
   ROW(dtg_value_shape, {}, h.graph, v.z, outs.dims, 8, &outs.number);
   ROW(dtg_graph_push_name_scope, {1}, h.graph, "scope", DTG_STRLEN);
   ROW(dtg_graph_pop_name_scope, {}, h.graph);
-  ROW(dtg_graph_push_device, {}, h.graph, "/device:CPU:0", DTG_STRLEN);
+  ROW(dtg_graph_push_device, {1}, h.graph, "/device:CPU:0", DTG_STRLEN);
   ROW(dtg_graph_pop_device, {}, h.graph);
+  ROW(dtg_graph_push_device_setter, {}, h.graph, &setter);
   ROW(dtg_graph_push_controls, {}, h.graph, &v.z, 1);
   ROW(dtg_graph_pop_controls, {}, h.graph);
   ROW(dtg_graph_push_colocation, {}, h.graph, v.z);
@@ -345,6 +347,9 @@ void Misuse::data_rows() {
   ROW(dtg_dataset_shuffle, {}, h.dataset, 0, 1);
   ROW(dtg_dataset_batch, {}, h.dataset, 2, 0);
   ROW(dtg_dataset_shard, {}, h.dataset, 2, 0);
+  ROW(dtg_dataset_auto_shard, {}, h.dataset, 2, 0);
+  ROW(dtg_dataset_rebatch, {}, h.dataset, 2);
+  ROW(dtg_batch_sizes, {}, 8, 2, 1, 0, outs.dims, 8, &outs.size);
   ROW(dtg_dataset_repeat, {}, h.dataset, 2);
   ROW(dtg_dataset_take, {}, h.dataset, 2);
   ROW(dtg_dataset_skip, {}, h.dataset, 2);

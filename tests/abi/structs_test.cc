@@ -160,6 +160,31 @@ TEST_F(Structs, ServersOfEverySize) {
   ASSERT_EQ(std::system(("rm -rf '" + directory + "'").c_str()), 0);
 }
 
+TEST_F(Structs, DeviceSettersOfEverySize) {
+  dtg_device_setter good = DTG_DEVICE_SETTER_INIT;
+  good.ps_tasks = 2;
+  each_size("dtg_device_setter", good, [this](auto* setter) {
+    dtg_error* const error = dtg_graph_push_device_setter(h.graph, setter);
+    if (!error) OK(dtg_graph_pop_device(h.graph));
+    return error;
+  });
+  const auto refuse = [&](const char* what, auto&& change) {
+    dtg_device_setter setter = good;
+    change(setter);
+    refused(dtg_graph_push_device_setter(h.graph, &setter), DTG_INVALID_ARGUMENT, what);
+    refused(dtg_graph_pop_device(h.graph), DTG_FAILED_PRECONDITION, what);
+  };
+  refuse("tasks below zero", [](auto& s) { s.ps_tasks = -1; });
+  refuse("more tasks than a cluster may have", [](auto& s) { s.ps_tasks = INT32_MAX; });
+  refuse("a strategy that is none", [](auto& s) { s.strategy = 2; });
+  refuse("a reserved field", [](auto& s) { s.reserved = 1; });
+  refuse("a device that is none", [](auto& s) { s.ps_device = "/foo:1"; });
+  refuse("a worker that is none", [](auto& s) { s.worker_device = "/foo:1"; });
+  refuse("ops without their names", [](auto& s) { s.num_ps_ops = 1; });
+  refuse("a closed cluster", [this](auto& s) { s.cluster = closed.cluster; });
+  refuse("a cluster, but no job", [this](auto& s) { s.cluster = h.cluster, s.ps_device = "/device:CPU:0"; });
+}
+
 TEST_F(Structs, OptimizersOfEverySize) {
   dtg_model* model = nullptr;
   OK(dtg_model_create(h.graph, 1, &model));

@@ -108,6 +108,61 @@ TEST(Dataset, SelectionsOverBothKinds) {
   EXPECT_EQ(make_skip(rows(1), -1).status().code(), Code::invalid_argument);
 }
 
+TEST(Dataset, AutoShardLeavesNobodyEmpty) {
+  for (int64_t count : {3, 4, 7}) {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < 3; ++i) {
+      DatasetPtr plain = must(make_shard(rows(count), 3, i)), strict = must(make_auto_shard(rows(count), 3, i));
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        const auto values = drain(*strict);
+        EXPECT_EQ(values, drain(*plain)) << count << ", shard " << i;
+        if (epoch == 0) all.insert(all.end(), values.begin(), values.end());
+        ASSERT_TRUE(strict->restart().ok() && plain->restart().ok());
+      }
+    }
+    std::ranges::sort(all);
+    EXPECT_EQ(all, iota(0, count));
+  }
+  Element element;
+  EXPECT_EQ(must(make_auto_shard(numbers(2), 3, 1))->next(element).status().code(), Code::invalid_argument);
+  EXPECT_FALSE(must(make_auto_shard(numbers(2), 3, 2))->next(element).value());
+  EXPECT_EQ(make_auto_shard(numbers(2), 3, 3).status().code(), Code::invalid_argument);
+}
+
+TEST(Dataset, RebatchCutsEachBatch) {
+  std::vector<int64_t> sizes;
+  DatasetPtr data = must(make_rebatch(must(make_batch(rows(10), 4, false)), 3));
+  EXPECT_EQ(data->cardinality(), 9);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    sizes.clear();
+    EXPECT_EQ(drain(*data, &sizes), iota(0, 10));
+    EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 0, 2, 2, 0, 1, 1, 0}));
+    ASSERT_TRUE(data->restart().ok());
+  }
+  Element element;
+  EXPECT_EQ(must(make_rebatch(numbers(4), 2))->next(element).status().code(), Code::invalid_argument);
+  EXPECT_EQ(make_rebatch(numbers(4), 0).status().code(), Code::invalid_argument);
+}
+
+TEST(Dataset, BatchSizesAddUp) {
+  EXPECT_EQ(batch_sizes(16, 3, 2, 1).take(), (std::vector<int64_t>{3, 3, 2, 2, 3, 3}));
+  for (int64_t workers : {1, 2, 5}) {
+    for (int64_t replicas : {1, 3}) {
+      for (int64_t step = 0; step < workers; ++step) {
+        int64_t sum = 0;
+        for (int64_t worker = 0; worker < workers; ++worker) {
+          const auto sizes = batch_sizes(17, workers, replicas, worker).take();
+          for (int64_t i = 0; i < replicas; ++i) sum += sizes[static_cast<size_t>(step * replicas + i)];
+        }
+        EXPECT_EQ(sum, 17) << workers << " workers, step " << step;
+      }
+    }
+  }
+  EXPECT_EQ(batch_sizes(-1, 1, 1, 0).status().code(), Code::invalid_argument);
+  EXPECT_EQ(batch_sizes(1, 1, 1, 1).status().code(), Code::invalid_argument);
+  EXPECT_EQ(batch_sizes(1, INT64_MAX, INT64_MAX, 0).status().code(), Code::invalid_argument);
+}
+
 TEST(Dataset, ShuffleIsSeededAndNewEachEpoch) {
   for (const int64_t buffer : {0, 4, 1000}) {
     auto a = must(make_shuffle(rows(100), buffer, 7));

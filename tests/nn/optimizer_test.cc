@@ -183,13 +183,16 @@ TEST(Optimizer, NamesAndPlacesSlotsLikeTensorFlow) {
 }
 
 // What replica_device_setter does: variables go to the ps, everything else to the worker.
-Result<std::string> to_the_ps(void*, const OpDef& op, std::string_view, std::span<const Attr>) {
-  return std::string(op.name() == "VarHandleOp" ? "/job:ps/task:0" : "/job:worker/task:1");
-}
+class ToThePs final : public DeviceFunction {
+ public:
+  Result<std::string> place(const OpDef& op, std::string_view, std::span<const Attr>) override {
+    return std::string(op.name() == "VarHandleOp" ? "/job:ps/task:0" : "/job:worker/task:1");
+  }
+};
 
 TEST(Optimizer, UpdatesStandWhereADeviceFunctionPutTheVariable) {
   SmallModel small;
-  small.graph().set_device_fn(to_the_ps, nullptr);
+  small.graph().push_device_function(make_ref<ToThePs>());
   const NamedVariable v = small.variable("v", kStart);
   ASSERT_TRUE(minimize(small.model(), linear_loss(small, v, kSlope), {.kind = Optimizer::Kind::adam, .learning_rate = {}, .clip_norm = 1}).ok());
   int updates = 0;

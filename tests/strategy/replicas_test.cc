@@ -371,13 +371,16 @@ TEST(Replicas, StandWhereTheirStateStands) {
 }
 
 // What a replica device setter does: variables go to the parameter server, all else to the worker.
-Result<std::string> to_the_server(void*, const OpDef& op, std::string_view, std::span<const Attr>) {
-  return op.name() == "VarHandleOp" ? ReplicaWorld::ps(1) : ReplicaWorld::worker(0);
-}
+class ToTheServer final : public DeviceFunction {
+ public:
+  Result<std::string> place(const OpDef& op, std::string_view, std::span<const Attr>) override {
+    return op.name() == "VarHandleOp" ? ReplicaWorld::ps(1) : ReplicaWorld::worker(0);
+  }
+};
 
 TEST(Replicas, FollowADeviceFunction) {
   ReplicaWorld world(1);
-  world.graph().set_device_fn(to_the_server, nullptr);
+  world.graph().push_device_function(make_ref<ToTheServer>());
   const Replica replica(world, Net::embedding, 0, kShard);
   for (const SyncMode mode : {SyncMode::strict, SyncMode::replicas}) {
     SCOPED_TRACE(static_cast<int>(mode));

@@ -69,6 +69,19 @@ DTG_ERR dtg_dataset_shuffle(dtg_dataset *dataset, int64_t buffer, uint64_t seed)
 DTG_ERR dtg_dataset_batch(dtg_dataset *dataset, int64_t size, int32_t drop_remainder) DTG_NOEXCEPT;
 /* Keeps elements index, index + count, ...: what one of `count` workers trains on. Since 0.1. Semantics: Dataset.shard. */
 DTG_ERR dtg_dataset_shard(dtg_dataset *dataset, int64_t count, int64_t index) DTG_NOEXCEPT;
+/* The same for the batches of one job: where there are fewer elements than workers, a worker that finds one reports
+ * INVALID_ARGUMENT at its first dtg_dataset_next, instead of training alone. Since 0.1.
+ * Semantics: distribute with AutoShardPolicy.DATA. */
+DTG_ERR dtg_dataset_auto_shard(dtg_dataset *dataset, int64_t count, int64_t index) DTG_NOEXCEPT;
+/* Cuts every batch along the first dimension into `parts` batches of ceil(rows / parts) rows; the last ones of a short
+ * batch may be short or empty. Components must be numbers. Since 0.1. Semantics: the rebatching of distributed data sets. */
+DTG_ERR dtg_dataset_rebatch(dtg_dataset *dataset, int64_t parts) DTG_NOEXCEPT;
+/* How a worker batches so that all workers together use `global_batch` elements a step, also where that does not divide: the
+ * sizes of its successive batches, num_workers * replicas_per_worker of them and then over again, `replicas_per_worker` a step.
+ * As many as fit are written to `sizes` (NULL with `cap` 0), and `*count` says how many there are. Errors:
+ * INVALID_ARGUMENT. Since 0.1. Semantics: batch_sizes_for_worker. */
+DTG_ERR dtg_batch_sizes(int64_t global_batch, int64_t num_workers, int64_t replicas_per_worker, int64_t worker, int64_t *sizes,
+                        size_t cap, size_t *count) DTG_NOEXCEPT;
 /* `count` epochs as one; negative: for ever. Since 0.1. Semantics: Dataset.repeat. */
 DTG_ERR dtg_dataset_repeat(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 /* The first `count` elements. Since 0.1. Semantics: Dataset.take. */

@@ -5,6 +5,7 @@
 #define DTG_GRAPH_H
 
 #include <dtg/base.h>
+#include <dtg/cluster.h>
 
 DTG_BEGIN_DECLS
 
@@ -124,7 +125,8 @@ DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, 
  * FAILED_PRECONDITION. Single. Since 0.1.
  *   name:       prefixes names, "outer/inner/"; a name used before gets a number, so that building a model twice
  *               gives two sets of names. NULL or "" goes back to the root until the pop.
- *   device:     merged over the outer ones field by field ("/job:ps" then "/device:CPU:1").
+ *   device:     merged over the outer ones field by field ("/job:ps" then "/device:CPU:1"). "" changes nothing; NULL leaves
+ *               all outer ones, device setters included, until the pop.
  *   controls:   the nodes of `values` run before everything added inside.
  *   colocation: the device of the node of `value`. */
 DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t name_len) DTG_NOEXCEPT;
@@ -132,8 +134,37 @@ DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t nam
 DTG_ERR dtg_graph_pop_name_scope(dtg_graph *graph) DTG_NOEXCEPT;
 /* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read. Since 0.1. */
 DTG_ERR dtg_graph_push_device(dtg_graph *graph, const char *device, size_t device_len) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Leaves a device scope or a device setter. Since 0.1. */
 DTG_ERR dtg_graph_pop_device(dtg_graph *graph) DTG_NOEXCEPT;
+
+/* How a device setter chooses the task for a variable. */
+typedef int32_t dtg_setter_strategy;
+#define DTG_SETTER_ROUND_ROBIN 0  /* task after task, in the order in which variables are made */
+#define DTG_SETTER_GREEDY_BYTES 1 /* the task with the fewest bytes so far, the first of equals; needs known shapes */
+
+/* Who goes where in between-graph replication. Zero is the default of every field. */
+typedef struct dtg_device_setter {
+  size_t struct_size;
+  const dtg_cluster *cluster;   /* takes the ps tasks from the cluster's job of that name, or */
+  int32_t ps_tasks;             /* without a cluster: how many there are */
+  dtg_setter_strategy strategy;
+  const char *ps_device;        /* ends with NUL; NULL: "/job:ps" */
+  const char *worker_device;    /* ends with NUL; NULL: "/job:worker", which leaves the task open */
+  const char *const *ps_ops;    /* ops that go to the ps, NULL: TensorFlow's list of ops that hold variables and tables */
+  size_t num_ps_ops;
+  int32_t keep_explicit;        /* 1: a node that asks for any device keeps just that (merge_devices=False) */
+  int32_t reserved;             /* 0 */
+} dtg_device_setter;
+#define DTG_DEVICE_SETTER_INIT {sizeof(dtg_device_setter), NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0}
+
+/* Opens a device scope, left with dtg_graph_pop_device, that places nodes as TensorFlow's replica_device_setter: variables
+ * on the ps tasks by turns (or by bytes), all else on the worker. What a node and the device scopes inside ask for
+ * goes before what the setter says, and that before the device scopes around it; the turn moves only when the setter
+ * was asked for a task, not for a variable that asks for another job. Slots follow their variable and gradients
+ * their op. Workers that build the same nodes in the same order agree. Without ps tasks, or without that job in the
+ * cluster, it changes nothing. Each push starts anew with the first task. Errors: INVALID_ARGUMENT. Single.
+ * Since 0.1. */
+DTG_ERR dtg_graph_push_device_setter(dtg_graph *graph, const dtg_device_setter *setter) DTG_NOEXCEPT;
 /* See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_push_controls(dtg_graph *graph, const dtg_value *values, size_t num_values) DTG_NOEXCEPT;
 /* See dtg_graph_push_name_scope. Since 0.1. */
