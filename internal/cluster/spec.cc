@@ -55,7 +55,11 @@ class ClusterSpec::Reader {
     Job& job = spec_.jobs_.back();
     auto address = Address::parse(text);
     if (!address.ok()) return address.status().with_context("cluster: task " + std::to_string(index) + " of job \"" + job.name + "\"");
-    if (!addresses_.insert(address.value().text()).second) {
+    if (!is_utf8(text) || text.find('\0') != text.npos) {
+      return invalid_argument("cluster: the address of task %d of job \"%s\" holds bytes that are not UTF-8, or a zero", index, job.name.c_str());
+    }
+    const bool chosen_later = !address.value().is_unix() && address.value().port == 0;
+    if (!chosen_later && !addresses_.insert(address.value().text()).second) {
       return invalid_argument("cluster: address %s is there twice", address.value().text().c_str());
     }
     if (spec_.tasks_.size() >= kTasksMax) return resource_exhausted("cluster: more than %zu tasks", kTasksMax);
@@ -125,7 +129,7 @@ std::string ClusterSpec::Task::name() const { return "/job:" + job + "/replica:0
 Result<ClusterSpec> ClusterSpec::parse(std::string_view text) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   if (start != text.npos && text[start] == '{') {
-    DTG_ASSIGN(const Json jobs, parse_json(text, "cluster"));
+    DTG_ASSIGN(const Json jobs, parse_json(text, "cluster", {.bytes_max = size_t{1} << 22}));
     return from_json(jobs);
   }
   Reader reader;

@@ -43,10 +43,19 @@ TEST(ClusterSpec, ThereAndBack) {
   EXPECT_EQ(ClusterSpec::parse(R"( {"worker": []})").take().json().text(), R"({"worker":{}})");
 }
 
+TEST(ClusterSpec, HostsAndPorts) {
+  const std::string text = "chief=a.example:2222;worker=3@[::1]:4000,7@10.0.0.1:4000";
+  const ClusterSpec spec = ClusterSpec::parse(text).take();
+  EXPECT_EQ(spec.text(), text);
+  EXPECT_EQ(spec.json().text(), R"({"chief":["a.example:2222"],"worker":{"3":"[::1]:4000","7":"10.0.0.1:4000"}})");
+  // Ports that the system chooses differ in the end.
+  EXPECT_EQ(ClusterSpec::parse("w=localhost:0,localhost:0").take().tasks().size(), 2u);
+}
+
 TEST(ClusterSpec, Refuses) {
   for (const char* text :
        {"ps", "=unix:/a", "ps=unix:/a;ps=unix:/b", "ps=unix:/a,unix:/a", "p s=unix:/a", "9=unix:/a", "*=unix:/a", "w=1@unix:/a,1@unix:/b",
-        "w=1048576@unix:/a", "w=99999999999999999999@unix:/a", "w=1048575@unix:/a,unix:/b", "{", "{\"w\": \"a\"}", "{\"w\": [1]}",
+        "w=1048576@unix:/a", "w=99999999999999999999@unix:/a", "w=1048575@unix:/a,unix:/b", "w=unix:", "w=h", "w=unix:/\xff", "w=h:1,h:1", "{", "{\"w\": \"a\"}", "{\"w\": [1]}",
         "{\"w\": {\"x\": \"unix:/a\"}}", "{\"w\": {\"-1\": \"unix:/a\"}}", "{\"w\": {\"1\": \"unix:/a\", \"01\": \"unix:/b\"}}",
         "{\"w\": 4}", "{\"w\": [], \"w\": []}", "{\"w-x\": []}"}) {
     EXPECT_EQ(ClusterSpec::parse(text).status().code(), Code::invalid_argument) << text;
