@@ -93,6 +93,13 @@ if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
+# Between-graph replication as a user would start it.
+if(TARGET example_between_graph AND TARGET dtg_cli AND NOT DTG_SANITIZE)
+  add_test(NAME between_graph COMMAND dtg_cli run --local --ps 2 --workers 2 -- $<TARGET_FILE:example_between_graph>)
+  set_tests_properties(between_graph PROPERTIES TIMEOUT 60 LABELS example PASS_REGULAR_EXPRESSION "worker/0 . y = 3.000 x . 2.000"
+    FAIL_REGULAR_EXPRESSION "exit code|signal")
+endif()
+
 # ---- the command -----------------------------------------------------------------------------------------------------------
 # A launcher that is killed cannot say what it leaked, so this runs on ordinary builds only.
 if(TARGET dtg_cli AND NOT DTG_SANITIZE)

@@ -97,23 +97,20 @@ static dtg_error *add_reports(const struct place *place, struct network *n) {
   return dtg_graph_pop_device(n->graph);
 }
 
-/* Variables go to the parameter server, everything else is computed here. */
-static dtg_error *push_placement(const struct place *place, const struct data *data, struct network *n) {
+/* Variables go to the parameter servers in turn, everything else is computed here. */
+static dtg_error *push_placement(const struct place *place, struct network *n) {
   char here[96];
+  dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
   snprintf(here, sizeof here, "/job:%s/task:%d", place->task.type, (int)place->task.index);
-  TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
-  TRY(build_tower(n, &n->towers[0], data->side));
-  dtg_variable step = DTG_VARIABLE_INIT;
-  TRY(dtg_model_global_step(n->model, &step));
-  TRY(dtg_graph_pop_device(n->graph));
-  TRY(dtg_model_next_tower(n->model));
-  return dtg_graph_push_device(n->graph, here, DTG_STRLEN);
+  setter.cluster = place->cluster;
+  setter.worker_device = here;
+  return dtg_graph_push_device_setter(n->graph, &setter);
 }
 
 dtg_error *build_network(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
   TRY(dtg_graph_create(place->runtime, &n->graph));
   TRY(dtg_model_create(n->graph, options->seed, &n->model));
-  if (place->cluster) TRY(push_placement(place, data, n));
+  if (place->cluster) TRY(push_placement(place, n));
   for (n->num_towers = 0; n->num_towers < data->shards; n->num_towers++) {
     if (n->num_towers > 0) TRY(dtg_model_next_tower(n->model));
     TRY(build_tower(n, &n->towers[n->num_towers], data->side));
