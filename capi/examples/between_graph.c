@@ -14,6 +14,7 @@ int main(void) {
   dtg_graph *graph = NULL; dtg_model *model = NULL; dtg_session *session = NULL;
   dtg_task self = DTG_TASK_INIT; dtg_server_options place = DTG_SERVER_OPTIONS_INIT; dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
   dtg_variable w = DTG_VARIABLE_INIT, b = DTG_VARIABLE_INIT; dtg_optimizer sgd = DTG_OPTIMIZER_INIT; dtg_training training = DTG_TRAINING_INIT;
+  dtg_session_options patience = DTG_SESSION_OPTIONS_INIT;
   dtg_value x, y, product, sum, loss, init; float slope, offset, last; char here[96];
   const float xs[4] = {-1, 0, 1, 2}, ys[4] = {-1, 2, 5, 8}; const int64_t four[1] = {4};
 
@@ -38,9 +39,10 @@ int main(void) {
   TRY(dtg_nn_minimize(model, loss, &sgd, &training));
   TRY(dtg_model_init(model, &init));
 
-  TRY(dtg_session_connect(NULL, server ? dtg_server_target(server) : "local", DTG_STRLEN, graph, NULL, &session));
+  patience.default_timeout_ns = INT64_C(10000000000); /* a worker that comes when the ps is gone should not wait for long */
+  TRY(dtg_session_connect(NULL, server ? dtg_server_target(server) : "local", DTG_STRLEN, graph, &patience, &session));
   if (self.is_chief) TRY(dtg_run_target(session, init)); /* the others wait until that is done */
-  TRY(dtg_model_wait_ready(model, session, 0));
+  TRY(dtg_model_wait_ready(model, session, patience.default_timeout_ns));
   for (int step = 0; !self.is_chief || step < 200; step++) TRY(dtg_run_f32(session, loss, training.train, &last));
   TRY(dtg_run_f32(session, w.read, (dtg_value){0}, &slope));
   TRY(dtg_run_f32(session, b.read, (dtg_value){0}, &offset));
