@@ -216,7 +216,7 @@ Status Connection::start_run(const wire::RunPart& request) {
   DTG_TRY(link_->add_step(request.sequence, edges));
   Run run;
   run.run = make_ref<PartRun>(part->second, edges, deadline, [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
-    self->loop_.post([self, sequence, status] { self->run_ended(sequence, status); });
+    self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
   });
   run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
   loop_.set(*run.deadline, deadline.at_ns);

@@ -54,12 +54,14 @@ class Driver::Attendance final : public Attendant {
     wire::RunPart request;
     request.sequence = step.sequence();
     request.deadline_left_ns = step.deadline().left_ns(*driver_->host_.seams.clock);
-    return edges->start([&] {
+    DTG_TRY(edges->start([&] {
       for (const Worker::Part& part : parts_) {
         request.part = part.id;
-        part.link->send(request);
+        part.link->queue(request);
       }
-    });
+    }));
+    for (const Worker::Part& part : parts_) part.link->kick();
+    return {};
   }
 
   bool end(Frame& frame) override {

@@ -57,6 +57,14 @@ class Link final : public RefCounted, private Channel::Sink {
   void send(const M& message, uint32_t call = 0) {
     channel_->send(wire::make_frame(message, call));
   }
+  // As the halves of Channel::send.
+  template <class M>
+  void queue(const M& message) {
+    auto frame = std::make_unique<OutFrame>();
+    frame->head = wire::make_frame(message);
+    channel_->queue(std::move(frame));
+  }
+  void kick() { channel_->kick(); }
   CallTable& calls() { return calls_; }
 
   // Values of that step go there until it is removed.

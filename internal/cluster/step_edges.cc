@@ -168,7 +168,7 @@ void StepEdges::send_range(Link& link, const wire::Data& data, const void* from,
     frame->owner = this;
     frame->taken = [sending] {};
   }
-  link.channel().send(std::move(frame));
+  link.channel().queue(std::move(frame));
 }
 
 void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) {
@@ -196,6 +196,7 @@ void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* 
     range.offset += bytes;
   } while (range.offset < total);
   lock.unlock();
+  link.kick();
   if (!sending) done.done({});
 }
 

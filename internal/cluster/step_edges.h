@@ -46,8 +46,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
 
   // Begins to watch the step. The step must stay until end().
   void begin(Step& step);
-  // Calls `send`, which asks the other tasks to run their parts, unless the step is aborted already: then nobody
-  // must hear of it at all.
+  // Calls `send`, which queues what asks the other tasks to run their parts, unless the step is aborted already: then
+  // nobody must hear of it at all.
   Status start(const std::function<void()>& send);
   // The run has ended: no completion is open any more.
   void end();

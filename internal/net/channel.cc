@@ -45,6 +45,20 @@ void Channel::send(std::unique_ptr<OutFrame> frame) {
   loop_.post([self = Ref<Channel>::share(this)] { self->take_inbox(); });
 }
 
+void Channel::queue(std::unique_ptr<OutFrame> frame) {
+  const std::lock_guard lock(inbox_mutex_);
+  inbox_.push_back(std::move(frame));
+}
+
+void Channel::kick() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    if (inbox_.empty() || posted_) return;
+    posted_ = true;
+  }
+  loop_.post_now([self = Ref<Channel>::share(this)] { self->take_inbox(); });
+}
+
 void Channel::take_inbox() {
   std::vector<std::unique_ptr<OutFrame>> frames;
   {

@@ -5,7 +5,7 @@
 // has an owner (a step): let_go(owner) returns when the channel touches none of the owner's memory any more, in
 // either direction and whatever the peer does, so that an aborted run never waits for a peer that is stuck.
 //
-// Belongs to the loop's thread; only send() may be called from others.
+// Belongs to the loop's thread; only send() and its halves may be called from others.
 #pragma once
 
 #include <sys/uio.h>
@@ -60,6 +60,10 @@ class Channel : public RefCounted {
   void send(std::unique_ptr<OutFrame> frame);
   // A frame without payload.
   void send(std::string head);
+  // The two halves of sending: queue(), which may be called with locks held, and kick(), which may not: it writes at once
+  // when the loop's thread sleeps.
+  void queue(std::unique_ptr<OutFrame> frame);
+  void kick();
   void let_go(const void* owner);
   // Writes what can be written now; for a last word before close().
   void push() { take_inbox(); }

@@ -37,6 +37,10 @@ class Loop {
   // Runs `fn` on the loop's thread, after everything that was posted before. Any thread. What is posted to a loop
   // that has stopped is dropped.
   virtual void post(std::function<void()> fn) = 0;
+  // As post(), but where the loop's thread sleeps the caller may take its turn, and `fn` has run when this returns: that
+  // saves a thread switch. The caller holds no lock that anything on the loop takes.
+  virtual void post_now(std::function<void()> fn) { post(std::move(fn)); }
+  // On the loop's thread, or in a turn taken from it.
   virtual bool is_current() const = 0;
   // Runs `fn` on the loop's thread and waits until it has returned. False when the loop has stopped.
   bool call(const std::function<void()>& fn);

@@ -1,6 +1,7 @@
 // The libuv side of the loop. libuv's thread pool is never used: a forked child would crash in it.
 #include "net/uv_loop.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <uv.h>
 
@@ -23,12 +24,15 @@ struct UvLoop::State {
   uv_async_t wake;
   uv_timer_t timer;
   std::thread thread;
-  std::atomic<std::thread::id> id;
+  std::mutex turn;                     // whoever holds it is the loop
+  std::atomic<std::thread::id> id;     // of the thread that has the turn
+  bool changed = false;                // in this turn: something that the loop's thread sleeps by
   std::mutex mutex;  // guards posted and stopped
   std::vector<std::function<void()>> posted;
   bool stopped = false;
 
   void work();
+  bool round(int* sleep_ms);
   void run_posted();
   void close_all();
 };
@@ -77,9 +81,25 @@ UvLoop::~UvLoop() {
   state.thread.join();
 }
 
-void UvLoop::State::work() {
+// One turn of the loop's own thread; false when nothing is open any more.
+bool UvLoop::State::round(int* sleep_ms) {
+  const std::lock_guard lock(turn);
   id = std::this_thread::get_id();
-  uv_run(&loop, UV_RUN_DEFAULT);
+  const bool alive = uv_run(&loop, UV_RUN_NOWAIT) != 0;
+  uv_update_time(&loop);
+  *sleep_ms = uv_backend_timeout(&loop);
+  changed = false;
+  id = std::thread::id();
+  return alive;
+}
+
+void UvLoop::State::work() {
+  int sleep_ms = 0;
+  while (round(&sleep_ms)) {
+    // Readable when the backend has anything to report.
+    pollfd backend = {uv_backend_fd(&loop), POLLIN, 0};
+    if (sleep_ms != 0) ::poll(&backend, 1, sleep_ms);
+  }
   uv_loop_close(&loop);
 }
 
@@ -113,6 +133,26 @@ void UvLoop::post(std::function<void()> fn) {
   uv_async_send(&state.wake);
 }
 
+void UvLoop::post_now(std::function<void()> fn) {
+  State& state = *state_;
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.stopped) return;
+    state.posted.push_back(std::move(fn));
+  }
+  bool wake = true;
+  if (!is_current() && state.turn.try_lock()) {
+    const std::lock_guard mine(state.turn, std::adopt_lock);
+    state.id = std::this_thread::get_id();
+    state.changed = false;
+    state.run_posted();
+    wake = state.changed;
+    state.id = std::thread::id();
+  }
+  const std::lock_guard lock(state.mutex);
+  if (!state.stopped && (wake || !state.posted.empty())) uv_async_send(&state.wake);
+}
+
 bool UvLoop::is_current() const { return state_->id.load() == std::this_thread::get_id(); }
 
 void UvLoop::rearm() {
@@ -120,6 +160,7 @@ void UvLoop::rearm() {
   if (uv_is_closing(reinterpret_cast<uv_handle_t*>(&state.timer))) return;
   uv_update_time(&state.loop);
   const int64_t left = next_due() - clock().monotonic_ns();
+  state.changed = true;
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, (left + 999'999) / 1'000'000));
   uv_timer_start(&state.timer, [](uv_timer_t* timer) {
     UvLoop& loop = *static_cast<State*>(timer->data)->owner;
@@ -140,6 +181,7 @@ Result<UvLoop::Poll*> UvLoop::watch(int descriptor, Watch* watch) {
 
 void UvLoop::want(Poll* poll, bool readable, bool writable) {
   if (uv_is_closing(reinterpret_cast<uv_handle_t*>(&poll->handle))) return;
+  state_->changed = true;
   const int events = (readable ? UV_READABLE | UV_DISCONNECT : 0) | (writable ? UV_WRITABLE : 0);
   if (events == 0) {
     uv_poll_stop(&poll->handle);
@@ -154,6 +196,7 @@ void UvLoop::want(Poll* poll, bool readable, bool writable) {
 }
 
 void UvLoop::unwatch(Poll* poll) {
+  state_->changed = true;
   poll->watch = nullptr;
   uv_poll_stop(&poll->handle);
   close_handle(reinterpret_cast<uv_handle_t*>(&poll->handle));

@@ -1,6 +1,9 @@
 // UvLoop: the loop of a process that is not simulated: a thread of its own on libuv's poll. We read and write the
 // sockets ourselves, because a write that libuv has taken cannot be taken back from a peer that stopped reading,
 // and because libuv's writes raise SIGPIPE. Started and stopped by its owner, from any thread but its own.
+//
+// Being the loop is a turn that one thread has at a time. Its own thread gives the turn up while it sleeps; whoever posts then
+// may take it and do at once what would otherwise wait for a wake-up.
 #pragma once
 
 #include <memory>
@@ -17,6 +20,7 @@ class UvLoop final : public Loop {
   ~UvLoop() override;
 
   void post(std::function<void()> fn) override;
+  void post_now(std::function<void()> fn) override;
   bool is_current() const override;
 
   // A socket that is watched. Loop thread only.
