@@ -247,7 +247,10 @@ class Launching(unittest.TestCase):
 class Ending(unittest.TestCase):
     def start(self, *words, program):
         """Starts a launch whose tasks print their process ids, and reads those."""
-        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        place = tempfile.TemporaryDirectory()  # a launcher that is killed leaves its directory behind
+        self.addCleanup(place.cleanup)
+        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, XDG_RUNTIME_DIR=place.name))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         return process
@@ -525,7 +528,10 @@ class Launching(unittest.TestCase):
 class Ending(unittest.TestCase):
     def start(self, *words, program):
         """Starts a launch whose tasks print their process ids, and reads those."""
-        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        place = tempfile.TemporaryDirectory()  # a launcher that is killed leaves its directory behind
+        self.addCleanup(place.cleanup)
+        process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, XDG_RUNTIME_DIR=place.name))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         return process
