@@ -77,6 +77,14 @@ class Answers(unittest.TestCase):
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("did you mean MatMul?", wrong.stderr)
 
+    def test_graph(self):
+        path = str(pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph" / "sum")
+        self.assertIn("3 nodes", dtg("graph", path).stdout)
+        told = json.loads(dtg("graph", path, "--json").stdout)
+        self.assertEqual((told["node_count"], len(told["nodes"]), sum(told["ops"].values()), sum(told["devices"].values())), (3, 3, 3, 3))
+        self.assertEqual(told["ops"]["Const"], 2)
+        self.assertEqual(dtg("graph", path, "--nodes").stdout.count(" = "), 3)
+
     def test_graph_that_is_none(self):
         self.assertEqual(dtg("graph").returncode, 2)
         self.assertIn("cannot read", dtg("graph", "/nowhere").stderr)
