@@ -10,6 +10,8 @@ namespace {
 constexpr uint32_t kWindow = 4;  // runs of a part that may send their data along: as many as a plan has frames
 constexpr size_t kPartsMax = 1024;
 
+const char* channel_name(std::string_view security) { return security == "uid" ? "unix" : security == "memory" ? "memory" : "tcp"; }
+
 }  // namespace
 
 // Preparing a part on the pool. Deletes itself.
@@ -262,7 +264,7 @@ Status Connection::end_job(uint32_t call, std::string_view header) {
   DTG_TRY(wire::decode(header, request));
   wire::Reply reply{check_chief(rights_, peer_task_, "end the job")};
   link_->send(reply, call);
-  if (reply.status.ok() && server_) server_->job_ended();
+  if (reply.status.ok() && server_) server_->end(true);
   return {};
 }
 
@@ -274,6 +276,7 @@ Status Connection::inspect(uint32_t call) {
 Json Connection::state() const {
   return Json::Object{{"peer", link_->peer()},
                       {"task", peer_task_},
+                      {"channel", channel_name(link_->channel().security())},
                       {"security", link_->channel().security()},
                       {"parts", static_cast<int64_t>(parts_.size())},
                       {"runs", static_cast<int64_t>(runs_.size())}};

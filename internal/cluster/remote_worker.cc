@@ -141,7 +141,10 @@ Status RemoteWorker::connect(Deadline deadline) {
   std::mutex mutex;
   std::condition_variable never;
   for (;;) {
-    if (const Ref<Link> present = link(); present && present->is_open()) return {};
+    if (const Ref<Link> present = link()) {
+      if (present->is_open()) return {};
+      if (present->reason().code() == Code::cancelled) return present->reason().with_context("connect to " + where());
+    }
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return failed_precondition("connect to %s: the session is closed", where().c_str());

@@ -63,8 +63,9 @@ void Server::accepted(Ref<Channel> channel) {
   connection->open();
 }
 
-void Server::job_ended() {
+void Server::end(bool by_chief) {
   const std::lock_guard lock(over_mutex_);
+  by_chief_ = by_chief_ || (by_chief && !over_);
   over_ = true;
   over_changed_.notify_all();
 }
@@ -106,7 +107,10 @@ Result<std::string> Server::inspect() {
 Status Server::stop(int64_t timeout_ns) {
   if (host_.directory) host_.directory->remove(target_);
   task_->trim(true);
-  job_ended();
+  end(false);
+  // Who is told that the job has ended does not look for the task again.
+  const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())
+                                  : unavailable("the server %s was stopped", task_->name().c_str());
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
   // Kept beyond the stop, to see their runs end.
   std::vector<Ref<Connection>> ending;
@@ -116,7 +120,7 @@ Status Server::stop(int64_t timeout_ns) {
     connections_.clear();
     for (Connection* connection : connections) {
       ending.push_back(Ref<Connection>::share(connection));
-      connection->close(unavailable("the server %s was stopped", task_->name().c_str()));
+      connection->close(reason);
     }
   });
   std::mutex mutex;

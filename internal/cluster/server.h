@@ -50,7 +50,7 @@ class Server final : public RefCounted {
   Server(const Host& host, Options options, Ref<Task> task, std::string target);
   Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
-  void job_ended();
+  void end(bool by_chief);
 
   static constexpr size_t kConnectionsMax = 4096;
   const Host host_;
@@ -60,6 +60,7 @@ class Server final : public RefCounted {
   std::mutex over_mutex_;  // guards over_
   std::condition_variable over_changed_;
   bool over_ = false;
+  bool by_chief_ = false;
   // Loop thread.
   std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;

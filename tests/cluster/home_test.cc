@@ -120,6 +120,9 @@ TEST_F(Home, WorkersMeetAtAParameterServer) {
   EXPECT_TRUE(b.run({b.node("AssignVariableOp", {fresh, b.build->scalar(DType::f32, 9)})}).ok());
   EXPECT_TRUE(a.session->end_job(5 * kSecond).ok());
   EXPECT_EQ(ps.end(), 0);
+  // Whoever comes late is told at once that there is nothing to wait for.
+  const Status late = b.run({b.node("AssignAddVariableOp", {fresh, b.build->scalar(DType::f32, 1)})});
+  EXPECT_EQ(late.code(), Code::cancelled) << late.message();
 }
 
 TEST_F(Home, ValuesPassBetweenTwoOtherTasks) {
