@@ -13,18 +13,15 @@ import argparse
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+import cluster
+from sides import Side, Table, race, say, side_by_side
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = HERE / "peers"
-
-
-def say(text):
-    print(text, flush=True)
 
 
 # ---- the peers' installation -------------------------------------------------------------------------------------------------
@@ -46,92 +43,7 @@ def environment():
     return python
 
 
-# ---- processes that answer ---------------------------------------------------------------------------------------------------
-
-class Side:
-    """A process that answers requests line by line; it starts with the first one."""
-
-    def __init__(self, name, command, extra=None):
-        self.name, self.command, self.extra = name, [str(word) for word in command], extra or {}
-        self.process = None
-        self.processor = []
-
-    def ask(self, line):
-        if not self.process:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                            stderr=subprocess.DEVNULL, env={**os.environ, **self.extra})
-        try:
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline().strip()
-        except OSError:
-            answer = ""
-        return answer if answer and answer != "failed" else None
-
-    def measure(self, workload):
-        """Seconds of one call; what the processor spent on it goes to `processor`."""
-        answer = self.ask(f"measure {workload}")
-        if not answer:
-            return None
-        seconds, processor = (float(word) for word in answer.split())
-        self.processor.append(processor)
-        return seconds
-
-    def start_to_first_step(self, workload):
-        """Seconds from the creation of the process to its first training step."""
-        start = time.perf_counter()
-        with subprocess.Popen(self.command + [workload], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              env={**os.environ, **self.extra}) as process:
-            line = process.stdout.readline()
-            seconds = time.perf_counter() - start
-            process.communicate()
-        return seconds if line.strip() == "ready" else None
-
-    def end(self):
-        if self.process:
-            self.process.stdin.close()
-            self.process.wait()
-            self.process = None
-
-
-def side_by_side(ours, peer, pairs):
-    """A B A B: medians of both and of their ratio (peer's time over ours)."""
-    mine, theirs = [], []
-    for _ in range(pairs):
-        a, b = ours(), peer()
-        if not a or not b:
-            return None
-        mine.append(a)
-        theirs.append(b)
-    ratios = [b / a for a, b in zip(mine, theirs)]
-    return statistics.median(mine), statistics.median(theirs), statistics.median(ratios)
-
-
-# ---- rows --------------------------------------------------------------------------------------------------------------------
-
-class Table:
-    """The rows, printed as they come. A ratio is the peer's figure over ours, so more is better for us everywhere."""
-
-    def __init__(self):
-        self.rows = []
-
-    def add(self, goal, name, ours, peer, peer_name, ratio, target, unit="s", note=""):
-        good = ratio >= target
-        self.rows.append({"goal": goal, "name": name, "ours": ours, "peer": peer, "peer_name": peer_name,
-                          "ratio": round(ratio, 3), "target": target, "pass": good, "unit": unit, "note": note})
-        verdict = "reached" if good else "missed"
-        say(f"goal {goal:2}  {name:44} {show(ours, unit):>10} against {show(peer, unit):>10} {peer_name:32} "
-            f"ratio {ratio:8.2f}, wanted {target:g}: {verdict}" + (f" ({note})" if note else ""))
-
-
-def show(value, unit):
-    if unit != "s":
-        return f"{value:.4g} {unit}"
-    for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale:
-            return f"{value / scale:.4g} {name}"
-    return f"{value * 1e9:.4g} ns"
-
+# ---- rows ------------------------------------------------------------------------------------------------------------------
 
 class Comparison:
     """One run of the driver: the processes of all sides, by threads."""
@@ -140,7 +52,6 @@ class Comparison:
         self.options, self.python = options, python
         self.table = Table()
         self.sides = {}
-        self.best = {}
 
     def ours(self, threads):
         return self.side(("dtg", threads), [self.options.build / "bench_ours", threads])
@@ -158,37 +69,15 @@ class Comparison:
             self.sides[key] = Side(key[0], command, extra)
         return self.sides[key]
 
-    def fastest(self, candidates, workload):
-        """The side and form of the workload that is fastest here: (side, workload's name there)."""
-        best = None
-        for side, forms in candidates:
-            for form in forms:
-                name = workload + form
-                times = [seconds for seconds in (side.measure(name) for _ in range(2)) if seconds]
-                if times and (best is None or min(times) < best[0]):
-                    best = (min(times), side, name)
-        return best[1:] if best else None
-
     def race(self, goal, workload, name, threads, candidates, target, note=""):
-        best = self.fastest(candidates, workload)
-        if not best:
-            return say(f"goal {goal:2}  {name}: the peer gave no answer")
-        side, form = best
-        mine = self.ours(threads)
-        mine.measure(workload)  # made and warm before the race
-        mine.processor, side.processor = [], []
-        result = side_by_side(lambda: mine.measure(workload), lambda: side.measure(form), self.options.pairs)
-        if not result:
-            return say(f"goal {goal:2}  {name}: one side gave no answer")
-        # On a busy machine this says more than the clock on the wall does.
-        processor = statistics.median(b / max(a, 1e-12) for a, b in zip(mine.processor, side.processor))
-        note = "; ".join(each for each in (f"by the processor's time {processor:.2f}", note) if each)
-        mode = form.partition(":")[2]
-        self.table.add(goal, name, result[0], result[1], f"{side.name} {mode}".strip(), result[2], target, note=note)
+        names = [(side, [workload + form for form in forms]) for side, forms in candidates]
+        race(self.table, self.options.pairs, (goal, name, target, note), (self.ours(threads), workload), names)
 
     def end(self):
         for side in self.sides.values():
-            side.end()
+            if side:
+                side.end()
+        cluster.end(self)
 
 
 def tf_forms(run, threads, forms=("", ":function", ":xla")):
@@ -315,7 +204,7 @@ def goal_27(run):
         side.end()
 
 
-GOALS = {1: goal_1, 2: goal_2, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25, 27: goal_27}
+GOALS = {1: goal_1, 2: goal_2, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25, 27: goal_27, **cluster.GOALS}
 
 
 # What a CPU of the machines that the goals were set on gives by itself (billions of dependent additions per second).

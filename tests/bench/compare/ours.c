@@ -1,6 +1,7 @@
-/* ours.c: our side of `make bench`. A process that answers requests on its standard input, so that the driver can take
- * turns with the peers: "measure NAME" answers with the seconds of one call and those of the processor, "memory" with the resident kilobytes, "allocations
- * NAME" (where counting is linked in) with what one hundred warm calls did. It sees only the public headers.
+/* ours.c: our side of `make bench` within one process. It answers requests on its standard input, so that the driver can take
+ * turns with the peers: "measure NAME" with the seconds of one call, those of the processor, and the number of calls; "memory"
+ * with the resident kilobytes; "allocations NAME" (where counting is linked in) with what one hundred warm calls did. It sees
+ * only the public headers.
  *
  *   bench_ours THREADS            serve until the end of the input
  *   bench_ours THREADS NAME       make one workload, run it once, print "ready" and leave: for the time from start to first step
@@ -279,7 +280,7 @@ static void answer_measure(const char *name) {
   double seconds = 0, processor = 0;
   dtg_error *error = measure(find(name), &seconds, &processor);
   if (error) failed(name, error);
-  printf("%.4e %.4e\n", seconds, processor);
+  printf("%.4e %.4e %ld\n", seconds, processor, find(name)->repeats * BATCHES);
 }
 
 int main(int argc, char **argv) {

@@ -29,7 +29,7 @@ class Peer:
         call, divisor, repeats = self.made[name]
         start = time.process_time()
         parts = sorted(run(call, repeats) / (repeats * divisor) for _ in range(BATCHES))
-        return parts[BATCHES // 2], (time.process_time() - start) / (repeats * divisor * BATCHES)
+        return parts[BATCHES // 2], (time.process_time() - start) / (repeats * divisor * BATCHES), repeats * BATCHES
 
     def serve(self):
         # A library that prints must not disturb the answers.
