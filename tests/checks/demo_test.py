@@ -32,7 +32,8 @@ EQUAL = ["towers", "sync", "sync-again", "sync-tcp", "sync-2ps"]
 def train(name, run, python):
     launch, options, epochs = CASES[name]
     # A data folder that is not there makes the program take the digits.
-    command = [PROGRAM, "--data", os.path.join(run, "absent"), "--run", run, "--epochs", str(epochs), *options]
+    command = [PROGRAM, "--data", os.path.join(run, "absent"), "--run", run, "--epochs", str(epochs), "--batch", "32", "--rate", "0.03",
+               *options]
     told = subprocess.run([*launch, *(["--"] if launch else []), *command], check=False, cwd=HERE.parent.parent, timeout=100,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if told.returncode != 0:
