@@ -287,6 +287,12 @@ Result<Channel::Landing> StepEdges::place(const wire::Data& data) {
     in.begun = true;
     in.shape = data.shape;
   }
+  if (!in.direct && in.into) {
+    // The run has come to wait for it meanwhile: what there is moves over, and the rest goes straight there.
+    if (in.received > 0) std::memcpy(in.into, in.buffer->data(), in.received);
+    in.direct = true;
+    in.buffer = nullptr;
+  }
   char* const base = static_cast<char*>(in.direct ? in.into : in.buffer->data());
   return Channel::Landing{base + data.offset, this};
 }
