@@ -116,10 +116,16 @@ TEST_F(PartitionTest, OrderTravelsAsATinyValue) {
   off();
   const Partition parts = cut({{}, {}, {last}});
   ASSERT_EQ(parts.others.size(), 2u);
-  ASSERT_EQ(parts.edges.size(), 1u);
+  // By way of home, which passes it on after it came.
+  ASSERT_EQ(parts.edges.size(), 2u);
+  EXPECT_EQ(parts.edges[0].from, 0u);
+  EXPECT_EQ(parts.edges[0].to, map_.home);
+  EXPECT_EQ(parts.edges[1].from, map_.home);
+  EXPECT_EQ(parts.edges[1].to, 1u);
   EXPECT_EQ(first(parts.others[0], "_Send").controls.size(), 1u);
+  EXPECT_EQ(first(parts.home, "_Send").controls.size(), 1u);
   EXPECT_EQ(first(parts.others[1], "NoOp").controls.size(), 1u);
-  EXPECT_EQ(parts.home.request.targets.size(), 2u);
+  EXPECT_EQ(parts.home.request.targets.size(), 3u);  // two joins and the sending
 }
 
 // A read that comes after a write by way of another task must know it, or the part would let the write wait for it.
