@@ -58,6 +58,7 @@ void ByteQueue::drop(size_t count) {
 }
 
 void ByteQueue::append(const void* bytes, size_t count) {
+  if (count == 0) return;
   std::memcpy(room(count), bytes, count);
   filled(count);
 }

@@ -103,6 +103,7 @@ Status Session::enter(Active& active) {
   lock();
   const bool closed = closed_;
   if (!closed) {
+    active.prev = nullptr;  // a repeated run comes more than once
     active.next = first_;
     if (first_) first_->prev = &active;
     first_ = &active;
