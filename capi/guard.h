@@ -30,6 +30,16 @@ dtg_error* guard(Fn&& fn) noexcept {
   }
 }
 
+// The same around a call on an open handle of that type.
+template <class T, class Handle, class Fn>
+dtg_error* with(Handle* handle, HandleType type, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<T> held(handle, type);
+    if (!held) return held.status();
+    return fn(*held);
+  });
+}
+
 // A string argument. NULL is allowed where the caller says so by asking for an optional one.
 inline std::string_view text(const char* data, size_t length) {
   if (!data) return {};

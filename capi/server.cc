@@ -95,15 +95,6 @@ Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_tar
   return status;
 }
 
-template <class T, class Handle, class Fn>
-dtg_error* with(Handle* handle, HandleType type, Fn&& fn) noexcept {
-  return guard([&]() -> Status {
-    const Held<T> held(handle, type);
-    if (!held) return held.status();
-    return fn(*held);
-  });
-}
-
 }  // namespace
 
 }  // namespace dtg::capi

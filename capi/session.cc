@@ -237,15 +237,6 @@ Status next(CompletionQueue& queue, dtg_completion* events, size_t stride, size_
   return {};
 }
 
-template <class T, class Handle, class Fn>
-dtg_error* with(Handle* handle, HandleType type, Fn&& fn) noexcept {
-  return guard([&]() -> Status {
-    const Held<T> held(handle, type);
-    if (!held) return held.status();
-    return fn(*held);
-  });
-}
-
 }  // namespace
 }  // namespace dtg::capi
 
