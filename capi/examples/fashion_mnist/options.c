@@ -10,11 +10,11 @@ static int usage(const char *program) {
           "usage: %s [OPTION VALUE]...\n"
           "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist\n"
           "  --run DIR       where curves, weights and summary go; default fashion_mnist.run\n"
-          "  --epochs N      default 8\n"
+          "  --epochs N      default 7\n"
           "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
           "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
           "  --batch N       images per step of all workers together; default 64\n"
-          "  --rate R        learning rate at its top; default 0.045\n"
+          "  --rate R        learning rate at its top; default 0.05\n"
           "  --seed N        default 1\n"
           "It trains alone, or as the task that TF_CONFIG names: dtg run --local --ps 1 --workers 2 -- %s\n",
           program, program);
@@ -41,7 +41,7 @@ static int set(struct options *options, const char *name, const char *value) {
 int read_options(int argc, char **argv, struct options *options) {
   const int smoke = argc == 2 && strcmp(argv[1], "--smoke") == 0; /* a test: the digits, for a second */
   *options = (struct options){.data = "/usr/share/datasets/fashion-mnist", .run = "fashion_mnist.run", .mode = "sync",
-                              .epochs = 8, .shards = 1, .batch = 64, .rate = 0.045, .seed = 1};
+                              .epochs = 7, .shards = 1, .batch = 64, .rate = 0.05, .seed = 1};
   if (smoke) options->data = "absent", options->epochs = 20;
   for (int i = 1; i < argc && !smoke; i += 2) {
     if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) return usage(argv[0]);
