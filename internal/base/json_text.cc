@@ -75,6 +75,8 @@ void append_json_real(std::string& out, double value) {
   char digits[40];
   const auto end = std::to_chars(digits, digits + sizeof digits, value);
   out.append(digits, end.ptr);
+  // "-0" would come back as the integer, which has no sign.
+  if (value == 0 && std::signbit(value)) out += ".0";
 }
 
 // Out of line: inlined into users, the variant's moves trip the compiler's warning about uninitialised use.

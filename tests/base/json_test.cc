@@ -78,5 +78,12 @@ TEST(Json, TextIsAlwaysJson) {
   EXPECT_FALSE(is_utf8("\xe2\x82"));
 }
 
+TEST(Json, NegativeZeroKeepsItsSign) {
+  const auto parsed = parse_json("[-0e3,-0.0]", "test");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed.value().text(), "[-0.0,-0.0]");
+  EXPECT_EQ(parse_json(parsed.value().text(), "test").value().text(), "[-0.0,-0.0]");
+}
+
 }  // namespace
 }  // namespace dtg
