@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dtg/nn.h"
+#include "capi/guard.h"
 #include "capi/objects.h"
 #include "nn/optimizer.h"
 
@@ -35,6 +36,25 @@ template <class T>
 void write_struct(const T& answer, T* out) {
   const size_t size = answer.struct_size < sizeof(T) ? answer.struct_size : sizeof(T);
   std::memcpy(static_cast<void*>(out), &answer, size);
+}
+
+// Adds training by `build(model, settings)` and tells the host what it got.
+template <class Fn>
+Status answer_training(Model& model, const dtg_optimizer* optimizer, dtg_training* out, Fn&& build) {
+  dtg_training answer = DTG_TRAINING_INIT;
+  DTG_TRY(read_struct(out, sizeof(dtg_training), "dtg_training", &answer));
+  DTG_ASSIGN(const Optimizer settings, read_optimizer(optimizer));
+  Training training;
+  DTG_TRY(all_or_nothing(model, [&]() -> Status {
+    DTG_ASSIGN(training, build(model, settings));
+    return {};
+  }));
+  answer.train = to_c(model.graph().value(training.train));
+  answer.global_step = to_c(training.global_step);
+  answer.learning_rate = to_c(training.learning_rate);
+  answer.gradient_norm = to_c(training.gradient_norm);
+  write_struct(answer, out);
+  return {};
 }
 
 }  // namespace dtg::capi

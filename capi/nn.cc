@@ -220,20 +220,7 @@ dtg_error* dtg_nn_minimize(dtg_model* model, dtg_value loss, const dtg_optimizer
   return guard([&]() -> Status {
     const Held<ModelObject> held(model, HandleType::model);
     DTG_TRY(held.status());
-    dtg_training answer = DTG_TRAINING_INIT;
-    DTG_TRY(read_struct(out, sizeof(dtg_training), "dtg_training", &answer));
-    DTG_ASSIGN(const Optimizer settings, read_optimizer(optimizer));
-    Training training;
-    DTG_TRY(all_or_nothing(*held->model, [&]() -> Status {
-      DTG_ASSIGN(training, minimize(*held->model, value_of(loss), settings));
-      return {};
-    }));
-    answer.train = to_c(held->model->graph().value(training.train));
-    answer.global_step = to_c(training.global_step);
-    answer.learning_rate = to_c(training.learning_rate);
-    answer.gradient_norm = to_c(training.gradient_norm);
-    write_struct(answer, out);
-    return {};
+    return answer_training(*held->model, optimizer, out, [&](Model& m, const Optimizer& settings) { return minimize(m, value_of(loss), settings); });
   });
 }
 

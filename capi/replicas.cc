@@ -140,22 +140,11 @@ dtg_error* dtg_nn_minimize_towers(dtg_model* model, const dtg_value* losses, siz
     const Held<ModelObject> held(model, HandleType::model);
     DTG_TRY(held.status());
     DTG_TRY(require_array(losses, num_losses, "losses"));
-    dtg_training answer = DTG_TRAINING_INIT;
-    DTG_TRY(read_struct(out, sizeof(dtg_training), "dtg_training", &answer));
-    DTG_ASSIGN(const Optimizer settings, read_optimizer(optimizer));
-    std::vector<Value> list;
-    for (size_t i = 0; i < num_losses; ++i) list.push_back(value_of(losses[i]));
-    Training training;
-    DTG_TRY(all_or_nothing(*held->model, [&]() -> Status {
-      DTG_ASSIGN(training, minimize_towers(*held->model, list, settings));
-      return {};
-    }));
-    answer.train = to_c(held->model->graph().value(training.train));
-    answer.global_step = to_c(training.global_step);
-    answer.learning_rate = to_c(training.learning_rate);
-    answer.gradient_norm = to_c(training.gradient_norm);
-    write_struct(answer, out);
-    return {};
+    return answer_training(*held->model, optimizer, out, [&](Model& m, const Optimizer& settings) {
+      std::vector<Value> list;
+      for (size_t i = 0; i < num_losses; ++i) list.push_back(value_of(losses[i]));
+      return minimize_towers(m, list, settings);
+    });
   });
 }
 

@@ -32,22 +32,22 @@ Value is_correct(Build& build, Value labels, Value logits) {
   return build.op("Equal", {best, build.cast(labels, DType::i64)});
 }
 
+// Both take logits and labels and give one loss per example.
+Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value logits, const char* what) {
+  DTG_TRY(check_both(graph, labels, logits, what));
+  const NameScope scope(graph, "softmax_cross_entropy");
+  Build build(graph);
+  return done(build, mean(build, build.op(op, {logits, labels})), what);
+}
+
 }  // namespace
 
 Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
-  constexpr const char* kWhat = "sparse softmax cross entropy";
-  DTG_TRY(check_both(graph, labels, logits, kWhat));
-  const NameScope scope(graph, "softmax_cross_entropy");
-  Build build(graph);
-  return done(build, mean(build, build.op("SparseSoftmaxCrossEntropyWithLogits", {logits, labels})), kWhat);
+  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, "sparse softmax cross entropy");
 }
 
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
-  constexpr const char* kWhat = "softmax cross entropy";
-  DTG_TRY(check_both(graph, labels, logits, kWhat));
-  const NameScope scope(graph, "softmax_cross_entropy");
-  Build build(graph);
-  return done(build, mean(build, build.op("SoftmaxCrossEntropyWithLogits", {logits, labels})), kWhat);
+  return softmax_loss(graph, "SoftmaxCrossEntropyWithLogits", labels, logits, "softmax cross entropy");
 }
 
 Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {

@@ -66,6 +66,16 @@ Result<Shape> segments_shape(const SegmentArgs& a, int64_t segments) {
   return Shape::make({dims, rank});
 }
 
+// Adds each row of the data to the segment its id names; the ids are known to be good.
+template <class T, class Id>
+Status sum_into(RunContext& c, const SegmentArgs& a, const Shape& shape, const Id* ids) {
+  DTG_ASSIGN(char* out, a.out.memory(c, shape));
+  cpu::clear(c.pool(), out, shape.count() * static_cast<int64_t>(sizeof(T)));
+  add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(0), a.count, a.columns,
+           [&](int64_t i) { return static_cast<int64_t>(ids[i]); });
+  return {};
+}
+
 template <class T>
 Status unsorted_segment_run(RunContext& c) {
   const auto& a = c.args<SegmentArgs>();
@@ -79,11 +89,7 @@ Status unsorted_segment_run(RunContext& c) {
       return c.error("segment id %lld is %lld, not below num_segments = %lld", static_cast<long long>(i),
                      static_cast<long long>(ids[i]), static_cast<long long>(segments));
     }
-    DTG_ASSIGN(char* out, a.out.memory(c, shape.value()));
-    cpu::clear(c.pool(), out, shape.value().count() * static_cast<int64_t>(sizeof(T)));
-    add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(0), a.count, a.columns,
-             [&](int64_t i) { return static_cast<int64_t>(ids[i]); });
-    return {};
+    return sum_into<T>(c, a, shape.value(), ids);
   });
 }
 
@@ -134,11 +140,7 @@ Status segment_run(RunContext& c) {
     if (last == INT64_MAX) return c.error("segment id %lld is too large", static_cast<long long>(last));
     const auto shape = segments_shape(a, last + 1);
     if (!shape.ok()) return c.error("%s", shape.status().message().c_str());
-    DTG_ASSIGN(char* out, a.out.memory(c, shape.value()));
-    cpu::clear(c.pool(), out, shape.value().count() * static_cast<int64_t>(sizeof(T)));
-    add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(0), a.count, a.columns,
-             [&](int64_t i) { return static_cast<int64_t>(ids[i]); });
-    return {};
+    return sum_into<T>(c, a, shape.value(), ids);
   });
 }
 
