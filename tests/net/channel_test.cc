@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "data_frame.h"
 #include "manual_loop.h"
 #include "net/memory_channel.h"
 #include "wire/messages.h"
@@ -38,21 +39,9 @@ class Keeper final : public Channel::Sink {
 
 class ChannelTest : public ::testing::Test {
  protected:
-  static std::unique_ptr<OutFrame> data(std::string_view payload, const void* owner = nullptr) {
-    wire::Data header;
-    header.dtype = DType::u8;
-    header.shape = Shape::of({static_cast<int64_t>(payload.size())});
-    auto frame = std::make_unique<OutFrame>();
-    frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(header), payload.size());
-    frame->payload = payload.data();
-    frame->payload_bytes = payload.size();
-    frame->data = true;
-    frame->owner = owner;
-    return frame;
-  }
   static std::string dialogue() {
     std::string bytes = wire::make_frame(wire::Heartbeat{7});
-    const auto frame = data("some payload that is not checked");
+    const auto frame = data_frame("some payload that is not checked");
     bytes += frame->head;
     bytes.append(static_cast<const char*>(frame->payload), frame->payload_bytes);
     return bytes + wire::make_frame(wire::Goodbye{unavailable("that was all")});
@@ -146,7 +135,7 @@ TEST_F(ChannelTest, ControlOvertakesData) {
   other->open(&there);
   other->trust();
   const std::string payload(1000, 'p');
-  for (int i = 0; i < 3; ++i) one->send(data(payload));
+  for (int i = 0; i < 3; ++i) one->send(data_frame(payload));
   one->send(wire::make_frame(wire::Heartbeat{1}));
   loop_.run();
   ASSERT_EQ(there.kinds.size(), 4u);
@@ -166,7 +155,7 @@ TEST_F(ChannelTest, MemoryIsGivenBackWhateverThePeerDoes) {
   std::string payload(4000, 'a');
   int owner = 0, taken = 0;
   for (int i = 0; i < 3; ++i) {
-    auto frame = data(payload, &owner);
+    auto frame = data_frame(payload, &owner);
     frame->taken = [&taken] { ++taken; };
     channel->send(std::move(frame));
   }
@@ -192,7 +181,7 @@ TEST_F(ChannelTest, PayloadOfALetGoOwnerIsForgotten) {
   Keeper keeper;
   channel->open(&keeper);
   channel->trust();
-  const auto frame = data("0123456789");
+  const auto frame = data_frame("0123456789");
   in->write(frame->head + "01234");
   loop_.run();
   EXPECT_EQ(keeper.landed, "01234?????");

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 
+#include "data_frame.h"
 #include "net/endpoint.h"
 #include "net/memory_channel.h"
 #include "scratch.h"
@@ -156,18 +157,6 @@ class Transport : public Endpoints, public ::testing::WithParamInterface<Kind> {
       there_.channel->trust();
     });
   }
-  static std::unique_ptr<OutFrame> data(std::string_view payload, const void* owner = nullptr) {
-    wire::Data header;
-    header.dtype = DType::u8;
-    header.shape = Shape::of({static_cast<int64_t>(payload.size())});
-    auto frame = std::make_unique<OutFrame>();
-    frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(header), payload.size());
-    frame->payload = payload.data();
-    frame->payload_bytes = payload.size();
-    frame->data = true;
-    frame->owner = owner;
-    return frame;
-  }
   static std::string pattern(size_t bytes, uint32_t seed) {
     std::string text(bytes, '\0');
     for (char& c : text) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
@@ -195,8 +184,8 @@ TEST_P(Transport, FramesOfAllSizesArriveInOrder) {
   for (size_t bytes : {1, 100, 16383, 16384, 16385, 65536, 1000000, 1 << 20}) sent.push_back(pattern(bytes, static_cast<uint32_t>(bytes)));
   for (int round = 0; round < 3; ++round) {
     for (const std::string& payload : sent) {
-      here_.channel->send(data(payload));
-      there_.channel->send(data(payload));
+      here_.channel->send(data_frame(payload));
+      there_.channel->send(data_frame(payload));
     }
   }
   for (End* end : {&here_, &there_}) {
@@ -218,8 +207,8 @@ TEST_P(Transport, MuchBothWaysAtOnce) {
   trust();
   const std::string payload = pattern(1 << 20, 7);
   for (int i = 0; i < 48; ++i) {
-    here_.channel->send(data(payload));
-    there_.channel->send(data(payload));
+    here_.channel->send(data_frame(payload));
+    there_.channel->send(data_frame(payload));
   }
   for (End* end : {&here_, &there_}) {
     ASSERT_TRUE(end->wait_frames(48));
@@ -234,7 +223,7 @@ TEST_P(Transport, MemoryIsGivenBackAtOnce) {
   std::atomic<int> taken{0};
   int owner = 0;
   for (int i = 0; i < 64; ++i) {
-    auto frame = data(payload, &owner);
+    auto frame = data_frame(payload, &owner);
     frame->taken = [&] { ++taken; };
     here_.channel->send(std::move(frame));
   }
