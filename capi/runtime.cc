@@ -1,4 +1,4 @@
-// Runtimes of the host, and the op table as JSON.
+// Runtimes of the host.
 #include "dtg/runtime.h"
 
 #include <string>
@@ -65,83 +65,6 @@ Status create(const dtg_runtime_options* given, dtg_runtime** out) {
   return status;
 }
 
-void quote(std::string& json, std::string_view text) {
-  json += '"';
-  for (char c : text) {
-    if (c == '"' || c == '\\') json += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) json += ' ';
-    else json += c;
-  }
-  json += '"';
-}
-
-void args_json(std::string& json, const char* key, std::span<const ArgDef> args) {
-  json += std::string(",\"") + key + "\":[";
-  for (size_t i = 0; i < args.size(); ++i) {
-    const ArgDef& arg = args[i];
-    json += i ? ",{\"name\":" : "{\"name\":";
-    quote(json, arg.name);
-    json += ",\"type\":";
-    quote(json, arg.dtype != DType::invalid ? dtype_name(arg.dtype) : !arg.list_attr.empty() ? arg.list_attr : arg.type_attr);
-    if (!arg.number_attr.empty()) {
-      json += ",\"number\":";
-      quote(json, arg.number_attr);
-    }
-    json += arg.list_attr.empty() ? "}" : ",\"list\":true}";
-  }
-  json += "]";
-}
-
-void attrs_json(std::string& json, std::span<const AttrDef> attrs) {
-  json += ",\"attributes\":[";
-  for (size_t i = 0; i < attrs.size(); ++i) {
-    const AttrDef& attr = attrs[i];
-    json += i ? ",{\"name\":" : "{\"name\":";
-    quote(json, attr.name);
-    json += std::string(",\"kind\":\"") + attr_kind_name(attr.kind) + "\",\"has_default\":" + (attr.fallback ? "true" : "false");
-    if (attr.kind == AttrKind::type || attr.kind == AttrKind::list_type) {
-      json += ",\"types\":[";
-      bool first = true;
-      for (int n = 1; n < 32; ++n) {
-        if (!attr.types.has(static_cast<DType>(n)) || !dtype_is_known(n)) continue;
-        json += std::string(first ? "\"" : ",\"") + dtype_name(static_cast<DType>(n)) + "\"";
-        first = false;
-      }
-      json += "]";
-    }
-    if (!attr.strings.empty()) {
-      json += ",\"strings\":[";
-      for (size_t k = 0; k < attr.strings.size(); ++k) {
-        if (k) json += ",";
-        quote(json, attr.strings[k]);
-      }
-      json += "]";
-    }
-    json += "}";
-  }
-  json += "]";
-}
-
-std::string ops_json(const Runtime& runtime) {
-  std::string json = "[";
-  for (const OpDef* op : runtime.ops().list()) {
-    if (op->name().starts_with("_")) continue;  // made by the planner, not for hosts
-    json += json.size() > 1 ? ",\n{\"name\":" : "\n{\"name\":";
-    quote(json, op->name());
-    json += ",\"doc\":";
-    quote(json, op->doc_text());
-    args_json(json, "inputs", op->inputs());
-    args_json(json, "outputs", op->outputs());
-    attrs_json(json, op->attrs());
-    json += std::string(",\"stateful\":") + (op->is_stateful() ? "true" : "false");
-    json += std::string(",\"differentiable\":") + (op->is_differentiable() ? "true" : "false");
-    json += ",\"kernels\":";
-    quote(json, runtime.kernels().describe(op->name()));
-    json += "}";
-  }
-  return json + "\n]\n";
-}
-
 }  // namespace
 }  // namespace dtg::capi
 
@@ -159,14 +82,6 @@ int32_t dtg_runtime_threads(dtg_runtime* runtime) noexcept {
 }
 dtg_runtime* dtg_runtime_retain(dtg_runtime* runtime) noexcept { return retain_handle(runtime, HandleType::runtime); }
 void dtg_runtime_release(dtg_runtime* runtime) noexcept { release_handle(runtime, HandleType::runtime); }
-
-dtg_error* dtg_ops_json(dtg_runtime* runtime, dtg_string** out) noexcept {
-  return guard([&]() -> Status {
-    DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
-    return give(HandleType::string, make_ref<StringObject>(ops_json(*held)), out);
-  });
-}
 
 dtg_error* dtg_runtime_metrics(dtg_runtime* runtime, dtg_string** out) noexcept {
   return guard([&]() -> Status {

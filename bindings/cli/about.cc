@@ -34,7 +34,7 @@ void describe(const json& op) {
     text += "  " + paint(Color::cyan, attr.value("name", "")) + ": " + attr.value("kind", "");
     if (attr.contains("types")) text += " of " + joined(attr["types"]);
     if (attr.contains("strings")) text += ", one of " + joined(attr["strings"]);
-    text += attr.value("has_default", false) ? ", has a default\n" : "\n";
+    text += attr.contains("default") ? ", default " + attr["default"].dump() + "\n" : "\n";
   }
   text += std::string("  ") + (op.value("stateful", false) ? "stateful, " : "") +
           (op.value("differentiable", false) ? "differentiable" : "not differentiable") + "\n";

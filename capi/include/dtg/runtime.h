@@ -46,8 +46,10 @@ DTG_API dtg_runtime *dtg_runtime_retain(dtg_runtime *runtime) DTG_NOEXCEPT;
 /* Drops a reference; the threads end when the last session of the runtime is gone too. NULL is fine. Since 0.1. */
 DTG_API void dtg_runtime_release(dtg_runtime *runtime) DTG_NOEXCEPT;
 
-/* The op table as JSON: a list of {name, doc, inputs, outputs, attributes, stateful, differentiable, kernels}. `*out`
- * is owned by the caller. Since 0.1. */
+/* The op table as JSON: a list of {name, doc, inputs, outputs, attributes, stateful, differentiable, kernels}. Inputs and outputs
+ * are {name, type, number, list}: `type` is an element type, or the attribute that tells it; `number` the attribute that says
+ * how many there are; `list` is true where `type` names a list of types. Attributes are {name, kind, has_default, default, types,
+ * strings}. `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_ops_json(dtg_runtime *runtime, dtg_string **out) DTG_NOEXCEPT;
 
 /* The runtime's numbers (runs, failures, plans, wakes, memory) in Prometheus' text format 0.0.4, to be served under
