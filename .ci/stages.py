@@ -22,11 +22,12 @@ JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 1)
 
 
 class Tally:
-    """Passed and failed so far, and the names of what failed."""
+    """Passed and failed so far, the names of what failed, and what was left out for want of a tool."""
 
     def __init__(self):
         self.passed = 0
         self.failed = []
+        self.skipped = []
 
     def fail(self, name):
         self.failed.append(name)
@@ -110,6 +111,8 @@ def run_tests(tally, preset, selection=()):
             # Skipped by itself (no data set here, say) is neither; a program that could not even start is a failure.
             if case.find("skipped") is None or "SKIP" not in (case.find("skipped").get("message") or ""):
                 tally.fail(f"{preset}: {name} did not run")
+            output = case.findtext("system-out") or ""
+            tally.skipped += [line for line in output.splitlines() if line.startswith("SKIPPED ")]
             continue
         before = len(tally.failed)
         counted = count_gtest(tally, f"{preset}: {name}", results / f"{name}.json")
@@ -196,6 +199,8 @@ def main():
     tally = Tally()
     for name in wanted:
         STAGES[name](tally)
+    for line in tally.skipped:
+        say(line)
     for name in tally.failed:
         say(f"FAILED  {name}")
     say(f"total {time.monotonic() - start:.1f} s")

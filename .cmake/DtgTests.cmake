@@ -7,6 +7,7 @@
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
 #   tests/tidy/*.py       one test each, run with the build's paths
+#   tests/bindings/*_test.py  one test each, on an installed copy of the build
 #
 # A GoogleTest program is one ctest test: its cases are counted from the JSON file it leaves in <build>/results.
 find_package(GTest REQUIRED)
@@ -36,7 +37,7 @@ endfunction()
 file(GLOB dtg_test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS dtg_test_folders)
   cmake_path(GET folder FILENAME rung)
-  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy)$")
+  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings)$")
     continue()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -82,8 +83,14 @@ endforeach()
 
 # ---- examples --------------------------------------------------------------------------------------------------------------
 foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
-  # With --smoke an example runs its shortest honest path; see capi/examples.
-  dtg_add_test(${target} ${target} example --smoke)
+  if(target STREQUAL "example_sync_worker")
+    continue()  # it is a part of a job, below
+  elseif(target STREQUAL "example_digits")
+    dtg_add_test(${target} ${target} example "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz")
+  else()
+    # With --smoke an example runs its shortest honest path; see capi/examples.
+    dtg_add_test(${target} ${target} example --smoke)
+  endif()
 endforeach()
 
 # What the demo leaves behind, judged by real readers.
@@ -98,6 +105,23 @@ if(TARGET example_between_graph AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   add_test(NAME between_graph COMMAND dtg_cli run --local --ps 2 --workers 2 -- $<TARGET_FILE:example_between_graph>)
   set_tests_properties(between_graph PROPERTIES TIMEOUT 60 LABELS example PASS_REGULAR_EXPRESSION "worker/0 . y = 3.000 x . 2.000"
     FAIL_REGULAR_EXPRESSION "exit code|signal")
+endif()
+
+# ---- the bindings ----------------------------------------------------------------------------------------------------------
+# tests/bindings/<name>_test.py PREFIX BUILD SOURCE: against an installation of this build, as a user would have it. A language whose
+# tools are missing is named as skipped.
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/bindings/*_test.py")
+if(sources AND TARGET dtg_cli AND NOT DTG_SANITIZE)
+  set(dtg_prefix "${PROJECT_BINARY_DIR}/prefix")
+  add_test(NAME install COMMAND "${CMAKE_COMMAND}" --install "${PROJECT_BINARY_DIR}" --prefix "${dtg_prefix}")
+  set_tests_properties(install PROPERTIES FIXTURES_SETUP installed LABELS bindings)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    string(REGEX REPLACE "_test$" "" name "${name}")
+    dtg_add_test(bindings_${name} Python3::Interpreter bindings "${source}" "${dtg_prefix}" "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(bindings_${name} PROPERTIES FIXTURES_REQUIRED installed SKIP_RETURN_CODE 77 TIMEOUT 600
+      ENVIRONMENT "${dtg_test_environment};DTG_RESULTS=${DTG_RESULTS}")
+  endforeach()
 endif()
 
 # ---- the command -----------------------------------------------------------------------------------------------------------

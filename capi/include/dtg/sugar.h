@@ -1,9 +1,11 @@
 /* dtg/sugar.h: the common steps of graph building and running as one-liners. Static inline code over the ABI: source
- * only, nothing here is exported, and a program can do without all of it. Errors are those of the functions called. */
+ * only, nothing here is exported, and a program can do without all of it. Errors are those of the functions called. One function
+ * per op, dtg_add_mat_mul and so on, comes with dtg/sugar_ops.h. */
 #ifndef DTG_SUGAR_H
 #define DTG_SUGAR_H
 
 #include <dtg/dtg.h>
+#include <dtg/sugar_ops.h>
 #include <string.h>
 
 DTG_BEGIN_DECLS
@@ -109,11 +111,15 @@ static inline dtg_error *dtg_run_target(dtg_session *session, dtg_value target) 
   return dtg_session_run(session, &args);
 }
 
-/* Runs a target ({0}: none) and gives the value of a float32 scalar. */
-static inline dtg_error *dtg_run_f32(dtg_session *session, dtg_value fetch, dtg_value target, float *out) {
+/* Runs a target with one tensor fed per value and gives the value of a float32 scalar: a training step and its loss. */
+static inline dtg_error *dtg_step_f32(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t count,
+                                      dtg_value fetch, dtg_value target, float *out) {
   dtg_tensor *tensor = NULL;
   dtg_error *error;
   dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.feeds = feeds;
+  args.feed_tensors = (const dtg_tensor *const *)tensors;
+  args.num_feeds = count;
   args.fetches = &fetch;
   args.fetched = &tensor;
   args.num_fetches = 1;
@@ -123,6 +129,11 @@ static inline dtg_error *dtg_run_f32(dtg_session *session, dtg_value fetch, dtg_
   if (!error) memcpy(out, dtg_tensor_data(tensor, NULL), sizeof *out);
   dtg_tensor_release(tensor);
   return error;
+}
+
+/* Runs a target ({0}: none) and gives the value of a float32 scalar. */
+static inline dtg_error *dtg_run_f32(dtg_session *session, dtg_value fetch, dtg_value target, float *out) {
+  return dtg_step_f32(session, NULL, NULL, 0, fetch, target, out);
 }
 
 DTG_END_DECLS
