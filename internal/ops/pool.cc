@@ -140,6 +140,7 @@ struct PoolArgs {
   int64_t group = 1;       // channels per window, where windows lie along the channels
   bool nchw = false;
   bool apart = false;      // windows neither overlap nor leave anything out
+  bool positive = false;   // _MaxPoolGradRelu: nothing flows where the maximum is not above zero
   int64_t shards = 1;
   PixelLayout in() const { return {nchw, height, width, channels}; }
   PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
@@ -288,11 +289,14 @@ void max_grad_image(const PoolArgs& a, const T* x, const T* dy, T* dx, int64_t n
           float* places[kPixelsMax];
           const int64_t count = gather_pixels(clip, in, n, x, pixels);
           gather_pixels(clip, in, n, dx, places);
-          cpu::largest_pixel_gradient(pixels, places, count, a.channels, from, !a.apart);
+          cpu::largest_pixel_gradient(pixels, places, count, a.channels, from, {.add = !a.apart, .positive = a.positive});
           continue;
         }
       }
-      for (int64_t k = 0; k < a.channels; ++k) add_to(dx[first_largest(clip, in, n, k, x)], from[k * out.channel]);
+      for (int64_t k = 0; k < a.channels; ++k) {
+        const int64_t at = first_largest(clip, in, n, k, x);
+        if (!a.positive || x[at] > T()) add_to(dx[at], from[k * out.channel]);
+      }
     }
   }
 }
@@ -401,6 +405,7 @@ Status set_pool(PrepareContext& c, PoolArgs& a, const Shape& image) {
   a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 &&
             a.out_height * a.size_y == a.height && a.out_width * a.size_x == a.width;
   a.group = w.outer_size[1];
+  a.positive = c.node().op->name() == "_MaxPoolGradRelu";
   const bool grouped = a.group > 1 || w.outer_stride[1] > 1;
   if (!grouped || c.node().op->name() != "MaxPool") {
     DTG_TRY(require_spatial(c.node(), w));
@@ -512,6 +517,11 @@ void register_pool(OpTable& ops, KernelTable& kernels) {
               .attr(kFormat).attr(kReal)
               .shape(max_grad_shape).gradient(max_pool_grad_grad)
               .doc("Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum."));
+  // ReluGrad of MaxPoolGrad over the same image; made by the planner.
+  ops.add(OpDef::make("_MaxPoolGradRelu")
+              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
+              .output("output: T").attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
+              .attr(kFormat).attr("T: {float}").shape(max_grad_shape).no_gradient().doc("MaxPoolGrad and the ReluGrad after it."));
   ops.add(OpDef::make("MaxPoolGradGrad")
               .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
               .output("output: T").attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat).attr(kReal)
@@ -528,6 +538,7 @@ void register_pool(OpTable& ops, KernelTable& kernels) {
               .attr("T: {half, bfloat16, float, double}")
               .shape(avg_grad_shape).gradient(avg_pool_grad_grad)
               .doc("Gradient of AvgPool: each window's gradient shared out equally."));
+  kernels.add({.op = "_MaxPoolGradRelu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = image_prepare<float, max_grad_run<float>>});
   add_max<float>(kernels);
   add_max<double>(kernels);
   add_max<Half>(kernels);

@@ -1,6 +1,6 @@
-// Fusion. Two things are worth it on a CPU: bias and activation done while a product is still in the cache,
-// and chains of element-wise ops done in one pass over memory instead of one per op. A value that somebody
-// else reads, that is fetched, fed or waited for by a control edge stays a value of its own.
+// Fusion. Three things are worth it on a CPU: bias and activation done while a product is still in the cache, the
+// gradients of pooling and of the Relu before it in one pass, and chains of element-wise ops in one pass over memory
+// instead of one per op. A value that somebody else reads, that is fetched, fed or waited for by a control edge stays a value of its own.
 #include <algorithm>
 
 #include "plan/draft.h"
@@ -22,6 +22,7 @@ class Fuser {
       for (uint32_t control : node.controls) controlled_[control] = true;
     }
     for (uint32_t n = 0; n < nodes_.size(); ++n) fuse_bias(n);
+    for (uint32_t n = 0; n < nodes_.size(); ++n) fuse_pool(n);
     // From the back, so that a chain is taken at its end and grows towards its operands.
     for (uint32_t n = static_cast<uint32_t>(nodes_.size()); n-- > 0;) fuse_chain(n);
   }
@@ -60,6 +61,27 @@ class Fuser {
     node.inputs = draft_.arena.copy(std::span<const uint32_t>(inputs));
   }
 
+  // The attributes of `type` as `n` has them, or their defaults.
+  std::vector<Attr> attrs_of(const char* type, uint32_t n) const {
+    std::vector<Attr> attrs;
+    for (const AttrDef& def : context_.ops->find(type)->attrs()) {
+      const AttrValue* value = nodes_[n].node->find_attr(def.name);
+      if (value) attrs.push_back({def.name, *value});
+      else if (def.fallback) attrs.push_back({def.name, *def.fallback});
+    }
+    return attrs;
+  }
+
+  // ReluGrad(MaxPoolGrad(y, ..), y): where a window's maximum is not above zero, nothing flows.
+  void fuse_pool(uint32_t n) {
+    if (nodes_[n].dead || op(n) != "ReluGrad" || !context_.ops->find("_MaxPoolGradRelu")) return;
+    const uint32_t pool = sole_producer(nodes_[n].inputs[0], n);
+    if (pool == kNone || op(pool) != "MaxPoolGrad" || nodes_[pool].inputs[0] != nodes_[n].inputs[1]) return;
+    if (draft_.values[nodes_[n].outputs[0]].info.dtype != DType::f32) return;
+    const std::vector<uint32_t> inputs(nodes_[pool].inputs.begin(), nodes_[pool].inputs.end());
+    replace(n, "_MaxPoolGradRelu", inputs, attrs_of("_MaxPoolGradRelu", pool), {pool});
+  }
+
   void fuse_bias(uint32_t n) {
     if (nodes_[n].dead) return;
     const bool relu = op(n) == "Relu";
@@ -77,14 +99,9 @@ class Fuser {
     const char* type = op(product) == "MatMul" ? "_FusedMatMul" : op(product) == "Conv2D" ? "_FusedConv2D" : nullptr;
     if (!type || !context_.ops->find(type) || draft_.values[nodes_[n].outputs[0]].info.dtype != DType::f32) return;
     if (op(product) == "Conv2D" && !plain_conv(product)) return;
-    std::vector<Attr> attrs;
-    for (const AttrDef& def : context_.ops->find(type)->attrs()) {
-      const AttrValue* value = nodes_[product].node->find_attr(def.name);
-      if (def.name == "activation") attrs.push_back({def.name, AttrValue(relu ? "Relu" : "")});
-      else if (value) attrs.push_back({def.name, *value});
-      else if (def.fallback) attrs.push_back({def.name, *def.fallback});
-      else return;
-    }
+    std::vector<Attr> attrs = attrs_of(type, product);
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == "activation"; });
+    attrs.push_back({"activation", AttrValue(relu ? "Relu" : "")});
     const std::vector<uint32_t> inputs = {nodes_[product].inputs[0], nodes_[product].inputs[1], nodes_[bias].inputs[1]};
     std::vector<uint32_t> absorbed = {product};
     if (relu) absorbed.push_back(bias);

@@ -20,7 +20,7 @@ class ImageTest : public ::testing::Test {
   Code code(std::string_view op, std::initializer_list<Tensor> in, std::initializer_list<Attr> attrs) {
     return one_.run(op, in, attrs).status().code();
   }
-  OneOp one_{ops::register_conv, ops::register_pool, ops::register_bias};
+  OneOp one_{ops::register_conv, ops::register_pool, ops::register_bias, ops::register_unary};
 };
 
 TEST_F(ImageTest, ConvolutionRefusesWhatItCannotDo) {
@@ -67,6 +67,31 @@ TEST_F(ImageTest, FusedConvolutionMatchesTheChain) {
   ASSERT_TRUE(biased.ok() && fused.ok()) << fused.status().message();
   for (int64_t i = 0; i < fused.value()[0].count(); ++i) {
     ASSERT_NEAR(fused.value()[0].as<float>()[i], std::max(biased.value()[0].as<float>()[i], 0.0f), 1e-5);
+  }
+}
+
+// To the bit, whatever the windows: overlapping or apart, channels last or first, few channels or many.
+TEST_F(ImageTest, FusedPoolingGradientMatchesTheChain) {
+  struct Case {
+    List size, stride;
+    const char* format;
+  };
+  const Case cases[] = {{{1, 2, 2, 1}, {1, 2, 2, 1}, "NHWC"}, {{1, 3, 2, 1}, {1, 2, 1, 1}, "NHWC"}, {{1, 1, 2, 3}, {1, 1, 2, 2}, "NCHW"}};
+  for (const Case& k : cases) {
+    const std::initializer_list<Attr> attrs = {
+        {"ksize", k.size}, {"strides", k.stride}, {"padding", "SAME"}, {"data_format", k.format}};
+    const Tensor x = image({2, 6, 6, 19});
+    auto y = one_.run("MaxPool", {x}, attrs);
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    const Tensor& pooled = y.value()[0];
+    const Tensor dy = image({pooled.shape().dim(0), pooled.shape().dim(1), pooled.shape().dim(2), pooled.shape().dim(3)});
+    auto dx = one_.run("MaxPoolGrad", {x, pooled, dy}, attrs);
+    ASSERT_TRUE(dx.ok());
+    auto chain = one_.run("ReluGrad", {dx.value()[0], x});
+    auto fused = one_.run("_MaxPoolGradRelu", {x, pooled, dy}, attrs);
+    ASSERT_TRUE(chain.ok() && fused.ok()) << chain.status().message() << fused.status().message();
+    EXPECT_EQ(as_vector<float>(fused.value()[0]), as_vector<float>(chain.value()[0])) << k.format;
+    EXPECT_NE(as_vector<float>(fused.value()[0]), as_vector<float>(dx.value()[0])) << "no maximum was negative";
   }
 }
 

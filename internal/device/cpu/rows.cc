@@ -126,7 +126,7 @@ void largest_pixel_(const float* const* x, int64_t count, int64_t n, bool more, 
 
 // The position is kept as a float beside the value: both live in the same kind of vector.
 template <class D>
-HWY_INLINE void gradient_at(D d, const float* const* x, float* const* dx, int64_t count, int64_t i, const float* dy, bool add) {
+HWY_INLINE void gradient_at(D d, const float* const* x, float* const* dx, int64_t count, int64_t i, const float* dy, PixelGradient how) {
   auto best = hn::LoadU(d, x[0] + i);
   auto place = hn::Zero(d);
   for (int64_t p = 1; p < count; ++p) {
@@ -135,19 +135,20 @@ HWY_INLINE void gradient_at(D d, const float* const* x, float* const* dx, int64_
     best = hn::IfThenElse(better, v, best);
     place = hn::IfThenElse(better, hn::Set(d, static_cast<float>(p)), place);
   }
-  const auto g = hn::LoadU(d, dy + i);
+  auto g = hn::LoadU(d, dy + i);
+  if (how.positive) g = hn::IfThenElseZero(hn::Gt(best, hn::Zero(d)), g);
   for (int64_t p = 0; p < count; ++p) {
     const auto mine = hn::IfThenElseZero(hn::Eq(place, hn::Set(d, static_cast<float>(p))), g);
-    hn::StoreU(add ? hn::Add(hn::LoadU(d, dx[p] + i), mine) : mine, d, dx[p] + i);
+    hn::StoreU(how.add ? hn::Add(hn::LoadU(d, dx[p] + i), mine) : mine, d, dx[p] + i);
   }
 }
 
-void largest_pixel_gradient_(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add) {
+void largest_pixel_gradient_(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, PixelGradient how) {
   const hn::CappedTag<float, 16> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) gradient_at(d, x, dx, count, i, dy, add);
-  for (; i < n; ++i) gradient_at(hn::CappedTag<float, 1>(), x, dx, count, i, dy, add);
+  for (; i + lanes <= n; i += lanes) gradient_at(d, x, dx, count, i, dy, how);
+  for (; i < n; ++i) gradient_at(hn::CappedTag<float, 1>(), x, dx, count, i, dy, how);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -177,8 +178,8 @@ void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum) {
 void largest_pixel(const float* const* x, int64_t count, int64_t n, bool more, float* y) {
   HWY_DYNAMIC_DISPATCH(largest_pixel_)(x, count, n, more, y);
 }
-void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add) {
-  HWY_DYNAMIC_DISPATCH(largest_pixel_gradient_)(x, dx, count, n, dy, add);
+void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, PixelGradient how) {
+  HWY_DYNAMIC_DISPATCH(largest_pixel_gradient_)(x, dx, count, n, dy, how);
 }
 
 }  // namespace dtg::cpu

@@ -18,7 +18,11 @@ void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum);
 // One pooling window over n channels: `x` points at the channels of each of its `count` pixels.
 // y[i] = the largest of x[...][i] and, when `more`, of y[i]; NaN is passed over.
 void largest_pixel(const float* const* x, int64_t count, int64_t n, bool more, float* y);
-// dx[p][i] (+)= dy[i] for the first pixel p with the largest x[p][i], and 0 for the others.
-void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, bool add);
+// dx[p][i] (+)= dy[i] for the first pixel p with the largest x[p][i], and 0 for the others; `add`: added to what is there,
+// `positive`: 0 also where that largest is not above zero.
+struct PixelGradient {
+  bool add = false, positive = false;
+};
+void largest_pixel_gradient(const float* const* x, float* const* dx, int64_t count, int64_t n, const float* dy, PixelGradient how);
 
 }  // namespace dtg::cpu
