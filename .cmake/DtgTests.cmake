@@ -150,13 +150,14 @@ if(NOT DTG_SANITIZE)
   dtg_add_c_program(bench_ours "${dtg_compare}/ours.c")
   dtg_add_c_program(bench_ours_cluster "${dtg_compare}/ours_cluster.c" "${dtg_compare}/turns.c")
   dtg_add_c_program(bench_spin "${dtg_compare}/spin.c")
+  dtg_add_c_program(bench_crossing "${dtg_compare}/crossing.c")
   add_executable(bench_ours_counted EXCLUDE_FROM_ALL "${dtg_compare}/ours.c" "${dtg_compare}/count.c")
   set_target_properties(bench_ours_counted PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(bench_ours_counted PRIVATE dtg_internal dtg_flags)
   target_link_options(bench_ours_counted PRIVATE
     LINKER:--wrap=mi_malloc_aligned LINKER:--wrap=mi_free LINKER:--wrap=pthread_mutex_lock)
-  set_target_properties(bench_ours bench_ours_cluster bench_spin PROPERTIES EXCLUDE_FROM_ALL ON)
-  add_dependencies(bench bench_ours bench_ours_cluster bench_spin bench_ours_counted)
+  set_target_properties(bench_ours bench_ours_cluster bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(bench bench_ours bench_ours_cluster bench_spin bench_crossing bench_ours_counted)
 endif()
 
 # ---- tidy ------------------------------------------------------------------------------------------------------------------
