@@ -1,0 +1,124 @@
+// Callable: a run with feeds, fetches and targets fixed. Any goroutine.
+
+package dtg
+
+// #cgo noescape dtg_go_call
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+)
+
+var callableKind = &kind{"callable", func(p unsafe.Pointer) { C.dtg_callable_release((*C.dtg_callable)(p)) }}
+
+// Signature is what a Callable is asked every time.
+type Signature struct {
+	Feeds   []Value
+	Fetches []Value
+	Targets []Value
+}
+
+// Callable is a run for calling many times with as little in between as possible.
+type Callable struct {
+	handle
+	session   *Session
+	signature Signature
+}
+
+// Prepare makes a callable. It keeps its session open until it is closed.
+func (s *Session) Prepare(what Signature) (*Callable, error) {
+	p, err := s.c()
+	if err != nil {
+		return nil, err
+	}
+	feeds, numFeeds := valuesOf(what.Feeds)
+	fetches, numFetches := valuesOf(what.Fetches)
+	targets, numTargets := valuesOf(what.Targets)
+	var out *C.dtg_callable
+	err = failure(C.dtg_go_prepare(p, feeds, numFeeds, fetches, numFetches, targets, numTargets, &out))
+	runtime.KeepAlive(s)
+	if err != nil {
+		return nil, err
+	}
+	c := &Callable{session: s, signature: what}
+	c.open(callableKind, unsafe.Pointer(out), place())
+	return c, nil
+}
+
+// Close drops the callable. Closing twice is fine.
+func (c *Callable) Close() error {
+	c.close(callableKind)
+	return nil
+}
+
+// Run runs the callable with one tensor per prepared feed and one entry of fetched per prepared fetch: nil receives a new
+// tensor, which the caller closes; a tensor is written into, its type and shape must fit. With a context that can never end
+// it is one crossing; otherwise an asynchronous run that the end of ctx cancels. Errors: as Session.Run.
+func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
+	if ctx.Done() != nil {
+		return c.runAsync(ctx, feeds, fetched)
+	}
+	p, err := c.get(callableKind)
+	if err != nil {
+		return err
+	}
+	var fewFeeds, fewFetched [8]*C.dtg_tensor
+	in, out := fewFeeds[:0], fewFetched[:0]
+	if in, err = pointersOf(in, feeds, false); err != nil {
+		return err
+	}
+	if out, err = pointersOf(out, fetched, true); err != nil {
+		return err
+	}
+	failed := C.dtg_go_call((*C.dtg_callable)(p), unsafe.SliceData(in), C.size_t(len(in)), unsafe.SliceData(out), C.size_t(len(out)), 0)
+	runtime.KeepAlive(c)
+	runtime.KeepAlive(feeds)
+	runtime.KeepAlive(fetched)
+	if failed != nil {
+		return failure(failed)
+	}
+	for i, t := range fetched {
+		if t == nil {
+			fetched[i] = wrapTensor(out[i])
+		}
+	}
+	return nil
+}
+
+// pointersOf appends the handles of tensors; nil ones become NULL where that is allowed.
+func pointersOf(to []*C.dtg_tensor, tensors []*Tensor, mayBeNil bool) ([]*C.dtg_tensor, error) {
+	for _, t := range tensors {
+		if t == nil && mayBeNil {
+			to = append(to, nil)
+			continue
+		}
+		p, err := t.c()
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, p)
+	}
+	return to, nil
+}
+
+func (c *Callable) runAsync(ctx context.Context, feeds, fetched []*Tensor) error {
+	if _, err := c.get(callableKind); err != nil {
+		return err
+	}
+	what := &c.signature
+	if len(feeds) != len(what.Feeds) || len(fetched) != len(what.Fetches) {
+		return invalid("call: prepared with %d feeds and %d fetches, called with %d and %d", len(what.Feeds), len(what.Fetches), len(feeds),
+			len(fetched))
+	}
+	args := make([]Arg, 0, len(feeds)+len(fetched)+1)
+	for i, t := range feeds {
+		args = append(args, Feed(what.Feeds[i], t))
+	}
+	for i := range fetched {
+		args = append(args, FetchTensor(what.Fetches[i], &fetched[i]))
+	}
+	return c.session.Run(ctx, append(args, Target(what.Targets...))...)
+}

@@ -1,0 +1,3 @@
+module github.com/dtg-project/dtg/bindings/go
+
+go 1.24

@@ -1,0 +1,198 @@
+// Model: layers, losses and optimizers over a graph, and the variables they make. One goroutine, the one that builds the graph.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+var modelKind = &kind{"model", func(p unsafe.Pointer) { C.dtg_model_release((*C.dtg_model)(p)) }}
+
+// Model keeps the variables that its layers make: names, handles, values and first values. Everything else is nodes of its graph,
+// where other nodes may be mixed in at any point. The first error sticks in the graph: see Graph.Err.
+type Model struct {
+	handle
+	g *Graph
+}
+
+// NewModel is a model without variables, adding to g. Weights are functions of (seed, order of creation, shape).
+func (g *Graph) NewModel(seed uint64) *Model {
+	m := &Model{g: g}
+	graph, ok := g.c()
+	if !ok {
+		return m
+	}
+	var out *C.dtg_model
+	err := failure(C.dtg_model_create(graph, C.uint64_t(seed), &out))
+	runtime.KeepAlive(g)
+	if !g.fail(err) {
+		m.open(modelKind, unsafe.Pointer(out), place())
+	}
+	return m
+}
+
+// Graph is the graph of the model.
+func (m *Model) Graph() *Graph { return m.g }
+
+// Err is the first error of the model or its graph, or nil.
+func (m *Model) Err() error { return m.g.err }
+
+// Close drops the model; the graph keeps its nodes. Closing twice is fine.
+func (m *Model) Close() error {
+	m.close(modelKind)
+	return nil
+}
+
+// build is a call that adds to the model; false after an error, which sticks.
+func (m *Model) build(add func(*C.dtg_model) *C.dtg_error) bool {
+	if m.g.err != nil {
+		return false
+	}
+	p, err := m.get(modelKind)
+	if m.g.fail(err) {
+		return false
+	}
+	err = failure(add((*C.dtg_model)(p)))
+	runtime.KeepAlive(m)
+	return !m.g.fail(err)
+}
+
+// use is a call on a complete model, for which what stuck is an error too.
+func (m *Model) use(call func(*C.dtg_model) *C.dtg_error) error {
+	if m.g.err != nil {
+		return m.g.err
+	}
+	p, err := m.get(modelKind)
+	if err != nil {
+		return err
+	}
+	err = failure(call((*C.dtg_model)(p)))
+	runtime.KeepAlive(m)
+	return err
+}
+
+// value is a call that adds one value.
+func (m *Model) value(add func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error) (out Value) {
+	m.build(func(p *C.dtg_model) *C.dtg_error { return add(p, out.out()) })
+	return out
+}
+
+// Init is the target that gives every variable so far its first value. Ask when the model is complete.
+func (m *Model) Init() Value {
+	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error { return C.dtg_model_init(p, out) })
+}
+
+// Save writes the values that the model's variables have in s to a safetensors file, under their names, atomically. Errors:
+// FailedPrecondition (a variable without value), and those of the disk.
+func (m *Model) Save(s *Session, path string) error {
+	return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+		data, length := chars(path)
+		return C.dtg_model_save(p, session, data, length)
+	})
+}
+
+// Restore gives every variable of the model its value from such a file. Types and shapes must be equal; nothing is assigned on
+// failure. Errors: NotFound (no file, or a variable is not in it), InvalidArgument, DataLoss (cut or damaged).
+func (m *Model) Restore(s *Session, path string) error {
+	return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+		data, length := chars(path)
+		return C.dtg_model_restore(p, session, data, length)
+	})
+}
+
+func (m *Model) withSession(s *Session, call func(*C.dtg_model, *C.dtg_session) *C.dtg_error) error {
+	session, err := s.c()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(s)
+	return m.use(func(p *C.dtg_model) *C.dtg_error { return call(p, session) })
+}
+
+// How often a wait that the library bounds by time only looks whether its context has ended.
+const look = 100 * time.Millisecond
+
+// WaitReady waits until every variable that the model has so far has a value in the session, until ctx ends, or for 10 minutes.
+// Errors: DeadlineExceeded, which names those that have none, and those of a run.
+func (m *Model) WaitReady(ctx context.Context, s *Session) error {
+	return waiting(ctx, 10*time.Minute, func(timeout time.Duration) error {
+		return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+			return C.dtg_model_wait_ready(p, session, nanoseconds(timeout))
+		})
+	})
+}
+
+// waiting calls wait until it does not say DeadlineExceeded, ctx ends, or the limit (0: none) has passed.
+func waiting(ctx context.Context, limit time.Duration, wait func(time.Duration) error) error {
+	begin := time.Now()
+	for {
+		if err := ctx.Err(); err != nil {
+			return ended(ctx, &Error{Code: Cancelled, Message: "the wait was given up"}, false)
+		}
+		turn := look
+		deadline := boundBy(ctx, &turn)
+		err := wait(turn)
+		if !errors.Is(err, ErrDeadlineExceeded) {
+			return err
+		}
+		if deadline || ctx.Err() != nil || limit > 0 && time.Since(begin) > limit {
+			return ended(ctx, err, deadline)
+		}
+	}
+}
+
+// Variables is the model's variables in order of creation: those of layers, then those of optimizers.
+func (m *Model) Variables() iter.Seq2[int, Variable] {
+	return func(yield func(int, Variable) bool) {
+		for i := range m.VariableCount() {
+			if v, err := m.VariableAt(i); err != nil || !yield(i, v) {
+				return
+			}
+		}
+	}
+}
+
+// VariableCount is the number of variables; 0 for a closed model.
+func (m *Model) VariableCount() (n int) {
+	p, err := m.get(modelKind)
+	if err == nil {
+		n = int(C.dtg_model_variable_count((*C.dtg_model)(p)))
+	}
+	runtime.KeepAlive(m)
+	return n
+}
+
+// VariableAt is variable i. Errors: OutOfRange.
+func (m *Model) VariableAt(i int) (Variable, error) {
+	return m.lookUp(func(p *C.dtg_model, out *C.dtg_variable) *C.dtg_error {
+		return C.dtg_model_variable(p, C.size_t(i), out)
+	})
+}
+
+// FindVariable is the variable of that name. Errors: NotFound.
+func (m *Model) FindVariable(name string) (Variable, error) {
+	return m.lookUp(func(p *C.dtg_model, out *C.dtg_variable) *C.dtg_error {
+		data, length := chars(name)
+		return C.dtg_model_find_variable(p, data, length, out)
+	})
+}
+
+func (m *Model) lookUp(read func(*C.dtg_model, *C.dtg_variable) *C.dtg_error) (v Variable, err error) {
+	err = m.use(func(p *C.dtg_model) *C.dtg_error {
+		c := C.dtg_variable{struct_size: C.sizeof_dtg_variable}
+		failed := read(p, &c)
+		if failed == nil {
+			v = variableOf(&c)
+		}
+		return failed
+	})
+	return v, err
+}

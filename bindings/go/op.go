@@ -1,0 +1,161 @@
+// Op: an asynchronous run. Any goroutine.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+var opKind = &kind{"op", func(p unsafe.Pointer) { C.dtg_op_release((*C.dtg_op)(p)) }}
+
+// Op is a run that no thread waits for. Wait for it, or Close it: the run then goes on and its results are dropped.
+type Op struct {
+	handle
+	session *Session
+	request *request
+	done    chan struct{}
+	failed  error // valid when done is closed
+	once    sync.Once
+	result  error // of taking the results
+}
+
+// RunAsync starts a run and returns at once. What the args fetch is there when Wait has returned nil. Errors: those found before
+// the run starts.
+func (s *Session) RunAsync(args ...Arg) (*Op, error) { return s.start(context.Background(), args) }
+
+func (s *Session) start(ctx context.Context, args []Arg) (*Op, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := &request{}
+	if err := r.read(args); err != nil {
+		r.end()
+		return nil, err
+	}
+	r.deadline = boundBy(ctx, &r.timeout)
+	return s.launch(r, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_op) *C.dtg_error {
+		feeds, numFeeds := valuesOf(r.feeds)
+		fetches, numFetches := valuesOf(r.fetches)
+		targets, numTargets := valuesOf(r.targets)
+		return C.dtg_go_run_async(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, numFetches, targets, numTargets,
+			nanoseconds(r.timeout), queue, tag, out)
+	})
+}
+
+// RunRepeatedly runs the targets again and again, one run after the other and without a thread that waits, until a run fails, the
+// op is cancelled or the session is closed: TensorFlow's queue runner. Its end is never nil: Cancelled is the good one.
+func (s *Session) RunRepeatedly(targets ...Value) (*Op, error) {
+	return s.launch(&request{}, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_op) *C.dtg_error {
+		data, count := valuesOf(targets)
+		return C.dtg_session_run_repeatedly(p, data, count, queue, tag, out)
+	})
+}
+
+func (s *Session) launch(r *request, begin func(*C.dtg_session, *C.dtg_cq, C.uint64_t, **C.dtg_op) *C.dtg_error) (*Op, error) {
+	p, err := s.c()
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	o := &Op{session: s, request: r, done: make(chan struct{})}
+	queue, tag, err := completions.expect(o)
+	if err != nil {
+		r.end()
+		return nil, err
+	}
+	var out *C.dtg_op
+	err = failure(begin(p, queue, C.uint64_t(tag), &out))
+	runtime.KeepAlive(s)
+	runtime.KeepAlive(r)
+	if err != nil {
+		completions.forget(tag)
+		r.end()
+		return nil, err
+	}
+	o.open(opKind, unsafe.Pointer(out), "")
+	return o, nil
+}
+
+// Cancel ends the run soon with Cancelled, unless it ends by itself first. Any number of times.
+func (o *Op) Cancel() {
+	if p, err := o.get(opKind); err == nil {
+		C.dtg_op_cancel((*C.dtg_op)(p))
+	}
+	runtime.KeepAlive(o)
+}
+
+// Done is closed when the run has ended.
+func (o *Op) Done() <-chan struct{} { return o.done }
+
+// Wait waits for the end of the run and delivers what it fetched. The end of ctx cancels the run; Wait then still waits for the
+// run's end, which is soon, and the error is ctx.Err() around the library's. May be called again: it answers the same.
+func (o *Op) Wait(ctx context.Context) error {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, o.Cancel)
+		defer stop()
+	}
+	<-o.done
+	o.once.Do(func() { o.result = o.collect() })
+	return ended(ctx, o.result, o.request.deadline)
+}
+
+// collect takes the results and drops the op.
+func (o *Op) collect() error {
+	defer o.close(opKind)
+	if o.failed != nil {
+		return o.failed
+	}
+	r := o.request
+	p, err := o.get(opKind)
+	if err != nil {
+		return err
+	}
+	results := make([]*C.dtg_tensor, len(r.fetches))
+	err = failure(C.dtg_go_take((*C.dtg_op)(p), unsafe.SliceData(results), C.size_t(len(results))))
+	if err != nil {
+		return err
+	}
+	for i, into := range r.into {
+		if into == nil {
+			continue
+		}
+		if err = into.overwrite(wrapTensor(results[i])); err != nil {
+			for _, rest := range results[i+1:] {
+				C.dtg_tensor_release(rest)
+			}
+			return err
+		}
+	}
+	return r.deliver(results)
+}
+
+// overwrite copies the elements of from, which it closes: what a synchronous run does where a tensor is given.
+func (t *Tensor) overwrite(from *Tensor) error {
+	defer from.Close()
+	if _, err := t.c(); err != nil {
+		return err
+	}
+	if t.dtype != from.dtype || t.nbytes != from.nbytes || len(t.shape) != len(from.shape) {
+		return invalid("fetch into a tensor of %v %v: the value is %v %v", t.dtype, t.shape, from.dtype, from.shape)
+	}
+	for i, d := range t.shape {
+		if d != from.shape[i] {
+			return invalid("fetch into a tensor of %v %v: the value is %v %v", t.dtype, t.shape, from.dtype, from.shape)
+		}
+	}
+	copy(t.bytes(), from.bytes())
+	runtime.KeepAlive(t)
+	return nil
+}
+
+// Close drops the op; a run under way goes on. Closing twice, and after Wait, is fine.
+func (o *Op) Close() error {
+	o.close(opKind)
+	return nil
+}

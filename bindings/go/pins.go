@@ -1,0 +1,102 @@
+// pins: Go memory that a struct for the library points to, held in place for the length of a call. One goroutine.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+import (
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+// pins holds what one call borrows; unpin ends it.
+type pins struct{ runtime.Pinner }
+
+// text is the bytes of s; NULL for "", which the ABI takes for "not given" wherever this is used.
+func (p *pins) text(s string) (*C.char, C.size_t) {
+	if s == "" {
+		return nil, 0
+	}
+	data := unsafe.StringData(s)
+	p.Pin(data)
+	return (*C.char)(unsafe.Pointer(data)), C.size_t(len(s))
+}
+
+// cstring is a copy of s that ends with NUL; NULL for "".
+func (p *pins) cstring(s string) *C.char {
+	if s == "" {
+		return nil
+	}
+	return p.terminated(s)
+}
+
+func (p *pins) terminated(s string) *C.char {
+	data := append([]byte(s), 0)
+	p.Pin(&data[0])
+	return (*C.char)(unsafe.Pointer(&data[0]))
+}
+
+// cstrings are copies that end with NUL.
+func (p *pins) cstrings(list []string) (**C.char, C.size_t) {
+	if len(list) == 0 {
+		return nil, 0
+	}
+	out := make([]*C.char, len(list))
+	for i, s := range list {
+		out[i] = p.terminated(s)
+	}
+	p.Pin(&out[0])
+	return &out[0], C.size_t(len(list))
+}
+
+// pinned is the address of a slice's elements.
+func pinned[T any](p *pins, list []T) (unsafe.Pointer, C.size_t) {
+	if len(list) == 0 {
+		return nil, 0
+	}
+	p.Pin(&list[0])
+	return unsafe.Pointer(&list[0]), C.size_t(len(list))
+}
+
+func (p *pins) values(list []Value) (*C.dtg_value, C.size_t) {
+	data, count := pinned(p, list)
+	return (*C.dtg_value)(data), count
+}
+
+func (p *pins) ints(list []int64) (*C.int64_t, C.size_t) {
+	data, count := pinned(p, list)
+	return (*C.int64_t)(data), count
+}
+
+// chars are the bytes of s for a call that copies them or looks at them before it returns. Never NULL.
+func chars(s string) (*C.char, C.size_t) {
+	if s == "" {
+		return &nothing, 0
+	}
+	return (*C.char)(unsafe.Pointer(unsafe.StringData(s))), C.size_t(len(s))
+}
+
+var nothing C.char
+
+func valuesOf(list []Value) (*C.dtg_value, C.size_t) {
+	return (*C.dtg_value)(unsafe.Pointer(unsafe.SliceData(list))), C.size_t(len(list))
+}
+
+func nanoseconds(d time.Duration) C.int64_t { return C.int64_t(d.Nanoseconds()) }
+
+func flag(b bool) C.int32_t {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// last is the options of a call that has at most one set of them.
+func last[T any](options []T) (out T) {
+	if len(options) > 0 {
+		out = options[len(options)-1]
+	}
+	return out
+}

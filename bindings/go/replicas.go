@@ -1,0 +1,91 @@
+// Training one model by many workers, each a program of its own that builds the same model, or by many towers in one graph. One
+// goroutine builds a model.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+// SyncMode is what a worker's share of the training is.
+type SyncMode int32
+
+// The modes.
+const (
+	SyncAsync    SyncMode = 0 // a step applies its gradients at once and waits for nobody
+	SyncStrict   SyncMode = 1 // one contribution per worker and step, added up in the order of the workers: equal runs give equal bits
+	SyncReplicas SyncMode = 2 // TensorFlow's SyncReplicasOptimizer
+)
+
+// Replication is which worker's share to add. Zero is the default of every field.
+type Replication struct {
+	Mode        SyncMode
+	Worker      int // which replica this graph is, from 0; 0 is the chief
+	Total       int // replicas; 0: 1
+	ToAggregate int // SyncReplicas: gradients per update; 0: Total. Otherwise 0
+}
+
+func (r *Replication) c() *C.dtg_replication {
+	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: C.int32_t(r.Worker),
+		total: C.int32_t(r.Total), to_aggregate: C.int32_t(r.ToAggregate)}
+}
+
+// Replicated is one worker's share. Targets that this worker does not have are invalid.
+//
+// The chief (worker 0) runs Model.Init's target, then ChiefInit once, then Update over and over (Session.RunRepeatedly). Every
+// worker calls Model.WaitReady, then runs LocalInit once, then Train every step.
+type Replicated struct {
+	Train        Value // target: one step; push, then wait for the token
+	LocalInit    Value // target: once, when the variables have values
+	ChiefInit    Value // target: the chief, once, before any worker's first step
+	Resume       Value // target: the chief, in place of ChiefInit, before updates go on
+	Update       Value // target: the chief, over and over
+	GlobalStep   Value // int64 scalar as it is now; fetch it in a run of its own
+	LocalStep    Value // int64 scalar: the step whose variables the gradients of a run are computed from
+	NextStep     Value // int64 scalar, part of Train: the step of its token; SyncAsync: the count right after its own update
+	LearningRate Value // floating-point scalar
+	GradientNorm Value // float32: of this worker's own gradients. Computed only if fetched
+}
+
+// MinimizeReplicated adds one worker's share of training on loss: gradients with respect to every trainable variable so far, and
+// what the mode does with them. Gradients are averaged over the replicas. Ask Init afterwards. Errors, which stick:
+// InvalidArgument, FailedPrecondition (no trainable variable).
+func (m *Model) MinimizeReplicated(loss Value, optimizer Optimizer, replication Replication) Replicated {
+	return m.replicated(func(p *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
+		return C.dtg_nn_minimize_replicated(p, loss.c(), optimizer.c(), replication.c(), out)
+	})
+}
+
+// ApplyReplicated is the same for gradients of one's own, as in ApplyGradients; the worker's state stands where the first of
+// them stands.
+func (m *Model) ApplyReplicated(variables []Variable, gradients []Gradient, optimizer Optimizer, replication Replication) Replicated {
+	if len(variables) != len(gradients) {
+		m.g.fail(invalid("apply gradients: %d variables, but %d gradients", len(variables), len(gradients)))
+	}
+	return m.replicated(func(p *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
+		handles, _ := valuesOf(handlesOf(variables))
+		data, count := gradientsOf(gradients)
+		return C.dtg_nn_apply_replicated(p, handles, data, count, optimizer.c(), replication.c(), out)
+	})
+}
+
+func (m *Model) replicated(add func(*C.dtg_model, *C.dtg_replicated) *C.dtg_error) (r Replicated) {
+	m.build(func(p *C.dtg_model) *C.dtg_error {
+		c := C.dtg_replicated{struct_size: C.sizeof_dtg_replicated}
+		failed := add(p, &c)
+		if failed != nil {
+			return failed
+		}
+		value := func(v C.dtg_value) Value { return Value{uint64(v.id)} }
+		r = Replicated{Train: value(c.train), LocalInit: value(c.local_init), ChiefInit: value(c.chief_init), Resume: value(c.resume),
+			Update: value(c.update), GlobalStep: value(c.global_step), LocalStep: value(c.local_step), NextStep: value(c.next_step),
+			LearningRate: value(c.learning_rate), GradientNorm: value(c.gradient_norm)}
+		return nil
+	})
+	return r
+}
+
+// NextTower makes layers and AddVariable answer, from here on, the variables that the model has, from the first, in their order,
+// until all have been asked for. Asking for another name, type or shape is FailedPrecondition.
+func (m *Model) NextTower() {
+	m.build(func(p *C.dtg_model) *C.dtg_error { return C.dtg_model_next_tower(p) })
+}

@@ -1,0 +1,216 @@
+// Session: runs graphs. Any goroutine; any number of runs may be under way at once.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+var sessionKind = &kind{"session", func(p unsafe.Pointer) { C.dtg_session_release((*C.dtg_session)(p)) }}
+
+// Security is how frames travel over TCP. Unix sockets need neither: the other process's user is checked.
+type Security int32
+
+// The ways.
+const (
+	TLS         Security = 0 // TLS 1.3 with keys derived from the job key
+	ClearFrames Security = 1 // the handshake is authenticated, frames then travel in the clear; both ends must ask
+)
+
+// SessionOptions are those of Connect. Zero is the default of every field.
+type SessionOptions struct {
+	CPUDevices     int           // local sessions: virtual CPU devices; 0: 1
+	SoftPlacement  bool          // a device that is absent drops its type and id, never its job and task
+	DisableFusion  bool          // every op runs by itself, for tests and debugging
+	DefaultTimeout time.Duration // of runs that name none; 0: 10 minutes
+	ConnectTimeout time.Duration // of a cluster: how long to look for its tasks; 0: 30 s
+	KeyFile        string        // the job key, for targets with a port; "": on loopback the user's own key
+	Security       Security      // as the servers have it
+}
+
+// Session connects a graph to the devices that run it.
+type Session struct{ handle }
+
+// Connect connects g to the devices behind target: "" or "local" for this process alone, or the address of a task
+// (Server.Target, "unix:PATH", "host:port"). The session keeps what it needs of g, which may grow afterwards. A graph
+// that was built with an error gives that error. Errors: InvalidArgument; Unavailable, DeadlineExceeded (which tasks are
+// missing, and the last error of each); Unauthenticated (a wrong key); FailedPrecondition (another cluster, version or
+// security at the other end).
+func Connect(ctx context.Context, target string, g *Graph, options ...SessionOptions) (*Session, error) {
+	if g != nil && g.err != nil {
+		return nil, g.err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connect to %q: %w", target, err)
+	}
+	o := last(options)
+	deadline := boundBy(ctx, &o.ConnectTimeout)
+	if ctx.Done() == nil {
+		return connect(target, g, &o)
+	}
+	type answer struct {
+		session *Session
+		err     error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		s, err := connect(target, g, &o)
+		done <- answer{s, err}
+	}()
+	select {
+	case a := <-done:
+		return a.session, ended(ctx, a.err, deadline)
+	case <-ctx.Done():
+		go func() {
+			if a := <-done; a.session != nil {
+				a.session.Close()
+			}
+		}()
+		return nil, fmt.Errorf("connect to %q: %w", target, ctx.Err())
+	}
+}
+
+func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
+	graph, err := g.reading()
+	if err != nil {
+		return nil, err
+	}
+	var p pins
+	defer p.Unpin()
+	c := &C.dtg_session_options{
+		struct_size:        C.sizeof_dtg_session_options,
+		cpu_devices:        C.int32_t(o.CPUDevices),
+		soft_placement:     flag(o.SoftPlacement),
+		disable_fusion:     flag(o.DisableFusion),
+		default_timeout_ns: nanoseconds(o.DefaultTimeout),
+		connect_timeout_ns: nanoseconds(o.ConnectTimeout),
+		security:           C.dtg_security(o.Security),
+	}
+	c.key_file, c.key_file_len = p.text(o.KeyFile)
+	address, length := chars(target)
+	var out *C.dtg_session
+	err = failure(C.dtg_session_connect(nil, address, length, graph, c, &out))
+	runtime.KeepAlive(g)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{}
+	s.open(sessionKind, unsafe.Pointer(out), place())
+	return s, nil
+}
+
+// boundBy lowers a timeout to what is left of ctx, and says whether it did. The context has not ended.
+func boundBy(ctx context.Context, timeout *time.Duration) bool {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return false
+	}
+	left := max(time.Until(at), 1)
+	if *timeout != 0 && *timeout <= left {
+		return false
+	}
+	*timeout = left
+	return true
+}
+
+func (s *Session) c() (*C.dtg_session, error) {
+	if s == nil {
+		return nil, invalid("the session is NULL; give an open handle")
+	}
+	p, err := s.get(sessionKind)
+	return (*C.dtg_session)(p), err
+}
+
+// Close refuses new runs, cancels those under way, waits for their end up to the session's default timeout, and drops the
+// session. Closing twice is fine. Errors: DeadlineExceeded when runs have not ended yet; they end by themselves.
+func (s *Session) Close() error { return s.closeWithin(0) }
+
+// Shutdown is Close that waits until the deadline of ctx, if it has one.
+func (s *Session) Shutdown(ctx context.Context) error {
+	var timeout time.Duration
+	deadline := boundBy(ctx, &timeout)
+	return ended(ctx, s.closeWithin(timeout), deadline)
+}
+
+func (s *Session) closeWithin(timeout time.Duration) error {
+	p, err := s.c()
+	if err != nil {
+		return nil // closed already
+	}
+	err = failure(C.dtg_session_close(p, nanoseconds(timeout)))
+	s.close(sessionKind)
+	return err
+}
+
+// Devices is the full names of the session's devices, "/job:localhost/replica:0/task:0/device:CPU:0".
+func (s *Session) Devices() iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		p, err := s.c()
+		if err != nil {
+			return
+		}
+		defer runtime.KeepAlive(s)
+		for i := range int(C.dtg_session_device_count(p)) {
+			name := C.dtg_session_device_name(p, C.size_t(i))
+			if name == nil || !yield(i, C.GoString(name)) {
+				return
+			}
+		}
+	}
+}
+
+// Reset drops variables, queues and accumulators in the named containers; with none named, those in the default container.
+// Who waits for them fails.
+func (s *Session) Reset(containers ...string) error {
+	p, err := s.c()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(s)
+	var held pins
+	defer held.Unpin()
+	names, count := held.cstrings(containers)
+	return failure(C.dtg_session_reset(p, names, count))
+}
+
+// EndJob ends the job: every task but the session's own is told to stop, and those that wait in Server.Join return. The chief
+// and clients that are no task may do that, others get PermissionDenied. The deadline of ctx bounds it.
+func (s *Session) EndJob(ctx context.Context) error {
+	return s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
+}
+
+// ClusterStatus is what Server.Status says of each task of the session's cluster, asked over the network: a JSON list; a
+// task that does not answer has "error". The deadline of ctx bounds it.
+func (s *Session) ClusterStatus(ctx context.Context) (string, error) {
+	var out *C.dtg_string
+	err := s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error {
+		return C.dtg_session_cluster_status(p, timeout, &out)
+	})
+	if err != nil {
+		return "", err
+	}
+	return text(out), nil
+}
+
+func (s *Session) within(ctx context.Context, call func(*C.dtg_session, C.int64_t) *C.dtg_error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p, err := s.c()
+	if err != nil {
+		return err
+	}
+	var timeout time.Duration
+	deadline := boundBy(ctx, &timeout)
+	err = failure(call(p, nanoseconds(timeout)))
+	runtime.KeepAlive(s)
+	return ended(ctx, err, deadline)
+}

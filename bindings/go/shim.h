@@ -1,0 +1,170 @@
+/* shim.h: what stands between Go and the C ABI. Go may not hand over a struct that points to Go memory unless it is pinned, so the
+ * calls of a step take their arrays one by one and the struct is made here, on the C stack; and one crossing does what would
+ * take several. Nothing here keeps anything. Any thread. */
+#ifndef DTG_GO_SHIM_H
+#define DTG_GO_SHIM_H
+
+#include <dtg/dtg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if DTG_VERSION_MAJOR != 0 || !DTG_VERSION_AT_LEAST(0, 1)
+#error "this Go package is for the headers of libdtg 0.1 and up to, not including, 1.0: install that version of libdtg"
+#endif
+
+/* The log sink of log.go. */
+extern void dtgGoLog(uintptr_t user, int32_t level, char *component, char *message);
+extern void dtgGoLogFree(uintptr_t user);
+
+/* ---- errors ---- */
+
+typedef struct {
+  dtg_code code;
+  const char *message, *node, *task, *peer, *phase;
+  size_t message_len;
+} dtg_go_failure;
+
+static inline void dtg_go_read_error(const dtg_error *error, dtg_go_failure *out) {
+  out->code = dtg_error_code(error);
+  out->message = dtg_error_message(error, &out->message_len);
+  out->node = dtg_error_node(error);
+  out->task = dtg_error_task(error);
+  out->peer = dtg_error_peer(error);
+  out->phase = dtg_error_phase(error);
+}
+
+/* ---- the runtime ---- */
+
+static inline void dtg_go_log(void *user, dtg_log_level level, const char *component, const char *message) {
+  dtgGoLog((uintptr_t)user, level, (char *)component, (char *)message);
+}
+
+static inline void dtg_go_log_free(void *user) { dtgGoLogFree((uintptr_t)user); }
+
+/* `log`: the cgo.Handle of the Go sink; 0: none. */
+static inline dtg_error *dtg_go_runtime_create(dtg_runtime_options *options, uintptr_t log, dtg_runtime **out) {
+  options->struct_size = sizeof *options;
+  if (log) {
+    options->log = dtg_go_log;
+    options->log_user = (void *)log;
+    options->log_user_free = dtg_go_log_free;
+  }
+  return dtg_runtime_create(options, out);
+}
+
+/* ---- tensors ---- */
+
+typedef struct {
+  void *data;
+  size_t nbytes;
+  size_t rank;
+  int64_t dims[8];
+  int64_t count;
+  dtg_dtype dtype;
+} dtg_go_layout;
+
+static inline void dtg_go_tensor_layout(const dtg_tensor *tensor, dtg_go_layout *out) {
+  size_t i;
+  out->data = (void *)dtg_tensor_data(tensor, &out->nbytes);
+  out->rank = dtg_tensor_rank(tensor);
+  out->count = dtg_tensor_count(tensor);
+  out->dtype = dtg_tensor_dtype(tensor);
+  for (i = 0; i < out->rank && i < 8; i++) out->dims[i] = dtg_tensor_dim(tensor, i);
+}
+
+static inline dtg_error *dtg_go_tensor_copy(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes,
+                                            dtg_tensor **out) {
+  return dtg_tensor_create(dtype, dims, rank, data, nbytes, NULL, NULL, out);
+}
+
+/* The end of a loan: says so where Go looks for it. */
+static inline void dtg_go_returned(void *data, size_t nbytes, void *user) {
+  (void)data;
+  (void)nbytes;
+  __atomic_store_n((int32_t *)user, 1, __ATOMIC_RELEASE);
+}
+
+static inline int32_t dtg_go_is_returned(const int32_t *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+
+/* Around pinned Go memory; *flag becomes 1 when the library does not need it any more. */
+static inline dtg_error *dtg_go_tensor_lend(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes,
+                                            int32_t *flag, dtg_tensor **out) {
+  return dtg_tensor_create(dtype, dims, rank, data, nbytes, dtg_go_returned, flag, out);
+}
+
+/* ---- graphs ---- */
+
+/* Adds a node and gives up to `cap` of its outputs; *count says how many it has, at least 1. */
+static inline dtg_error *dtg_go_add_op(dtg_graph *graph, dtg_op_spec *spec, dtg_value *outs, size_t cap, size_t *count) {
+  size_t i;
+  dtg_error *error;
+  spec->struct_size = sizeof *spec;
+  spec->attr_stride = sizeof(dtg_attr);
+  error = dtg_graph_add_op(graph, spec, outs, 1);
+  if (error) return error;
+  error = dtg_value_num_outputs(graph, outs[0], count);
+  if (!error && *count == 0) *count = 1;
+  for (i = 1; !error && i < *count && i < cap; i++) error = dtg_value_output(graph, outs[0], i, &outs[i]);
+  return error;
+}
+
+/* ---- runs ---- */
+
+static inline dtg_run_args dtg_go_args(const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds, const dtg_value *fetches,
+                                       dtg_tensor **fetched, size_t num_fetches, const dtg_value *targets, size_t num_targets,
+                                       int64_t timeout_ns) {
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.feeds = feeds;
+  args.feed_tensors = (const dtg_tensor *const *)tensors;
+  args.num_feeds = num_feeds;
+  args.fetches = fetches;
+  args.fetched = fetched;
+  args.num_fetches = num_fetches;
+  args.targets = targets;
+  args.num_targets = num_targets;
+  args.timeout_ns = timeout_ns;
+  return args;
+}
+
+static inline dtg_error *dtg_go_run(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
+                                    const dtg_value *fetches, dtg_tensor **fetched, size_t num_fetches, const dtg_value *targets,
+                                    size_t num_targets, int64_t timeout_ns) {
+  const dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, fetched, num_fetches, targets, num_targets, timeout_ns);
+  return dtg_session_run(session, &args);
+}
+
+static inline dtg_error *dtg_go_run_async(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
+                                          const dtg_value *fetches, size_t num_fetches, const dtg_value *targets, size_t num_targets,
+                                          int64_t timeout_ns, dtg_cq *cq, uint64_t tag, dtg_op **out) {
+  const dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, NULL, num_fetches, targets, num_targets, timeout_ns);
+  return dtg_session_run_async(session, &args, cq, tag, out);
+}
+
+static inline dtg_error *dtg_go_prepare(dtg_session *session, const dtg_value *feeds, size_t num_feeds, const dtg_value *fetches,
+                                        size_t num_fetches, const dtg_value *targets, size_t num_targets, dtg_callable **out) {
+  const dtg_run_args args = dtg_go_args(feeds, NULL, num_feeds, fetches, NULL, num_fetches, targets, num_targets, 0);
+  return dtg_session_prepare(session, &args, out);
+}
+
+static inline dtg_error *dtg_go_call(dtg_callable *callable, dtg_tensor *const *tensors, size_t num_feeds, dtg_tensor **fetched,
+                                     size_t num_fetches, int64_t timeout_ns) {
+  return dtg_callable_run(callable, (const dtg_tensor *const *)tensors, num_feeds, fetched, num_fetches, timeout_ns);
+}
+
+/* All results of a run that has ended well. */
+static inline dtg_error *dtg_go_take(dtg_op *op, dtg_tensor **results, size_t count) {
+  size_t i;
+  for (i = 0; i < count; i++) {
+    dtg_error *const error = dtg_op_take_result(op, i, &results[i]);
+    if (error) {
+      while (i > 0) {
+        dtg_tensor_release(results[--i]);
+        results[i] = NULL;
+      }
+      return error;
+    }
+  }
+  return NULL;
+}
+
+#endif /* DTG_GO_SHIM_H */

@@ -1,0 +1,29 @@
+// For small programs, in which the first error is the end. Any goroutine.
+
+package dtg
+
+import (
+	"errors"
+	"io"
+)
+
+// Must is value, or a panic with err.
+func Must[T any](value T, err error) T {
+	Check(err)
+	return value
+}
+
+// Check panics with err unless it is nil.
+func Check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Close closes all of them and joins what failed.
+func Close(objects ...io.Closer) (err error) {
+	for _, object := range objects {
+		err = errors.Join(err, object.Close())
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+// Tensor: an element type, a shape and plain row-major memory, which is the library's. Any goroutine, as long as nobody writes to
+// the elements while a run uses them.
+
+package dtg
+
+// #cgo noescape dtg_go_tensor_layout
+// #cgo nocallback dtg_go_tensor_layout
+// #cgo noescape dtg_go_tensor_copy
+// #cgo noescape dtg_tensor_allocate
+// #include "shim.h"
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+var tensorKind = &kind{"tensor", func(p unsafe.Pointer) { C.dtg_tensor_release((*C.dtg_tensor)(p)) }}
+
+// Tensor is a value. It must be closed; its memory goes with the last reference, of which a run or a data set may hold others.
+type Tensor struct {
+	handle
+	dtype  DType
+	shape  Shape
+	count  int
+	data   unsafe.Pointer
+	nbytes int
+}
+
+// NewTensor copies data into a new tensor of that shape; without one it is a vector. A scalar is ScalarTensor's.
+func NewTensor[T Element](data []T, shape ...int64) (*Tensor, error) {
+	if shape == nil {
+		shape = Shape{int64(len(data))}
+	}
+	return tensorOf(data, shape)
+}
+
+// ScalarTensor is a tensor without dimensions.
+func ScalarTensor[T Element](value T) (*Tensor, error) { return tensorOf([]T{value}, Shape{}) }
+
+func tensorOf[T Element](data []T, shape Shape) (*Tensor, error) {
+	if err := loaded(); err != nil {
+		return nil, err
+	}
+	var zero T
+	var out *C.dtg_tensor
+	err := failure(C.dtg_go_tensor_copy(C.dtg_dtype(DTypeOf[T]()), (*C.int64_t)(unsafe.SliceData(shape)), C.size_t(len(shape)),
+		unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))*C.size_t(unsafe.Sizeof(zero)), &out))
+	if err != nil {
+		return nil, err
+	}
+	return wrapTensor(out), nil
+}
+
+// AllocateTensor is a tensor of zeros, to be written through View before others see it.
+func AllocateTensor(dtype DType, shape ...int64) (*Tensor, error) {
+	if err := loaded(); err != nil {
+		return nil, err
+	}
+	var out *C.dtg_tensor
+	err := failure(C.dtg_tensor_allocate(C.dtg_dtype(dtype), (*C.int64_t)(unsafe.SliceData(shape)), C.size_t(len(shape)), &out))
+	if err != nil {
+		return nil, err
+	}
+	return wrapTensor(out), nil
+}
+
+// wrapTensor takes over a reference.
+func wrapTensor(pointer *C.dtg_tensor) *Tensor {
+	var l C.dtg_go_layout
+	C.dtg_go_tensor_layout(pointer, &l)
+	t := &Tensor{dtype: DType(l.dtype), count: int(l.count), data: l.data, nbytes: int(l.nbytes), shape: make(Shape, l.rank)}
+	for i := range t.shape {
+		t.shape[i] = int64(l.dims[i])
+	}
+	t.open(tensorKind, unsafe.Pointer(pointer), "")
+	return t
+}
+
+// c is the handle for a call.
+func (t *Tensor) c() (*C.dtg_tensor, error) {
+	if t == nil {
+		return nil, invalid("the tensor is NULL; give an open handle")
+	}
+	p, err := t.get(tensorKind)
+	return (*C.dtg_tensor)(p), err
+}
+
+// Close drops the tensor. Views of it must not be used any more. Closing twice is fine.
+func (t *Tensor) Close() error {
+	t.close(tensorKind)
+	return nil
+}
+
+// Retain is a second Tensor for the same memory, to be closed by itself.
+func (t *Tensor) Retain() (*Tensor, error) {
+	p, err := t.c()
+	if err != nil {
+		return nil, err
+	}
+	again := C.dtg_tensor_retain(p)
+	runtime.KeepAlive(t)
+	if again == nil {
+		return nil, invalid("the handle is not an open tensor: it was released, or is a handle of another type")
+	}
+	return wrapTensor(again), nil
+}
+
+// DType is the type of the elements.
+func (t *Tensor) DType() DType { return t.dtype }
+
+// Shape is the sizes of the dimensions; not to be changed.
+func (t *Tensor) Shape() Shape { return t.shape }
+
+// Len is the number of elements.
+func (t *Tensor) Len() int { return t.count }
+
+// View is the elements where they lie, for reading and writing: valid until t is closed, so keep t for as long as that. Errors:
+// InvalidArgument for another type, or a closed tensor.
+func View[T Element](t *Tensor) ([]T, error) {
+	if _, err := t.c(); err != nil {
+		return nil, err
+	}
+	if want := DTypeOf[T](); want != t.dtype {
+		return nil, invalid("view a tensor: its elements are %v, not %v", t.dtype, want)
+	}
+	if t.count == 0 {
+		return []T{}, nil
+	}
+	return unsafe.Slice((*T)(t.data), t.count), nil
+}
+
+// Copy is the elements in memory of Go's own. Errors: as View.
+func Copy[T Element](t *Tensor) ([]T, error) {
+	view, err := View[T](t)
+	if err != nil {
+		return nil, err
+	}
+	out := append(make([]T, 0, len(view)), view...)
+	runtime.KeepAlive(t)
+	return out, nil
+}
+
+// Scalar is the only element. Errors: as View, and InvalidArgument when there is not exactly one.
+func Scalar[T Element](t *Tensor) (out T, err error) {
+	view, err := View[T](t)
+	if err != nil {
+		return out, err
+	}
+	if len(view) != 1 {
+		return out, invalid("take the scalar of a tensor: it has %d elements", len(view))
+	}
+	out = view[0]
+	runtime.KeepAlive(t)
+	return out, nil
+}
+
+// Float32s is View for float32: valid until Close; nil when t is closed or of another type.
+func (t *Tensor) Float32s() []float32 {
+	view, _ := View[float32](t)
+	return view
+}
+
+// Int64s is View for int64: valid until Close; nil when t is closed or of another type.
+func (t *Tensor) Int64s() []int64 {
+	view, _ := View[int64](t)
+	return view
+}
+
+// bytes is the elements as bytes.
+func (t *Tensor) bytes() []byte { return unsafe.Slice((*byte)(t.data), t.nbytes) }

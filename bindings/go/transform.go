@@ -1,0 +1,114 @@
+// Transforms of data sets. One goroutine at a time.
+
+package dtg
+
+// #include "shim.h"
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+func (d *Dataset) transform(add func(*C.dtg_dataset) *C.dtg_error) *Dataset {
+	p, err := d.c()
+	if err != nil {
+		d.err = err
+		return d
+	}
+	d.err = failure(add(p))
+	runtime.KeepAlive(d)
+	return d
+}
+
+// Shuffle draws at random from a buffer of that many elements; 0: from the whole epoch. Every epoch has an order of its own,
+// decided by (seed, number of the epoch). Semantics: Dataset.shuffle.
+func (d *Dataset) Shuffle(buffer int64, seed uint64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_shuffle(p, C.int64_t(buffer), C.uint64_t(seed))
+	})
+}
+
+// Batch stacks size elements along a new first dimension; a shorter last batch is handed out, or dropped. Semantics:
+// Dataset.batch.
+func (d *Dataset) Batch(size int64, dropRemainder bool) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_batch(p, C.int64_t(size), flag(dropRemainder))
+	})
+}
+
+// Shard keeps elements index, index + count, ...: what one of count workers trains on. Semantics: Dataset.shard.
+func (d *Dataset) Shard(count, index int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_shard(p, C.int64_t(count), C.int64_t(index))
+	})
+}
+
+// AutoShard is Shard for the batches of one job: where there are fewer elements than workers, a worker that finds one reports
+// InvalidArgument at its first Next, instead of training alone. Semantics: distribute with AutoShardPolicy.DATA.
+func (d *Dataset) AutoShard(count, index int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_auto_shard(p, C.int64_t(count), C.int64_t(index))
+	})
+}
+
+// Rebatch cuts every batch along the first dimension into parts batches of ceil(rows / parts) rows.
+func (d *Dataset) Rebatch(parts int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_rebatch(p, C.int64_t(parts)) })
+}
+
+// Repeat is count epochs as one; negative: for ever. Semantics: Dataset.repeat.
+func (d *Dataset) Repeat(count int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_repeat(p, C.int64_t(count)) })
+}
+
+// Take is the first count elements. Semantics: Dataset.take.
+func (d *Dataset) Take(count int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_take(p, C.int64_t(count)) })
+}
+
+// Skip is all but the first count elements. Semantics: Dataset.skip.
+func (d *Dataset) Skip(count int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_skip(p, C.int64_t(count)) })
+}
+
+// Scale makes a component float32, divided by divisor (255 for pixels).
+func (d *Dataset) Scale(component int, divisor float64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_scale(p, C.size_t(component), C.double(divisor))
+	})
+}
+
+// Cast makes a component Float32, Float64, Int32 or Int64.
+func (d *Dataset) Cast(component int, dtype DType) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_cast(p, C.size_t(component), C.dtg_dtype(dtype))
+	})
+}
+
+// Prefetch keeps up to count elements ready, made by a thread of the data set's own. Semantics: Dataset.prefetch.
+func (d *Dataset) Prefetch(count int64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_prefetch(p, C.int64_t(count)) })
+}
+
+// BatchSizes is how a worker batches so that all workers together use globalBatch elements a step, also where that does not
+// divide: the sizes of its successive batches, numWorkers * replicasPerWorker of them and then over again, replicasPerWorker
+// a step. Semantics: batch_sizes_for_worker.
+func BatchSizes(globalBatch, numWorkers, replicasPerWorker, worker int64) ([]int64, error) {
+	if err := loaded(); err != nil {
+		return nil, err
+	}
+	ask := func(room []int64) (int, error) {
+		var count C.size_t
+		err := failure(C.dtg_batch_sizes(C.int64_t(globalBatch), C.int64_t(numWorkers), C.int64_t(replicasPerWorker), C.int64_t(worker),
+			(*C.int64_t)(unsafe.Pointer(unsafe.SliceData(room))), C.size_t(len(room)), &count))
+		return int(count), err
+	}
+	count, err := ask(nil)
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]int64, count)
+	_, err = ask(sizes)
+	return sizes, err
+}
