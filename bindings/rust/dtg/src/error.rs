@@ -1,0 +1,234 @@
+//! Errors: what C reports, copied out and released at once. Immutable values; any thread.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+use dtg_sys as sys;
+
+/// What every fallible call of this crate gives back.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $number:ident,)*) => {
+        /// Why a call failed: the codes that TensorFlow, Abseil and gRPC share. Code that meets a kind it does not know treats it
+        /// as [`ErrorKind::Unknown`]; the number itself is in [`Error::code`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $($(#[$doc])* $name,)* }
+
+        impl ErrorKind {
+            /// The number of the code.
+            pub fn code(self) -> i32 {
+                match self { $(Self::$name => sys::$number,)* }
+            }
+
+            fn of(code: i32) -> Self {
+                match code { $(sys::$number => Self::$name,)* _ => Self::Unknown }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The run was cancelled, or the session closed under it.
+    Cancelled = DTG_CANCELLED,
+    /// A code that this crate does not know.
+    Unknown = DTG_UNKNOWN,
+    /// An argument is wrong whatever the state: a type, a shape, a name, a closed handle.
+    InvalidArgument = DTG_INVALID_ARGUMENT,
+    /// The time that was given is over.
+    DeadlineExceeded = DTG_DEADLINE_EXCEEDED,
+    /// No op, node, file or variable of that name.
+    NotFound = DTG_NOT_FOUND,
+    /// It is there already, and is not overwritten.
+    AlreadyExists = DTG_ALREADY_EXISTS,
+    /// Not for this caller.
+    PermissionDenied = DTG_PERMISSION_DENIED,
+    /// Memory, descriptors, or a bound of the library.
+    ResourceExhausted = DTG_RESOURCE_EXHAUSTED,
+    /// Right at another time: a variable without value, a closed session.
+    FailedPrecondition = DTG_FAILED_PRECONDITION,
+    /// Broken off by a failure elsewhere; may be tried again.
+    Aborted = DTG_ABORTED,
+    /// Past the end.
+    OutOfRange = DTG_OUT_OF_RANGE,
+    /// Not in this library; the message says what there is.
+    Unimplemented = DTG_UNIMPLEMENTED,
+    /// A bug in the library.
+    Internal = DTG_INTERNAL,
+    /// The peer is not there now; may be tried again.
+    Unavailable = DTG_UNAVAILABLE,
+    /// A file or message that is cut or damaged.
+    DataLoss = DTG_DATA_LOSS,
+    /// A wrong key.
+    Unauthenticated = DTG_UNAUTHENTICATED,
+}
+
+impl ErrorKind {
+    /// `"INVALID_ARGUMENT"` and so on.
+    pub fn name(self) -> &'static str {
+        name_of(self.code())
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What went wrong: a kind to decide by, a line to read, and where it happened as far as the library knows.
+///
+/// ```
+/// use dtg::{ErrorKind, Graph};
+///
+/// let mut graph = Graph::new()?;
+/// let error = graph.node("MatMull").build().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// assert!(error.message().contains("MatMul"), "{error}"); // it suggests the closest name
+/// # Ok::<(), dtg::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<Parts>);
+
+#[derive(Clone)]
+struct Parts {
+    code: i32,
+    message: String,
+    node: String,
+    task: String,
+    peer: String,
+    phase: String,
+}
+
+impl Error {
+    /// An error of this crate's own, for what C is never asked.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let empty = String::new;
+        Self(Box::new(Parts {
+            code: kind.code(),
+            message: message.into(),
+            node: empty(),
+            task: empty(),
+            peer: empty(),
+            phase: empty(),
+        }))
+    }
+
+    /// Copies what C says and releases it.
+    ///
+    /// # Safety
+    /// `raw` is a dtg_error that the caller owns.
+    pub(crate) unsafe fn take(raw: *mut sys::dtg_error) -> Self {
+        // SAFETY: the error is alive until it is released below, and so are the texts that it lends; the caller gave it away.
+        unsafe {
+            let parts = Parts {
+                code: sys::dtg_error_code(raw),
+                message: text(sys::dtg_error_message(raw, std::ptr::null_mut())),
+                node: text(sys::dtg_error_node(raw)),
+                task: text(sys::dtg_error_task(raw)),
+                peer: text(sys::dtg_error_peer(raw)),
+                phase: text(sys::dtg_error_phase(raw)),
+            };
+            sys::dtg_error_release(raw);
+            Self(Box::new(parts))
+        }
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::of(self.0.code)
+    }
+
+    /// The number of the code, also where [`ErrorKind`] has no name for it.
+    pub fn code(&self) -> i32 {
+        self.0.code
+    }
+
+    /// What was attempted, on what, what was found and what to try, in one line.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The graph node that failed.
+    pub fn node(&self) -> Option<&str> {
+        some(&self.0.node)
+    }
+
+    /// The task that found the failure, `/job:ps/task:0`.
+    pub fn task(&self) -> Option<&str> {
+        some(&self.0.task)
+    }
+
+    /// The other end of the connection that failed.
+    pub fn peer(&self) -> Option<&str> {
+        some(&self.0.peer)
+    }
+
+    /// When it failed: `build`, `place`, `prepare`, `run` or `connect`.
+    pub fn phase(&self) -> Option<&str> {
+        some(&self.0.phase)
+    }
+}
+
+fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", name_of(self.0.code), self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Error");
+        out.field("kind", &self.kind()).field("message", &self.0.message);
+        for (name, value) in [("node", self.node()), ("task", self.task()), ("peer", self.peer()), ("phase", self.phase())] {
+            if let Some(value) = value {
+                out.field(name, &value);
+            }
+        }
+        out.finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The name of a code.
+fn name_of(code: i32) -> &'static str {
+    // SAFETY: takes any number and answers with a static text.
+    unsafe { CStr::from_ptr(sys::dtg_code_name(code)) }.to_str().unwrap_or("UNKNOWN")
+}
+
+/// A copy of a text that C lends; bytes that are no UTF-8 are replaced, NULL is "".
+///
+/// # Safety
+/// `text` is NULL or ends with NUL.
+pub(crate) unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: the caller says so.
+    unsafe { borrowed(text) }.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A text that C lends.
+///
+/// # Safety
+/// `text` is NULL or ends with NUL, and lives for 'a.
+pub(crate) unsafe fn borrowed<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: the caller says so.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+/// The end of a call that can fail.
+///
+/// # Safety
+/// `raw` is what such a call answered.
+pub(crate) unsafe fn check(raw: *mut sys::dtg_error) -> Result<()> {
+    if raw.is_null() {
+        Ok(())
+    } else {
+        // SAFETY: not NULL, so it is an error that the caller owns.
+        Err(unsafe { Error::take(raw) })
+    }
+}

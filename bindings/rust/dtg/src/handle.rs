@@ -1,0 +1,280 @@
+//! Handles of the C ABI: who releases them, and which threads may use them. The whole thread table of `dtg/base.h` stands here, once
+//! per type; the public types get Send and Sync from their handle by themselves.
+
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+
+use dtg_sys as sys;
+
+use crate::error::{Error, ErrorKind, Result, check};
+
+/// A counted object of the C ABI.
+///
+/// # Safety
+/// `release` drops one reference to an object of this very type.
+pub(crate) unsafe trait Object {
+    /// Drops the reference that the caller gives up.
+    unsafe fn release(object: *mut Self);
+}
+
+/// An object that several owners may hold at once.
+///
+/// # Safety
+/// `retain` adds one reference to an object of this very type, which is shared between threads.
+pub(crate) unsafe trait Shared: Object {
+    /// Adds a reference for the caller.
+    unsafe fn retain(object: *mut Self);
+}
+
+/// One reference to an object, dropped with it.
+pub(crate) struct Handle<T: Object>(NonNull<T>);
+
+impl<T: Object> Handle<T> {
+    /// Makes an object by a function of the ABI that writes it to its last argument.
+    ///
+    /// # Safety
+    /// When `make` answers NULL it has written an object that the caller owns.
+    pub(crate) unsafe fn create(make: impl FnOnce(*mut *mut T) -> *mut sys::dtg_error) -> Result<Self> {
+        agreed()?;
+        let mut object = null_mut();
+        // SAFETY: the answer of a function of the ABI.
+        unsafe { check(make(&mut object)) }?;
+        // SAFETY: `make` has written an object that is ours.
+        unsafe { Self::adopt(object) }
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg reported success and gave no object; please report it"))
+    }
+
+    /// Takes over a reference; None for NULL.
+    ///
+    /// # Safety
+    /// `object` is NULL or a reference that the caller gives away.
+    pub(crate) unsafe fn adopt(object: *mut T) -> Option<Self> {
+        NonNull::new(object).map(Self)
+    }
+
+    pub(crate) fn raw(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+}
+
+impl<T: Object> Drop for Handle<T> {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours and nobody uses it after this.
+        unsafe { T::release(self.raw()) }
+    }
+}
+
+impl<T: Shared> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: the object is alive, for we hold a reference. Only in a forked child is nothing added; there nothing is released either.
+        unsafe { T::retain(self.raw()) };
+        Self(self.0)
+    }
+}
+
+/// Whether the library that is loaded speaks the ABI of the headers that this crate was made from. While the major version is 0, only
+/// the same minor version does; afterwards every later one.
+fn speaks(loaded: u32) -> bool {
+    let (major, minor) = (loaded >> 16, loaded & 0xffff);
+    let minor_fits = if major == 0 { minor == sys::DTG_VERSION_MINOR } else { minor >= sys::DTG_VERSION_MINOR };
+    major == sys::DTG_VERSION_MAJOR && minor_fits
+}
+
+/// Looks at the version of the library once, at the first object.
+pub(crate) fn agreed() -> Result<()> {
+    static LOADED: OnceLock<u32> = OnceLock::new();
+    // SAFETY: takes nothing, touches nothing.
+    let loaded = *LOADED.get_or_init(|| unsafe { sys::dtg_abi_version() });
+    if speaks(loaded) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::FailedPrecondition,
+        format!(
+            "the libdtg that is loaded has version {}.{} of the C ABI, this program was built for {}.{}; install that one or rebuild",
+            loaded >> 16,
+            loaded & 0xffff,
+            sys::DTG_VERSION_MAJOR,
+            sys::DTG_VERSION_MINOR
+        ),
+    ))
+}
+
+macro_rules! objects {
+    ($($object:ident: $release:ident,)*) => {$(
+        // SAFETY: the release function of this type.
+        unsafe impl Object for sys::$object {
+            unsafe fn release(object: *mut Self) {
+                // SAFETY: the caller gives a reference away.
+                unsafe { sys::$release(object) }
+            }
+        }
+    )*};
+}
+
+macro_rules! shared_objects {
+    ($($object:ident: $retain:ident,)*) => {$(
+        // SAFETY: the retain function of this type, which the thread table calls shared.
+        unsafe impl Shared for sys::$object {
+            unsafe fn retain(object: *mut Self) {
+                // SAFETY: the caller holds a reference.
+                unsafe { sys::$retain(object) };
+            }
+        }
+    )*};
+}
+
+objects! {
+    dtg_callable: dtg_callable_release,
+    dtg_cluster: dtg_cluster_release,
+    dtg_cq: dtg_cq_release,
+    dtg_dataset: dtg_dataset_release,
+    dtg_event_writer: dtg_event_writer_release,
+    dtg_graph: dtg_graph_release,
+    dtg_model: dtg_model_release,
+    dtg_op: dtg_op_release,
+    dtg_runtime: dtg_runtime_release,
+    dtg_server: dtg_server_release,
+    dtg_session: dtg_session_release,
+    dtg_string: dtg_string_release,
+    dtg_tensor: dtg_tensor_release,
+    dtg_weights: dtg_weights_release,
+}
+
+shared_objects! {
+    dtg_callable: dtg_callable_retain,
+    dtg_cluster: dtg_cluster_retain,
+    dtg_cq: dtg_cq_retain,
+    dtg_op: dtg_op_retain,
+    dtg_runtime: dtg_runtime_retain,
+    dtg_server: dtg_server_retain,
+    dtg_session: dtg_session_retain,
+    dtg_tensor: dtg_tensor_retain,
+}
+
+// ---- the thread table of dtg/base.h, convention 5 ----
+
+// SAFETY: dtg/base.h lists dtg_callable as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_callable> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_callable> {}
+
+// SAFETY: dtg/cluster.h: an immutable value, shared.
+unsafe impl Send for Handle<sys::dtg_cluster> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_cluster> {}
+
+// SAFETY: dtg/base.h lists dtg_cq as shared; dtg/session.h: several threads may wait.
+unsafe impl Send for Handle<sys::dtg_cq> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_cq> {}
+
+// SAFETY: dtg/base.h lists dtg_op as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_op> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_op> {}
+
+// SAFETY: dtg/base.h lists dtg_runtime as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_runtime> {}
+// SAFETY: as above. The log sink that it holds is Send and Sync itself (runtime.rs asks for that).
+unsafe impl Sync for Handle<sys::dtg_runtime> {}
+
+// SAFETY: dtg/server.h uses servers from any thread: join on one while another stops it. Counted like all shared objects.
+unsafe impl Send for Handle<sys::dtg_server> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_server> {}
+
+// SAFETY: dtg/base.h lists dtg_session as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_session> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_session> {}
+
+// SAFETY: dtg/base.h lists dtg_string as shared, and it is immutable.
+unsafe impl Send for Handle<sys::dtg_string> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_string> {}
+
+// SAFETY: dtg/base.h lists dtg_tensor as shared, its contents read-only while runs use them; tensor.rs lends them for writing only to
+// the one owner of a tensor that nobody else was given.
+unsafe impl Send for Handle<sys::dtg_tensor> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_tensor> {}
+
+// SAFETY: dtg/base.h: dtg_graph is shared for reading and for running.
+unsafe impl Send for Handle<sys::dtg_graph> {}
+// SAFETY: as above. It is single while nodes are added or scopes change: graph.rs asks for &mut there, and there is one owner.
+unsafe impl Sync for Handle<sys::dtg_graph> {}
+
+// SAFETY: dtg/base.h lists dtg_model as single: one thread at a time, so it may move. Not Sync.
+unsafe impl Send for Handle<sys::dtg_model> {}
+
+// SAFETY: dtg/base.h lists dtg_dataset as single: one thread at a time, so it may move. Not Sync.
+unsafe impl Send for Handle<sys::dtg_dataset> {}
+
+// SAFETY: dtg/base.h lists dtg_weights as single: one thread at a time, so it may move. Not Sync.
+unsafe impl Send for Handle<sys::dtg_weights> {}
+
+// SAFETY: dtg/base.h lists dtg_event_writer as single: one thread at a time, so it may move. Not Sync.
+unsafe impl Send for Handle<sys::dtg_event_writer> {}
+
+// ---- small things that all nouns need ----
+
+/// The bytes of a string object.
+pub(crate) fn bytes(string: &Handle<sys::dtg_string>) -> &[u8] {
+    let mut length = 0;
+    // SAFETY: the string is alive as long as the borrow, and immutable.
+    unsafe {
+        let data = sys::dtg_string_data(string.raw(), &mut length);
+        std::slice::from_raw_parts(data.cast(), length)
+    }
+}
+
+/// The text that a function of the ABI makes.
+///
+/// # Safety
+/// As for [`Handle::create`].
+pub(crate) unsafe fn string(make: impl FnOnce(*mut *mut sys::dtg_string) -> *mut sys::dtg_error) -> Result<String> {
+    // SAFETY: the caller says so.
+    let string = unsafe { Handle::create(make) }?;
+    Ok(String::from_utf8_lossy(bytes(&string)).into_owned())
+}
+
+/// A time for C: nanoseconds, at least one (0 would mean the default), at most what fits.
+pub(crate) fn nanoseconds(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX).max(1)
+}
+
+/// A time for C, where None means the default.
+pub(crate) fn or_default(time: Option<std::time::Duration>) -> i64 {
+    time.map_or(0, nanoseconds)
+}
+
+/// A text for the few places where C wants one that ends with NUL.
+pub(crate) fn c_string(text: &str, what: &str) -> Result<std::ffi::CString> {
+    std::ffi::CString::new(text).map_err(|error| {
+        Error::new(
+            ErrorKind::InvalidArgument,
+            format!("{what} {text:?} holds a NUL byte at {}; leave it out", error.nul_position()),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nanoseconds, speaks};
+
+    #[test]
+    fn only_the_same_minor_version_speaks_while_the_major_is_zero() {
+        assert!(speaks(1)); // 0.1
+        assert!(!speaks(0));
+        assert!(!speaks(2));
+        assert!(!speaks(1 << 16 | 1));
+    }
+
+    #[test]
+    fn times_neither_vanish_nor_overflow() {
+        assert_eq!(nanoseconds(std::time::Duration::ZERO), 1);
+        assert_eq!(nanoseconds(std::time::Duration::MAX), i64::MAX);
+        assert_eq!(nanoseconds(std::time::Duration::from_millis(2)), 2_000_000);
+    }
+}

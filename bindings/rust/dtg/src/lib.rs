@@ -1,0 +1,102 @@
+//! Train models inside your own program: libdtg does the job of distributed TensorFlow, and this crate is its safe face in Rust.
+//!
+//! A [`Graph`] is built of ops ([`ops`] has one function per op) or of the layers of a [`Model`]; a [`Session`] runs it on the devices
+//! of this process or of a cluster; [`Dataset`]s feed it. The nouns are those of the C ABI, whose headers tell every detail.
+//!
+//! ```
+//! use dtg::{Graph, Model, Optimizer, Session, VariableSpec};
+//!
+//! let mut model = Model::new(Graph::new()?, 1)?;
+//! let w = model.add_variable(&VariableSpec { name: "w", ..Default::default() })?;
+//! let three = model.scalar(3.0f32)?;
+//! let loss = model.mean_squared_error(three, w.read)?;
+//! let training = model.minimize(loss, &Optimizer::sgd(0.25))?;
+//! let init = model.init()?;
+//! let session = Session::connect("local", &model)?;
+//! session.run_target(init)?;
+//! for step in 0..5 {
+//!     let out = session.run().fetch(loss).target(training.train).call()?;
+//!     println!("step {step}: loss {}", out.scalar::<f32>(0)?);
+//! }
+//! # Ok::<(), dtg::Error>(())
+//! ```
+//!
+//! # Threads
+//! The thread table of the headers is the types' Send and Sync. Everything may move to another thread. [`Runtime`], [`Session`],
+//! [`Callable`], [`Server`], [`Cluster`] and [`Tensor`] are shared: used from any number of threads at once, and cheap to clone.
+//! [`Graph`] is read by many and added to by one, which `&mut` sees to; [`Model`], [`Dataset`], [`Weights`] and [`EventWriter`] are used by
+//! one thread at a time.
+//!
+//! # Lifetime
+//! Objects hold what they need, so the order in which they are dropped does not matter, and dropping never blocks. What has an end of its
+//! own that can fail is closed by name: [`Session::close`], [`Server::stop`], [`EventWriter::close`]; calling them again is fine, and using
+//! the object afterwards is an error that says so.
+//!
+//! # Errors
+//! Everything that can fail gives a [`Result`]; nothing panics on what the library reports. [`ErrorKind`] is for programs, the message for
+//! people: it says what was attempted, on what, what was found and what to do.
+//!
+//! # Features
+//! `half`: `half::f16` and `half::bf16` as elements. `ndarray`: tensors from and as arrays.
+#![deny(missing_docs)]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "ndarray")]
+mod arrays;
+mod callable;
+mod cluster;
+mod dataset;
+mod dtype;
+mod error;
+mod events;
+mod graph;
+mod handle;
+mod layers;
+mod model;
+mod node;
+mod outputs;
+mod pump;
+mod replicas;
+mod request;
+mod run;
+mod runtime;
+mod scope;
+mod server;
+mod session;
+mod tensor;
+mod training;
+mod weights;
+
+#[rustfmt::skip]
+pub mod ops;
+
+/// The C ABI itself, for what this crate leaves out.
+pub use dtg_sys as sys;
+
+pub use callable::Callable;
+pub use cluster::{Cluster, Task};
+pub use dataset::{Csv, Dataset, Header, Missing};
+pub use dtype::{DType, Element};
+pub use error::{Error, ErrorKind, Result};
+pub use events::{EventWriter, EventWriterOptions};
+pub use graph::{Gradient, Graph, PartialShape, Value};
+pub use layers::{Activation, Conv2D, Dense, Embedding, Padding, Pool2D};
+pub use model::{Initializer, Model, Variable, VariableSpec};
+pub use node::{Attr, Node};
+pub use outputs::Outputs;
+pub use replicas::{Replicated, Replication, SyncMode};
+pub use request::Request;
+pub use run::Run;
+pub use runtime::{LogLevel, Runtime, RuntimeOptions, abi_version, has_feature, live_handles, version};
+pub use scope::{DeviceSetter, Scope, SetterStrategy};
+pub use server::{Security, Server, ServerOptions, keygen};
+pub use session::{Session, SessionOptions};
+pub use tensor::Tensor;
+pub use training::{Optimizer, OptimizerKind, Training, batch_sizes};
+pub use weights::Weights;
+
+/// The examples of the README are compiled and run with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

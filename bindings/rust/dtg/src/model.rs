@@ -1,0 +1,298 @@
+//! Models: the variables that layers make. A model owns the graph that it adds to, so nobody else adds to it at the same time.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use dtg_sys as sys;
+
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result, check, text};
+use crate::graph::{Graph, Value};
+use crate::handle::{Handle, nanoseconds};
+use crate::scope::{self, Scope, Scoped};
+use crate::session::Session;
+
+/// Where the first value of a variable comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Initializer {
+    /// What the layer would take: Glorot uniform for kernels, zeros for biases and variables.
+    #[default]
+    Default,
+    /// 0.
+    Zeros,
+    /// 1.
+    Ones,
+    /// This value.
+    Constant(f64),
+    /// In [low, high).
+    Uniform(f64, f64),
+    /// Mean and standard deviation.
+    Normal(f64, f64),
+    /// The same, cut at two deviations.
+    TruncatedNormal(f64, f64),
+    /// ±sqrt(6 / (inputs + outputs)).
+    GlorotUniform,
+    /// Truncated, variance 2 / (inputs + outputs).
+    GlorotNormal,
+    /// ±sqrt(6 / inputs).
+    HeUniform,
+    /// Truncated, variance 2 / inputs.
+    HeNormal,
+}
+
+impl Initializer {
+    pub(crate) fn raw(self) -> sys::dtg_initializer {
+        let (kind, a, b) = match self {
+            Self::Default => (sys::DTG_INIT_DEFAULT, 0.0, 0.0),
+            Self::Zeros => (sys::DTG_INIT_ZEROS, 0.0, 0.0),
+            Self::Ones => (sys::DTG_INIT_ONES, 0.0, 0.0),
+            Self::Constant(a) => (sys::DTG_INIT_CONSTANT, a, 0.0),
+            Self::Uniform(a, b) => (sys::DTG_INIT_UNIFORM, a, b),
+            Self::Normal(a, b) => (sys::DTG_INIT_NORMAL, a, b),
+            Self::TruncatedNormal(a, b) => (sys::DTG_INIT_TRUNCATED_NORMAL, a, b),
+            Self::GlorotUniform => (sys::DTG_INIT_GLOROT_UNIFORM, 0.0, 0.0),
+            Self::GlorotNormal => (sys::DTG_INIT_GLOROT_NORMAL, 0.0, 0.0),
+            Self::HeUniform => (sys::DTG_INIT_HE_UNIFORM, 0.0, 0.0),
+            Self::HeNormal => (sys::DTG_INIT_HE_NORMAL, 0.0, 0.0),
+        };
+        sys::dtg_initializer { kind, reserved0: 0, a, b }
+    }
+}
+
+/// A variable to add by hand; write `..Default::default()` for what is not said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VariableSpec<'a> {
+    /// One that is taken gets a number.
+    pub name: &'a str,
+    /// Default: float32.
+    pub dtype: Option<DType>,
+    /// Not touched by optimizers.
+    pub not_trainable: bool,
+    /// The shape; empty for a scalar.
+    pub dims: &'a [i64],
+    /// Default: zeros.
+    pub initializer: Initializer,
+}
+
+/// A variable of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// Also its name in checkpoints.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DType,
+    /// False: counters and what optimizers keep.
+    pub trainable: bool,
+    /// The resource, for ops such as AssignVariableOp.
+    pub handle: Value,
+    /// Its value; fetch it, or use it as an input.
+    pub read: Value,
+    /// A target that gives it its first value.
+    pub assign: Value,
+    /// Its shape.
+    pub dims: Vec<i64>,
+}
+
+/// Layers, losses, metrics and optimizers over one graph, and the variables that they make. Names, formulas and defaults are those of
+/// tf.keras (layers, initializers) and of TensorFlow's optimizers. Weights are functions of (seed, order of creation, shape).
+///
+/// The graph is inside: a model is used wherever a [`Graph`] is, to add nodes of one's own and to connect sessions.
+///
+/// ```
+/// use dtg::{Activation, DType, Dense, Graph, Model, Optimizer, Session};
+///
+/// let mut model = Model::new(Graph::new()?, 1)?;
+/// let x = model.placeholder("x", DType::F32, Some(&[-1, 4]))?;
+/// let labels = model.placeholder("labels", DType::I64, Some(&[-1]))?;
+/// let hidden = model.dense(x, &Dense { units: 8, activation: Activation::Relu, ..Default::default() })?;
+/// let logits = model.dense(hidden, &Dense { units: 3, ..Default::default() })?;
+/// let loss = model.sparse_softmax_cross_entropy(labels, logits)?;
+/// let training = model.minimize(loss, &Optimizer::adam(1e-3))?;
+/// let init = model.init()?; // ask when the model is complete
+/// let session = Session::connect("local", &model)?;
+/// session.run_target(init)?;
+/// # let _ = training;
+/// # Ok::<(), dtg::Error>(())
+/// ```
+pub struct Model {
+    handle: Handle<sys::dtg_model>,
+    graph: Graph,
+    /// Which graph C adds to, by address. `&mut Graph` could be used to swap it for another; see raw().
+    home: usize,
+}
+
+impl Model {
+    /// A model without variables, adding to a graph, which may have nodes.
+    pub fn new(graph: Graph, seed: u64) -> Result<Self> {
+        // SAFETY: an open graph.
+        let handle = unsafe { Handle::create(|out| sys::dtg_model_create(graph.raw(), seed, out)) }?;
+        let home = graph.raw() as usize;
+        Ok(Self { handle, graph, home })
+    }
+
+    /// The graph, for those who need no more layers. The variables stay in it.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+
+    /// The graph.
+    pub fn graph(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    /// The model for C, which uses its graph: only where that graph is ours, so that no other thread can be adding to it.
+    pub(crate) fn raw(&self) -> Result<*mut sys::dtg_model> {
+        if self.graph.raw() as usize == self.home {
+            return Ok(self.handle.raw());
+        }
+        Err(Error::new(
+            ErrorKind::FailedPrecondition,
+            "the graph of a model was swapped for another one; put its own back, or make a new model",
+        ))
+    }
+
+    /// Builds inside a scope of the graph, which is left at the end, also when building fails.
+    pub fn within<R>(&mut self, scope: Scope<'_>, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        scope::within(self, scope, build)
+    }
+
+    /// Adds a variable; its handle is made on the device of the open device scope, its first value beside it.
+    pub fn add_variable(&mut self, spec: &VariableSpec<'_>) -> Result<Variable> {
+        let raw = sys::dtg_variable_spec {
+            name: if spec.name.is_empty() { std::ptr::null() } else { spec.name.as_ptr().cast() },
+            name_len: spec.name.len(),
+            dtype: spec.dtype.map_or(0, |dtype| dtype.0),
+            not_trainable: spec.not_trainable.into(),
+            dims: spec.dims.as_ptr(),
+            rank: spec.dims.len(),
+            initializer: spec.initializer.raw(),
+            ..sys::dtg_variable_spec::INIT
+        };
+        let model = self.raw()?;
+        // SAFETY: an open model, borrowed mutably; the spec outlives the call.
+        variable(|out| unsafe { sys::dtg_model_add_variable(model, &raw, out) })
+    }
+
+    /// The number of variables, in order of creation: those of layers, then those of optimizers.
+    pub fn variable_count(&self) -> usize {
+        // SAFETY: an open model.
+        unsafe { sys::dtg_model_variable_count(self.handle.raw()) }
+    }
+
+    /// Variable `i`. Errors: `OutOfRange`.
+    pub fn variable(&self, i: usize) -> Result<Variable> {
+        let model = self.raw()?;
+        // SAFETY: an open model.
+        variable(|out| unsafe { sys::dtg_model_variable(model, i, out) })
+    }
+
+    /// All variables, in order of creation.
+    pub fn variables(&self) -> Result<Vec<Variable>> {
+        (0..self.variable_count()).map(|i| self.variable(i)).collect()
+    }
+
+    /// The variable of that name. Errors: `NotFound`.
+    pub fn find_variable(&self, name: &str) -> Result<Variable> {
+        let model = self.raw()?;
+        // SAFETY: an open model, a text with its length.
+        variable(|out| unsafe { sys::dtg_model_find_variable(model, name.as_ptr().cast(), name.len(), out) })
+    }
+
+    /// The int64 scalar variable that counts training steps; made when first asked for.
+    pub fn global_step(&mut self) -> Result<Variable> {
+        let model = self.raw()?;
+        // SAFETY: an open model, borrowed mutably.
+        variable(|out| unsafe { sys::dtg_model_global_step(model, out) })
+    }
+
+    /// The target that gives every variable so far its first value. Ask when the model is complete: variables that come later are
+    /// not covered.
+    pub fn init(&mut self) -> Result<Value> {
+        // SAFETY: an open model, borrowed mutably.
+        self.node_of(|model, out| unsafe { sys::dtg_model_init(model, out) })
+    }
+
+    /// Writes the values that the model's variables have in a session to a safetensors file, under their names, atomically. Errors:
+    /// `FailedPrecondition` (a variable without value), and those of the disk.
+    pub fn save(&self, session: &Session, path: &str) -> Result<()> {
+        // SAFETY: an open model and session, a text with its length.
+        unsafe { check(sys::dtg_model_save(self.raw()?, session.raw(), path.as_ptr().cast(), path.len())) }
+    }
+
+    /// Gives every variable of the model its value from such a file. Nothing is assigned on failure. Errors: `NotFound` (no file, or a
+    /// variable is not in it), `InvalidArgument` (another type or shape), `DataLoss` (cut or damaged).
+    pub fn restore(&self, session: &Session, path: &str) -> Result<()> {
+        // SAFETY: an open model and session, a text with its length.
+        unsafe { check(sys::dtg_model_restore(self.raw()?, session.raw(), path.as_ptr().cast(), path.len())) }
+    }
+
+    /// Waits until every variable that the model has so far has a value in the session. Errors: `DeadlineExceeded`, which names
+    /// those that have none, and those of a run.
+    pub fn wait_ready(&mut self, session: &Session, timeout: Duration) -> Result<()> {
+        // SAFETY: an open model, borrowed mutably, and an open session.
+        unsafe { check(sys::dtg_model_wait_ready(self.raw()?, session.raw(), nanoseconds(timeout))) }
+    }
+
+    /// From here on layers and [`Model::add_variable`] answer the variables that the model has, from the first, in their order, until
+    /// all have been asked for. Errors later: asking for another name, type or shape is `FailedPrecondition`.
+    pub fn next_tower(&mut self) -> Result<()> {
+        // SAFETY: an open model, borrowed mutably.
+        unsafe { check(sys::dtg_model_next_tower(self.raw()?)) }
+    }
+
+    /// The value that a function of the ABI adds to the model.
+    pub(crate) fn node_of(
+        &mut self,
+        add: impl FnOnce(*mut sys::dtg_model, *mut sys::dtg_value) -> *mut sys::dtg_error,
+    ) -> Result<Value> {
+        let mut out = Value::NONE;
+        // SAFETY: the answer of a function of the ABI.
+        unsafe { check(add(self.raw()?, &mut out)) }?;
+        Ok(Value(out))
+    }
+}
+
+impl Deref for Model {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl DerefMut for Model {
+    fn deref_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+}
+
+impl Scoped for Model {
+    fn scoped_graph(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Model({} variables, {} nodes)", self.variable_count(), self.graph.node_count())
+    }
+}
+
+fn variable(ask: impl FnOnce(*mut sys::dtg_variable) -> *mut sys::dtg_error) -> Result<Variable> {
+    let mut out = sys::dtg_variable::INIT;
+    // SAFETY: the answer of a function of the ABI; the name ends with NUL and lives as long as the graph.
+    unsafe {
+        check(ask(&mut out))?;
+        Ok(Variable {
+            name: text(out.name),
+            dtype: DType(out.dtype),
+            trainable: out.trainable != 0,
+            handle: Value(out.handle),
+            read: Value(out.read),
+            assign: Value(out.assign),
+            dims: out.dims.iter().copied().take(out.rank).collect(),
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Training one model by many workers, each a program of its own that builds the same model with its variables on parameter servers.
+//! They add to a graph, so they take `&mut`.
+
+use dtg_sys as sys;
+
+use crate::error::{Result, check};
+use crate::graph::{Gradient, Value};
+use crate::model::Model;
+use crate::training::{Optimizer, split};
+
+/// What a worker's share of the training is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SyncMode {
+    /// A step applies its gradients at once and waits for nobody.
+    #[default]
+    Async,
+    /// One contribution per worker and step, added up in the order of the workers: equal runs give equal bits, whoever is first.
+    Strict,
+    /// TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once enough arrived.
+    Replicas,
+}
+
+/// Which of the workers this graph is; write `..Default::default()` for what is not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Replication {
+    /// How the workers work together.
+    pub mode: SyncMode,
+    /// Which replica this graph is, from 0; 0 is the chief.
+    pub worker: i32,
+    /// Replicas; 0: 1.
+    pub total: i32,
+    /// [`SyncMode::Replicas`]: gradients per update; 0: `total`. Otherwise 0.
+    pub to_aggregate: i32,
+}
+
+/// One worker's share. Targets that this worker does not have are None. The chief runs the target of [`Model::init`], then
+/// `chief_init` once, then `update` over and over ([`crate::Session::run_repeatedly`]); every worker [`Model::wait_ready`], then
+/// `local_init` once, then `train` every step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Replicated {
+    /// Target: one step; push, then wait for the token.
+    pub train: Value,
+    /// Target: once, when the variables have values.
+    pub local_init: Option<Value>,
+    /// Target: the chief, once, before any worker's first step.
+    pub chief_init: Option<Value>,
+    /// Target: the chief, in place of `chief_init`, before updates go on.
+    pub resume: Option<Value>,
+    /// Target: the chief, over and over.
+    pub update: Option<Value>,
+    /// int64 scalar as it is now; fetch it in a run of its own.
+    pub global_step: Value,
+    /// int64 scalar: the step whose variables the gradients of a run are computed from.
+    pub local_step: Value,
+    /// int64 scalar, part of `train`: with [`SyncMode::Async`] the count right after its own update, otherwise the step of its token.
+    pub next_step: Value,
+    /// Floating-point scalar.
+    pub learning_rate: Value,
+    /// float32: of this worker's own gradients. Computed only if fetched.
+    pub gradient_norm: Value,
+}
+
+impl Replication {
+    fn raw(&self) -> sys::dtg_replication {
+        sys::dtg_replication {
+            mode: match self.mode {
+                SyncMode::Async => sys::DTG_SYNC_ASYNC,
+                SyncMode::Strict => sys::DTG_SYNC_STRICT,
+                SyncMode::Replicas => sys::DTG_SYNC_REPLICAS,
+            },
+            worker: self.worker,
+            total: self.total,
+            to_aggregate: self.to_aggregate,
+            ..sys::dtg_replication::INIT
+        }
+    }
+}
+
+impl Replicated {
+    fn of(raw: &sys::dtg_replicated) -> Self {
+        Self {
+            train: Value(raw.train),
+            local_init: Value::some(raw.local_init),
+            chief_init: Value::some(raw.chief_init),
+            resume: Value::some(raw.resume),
+            update: Value::some(raw.update),
+            global_step: Value(raw.global_step),
+            local_step: Value(raw.local_step),
+            next_step: Value(raw.next_step),
+            learning_rate: Value(raw.learning_rate),
+            gradient_norm: Value(raw.gradient_norm),
+        }
+    }
+}
+
+impl Model {
+    /// Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what the mode does
+    /// with them. Ask [`Model::init`] afterwards. Errors: `InvalidArgument`, `FailedPrecondition` (no trainable variable).
+    pub fn minimize_replicated(&mut self, loss: Value, optimizer: &Optimizer, replication: &Replication) -> Result<Replicated> {
+        let mut out = sys::dtg_replicated::INIT;
+        // SAFETY: an open model, borrowed mutably; structs of these sizes.
+        unsafe { check(sys::dtg_nn_minimize_replicated(self.raw()?, loss.0, &optimizer.raw(), &replication.raw(), &mut out)) }?;
+        Ok(Replicated::of(&out))
+    }
+
+    /// The same for gradients of one's own: pairs of a variable's handle and its gradient.
+    pub fn apply_replicated(
+        &mut self,
+        gradients: &[(Value, Gradient)],
+        optimizer: &Optimizer,
+        replication: &Replication,
+    ) -> Result<Replicated> {
+        let (handles, gradients) = split(gradients);
+        let mut out = sys::dtg_replicated::INIT;
+        // SAFETY: an open model, borrowed mutably; structs of these sizes, arrays of one length.
+        unsafe {
+            let (handles, count) = (Value::raw(&handles), gradients.len());
+            check(sys::dtg_nn_apply_replicated(
+                self.raw()?,
+                handles,
+                gradients.as_ptr(),
+                count,
+                &optimizer.raw(),
+                &replication.raw(),
+                &mut out,
+            ))
+        }?;
+        Ok(Replicated::of(&out))
+    }
+}

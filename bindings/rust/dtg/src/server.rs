@@ -1,0 +1,200 @@
+//! Servers: the tasks of a cluster in this process, and the keys they prove themselves with. Shared: any thread.
+
+use std::fmt;
+use std::ptr::null;
+use std::time::Duration;
+
+use dtg_sys as sys;
+
+use crate::cluster::Cluster;
+use crate::error::{Result, borrowed, check};
+use crate::handle::{Handle, agreed, c_string, nanoseconds, or_default, string};
+use crate::runtime::Runtime;
+
+/// How frames travel over TCP. Unix sockets need neither: the other process's user is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Security {
+    /// TLS 1.3 with keys derived from the job key.
+    #[default]
+    Tls,
+    /// The handshake is authenticated, frames then travel in the clear; both ends must ask.
+    ClearFrames,
+}
+
+impl Security {
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Self::Tls => sys::DTG_SECURITY_TLS,
+            Self::ClearFrames => sys::DTG_SECURITY_CLEAR_FRAMES,
+        }
+    }
+}
+
+/// Makes a new job key (256 random bits) in a new file that only its owner can read: what tasks and sessions take as key file. Every
+/// task of the job needs the same. Errors: `AlreadyExists` (it is never overwritten), `InvalidArgument`, `FailedPrecondition`.
+pub fn keygen(path: &str) -> Result<()> {
+    agreed()?;
+    // SAFETY: a text with its length.
+    unsafe { check(sys::dtg_keygen(path.as_ptr().cast(), path.len())) }
+}
+
+/// The settings of a [`Server`]; what is not set keeps its default.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct ServerOptions {
+    runtime: Runtime,
+    job: Option<String>,
+    task: i32,
+    cpu_devices: i32,
+    key_file: Option<String>,
+    security: Security,
+    device_filters: Vec<String>,
+    heartbeat: Option<Duration>,
+    dead: Option<Duration>,
+}
+
+impl ServerOptions {
+    /// All defaults: task 0 of the only job of the cluster.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The threads that the server computes on. Default: the default runtime.
+    pub fn runtime(mut self, runtime: &Runtime) -> Self {
+        self.runtime = runtime.clone();
+        self
+    }
+
+    /// Which task of the cluster this is.
+    pub fn task(mut self, job: &str, index: i32) -> Self {
+        self.job = Some(job.into());
+        self.task = index;
+        self
+    }
+
+    /// Virtual CPU devices of the task. Default: 1.
+    pub fn cpu_devices(mut self, count: i32) -> Self {
+        self.cpu_devices = count;
+        self
+    }
+
+    /// The job key, needed for TCP beyond loopback; must belong to the user, mode 0600.
+    pub fn key_file(mut self, path: &str) -> Self {
+        self.key_file = Some(path.into());
+        self
+    }
+
+    /// How frames travel over TCP.
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
+        self
+    }
+
+    /// Sessions of this server see only tasks that match one of these, such as `/job:ps` and `/job:worker/task:1`, and its own.
+    pub fn device_filters(mut self, filters: &[&str]) -> Self {
+        self.device_filters = filters.iter().map(|filter| (*filter).into()).collect();
+        self
+    }
+
+    /// How often peers are asked whether they are there. Default: 1 s.
+    pub fn heartbeat(mut self, time: Duration) -> Self {
+        self.heartbeat = Some(time);
+        self
+    }
+
+    /// Silence after which a peer counts as dead. Default: 5 s.
+    pub fn dead(mut self, time: Duration) -> Self {
+        self.dead = Some(time);
+        self
+    }
+
+    /// Starts the server; it listens when this returns. An address `host:0` lets the system choose the port, which
+    /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
+    /// without a key), `Unavailable` (the address is taken).
+    pub fn start(&self, cluster: &Cluster) -> Result<Server> {
+        let text = |text: &Option<String>| text.as_ref().map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()));
+        let ((job, job_len), (key_file, key_file_len)) = (text(&self.job), text(&self.key_file));
+        let filters = self.device_filters.iter().map(|filter| c_string(filter, "the device filter")).collect::<Result<Vec<_>>>()?;
+        let filters: (Vec<_>, Vec<_>) = filters.into_iter().map(|filter| (filter.as_ptr(), filter)).unzip();
+        let raw = sys::dtg_server_options {
+            job,
+            job_len,
+            task: self.task,
+            cpu_devices: self.cpu_devices,
+            key_file,
+            key_file_len,
+            security: self.security.number(),
+            device_filters: filters.0.as_ptr(),
+            num_device_filters: filters.0.len(),
+            heartbeat_ns: or_default(self.heartbeat),
+            dead_ns: or_default(self.dead),
+            ..sys::dtg_server_options::INIT
+        };
+        // SAFETY: an open runtime or NULL, an open cluster, options whose texts outlive the call (a CString's bytes do not move with it).
+        unsafe { Handle::create(|out| sys::dtg_server_start(self.runtime.raw(), cluster.raw(), &raw, out)) }.map(Server)
+    }
+}
+
+/// One task of a cluster in this process. Cloning gives another reference; the last one that is dropped stops the server, and its
+/// variables go with it.
+///
+/// ```
+/// use dtg::{Cluster, Graph, Server, Session};
+/// use std::time::Duration;
+///
+/// let server = Server::start(&Cluster::parse("worker=127.0.0.1:0")?)?;
+/// let mut graph = Graph::new()?;
+/// let two = graph.scalar(2.0f32)?;
+/// let session = Session::connect(server.target(), &graph)?;
+/// assert_eq!(session.run().fetch(two).call()?.scalar::<f32>(0)?, 2.0);
+/// server.stop(Duration::from_secs(5))?;
+/// # Ok::<(), dtg::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Server(Handle<sys::dtg_server>);
+
+impl Server {
+    /// Starts task 0 of the only job of a cluster, with default options.
+    pub fn start(cluster: &Cluster) -> Result<Self> {
+        ServerOptions::new().start(cluster)
+    }
+
+    fn raw(&self) -> *mut sys::dtg_server {
+        self.0.raw()
+    }
+
+    /// What a session connects to, `unix:/run/j/ps0` or `10.0.0.1:2222`. A session of this process shares the server's devices and
+    /// variables without a socket.
+    pub fn target(&self) -> &str {
+        // SAFETY: an open server; the text lives as long, which the borrow keeps.
+        unsafe { borrowed(sys::dtg_server_target(self.raw())) }.and_then(|target| target.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Waits until the server has stopped: by [`Server::stop`], or because the chief ended the job. None waits for ever, zero only
+    /// looks. Errors: `DeadlineExceeded` (it still runs).
+    pub fn join(&self, timeout: Option<Duration>) -> Result<()> {
+        let timeout = timeout.map_or(sys::DTG_INFINITE, |time| if time.is_zero() { 0 } else { nanoseconds(time) });
+        // SAFETY: an open server.
+        unsafe { check(sys::dtg_server_join(self.raw(), timeout)) }
+    }
+
+    /// Takes no more connections, ends those there are with `Unavailable`, waits for their runs. May be called again. Errors:
+    /// `DeadlineExceeded`.
+    pub fn stop(&self, timeout: Duration) -> Result<()> {
+        // SAFETY: an open server.
+        unsafe { check(sys::dtg_server_stop(self.raw(), nanoseconds(timeout))) }
+    }
+
+    /// What the server is doing, as JSON: task, incarnation, address, devices, sessions, variables.
+    pub fn status(&self) -> Result<String> {
+        // SAFETY: an open server.
+        unsafe { string(|out| sys::dtg_server_status(self.raw(), out)) }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({})", self.target())
+    }
+}

@@ -1,0 +1,202 @@
+//! Sessions: running a graph on the devices behind a target. Shared: any number of runs may be under way, from any threads.
+
+use std::fmt;
+use std::time::Duration;
+
+use dtg_sys as sys;
+
+use crate::callable::Callable;
+use crate::error::{Result, borrowed, check};
+use crate::graph::{Graph, Value};
+use crate::handle::{Handle, c_string, nanoseconds, or_default, string};
+use crate::request::Request;
+use crate::run::Run;
+use crate::server::Security;
+
+/// The settings of a [`Session`]; what is not set keeps its default.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct SessionOptions {
+    cpu_devices: i32,
+    soft_placement: bool,
+    disable_fusion: bool,
+    timeout: Option<Duration>,
+    connect_timeout: Option<Duration>,
+    key_file: Option<String>,
+    security: Security,
+}
+
+impl SessionOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Local sessions: virtual CPU devices, `/device:CPU:0` and up. Default: 1.
+    pub fn cpu_devices(mut self, count: i32) -> Self {
+        self.cpu_devices = count;
+        self
+    }
+
+    /// A device that is absent drops its type and id, never its job and task.
+    pub fn soft_placement(mut self, soft: bool) -> Self {
+        self.soft_placement = soft;
+        self
+    }
+
+    /// Every op runs by itself, for tests and debugging.
+    pub fn disable_fusion(mut self, disable: bool) -> Self {
+        self.disable_fusion = disable;
+        self
+    }
+
+    /// The deadline of runs that name none. Default: 10 minutes.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// How long to look for the tasks of a cluster. Default: 30 s.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.connect_timeout = Some(time);
+        self
+    }
+
+    /// The job key, for targets with a port. Default: on loopback the user's own key.
+    pub fn key_file(mut self, path: &str) -> Self {
+        self.key_file = Some(path.into());
+        self
+    }
+
+    /// How frames travel over TCP; as the servers have it.
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
+        self
+    }
+
+    /// Connects a graph to the devices behind a target; see [`Session::connect`].
+    pub fn connect(&self, target: &str, graph: &Graph) -> Result<Session> {
+        let (key_file, key_file_len) =
+            self.key_file.as_ref().map_or((std::ptr::null(), 0), |path| (path.as_ptr().cast(), path.len()));
+        let raw = sys::dtg_session_options {
+            cpu_devices: self.cpu_devices,
+            soft_placement: self.soft_placement.into(),
+            disable_fusion: self.disable_fusion.into(),
+            default_timeout_ns: or_default(self.timeout),
+            connect_timeout_ns: or_default(self.connect_timeout),
+            key_file,
+            key_file_len,
+            security: self.security.number(),
+            ..sys::dtg_session_options::INIT
+        };
+        // SAFETY: an open graph, whose runtime NULL stands for; texts with their lengths; options that outlive the call.
+        unsafe {
+            Handle::create(|out| {
+                sys::dtg_session_connect(std::ptr::null_mut(), target.as_ptr().cast(), target.len(), graph.raw(), &raw, out)
+            })
+        }
+        .map(Session)
+    }
+}
+
+/// A graph connected to devices. Cloning gives another reference to the same session. It keeps the graph alive, which may go on
+/// growing; dropping it releases it, and [`Session::close`] ends its runs too.
+///
+/// ```
+/// use dtg::{Graph, Session, Tensor, DType, ops};
+///
+/// let mut graph = Graph::new()?;
+/// let x = graph.placeholder("x", DType::F32, Some(&[]))?;
+/// let y = ops::square(&mut graph, x).build()?;
+/// let session = Session::connect("local", &graph)?;
+/// let out = session.run().feed(x, &Tensor::scalar(3.0f32)?).fetch(y).call()?;
+/// assert_eq!(out.scalar::<f32>(0)?, 9.0);
+/// # Ok::<(), dtg::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Session(Handle<sys::dtg_session>);
+
+impl Session {
+    /// Connects a graph to the devices behind a target with default options: `""` or `"local"` for a session of this process alone,
+    /// whose variables live and die with it; or the address of a task ([`crate::Server::target`], `unix:PATH`, `host:port`), which
+    /// tells the session of the rest of its cluster, whose variables outlive it. Errors: `InvalidArgument`; `Unavailable`,
+    /// `DeadlineExceeded` (which tasks are missing); `Unauthenticated` (a wrong key); `FailedPrecondition` (another cluster, version or
+    /// security at the other end).
+    pub fn connect(target: &str, graph: &Graph) -> Result<Self> {
+        SessionOptions::new().connect(target, graph)
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::dtg_session {
+        self.0.raw()
+    }
+
+    /// Begins a run: feeds, fetches and targets are added, then it is called or started.
+    pub fn run(&self) -> Request<'_> {
+        Request::new(self)
+    }
+
+    /// Runs one target, such as an initialisation, and waits for its end.
+    pub fn run_target(&self, target: Value) -> Result<()> {
+        self.run().target(target).call().map(drop)
+    }
+
+    /// A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible.
+    pub fn prepare(&self, feeds: &[Value], fetches: &[Value], targets: &[Value]) -> Result<Callable> {
+        Callable::prepare(self, feeds, fetches, targets)
+    }
+
+    /// Runs targets again and again, one run after the other and without a thread that waits, until a run fails, the run is
+    /// cancelled or dropped, or the session is closed: TensorFlow's queue runner. Its end is always an error; `Cancelled` is the good
+    /// one.
+    pub fn run_repeatedly(&self, targets: &[Value]) -> Result<Run> {
+        Run::start(0, |cq, tag, out| {
+            // SAFETY: an open session and queue, an array with its length.
+            unsafe { sys::dtg_session_run_repeatedly(self.raw(), Value::raw(targets), targets.len(), cq, tag, out) }
+        })
+    }
+
+    /// The names of the session's devices, `/job:localhost/replica:0/task:0/device:CPU:0`.
+    pub fn devices(&self) -> Vec<&str> {
+        // SAFETY: an open session.
+        let count = unsafe { sys::dtg_session_device_count(self.raw()) };
+        // SAFETY: the names end with NUL and are valid as long as the session, which the borrow keeps.
+        let names = (0..count).map(|i| unsafe { borrowed(sys::dtg_session_device_name(self.raw(), i)) });
+        names.map(|name| name.and_then(|name| name.to_str().ok()).unwrap_or_default()).collect()
+    }
+
+    /// Drops variables, queues and accumulators in the named containers; with none named, those in the default container. Who waits
+    /// for them fails.
+    pub fn reset(&self, containers: &[&str]) -> Result<()> {
+        let names = containers.iter().map(|name| c_string(name, "the container")).collect::<Result<Vec<_>>>()?;
+        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        // SAFETY: an open session, texts that end with NUL and their number.
+        unsafe { check(sys::dtg_session_reset(self.raw(), pointers.as_ptr(), pointers.len())) }
+    }
+
+    /// Refuses new runs, cancels those under way and waits for their end. May be called again. Errors: `DeadlineExceeded` when runs
+    /// have not ended yet.
+    pub fn close(&self, timeout: Duration) -> Result<()> {
+        // SAFETY: an open session.
+        unsafe { check(sys::dtg_session_close(self.raw(), nanoseconds(timeout))) }
+    }
+
+    /// Ends the job: every task but the session's own is told to stop, and those that wait in [`crate::Server::join`] return. The
+    /// chief and clients that are no task may do that, others get `PermissionDenied`.
+    pub fn end_job(&self, timeout: Duration) -> Result<()> {
+        // SAFETY: an open session.
+        unsafe { check(sys::dtg_session_end_job(self.raw(), nanoseconds(timeout))) }
+    }
+
+    /// What each task of the session's cluster is doing, asked over the network, as a JSON list; a task that does not answer has
+    /// "error".
+    pub fn cluster_status(&self, timeout: Duration) -> Result<String> {
+        // SAFETY: an open session.
+        unsafe { string(|out| sys::dtg_session_cluster_status(self.raw(), nanoseconds(timeout), out)) }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Session").field(&self.devices()).finish()
+    }
+}
