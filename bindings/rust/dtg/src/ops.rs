@@ -220,7 +220,7 @@ pub fn all<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) -> 
 }
 builder!(All, all);
 impl All<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -240,7 +240,7 @@ pub fn any<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) -> 
 }
 builder!(Any, any);
 impl Any<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -260,7 +260,7 @@ pub fn arg_max<'g>(graph: &'g mut Graph, input: Value, dimension: Value) -> ArgM
 }
 builder!(ArgMax, arg_max);
 impl ArgMax<'_> {
-    /// Element type; default null.
+    /// Element type; default "int64".
     pub fn output_type(self, output_type: DType) -> Self {
         Self(self.0.attr("output_type", output_type))
     }
@@ -280,7 +280,7 @@ pub fn arg_min<'g>(graph: &'g mut Graph, input: Value, dimension: Value) -> ArgM
 }
 builder!(ArgMin, arg_min);
 impl ArgMin<'_> {
-    /// Element type; default null.
+    /// Element type; default "int64".
     pub fn output_type(self, output_type: DType) -> Self {
         Self(self.0.attr("output_type", output_type))
     }
@@ -360,7 +360,7 @@ pub fn assign_variable_op<'g>(graph: &'g mut Graph, resource: Value, value: Valu
 }
 builder!(AssignVariableOp, assign_variable_op);
 impl AssignVariableOp<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn validate_shape(self, validate_shape: bool) -> Self {
         Self(self.0.attr("validate_shape", validate_shape))
     }
@@ -429,7 +429,7 @@ pub fn avg_pool<'g>(graph: &'g mut Graph, value: Value, ksize: &[i64], strides: 
 }
 builder!(AvgPool, avg_pool);
 impl AvgPool<'_> {
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -453,7 +453,7 @@ pub fn avg_pool_grad<'g>(graph: &'g mut Graph, orig_input_shape: Value, grad: Va
 }
 builder!(AvgPoolGrad, avg_pool_grad);
 impl AvgPoolGrad<'_> {
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -473,22 +473,22 @@ pub fn batch_mat_mul<'g>(graph: &'g mut Graph, x: Value, y: Value) -> BatchMatMu
 }
 builder!(BatchMatMul, batch_mat_mul);
 impl BatchMatMul<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_x(self, adj_x: bool) -> Self {
         Self(self.0.attr("adj_x", adj_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_y(self, adj_y: bool) -> Self {
         Self(self.0.attr("adj_y", adj_y))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_x(self, grad_x: bool) -> Self {
         Self(self.0.attr("grad_x", grad_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_y(self, grad_y: bool) -> Self {
         Self(self.0.attr("grad_y", grad_y))
     }
@@ -508,22 +508,22 @@ pub fn batch_mat_mul_v2<'g>(graph: &'g mut Graph, x: Value, y: Value) -> BatchMa
 }
 builder!(BatchMatMulV2, batch_mat_mul_v2);
 impl BatchMatMulV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_x(self, adj_x: bool) -> Self {
         Self(self.0.attr("adj_x", adj_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_y(self, adj_y: bool) -> Self {
         Self(self.0.attr("adj_y", adj_y))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_x(self, grad_x: bool) -> Self {
         Self(self.0.attr("grad_x", grad_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_y(self, grad_y: bool) -> Self {
         Self(self.0.attr("grad_y", grad_y))
     }
@@ -545,22 +545,22 @@ pub fn batch_mat_mul_v3<'g>(graph: &'g mut Graph, x: Value, y: Value, tout: DTyp
 }
 builder!(BatchMatMulV3, batch_mat_mul_v3);
 impl BatchMatMulV3<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_x(self, adj_x: bool) -> Self {
         Self(self.0.attr("adj_x", adj_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn adj_y(self, adj_y: bool) -> Self {
         Self(self.0.attr("adj_y", adj_y))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_x(self, grad_x: bool) -> Self {
         Self(self.0.attr("grad_x", grad_x))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_y(self, grad_y: bool) -> Self {
         Self(self.0.attr("grad_y", grad_y))
     }
@@ -580,7 +580,7 @@ pub fn bias_add<'g>(graph: &'g mut Graph, value: Value, bias: Value) -> BiasAdd<
 }
 builder!(BiasAdd, bias_add);
 impl BiasAdd<'_> {
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -600,7 +600,7 @@ pub fn bias_add_grad<'g>(graph: &'g mut Graph, out_backprop: Value) -> BiasAddGr
 }
 builder!(BiasAddGrad, bias_add_grad);
 impl BiasAddGrad<'_> {
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -727,7 +727,7 @@ pub fn cast<'g>(graph: &'g mut Graph, x: Value, dst_t: DType) -> Cast<'g> {
 }
 builder!(Cast, cast);
 impl Cast<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn truncate(self, truncate: bool) -> Self {
         Self(self.0.attr("Truncate", truncate))
     }
@@ -810,17 +810,17 @@ pub fn conditional_accumulator<'g>(graph: &'g mut Graph, dtype: DType, shape: Op
 }
 builder!(ConditionalAccumulator, conditional_accumulator);
 impl ConditionalAccumulator<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
 
-    /// One of "MEAN", "SUM"; default null.
+    /// One of "MEAN", "SUM"; default "MEAN".
     pub fn reduction_type(self, reduction_type: &str) -> Self {
         Self(self.0.attr("reduction_type", reduction_type))
     }
@@ -876,22 +876,22 @@ pub fn conv2d<'g>(graph: &'g mut Graph, input: Value, filter: Value, strides: &[
 }
 builder!(Conv2D, conv2d);
 impl Conv2D<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_cudnn_on_gpu(self, use_cudnn_on_gpu: bool) -> Self {
         Self(self.0.attr("use_cudnn_on_gpu", use_cudnn_on_gpu))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn explicit_paddings(self, explicit_paddings: &[i64]) -> Self {
         Self(self.0.attr("explicit_paddings", explicit_paddings))
     }
 
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[1, 1, 1, 1\].
     pub fn dilations(self, dilations: &[i64]) -> Self {
         Self(self.0.attr("dilations", dilations))
     }
@@ -914,22 +914,22 @@ pub fn conv2d_backprop_filter<'g>(graph: &'g mut Graph, input: Value, filter_siz
 }
 builder!(Conv2DBackpropFilter, conv2d_backprop_filter);
 impl Conv2DBackpropFilter<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_cudnn_on_gpu(self, use_cudnn_on_gpu: bool) -> Self {
         Self(self.0.attr("use_cudnn_on_gpu", use_cudnn_on_gpu))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn explicit_paddings(self, explicit_paddings: &[i64]) -> Self {
         Self(self.0.attr("explicit_paddings", explicit_paddings))
     }
 
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[1, 1, 1, 1\].
     pub fn dilations(self, dilations: &[i64]) -> Self {
         Self(self.0.attr("dilations", dilations))
     }
@@ -952,22 +952,22 @@ pub fn conv2d_backprop_input<'g>(graph: &'g mut Graph, input_sizes: Value, filte
 }
 builder!(Conv2DBackpropInput, conv2d_backprop_input);
 impl Conv2DBackpropInput<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_cudnn_on_gpu(self, use_cudnn_on_gpu: bool) -> Self {
         Self(self.0.attr("use_cudnn_on_gpu", use_cudnn_on_gpu))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn explicit_paddings(self, explicit_paddings: &[i64]) -> Self {
         Self(self.0.attr("explicit_paddings", explicit_paddings))
     }
 
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
 
-    /// Integers; default null.
+    /// Integers; default \[1, 1, 1, 1\].
     pub fn dilations(self, dilations: &[i64]) -> Self {
         Self(self.0.attr("dilations", dilations))
     }
@@ -1017,12 +1017,12 @@ pub fn cumprod<'g>(graph: &'g mut Graph, x: Value, axis: Value) -> Cumprod<'g> {
 }
 builder!(Cumprod, cumprod);
 impl Cumprod<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn exclusive(self, exclusive: bool) -> Self {
         Self(self.0.attr("exclusive", exclusive))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn reverse(self, reverse: bool) -> Self {
         Self(self.0.attr("reverse", reverse))
     }
@@ -1042,12 +1042,12 @@ pub fn cumsum<'g>(graph: &'g mut Graph, x: Value, axis: Value) -> Cumsum<'g> {
 }
 builder!(Cumsum, cumsum);
 impl Cumsum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn exclusive(self, exclusive: bool) -> Self {
         Self(self.0.attr("exclusive", exclusive))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn reverse(self, reverse: bool) -> Self {
         Self(self.0.attr("reverse", reverse))
     }
@@ -1067,7 +1067,7 @@ pub fn destroy_resource_op<'g>(graph: &'g mut Graph, resource: Value) -> Destroy
 }
 builder!(DestroyResourceOp, destroy_resource_op);
 impl DestroyResourceOp<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn ignore_lookup_error(self, ignore_lookup_error: bool) -> Self {
         Self(self.0.attr("ignore_lookup_error", ignore_lookup_error))
     }
@@ -1164,7 +1164,7 @@ pub fn equal<'g>(graph: &'g mut Graph, x: Value, y: Value) -> Equal<'g> {
 }
 builder!(Equal, equal);
 impl Equal<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn incompatible_shape_error(self, incompatible_shape_error: bool) -> Self {
         Self(self.0.attr("incompatible_shape_error", incompatible_shape_error))
     }
@@ -1261,22 +1261,22 @@ pub fn fifo_queue_v2<'g>(graph: &'g mut Graph, component_types: &[DType]) -> FIF
 }
 builder!(FIFOQueueV2, fifo_queue_v2);
 impl FIFOQueueV2<'_> {
-    /// Shapes; default null.
+    /// Shapes; default \[\].
     pub fn shapes(self, shapes: &[Option<&[i64]>]) -> Self {
         Self(self.0.attr("shapes", shapes))
     }
 
-    /// Int; default null.
+    /// Int; default -1.
     pub fn capacity(self, capacity: i64) -> Self {
         Self(self.0.attr("capacity", capacity))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
@@ -1356,7 +1356,7 @@ pub fn gather<'g>(graph: &'g mut Graph, params: Value, indices: Value) -> Gather
 }
 builder!(Gather, gather);
 impl Gather<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn validate_indices(self, validate_indices: bool) -> Self {
         Self(self.0.attr("validate_indices", validate_indices))
     }
@@ -1376,7 +1376,7 @@ pub fn gather_nd<'g>(graph: &'g mut Graph, params: Value, indices: Value) -> Gat
 }
 builder!(GatherNd, gather_nd);
 impl GatherNd<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -1396,7 +1396,7 @@ pub fn gather_v2<'g>(graph: &'g mut Graph, params: Value, indices: Value, axis: 
 }
 builder!(GatherV2, gather_v2);
 impl GatherV2<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn batch_dims(self, batch_dims: i64) -> Self {
         Self(self.0.attr("batch_dims", batch_dims))
     }
@@ -1596,7 +1596,7 @@ pub fn leaky_relu<'g>(graph: &'g mut Graph, features: Value) -> LeakyRelu<'g> {
 }
 builder!(LeakyRelu, leaky_relu);
 impl LeakyRelu<'_> {
-    /// Float; default null.
+    /// Float; default 0.2.
     pub fn alpha(self, alpha: f64) -> Self {
         Self(self.0.attr("alpha", alpha))
     }
@@ -1616,7 +1616,7 @@ pub fn leaky_relu_grad<'g>(graph: &'g mut Graph, gradients: Value, features: Val
 }
 builder!(LeakyReluGrad, leaky_relu_grad);
 impl LeakyReluGrad<'_> {
-    /// Float; default null.
+    /// Float; default 0.2.
     pub fn alpha(self, alpha: f64) -> Self {
         Self(self.0.attr("alpha", alpha))
     }
@@ -1756,22 +1756,22 @@ pub fn mat_mul<'g>(graph: &'g mut Graph, a: Value, b: Value) -> MatMul<'g> {
 }
 builder!(MatMul, mat_mul);
 impl MatMul<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn transpose_a(self, transpose_a: bool) -> Self {
         Self(self.0.attr("transpose_a", transpose_a))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn transpose_b(self, transpose_b: bool) -> Self {
         Self(self.0.attr("transpose_b", transpose_b))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_a(self, grad_a: bool) -> Self {
         Self(self.0.attr("grad_a", grad_a))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn grad_b(self, grad_b: bool) -> Self {
         Self(self.0.attr("grad_b", grad_b))
     }
@@ -1791,7 +1791,7 @@ pub fn max<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) -> 
 }
 builder!(Max, max);
 impl Max<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -1815,12 +1815,12 @@ pub fn max_pool<'g>(graph: &'g mut Graph, input: Value, ksize: &[i64], strides: 
 }
 builder!(MaxPool, max_pool);
 impl MaxPool<'_> {
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn explicit_paddings(self, explicit_paddings: &[i64]) -> Self {
         Self(self.0.attr("explicit_paddings", explicit_paddings))
     }
 
-    /// One of "NHWC", "NCHW", "NCHW_VECT_C"; default null.
+    /// One of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -1844,12 +1844,12 @@ pub fn max_pool_grad<'g>(graph: &'g mut Graph, orig_input: Value, orig_output: V
 }
 builder!(MaxPoolGrad, max_pool_grad);
 impl MaxPoolGrad<'_> {
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn explicit_paddings(self, explicit_paddings: &[i64]) -> Self {
         Self(self.0.attr("explicit_paddings", explicit_paddings))
     }
 
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -1873,7 +1873,7 @@ pub fn max_pool_grad_grad<'g>(graph: &'g mut Graph, orig_input: Value, orig_outp
 }
 builder!(MaxPoolGradGrad, max_pool_grad_grad);
 impl MaxPoolGradGrad<'_> {
-    /// One of "NHWC", "NCHW"; default null.
+    /// One of "NHWC", "NCHW"; default "NHWC".
     pub fn data_format(self, data_format: &str) -> Self {
         Self(self.0.attr("data_format", data_format))
     }
@@ -1908,7 +1908,7 @@ pub fn mean<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) ->
 }
 builder!(Mean, mean);
 impl Mean<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -1928,7 +1928,7 @@ pub fn min<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) -> 
 }
 builder!(Min, min);
 impl Min<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -2038,7 +2038,7 @@ pub fn not_equal<'g>(graph: &'g mut Graph, x: Value, y: Value) -> NotEqual<'g> {
 }
 builder!(NotEqual, not_equal);
 impl NotEqual<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn incompatible_shape_error(self, incompatible_shape_error: bool) -> Self {
         Self(self.0.attr("incompatible_shape_error", incompatible_shape_error))
     }
@@ -2058,7 +2058,7 @@ pub fn one_hot<'g>(graph: &'g mut Graph, indices: Value, depth: Value, on_value:
 }
 builder!(OneHot, one_hot);
 impl OneHot<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn axis(self, axis: i64) -> Self {
         Self(self.0.attr("axis", axis))
     }
@@ -2093,7 +2093,7 @@ pub fn pack<'g>(graph: &'g mut Graph, values: &[Value]) -> Pack<'g> {
 }
 builder!(Pack, pack);
 impl Pack<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn axis(self, axis: i64) -> Self {
         Self(self.0.attr("axis", axis))
     }
@@ -2145,22 +2145,22 @@ pub fn padding_fifo_queue_v2<'g>(graph: &'g mut Graph, component_types: &[DType]
 }
 builder!(PaddingFIFOQueueV2, padding_fifo_queue_v2);
 impl PaddingFIFOQueueV2<'_> {
-    /// Shapes; default null.
+    /// Shapes; default \[\].
     pub fn shapes(self, shapes: &[Option<&[i64]>]) -> Self {
         Self(self.0.attr("shapes", shapes))
     }
 
-    /// Int; default null.
+    /// Int; default -1.
     pub fn capacity(self, capacity: i64) -> Self {
         Self(self.0.attr("capacity", capacity))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
@@ -2234,7 +2234,7 @@ pub fn prevent_gradient<'g>(graph: &'g mut Graph, input: Value) -> PreventGradie
 }
 builder!(PreventGradient, prevent_gradient);
 impl PreventGradient<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn message(self, message: &str) -> Self {
         Self(self.0.attr("message", message))
     }
@@ -2256,22 +2256,22 @@ pub fn priority_queue_v2<'g>(graph: &'g mut Graph, shapes: &[Option<&[i64]>]) ->
 }
 builder!(PriorityQueueV2, priority_queue_v2);
 impl PriorityQueueV2<'_> {
-    /// Element types; default null.
+    /// Element types; default \[\].
     pub fn component_types(self, component_types: &[DType]) -> Self {
         Self(self.0.attr("component_types", component_types))
     }
 
-    /// Int; default null.
+    /// Int; default -1.
     pub fn capacity(self, capacity: i64) -> Self {
         Self(self.0.attr("capacity", capacity))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
@@ -2291,7 +2291,7 @@ pub fn prod<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) ->
 }
 builder!(Prod, prod);
 impl Prod<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -2311,7 +2311,7 @@ pub fn queue_close_v2<'g>(graph: &'g mut Graph, handle: Value) -> QueueCloseV2<'
 }
 builder!(QueueCloseV2, queue_close_v2);
 impl QueueCloseV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn cancel_pending_enqueues(self, cancel_pending_enqueues: bool) -> Self {
         Self(self.0.attr("cancel_pending_enqueues", cancel_pending_enqueues))
     }
@@ -2333,7 +2333,7 @@ pub fn queue_dequeue_many_v2<'g>(graph: &'g mut Graph, handle: Value, n: Value, 
 }
 builder!(QueueDequeueManyV2, queue_dequeue_many_v2);
 impl QueueDequeueManyV2<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn timeout_ms(self, timeout_ms: i64) -> Self {
         Self(self.0.attr("timeout_ms", timeout_ms))
     }
@@ -2355,7 +2355,7 @@ pub fn queue_dequeue_up_to_v2<'g>(graph: &'g mut Graph, handle: Value, n: Value,
 }
 builder!(QueueDequeueUpToV2, queue_dequeue_up_to_v2);
 impl QueueDequeueUpToV2<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn timeout_ms(self, timeout_ms: i64) -> Self {
         Self(self.0.attr("timeout_ms", timeout_ms))
     }
@@ -2377,7 +2377,7 @@ pub fn queue_dequeue_v2<'g>(graph: &'g mut Graph, handle: Value, component_types
 }
 builder!(QueueDequeueV2, queue_dequeue_v2);
 impl QueueDequeueV2<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn timeout_ms(self, timeout_ms: i64) -> Self {
         Self(self.0.attr("timeout_ms", timeout_ms))
     }
@@ -2397,7 +2397,7 @@ pub fn queue_enqueue_many_v2<'g>(graph: &'g mut Graph, handle: Value, components
 }
 builder!(QueueEnqueueManyV2, queue_enqueue_many_v2);
 impl QueueEnqueueManyV2<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn timeout_ms(self, timeout_ms: i64) -> Self {
         Self(self.0.attr("timeout_ms", timeout_ms))
     }
@@ -2417,7 +2417,7 @@ pub fn queue_enqueue_v2<'g>(graph: &'g mut Graph, handle: Value, components: &[V
 }
 builder!(QueueEnqueueV2, queue_enqueue_v2);
 impl QueueEnqueueV2<'_> {
-    /// Int; default null.
+    /// Int; default -1.
     pub fn timeout_ms(self, timeout_ms: i64) -> Self {
         Self(self.0.attr("timeout_ms", timeout_ms))
     }
@@ -2469,37 +2469,37 @@ pub fn random_shuffle_queue_v2<'g>(graph: &'g mut Graph, component_types: &[DTyp
 }
 builder!(RandomShuffleQueueV2, random_shuffle_queue_v2);
 impl RandomShuffleQueueV2<'_> {
-    /// Shapes; default null.
+    /// Shapes; default \[\].
     pub fn shapes(self, shapes: &[Option<&[i64]>]) -> Self {
         Self(self.0.attr("shapes", shapes))
     }
 
-    /// Int; default null.
+    /// Int; default -1.
     pub fn capacity(self, capacity: i64) -> Self {
         Self(self.0.attr("capacity", capacity))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn min_after_dequeue(self, min_after_dequeue: i64) -> Self {
         Self(self.0.attr("min_after_dequeue", min_after_dequeue))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn seed(self, seed: i64) -> Self {
         Self(self.0.attr("seed", seed))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn seed2(self, seed2: i64) -> Self {
         Self(self.0.attr("seed2", seed2))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
@@ -2748,7 +2748,7 @@ pub fn resource_apply_ada_max<'g>(graph: &'g mut Graph, var: Value, m: Value, v:
 }
 builder!(ResourceApplyAdaMax, resource_apply_ada_max);
 impl ResourceApplyAdaMax<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2768,7 +2768,7 @@ pub fn resource_apply_adadelta<'g>(graph: &'g mut Graph, var: Value, accum: Valu
 }
 builder!(ResourceApplyAdadelta, resource_apply_adadelta);
 impl ResourceApplyAdadelta<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2788,12 +2788,12 @@ pub fn resource_apply_adagrad<'g>(graph: &'g mut Graph, var: Value, accum: Value
 }
 builder!(ResourceApplyAdagrad, resource_apply_adagrad);
 impl ResourceApplyAdagrad<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn update_slots(self, update_slots: bool) -> Self {
         Self(self.0.attr("update_slots", update_slots))
     }
@@ -2813,7 +2813,7 @@ pub fn resource_apply_adagrad_da<'g>(graph: &'g mut Graph, var: Value, gradient_
 }
 builder!(ResourceApplyAdagradDA, resource_apply_adagrad_da);
 impl ResourceApplyAdagradDA<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2833,12 +2833,12 @@ pub fn resource_apply_adagrad_v2<'g>(graph: &'g mut Graph, var: Value, accum: Va
 }
 builder!(ResourceApplyAdagradV2, resource_apply_adagrad_v2);
 impl ResourceApplyAdagradV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn update_slots(self, update_slots: bool) -> Self {
         Self(self.0.attr("update_slots", update_slots))
     }
@@ -2858,12 +2858,12 @@ pub fn resource_apply_adam<'g>(graph: &'g mut Graph, var: Value, m: Value, v: Va
 }
 builder!(ResourceApplyAdam, resource_apply_adam);
 impl ResourceApplyAdam<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_nesterov(self, use_nesterov: bool) -> Self {
         Self(self.0.attr("use_nesterov", use_nesterov))
     }
@@ -2883,7 +2883,7 @@ pub fn resource_apply_adam_with_amsgrad<'g>(graph: &'g mut Graph, var: Value, m:
 }
 builder!(ResourceApplyAdamWithAmsgrad, resource_apply_adam_with_amsgrad);
 impl ResourceApplyAdamWithAmsgrad<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2903,7 +2903,7 @@ pub fn resource_apply_add_sign<'g>(graph: &'g mut Graph, var: Value, m: Value, l
 }
 builder!(ResourceApplyAddSign, resource_apply_add_sign);
 impl ResourceApplyAddSign<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2923,7 +2923,7 @@ pub fn resource_apply_centered_rms_prop<'g>(graph: &'g mut Graph, var: Value, mg
 }
 builder!(ResourceApplyCenteredRMSProp, resource_apply_centered_rms_prop);
 impl ResourceApplyCenteredRMSProp<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -2943,12 +2943,12 @@ pub fn resource_apply_ftrl<'g>(graph: &'g mut Graph, var: Value, accum: Value, l
 }
 builder!(ResourceApplyFtrl, resource_apply_ftrl);
 impl ResourceApplyFtrl<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn multiply_linear_by_lr(self, multiply_linear_by_lr: bool) -> Self {
         Self(self.0.attr("multiply_linear_by_lr", multiply_linear_by_lr))
     }
@@ -2968,12 +2968,12 @@ pub fn resource_apply_ftrl_v2<'g>(graph: &'g mut Graph, var: Value, accum: Value
 }
 builder!(ResourceApplyFtrlV2, resource_apply_ftrl_v2);
 impl ResourceApplyFtrlV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn multiply_linear_by_lr(self, multiply_linear_by_lr: bool) -> Self {
         Self(self.0.attr("multiply_linear_by_lr", multiply_linear_by_lr))
     }
@@ -2993,7 +2993,7 @@ pub fn resource_apply_gradient_descent<'g>(graph: &'g mut Graph, var: Value, alp
 }
 builder!(ResourceApplyGradientDescent, resource_apply_gradient_descent);
 impl ResourceApplyGradientDescent<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3013,12 +3013,12 @@ pub fn resource_apply_keras_momentum<'g>(graph: &'g mut Graph, var: Value, accum
 }
 builder!(ResourceApplyKerasMomentum, resource_apply_keras_momentum);
 impl ResourceApplyKerasMomentum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_nesterov(self, use_nesterov: bool) -> Self {
         Self(self.0.attr("use_nesterov", use_nesterov))
     }
@@ -3038,12 +3038,12 @@ pub fn resource_apply_momentum<'g>(graph: &'g mut Graph, var: Value, accum: Valu
 }
 builder!(ResourceApplyMomentum, resource_apply_momentum);
 impl ResourceApplyMomentum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_nesterov(self, use_nesterov: bool) -> Self {
         Self(self.0.attr("use_nesterov", use_nesterov))
     }
@@ -3063,7 +3063,7 @@ pub fn resource_apply_power_sign<'g>(graph: &'g mut Graph, var: Value, m: Value,
 }
 builder!(ResourceApplyPowerSign, resource_apply_power_sign);
 impl ResourceApplyPowerSign<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3083,7 +3083,7 @@ pub fn resource_apply_proximal_adagrad<'g>(graph: &'g mut Graph, var: Value, acc
 }
 builder!(ResourceApplyProximalAdagrad, resource_apply_proximal_adagrad);
 impl ResourceApplyProximalAdagrad<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3103,7 +3103,7 @@ pub fn resource_apply_proximal_gradient_descent<'g>(graph: &'g mut Graph, var: V
 }
 builder!(ResourceApplyProximalGradientDescent, resource_apply_proximal_gradient_descent);
 impl ResourceApplyProximalGradientDescent<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3123,7 +3123,7 @@ pub fn resource_apply_rms_prop<'g>(graph: &'g mut Graph, var: Value, ms: Value, 
 }
 builder!(ResourceApplyRMSProp, resource_apply_rms_prop);
 impl ResourceApplyRMSProp<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3146,17 +3146,17 @@ pub fn resource_conditional_accumulator<'g>(graph: &'g mut Graph, dtype: DType, 
 }
 builder!(ResourceConditionalAccumulator, resource_conditional_accumulator);
 impl ResourceConditionalAccumulator<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
 
-    /// One of "MEAN", "SUM"; default null.
+    /// One of "MEAN", "SUM"; default "MEAN".
     pub fn reduction_type(self, reduction_type: &str) -> Self {
         Self(self.0.attr("reduction_type", reduction_type))
     }
@@ -3196,12 +3196,12 @@ pub fn resource_gather<'g>(graph: &'g mut Graph, resource: Value, indices: Value
 }
 builder!(ResourceGather, resource_gather);
 impl ResourceGather<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn batch_dims(self, batch_dims: i64) -> Self {
         Self(self.0.attr("batch_dims", batch_dims))
     }
 
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn validate_indices(self, validate_indices: bool) -> Self {
         Self(self.0.attr("validate_indices", validate_indices))
     }
@@ -3313,12 +3313,12 @@ pub fn resource_scatter_nd_add<'g>(graph: &'g mut Graph, ref_: Value, indices: V
 }
 builder!(ResourceScatterNdAdd, resource_scatter_nd_add);
 impl ResourceScatterNdAdd<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3338,12 +3338,12 @@ pub fn resource_scatter_nd_max<'g>(graph: &'g mut Graph, ref_: Value, indices: V
 }
 builder!(ResourceScatterNdMax, resource_scatter_nd_max);
 impl ResourceScatterNdMax<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3363,12 +3363,12 @@ pub fn resource_scatter_nd_min<'g>(graph: &'g mut Graph, ref_: Value, indices: V
 }
 builder!(ResourceScatterNdMin, resource_scatter_nd_min);
 impl ResourceScatterNdMin<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3388,12 +3388,12 @@ pub fn resource_scatter_nd_sub<'g>(graph: &'g mut Graph, ref_: Value, indices: V
 }
 builder!(ResourceScatterNdSub, resource_scatter_nd_sub);
 impl ResourceScatterNdSub<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3413,12 +3413,12 @@ pub fn resource_scatter_nd_update<'g>(graph: &'g mut Graph, ref_: Value, indices
 }
 builder!(ResourceScatterNdUpdate, resource_scatter_nd_update);
 impl ResourceScatterNdUpdate<'_> {
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3468,7 +3468,7 @@ pub fn resource_sparse_apply_adadelta<'g>(graph: &'g mut Graph, var: Value, accu
 }
 builder!(ResourceSparseApplyAdadelta, resource_sparse_apply_adadelta);
 impl ResourceSparseApplyAdadelta<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3488,12 +3488,12 @@ pub fn resource_sparse_apply_adagrad<'g>(graph: &'g mut Graph, var: Value, accum
 }
 builder!(ResourceSparseApplyAdagrad, resource_sparse_apply_adagrad);
 impl ResourceSparseApplyAdagrad<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn update_slots(self, update_slots: bool) -> Self {
         Self(self.0.attr("update_slots", update_slots))
     }
@@ -3513,7 +3513,7 @@ pub fn resource_sparse_apply_adagrad_da<'g>(graph: &'g mut Graph, var: Value, gr
 }
 builder!(ResourceSparseApplyAdagradDA, resource_sparse_apply_adagrad_da);
 impl ResourceSparseApplyAdagradDA<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3533,12 +3533,12 @@ pub fn resource_sparse_apply_adagrad_v2<'g>(graph: &'g mut Graph, var: Value, ac
 }
 builder!(ResourceSparseApplyAdagradV2, resource_sparse_apply_adagrad_v2);
 impl ResourceSparseApplyAdagradV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default true.
     pub fn update_slots(self, update_slots: bool) -> Self {
         Self(self.0.attr("update_slots", update_slots))
     }
@@ -3558,7 +3558,7 @@ pub fn resource_sparse_apply_centered_rms_prop<'g>(graph: &'g mut Graph, var: Va
 }
 builder!(ResourceSparseApplyCenteredRMSProp, resource_sparse_apply_centered_rms_prop);
 impl ResourceSparseApplyCenteredRMSProp<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3578,12 +3578,12 @@ pub fn resource_sparse_apply_ftrl<'g>(graph: &'g mut Graph, var: Value, accum: V
 }
 builder!(ResourceSparseApplyFtrl, resource_sparse_apply_ftrl);
 impl ResourceSparseApplyFtrl<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn multiply_linear_by_lr(self, multiply_linear_by_lr: bool) -> Self {
         Self(self.0.attr("multiply_linear_by_lr", multiply_linear_by_lr))
     }
@@ -3603,12 +3603,12 @@ pub fn resource_sparse_apply_ftrl_v2<'g>(graph: &'g mut Graph, var: Value, accum
 }
 builder!(ResourceSparseApplyFtrlV2, resource_sparse_apply_ftrl_v2);
 impl ResourceSparseApplyFtrlV2<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn multiply_linear_by_lr(self, multiply_linear_by_lr: bool) -> Self {
         Self(self.0.attr("multiply_linear_by_lr", multiply_linear_by_lr))
     }
@@ -3628,12 +3628,12 @@ pub fn resource_sparse_apply_keras_momentum<'g>(graph: &'g mut Graph, var: Value
 }
 builder!(ResourceSparseApplyKerasMomentum, resource_sparse_apply_keras_momentum);
 impl ResourceSparseApplyKerasMomentum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_nesterov(self, use_nesterov: bool) -> Self {
         Self(self.0.attr("use_nesterov", use_nesterov))
     }
@@ -3653,12 +3653,12 @@ pub fn resource_sparse_apply_momentum<'g>(graph: &'g mut Graph, var: Value, accu
 }
 builder!(ResourceSparseApplyMomentum, resource_sparse_apply_momentum);
 impl ResourceSparseApplyMomentum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
 
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_nesterov(self, use_nesterov: bool) -> Self {
         Self(self.0.attr("use_nesterov", use_nesterov))
     }
@@ -3678,7 +3678,7 @@ pub fn resource_sparse_apply_proximal_adagrad<'g>(graph: &'g mut Graph, var: Val
 }
 builder!(ResourceSparseApplyProximalAdagrad, resource_sparse_apply_proximal_adagrad);
 impl ResourceSparseApplyProximalAdagrad<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3698,7 +3698,7 @@ pub fn resource_sparse_apply_proximal_gradient_descent<'g>(graph: &'g mut Graph,
 }
 builder!(ResourceSparseApplyProximalGradientDescent, resource_sparse_apply_proximal_gradient_descent);
 impl ResourceSparseApplyProximalGradientDescent<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3718,7 +3718,7 @@ pub fn resource_sparse_apply_rms_prop<'g>(graph: &'g mut Graph, var: Value, ms: 
 }
 builder!(ResourceSparseApplyRMSProp, resource_sparse_apply_rms_prop);
 impl ResourceSparseApplyRMSProp<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn use_locking(self, use_locking: bool) -> Self {
         Self(self.0.attr("use_locking", use_locking))
     }
@@ -3813,7 +3813,7 @@ pub fn scatter_nd<'g>(graph: &'g mut Graph, indices: Value, updates: Value, shap
 }
 builder!(ScatterNd, scatter_nd);
 impl ScatterNd<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn bad_indices_policy(self, bad_indices_policy: &str) -> Self {
         Self(self.0.attr("bad_indices_policy", bad_indices_policy))
     }
@@ -3908,7 +3908,7 @@ pub fn shape<'g>(graph: &'g mut Graph, input: Value) -> Shape<'g> {
 }
 builder!(Shape, shape);
 impl Shape<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_type(self, out_type: DType) -> Self {
         Self(self.0.attr("out_type", out_type))
     }
@@ -3928,7 +3928,7 @@ pub fn shape_n<'g>(graph: &'g mut Graph, input: &[Value]) -> ShapeN<'g> {
 }
 builder!(ShapeN, shape_n);
 impl ShapeN<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_type(self, out_type: DType) -> Self {
         Self(self.0.attr("out_type", out_type))
     }
@@ -4023,7 +4023,7 @@ pub fn size<'g>(graph: &'g mut Graph, input: Value) -> Size<'g> {
 }
 builder!(Size, size);
 impl Size<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_type(self, out_type: DType) -> Self {
         Self(self.0.attr("out_type", out_type))
     }
@@ -4185,17 +4185,17 @@ pub fn sparse_conditional_accumulator<'g>(graph: &'g mut Graph, dtype: DType, sh
 }
 builder!(SparseConditionalAccumulator, sparse_conditional_accumulator);
 impl SparseConditionalAccumulator<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
 
-    /// One of "MEAN", "SUM"; default null.
+    /// One of "MEAN", "SUM"; default "MEAN".
     pub fn reduction_type(self, reduction_type: &str) -> Self {
         Self(self.0.attr("reduction_type", reduction_type))
     }
@@ -4324,7 +4324,7 @@ pub fn squeeze<'g>(graph: &'g mut Graph, input: Value) -> Squeeze<'g> {
 }
 builder!(Squeeze, squeeze);
 impl Squeeze<'_> {
-    /// Integers; default null.
+    /// Integers; default \[\].
     pub fn squeeze_dims(self, squeeze_dims: &[i64]) -> Self {
         Self(self.0.attr("squeeze_dims", squeeze_dims))
     }
@@ -4389,7 +4389,7 @@ pub fn stateless_random_normal<'g>(graph: &'g mut Graph, shape: Value, seed: Val
 }
 builder!(StatelessRandomNormal, stateless_random_normal);
 impl StatelessRandomNormal<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4409,7 +4409,7 @@ pub fn stateless_random_normal_v2<'g>(graph: &'g mut Graph, shape: Value, key: V
 }
 builder!(StatelessRandomNormalV2, stateless_random_normal_v2);
 impl StatelessRandomNormalV2<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4429,7 +4429,7 @@ pub fn stateless_random_uniform<'g>(graph: &'g mut Graph, shape: Value, seed: Va
 }
 builder!(StatelessRandomUniform, stateless_random_uniform);
 impl StatelessRandomUniform<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4449,7 +4449,7 @@ pub fn stateless_random_uniform_full_int_v2<'g>(graph: &'g mut Graph, shape: Val
 }
 builder!(StatelessRandomUniformFullIntV2, stateless_random_uniform_full_int_v2);
 impl StatelessRandomUniformFullIntV2<'_> {
-    /// Element type; default null.
+    /// Element type; default "uint64".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4499,7 +4499,7 @@ pub fn stateless_random_uniform_v2<'g>(graph: &'g mut Graph, shape: Value, key: 
 }
 builder!(StatelessRandomUniformV2, stateless_random_uniform_v2);
 impl StatelessRandomUniformV2<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4519,7 +4519,7 @@ pub fn stateless_truncated_normal<'g>(graph: &'g mut Graph, shape: Value, seed: 
 }
 builder!(StatelessTruncatedNormal, stateless_truncated_normal);
 impl StatelessTruncatedNormal<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4539,7 +4539,7 @@ pub fn stateless_truncated_normal_v2<'g>(graph: &'g mut Graph, shape: Value, key
 }
 builder!(StatelessTruncatedNormalV2, stateless_truncated_normal_v2);
 impl StatelessTruncatedNormalV2<'_> {
-    /// Element type; default null.
+    /// Element type; default "float32".
     pub fn dtype(self, dtype: DType) -> Self {
         Self(self.0.attr("dtype", dtype))
     }
@@ -4574,27 +4574,27 @@ pub fn strided_slice<'g>(graph: &'g mut Graph, input: Value, begin: Value, end: 
 }
 builder!(StridedSlice, strided_slice);
 impl StridedSlice<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn begin_mask(self, begin_mask: i64) -> Self {
         Self(self.0.attr("begin_mask", begin_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn end_mask(self, end_mask: i64) -> Self {
         Self(self.0.attr("end_mask", end_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn ellipsis_mask(self, ellipsis_mask: i64) -> Self {
         Self(self.0.attr("ellipsis_mask", ellipsis_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn new_axis_mask(self, new_axis_mask: i64) -> Self {
         Self(self.0.attr("new_axis_mask", new_axis_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn shrink_axis_mask(self, shrink_axis_mask: i64) -> Self {
         Self(self.0.attr("shrink_axis_mask", shrink_axis_mask))
     }
@@ -4614,27 +4614,27 @@ pub fn strided_slice_grad<'g>(graph: &'g mut Graph, shape: Value, begin: Value, 
 }
 builder!(StridedSliceGrad, strided_slice_grad);
 impl StridedSliceGrad<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn begin_mask(self, begin_mask: i64) -> Self {
         Self(self.0.attr("begin_mask", begin_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn end_mask(self, end_mask: i64) -> Self {
         Self(self.0.attr("end_mask", end_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn ellipsis_mask(self, ellipsis_mask: i64) -> Self {
         Self(self.0.attr("ellipsis_mask", ellipsis_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn new_axis_mask(self, new_axis_mask: i64) -> Self {
         Self(self.0.attr("new_axis_mask", new_axis_mask))
     }
 
-    /// Int; default null.
+    /// Int; default 0.
     pub fn shrink_axis_mask(self, shrink_axis_mask: i64) -> Self {
         Self(self.0.attr("shrink_axis_mask", shrink_axis_mask))
     }
@@ -4669,7 +4669,7 @@ pub fn sum<'g>(graph: &'g mut Graph, input: Value, reduction_indices: Value) -> 
 }
 builder!(Sum, sum);
 impl Sum<'_> {
-    /// Bool; default null.
+    /// Bool; default false.
     pub fn keep_dims(self, keep_dims: bool) -> Self {
         Self(self.0.attr("keep_dims", keep_dims))
     }
@@ -4794,7 +4794,7 @@ pub fn unique<'g>(graph: &'g mut Graph, x: Value) -> Unique<'g> {
 }
 builder!(Unique, unique);
 impl Unique<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_idx(self, out_idx: DType) -> Self {
         Self(self.0.attr("out_idx", out_idx))
     }
@@ -4814,7 +4814,7 @@ pub fn unique_with_counts<'g>(graph: &'g mut Graph, x: Value) -> UniqueWithCount
 }
 builder!(UniqueWithCounts, unique_with_counts);
 impl UniqueWithCounts<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_idx(self, out_idx: DType) -> Self {
         Self(self.0.attr("out_idx", out_idx))
     }
@@ -4836,7 +4836,7 @@ pub fn unpack<'g>(graph: &'g mut Graph, value: Value, num: i64) -> Unpack<'g> {
 }
 builder!(Unpack, unpack);
 impl Unpack<'_> {
-    /// Int; default null.
+    /// Int; default 0.
     pub fn axis(self, axis: i64) -> Self {
         Self(self.0.attr("axis", axis))
     }
@@ -4874,22 +4874,22 @@ pub fn var_handle_op<'g>(graph: &'g mut Graph, dtype: DType, shape: Option<&[i64
 }
 builder!(VarHandleOp, var_handle_op);
 impl VarHandleOp<'_> {
-    /// String; default null.
+    /// String; default "".
     pub fn container(self, container: &str) -> Self {
         Self(self.0.attr("container", container))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn shared_name(self, shared_name: &str) -> Self {
         Self(self.0.attr("shared_name", shared_name))
     }
 
-    /// String; default null.
+    /// String; default "".
     pub fn debug_name(self, debug_name: &str) -> Self {
         Self(self.0.attr("debug_name", debug_name))
     }
 
-    /// Strings; default null.
+    /// Strings; default \[\].
     pub fn allowed_devices(self, allowed_devices: &[&str]) -> Self {
         Self(self.0.attr("allowed_devices", allowed_devices))
     }
@@ -4924,7 +4924,7 @@ pub fn variable_shape<'g>(graph: &'g mut Graph, input: Value) -> VariableShape<'
 }
 builder!(VariableShape, variable_shape);
 impl VariableShape<'_> {
-    /// Element type; default null.
+    /// Element type; default "int32".
     pub fn out_type(self, out_type: DType) -> Self {
         Self(self.0.attr("out_type", out_type))
     }
