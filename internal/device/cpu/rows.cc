@@ -102,6 +102,7 @@ void sum_rows_(const float* x, int64_t rows, int64_t columns, float* sum) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + 4 * lanes <= columns; i += 4 * lanes) sum_columns<4>(d, x + i, rows, columns, sum + i);
+  for (; i + 2 * lanes <= columns; i += 2 * lanes) sum_columns<2>(d, x + i, rows, columns, sum + i);
   for (; i + lanes <= columns; i += lanes) sum_columns<1>(d, x + i, rows, columns, sum + i);
   for (; i < columns; ++i) sum_columns<1>(hn::CappedTag<float, 1>(), x + i, rows, columns, sum + i);
 }
