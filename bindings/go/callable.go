@@ -3,6 +3,7 @@
 package dtg
 
 // #cgo noescape dtg_go_call
+// #cgo noescape dtg_go_call_few
 // #include "shim.h"
 import "C"
 
@@ -65,15 +66,57 @@ func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
 	if err != nil {
 		return err
 	}
-	var fewFeeds, fewFetched [8]*C.dtg_tensor
-	in, out := fewFeeds[:0], fewFetched[:0]
-	if in, err = pointersOf(in, feeds, false); err != nil {
+	in, fewIn, err := fewHandles(feeds)
+	if err != nil {
 		return err
 	}
-	if out, err = pointersOf(out, fetched, true); err != nil {
+	out, fewOut, err := fewHandles(fetched)
+	if err != nil {
 		return err
 	}
-	failed := C.dtg_go_call((*C.dtg_callable)(p), unsafe.SliceData(in), C.size_t(len(in)), unsafe.SliceData(out), C.size_t(len(out)), 0)
+	if !fewIn || !fewOut {
+		return c.runMany((*C.dtg_callable)(p), feeds, fetched)
+	}
+	failed := C.dtg_go_call_few(C.uintptr_t(uintptr(p)), C.size_t(len(feeds)), in[0], in[1], in[2], in[3], C.size_t(len(fetched)), out[0],
+		out[1], out[2], out[3])
+	runtime.KeepAlive(c)
+	runtime.KeepAlive(feeds)
+	runtime.KeepAlive(fetched)
+	if failed != nil {
+		return failure(failed)
+	}
+	return nil
+}
+
+// fewHandles is the handles of up to four tensors; false when there are more, or one is nil.
+func fewHandles(tensors []*Tensor) (out [4]C.uintptr_t, few bool, err error) {
+	if len(tensors) > len(out) {
+		return out, false, nil
+	}
+	for i, t := range tensors {
+		if t == nil {
+			return out, false, nil
+		}
+		p, err := t.get(tensorKind)
+		if err != nil {
+			return out, false, err
+		}
+		out[i] = C.uintptr_t(uintptr(p))
+	}
+	return out, true, nil
+}
+
+// runMany is Run for any number of tensors, and for results that make new ones.
+func (c *Callable) runMany(p *C.dtg_callable, feeds, fetched []*Tensor) error {
+	in, err := pointersOf(make([]*C.dtg_tensor, 0, len(feeds)), feeds, false)
+	if err != nil {
+		return err
+	}
+	out, err := pointersOf(make([]*C.dtg_tensor, 0, len(fetched)), fetched, true)
+	if err != nil {
+		return err
+	}
+	failed := C.dtg_go_call(p, unsafe.SliceData(in), C.size_t(len(in)), unsafe.SliceData(out), C.size_t(len(out)), 0)
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(feeds)
 	runtime.KeepAlive(fetched)

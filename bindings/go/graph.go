@@ -186,15 +186,10 @@ func (g *Graph) add1(name string, inputs []Value, attrs ...Attr) Value {
 	return outs[0]
 }
 
-// addAll gives all outputs.
-func (g *Graph) addAll(name string, inputs []Value, attrs ...Attr) []Value {
-	return g.AddOp(*g.op(name, inputs, attrs))
-}
-
-// addN gives n outputs, invalid ones after an error.
+// addN gives n outputs, invalid ones after an error: who takes them apart should not have to ask. No node has 2^16.
 func (g *Graph) addN(n int, name string, inputs []Value, attrs ...Attr) []Value {
-	outs := g.addAll(name, inputs, attrs...)
-	for len(outs) < n {
+	outs := g.AddOp(*g.op(name, inputs, attrs))
+	for len(outs) < min(n, 1<<16) {
 		outs = append(outs, Value{})
 	}
 	return outs
@@ -239,7 +234,11 @@ func (g *Graph) Import(bytes []byte) error {
 	if !ok {
 		return g.err
 	}
-	g.fail(failure(C.dtg_graph_import(graph, unsafe.Pointer(unsafe.SliceData(bytes)), C.size_t(len(bytes)))))
+	data := unsafe.Pointer(&nothing) // no bytes are no graph: for the library to say
+	if len(bytes) > 0 {
+		data = unsafe.Pointer(&bytes[0])
+	}
+	g.fail(failure(C.dtg_graph_import(graph, data, C.size_t(len(bytes)))))
 	runtime.KeepAlive(g)
 	return g.err
 }

@@ -76,7 +76,7 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Threads is the number of compute threads, the caller of a run included; 0 for a closed runtime.
+// Threads is the number of compute threads, the caller of a run included; 0 for a closed one, and for nil.
 func (r *Runtime) Threads() int {
 	p, err := r.c()
 	if err != nil {

@@ -43,7 +43,7 @@ type Session struct{ handle }
 // (Server.Target, "unix:PATH", "host:port"). The session keeps what it needs of g, which may grow afterwards. A graph
 // that was built with an error gives that error. Errors: InvalidArgument; Unavailable, DeadlineExceeded (which tasks are
 // missing, and the last error of each); Unauthenticated (a wrong key); FailedPrecondition (another cluster, version or
-// security at the other end).
+// security at the other end). When ctx ends, Connect returns at once; the attempt then ends by itself, within its timeout.
 func Connect(ctx context.Context, target string, g *Graph, options ...SessionOptions) (*Session, error) {
 	if g != nil && g.err != nil {
 		return nil, g.err

@@ -63,9 +63,10 @@ typedef struct {
   dtg_dtype dtype;
 } dtg_go_layout;
 
-static inline void dtg_go_tensor_layout(const dtg_tensor *tensor, dtg_go_layout *out) {
+static inline void dtg_go_tensor_layout(dtg_tensor *tensor, dtg_go_layout *out) {
   size_t i;
-  out->data = (void *)dtg_tensor_data(tensor, &out->nbytes);
+  (void)dtg_tensor_data(tensor, &out->nbytes);
+  out->data = dtg_tensor_mutable_data(tensor);
   out->rank = dtg_tensor_rank(tensor);
   out->count = dtg_tensor_count(tensor);
   out->dtype = dtg_tensor_dtype(tensor);
@@ -149,6 +150,15 @@ static inline dtg_error *dtg_go_prepare(dtg_session *session, const dtg_value *f
 static inline dtg_error *dtg_go_call(dtg_callable *callable, dtg_tensor *const *tensors, size_t num_feeds, dtg_tensor **fetched,
                                      size_t num_fetches, int64_t timeout_ns) {
   return dtg_callable_run(callable, (const dtg_tensor *const *)tensors, num_feeds, fetched, num_fetches, timeout_ns);
+}
+
+/* The same for up to four of each, all of which are given: handles travel as numbers, so that Go has nothing to check and nothing to put
+ * on its heap. */
+static inline dtg_error *dtg_go_call_few(uintptr_t callable, size_t num_feeds, uintptr_t in0, uintptr_t in1, uintptr_t in2, uintptr_t in3,
+                                         size_t num_fetches, uintptr_t out0, uintptr_t out1, uintptr_t out2, uintptr_t out3) {
+  const dtg_tensor *const feeds[4] = {(const dtg_tensor *)in0, (const dtg_tensor *)in1, (const dtg_tensor *)in2, (const dtg_tensor *)in3};
+  dtg_tensor *fetched[4] = {(dtg_tensor *)out0, (dtg_tensor *)out1, (dtg_tensor *)out2, (dtg_tensor *)out3};
+  return dtg_callable_run((dtg_callable *)callable, feeds, num_feeds, fetched, num_fetches, 0);
 }
 
 /* All results of a run that has ended well. */

@@ -1,0 +1,214 @@
+// Data sets, weights and event files.
+
+package dtg_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	dtg "github.com/dtg-project/dtg/bindings/go"
+)
+
+// firsts is the elements of an epoch of int64 vectors or scalars, in a row.
+func firsts(t *testing.T, d *dtg.Dataset) (out []int64) {
+	t.Helper()
+	for element, err := range d.Elements() {
+		want(t, err)
+		out = append(out, element[0].Int64s()...)
+	}
+	return out
+}
+
+func TestTransforms(t *testing.T) {
+	leaves(t)
+	numbers := func() *dtg.Dataset { return closing(t, dtg.DatasetRange(0, 10, 1)) }
+	equal(t, firsts(t, numbers().Skip(2).Take(3)), []int64{2, 3, 4})
+	equal(t, firsts(t, numbers().Shard(3, 1)), []int64{1, 4, 7})
+	equal(t, firsts(t, numbers().AutoShard(5, 4)), []int64{4, 9})
+	equal(t, firsts(t, numbers().Take(2).Repeat(2).Prefetch(2)), []int64{0, 1, 0, 1})
+	batches := numbers().Batch(4, false)
+	if batches.Cardinality() != 3 || batches.ComponentCount() != 1 {
+		t.Errorf("%d batches of %d components", batches.Cardinality(), batches.ComponentCount())
+	}
+	dtype, shape, err := batches.Component(0)
+	want(t, err)
+	if dtype != dtg.Int64 || len(shape) != 1 || shape[0] != -1 {
+		t.Errorf("%v %v", dtype, shape)
+	}
+	_, _, err = batches.Component(1)
+	refused(t, err, dtg.OutOfRange)
+	equal(t, firsts(t, batches.Rebatch(2)), []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	shuffled := numbers().Shuffle(0, 7)
+	first := firsts(t, shuffled)
+	want(t, shuffled.Restart())
+	second := firsts(t, shuffled)
+	equal(t, firsts(t, numbers().Shuffle(0, 7)), first)
+	if fmt.Sprint(first) == fmt.Sprint(second) {
+		t.Error("two epochs in one order")
+	}
+	scaled := numbers().Scale(0, 2).Take(2)
+	for element, err := range scaled.Elements() {
+		want(t, err)
+		if element[0].DType() != dtg.Float32 {
+			t.Error(element[0].DType())
+		}
+		break
+	}
+	if dtype, _, err := numbers().Cast(0, dtg.Int32).Component(0); err != nil || dtype != dtg.Int32 {
+		t.Error(dtype, err)
+	}
+}
+
+func TestDatasetErrorsStick(t *testing.T) {
+	leaves(t)
+	d := closing(t, dtg.DatasetRange(0, 10, 1)).Batch(-1, false)
+	err := d.Err()
+	refused(t, err, dtg.InvalidArgument)
+	d.Shuffle(0, 1)
+	if _, again := d.Next(); again != err || d.Err() != err || d.Restart() != err {
+		t.Errorf("%v", again)
+	}
+	seen := 0
+	for _, again := range d.Elements() {
+		seen++
+		if again != err {
+			t.Error(again)
+		}
+	}
+	if seen != 1 {
+		t.Errorf("the error came %d times", seen)
+	}
+	nowhere := closing(t, dtg.DatasetCSV("nowhere.csv"))
+	refused(t, nowhere.Batch(2, false).Err(), dtg.NotFound, "nowhere.csv")
+	refused(t, dtg.DatasetRange(0, 1, 0).Err(), dtg.InvalidArgument)
+	refused(t, dtg.DatasetTensors(nil).Err(), dtg.InvalidArgument)
+	refused(t, dtg.DatasetIDX("nowhere.gz").Err(), dtg.NotFound)
+}
+
+func TestTensorSlices(t *testing.T) {
+	leaves(t)
+	d := closing(t, dtg.DatasetTensors(vector(t, 1, 2, 3), vector(t, 4, 5, 6)))
+	element := get(d.Next())(t)
+	if a, b := get(dtg.Scalar[float32](element[0]))(t), get(dtg.Scalar[float32](element[1]))(t); a != 1 || b != 4 {
+		t.Error(a, b)
+	}
+	want(t, dtg.Close(element[0], element[1]))
+	for range 2 {
+		rest := get(d.Next())(t)
+		want(t, dtg.Close(rest[0], rest[1]))
+	}
+	if _, err := d.Next(); err != io.EOF {
+		t.Error(err)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	leaves(t)
+	digits := closing(t, dtg.DatasetCSV("../../tests/data/digits.csv.gz", dtg.CSVOptions{Label: "c64"}))
+	if n := digits.Cardinality(); n != 1797 {
+		t.Errorf("%d digits", n)
+	}
+	path := filepath.Join(t.TempDir(), "table.csv")
+	want(t, os.WriteFile(path, []byte("a;b\n1;2\n3;\n"), 0o600))
+	all := dtg.CSVOptions{Columns: []string{"b", "a"}, Header: dtg.HeaderPresent, Missing: dtg.MissingDropped, Delimiter: ';'}
+	table := closing(t, dtg.DatasetCSV(path, all))
+	if n := len(firsts(t, table)); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	all.Missing = dtg.MissingRefused
+	refused(t, dtg.DatasetCSV(path, all).Err(), dtg.DataLoss)
+	idx := filepath.Join(t.TempDir(), "labels")
+	want(t, os.WriteFile(idx, []byte{0, 0, 8, 1, 0, 0, 0, 2, 7, 9}, 0o600))
+	labels := closing(t, dtg.DatasetIDX(idx).Batch(2, true))
+	for element, err := range labels.Elements() {
+		want(t, err)
+		equal(t, get(dtg.Copy[uint8](element[0]))(t), []uint8{7, 9})
+	}
+}
+
+func TestBatchSizes(t *testing.T) {
+	equal(t, get(dtg.BatchSizes(10, 3, 1, 0))(t), []int64{4, 3, 3})
+	_, err := dtg.BatchSizes(10, 0, 1, 0)
+	refused(t, err, dtg.InvalidArgument)
+}
+
+func TestWeights(t *testing.T) {
+	leaves(t)
+	w := closing(t, get(dtg.NewWeights())(t))
+	want(t, w.Set("b", vector(t, 1, 2)))
+	want(t, w.Set("a", vector(t, 3)))
+	want(t, w.SetMetadata("made by", "a test"))
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	want(t, w.Save(path))
+	again := closing(t, get(dtg.LoadWeights(path))(t))
+	var names []string
+	for name, tensor := range again.All() {
+		names = append(names, fmt.Sprint(name, tensor.Float32s()))
+	}
+	equal(t, names, []string{"a[3]", "b[1 2]"})
+	var order []string
+	for _, name := range w.Names() {
+		order = append(order, name)
+	}
+	equal(t, order, []string{"b", "a"})
+	if text, ok := again.Metadata("made by"); text != "a test" || !ok || again.Len() != 2 {
+		t.Errorf("%q, %d tensors", text, again.Len())
+	}
+	if _, ok := again.Metadata("nothing"); ok {
+		t.Error("metadata that nobody set")
+	}
+	_, err := again.Get("c")
+	refused(t, err, dtg.NotFound)
+	_, err = dtg.LoadWeights(path + "x")
+	refused(t, err, dtg.NotFound)
+	want(t, os.WriteFile(path, []byte("no weights"), 0o600))
+	_, err = dtg.LoadWeights(path)
+	refused(t, err, dtg.DataLoss)
+	refused(t, w.Set("c", nil), dtg.InvalidArgument)
+}
+
+func TestEvents(t *testing.T) {
+	leaves(t)
+	directory := filepath.Join(t.TempDir(), "run")
+	w := get(dtg.OpenEventWriter(directory, dtg.EventWriterOptions{ResumedAtStep: 3}))(t)
+	want(t, w.Scalar("loss", 3, 0.5))
+	want(t, w.Histogram("weights", 3, vector(t, 1, 2, 3)))
+	want(t, w.Text("note", 3, "*words*"))
+	want(t, w.Flush())
+	refused(t, w.Histogram("weights", 3, nil), dtg.InvalidArgument)
+	want(t, w.Close())
+	want(t, w.Close())
+	refused(t, w.Scalar("loss", 4, 0.25), dtg.InvalidArgument)
+	files := get(os.ReadDir(directory))(t)
+	if len(files) != 1 {
+		t.Fatalf("%d files", len(files))
+	}
+	if info := get(files[0].Info())(t); info.Size() < 100 {
+		t.Errorf("%d bytes", info.Size())
+	}
+	_, err := dtg.OpenEventWriter("/dev/null/run")
+	var e *dtg.Error
+	if !errors.As(err, &e) {
+		t.Errorf("a directory below a file: %v", err)
+	}
+}
+
+func ExampleDataset_Elements() {
+	data := dtg.DatasetRange(0, 5, 1).Batch(2, false)
+	defer data.Close()
+	for batch, err := range data.Elements() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(batch[0].Int64s())
+	}
+	// Output:
+	// [0 1]
+	// [2 3]
+	// [4]
+}

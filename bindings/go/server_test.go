@@ -1,0 +1,222 @@
+// Clusters, servers, and sessions to them.
+
+package dtg_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	dtg "github.com/dtg-project/dtg/bindings/go"
+)
+
+// private is a directory that only this user can enter, with a short name, as unix sockets ask.
+func private(t *testing.T) string {
+	t.Helper()
+	folder := get(os.MkdirTemp("", "dtg-go-"))(t)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return folder
+}
+
+// pair starts a ps and a worker that meet on unix sockets.
+func pair(t *testing.T) (ps, worker *dtg.Server) {
+	t.Helper()
+	folder := private(t)
+	cluster := closing(t, get(dtg.ParseCluster(fmt.Sprintf("ps=unix:%s/ps;worker=unix:%s/worker", folder, folder)))(t))
+	ps = closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "ps", Heartbeat: 100 * time.Millisecond, Dead: time.Second}))(t))
+	worker = closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "worker"}))(t))
+	return ps, worker
+}
+
+// counter is a variable on the ps, and the target that adds one to it.
+func counter(t *testing.T) (g *dtg.Graph, model *dtg.Model, w dtg.Variable, add, init dtg.Value) {
+	t.Helper()
+	g = graph(t)
+	model = closing(t, g.NewModel(1))
+	var one dtg.Value
+	g.Device("/job:worker/task:0", func() { one = g.ConstF32(1) })
+	g.Device("/job:ps/task:0", func() {
+		w = model.Variable("w", 1)
+		add = g.AssignAddVariableOp(w.Handle, one)
+	})
+	init = model.Init()
+	return g, model, w, add, init
+}
+
+func TestClusters(t *testing.T) {
+	leaves(t)
+	c := closing(t, get(dtg.ParseCluster("ps=unix:/run/j/ps0;worker=10.0.0.1:2222,10.0.0.2:2222;evaluator=3@10.0.0.4:1"))(t))
+	var all []string
+	for _, job := range c.Jobs() {
+		for index, address := range c.Tasks(job) {
+			all = append(all, fmt.Sprint(job, index, "=", address))
+			if c.Address(job, index) != address {
+				t.Error(address)
+			}
+		}
+	}
+	equal(t, all, []string{"ps0=unix:/run/j/ps0", "worker0=10.0.0.1:2222", "worker1=10.0.0.2:2222", "evaluator3=10.0.0.4:1"})
+	if c.TaskCount("worker") != 2 || c.TaskCount("nobody") != 0 || c.Address("worker", 7) != "" {
+		t.Error("tasks that are not there")
+	}
+	again := closing(t, get(dtg.ParseCluster(get(c.JSON())(t)))(t))
+	if get(again.JSON())(t) != get(c.JSON())(t) {
+		t.Error("not the same")
+	}
+	if target := get(c.Target(dtg.Task{Type: "worker", Index: 1, RPCLayer: "grpc"}))(t); target != "grpc://10.0.0.2:2222" {
+		t.Error(target)
+	}
+	if target := get((*dtg.Cluster)(nil).Target(dtg.Task{}))(t); target != "" {
+		t.Error(target)
+	}
+	_, err := c.Target(dtg.Task{Type: "worker", Index: 9})
+	refused(t, err, dtg.InvalidArgument)
+	_, err = c.Target(dtg.Task{Type: strings.Repeat("x", 64)})
+	refused(t, err, dtg.InvalidArgument, "too long")
+	_, err = dtg.ParseCluster("ps")
+	refused(t, err, dtg.InvalidArgument)
+}
+
+func TestTFConfig(t *testing.T) {
+	leaves(t)
+	config := `{"cluster": {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, "task": {"type": "worker", "index": 1}, "rpc_layer": "grpc"}`
+	c, self, err := dtg.ParseTFConfig(config)
+	want(t, err)
+	closing(t, c)
+	if (self != dtg.Task{Type: "worker", Index: 1, ID: 1, NumWorkers: 2, NumPS: 1, RPCLayer: "grpc"}) {
+		t.Errorf("%+v", self)
+	}
+	t.Setenv("TF_CONFIG", config)
+	same, task, err := dtg.ClusterFromTFConfig()
+	want(t, err)
+	closing(t, same)
+	if task != self {
+		t.Errorf("%+v", task)
+	}
+	alone, self, err := dtg.ParseTFConfig("{}")
+	if alone != nil || !self.IsChief || err != nil {
+		t.Error(alone, self, err)
+	}
+	_, _, err = dtg.ParseTFConfig("")
+	refused(t, err, dtg.InvalidArgument)
+	want(t, alone.Close())
+}
+
+func TestSessionToServers(t *testing.T) {
+	leaves(t)
+	ps, worker := pair(t)
+	g, model, w, add, init := counter(t)
+	s := closing(t, get(dtg.Connect(background, worker.Target(), g))(t))
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	if err := model.WaitReady(ctx, s); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "w") {
+		t.Errorf("a variable without value: %v", err)
+	}
+	want(t, s.Run(background, dtg.Target(init)))
+	long, end := context.WithTimeout(background, time.Minute)
+	defer end()
+	want(t, model.WaitReady(long, s))
+	var value float32
+	for range 3 {
+		want(t, s.Run(long, dtg.Target(add)))
+	}
+	want(t, s.Run(background, dtg.Fetch(w.Read, &value)))
+	if value != 4 {
+		t.Errorf("w = %g", value)
+	}
+	var status map[string]any
+	want(t, json.Unmarshal([]byte(get(ps.Status())(t)), &status))
+	var tasks []map[string]any
+	want(t, json.Unmarshal([]byte(get(s.ClusterStatus(long))(t)), &tasks))
+	if len(tasks) == 0 || status["task"] == nil {
+		t.Errorf("%v %v", status, tasks)
+	}
+	short, stop := context.WithTimeout(background, 10*time.Millisecond)
+	defer stop()
+	if err := ps.Join(short); !errors.Is(err, context.DeadlineExceeded) || ps.Stopped() {
+		t.Errorf("a server that runs: %v", err)
+	}
+	want(t, s.EndJob(long))
+	want(t, ps.Join(background))
+	want(t, ps.Join(long))
+	if !ps.Stopped() {
+		t.Error("the job has ended, the ps has not")
+	}
+}
+
+func TestDeadPeer(t *testing.T) {
+	leaves(t)
+	open := dtg.LiveHandles()
+	nobody := "unix:" + filepath.Join(private(t), "nobody")
+	g := graph(t)
+	g.NoOp()
+	_, err := dtg.Connect(background, nobody, g, dtg.SessionOptions{ConnectTimeout: 50 * time.Millisecond})
+	refused(t, err, dtg.Unavailable, "nobody")
+	ctx, cancel := context.WithCancel(background)
+	time.AfterFunc(5*time.Millisecond, cancel)
+	if _, err = dtg.Connect(ctx, nobody, g, dtg.SessionOptions{ConnectTimeout: time.Second}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled while nobody listens: %v", err)
+	}
+	// A cluster of which one task is missing is looked for until the context's deadline.
+	missing := closing(t, get(dtg.ParseCluster("ps="+nobody+";worker=unix:"+filepath.Join(private(t), "w")))(t))
+	worker := closing(t, get(dtg.StartServer(missing, dtg.ServerOptions{Job: "worker"}))(t))
+	ctx, end := context.WithTimeout(background, 50*time.Millisecond)
+	defer end()
+	if _, err = dtg.Connect(ctx, worker.Target(), g); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, dtg.ErrUnavailable) {
+		t.Errorf("a task is missing: %v", err)
+	}
+	ctx, stop := context.WithCancel(background)
+	stop()
+	if _, err = dtg.Connect(ctx, nobody, g); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	// Attempts that were given up end by themselves, and leave nothing.
+	want(t, dtg.Close(g, worker, missing))
+	until(t, func() bool { return dtg.LiveHandles() == open })
+}
+
+func TestServerThatStopsUnderASession(t *testing.T) {
+	leaves(t)
+	ps, worker := pair(t)
+	g, _, w, add, init := counter(t)
+	s := closing(t, get(dtg.Connect(background, worker.Target(), g))(t))
+	want(t, s.Run(background, dtg.Target(init), dtg.Timeout(10*time.Second)))
+	want(t, ps.Stop(0))
+	var value float32
+	err := s.Run(background, dtg.Fetch(w.Read, &value), dtg.Target(add), dtg.Timeout(2*time.Second))
+	if !errors.Is(err, dtg.ErrUnavailable) && !errors.Is(err, dtg.ErrDeadlineExceeded) {
+		t.Errorf("the ps is gone: %v", err)
+	}
+	var e *dtg.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Error()+e.Peer+e.Task, "ps") {
+		t.Errorf("the error does not name the ps: %+v", e)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	leaves(t)
+	folder := t.TempDir()
+	right, wrong := filepath.Join(folder, "right"), filepath.Join(folder, "wrong")
+	want(t, dtg.Keygen(right))
+	want(t, dtg.Keygen(wrong))
+	refused(t, dtg.Keygen(right), dtg.AlreadyExists)
+	cluster := closing(t, get(dtg.ParseCluster("worker=127.0.0.1:0"))(t))
+	r := closing(t, get(dtg.NewRuntime())(t))
+	server := closing(t, get(r.StartServer(cluster, dtg.ServerOptions{KeyFile: right, DeviceFilters: []string{"/job:worker"}, CPUDevices: 2}))(t))
+	if server.Target() == "127.0.0.1:0" || !strings.HasPrefix(server.Target(), "127.0.0.1:") {
+		t.Error(server.Target())
+	}
+	_, err := dtg.StartServer(cluster, dtg.ServerOptions{Task: 5})
+	refused(t, err, dtg.InvalidArgument)
+	_, err = dtg.StartServer(nil)
+	refused(t, err, dtg.InvalidArgument)
+	taken := closing(t, get(dtg.ParseCluster("worker="+server.Target()))(t))
+	_, err = dtg.StartServer(taken)
+	refused(t, err, dtg.AlreadyExists)
+}

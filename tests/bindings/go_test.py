@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""The Go binding's tests: tests/bindings/go_test.py PREFIX BUILD_DIR SOURCE_DIR.
+
+PREFIX: an installation of the library. The tests of bindings/go run against it, plain, under the race detector and with cgo's own
+checks; gofmt, vet and staticcheck look at the source; a module outside the tree builds and runs against the installation; the
+example programs print what those of C print.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from report import Report
+
+INSTALL = "https://go.dev/dl (1.24 or later), or apt-get install golang-go where that is new enough"
+STATICCHECK = "honnef.co/go/tools/cmd/staticcheck@v0.7.0"
+OUTSIDE = """package main
+
+import (
+	"fmt"
+
+	dtg "github.com/dtg-project/dtg/bindings/go"
+)
+
+func main() {
+	t := dtg.Must(dtg.NewTensor([]float32{1, 2}))
+	fmt.Println(dtg.Version(), t.Float32s(), t.Close(), dtg.LiveHandles())
+}
+"""
+
+
+def version():
+    words = subprocess.run(["go", "env", "GOVERSION"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "GOTOOLCHAIN": "local"}).stdout
+    return tuple(int(part) for part in words.strip().removeprefix("go").split(".")[:2])
+
+
+def outside(report, source, scratch, env, tags=()):
+    """A module of its own, as a user has it; `replace` stands for the tag of a release."""
+    folder = scratch / "outside"
+    folder.mkdir(exist_ok=True)
+    (folder / "main.go").write_text(OUTSIDE)
+    (folder / "go.mod").write_text(
+        "module example.org/outside\n\ngo 1.24\n\nrequire github.com/dtg-project/dtg/bindings/go v0.0.0\n\n"
+        f"replace github.com/dtg-project/dtg/bindings/go => {source / 'bindings' / 'go'}\n"
+    )
+    name = "a module outside the tree" + (f", {' '.join(tags)}" if tags else "")
+    report.case(name, ["go", "run", *(["-tags", ",".join(tags)] if tags else []), "."], cwd=folder, env=env,
+                check=lambda output: None if output.endswith("[1 2] <nil> 0\n") else "it prints something else")
+
+
+def main():
+    prefix, build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    report = Report("bindings_go")
+    report.need("go", INSTALL)
+    if version() < (1, 24):
+        report.skip("go 1.24", INSTALL)
+    report.need("pkg-config", "apt-get install pkg-config")
+    module = source / "bindings" / "go"
+    libraries = f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+    env = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": libraries, "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
+    report.case("gofmt", ["gofmt", "-l", "."], cwd=module, check=lambda output: "not formatted: " + output if output else None)
+    report.case("go vet", ["go", "vet", "./..."], cwd=module, env=env)
+    report.case("go test", ["go", "test", "-count=1", "./..."], cwd=module, env=env)
+    report.case("go test -race", ["go", "test", "-race", "-count=1", "."], cwd=module, env=env)
+    report.case("go test, cgocheck2", ["go", "test", "-count=1", "."], cwd=module, env={**env, "GOEXPERIMENT": "cgocheck2"})
+    report.case("staticcheck", ["go", "run", STATICCHECK, "./..."], cwd=module, env=env)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
+        report.case("build the examples", ["go", "build", "-o", f"{scratch}/", "./examples/..."], cwd=module, env=env)
+        digits = source / "tests" / "data" / "digits.csv.gz"
+        c = subprocess.run([build / "example_digits", digits], check=True, stdout=subprocess.PIPE, text=True).stdout
+        report.case("digits as in C", [scratch / "digits", digits], env=env, check=lambda output: None if output == c else f"C prints\n{c}")
+        outside(report, source, scratch, env)
+        outside(report, source, scratch, env, ("dtg_static",))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
