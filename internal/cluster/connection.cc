@@ -109,7 +109,6 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
       task_->trim();
       return {};
     }
-    case wire::Kind::credit: return {};
     default: return unimplemented("a %s frame makes no sense to a server", wire::kind_name(prefix.kind));
   }
 }

@@ -83,6 +83,7 @@ Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
     case wire::Kind::heartbeat: return {};
     case wire::Kind::data: return trusted_ ? data_arrived(prefix, header) : unauthenticated("data came before hello");
     case wire::Kind::run_reply: return trusted_ ? run_replied(header) : unauthenticated("an answer came before hello");
+    case wire::Kind::credit: return trusted_ ? credited(header) : unauthenticated("credit came before hello");
     case wire::Kind::goodbye: {
       wire::Goodbye goodbye;
       DTG_TRY(wire::decode(header, goodbye));
@@ -110,6 +111,14 @@ Status Link::run_replied(std::string_view header) {
   wire::RunReply reply;
   DTG_TRY(wire::decode(header, reply));
   if (const Ref<StepPort> port = step(reply.sequence)) port->replied(*this, reply.status, reply.refused);
+  return {};
+}
+
+Status Link::credited(std::string_view header) {
+  wire::Credit credit;
+  DTG_TRY(wire::decode(header, credit));
+  if (credit.edge != wire::kEveryEdge) return unimplemented("credit for a single edge");
+  if (const Ref<StepPort> port = step(credit.sequence)) port->credited(*this);
   return {};
 }
 

@@ -26,6 +26,8 @@ class StepPort : public RefCounted {
   virtual void arrived(const wire::Data& data, uint64_t bytes) = 0;
   // The part that runs at the other end of that link has ended, or the link has. `refused`: it never began.
   virtual void replied(const Link& link, const Status& status, bool refused) = 0;
+  // It has memory for everything that the step sends there.
+  virtual void credited(const Link& link) = 0;
 };
 
 class Link final : public RefCounted, private Channel::Sink {
@@ -85,6 +87,7 @@ class Link final : public RefCounted, private Channel::Sink {
   void tick();
   Status data_arrived(const wire::Prefix& prefix, std::string_view header);
   Status run_replied(std::string_view header);
+  Status credited(std::string_view header);
   Ref<StepPort> step(uint64_t sequence);
 
   Loop& loop_;

@@ -50,7 +50,6 @@ class RemoteWorker::Greeter final : public Link::Listener {
     return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
   }
   Status message(const wire::Prefix& prefix, std::string_view) override {
-    if (prefix.kind == wire::Kind::credit) return {};
     return unimplemented("a %s frame makes no sense to a session", wire::kind_name(prefix.kind));
   }
   void lost(const Status&) override {}

@@ -33,6 +33,13 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<R
     }
     table->rows_.push_back(std::move(row));
   }
+  uint64_t known = 0;
+  for (const Row& row : table->rows_) {
+    if (!row.incoming) continue;
+    if (row.dynamic) table->needs_credit_ = true;
+    else known += static_cast<uint64_t>(row.shape.count() * dtype_size(row.dtype));
+  }
+  table->needs_credit_ |= known > wire::kEagerBytes;
   std::ranges::sort(table->rows_, {}, &Row::edge);
   const auto twice = std::ranges::adjacent_find(table->rows_, {}, &Row::edge);
   if (twice != table->rows_.end()) return invalid_argument("edge %u has two ends in one part", twice->edge);
@@ -63,7 +70,10 @@ StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std
       sequence_(sequence),
       tells_peers_(may_join),
       in_(table_->rows().size()),
-      joins_(may_join ? peers_.size() : 0) {}
+      joins_(may_join ? peers_.size() : 0) {
+  credits_.reserve(peers_.size());
+  for (size_t i = 0; i < peers_.size(); ++i) credits_.emplace_back(may_join ? wire::kEagerBytes : Credit::kUnlimited);
+}
 
 StepEdges::~StepEdges() { budget_.release(reserved_); }
 
@@ -76,7 +86,14 @@ void StepEdges::begin(Step& step) {
   }
   step.set_edges(this);
   if (!step.add(this)) return aborted(step.cause());
-  if (!cause.ok()) step.abort(cause);
+  if (!cause.ok()) return step.abort(cause);
+  grant();
+}
+
+// Who began the step needs no asking: his own memory was there before.
+void StepEdges::grant() {
+  if (tells_peers_ || !table_->needs_credit()) return;
+  for (const Ref<Link>& peer : peers_) peer->send(wire::Credit{.sequence = sequence_});
 }
 
 Status StepEdges::start(const std::function<void()>& send) {
@@ -137,10 +154,12 @@ void StepEdges::settle() {
   for (const Ref<Link>& peer : peers_) peer->channel().let_go(this);
   std::vector<Completion> waiting;
   std::vector<uint32_t> untold;
+  std::vector<Credit::Frames> unsent;
   Status cause;
   {
     const std::lock_guard lock(mutex_);
     cause = cause_;
+    for (Credit& credit : credits_) unsent.push_back(credit.drop());
     for (In& in : in_) {
       if (in.waiting) waiting.push_back(std::move(in.waiting));
     }
@@ -152,10 +171,22 @@ void StepEdges::settle() {
   if (tells_peers_) {
     for (uint32_t k : untold) peers_[k]->send(wire::Abort{sequence_, cause});
   }
+  unsent.clear();
   for (Completion& each : waiting) each.done(cause);
 }
 
-void StepEdges::send_range(Link& link, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending) {
+void StepEdges::credited(const Link& link) {
+  const auto peer = static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
+  if (peer >= peers_.size()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    for (std::unique_ptr<OutFrame>& frame : credits_[peer].grant()) peers_[peer]->channel().queue(std::move(frame));
+  }
+  peers_[peer]->kick();
+}
+
+bool StepEdges::send_range(uint32_t peer, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending) {
   auto frame = std::make_unique<OutFrame>();
   frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(data), bytes);
   frame->data = true;
@@ -168,13 +199,15 @@ void StepEdges::send_range(Link& link, const wire::Data& data, const void* from,
     frame->owner = this;
     frame->taken = [sending] {};
   }
-  link.channel().queue(std::move(frame));
+  if (!credits_[peer].admit(frame, bytes)) return false;
+  peers_[peer]->channel().queue(std::move(frame));
+  return true;
 }
 
 void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) {
   const int row = table_->find(edge);
   if (row < 0) return done.done(internal_error("send on edge %u: the part has no such edge", edge));
-  Link& link = *peers_[table_->rows()[static_cast<size_t>(row)].peer];
+  const uint32_t peer = table_->rows()[static_cast<size_t>(row)].peer;
   // Under the lock, so that an abort either keeps this from being sent or finds all of it in the queue.
   std::unique_lock lock(mutex_);
   if (aborted_) {
@@ -188,15 +221,16 @@ void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* 
   range.dtype = dtype;
   range.shape = shape;
   const auto total = static_cast<uint64_t>(shape.count() * dtype_size(dtype));
+  bool sent = false;
   Ref<Sending> sending;
   if (total > kCopyBytes) sending = make_ref<Sending>(Ref<StepEdges>::share(this), std::move(done));
   do {
     const uint64_t bytes = std::min(total - range.offset, wire::kChunkBytes);
-    send_range(link, range, data, bytes, sending);
+    sent |= send_range(peer, range, data, bytes, sending);
     range.offset += bytes;
   } while (range.offset < total);
   lock.unlock();
-  link.kick();
+  if (sent) peers_[peer]->kick();
   if (!sending) done.done({});
 }
 
@@ -266,7 +300,23 @@ Status StepEdges::check(const wire::Data& data, int* row) const {
                           dtype_name(expected.dtype), expected.dynamic ? "" : expected.shape.text().c_str());
 }
 
-Result<Channel::Landing> StepEdges::place(const wire::Data& data) {
+// With the lock held: memory for the value up to `end`, as much as it takes and not before it is there. A claim of many
+// bytes costs nothing until they come.
+Status StepEdges::make_room(In& in, uint64_t end, uint64_t total) {
+  if (in.buffer && end <= in.room) return {};
+  const uint64_t room = std::min(total, std::max(end, 2 * in.room));
+  DTG_TRY(budget_.reserve(static_cast<int64_t>(room), "a value from another task"));
+  reserved_ += static_cast<int64_t>(room);
+  DTG_ASSIGN(Ref<Buffer> larger, Buffer::allocate(static_cast<int64_t>(room)));
+  if (in.received > 0) std::memcpy(larger->data(), in.buffer->data(), in.received);
+  budget_.release(static_cast<int64_t>(in.room));
+  reserved_ -= static_cast<int64_t>(in.room);
+  in.buffer = std::move(larger);
+  in.room = room;
+  return {};
+}
+
+Result<Channel::Landing> StepEdges::place(const wire::Data& data, uint64_t bytes) {
   int row = -1;
   DTG_TRY(check(data, &row));
   const std::lock_guard lock(mutex_);
@@ -276,23 +326,15 @@ Result<Channel::Landing> StepEdges::place(const wire::Data& data) {
     return invalid_argument("edge %u: byte %llu came where byte %llu was due", data.edge, static_cast<unsigned long long>(data.offset),
                             static_cast<unsigned long long>(in.received));
   }
-  if (!in.begun) {
-    in.direct = in.into != nullptr;
-    if (!in.direct) {
-      const int64_t bytes = data.shape.count() * dtype_size(data.dtype);
-      DTG_TRY(budget_.reserve(bytes, "a value from another task"));
-      reserved_ += bytes;
-      DTG_ASSIGN(in.buffer, Buffer::allocate(bytes));
-    }
-    in.begun = true;
-    in.shape = data.shape;
-  }
+  in.begun = true;
+  in.shape = data.shape;
   if (!in.direct && in.into) {
     // The run has come to wait for it meanwhile: what there is moves over, and the rest goes straight there.
     if (in.received > 0) std::memcpy(in.into, in.buffer->data(), in.received);
     in.direct = true;
     in.buffer = nullptr;
   }
+  if (!in.direct) DTG_TRY(make_room(in, data.offset + bytes, static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype))));
   char* const base = static_cast<char*>(in.direct ? in.into : in.buffer->data());
   return Channel::Landing{base + data.offset, this};
 }
@@ -303,7 +345,7 @@ Channel::Landing StepEdges::landing(const wire::Data& data, uint64_t bytes) {
     give_up(invalid_argument("edge %u: a range goes beyond the end of its value", data.edge));
     return {};
   }
-  auto placed = place(data);
+  auto placed = place(data, bytes);
   if (placed.ok()) return placed.value();
   give_up(placed.status());
   return {};

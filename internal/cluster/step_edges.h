@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/credit.h"
 #include "cluster/link.h"
 #include "exec/edges.h"
 #include "exec/step.h"
@@ -33,9 +34,12 @@ class EdgeTable : public RefCounted {
   // Index of the row, or -1.
   int find(uint32_t edge) const;
   const std::vector<Row>& rows() const { return rows_; }
+  // More may come in than a peer sends unasked.
+  bool needs_credit() const { return needs_credit_; }
 
  private:
   std::vector<Row> rows_;  // by edge
+  bool needs_credit_ = false;
 };
 
 class StepEdges final : public Edges, public StepPort, private Step::Waiter {
@@ -44,7 +48,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool may_join);
   ~StepEdges() override;
 
-  // Begins to watch the step. The step must stay until end().
+  // Begins to watch the step, whose memory is there: the peers may send all they have. The step must stay until end().
   void begin(Step& step);
   // Calls `send`, which queues what asks the other tasks to run their parts, unless the step is aborted already: then
   // nobody must hear of it at all.
@@ -63,6 +67,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   Channel::Landing landing(const wire::Data& data, uint64_t bytes) override;
   void arrived(const wire::Data& data, uint64_t bytes) override;
   void replied(const Link& link, const Status& status, bool refused) override;
+  void credited(const Link& link) override;
 
  private:
   // One incoming value.
@@ -70,6 +75,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
     Completion waiting;
     void* into = nullptr;        // where the run wants it
     Ref<Buffer> buffer;          // where it is meanwhile
+    uint64_t room = 0;           // bytes of it
     Shape shape;
     uint64_t received = 0;
     bool begun = false;
@@ -87,9 +93,12 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   void aborted(const Status& cause) override;
   void settle();
   Status check(const wire::Data& data, int* row) const;
-  Result<Channel::Landing> place(const wire::Data& data);
+  Result<Channel::Landing> place(const wire::Data& data, uint64_t bytes);
+  Status make_room(In& in, uint64_t end, uint64_t total);
   Status deliver(In& in, const EdgeTable::Row& row);
-  void send_range(Link& link, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending);
+  void grant();
+  // False where the frame waits for credit.
+  bool send_range(uint32_t peer, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending);
 
   Loop& loop_;
   MemoryBudget& budget_;
@@ -100,6 +109,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;      // by row of the table
   std::vector<Join> joins_;
+  std::vector<Credit> credits_;  // by peer
   int64_t reserved_ = 0;
   Step* step_ = nullptr;
   bool started_ = false;

@@ -22,6 +22,9 @@ namespace dtg::wire {
 inline constexpr uint16_t kVersion = 1;  // of the protocol; ranges are compared at hello
 inline constexpr size_t kPrefixBytes = 32;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
+// Payload that a step may send to a part before the part's run grants more. A part whose known inputs are not larger, and
+// that has no others, never grants: its peer never waits.
+inline constexpr uint64_t kEagerBytes = uint64_t{4} << 20;
 
 enum class Kind : uint8_t {
   hello = 1,
