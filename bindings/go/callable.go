@@ -29,7 +29,7 @@ type Callable struct {
 	signature Signature
 }
 
-// Prepare makes a callable. It keeps its session open until it is closed.
+// Prepare makes a callable. It keeps what it needs of the session.
 func (s *Session) Prepare(what Signature) (*Callable, error) {
 	p, err := s.c()
 	if err != nil {
@@ -51,7 +51,9 @@ func (s *Session) Prepare(what Signature) (*Callable, error) {
 
 // Close drops the callable. Closing twice is fine.
 func (c *Callable) Close() error {
-	c.close(callableKind)
+	if c != nil {
+		c.close(callableKind)
+	}
 	return nil
 }
 

@@ -140,7 +140,9 @@ func (d *Dataset) Err() error { return d.err }
 
 // Close drops the data set; tensors that were handed out stay valid. Closing twice is fine.
 func (d *Dataset) Close() error {
-	d.close(datasetKind)
+	if d != nil {
+		d.close(datasetKind)
+	}
 	return nil
 }
 

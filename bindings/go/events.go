@@ -87,7 +87,7 @@ func (w *EventWriter) Flush() error {
 
 // Close flushes and closes the file, and says whether that worked. Closing twice is fine.
 func (w *EventWriter) Close() error {
-	if w.pointer.Load() == nil {
+	if w == nil || w.pointer.Load() == nil {
 		return nil
 	}
 	err := w.use(func(p *C.dtg_event_writer) *C.dtg_error { return C.dtg_event_writer_close(p) })

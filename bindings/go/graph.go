@@ -68,7 +68,9 @@ func (g *Graph) Err() error { return g.err }
 
 // Close drops the graph; sessions keep what they need. Closing twice is fine.
 func (g *Graph) Close() error {
-	g.close(graphKind)
+	if g != nil {
+		g.close(graphKind)
+	}
 	return nil
 }
 

@@ -112,6 +112,13 @@ func TestUseAfterClose(t *testing.T) {
 	refused(t, calls["graph: AddOp, which makes it stick"](), dtg.InvalidArgument, "the handle is not an open graph")
 }
 
+// What a constructor that failed has given may be closed.
+func TestCloseOfNil(t *testing.T) {
+	want(t, dtg.Close((*dtg.Runtime)(nil), (*dtg.Graph)(nil), (*dtg.Model)(nil), (*dtg.Session)(nil), (*dtg.Callable)(nil), (*dtg.Tensor)(nil),
+		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Op)(nil)))
+	refused(t, (*dtg.Session)(nil).Run(background), dtg.InvalidArgument, "the session is NULL")
+}
+
 // Getters without an error answer with nothing.
 func TestGettersAfterClose(t *testing.T) {
 	leaves(t)

@@ -47,7 +47,9 @@ func (m *Model) Err() error { return m.g.err }
 
 // Close drops the model; the graph keeps its nodes. Closing twice is fine.
 func (m *Model) Close() error {
-	m.close(modelKind)
+	if m != nil {
+		m.close(modelKind)
+	}
 	return nil
 }
 
@@ -120,24 +122,32 @@ func (m *Model) withSession(s *Session, call func(*C.dtg_model, *C.dtg_session) 
 // How often a wait that the library bounds by time only looks whether its context has ended.
 const look = 100 * time.Millisecond
 
+// How rarely, where a look has to ask other tasks, which may be slow to answer.
+const longestLook = 2 * time.Second
+
 // WaitReady waits until every variable that the model has so far has a value in the session, until ctx ends, or for 10 minutes.
 // Errors: DeadlineExceeded, which names those that have none, and those of a run.
 func (m *Model) WaitReady(ctx context.Context, s *Session) error {
-	return waiting(ctx, 10*time.Minute, func(timeout time.Duration) error {
+	ready := func(timeout time.Duration) error {
 		return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
 			return C.dtg_model_wait_ready(p, session, nanoseconds(timeout))
 		})
-	})
+	}
+	if ctx.Done() == nil {
+		return ready(0)
+	}
+	return waiting(ctx, 10*time.Minute, longestLook, ready)
 }
 
-// waiting calls wait until it does not say DeadlineExceeded, ctx ends, or the limit (0: none) has passed.
-func waiting(ctx context.Context, limit time.Duration, wait func(time.Duration) error) error {
+// waiting calls wait, for ever longer up to longest, until it does not say DeadlineExceeded, ctx ends, or the limit (0: none) has
+// passed.
+func waiting(ctx context.Context, limit, longest time.Duration, wait func(time.Duration) error) error {
 	begin := time.Now()
-	for {
+	for next := look; ; next = min(2*next, longest) {
 		if err := ctx.Err(); err != nil {
 			return ended(ctx, &Error{Code: Cancelled, Message: "the wait was given up"}, false)
 		}
-		turn := look
+		turn := next
 		deadline := boundBy(ctx, &turn)
 		err := wait(turn)
 		if !errors.Is(err, ErrDeadlineExceeded) {

@@ -156,6 +156,8 @@ func (t *Tensor) overwrite(from *Tensor) error {
 
 // Close drops the op; a run under way goes on. Closing twice, and after Wait, is fine.
 func (o *Op) Close() error {
-	o.close(opKind)
+	if o != nil {
+		o.close(opKind)
+	}
 	return nil
 }

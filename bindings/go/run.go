@@ -175,8 +175,11 @@ func (s *Session) run(r *request) error {
 	}
 	fetched := make([]*C.dtg_tensor, len(r.fetches))
 	for i, t := range r.into {
-		if t != nil {
-			fetched[i], _ = t.c()
+		if t == nil {
+			continue
+		}
+		if fetched[i], err = t.c(); err != nil {
+			return err
 		}
 	}
 	feeds, numFeeds := valuesOf(r.feeds)

@@ -101,7 +101,7 @@ func (s *Server) Join(ctx context.Context) error {
 	if ctx.Done() == nil {
 		return s.wait(-1, func(p *C.dtg_server, timeout C.int64_t) *C.dtg_error { return C.dtg_server_join(p, timeout) })
 	}
-	return waiting(ctx, 0, func(turn time.Duration) error {
+	return waiting(ctx, 0, look, func(turn time.Duration) error {
 		return s.wait(turn, func(p *C.dtg_server, timeout C.int64_t) *C.dtg_error { return C.dtg_server_join(p, timeout) })
 	})
 }
@@ -138,6 +138,8 @@ func (s *Server) Status() (string, error) {
 
 // Close drops the server, which stops it unless others still hold it, without a wait. Closing twice is fine.
 func (s *Server) Close() error {
-	s.close(serverKind)
+	if s != nil {
+		s.close(serverKind)
+	}
 	return nil
 }

@@ -214,6 +214,43 @@ func TestRunRepeatedly(t *testing.T) {
 	refused(t, err, dtg.InvalidArgument)
 }
 
+// Runs that are cancelled at any time, before, during and after: each ends once, and nothing is left.
+func TestCancelStorm(t *testing.T) {
+	leaves(t)
+	s, wait, release := blocked(t)
+	quick, x, y := doubler(t)
+	var group sync.WaitGroup
+	for worker := range 4 {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := range 200 {
+				ctx, cancel := context.WithTimeout(background, time.Duration(i*(worker+1))*time.Microsecond)
+				var value float32
+				var out []float32
+				if err := s.Run(ctx, dtg.Fetch(wait, &value)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("a dequeue from an empty queue: %v, %g", err, value)
+				}
+				cancel()
+				ctx, cancel = context.WithTimeout(background, time.Duration(i)*time.Microsecond)
+				if err := quick.Run(ctx, dtg.FeedSlice(x, []float32{1}), dtg.FetchSlice(y, &out)); err == nil && out[0] != 2 {
+					t.Errorf("%v", out)
+				} else if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		}()
+	}
+	group.Wait()
+	want(t, s.Run(background, dtg.Target(release)))
+	var value float32
+	want(t, s.Run(background, dtg.Fetch(wait, &value)))
+	if value != 5 {
+		t.Errorf("a cancelled dequeue took an element: %g", value)
+	}
+}
+
 func TestCloseCancelsRuns(t *testing.T) {
 	leaves(t)
 	s, wait, _ := blocked(t)

@@ -88,7 +88,9 @@ func (t *Tensor) c() (*C.dtg_tensor, error) {
 
 // Close drops the tensor. Views of it must not be used any more. Closing twice is fine.
 func (t *Tensor) Close() error {
-	t.close(tensorKind)
+	if t != nil {
+		t.close(tensorKind)
+	}
 	return nil
 }
 

@@ -64,7 +64,9 @@ func (w *Weights) use(call func(*C.dtg_weights) *C.dtg_error) error {
 
 // Close drops the set. Closing twice is fine.
 func (w *Weights) Close() error {
-	w.close(weightsKind)
+	if w != nil {
+		w.close(weightsKind)
+	}
 	return nil
 }
 

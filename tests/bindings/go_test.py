@@ -83,6 +83,12 @@ def main():
         digits = source / "tests" / "data" / "digits.csv.gz"
         c = subprocess.run([build / "example_digits", digits], check=True, stdout=subprocess.PIPE, text=True).stdout
         report.case("digits as in C", [scratch / "digits", digits], env=env, check=lambda output: None if output == c else f"C prints\n{c}")
+        weights = {}
+        for language, worker in (("c", build / "example_sync_worker"), ("go", scratch / "sync_worker")):
+            weights[language] = scratch / f"{language}.safetensors"
+            report.case(f"two synchronous workers in {language}",
+                        [build / "bin" / "dtg", "run", "--local", "--ps", "1", "--workers", "2", "--", worker, digits, weights[language]], env=env)
+        report.case("the same weights", ["cmp", weights["c"], weights["go"]])
         outside(report, source, scratch, env)
         outside(report, source, scratch, env, ("dtg_static",))
     report.finish()
