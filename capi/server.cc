@@ -5,6 +5,7 @@
 #include "capi/objects.h"
 #include "capi/security.h"
 #include "capi/cluster.h"
+#include "cluster/driver.h"
 #include "cluster/server.h"
 #include "net/job_key.h"
 #include "session/async_run.h"
@@ -13,6 +14,7 @@ namespace dtg::capi {
 namespace {
 
 constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+constexpr int64_t kLookNs = int64_t{30} * 1'000'000'000;
 
 // A server and the runtime it runs in. Stops with the last handle.
 class ServerObject final : public RefCounted {
@@ -95,8 +97,20 @@ Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_tar
   return status;
 }
 
-}  // namespace
+Status look(dtg_runtime* handle, std::string_view target, const dtg_session_options* given, dtg_string** out) {
+  DTG_TRY(require(out, "out"));
+  DTG_ASSIGN(const Ref<Runtime> runtime, runtime_of(handle));
+  dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_session_options), "dtg_session_options", &options));
+  if (options.connect_timeout_ns < 0) return invalid_argument("connect_timeout_ns is negative");
+  DTG_ASSIGN(const Address address, Address::parse(target));
+  DTG_ASSIGN(Host host, runtime->host());
+  DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &host.security));
+  const int64_t timeout_ns = options.connect_timeout_ns ? options.connect_timeout_ns : kLookNs;
+  return give_text(Driver::look(host, {}, address, Deadline::after(runtime->clock(), timeout_ns), runtime), out);
+}
 
+}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -142,6 +156,13 @@ dtg_error* dtg_session_cluster_status(dtg_session* session, int64_t timeout_ns, 
   return with<Session>(session, HandleType::session, [&](Session& s) -> Status {
     DTG_TRY(require(out, "out"));
     return give_text(s.inspect_cluster(timeout_ns), out);
+  });
+}
+dtg_error* dtg_cluster_status(dtg_runtime* runtime, const char* target, size_t target_len, const dtg_session_options* options,
+                              dtg_string** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(target, "target"));
+    return look(runtime, text(target, target_len), options, out);
   });
 }
 dtg_error* dtg_session_run_repeatedly(dtg_session* session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag,

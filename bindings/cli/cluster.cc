@@ -204,21 +204,14 @@ int status(int argc, char** argv) {
   arguments.exit_codes("0 all tasks answered, 1 one did not or there is no such cluster, 2 a mistake on the command line.");
   int code = kOk;
   if (!arguments.read(argc, argv, &code)) return code;
-  const int64_t timeout_ns = seconds * 1'000'000'000;
-  dtg_graph* graph = nullptr;
-  if (dtg_error* error = dtg_graph_create(nullptr, &graph)) return report(error, as_json);
-  const Owned<dtg_graph> owned_graph(graph);
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
-  options.connect_timeout_ns = timeout_ns;
+  options.connect_timeout_ns = seconds * 1'000'000'000;
   options.key_file = key_file.empty() ? nullptr : key_file.c_str();
   options.security = clear_frames ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS;
-  dtg_session* session = nullptr;
-  if (dtg_error* error = dtg_session_connect(nullptr, target.data(), target.size(), graph, &options, &session)) {
+  dtg_string* text = nullptr;
+  if (dtg_error* error = dtg_cluster_status(nullptr, target.data(), target.size(), &options, &text)) {
     return report(error, as_json, "give the address of a task that runs: what it printed when it began to serve");
   }
-  const Owned<dtg_session> owned_session(session);
-  dtg_string* text = nullptr;
-  if (dtg_error* error = dtg_session_cluster_status(session, timeout_ns, &text)) return report(error, as_json);
   const Owned<dtg_string> owned_text(text);
   return show(view(text), as_json);
 }

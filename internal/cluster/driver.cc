@@ -150,11 +150,25 @@ Status Driver::connect_all(Deadline deadline) {
   }
 }
 
-Status Driver::learn(const Timing& timing, const Address& target, Deadline deadline) {
+Result<std::string> Driver::look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
+  const auto here = host.directory ? host.directory->find(target.text()) : std::nullopt;
+  Host from = host;
+  if (here) from.security = here->security;
+  auto driver = Ref<Driver>::adopt(new Driver(from, std::move(owner)));
+  DTG_TRY(driver->meet(timing, target, deadline));
+  return driver->inspect(deadline);
+}
+
+// The task at the target, connected, and who else there is.
+Status Driver::meet(const Timing& timing, const Address& target, Deadline deadline) {
   workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_));
   DTG_TRY(workers_[0]->connect(deadline));
   DTG_ASSIGN(const ClusterSpec cluster, ClusterSpec::parse(workers_[0]->cluster()));
-  DTG_TRY(add_others(cluster, workers_[0]->name(), {}, timing));
+  return add_others(cluster, workers_[0]->name(), {}, timing);
+}
+
+Status Driver::learn(const Timing& timing, const Address& target, Deadline deadline) {
+  DTG_TRY(meet(timing, target, deadline));
   DTG_TRY(connect_all(deadline));
   for (const Ref<Worker>& worker : workers_) DTG_TRY(add_devices(*worker));
   map_.home = static_cast<uint32_t>(map_.tasks.size());

@@ -17,6 +17,9 @@ class Driver final : public RefCounted {
   // Learns the cluster from the task at `target` and connects to all of it. A server of this process is not connected to:
   // its task becomes home. `owner` keeps what the host points to.
   static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
+  // What inspect() tells, from a cluster of which any number of tasks but the one at `target` may be gone. Over the network
+  // even where the target is a server of this process.
+  static Result<std::string> look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
   ~Driver() override;
 
   // All devices of the cluster, those of the target first.
@@ -33,6 +36,7 @@ class Driver final : public RefCounted {
  private:
   class Attendance;
   Driver(const Host& host, Ref<RefCounted> owner);
+  Status meet(const Timing& timing, const Address& target, Deadline deadline);
   Status learn(const Timing& timing, const Address& target, Deadline deadline);
   Status learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline);
   Status add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing);

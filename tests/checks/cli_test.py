@@ -141,9 +141,12 @@ class Clusters(unittest.TestCase):
         self.assertEqual(sorted(task["task"] for task in told), ["/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"])
         self.assertIn("variables 0, 0 B", dtg("status", target).stdout)
         self.end(ps, signal.SIGTERM)
-        missing = dtg("status", f"unix:{self.place}/w0", "--timeout", "1")
+        missing = dtg("status", f"unix:{self.place}/w0", "--timeout", "2", "--json")
         self.assertEqual(missing.returncode, 1)
-        self.assertIn("/job:ps/replica:0/task:0", missing.stderr)
+        self.assertIn("1 of 2 tasks did not answer", missing.stderr)
+        told = {task["task"]: task.get("error", "") for task in json.loads(missing.stdout)}
+        self.assertEqual(told["/job:worker/replica:0/task:0"], "")
+        self.assertIn("ps0", told["/job:ps/replica:0/task:0"])
         self.end(worker, signal.SIGINT)
 
     def test_tcp_with_a_key_and_in_the_clear(self):

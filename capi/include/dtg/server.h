@@ -77,9 +77,16 @@ DTG_API void dtg_server_release(dtg_server *server) DTG_NOEXCEPT;
  * Errors: DEADLINE_EXCEEDED, FAILED_PRECONDITION (a local session). Since 0.1. */
 DTG_ERR dtg_session_end_job(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
 
-/* What dtg_server_status says of each task of the session's cluster, asked over the network: a JSON list; a task that does
- * not answer has "error". `*out` is owned by the caller. Since 0.1. */
+/* What dtg_server_status says of each other task of the session's cluster, asked over the network: a JSON list; a task that
+ * does not answer has "error". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_session_cluster_status(dtg_session *session, int64_t timeout_ns, dtg_string **out) DTG_NOEXCEPT;
+
+/* The same of every task of the cluster that the task at `target` belongs to, without a session: tasks may be missing, only
+ * that one must answer. Of `options` (may be NULL) key_file, security and connect_timeout_ns count; the last bounds the whole
+ * call. Errors: UNAVAILABLE, DEADLINE_EXCEEDED (nobody answers at `target`), and those of dtg_session_connect. `*out` is owned
+ * by the caller. Since 0.1. */
+DTG_ERR dtg_cluster_status(dtg_runtime *runtime, const char *target, size_t target_len, const dtg_session_options *options,
+                           dtg_string **out) DTG_NOEXCEPT;
 
 /* Runs `targets` again and again, one run after the other and without a thread that waits, until a run fails, the op is
  * cancelled or the session is closed: TensorFlow's queue runner. The end is announced in `cq` with `tag` (NULL: nobody is
