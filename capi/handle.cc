@@ -11,7 +11,16 @@ namespace {
 
 constexpr size_t kSlabCells = 4096;
 constexpr size_t kQuarantine = 4096;
-constexpr auto kClosed = HandleType::none;
+constexpr uintptr_t kClosed = 0;
+
+// Its address is this copy of the library; what is added to it is the type.
+alignas(256) constinit char copy_of_library[256] = {};
+uintptr_t tag_of(HandleType type) { return reinterpret_cast<uintptr_t>(copy_of_library) + static_cast<uintptr_t>(type); }
+
+// Handles are aligned like cells; anything else was never ours.
+bool is_open(const Cell* cell, HandleType type) {
+  return reinterpret_cast<uintptr_t>(cell) % alignof(Cell) == 0 && cell->tag.load(std::memory_order_acquire) == tag_of(type);
+}
 
 std::atomic_flag word = ATOMIC_FLAG_INIT;  // guards the lists below
 Cell* free_first = nullptr;
@@ -100,14 +109,13 @@ Cell* open_cell(HandleType type, RefCounted* object) {
   unlock();
   cell->object = object;
   cell->count.store(1, std::memory_order_relaxed);
-  cell->type.store(type, std::memory_order_release);
+  cell->tag.store(tag_of(type), std::memory_order_release);
   live.fetch_add(1, std::memory_order_relaxed);
   return cell;
 }
 
 bool hold(Cell* cell, HandleType type) {
-  // Handles are aligned like cells; anything else was never ours.
-  if (reinterpret_cast<uintptr_t>(cell) % alignof(Cell) != 0 || cell->type.load(std::memory_order_acquire) != type) return false;
+  if (!is_open(cell, type)) return false;
   int32_t count = cell->count.load(std::memory_order_relaxed);
   do {
     if (count <= 0) return false;
@@ -116,7 +124,7 @@ bool hold(Cell* cell, HandleType type) {
 }
 
 void drop(Cell* cell, HandleType type) {
-  if (reinterpret_cast<uintptr_t>(cell) % alignof(Cell) != 0 || cell->type.load(std::memory_order_acquire) != type) return;
+  if (!is_open(cell, type)) return;
   int32_t count = cell->count.load(std::memory_order_relaxed);
   do {
     if (count <= 0) return;
@@ -124,7 +132,7 @@ void drop(Cell* cell, HandleType type) {
   if (count != 1) return;
   RefCounted* const object = cell->object;
   cell->object = nullptr;
-  cell->type.store(kClosed, std::memory_order_release);
+  cell->tag.store(kClosed, std::memory_order_release);
   live.fetch_sub(1, std::memory_order_relaxed);
   quarantine(cell);
   object->release();

@@ -1,7 +1,8 @@
 // Handles: how the opaque pointers of the ABI are kept. A handle points at a cell in slabs that are never
 // unmapped; a cell says its type and how often it is held. A cell that was released for the last time
 // waits in quarantine until 4,096 others have been released after it, so that a stale pointer finds a
-// closed cell instead of somebody else's object: an error, not a crash.
+// closed cell instead of somebody else's object: an error, not a crash. The type is written as an address inside this copy
+// of the library, so that a second copy in the same process (dlopen from another path) does not take our objects for its own.
 //
 // Process-wide; any thread. A spin word guards the free list; using a handle is two atomic operations.
 #pragma once
@@ -14,9 +15,9 @@
 
 namespace dtg::capi {
 
-enum class HandleType : uint32_t {
+enum class HandleType : uint8_t {
   none = 0,
-  runtime = 0x64740001,
+  runtime,
   tensor,
   graph,
   session,
@@ -36,7 +37,7 @@ enum class HandleType : uint32_t {
 const char* handle_type_name(HandleType type);
 
 struct alignas(32) Cell {
-  std::atomic<HandleType> type{HandleType::none};
+  std::atomic<uintptr_t> tag{0};  // 0: closed; else what tag_of() says of its type
   std::atomic<int32_t> count{0};
   RefCounted* object = nullptr;
   Cell* next = nullptr;
