@@ -5,6 +5,7 @@
 
 #include "base/ref.h"
 #include "base/status.h"
+#include "dtg/tensor.h"
 #include "graph/graph.h"
 #include "session/runtime.h"
 #include "tensor/tensor.h"
@@ -30,6 +31,7 @@ class TensorObject final : public RefCounted {
  public:
   static TensorObject* make(Tensor tensor);
   Tensor tensor;
+  bool read_only = false;  // memory of the host that nobody may write
 
  protected:
   void last_release() override;
@@ -39,6 +41,18 @@ class TensorObject final : public RefCounted {
   friend struct TensorPool;
   TensorObject* next_ = nullptr;
 };
+
+// Memory of the host for a tensor. `free_fn` is called once when it is not needed any more.
+struct Lent {
+  DType dtype;
+  const Shape& shape;
+  void* data;
+  dtg_free_fn free_fn;
+  void* user;
+  bool read_only;
+};
+// A tensor around it, whose size must be right. `free_fn` is not called when this fails.
+Status lend(const Lent& lent, dtg_tensor** out);
 
 // A graph and the runtime whose op table it uses.
 class GraphObject final : public RefCounted {

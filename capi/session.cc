@@ -78,6 +78,7 @@ class Fetched {
       if (!slots || !slots[i]) continue;
       const Held<TensorObject> held(slots[i], HandleType::tensor);
       if (!held) return invalid_argument("fetched[%zu] is neither NULL nor an open tensor", i);
+      if (held->read_only) return invalid_argument("fetched[%zu] is a tensor around read-only memory; give another one, or NULL", i);
       tensors_[i] = held->tensor;
     }
     return {};

@@ -55,6 +55,7 @@ TensorObject* TensorObject::make(Tensor tensor) {
 
 void TensorObject::last_release() {
   tensor = Tensor();
+  read_only = false;
   if (!pool.give(this)) delete this;
 }
 
@@ -71,16 +72,6 @@ Result<DType> dtype_of_number(dtg_dtype number) {
   return static_cast<DType>(number);
 }
 
-// The free function of the host must not be called when the tensor was not made.
-struct Loan {
-  dtg_free_fn free_fn;
-  void* user;
-};
-void end_loan(void* data, size_t bytes, void* context) {
-  const std::unique_ptr<Loan> loan(static_cast<Loan*>(context));
-  loan->free_fn(data, bytes, loan->user);
-}
-
 Status create(dtg_dtype number, const int64_t* dims, size_t rank, void* data, size_t nbytes, dtg_free_fn free_fn, void* user,
               dtg_tensor** out) {
   DTG_TRY(require(out, "out"));
@@ -93,25 +84,43 @@ Status create(dtg_dtype number, const int64_t* dims, size_t rank, void* data, si
                             static_cast<long long>(shape.count()), static_cast<long long>(size), nbytes);
   }
   if (nbytes > 0) DTG_TRY(require(data, "data"));
-  Tensor tensor;
-  Loan* loan = nullptr;
-  if (!free_fn) {
-    DTG_ASSIGN(tensor, Tensor::allocate(dtype, shape));
-    if (nbytes > 0) std::memcpy(tensor.data(), data, nbytes);
-  } else {
-    if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size > 8 ? 8 : size) != 0) {
-      return invalid_argument("borrowed memory for %s must be aligned to its element size", dtype_name(dtype));
-    }
-    auto owned = std::make_unique<Loan>(Loan{free_fn, user});
-    loan = owned.get();
-    DTG_ASSIGN(tensor, Tensor::wrap(Buffer::borrow(data, static_cast<int64_t>(nbytes), end_loan, loan), 0, dtype, shape));
-    [[maybe_unused]] Loan* const given = owned.release();
-  }
-  const Status status = give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
-  return status;
+  if (free_fn) return lend({dtype, shape, data, free_fn, user, false}, out);
+  DTG_ASSIGN(Tensor tensor, Tensor::allocate(dtype, shape));
+  if (nbytes > 0) std::memcpy(tensor.data(), data, nbytes);
+  return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
+}
+
+// What ends a loan; without a function while the tensor is being made, so that a failure does not call the host's.
+struct Loan {
+  dtg_free_fn free_fn;
+  void* user;
+};
+void end_loan(void* data, size_t bytes, void* context) {
+  const std::unique_ptr<Loan> loan(static_cast<Loan*>(context));
+  if (loan->free_fn) loan->free_fn(data, bytes, loan->user);
 }
 
 }  // namespace
+
+Status lend(const Lent& lent, dtg_tensor** out) {
+  const int64_t size = dtype_size(lent.dtype);
+  if (reinterpret_cast<uintptr_t>(lent.data) % static_cast<uintptr_t>(size > 8 ? 8 : size) != 0) {
+    return invalid_argument("borrowed memory for %s must be aligned to its element size", dtype_name(lent.dtype));
+  }
+  if (lent.shape.count() > INT64_MAX / 2 / size) {
+    return invalid_argument("a tensor %s%s: its size in bytes does not fit", dtype_name(lent.dtype), lent.shape.text().c_str());
+  }
+  auto owned = std::make_unique<Loan>(Loan{nullptr, lent.user});
+  Ref<Buffer> buffer = Buffer::borrow(lent.data, lent.shape.count() * size, end_loan, owned.get());
+  Loan* const loan = owned.release();  // the buffer's from here on
+  DTG_ASSIGN(Tensor tensor, Tensor::wrap(std::move(buffer), 0, lent.dtype, lent.shape));
+  auto object = Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor)));
+  object->read_only = lent.read_only;
+  DTG_TRY(give(HandleType::tensor, std::move(object), out));
+  loan->free_fn = lent.free_fn;
+  return {};
+}
+
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -143,7 +152,10 @@ const void* dtg_tensor_data(const dtg_tensor* tensor, size_t* nbytes) noexcept {
   return held->tensor.data();
 }
 
-void* dtg_tensor_mutable_data(dtg_tensor* tensor) noexcept { return const_cast<void*>(dtg_tensor_data(tensor, nullptr)); }
+void* dtg_tensor_mutable_data(dtg_tensor* tensor) noexcept {
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  return held && !held->read_only ? held->tensor.data() : nullptr;
+}
 
 dtg_dtype dtg_tensor_dtype(const dtg_tensor* tensor) noexcept {
   const Held<TensorObject> held(tensor, HandleType::tensor);

@@ -67,6 +67,8 @@ struct Outs {
   dtg_event_writer* writer = nullptr;
   dtg_cluster* cluster = nullptr;
   dtg_server* server = nullptr;
+  DLManagedTensorVersioned* managed = nullptr;
+  DLManagedTensor* unversioned = nullptr;
   dtg_task task = DTG_TASK_INIT;
   dtg_value value{}, values[4]{};
   dtg_gradient gradient{};
@@ -168,6 +170,7 @@ class Misuse : public World {
   std::set<std::string> seen_;
   std::vector<std::function<void()>> rows_;
   // What the rows point to.
+  uint64_t block[16]{};  // stands for a struct of DLPack that is never looked into
   float two[2] = {1, 2};
   int64_t dims[1] = {2};
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
@@ -223,6 +226,10 @@ void Misuse::tensor_rows() {
   ROW(dtg_tensor_rank, {}, h.tensor);
   ROW(dtg_tensor_dim, {}, h.tensor, 0);
   ROW(dtg_tensor_count, {}, h.tensor);
+  ROW(dtg_tensor_from_dlpack, {}, reinterpret_cast<DLManagedTensorVersioned*>(block), &outs.tensor);
+  ROW(dtg_tensor_from_dlpack_unversioned, {}, reinterpret_cast<DLManagedTensor*>(block), &outs.tensor);
+  ROW(dtg_tensor_to_dlpack, {}, h.tensor, 0, &outs.managed);
+  ROW(dtg_tensor_to_dlpack_unversioned, {}, h.tensor, &outs.unversioned);
   ROW(dtg_tensor_retain, {}, h.tensor);
   ROW(dtg_tensor_release, {}, h.tensor);
 }

@@ -174,6 +174,50 @@ static dtg_code once(long fail_at, int go_on) {
   return code;
 }
 
+static int given_back;
+static void give_back(void *data, size_t nbytes, void *user) {
+  (void)data, (void)nbytes, (void)user;
+  given_back++;
+}
+
+/* Borrowed memory is not given back by a call that failed: it is still the caller's. */
+static int loans(void) {
+  static float lent[4];
+  const int64_t dims[] = {4};
+  dtg_tensor *held[100] = {NULL};
+  long refused = 0;
+  int bad = 0;
+  for (long n = 1; n <= 100; n++) {
+    DLManagedTensorVersioned *managed = NULL;
+    dtg_error *error;
+    given_back = 0;
+    __atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lasting, (int)(n % 2), __ATOMIC_RELAXED);
+    __atomic_store_n(&left, n % 5 + 1, __ATOMIC_RELAXED);
+    error = dtg_tensor_create(DTG_F32, dims, 1, lent, sizeof lent, give_back, NULL, &held[n - 1]);
+    if (!error) error = dtg_tensor_to_dlpack(held[n - 1], 0, &managed);
+    __atomic_store_n(&left, -1, __ATOMIC_RELAXED);
+    refused += error != NULL;
+    bad += given_back != 0 || (error != NULL && managed != NULL) || (error != NULL && dtg_error_code(error) != DTG_RESOURCE_EXHAUSTED);
+    dtg_error_release(error);
+    if (managed) {
+      dtg_tensor *again = NULL;
+      error = dtg_tensor_from_dlpack(managed, &again);
+      bad += error != NULL;
+      dtg_error_release(error);
+      dtg_tensor_release(again);
+    }
+  }
+  given_back = 0;
+  int made = 0;
+  for (int i = 0; i < 100; i++) {
+    made += held[i] != NULL;
+    dtg_tensor_release(held[i]);
+  }
+  printf("%d loans, %ld refused\n", made, refused);
+  return bad == 0 && refused > 0 && made > 0 && given_back == made;
+}
+
 int main(int argc, char **argv) {
   const long stride = argc > 1 ? atol(argv[1]) : 7;
   const long only = argc > 2 ? atol(argv[2]) : 0;
@@ -184,6 +228,10 @@ int main(int argc, char **argv) {
   if (once(-1, 0) != DTG_OK) return 1;
   total = calls;
   alarm(280);
+  if (!loans()) {
+    fprintf(stderr, "borrowed memory was given back by a call that failed, or not once\n");
+    return 1;
+  }
   /* The first ones, where the tables are filled, are many and alike: there a coarse stride is enough. */
   for (long n = only ? only : 1; n <= (only ? only : total); n += stride) {
     const dtg_code code = once(n, (int)((n / stride) % 2));

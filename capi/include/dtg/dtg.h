@@ -5,6 +5,7 @@
 #include <dtg/base.h>
 #include <dtg/cluster.h>
 #include <dtg/data.h>
+#include <dtg/dlpack.h>
 #include <dtg/error.h>
 #include <dtg/graph.h>
 #include <dtg/io.h>

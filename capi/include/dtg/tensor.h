@@ -27,7 +27,8 @@ DTG_ERR dtg_tensor_allocate(dtg_dtype dtype, const int64_t *dims, size_t rank, d
  * empty tensor may give a pointer that must not be read. Since 0.1. */
 DTG_API const void *dtg_tensor_data(const dtg_tensor *tensor, size_t *nbytes) DTG_NOEXCEPT;
 
-/* The same memory for writing. The caller makes sure that no run reads it meanwhile. Since 0.1. */
+/* The same memory for writing; NULL where it came in read-only (dtg/dlpack.h). The caller makes sure that no run reads it meanwhile.
+ * Since 0.1. */
 DTG_API void *dtg_tensor_mutable_data(dtg_tensor *tensor) DTG_NOEXCEPT;
 
 /* Element type; 0 for a bad handle. Since 0.1. */

@@ -32,6 +32,10 @@ pub struct dtg_cluster(Opaque);
 #[repr(C)]
 pub struct dtg_dataset(Opaque);
 #[repr(C)]
+pub struct DLManagedTensor(Opaque);
+#[repr(C)]
+pub struct DLManagedTensorVersioned(Opaque);
+#[repr(C)]
 pub struct dtg_weights(Opaque);
 #[repr(C)]
 pub struct dtg_event_writer(Opaque);
@@ -858,6 +862,10 @@ unsafe extern "C" {
     pub fn dtg_dataset_cardinality(dataset: *const dtg_dataset) -> i64;
     pub fn dtg_dataset_component_count(dataset: *const dtg_dataset) -> usize;
     pub fn dtg_dataset_component(dataset: *const dtg_dataset, i: usize, dtype: *mut dtg_dtype, dims: *mut i64, cap: usize, rank: *mut i32) -> *mut dtg_error;
+    pub fn dtg_tensor_from_dlpack(managed: *mut DLManagedTensorVersioned, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_tensor_from_dlpack_unversioned(managed: *mut DLManagedTensor, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_tensor_to_dlpack(tensor: *mut dtg_tensor, writable: i32, out: *mut *mut DLManagedTensorVersioned) -> *mut dtg_error;
+    pub fn dtg_tensor_to_dlpack_unversioned(tensor: *mut dtg_tensor, out: *mut *mut DLManagedTensor) -> *mut dtg_error;
     pub fn dtg_error_code(error: *const dtg_error) -> dtg_code;
     pub fn dtg_error_message(error: *const dtg_error, length: *mut usize) -> *const c_char;
     pub fn dtg_error_node(error: *const dtg_error) -> *const c_char;
