@@ -97,7 +97,7 @@ func (a *Attr) write(p *pins, out *C.dtg_attr) error {
 	out.kind, out.i, out.f = a.kind, C.int64_t(a.i), C.double(a.f)
 	switch a.kind {
 	case C.DTG_ATTR_STRING:
-		out.s, out.s_len = p.text(a.s)
+		out.s, out.s_len = p.terminated(a.s), C.size_t(len(a.s))
 	case C.DTG_ATTR_TENSOR:
 		tensor, err := a.tensor.c()
 		if err != nil {

@@ -55,3 +55,67 @@ func ExampleGraph_Err() {
 	fmt.Println(errors.Is(err, dtg.ErrNotFound), errors.Is(g.Err(), dtg.ErrNotFound), g.NodeCount())
 	// Output: true true 0
 }
+
+// A server of this process, and a session that speaks for its task.
+func ExampleStartServer() {
+	cluster := dtg.Must(dtg.ParseCluster("worker=127.0.0.1:0")) // port 0: the system chooses
+	server := dtg.Must(dtg.StartServer(cluster))
+	g := dtg.NewGraph()
+	y := g.Add(g.ConstF32(1), g.ConstF32(2))
+	session := dtg.Must(dtg.Connect(context.Background(), server.Target(), g))
+	defer dtg.Close(session, g, server, cluster)
+	var value float32
+	dtg.Check(session.Run(context.Background(), dtg.Fetch(y, &value)))
+	for _, device := range session.Devices() {
+		fmt.Println(device)
+	}
+	fmt.Println(value)
+	// Output:
+	// /job:worker/replica:0/task:0/device:CPU:0
+	// 3
+}
+
+func ExampleGraph_Gradients() {
+	g := dtg.NewGraph()
+	x := g.Placeholder("x", dtg.Float32, dtg.Shape{})
+	y := g.Mul(g.Mul(x, x), x)
+	gradients := g.Gradients([]dtg.Value{y}, []dtg.Value{x}, nil)
+	session := dtg.Must(dtg.Connect(context.Background(), "local", g))
+	defer dtg.Close(session, g)
+	var slope float32
+	dtg.Check(session.Run(context.Background(), dtg.FeedScalar(x, float32(2)), dtg.Fetch(gradients[0].Dense, &slope)))
+	fmt.Println(slope)
+	// Output: 12
+}
+
+func ExampleError() {
+	_, err := dtg.LoadWeights("nowhere.safetensors")
+	var e *dtg.Error
+	fmt.Println(errors.Is(err, dtg.ErrNotFound), errors.As(err, &e) && e.Code == dtg.NotFound)
+	// Output: true true
+}
+
+func ExampleSession_RunAsync() {
+	g := dtg.NewGraph()
+	queue := g.FIFOQueueV2([]dtg.DType{dtg.Float32})
+	get, put := g.QueueDequeueV2(queue, []dtg.DType{dtg.Float32})[0], g.QueueEnqueueV2(queue, []dtg.Value{g.ConstF32(7)})
+	session := dtg.Must(dtg.Connect(context.Background(), "local", g))
+	defer dtg.Close(session, g)
+	var value float32
+	op := dtg.Must(session.RunAsync(dtg.Fetch(get, &value))) // waits in the queue; no thread waits
+	dtg.Check(session.Run(context.Background(), dtg.Target(put)))
+	dtg.Check(op.Wait(context.Background()))
+	fmt.Println(value)
+	// Output: 7
+}
+
+func ExampleGraph_NameScope() {
+	g := dtg.NewGraph()
+	defer g.Close()
+	var v dtg.Value
+	g.NameScope("layer", func() {
+		g.Device("/device:CPU:0", func() { v = g.With(dtg.Node{Name: "bias"}).ConstF32(1) })
+	})
+	fmt.Println(dtg.Must(g.ValueName(v)), dtg.Must(g.ValueDevice(v)))
+	// Output: layer/bias /device:CPU:0
+}
