@@ -141,6 +141,9 @@ func (t *Tensor) overwrite(from *Tensor) error {
 	if _, err := t.c(); err != nil {
 		return err
 	}
+	if t.readOnly {
+		return invalid("fetch into a tensor: its memory came in read-only")
+	}
 	if t.dtype != from.dtype || t.nbytes != from.nbytes || len(t.shape) != len(from.shape) {
 		return invalid("fetch into a tensor of %v %v: the value is %v %v", t.dtype, t.shape, from.dtype, from.shape)
 	}

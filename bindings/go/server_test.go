@@ -134,9 +134,15 @@ func TestSessionToServers(t *testing.T) {
 	want(t, json.Unmarshal([]byte(get(ps.Status())(t)), &status))
 	var tasks []map[string]any
 	want(t, json.Unmarshal([]byte(get(s.ClusterStatus(long))(t)), &tasks))
-	if len(tasks) == 0 || status["task"] == nil {
+	if len(tasks) != 1 || status["task"] == nil {
 		t.Errorf("%v %v", status, tasks)
 	}
+	want(t, json.Unmarshal([]byte(get(dtg.ClusterStatus(long, worker.Target()))(t)), &tasks))
+	if len(tasks) != 2 {
+		t.Errorf("%v", tasks)
+	}
+	_, failed := dtg.ClusterStatus(background, "unix:"+filepath.Join(private(t), "nobody"), dtg.SessionOptions{ConnectTimeout: 20 * time.Millisecond})
+	refused(t, failed, dtg.Unavailable)
 	short, stop := context.WithTimeout(background, 10*time.Millisecond)
 	defer stop()
 	if err := ps.Join(short); !errors.Is(err, context.DeadlineExceeded) || ps.Stopped() {

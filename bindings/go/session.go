@@ -85,16 +85,7 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 	}
 	var p pins
 	defer p.Unpin()
-	c := &C.dtg_session_options{
-		struct_size:        C.sizeof_dtg_session_options,
-		cpu_devices:        C.int32_t(o.CPUDevices),
-		soft_placement:     flag(o.SoftPlacement),
-		disable_fusion:     flag(o.DisableFusion),
-		default_timeout_ns: nanoseconds(o.DefaultTimeout),
-		connect_timeout_ns: nanoseconds(o.ConnectTimeout),
-		security:           C.dtg_security(o.Security),
-	}
-	c.key_file, c.key_file_len = p.text(o.KeyFile)
+	c := o.c(&p)
 	address, length := chars(target)
 	var out *C.dtg_session
 	err = failure(C.dtg_session_connect(nil, address, length, graph, c, &out))
@@ -105,6 +96,54 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 	s := &Session{}
 	s.open(sessionKind, unsafe.Pointer(out), place())
 	return s, nil
+}
+
+func (o *SessionOptions) c(p *pins) *C.dtg_session_options {
+	c := &C.dtg_session_options{
+		struct_size:        C.sizeof_dtg_session_options,
+		cpu_devices:        C.int32_t(o.CPUDevices),
+		soft_placement:     flag(o.SoftPlacement),
+		disable_fusion:     flag(o.DisableFusion),
+		default_timeout_ns: nanoseconds(o.DefaultTimeout),
+		connect_timeout_ns: nanoseconds(o.ConnectTimeout),
+		security:           C.dtg_security(o.Security),
+	}
+	c.key_file, c.key_file_len = p.text(o.KeyFile)
+	return c
+}
+
+// ClusterStatus is what Server.Status says of every task of the cluster that the task at target belongs to, without a session: a JSON
+// list; tasks may be missing, only that one must answer. Of the options KeyFile, Security and ConnectTimeout count; the last bounds
+// the whole call, and so does the deadline of ctx. Errors: Unavailable, DeadlineExceeded (nobody answers at target), and those of
+// Connect.
+func ClusterStatus(ctx context.Context, target string, options ...SessionOptions) (string, error) {
+	return (*Runtime)(nil).ClusterStatus(ctx, target, options...)
+}
+
+// ClusterStatus is the same with the loop of r.
+func (r *Runtime) ClusterStatus(ctx context.Context, target string, options ...SessionOptions) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if err := loaded(); err != nil {
+		return "", err
+	}
+	home, err := r.c()
+	if err != nil {
+		return "", err
+	}
+	o := last(options)
+	deadline := boundBy(ctx, &o.ConnectTimeout)
+	var p pins
+	defer p.Unpin()
+	address, length := chars(target)
+	var out *C.dtg_string
+	err = failure(C.dtg_cluster_status(home, address, length, o.c(&p), &out))
+	runtime.KeepAlive(r)
+	if err != nil {
+		return "", ended(ctx, err, deadline)
+	}
+	return text(out), nil
 }
 
 // boundBy lowers a timeout to what is left of ctx, and says whether it did. The context has not ended.
@@ -187,7 +226,7 @@ func (s *Session) EndJob(ctx context.Context) error {
 	return s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
 }
 
-// ClusterStatus is what Server.Status says of each task of the session's cluster, asked over the network: a JSON list; a
+// ClusterStatus is what Server.Status says of each other task of the session's cluster, asked over the network: a JSON list; a
 // task that does not answer has "error". The deadline of ctx bounds it.
 func (s *Session) ClusterStatus(ctx context.Context) (string, error) {
 	var out *C.dtg_string

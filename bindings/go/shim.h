@@ -61,12 +61,13 @@ typedef struct {
   int64_t dims[8];
   int64_t count;
   dtg_dtype dtype;
+  int32_t read_only;
 } dtg_go_layout;
 
 static inline void dtg_go_tensor_layout(dtg_tensor *tensor, dtg_go_layout *out) {
   size_t i;
-  (void)dtg_tensor_data(tensor, &out->nbytes);
-  out->data = dtg_tensor_mutable_data(tensor);
+  out->data = (void *)dtg_tensor_data(tensor, &out->nbytes);
+  out->read_only = dtg_tensor_mutable_data(tensor) == NULL;
   out->rank = dtg_tensor_rank(tensor);
   out->count = dtg_tensor_count(tensor);
   out->dtype = dtg_tensor_dtype(tensor);

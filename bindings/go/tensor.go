@@ -20,11 +20,12 @@ var tensorKind = &kind{"tensor", func(p unsafe.Pointer) { C.dtg_tensor_release((
 // Tensor is a value. It must be closed; its memory goes with the last reference, of which a run or a data set may hold others.
 type Tensor struct {
 	handle
-	dtype  DType
-	shape  Shape
-	count  int
-	data   unsafe.Pointer
-	nbytes int
+	dtype    DType
+	shape    Shape
+	count    int
+	data     unsafe.Pointer
+	nbytes   int
+	readOnly bool
 }
 
 // NewTensor copies data into a new tensor of that shape; without one it is a vector. A scalar is ScalarTensor's.
@@ -69,7 +70,8 @@ func AllocateTensor(dtype DType, shape ...int64) (*Tensor, error) {
 func wrapTensor(pointer *C.dtg_tensor) *Tensor {
 	var l C.dtg_go_layout
 	C.dtg_go_tensor_layout(pointer, &l)
-	t := &Tensor{dtype: DType(l.dtype), count: int(l.count), data: l.data, nbytes: int(l.nbytes), shape: make(Shape, l.rank)}
+	t := &Tensor{dtype: DType(l.dtype), count: int(l.count), data: l.data, nbytes: int(l.nbytes), shape: make(Shape, l.rank),
+		readOnly: l.read_only != 0 && l.nbytes > 0}
 	for i := range t.shape {
 		t.shape[i] = int64(l.dims[i])
 	}
@@ -117,8 +119,11 @@ func (t *Tensor) Shape() Shape { return t.shape }
 // Len is the number of elements.
 func (t *Tensor) Len() int { return t.count }
 
-// View is the elements where they lie, for reading and writing: valid until t is closed, so keep t for as long as that. Errors:
-// InvalidArgument for another type, or a closed tensor.
+// ReadOnly says whether the elements must not be written: memory of another library that came in as such (FromDLPack).
+func (t *Tensor) ReadOnly() bool { return t.readOnly }
+
+// View is the elements where they lie, for reading and, unless t is ReadOnly, for writing: valid until t is closed, so keep t for as
+// long as that. Errors: InvalidArgument for another type, or a closed tensor.
 func View[T Element](t *Tensor) ([]T, error) {
 	if _, err := t.c(); err != nil {
 		return nil, err
