@@ -22,6 +22,8 @@ class Driver final : public RefCounted {
   static Result<std::string> look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
   ~Driver() override;
 
+  // The task of this process that the session speaks for, or null.
+  Task* here() const { return here_.get(); }
   // All devices of the cluster, those of the target first.
   const std::vector<Device>& devices() const { return devices_; }
   // `context` places on these devices.

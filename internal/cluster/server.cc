@@ -111,6 +111,7 @@ Status Server::stop(int64_t timeout_ns) {
   // Who is told that the job has ended does not look for the task again.
   const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())
                                   : unavailable("the server %s was stopped", task_->name().c_str());
+  task_->evict(reason);
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
   // Kept beyond the stop, to see their runs end.
   std::vector<Ref<Connection>> ending;

@@ -78,6 +78,24 @@ Result<uint32_t> only_session(const std::string& peer) {
 
 }  // namespace
 
+void Task::enter(Lodger* lodger) {
+  const std::lock_guard lock(lodgers_mutex_);
+  if (gone_.ok()) lodgers_.push_back(lodger);
+  else lodger->evicted(gone_);
+}
+
+void Task::leave(Lodger* lodger) {
+  const std::lock_guard lock(lodgers_mutex_);
+  std::erase(lodgers_, lodger);
+}
+
+void Task::evict(const Status& why) {
+  const std::lock_guard lock(lodgers_mutex_);
+  if (!gone_.ok()) return;
+  gone_ = why;
+  for (Lodger* lodger : std::exchange(lodgers_, {})) lodger->evicted(why);
+}
+
 void Task::trim(bool all) {
   std::vector<std::pair<Hash128, Ref<ServedPart>>> dropped;  // after the lock
   const std::lock_guard lock(parts_mutex_);

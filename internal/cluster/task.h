@@ -43,6 +43,13 @@ class ServedPart final : public RefCounted {
 
 class Task final : public RefCounted {
  public:
+  // Whoever lives on the task's devices without a connection: a session of the same process.
+  class Lodger {
+   public:
+    virtual ~Lodger() = default;
+    // The server has stopped. Once, from the stopping thread.
+    virtual void evicted(const Status& why) = 0;
+  };
   Task(const Host& host, std::string name, int cpu_devices, Ref<RefCounted> owner);
 
   const std::string& name() const { return name_; }
@@ -54,6 +61,10 @@ class Task final : public RefCounted {
   // From graph bytes of a peer: verified, held against the rights of remote graphs, placed and planned. Takes long;
   // never on the loop. The same part is prepared once.
   Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, Rights rights);
+  // A lodger that comes too late is told at once. After leave() it is not called any more.
+  void enter(Lodger* lodger);
+  void leave(Lodger* lodger);
+  void evict(const Status& why);
   // Forgets the parts that nobody has registered any more; with `all`, those in use too.
   void trim(bool all = false);
 
@@ -66,6 +77,9 @@ class Task final : public RefCounted {
   const uint64_t incarnation_;
   std::vector<Device> devices_;
   ResourceStore store_;
+  std::mutex lodgers_mutex_;  // guards lodgers_ and gone_; held while a lodger is told
+  std::vector<Lodger*> lodgers_;
+  Status gone_;
   std::mutex parts_mutex_;  // guards parts_
   std::vector<std::pair<Hash128, Ref<ServedPart>>> parts_;
 };

@@ -47,6 +47,8 @@ void AsyncRun::launch(Frame& frame) {
   frame.begin(session_->id_, session_->sequence_.fetch_add(1, std::memory_order_relaxed), deadline_);
   active_.frame = &frame;
   Status status = session_->enter(active_);
+  // Between two runs nothing is under way that the close could have cancelled; the end is the same.
+  if (again_ && status.code() == Code::failed_precondition) status = cancelled("the session was closed");
   if (status.ok()) {
     status = contained([&] {
       std::vector<const Tensor*> feeds;
@@ -89,6 +91,7 @@ void AsyncRun::finished(Frame& frame) {
 
 // The next of repeated runs; false when it cannot begin, and the end is announced instead.
 bool AsyncRun::again() {
+  again_ = true;
   session_->runs_.add();
   Frame* frame = nullptr;
   Status status = contained([&]() -> Status {

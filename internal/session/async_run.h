@@ -42,6 +42,7 @@ class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   const bool repeated_;
+  bool again_ = false;  // of a repeated run: it is not the first any more
   std::vector<Tensor> results_;
   Session::Active active_;
   // Guards frame_ and stop_cause_ against cancel() from other threads.

@@ -60,9 +60,11 @@ Session::Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options,
       failures_(runtime_->counters().counter("dtg_run_failures_total", "Runs that ended with an error.")),
       plans_made_(runtime_->counters().counter("dtg_plans_total", "Plans made; a number that grows with the runs means shapes that never repeat.")) {
   plans_.reserve(kPlans + 1);
+  if (driver_ && driver_->here()) driver_->here()->enter(this);
 }
 
 Session::~Session() {
+  if (driver_ && driver_->here()) driver_->here()->leave(this);
   plans_.clear();
   if (driver_) driver_->close();
 }
@@ -101,15 +103,22 @@ void Session::lock() const {
 
 Status Session::enter(Active& active) {
   lock();
-  const bool closed = closed_;
-  if (!closed) {
+  Status refusal = refusal_;
+  if (refusal.ok()) {
     active.prev = nullptr;  // a repeated run comes more than once
     active.next = first_;
     if (first_) first_->prev = &active;
     first_ = &active;
   }
   unlock();
-  return closed ? failed_precondition("run: the session is closed") : Status();
+  return refusal;
+}
+
+void Session::evicted(const Status& why) {
+  lock();
+  if (refusal_.ok()) refusal_ = why;
+  for (Active* run = first_; run; run = run->next) run->frame->step().abort(why);
+  unlock();
 }
 
 void Session::leave(Active& active) {
@@ -353,8 +362,9 @@ Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
 Status Session::close(int64_t timeout_ns) {
   if (timeout_ns < 0) return invalid_argument("close: the timeout may not be negative");
   const Deadline until = Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
+  const Status refusal = failed_precondition("run: the session is closed");
   lock();
-  closed_ = true;
+  refusal_ = refusal;
   for (Active* run = first_; run; run = run->next) run->frame->step().abort(cancelled("the session was closed while this run was under way"));
   unlock();
   for (;;) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/task.h"
 #include "exec/resource.h"
 #include "plan/plan.h"
 #include "session/runtime.h"
@@ -54,7 +55,7 @@ class Callable final : public RefCounted {
   std::atomic<Plan*> last_{nullptr};
 };
 
-class Session final : public RefCounted {
+class Session final : public RefCounted, private Task::Lodger {
  public:
   struct Options {
     SecurityOptions security;          // of connections to other tasks
@@ -109,6 +110,8 @@ class Session final : public RefCounted {
   Status run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, bool* outdated);
   Result<Frame*> wait_for_frame(Plan& plan, Deadline deadline);
   Result<Deadline> deadline(int64_t timeout_ns) const;
+  // The server of this process that the session lives at has stopped.
+  void evicted(const Status& why) override;
   Status enter(Active& active);
   void leave(Active& active);
   void lock() const;
@@ -139,7 +142,7 @@ class Session final : public RefCounted {
   mutable std::atomic_flag word_ = ATOMIC_FLAG_INIT;
   std::vector<Entry> plans_;  // most recently used last
   Active* first_ = nullptr;
-  bool closed_ = false;
+  Status refusal_;  // why no more runs begin: closed, or evicted
 };
 
 // Of everything that decides the plan.

@@ -95,6 +95,29 @@ TEST_F(Home, AServerOfThisProcessIsSharedWithoutASocket) {
   EXPECT_NE(status.value().find("\"count\":1"), std::string::npos) << status.value();
 }
 
+// The program is told, in the run that waits and in those that come; the session closes as ever.
+TEST_F(Home, AServerThatStopsTakesItsSessionsAlong) {
+  Member alone;
+  ASSERT_TRUE(alone.serve("worker=" + at("w0"), "worker", 0).ok());
+  ASSERT_TRUE(alone.connect(alone.server->target()).ok());
+  const Value queue = alone.build->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shared_name", std::string("q")}});
+  const Value blocked = alone.build->op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::f32}}});
+  const Value one = alone.build->scalar(DType::f32, 1);
+  EXPECT_EQ(alone.fetch(one), 1);
+  const NodeId target = blocked.node();
+  auto events = CompletionQueue::create().take();
+  auto run = alone.session->run_async({{}, {}, {}, {&target, 1}, 20 * kSecond}, events, 1);
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_TRUE(alone.server->stop(kSecond).ok());
+  CompletionQueue::Event event;
+  ASSERT_EQ(events->next({&event, 1}, alone.runtime->clock(), Deadline::after(alone.runtime->clock(), 20 * kSecond)), 1u);
+  EXPECT_EQ(event.status.code(), Code::unavailable) << event.status.message();
+  const Status late = alone.run({}, {one});
+  EXPECT_EQ(late.code(), Code::unavailable) << late.message();
+  EXPECT_NE(late.message().find("was stopped"), std::string::npos) << late.message();
+  EXPECT_TRUE(alone.session->close(kSecond).ok());
+}
+
 TEST_F(Home, WorkersMeetAtAParameterServer) {
   ServerProcess ps(cluster(), "ps", 0);
   Member a, b;
