@@ -975,6 +975,7 @@ unsafe extern "C" {
     pub fn dtg_server_release(server: *mut dtg_server);
     pub fn dtg_session_end_job(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_cluster_status(session: *mut dtg_session, timeout_ns: i64, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_cluster_status(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, options: *const dtg_session_options, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_session_run_repeatedly(session: *mut dtg_session, targets: *const dtg_value, num_targets: usize, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_op) -> *mut dtg_error;
     pub fn dtg_session_connect(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, graph: *mut dtg_graph, options: *const dtg_session_options, out: *mut *mut dtg_session) -> *mut dtg_error;
     pub fn dtg_session_run(session: *mut dtg_session, args: *const dtg_run_args) -> *mut dtg_error;

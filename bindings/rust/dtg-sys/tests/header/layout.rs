@@ -531,6 +531,7 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_server_release", dtg_server_release as *const (), "void dtg_server_release(dtg_server *)"),
     ("dtg_session_end_job", dtg_session_end_job as *const (), "dtg_error * dtg_session_end_job(dtg_session *, int64_t)"),
     ("dtg_session_cluster_status", dtg_session_cluster_status as *const (), "dtg_error * dtg_session_cluster_status(dtg_session *, int64_t, dtg_string * *)"),
+    ("dtg_cluster_status", dtg_cluster_status as *const (), "dtg_error * dtg_cluster_status(dtg_runtime *, char const *, size_t, dtg_session_options const *, dtg_string * *)"),
     ("dtg_session_run_repeatedly", dtg_session_run_repeatedly as *const (), "dtg_error * dtg_session_run_repeatedly(dtg_session *, dtg_value const *, size_t, dtg_cq *, uint64_t, dtg_op * *)"),
     ("dtg_session_connect", dtg_session_connect as *const (), "dtg_error * dtg_session_connect(dtg_runtime *, char const *, size_t, dtg_graph *, dtg_session_options const *, dtg_session * *)"),
     ("dtg_session_run", dtg_session_run as *const (), "dtg_error * dtg_session_run(dtg_session *, dtg_run_args const *)"),
