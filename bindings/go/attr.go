@@ -97,7 +97,7 @@ func (a *Attr) write(p *pins, out *C.dtg_attr) error {
 	out.kind, out.i, out.f = a.kind, C.int64_t(a.i), C.double(a.f)
 	switch a.kind {
 	case C.DTG_ATTR_STRING:
-		out.s, out.s_len = p.terminated(a.s), C.size_t(len(a.s))
+		out.s, out.s_len = p.bytes(a.s), C.size_t(len(a.s))
 	case C.DTG_ATTR_TENSOR:
 		tensor, err := a.tensor.c()
 		if err != nil {
@@ -114,7 +114,7 @@ func (a *Attr) write(p *pins, out *C.dtg_attr) error {
 	case C.DTG_ATTR_LIST_STRING:
 		texts, lens := make([]*C.char, len(a.strings)), make([]C.size_t, len(a.strings))
 		for i, s := range a.strings {
-			texts[i], lens[i] = p.terminated(s), C.size_t(len(s))
+			texts[i], lens[i] = p.bytes(s), C.size_t(len(s))
 		}
 		data, count := pinned(p, texts)
 		out.strings, out.count = (**C.char)(data), count

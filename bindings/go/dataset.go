@@ -56,10 +56,10 @@ func DatasetIDX(paths ...string) *Dataset { return (*Runtime)(nil).DatasetIDX(pa
 
 // DatasetIDX is the same with the memory limit of r.
 func (r *Runtime) DatasetIDX(paths ...string) *Dataset {
-	return r.dataset(nil, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
-		var p pins
-		defer p.Unpin()
-		names, count := p.cstrings(paths)
+	var p pins
+	defer p.Unpin()
+	names, count := p.cstrings(paths)
+	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		return C.dtg_dataset_idx(home, names, count, out)
 	})
 }
@@ -102,13 +102,13 @@ func DatasetCSV(path string, options ...CSVOptions) *Dataset {
 // DatasetCSV is the same with the memory limit of r.
 func (r *Runtime) DatasetCSV(path string, options ...CSVOptions) *Dataset {
 	o := last(options)
-	return r.dataset(nil, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
-		var p pins
-		defer p.Unpin()
-		c := &C.dtg_csv_options{struct_size: C.sizeof_dtg_csv_options, header: C.int32_t(o.Header), missing: C.int32_t(o.Missing),
-			delimiter: C.int32_t(o.Delimiter)}
-		c.label, c.label_len = p.text(o.Label)
-		c.columns, c.num_columns = p.cstrings(o.Columns)
+	var p pins
+	defer p.Unpin()
+	c := &C.dtg_csv_options{struct_size: C.sizeof_dtg_csv_options, header: C.int32_t(o.Header), missing: C.int32_t(o.Missing),
+		delimiter: C.int32_t(o.Delimiter)}
+	c.label, c.label_len = p.text(o.Label)
+	c.columns, c.num_columns = p.cstrings(o.Columns)
+	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		data, length := chars(path)
 		return C.dtg_dataset_csv(home, data, length, c, out)
 	})

@@ -203,6 +203,23 @@ func TestUnknownOp(t *testing.T) {
 	refused(t, g.Err(), dtg.NotFound, "MatMul")
 }
 
+// Texts that the library reads up to a NUL are not cut in silence.
+func TestNulInTexts(t *testing.T) {
+	leaves(t)
+	const cut = "in\x00two"
+	refused(t, dtg.DatasetIDX(cut).Err(), dtg.InvalidArgument, "NUL")
+	refused(t, dtg.DatasetCSV("x", dtg.CSVOptions{Columns: []string{cut}}).Err(), dtg.InvalidArgument, "NUL")
+	g := graph(t)
+	g.NoOp()
+	s := connect(t, g)
+	refused(t, s.Reset(cut), dtg.InvalidArgument, "NUL")
+	g.SetDevices(dtg.DeviceSetter{PSTasks: 1, PSDevice: cut}, func() {})
+	refused(t, g.Err(), dtg.InvalidArgument, "NUL")
+	cluster := closing(t, get(dtg.ParseCluster("worker=127.0.0.1:0"))(t))
+	_, err := dtg.StartServer(cluster, dtg.ServerOptions{DeviceFilters: []string{cut}})
+	refused(t, err, dtg.InvalidArgument, "NUL")
+}
+
 // Closing while others use the object: every call is carried out or refused.
 func TestCloseWhileRunning(t *testing.T) {
 	leaves(t)

@@ -7,12 +7,16 @@ import "C"
 
 import (
 	"runtime"
+	"strings"
 	"time"
 	"unsafe"
 )
 
 // pins holds what one call borrows; unpin ends it.
-type pins struct{ runtime.Pinner }
+type pins struct {
+	runtime.Pinner
+	err error // a text that must end with NUL holds one
+}
 
 // text is the bytes of s; NULL for "", which the ABI takes for "not given" wherever this is used.
 func (p *pins) text(s string) (*C.char, C.size_t) {
@@ -33,6 +37,14 @@ func (p *pins) cstring(s string) *C.char {
 }
 
 func (p *pins) terminated(s string) *C.char {
+	if p.err == nil && strings.IndexByte(s, 0) >= 0 {
+		p.err = invalid("%q holds a NUL byte, which the library takes for its end", s)
+	}
+	return p.bytes(s)
+}
+
+// bytes is a copy of s for where a length goes with it; never NULL.
+func (p *pins) bytes(s string) *C.char {
 	data := append([]byte(s), 0)
 	p.Pin(&data[0])
 	return (*C.char)(unsafe.Pointer(&data[0]))

@@ -65,6 +65,9 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 	c.job, c.job_len = p.text(o.Job)
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
 	c.device_filters, c.num_device_filters = p.cstrings(o.DeviceFilters)
+	if p.err != nil {
+		return nil, p.err
+	}
 	var out *C.dtg_server
 	err = failure(C.dtg_server_start(home, spec, c, &out))
 	runtime.KeepAlive(cluster)

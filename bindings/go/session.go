@@ -217,6 +217,9 @@ func (s *Session) Reset(containers ...string) error {
 	var held pins
 	defer held.Unpin()
 	names, count := held.cstrings(containers)
+	if held.err != nil {
+		return held.err
+	}
 	return failure(C.dtg_session_reset(p, names, count))
 }
 
