@@ -165,7 +165,7 @@ impl Error {
         some(&self.0.peer)
     }
 
-    /// When it failed: `build`, `place`, `prepare`, `run` or `connect`.
+    /// When it failed: `build`, `place`, `prepare`, `run`, `connect`, ...
     pub fn phase(&self) -> Option<&str> {
         some(&self.0.phase)
     }

@@ -164,9 +164,9 @@ impl Runtime {
         self.0.as_ref().map_or(null_mut(), Handle::raw)
     }
 
-    /// Compute threads, the caller of a synchronous run included.
+    /// Compute threads, the caller of a synchronous run included; 0 for the default runtime, of which the library does not tell it.
     pub fn threads(&self) -> i32 {
-        // SAFETY: an open runtime, or NULL for the default one.
+        // SAFETY: an open runtime or NULL.
         unsafe { sys::dtg_runtime_threads(self.raw()) }
     }
 
