@@ -58,7 +58,7 @@ impl Twin {
     fn run(&self, feed: Option<(&str, *mut sys::dtg_tensor)>, fetch: &str, timeout: Duration) -> *mut sys::dtg_error {
         let (feeds, tensors): (Vec<_>, Vec<_>) = feed.iter().map(|(name, tensor)| (self.value(name), tensor.cast_const())).unzip();
         let fetch = self.value(fetch);
-        let mut fetched = null_mut();
+        let mut fetched: *mut sys::dtg_tensor = null_mut();
         let args = sys::dtg_run_args {
             feeds: feeds.as_ptr(),
             feed_tensors: tensors.as_ptr(),
@@ -69,8 +69,12 @@ impl Twin {
             timeout_ns: timeout.as_nanos() as i64,
             ..sys::dtg_run_args::INIT
         };
-        // SAFETY: an open session, arrays with their lengths.
-        unsafe { sys::dtg_session_run(self.session, &args) }
+        // SAFETY: an open session, arrays with their lengths; what is fetched is ours.
+        unsafe {
+            let error = sys::dtg_session_run(self.session, &args);
+            sys::dtg_tensor_release(fetched);
+            error
+        }
     }
 }
 
