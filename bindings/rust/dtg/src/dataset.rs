@@ -114,7 +114,7 @@ impl Dataset {
     }
 
     /// The rows of a CSV file, plain or gzip. Whole numbers are int64, other numbers float32, anything else names, numbered in sorted
-    /// order. Errors: `NotFound`, `DataLoss`, `InvalidArgument` (no such column), `ResourceExhausted`.
+    /// order. Errors: `NotFound` (no file, no such column), `DataLoss`, `InvalidArgument`, `ResourceExhausted`.
     pub fn csv(path: &str, options: &Csv<'_>) -> Result<Self> {
         Self::csv_in(&Runtime::default(), path, options)
     }

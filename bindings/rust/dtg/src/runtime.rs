@@ -226,3 +226,37 @@ pub fn live_handles() -> usize {
     // SAFETY: takes nothing.
     unsafe { sys::dtg_live_handles() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_void;
+    use std::sync::{Arc, Mutex};
+
+    use super::{LogLevel, Sink, forget, pass_on};
+
+    /// As C calls it: a line goes to the sink, a panic goes no further, and what the sink holds is freed.
+    #[test]
+    fn a_line_goes_to_the_sink_and_a_panic_no_further() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = lines.clone();
+        let sink: Sink = Box::new(move |level, component, message| {
+            assert_ne!(message, "worse");
+            if let Ok(mut lines) = kept.lock() {
+                lines.push(format!("{level:?} {component}: {message}"));
+            }
+        });
+        let user: *mut c_void = Box::into_raw(Box::new(sink)).cast();
+        // SAFETY: a Sink as RuntimeOptions::create makes it, texts that end with NUL; given back once.
+        unsafe {
+            pass_on(user, LogLevel::Warn.number(), c"net".as_ptr(), c"gone".as_ptr());
+            pass_on(user, LogLevel::Error.number(), c"net".as_ptr(), c"worse".as_ptr());
+            pass_on(user, 77, c"net".as_ptr(), c"back".as_ptr());
+            forget(user);
+        }
+        assert_eq!(
+            lines.lock().ok().map(|lines| lines.clone()),
+            Some(vec!["Warn net: gone".to_owned(), "Error net: back".to_owned()])
+        );
+        assert_eq!(Arc::strong_count(&lines), 1, "the sink was not freed");
+    }
+}

@@ -111,7 +111,7 @@ impl ServerOptions {
 
     /// Starts the server; it listens when this returns. An address `host:0` lets the system choose the port, which
     /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
-    /// without a key), `Unavailable` (the address is taken).
+    /// without a key), `AlreadyExists` (the address is taken), `PermissionDenied` (a socket where others may enter).
     pub fn start(&self, cluster: &Cluster) -> Result<Server> {
         let text = |text: &Option<String>| text.as_ref().map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()));
         let ((job, job_len), (key_file, key_file_len)) = (text(&self.job), text(&self.key_file));

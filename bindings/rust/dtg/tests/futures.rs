@@ -104,7 +104,11 @@ fn a_run_past_its_deadline() {
     let (graph, element, _) = queue();
     let session = SessionOptions::new().timeout(Duration::from_millis(20)).connect("local", &graph).unwrap();
     refused(block_on(session.run().fetch(element).start().unwrap()), ErrorKind::DeadlineExceeded, "");
-    refused(block_on(session.run().fetch(element).timeout(Duration::from_millis(5)).start().unwrap()), ErrorKind::DeadlineExceeded, "");
+    refused(
+        block_on(session.run().fetch(element).timeout(Duration::from_millis(5)).start().unwrap()),
+        ErrorKind::DeadlineExceeded,
+        "",
+    );
     // Zero is the shortest time, not the default one.
     refused(session.run().fetch(element).timeout(Duration::ZERO).call(), ErrorKind::DeadlineExceeded, "");
 }

@@ -3,7 +3,10 @@
 mod common;
 
 use common::{refused, world};
-use dtg::{Attr, Cluster, DType, DeviceSetter, ErrorKind, Gradient, Graph, Model, Scope, Session, SetterStrategy, Tensor, VariableSpec, ops};
+use dtg::{
+    Attr, Cluster, DType, DeviceSetter, ErrorKind, Gradient, Graph, Model, Scope, Session, SetterStrategy, Tensor, VariableSpec,
+    ops,
+};
 
 #[test]
 fn nodes_are_added_and_asked() {
@@ -36,7 +39,8 @@ fn attributes_of_every_kind() {
     let mut graph = Graph::new().unwrap();
     // list(type), list(shape), int, string
     let types = [DType::F32, DType::I64];
-    let queue = ops::fifo_queue_v2(&mut graph, &types).shapes(&[Some(&[2]), Some(&[])]).capacity(3).shared_name("q").build().unwrap();
+    let queue =
+        ops::fifo_queue_v2(&mut graph, &types).shapes(&[Some(&[2]), Some(&[])]).capacity(3).shared_name("q").build().unwrap();
     assert_eq!(graph.dtype(queue).unwrap(), DType::RESOURCE);
     let both = ops::queue_dequeue_v2(&mut graph, queue, &types).build().unwrap();
     assert_eq!((both.len(), graph.dtype(both[0]).unwrap(), graph.dtype(both[1]).unwrap()), (2, DType::F32, DType::I64));
@@ -46,7 +50,12 @@ fn attributes_of_every_kind() {
     refused(session.run_target(wrong), ErrorKind::InvalidArgument, "[3]");
     drop(session);
     // shape, type, list(string)
-    let handle = graph.node("VarHandleOp").attr("dtype", DType::F32).attr("shape", Attr::shape(&[4])).attr("allowed_devices", &["a", "b"][..]).build();
+    let handle = graph
+        .node("VarHandleOp")
+        .attr("dtype", DType::F32)
+        .attr("shape", Attr::shape(&[4]))
+        .attr("allowed_devices", &["a", "b"][..])
+        .build();
     assert_eq!(graph.dtype(handle.unwrap()).unwrap(), DType::RESOURCE);
     // bool, list(int), float
     let image = graph.placeholder("image", DType::F32, Some(&[1, 5, 5, 2])).unwrap();
@@ -63,7 +72,11 @@ fn attributes_of_every_kind() {
     let logits = graph.placeholder("logits", DType::F32, Some(&[1, 3])).unwrap();
     let [loss, gradient] = ops::sparse_softmax_cross_entropy_with_logits(&mut graph, logits, labels).build().unwrap();
     assert_eq!((graph.shape(loss).unwrap(), graph.shape(gradient).unwrap()), (Some(vec![1]), Some(vec![1, 3])));
-    refused(graph.node("MatMul").input(image).input(image).attr("transpose_c", true).build(), ErrorKind::InvalidArgument, "transpose_c");
+    refused(
+        graph.node("MatMul").input(image).input(image).attr("transpose_c", true).build(),
+        ErrorKind::InvalidArgument,
+        "transpose_c",
+    );
     refused(graph.node("LeakyRelu").input(image).attr("alpha", "much").build(), ErrorKind::InvalidArgument, "alpha");
 }
 
@@ -74,7 +87,9 @@ fn scopes_give_and_end() {
     let first = graph.scalar(1.0f32).unwrap();
     let inner = graph
         .within(Scope::Name("outer"), |graph| {
-            graph.within(Scope::Device("/job:ps"), |graph| graph.within(Scope::Controls(&[first]), |graph| graph.node("NoOp").name("inner").build()))
+            graph.within(Scope::Device("/job:ps"), |graph| {
+                graph.within(Scope::Controls(&[first]), |graph| graph.node("NoOp").name("inner").build())
+            })
         })
         .unwrap();
     assert_eq!((graph.name(inner).unwrap(), graph.device(inner).unwrap()), ("outer/inner", "/job:ps"));
@@ -84,7 +99,9 @@ fn scopes_give_and_end() {
     assert_eq!(graph.op(beside).unwrap(), "Const");
     // A scope ends with an error, and with a panic.
     refused(graph.within(Scope::Name("bad"), |graph| graph.node("Nope").build()), ErrorKind::NotFound, "Nope");
-    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| graph.within(Scope::Name("worse"), |_| -> dtg::Result<()> { panic!("no") })));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        graph.within(Scope::Name("worse"), |_| -> dtg::Result<()> { panic!("no") })
+    }));
     assert!(panicked.is_err());
     let root = graph.node("NoOp").name("root").build().unwrap();
     assert_eq!(graph.name(root).unwrap(), "root");
@@ -97,7 +114,12 @@ fn scopes_give_and_end() {
 fn a_device_setter_places_variables() {
     let _world = world();
     let cluster = Cluster::parse("ps=unix:/p0,unix:/p1;worker=unix:/w0").unwrap();
-    let setter = DeviceSetter { cluster: Some(&cluster), worker_device: Some("/job:worker/task:0"), strategy: SetterStrategy::GreedyBytes, ..Default::default() };
+    let setter = DeviceSetter {
+        cluster: Some(&cluster),
+        worker_device: Some("/job:worker/task:0"),
+        strategy: SetterStrategy::GreedyBytes,
+        ..Default::default()
+    };
     let mut model = Model::new(Graph::new().unwrap(), 1).unwrap();
     let (large, small, other) = model
         .within(Scope::Setter(&setter), |model| {

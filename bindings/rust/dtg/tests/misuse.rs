@@ -42,7 +42,8 @@ impl Twin {
         unsafe {
             assert!(sys::dtg_graph_create(null_mut(), &mut twin.graph).is_null());
             assert!(sys::dtg_graph_import(twin.graph, bytes.as_ptr().cast(), bytes.len()).is_null());
-            let error = sys::dtg_session_connect(null_mut(), target.as_ptr().cast(), target.len(), twin.graph, options, &mut twin.session);
+            let error =
+                sys::dtg_session_connect(null_mut(), target.as_ptr().cast(), target.len(), twin.graph, options, &mut twin.session);
             if error.is_null() { Ok(twin) } else { Err(error) }
         }
     }
@@ -127,14 +128,30 @@ fn wrong_feeds() {
     let twin = Twin::of(&graph, "local", &sys::dtg_session_options::INIT).unwrap();
 
     let (dtype, shape) = (Tensor::zeros(DType::I32, &[2]).unwrap(), Tensor::zeros(DType::F32, &[3]).unwrap());
-    same(session.run().feed(x, &dtype).fetch(y).call(), ErrorKind::InvalidArgument, twin.run(Some(("x", Raw::zeros(DType::I32, &[2]).0)), "y", LONG));
-    same(session.run().feed(x, &shape).fetch(y).call(), ErrorKind::InvalidArgument, twin.run(Some(("x", Raw::zeros(DType::F32, &[3]).0)), "y", LONG));
+    same(
+        session.run().feed(x, &dtype).fetch(y).call(),
+        ErrorKind::InvalidArgument,
+        twin.run(Some(("x", Raw::zeros(DType::I32, &[2]).0)), "y", LONG),
+    );
+    same(
+        session.run().feed(x, &shape).fetch(y).call(),
+        ErrorKind::InvalidArgument,
+        twin.run(Some(("x", Raw::zeros(DType::F32, &[3]).0)), "y", LONG),
+    );
     same(session.run().fetch(y).call(), ErrorKind::InvalidArgument, twin.run(None, "y", LONG));
     // Only to be fetched: a resource has no tensor, and what is fetched cannot be fed.
     let queue = graph.find("queue").unwrap();
     let f32s = Tensor::zeros(DType::F32, &[2]).unwrap();
-    same(session.run().feed(queue, &f32s).fetch(y).call(), ErrorKind::InvalidArgument, twin.run(Some(("queue", Raw::zeros(DType::F32, &[2]).0)), "y", LONG));
-    same(session.run().feed(y, &f32s).fetch(y).call(), ErrorKind::InvalidArgument, twin.run(Some(("y", Raw::zeros(DType::F32, &[2]).0)), "y", LONG));
+    same(
+        session.run().feed(queue, &f32s).fetch(y).call(),
+        ErrorKind::InvalidArgument,
+        twin.run(Some(("queue", Raw::zeros(DType::F32, &[2]).0)), "y", LONG),
+    );
+    same(
+        session.run().feed(y, &f32s).fetch(y).call(),
+        ErrorKind::InvalidArgument,
+        twin.run(Some(("y", Raw::zeros(DType::F32, &[2]).0)), "y", LONG),
+    );
 }
 
 #[test]
@@ -222,7 +239,11 @@ fn nobody_listens() {
     let kind = ours.as_ref().err().map(Error::kind).unwrap();
     assert!(matches!(kind, ErrorKind::Unavailable | ErrorKind::DeadlineExceeded), "{ours:?}");
     same(ours, kind, Twin::of(&graph, &target, &options).err().unwrap());
-    same(Session::connect("nonsense:", &graph), ErrorKind::InvalidArgument, Twin::of(&graph, "nonsense:", &sys::dtg_session_options::INIT).err().unwrap());
+    same(
+        Session::connect("nonsense:", &graph),
+        ErrorKind::InvalidArgument,
+        Twin::of(&graph, "nonsense:", &sys::dtg_session_options::INIT).err().unwrap(),
+    );
 }
 
 /// The twin's graph lives on the task that stops, too.
@@ -256,11 +277,15 @@ fn tensors_and_clusters() {
     let mut out = null_mut();
     let (dims, data) = ([3i64], [1.0f32, 2.0]);
     // SAFETY: arrays with their lengths, a place for the handle.
-    let theirs = unsafe { sys::dtg_tensor_create(sys::DTG_F32, dims.as_ptr(), 1, data.as_ptr().cast_mut().cast(), 8, None, null_mut(), &mut out) };
+    let theirs = unsafe {
+        sys::dtg_tensor_create(sys::DTG_F32, dims.as_ptr(), 1, data.as_ptr().cast_mut().cast(), 8, None, null_mut(), &mut out)
+    };
     same(Tensor::from_slice(&[3], &data), ErrorKind::InvalidArgument, theirs);
     let mut cluster = null_mut();
     // SAFETY: a text with its length, a place for the handle.
-    same(Cluster::parse("{ps"), ErrorKind::InvalidArgument, unsafe { sys::dtg_cluster_parse("{ps".as_ptr().cast(), 3, &mut cluster) });
+    same(Cluster::parse("{ps"), ErrorKind::InvalidArgument, unsafe {
+        sys::dtg_cluster_parse("{ps".as_ptr().cast(), 3, &mut cluster)
+    });
     let mut weights = null_mut();
     // SAFETY: a text with its length, a place for the handle.
     let theirs = unsafe { sys::dtg_weights_load(null_mut(), "/no/such".as_ptr().cast(), 8, &mut weights) };

@@ -7,7 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use common::{refused, world};
-use dtg::{DType, ErrorKind, Graph, LogLevel, Model, Runtime, RuntimeOptions, Scope, Session, SessionOptions, Tensor, Value, VariableSpec, ops};
+use dtg::{
+    DType, ErrorKind, Graph, LogLevel, Model, Runtime, RuntimeOptions, Scope, Session, SessionOptions, Tensor, Value, VariableSpec,
+    ops,
+};
 
 /// y = x², for any x.
 fn square() -> (Graph, Value, Value) {
@@ -26,7 +29,15 @@ fn fetches_come_in_order_or_into_tensors() {
     let session = Session::connect("local", &graph).unwrap();
     let input = Tensor::from_slice(&[2], &[1.0f32, 3.0]).unwrap();
     let mut into = Tensor::zeros(DType::F32, &[2]).unwrap();
-    let out = session.run().feed(x, &input).fetch(sum).fetch_into(y, &mut into).fetch(two).timeout(Duration::from_secs(60)).call().unwrap();
+    let out = session
+        .run()
+        .feed(x, &input)
+        .fetch(sum)
+        .fetch_into(y, &mut into)
+        .fetch(two)
+        .timeout(Duration::from_secs(60))
+        .call()
+        .unwrap();
     assert_eq!((out.len(), out.is_empty()), (2, false));
     assert_eq!((out.slice::<f32>(0).unwrap(), out.scalar::<f32>(1).unwrap()), (&[3.0f32, 11.0][..], 2.0));
     assert_eq!(into.as_slice::<f32>().unwrap(), [1.0, 9.0]);
@@ -44,7 +55,9 @@ fn fetches_come_in_order_or_into_tensors() {
     let workers: Vec<_> = (0..3)
         .map(|_| {
             let (session, input) = (session.clone(), input.clone());
-            thread::spawn(move || (0..50).all(|_| session.run().feed(x, &input).fetch(y).call().unwrap().slice::<f32>(0).unwrap() == [1.0, 9.0]))
+            thread::spawn(move || {
+                (0..50).all(|_| session.run().feed(x, &input).fetch(y).call().unwrap().slice::<f32>(0).unwrap() == [1.0, 9.0])
+            })
         })
         .collect();
     assert!(workers.into_iter().all(|worker| worker.join().unwrap()));
@@ -94,7 +107,12 @@ fn options_and_devices() {
     let _world = world();
     let mut graph = Graph::new().unwrap();
     let there = graph.within(Scope::Device("/device:CPU:1"), |graph| graph.scalar(1.0f32)).unwrap();
-    let two = SessionOptions::new().cpu_devices(2).disable_fusion(true).timeout(Duration::from_secs(60)).connect("local", &graph).unwrap();
+    let two = SessionOptions::new()
+        .cpu_devices(2)
+        .disable_fusion(true)
+        .timeout(Duration::from_secs(60))
+        .connect("local", &graph)
+        .unwrap();
     assert_eq!(two.devices().len(), 2);
     assert!(two.devices()[1].ends_with("/device:CPU:1"), "{:?}", two.devices());
     assert_eq!(two.run().fetch(there).call().unwrap().scalar::<f32>(0).unwrap(), 1.0);
@@ -168,11 +186,16 @@ fn a_log_sink_is_kept_and_freed_with_its_runtime() {
     let _world = world();
     let held = Arc::new(());
     let (first, second) = (held.clone(), held.clone());
-    let runtime = RuntimeOptions::new().log(LogLevel::Warn, move |_, _, _| assert!(Arc::strong_count(&first) > 0)).create().unwrap();
+    let runtime =
+        RuntimeOptions::new().log(LogLevel::Warn, move |_, _, _| assert!(Arc::strong_count(&first) > 0)).create().unwrap();
     assert_eq!(Arc::strong_count(&held), 3);
     drop(runtime);
     assert_eq!(Arc::strong_count(&held), 2, "the sink was not freed");
     // Nor is it lost when there is no runtime.
-    refused(RuntimeOptions::new().compute_threads(-1).log(LogLevel::Warn, move |_, _, _| drop(second.clone())).create(), ErrorKind::InvalidArgument, "");
+    refused(
+        RuntimeOptions::new().compute_threads(-1).log(LogLevel::Warn, move |_, _, _| drop(second.clone())).create(),
+        ErrorKind::InvalidArgument,
+        "",
+    );
     assert_eq!(Arc::strong_count(&held), 1, "the sink was not freed");
 }

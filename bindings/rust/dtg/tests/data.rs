@@ -1,0 +1,142 @@
+//! Data sets, weight sets and event files. One test at a time.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Folder, refused, world};
+use dtg::{
+    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Header, Missing, Runtime, RuntimeOptions, Tensor, Weights,
+};
+
+fn all(data: &mut Dataset) -> Vec<i64> {
+    data.by_ref().flat_map(|element| element.unwrap()[0].as_slice::<i64>().unwrap().to_vec()).collect()
+}
+
+#[test]
+fn transforms_in_the_order_of_the_calls() {
+    let _world = world();
+    let range = || Dataset::range(0, 10, 1).unwrap();
+    assert_eq!(all(&mut range().shard(3, 1).unwrap()), [1, 4, 7]);
+    assert_eq!(all(&mut range().auto_shard(2, 0).unwrap()), [0, 2, 4, 6, 8]);
+    assert_eq!(all(&mut range().skip_first(7).unwrap().take_first(2).unwrap().repeat(2).unwrap()), [7, 8, 7, 8]);
+    assert_eq!(range().batch(4, true).unwrap().cardinality(), Some(2));
+    assert_eq!(
+        range().batch(4, false).unwrap().rebatch(2).unwrap().map(|element| element.unwrap()[0].count()).collect::<Vec<_>>(),
+        [2, 2, 2, 2, 1, 1]
+    );
+    assert_eq!(range().repeat(-1).unwrap().cardinality(), None);
+    let mut scaled = range().scale(0, 2.0).unwrap().prefetch(2).unwrap();
+    scaled.next_element().unwrap();
+    assert_eq!(scaled.next_element().unwrap().unwrap()[0].to_scalar::<f32>().unwrap(), 0.5);
+    let cast = range().cast(0, DType::F64).unwrap().batch(5, true).unwrap();
+    assert_eq!((cast.component_count(), cast.component(0).unwrap()), (1, (DType::F64, Some(vec![5]))));
+    refused(cast.component(1), ErrorKind::OutOfRange, "");
+    let shuffled = |seed| all(&mut range().shuffle(0, seed).unwrap());
+    assert_eq!(shuffled(3), shuffled(3));
+    assert_ne!(shuffled(3), shuffled(4));
+    let mut data = range().shuffle(4, 1).unwrap();
+    let first = all(&mut data);
+    assert!(data.next_element().unwrap().is_none());
+    data.restart().unwrap();
+    assert_ne!(all(&mut data), first, "each epoch has an order of its own");
+    refused(range().batch(0, false), ErrorKind::InvalidArgument, "batch");
+    refused(Dataset::range(0, 1, 0), ErrorKind::InvalidArgument, "step");
+}
+
+#[test]
+fn tensors_files_and_what_is_wrong_with_them() {
+    let _world = world();
+    let (x, y) = (
+        Tensor::from_slice(&[3, 2], &[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(),
+        Tensor::from_slice(&[3], &[7i64, 8, 9]).unwrap(),
+    );
+    let mut data = Dataset::tensors(&[&x, &y]).unwrap();
+    data.next_element().unwrap();
+    let mut second = data.next_element().unwrap().unwrap();
+    assert_eq!((second[0].as_slice::<f32>().unwrap(), second[1].to_scalar::<i64>().unwrap()), (&[2.0f32, 3.0][..], 8));
+    refused(second[0].as_mut_slice::<f32>(), ErrorKind::FailedPrecondition, "copy()");
+    refused(Dataset::tensors(&[&x, &second[0]]), ErrorKind::InvalidArgument, "");
+
+    let folder = Folder::new("csv");
+    let path = folder.file("t.csv");
+    std::fs::write(&path, "a;b;c\n1;0.5;red\n2;;blue\n").unwrap();
+    let csv = Csv { header: Header::Yes, delimiter: Some(b';'), columns: Some(&["c", "a"]), ..Default::default() };
+    let rows: Vec<_> = Dataset::csv(&path, &csv)
+        .unwrap()
+        .map(|row| row.unwrap().iter().map(|t| t.to_scalar::<i64>().unwrap()).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(rows, [[1, 1], [0, 2]]);
+    let dropped = Csv { label: Some("c"), columns: None, missing: Missing::Drop, ..csv };
+    assert_eq!(Dataset::csv(&path, &dropped).unwrap().count(), 1);
+    refused(Dataset::csv(&path, &Csv { missing: Missing::Refuse, ..dropped }), ErrorKind::DataLoss, "");
+    refused(Dataset::csv(&path, &Csv { label: Some("z"), ..csv }), ErrorKind::NotFound, "z");
+    refused(Dataset::csv(&folder.file("none"), &Csv::default()), ErrorKind::NotFound, "none");
+
+    let idx = folder.file("labels.idx");
+    std::fs::write(&idx, [0, 0, 8, 1, 0, 0, 0, 3, 5, 6, 7]).unwrap();
+    let labels: Vec<_> = Dataset::idx(&[&idx]).unwrap().map(|row| row.unwrap()[0].to_scalar::<u8>().unwrap()).collect();
+    assert_eq!(labels, [5, 6, 7]);
+    refused(Dataset::idx(&[&path]), ErrorKind::DataLoss, "");
+    refused(Dataset::idx(&["a\0b"]), ErrorKind::InvalidArgument, "NUL");
+    // The memory limit of a runtime bounds what a file may ask for.
+    std::fs::write(&idx, [0, 0, 8, 1, 0, 255, 255, 255]).unwrap();
+    let small = RuntimeOptions::new().memory_limit(1000).create().unwrap();
+    assert!(Dataset::idx_in(&small, &[&idx]).is_err());
+    assert_eq!(Dataset::range_in(&Runtime::default(), 0, 2, 1).unwrap().count(), 2);
+    assert_eq!(Dataset::tensors_in(&small, &[&y]).unwrap().count(), 3);
+    assert_eq!(Dataset::csv_in(&Runtime::default(), &path, &csv).unwrap().count(), 2);
+}
+
+#[test]
+fn weights_are_set_and_got() {
+    let _world = world();
+    let mut weights = Weights::new().unwrap();
+    assert!(weights.is_empty());
+    let tensor = Tensor::from_slice(&[2], &[1.0f32, 2.0]).unwrap();
+    weights.set("b", &tensor).unwrap();
+    weights.set("a", &tensor).unwrap();
+    weights.set_metadata("k", "v").unwrap();
+    assert_eq!(
+        (weights.len(), weights.names(), weights.metadata("k"), weights.metadata("none")),
+        (2, vec!["b", "a"], Some("v"), None)
+    );
+    refused(weights.get("c"), ErrorKind::NotFound, "c");
+    let folder = Folder::new("weights");
+    let path = folder.file("w.safetensors");
+    weights.save(&path).unwrap();
+    drop(weights);
+    let again = Weights::load_in(&Runtime::default(), &path).unwrap();
+    assert_eq!(again.names(), ["a", "b"]);
+    let kept = again.get("b").unwrap();
+    drop(again);
+    assert_eq!(kept.as_slice::<f32>().unwrap(), [1.0, 2.0]);
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    refused(Weights::load(&path), ErrorKind::DataLoss, "");
+}
+
+#[test]
+fn events_are_written_and_closed() {
+    let _world = world();
+    let folder = Folder::new("events");
+    let options = EventWriterOptions { flush_every: Some(Duration::from_secs(60)), resumed_at_step: 1 };
+    let mut writer = EventWriter::open(folder.path(), &options).unwrap();
+    writer.scalar("loss", 1, 0.25).unwrap();
+    writer.histogram("weights", 1, &Tensor::from_slice(&[2], &[1.0f32, 2.0]).unwrap()).unwrap();
+    refused(writer.histogram("weights", 1, &Tensor::scalar(1i32).unwrap()), ErrorKind::InvalidArgument, "");
+    writer.text("note", 1, "*hello*").unwrap();
+    writer.flush().unwrap();
+    let size = || std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>();
+    assert!(size() > 100);
+    writer.close().unwrap();
+    writer.close().or_else(|error| if error.kind() == ErrorKind::FailedPrecondition { Ok(()) } else { Err(error) }).unwrap();
+    refused(writer.scalar("loss", 2, 0.5), ErrorKind::FailedPrecondition, "clos");
+    // A release flushes too.
+    let before = size();
+    let mut writer = EventWriter::open(folder.path(), &EventWriterOptions::default()).unwrap();
+    writer.scalar("loss", 3, 0.5).unwrap();
+    drop(writer);
+    assert!(size() > before);
+    refused(EventWriter::open("/proc/no/such", &EventWriterOptions::default()).map(drop), ErrorKind::NotFound, "/proc").code();
+}

@@ -1,0 +1,76 @@
+//! Ten thousand of everything: memory does not grow, and nothing is left. One test, so that nothing else is in the measure.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{refused, world};
+use dtg::{Cluster, DType, ErrorKind, Graph, Server, Session, Tensor, ops};
+
+const ROUNDS: usize = 10_000;
+/// What the measure itself may sway by: pools that fill, pages of the allocator.
+const SLACK_KIB: usize = 4096;
+
+/// Memory of this process, in KiB.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Runs a part of the rounds to fill what is pooled, then all of them.
+fn steady(what: &str, mut round: impl FnMut(usize)) {
+    (0..ROUNDS / 5).for_each(&mut round);
+    let before = resident();
+    (0..ROUNDS).for_each(&mut round);
+    let after = resident();
+    assert!(after < before + SLACK_KIB, "{ROUNDS} {what}: from {before} KiB to {after} KiB");
+}
+
+#[test]
+fn ten_thousand_of_everything() {
+    let _world = world();
+    steady("tensors", |i| {
+        let tensor = Tensor::from_vec(&[2, 500], vec![i as f32; 1000]).unwrap();
+        let clone = tensor.clone();
+        drop(tensor);
+        assert_eq!(clone.copy().unwrap().as_slice::<f32>().unwrap()[999], i as f32);
+    });
+
+    let mut graph = Graph::new().unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
+    let y = ops::square(&mut graph, x).build().unwrap();
+    let queue = ops::fifo_queue_v2(&mut graph, &[DType::F32]).build().unwrap();
+    let never = ops::queue_dequeue_v2(&mut graph, queue, &[DType::F32]).build().unwrap()[0];
+    let input = Tensor::scalar(2.0f32).unwrap();
+    steady("sessions", |_| {
+        let session = Session::connect("local", &graph).unwrap();
+        assert_eq!(session.run().feed(x, &input).fetch(y).call().unwrap().scalar::<f32>(0).unwrap(), 4.0);
+    });
+
+    let session = Session::connect("local", &graph).unwrap();
+    steady("runs and errors", |i| {
+        let run = session.run().feed(x, &input).fetch(y).start().unwrap();
+        if i % 2 == 0 {
+            run.wait().unwrap();
+        } else {
+            drop(run);
+        }
+        refused(session.run().fetch(y).call(), ErrorKind::InvalidArgument, "x");
+    });
+    steady("dropped runs", |_| drop(session.run().fetch(never).start().unwrap()));
+    session.close(Duration::from_secs(30)).unwrap();
+    drop(session);
+
+    let cluster = Cluster::parse("worker=127.0.0.1:0").unwrap();
+    steady("servers", |_| {
+        let server = Server::start(&cluster).unwrap();
+        drop(Session::connect(server.target(), &graph).unwrap());
+    });
+    steady("graphs", |_| {
+        let mut graph = Graph::new().unwrap();
+        let one = graph.scalar(1.0f32).unwrap();
+        assert_eq!(graph.name(one).unwrap(), "Const");
+        refused(graph.node("Nope").build(), ErrorKind::NotFound, "Nope");
+    });
+}

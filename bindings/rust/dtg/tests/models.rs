@@ -1,0 +1,264 @@
+//! Models: layers, losses, optimizers, schedules, towers, replicas, files. One test at a time.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Folder, refused, world};
+use dtg::{
+    Activation, Cluster, Conv2D, DType, Dense, Embedding, ErrorKind, Gradient, Graph, Initializer, Model, Optimizer, OptimizerKind,
+    Padding, Pool2D, Replication, Scope, Server, Session, SyncMode, Tensor, VariableSpec, ops,
+};
+
+fn model() -> Model {
+    Model::new(Graph::new().unwrap(), 1).unwrap()
+}
+
+#[test]
+fn every_layer_loss_and_metric() {
+    let _world = world();
+    let mut model = model();
+    let image = model.placeholder("image", DType::F32, Some(&[2, 8, 8, 1])).unwrap();
+    let labels = model.placeholder("labels", DType::I64, Some(&[2])).unwrap();
+    let conv =
+        Conv2D { filters: 4, kernel_size: (3, 0), padding: Padding::Same, activation: Activation::Relu, ..Default::default() };
+    let convolved = model.conv2d(image, &conv).unwrap();
+    assert_eq!(model.shape(convolved).unwrap(), Some(vec![2, 8, 8, 4]));
+    let pooled = model.max_pool2d(convolved, &Pool2D::default()).unwrap();
+    let averaged =
+        model.avg_pool2d(pooled, &Pool2D { window: (2, 2), strides: (1, 1), name: Some("mean"), ..Default::default() }).unwrap();
+    assert_eq!((model.shape(averaged).unwrap(), model.name(averaged).unwrap().contains("mean")), (Some(vec![2, 3, 3, 4]), true));
+    let flat = model.flatten(averaged).unwrap();
+    let step = model.global_step().unwrap();
+    let training = model.scalar(true).unwrap();
+    let dropped = model.dropout(flat, 0.5, step.read, Some(training)).unwrap();
+    let dropped = model.dropout(dropped, 0.1, step.read, None).unwrap();
+    let dense = Dense { name: Some("out"), units: 3, no_bias: true, kernel: Initializer::HeNormal, ..Default::default() };
+    let logits = model.dense(dropped, &dense).unwrap();
+    let soft = model.activation(logits, Activation::Softmax).unwrap();
+    let embedded = model.embedding(labels, &Embedding { rows: 10, width: 3, ..Default::default() }).unwrap();
+    let losses = [
+        model.sparse_softmax_cross_entropy(labels, logits).unwrap(),
+        model.softmax_cross_entropy(soft, logits).unwrap(),
+        model.sigmoid_cross_entropy(soft, logits).unwrap(),
+        model.mean_squared_error(embedded, logits).unwrap(),
+        model.accuracy(labels, logits).unwrap(),
+    ];
+    let count = model.correct_count(labels, logits).unwrap();
+    let names: Vec<_> = model.variables().unwrap().into_iter().map(|variable| variable.name).collect();
+    assert_eq!(names, ["conv2d/kernel", "conv2d/bias", "global_step", "out/kernel", "embedding/embeddings"]);
+    let kernel = model.find_variable("conv2d/kernel").unwrap();
+    assert_eq!((kernel.dims.clone(), kernel.dtype, kernel.trainable), (vec![3, 3, 1, 4], DType::F32, true));
+    assert_eq!(model.variable(0).unwrap(), kernel);
+    refused(model.variable(9), ErrorKind::OutOfRange, "9");
+    refused(model.find_variable("nope"), ErrorKind::NotFound, "nope");
+    refused(model.dense(labels, &dense), ErrorKind::InvalidArgument, "");
+    refused(model.dense(flat, &Dense::default()), ErrorKind::InvalidArgument, "units");
+
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(init).unwrap();
+    let (pixels, classes) = (Tensor::zeros(DType::F32, &[2, 8, 8, 1]).unwrap(), Tensor::from_slice(&[2], &[0i64, 1]).unwrap());
+    let mut run = session.run().feed(image, &pixels).feed(labels, &classes).fetch(count);
+    for loss in losses {
+        run = run.fetch(loss);
+    }
+    let out = run.call().unwrap();
+    // All logits are 0: the first class wins, and the loss is log 3.
+    assert_eq!(out.scalar::<i64>(0).unwrap(), 1);
+    assert!((out.scalar::<f32>(1).unwrap() - 3f32.ln()).abs() < 1e-6);
+    assert_eq!(out.scalar::<f32>(5).unwrap(), 0.5);
+}
+
+#[test]
+fn initializers_and_variables() {
+    let _world = world();
+    let mut model = model();
+    let with = |model: &mut Model, initializer| {
+        model.add_variable(&VariableSpec { name: "v", dims: &[64], initializer, ..Default::default() }).unwrap()
+    };
+    let kinds = [
+        (Initializer::Default, 0.0..=0.0),
+        (Initializer::Zeros, 0.0..=0.0),
+        (Initializer::Ones, 1.0..=1.0),
+        (Initializer::Constant(2.5), 2.5..=2.5),
+        (Initializer::Uniform(3.0, 4.0), 3.0..=4.0),
+        (Initializer::Normal(10.0, 0.1), 9.0..=11.0),
+        (Initializer::TruncatedNormal(10.0, 0.1), 9.8..=10.2),
+        (Initializer::GlorotUniform, -1.0..=1.0),
+        (Initializer::GlorotNormal, -1.0..=1.0),
+        (Initializer::HeUniform, -1.0..=1.0),
+        (Initializer::HeNormal, -1.0..=1.0),
+    ];
+    let variables: Vec<_> = kinds.iter().map(|(kind, _)| with(&mut model, *kind)).collect();
+    let fixed = model
+        .add_variable(&VariableSpec { name: "n", dtype: Some(DType::I64), not_trainable: true, ..Default::default() })
+        .unwrap();
+    assert_eq!((fixed.trainable, fixed.dtype, variables[1].name.as_str()), (false, DType::I64, "v_1"));
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(variables[4].assign).unwrap();
+    session.run_target(init).unwrap();
+    for (variable, (kind, range)) in variables.iter().zip(kinds) {
+        let out = session.run().fetch(variable.read).call().unwrap();
+        assert!(out.slice::<f32>(0).unwrap().iter().all(|value| range.contains(value)), "{kind:?}");
+    }
+}
+
+#[test]
+fn every_optimizer_finds_three() {
+    let _world = world();
+    let more = |kind| Optimizer { kind, rate: 0.5, momentum: 0.5, clip_norm: 100.0, ..Default::default() };
+    let optimizers = [
+        Optimizer::sgd(0.25),
+        Optimizer { nesterov: true, ..Optimizer::momentum(0.1, 0.5) },
+        Optimizer::adam(0.3),
+        more(OptimizerKind::Adagrad),
+        Optimizer { rate: 0.1, ..more(OptimizerKind::RmsProp) },
+    ];
+    for optimizer in optimizers {
+        let mut model = model();
+        let w = model.add_variable(&VariableSpec { name: "w", ..Default::default() }).unwrap();
+        let three = model.scalar(3.0f32).unwrap();
+        let loss = model.mean_squared_error(three, w.read).unwrap();
+        let training = model.minimize(loss, &optimizer).unwrap();
+        let init = model.init().unwrap();
+        let session = Session::connect("local", &model).unwrap();
+        session.run_target(init).unwrap();
+        let norm = session.run().fetch(training.gradient_norm).fetch(training.learning_rate).call().unwrap();
+        assert_eq!(norm.scalar::<f32>(0).unwrap(), 6.0);
+        for _ in 0..200 {
+            session.run_target(training.train).unwrap();
+        }
+        let out = session.run().fetch(w.read).fetch(training.global_step).call().unwrap();
+        assert!((out.scalar::<f32>(0).unwrap() - 3.0).abs() < 0.1, "{optimizer:?}: {:?}", out.scalar::<f32>(0));
+        assert_eq!(out.scalar::<i64>(1).unwrap(), 200);
+    }
+}
+
+#[test]
+fn schedules_and_gradients_of_ones_own() {
+    let _world = world();
+    let mut model = model();
+    let step = model.global_step().unwrap().read;
+    let decay = model.exponential_decay(step, 1.0, 1.0, 0.5, true).unwrap();
+    let cosine = model.cosine_decay(step, 1.0, 10.0, 0.0, 2.0).unwrap();
+    let w = model.add_variable(&VariableSpec { name: "w", ..Default::default() }).unwrap();
+    let two = model.scalar(2.0f32).unwrap();
+    let optimizer = Optimizer { learning_rate: Some(decay), ..Default::default() };
+    let train = model.apply_gradients(&optimizer, &[(w.handle, Gradient::Dense(two))]).unwrap();
+    refused(model.apply_gradients(&optimizer, &[(two, Gradient::Dense(two))]), ErrorKind::InvalidArgument, "");
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(init).unwrap();
+    assert_eq!(session.run().fetch(decay).fetch(cosine).call().unwrap().scalar::<f32>(1).unwrap(), 0.0);
+    session.run_target(train).unwrap();
+    assert_eq!(session.run().fetch(w.read).call().unwrap().scalar::<f32>(0).unwrap(), -2.0);
+    // Ten elements do not divide by three workers: over three steps each is short once.
+    let shares: Vec<i64> = (0..3).flat_map(|worker| dtg::batch_sizes(10, 3, 1, worker).unwrap()).collect();
+    assert_eq!((shares.len(), shares.iter().sum::<i64>()), (9, 30));
+    refused(dtg::batch_sizes(10, 3, 1, 3), ErrorKind::InvalidArgument, "");
+}
+
+#[test]
+fn a_model_goes_through_a_file() {
+    let _world = world();
+    let folder = Folder::new("model");
+    let path = folder.file("w.safetensors");
+    let build = |first| {
+        let mut model = model();
+        let w = model
+            .add_variable(&VariableSpec { name: "w", dims: &[2], initializer: Initializer::Constant(first), ..Default::default() })
+            .unwrap();
+        let init = model.init().unwrap();
+        let session = Session::connect("local", &model).unwrap();
+        (model, w, init, session)
+    };
+    let (model, _, init, session) = build(1.5);
+    refused(model.save(&session, &path), ErrorKind::FailedPrecondition, "w");
+    session.run_target(init).unwrap();
+    model.save(&session, &path).unwrap();
+    let (mut again, w, init, session) = build(0.0);
+    refused(again.wait_ready(&session, Duration::from_millis(10)), ErrorKind::DeadlineExceeded, "w");
+    session.run_target(init).unwrap();
+    again.wait_ready(&session, Duration::from_secs(5)).unwrap();
+    again.restore(&session, &path).unwrap();
+    assert_eq!(session.run().fetch(w.read).call().unwrap().slice::<f32>(0).unwrap(), [1.5, 1.5]);
+    refused(again.restore(&session, &folder.file("none")), ErrorKind::NotFound, "none");
+}
+
+/// The model adds to its graph through C; were the graph swapped away, another thread could add to it meanwhile.
+#[test]
+fn a_model_whose_graph_was_swapped_refuses() {
+    let _world = world();
+    let mut model = model();
+    let mut other = Graph::new().unwrap();
+    std::mem::swap(model.graph(), &mut other);
+    refused(model.init(), ErrorKind::FailedPrecondition, "swapped");
+    refused(model.add_variable(&VariableSpec::default()), ErrorKind::FailedPrecondition, "swapped");
+    std::mem::swap(&mut *model, &mut other);
+    model.add_variable(&VariableSpec { name: "w", ..Default::default() }).unwrap();
+    assert!(model.into_graph().node_count() > 0);
+}
+
+#[test]
+fn towers_share_variables() {
+    let _world = world();
+    let mut model = model();
+    let layer = |model: &mut Model, value: f32| {
+        let x = model.constant(&Tensor::from_slice(&[1, 1], &[value]).unwrap()).unwrap();
+        let y = model.dense(x, &Dense { units: 1, ..Default::default() }).unwrap();
+        model.mean_squared_error(x, y).unwrap()
+    };
+    let first = layer(&mut model, 1.0);
+    model.next_tower().unwrap();
+    let second = model.within(Scope::Device("/device:CPU:0"), |model| Ok(layer(model, 2.0))).unwrap();
+    let training = model.minimize_towers(&[first, second], &Optimizer::sgd(0.01)).unwrap();
+    assert_eq!(model.variables().unwrap().iter().filter(|variable| variable.trainable).count(), 2);
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(init).unwrap();
+    let before = session.run().fetch(first).call().unwrap().scalar::<f32>(0).unwrap();
+    for _ in 0..50 {
+        session.run_target(training.train).unwrap();
+    }
+    assert!(session.run().fetch(first).call().unwrap().scalar::<f32>(0).unwrap() < before);
+}
+
+/// One worker that is its own chief, on a server of this process, in each mode.
+#[test]
+fn a_replica_trains() {
+    let _world = world();
+    for mode in [SyncMode::Async, SyncMode::Strict, SyncMode::Replicas] {
+        let mut model = model();
+        let w = model.add_variable(&VariableSpec { name: "w", ..Default::default() }).unwrap();
+        let three = model.scalar(3.0f32).unwrap();
+        let loss = model.mean_squared_error(three, w.read).unwrap();
+        let share = Replication { mode, total: 1, ..Default::default() };
+        let steps = if mode == SyncMode::Replicas {
+            let gradient = ops::sub(&mut model, w.read, three).build().unwrap();
+            model.apply_replicated(&[(w.handle, Gradient::Dense(gradient))], &Optimizer::sgd(0.5), &share).unwrap()
+        } else {
+            model.minimize_replicated(loss, &Optimizer::sgd(0.25), &share).unwrap()
+        };
+        let init = model.init().unwrap();
+        let server = Server::start(&Cluster::parse("worker=127.0.0.1:0").unwrap()).unwrap();
+        let session = Session::connect(server.target(), &model).unwrap();
+        session.run_target(init).unwrap();
+        let chief = steps.chief_init.map(|target| session.run_target(target));
+        chief.transpose().unwrap();
+        let updates = steps.update.map(|update| session.run_repeatedly(&[update]).unwrap());
+        steps.local_init.map(|target| session.run_target(target)).transpose().unwrap();
+        for _ in 0..20 {
+            let out = session.run().fetch(steps.local_step).target(steps.train).call().unwrap();
+            assert!(out.scalar::<i64>(0).unwrap() < 20);
+        }
+        // The last update may be under way still, and a gradient of an older step is dropped.
+        assert!(session.run().fetch(steps.global_step).call().unwrap().scalar::<i64>(0).unwrap() >= 15, "{mode:?}");
+        let out = session.run().fetch(loss).call().unwrap();
+        assert!(out.scalar::<f32>(0).unwrap() < 1e-3, "{mode:?}");
+        drop(updates);
+        session.close(Duration::from_secs(5)).unwrap();
+        server.stop(Duration::from_secs(5)).unwrap();
+    }
+}
