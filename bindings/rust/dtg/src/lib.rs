@@ -47,6 +47,7 @@ mod arrays;
 mod callable;
 mod cluster;
 mod dataset;
+mod dlpack;
 mod dtype;
 mod error;
 mod events;

@@ -74,11 +74,11 @@ impl SessionOptions {
         self
     }
 
-    /// Connects a graph to the devices behind a target; see [`Session::connect`].
-    pub fn connect(&self, target: &str, graph: &Graph) -> Result<Session> {
+    /// The options for C, pointing into these.
+    fn raw(&self) -> sys::dtg_session_options {
         let (key_file, key_file_len) =
             self.key_file.as_ref().map_or((std::ptr::null(), 0), |path| (path.as_ptr().cast(), path.len()));
-        let raw = sys::dtg_session_options {
+        sys::dtg_session_options {
             cpu_devices: self.cpu_devices,
             soft_placement: self.soft_placement.into(),
             disable_fusion: self.disable_fusion.into(),
@@ -88,7 +88,22 @@ impl SessionOptions {
             key_file_len,
             security: self.security.number(),
             ..sys::dtg_session_options::INIT
-        };
+        }
+    }
+
+    /// What each task of the cluster that the task at `target` belongs to is doing, asked over the network without a session, as a JSON
+    /// list: tasks may be missing, only that one must answer. Of the options, key file, security and connect timeout count; the
+    /// last bounds the whole call. Errors: `Unavailable`, `DeadlineExceeded` (nobody answers there), and those of
+    /// [`Session::connect`].
+    pub fn cluster_status(&self, target: &str) -> Result<String> {
+        let raw = self.raw();
+        // SAFETY: NULL for the default runtime, texts with their lengths, options that outlive the call.
+        unsafe { string(|out| sys::dtg_cluster_status(std::ptr::null_mut(), target.as_ptr().cast(), target.len(), &raw, out)) }
+    }
+
+    /// Connects a graph to the devices behind a target; see [`Session::connect`].
+    pub fn connect(&self, target: &str, graph: &Graph) -> Result<Session> {
+        let raw = self.raw();
         // SAFETY: an open graph, whose runtime NULL stands for; texts with their lengths; options that outlive the call.
         unsafe {
             Handle::create(|out| {

@@ -178,8 +178,13 @@ impl Tensor {
         if nbytes == 0 {
             return Ok(&mut []);
         }
+        // SAFETY: an open tensor.
+        let data = unsafe { sys::dtg_tensor_mutable_data(self.raw()) };
+        if data.is_null() {
+            return Err(self.not_alone("write to"));
+        }
         // SAFETY: the only owner, borrowed mutably, so that nobody else looks at the memory.
-        Ok(unsafe { std::slice::from_raw_parts_mut(sys::dtg_tensor_mutable_data(self.raw()).cast(), nbytes) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(data.cast(), nbytes) })
     }
 
     fn expect<T: Element>(&self, bytes: &[u8]) -> Result<()> {
@@ -223,7 +228,7 @@ impl Tensor {
         Error::new(
             ErrorKind::FailedPrecondition,
             format!(
-                "{what} a tensor {self:?}: it was cloned, or given to a graph, a data set, weights or an asynchronous run, which share it; copy() it first"
+                "{what} a tensor {self:?}: it was cloned, or given to a graph, a data set, weights, an asynchronous run or another library, which share it; copy() it first"
             ),
         )
     }

@@ -60,7 +60,15 @@ fn two_tasks_work_together_until_the_job_ends() {
     assert_eq!(out.scalar::<f32>(0).unwrap(), -9.0);
     assert_eq!(session.devices().len(), 2);
     let status = session.cluster_status(SOON).unwrap();
-    assert!(status.contains("/job:ps") && status.contains("/job:worker"), "{status}");
+    assert!(status.contains("/job:ps"), "{status}");
+    let asked = SessionOptions::new().connect_timeout(SOON).cluster_status(ps.target()).unwrap();
+    assert!(asked.contains("/job:ps") && asked.contains("/job:worker"), "{asked}");
+    assert!(
+        SessionOptions::new()
+            .connect_timeout(Duration::from_millis(50))
+            .cluster_status(&format!("unix:{}", folder.file("none")))
+            .is_err()
+    );
     assert!(ps.clone().status().unwrap().contains("incarnation"));
     assert!(format!("{ps:?}").contains("ps"));
     refused(ps.join(Some(Duration::ZERO)), ErrorKind::DeadlineExceeded, "");

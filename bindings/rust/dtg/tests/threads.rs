@@ -10,24 +10,22 @@ use dtg::*;
 
 struct Probe<T>(PhantomData<T>);
 
-/// The answer for types that are not.
-trait Fallback {
-    const SEND: bool = false;
+/// The answer for types that are not Sync: an associated constant of the type itself, where it has one, goes before a trait's.
+trait NotSync {
     const SYNC: bool = false;
 }
-impl<T> Fallback for Probe<T> {}
-
-struct Sending<T>(PhantomData<T>);
-impl<T> Fallback for Sending<T> {}
-impl<T: Send> Sending<T> {
-    const SEND: bool = true;
-}
+impl<T> NotSync for Probe<T> {}
 impl<T: Sync> Probe<T> {
     const SYNC: bool = true;
 }
 
+/// Everything may move to another thread: for a type that may not, this does not compile.
+impl<T: Send> Probe<T> {
+    const SEND: bool = true;
+}
+
 macro_rules! table {
-    ($($type:ty),*) => { [$((stringify!($type), Sending::<$type>::SEND, Probe::<$type>::SYNC)),*] };
+    ($($type:ty),*) => { [$((stringify!($type), Probe::<$type>::SEND, Probe::<$type>::SYNC)),*] };
 }
 
 /// dtg/base.h, convention 5.
