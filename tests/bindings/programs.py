@@ -1,0 +1,73 @@
+"""The example programs of every language, built for the tests that set them side by side.
+
+A language whose tools or sources are missing is named and left out; C is always there. The programs of a binding are built where its
+own test builds them, so that this costs little after it.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+INSTALL = {
+    "go": "Go 1.24: https://go.dev/dl, or apt-get install golang-go where that is new enough",
+    "rust": "Rust 1.85: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
+    "java": "a JDK, 17 or later, and Maven: apt-get install openjdk-17-jdk-headless maven",
+}
+TOOLS = {"go": ["go"], "rust": ["cargo"], "java": ["javac", "mvn"]}
+
+
+def arguments():
+    """PREFIX, BUILD_DIR and SOURCE_DIR of a test's command line."""
+    return tuple(pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+
+
+def environment(prefix):
+    """What a user sets who has installed dtg in a place of his own."""
+    return {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": str(prefix / "lib"), "GOTOOLCHAIN": "local",
+            "GOFLAGS": "-buildvcs=false", "CARGO_TERM_COLOR": "never"}
+
+
+def old_go():
+    words = subprocess.run(["go", "env", "GOVERSION"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "GOTOOLCHAIN": "local"}).stdout
+    return tuple(int(part) for part in words.strip().removeprefix("go").split(".")[:2]) < (1, 24)
+
+
+def available(language):
+    """Whether the language's tools are here; if not, says so with the way to get them."""
+    missing = [tool for tool in TOOLS[language] if shutil.which(tool) is None]
+    if not missing and language == "go" and old_go():
+        missing = ["go 1.24"]
+    if missing:
+        print(f"left out: {language}: {' and '.join(missing)} not installed; to install: {INSTALL[language]}", flush=True)
+    return not missing
+
+
+def build_go(report, prefix, build, source):
+    folder = build / "go-examples"
+    folder.mkdir(exist_ok=True)
+    made = report.case("go: build the examples", ["go", "build", "-o", f"{folder}/", "./examples/..."], cwd=source / "bindings" / "go", env=environment(prefix))
+    return None if made is None else {name: [folder / name] for name in ("digits", "sync_worker")}
+
+
+def build_rust(report, prefix, build, source):
+    folder = build / "rust"
+    env = {**environment(prefix), "CARGO_TARGET_DIR": str(folder), "CARGO_PROFILE_DEV_DEBUG": "line-tables-only"}
+    made = report.case("rust: build the examples", ["cargo", "build", "-q", "--all-features", "--examples"], cwd=source / "bindings" / "rust", env=env)
+    return None if made is None else {name: [folder / "debug" / "examples" / name] for name in ("digits", "sync_worker")}
+
+
+BUILD = {"go": build_go, "rust": build_rust}
+
+
+def build_all(report, prefix, build, source):
+    """{language: {"digits": command, "sync_worker": command}}; what could not be built is a failed case and not in it."""
+    programs = {"c": {name: [build / f"example_{name}"] for name in ("digits", "sync_worker")}}
+    for language, make in BUILD.items():
+        if not available(language):
+            continue
+        made = make(report, prefix, build, source)
+        if made:
+            programs[language] = made
+    return programs
