@@ -66,7 +66,7 @@ Result<AttrValue> read_list(const dtg_attr& a) {
     default: {
       Strings list;
       for (size_t i = 0; i < a.count; ++i) {
-        DTG_TRY(require(a.strings[i], "an entry of strings"));
+        if (!a.lens || a.lens[i] != 0) DTG_TRY(require(a.strings[i], "an entry of strings"));
         list.emplace_back(text(a.strings[i], a.lens ? a.lens[i] : DTG_STRLEN));
       }
       return AttrValue(AttrValue::Variant(std::move(list)));
@@ -88,7 +88,7 @@ Result<AttrValue> read_value(const dtg_attr& a) {
       return AttrValue(std::move(shape));
     }
     case DTG_ATTR_STRING: {
-      DTG_TRY(require(a.s, "s"));
+      if (a.s_len != 0) DTG_TRY(require(a.s, "s"));
       return AttrValue(std::string(text(a.s, a.s_len)));
     }
     case DTG_ATTR_TENSOR: {

@@ -77,8 +77,13 @@ dtg_error* dtg_runtime_create(const dtg_runtime_options* options, dtg_runtime** 
   return guard([&] { return create(options, out); });
 }
 int32_t dtg_runtime_threads(dtg_runtime* runtime) noexcept {
-  const Held<Runtime> held(runtime, HandleType::runtime);
-  return held ? held->pool().threads() : 0;
+  int32_t threads = 0;
+  dtg_error_release(guard([&]() -> Status {
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    threads = held->pool().threads();
+    return {};
+  }));
+  return threads;
 }
 dtg_runtime* dtg_runtime_retain(dtg_runtime* runtime) noexcept { return retain_handle(runtime, HandleType::runtime); }
 void dtg_runtime_release(dtg_runtime* runtime) noexcept { release_handle(runtime, HandleType::runtime); }

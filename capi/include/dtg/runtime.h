@@ -37,7 +37,8 @@ typedef struct dtg_runtime_options {
  * called. Errors: INVALID_ARGUMENT for values out of range. Since 0.1. */
 DTG_ERR dtg_runtime_create(const dtg_runtime_options *options, dtg_runtime **out) DTG_NOEXCEPT;
 
-/* Compute threads of the runtime, the caller of a synchronous run included; 0 for a bad handle. Since 0.1. */
+/* Compute threads of the runtime (NULL: the default one), the caller of a synchronous run included; 0 for a bad handle.
+ * Since 0.1. */
 DTG_API int32_t dtg_runtime_threads(dtg_runtime *runtime) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the runtime; NULL for NULL. Since 0.1. */

@@ -46,7 +46,7 @@ typedef struct dtg_server_options {
 
 /* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
  * dtg_server_target tells. Errors: INVALID_ARGUMENT (no such task), FAILED_PRECONDITION (an address that others can reach,
- * without a key; the message has the line that mends it), UNAVAILABLE (the address is taken). Since 0.1. */
+ * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
 DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options, dtg_server **out) DTG_NOEXCEPT;
 
 /* What a session connects to, "unix:/run/j/ps0" or "10.0.0.1:2222"; valid as long as the server, NULL for a bad handle.

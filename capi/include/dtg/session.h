@@ -34,7 +34,8 @@ typedef struct dtg_session_options {
  * variables live and die with it; or the address of a task (dtg_server_target; "unix:PATH", "host:port"), which tells the
  * session of the rest of its cluster, whose variables outlive it. At the target of a server of this process the session
  * speaks for that task, elsewhere it is a client that is no task. `options` may be NULL. The session keeps runtime and graph
- * alive; the graph may grow afterwards. Errors: INVALID_ARGUMENT; UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing,
+ * alive; the graph may grow afterwards. Tasks that cannot be reached are tried again, after longer and longer pauses, as long as
+ * the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT; UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing,
  * where they should be, and the last error of each); UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster,
  * version or security at the other end). Since 0.1. */
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
