@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import bindings
 import cluster
 from sides import Side, Table, race, say, side_by_side
 
@@ -204,7 +205,8 @@ def goal_27(run):
         side.end()
 
 
-GOALS = {1: goal_1, 2: goal_2, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25, 27: goal_27, **cluster.GOALS}
+GOALS = {1: goal_1, 2: goal_2, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25, 27: goal_27, **cluster.GOALS,
+         **bindings.GOALS}
 
 
 # What a CPU of the machines that the goals were set on gives by itself (billions of dependent additions per second).
@@ -226,6 +228,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--goals", default=",".join(str(goal) for goal in GOALS))
     options = parser.parse_args()
+    options.build = options.build.resolve()
     run = Comparison(options, environment())
     try:
         for goal in (int(word) for word in options.goals.split(",")):

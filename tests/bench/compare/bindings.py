@@ -1,0 +1,75 @@
+"""What a call costs from Go, Rust and Java on top of C: crossing.c and its twins, C and the language in turns, against an installed copy
+of the build. Our figure is the price added, the peer's is what it may be, and their ratio is wanted to be 1 or more. A language
+whose tools are missing is left out."""
+
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from sides import say
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+ALLOWED = {"Go": 300e-9, "Rust": 30e-9, "Java": 150e-9}
+
+
+def build_go(folder, _):
+    subprocess.run(["go", "build", "-o", folder / "crossing_go", SOURCE / "tests/bench/compare/crossing_go/main.go"], check=True, cwd=SOURCE / "bindings/go")
+    return [folder / "crossing_go"]
+
+
+def build_rust(_, build):
+    target = build / "rust"
+    command = ["cargo", "build", "-q", "--release", "-p", "crossing"]
+    subprocess.run(command, check=True, cwd=SOURCE / "bindings/rust", env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+    return [target / "release" / "crossing"]
+
+
+def build_java(folder, build):
+    """The binding's own build knows where its classes and its native library go; see bindings/java/bench."""
+    script = SOURCE / "tests/bench/compare/crossing_java.sh"
+    subprocess.run(["sh", script, folder, build], check=True)
+    return ["sh", folder / "run_crossing"]
+
+
+LANGUAGES = {"Go": ("go", build_go), "Rust": ("cargo", build_rust), "Java": ("mvn", build_java)}
+
+
+def figures(command):
+    """{"crossing": seconds, "warm_step": seconds} of one run of a program."""
+    output = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+    rows = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return {row["name"]: row["ns"] * 1e-9 for row in rows}
+
+
+def compare(run, language, command):
+    ours, theirs = [], []
+    for _ in range(run.options.pairs):
+        theirs.append(figures([run.options.build / "bench_crossing"]))
+        ours.append(figures(command))
+    for name, what in (("crossing", "the cheapest call"), ("warm_step", "a prepared run")):
+        added = max(statistics.median(a[name] - b[name] for a, b in zip(ours, theirs)), 1e-10)
+        c = statistics.median(b[name] for b in theirs)
+        run.table.add(40, f"{language}: {what}, on top of C's {c * 1e9:.0f} ns", added, ALLOWED[language], "what it may cost", ALLOWED[language] / added, 1)
+
+
+def goal_40(run):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        # Always the same place: go remembers from earlier builds what pkg-config said.
+        prefix = run.options.build / "prefix"
+        subprocess.run(["cmake", "--install", run.options.build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        library = prefix / "lib"
+        os.environ["PKG_CONFIG_PATH"] = str(library / "pkgconfig")
+        os.environ["LD_LIBRARY_PATH"] = str(library)
+        for language, (tool, build) in LANGUAGES.items():
+            if shutil.which(tool) is None:
+                say(f"goal 40  {language}: left out, {tool} is not installed")
+                continue
+            compare(run, language, build(folder, run.options.build))
+
+
+GOALS = {40: goal_40}
