@@ -1,10 +1,11 @@
 """The Rust binding on an installed dtg: declarations against headers, formatting, lints in every combination of features,
-documentation, all tests, and the examples.
+documentation, all tests, the examples beside their originals in C, linked dynamically and statically.
 
     tests/bindings/rust_test.py PREFIX BUILD_DIR SOURCE_DIR
 
 What cargo builds goes to BUILD_DIR/rust. The crates that the binding's features need come from the registry, once."""
 
+import hashlib
 import itertools
 import pathlib
 import sys
@@ -21,11 +22,35 @@ def combinations():
             yield ",".join(chosen)
 
 
+def names_what_is_missing(text):
+    wanted = ["dtg-sys: DTG_LIB_DIR is", "there is no libdtg.so in it"]
+    return None if all(words in text for words in wanted) else "the reason and the next step are not in the output"
+
+
+def trains_as_c_does(case, prefix, build, worker, digits):
+    """A synchronous job of two workers gives the same weights from Rust as from C."""
+    weights = {}
+    for language, program in ("Rust", worker), ("C", build / "example_sync_worker"):
+        if not program.exists():
+            return
+        file = build / "rust" / f"{language}.safetensors"
+        command = [prefix / "bin" / "dtg", "run", "--local", "--ps", "1", "--workers", "2", "--", program, digits, file]
+        check = lambda _, language=language, file=file: compare(weights, language, file)
+        case(f"a synchronous job, {language}", *command, timeout=60, check=check)
+
+
+def compare(weights, language, file):
+    weights[language] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return None if len(set(weights.values())) == 1 else f"the weights differ: {weights}"
+
+
 def main():
     prefix, build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
     crates = source / "bindings" / "rust"
     report = Report("bindings_rust")
     report.need("cargo", "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh")
+    report.need("cargo-clippy", "rustup component add clippy")
+    report.need("rustfmt", "rustup component add rustfmt")
     environment = {
         "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"),
         "LD_LIBRARY_PATH": str(prefix / "lib"),
@@ -37,8 +62,8 @@ def main():
         "DTG_TEST_DATA": str(source / "tests" / "data"),
     }
 
-    def case(name, *command, **options):
-        return report.case(f"rust: {name}", command, cwd=crates, env=environment, **options)
+    def case(name, *command, extra=None, **options):
+        return report.case(f"rust: {name}", command, cwd=crates, env={**environment, **(extra or {})}, **options)
 
     case("rustfmt", "cargo", "fmt", "--all", "--check")
     case("clippy, all features", "cargo", "clippy", "-q", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings")
@@ -52,6 +77,13 @@ def main():
     theirs = build / "example_digits"
     if ours is not None and theirs.exists():
         report.case("rust: digits prints what C prints", [theirs, digits], env=environment, check=lambda text: None if text == ours else f"C prints\n{text}Rust\n{ours}")
+    trains_as_c_does(case, prefix, build, build / "rust" / "debug" / "examples" / "sync_worker", digits)
+    # In a folder of its own, for what is linked is built anew when these variables change.
+    fixed = {"DTG_LIB_DIR": str(prefix / "lib"), "DTG_STATIC": "1", "CARGO_TARGET_DIR": str(build / "rust" / "static"), "LD_LIBRARY_PATH": ""}
+    same = lambda text: None if text == ours else f"it prints\n{text}"
+    case("digits, linked statically", "cargo", "run", "-q", "--example", "digits", digits, extra=fixed, check=same)
+    missing = {"DTG_LIB_DIR": str(source), "CARGO_TARGET_DIR": str(build / "rust" / "missing")}
+    case("without a library", "sh", "-c", "! cargo build -q -p dtg-sys", extra=missing, check=names_what_is_missing)
     report.finish()
 
 
