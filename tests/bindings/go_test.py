@@ -71,6 +71,8 @@ def main():
     module = source / "bindings" / "go"
     libraries = f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
     env = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": libraries, "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
+    # Go's build cache does not see what pkg-config says, but it sees these.
+    env |= {"CGO_CFLAGS": f"-O2 -g -I{prefix / 'include'}", "CGO_LDFLAGS": f"-O2 -g -L{prefix / 'lib'}"}
     report.case("gofmt", ["gofmt", "-l", "."], cwd=module, check=lambda output: "not formatted: " + output if output else None)
     report.case("go vet", ["go", "vet", "./..."], cwd=module, env=env)
     report.case("go test", ["go", "test", "-count=1", "./..."], cwd=module, env=env)
