@@ -26,7 +26,9 @@ def arguments():
 def environment(prefix):
     """What a user sets who has installed dtg in a place of his own."""
     return {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": str(prefix / "lib"), "GOTOOLCHAIN": "local",
-            "GOFLAGS": "-buildvcs=false", "CARGO_TERM_COLOR": "never"}
+            "GOFLAGS": "-buildvcs=false", "CARGO_TERM_COLOR": "never",
+            # Go's build cache does not see what pkg-config says, but it sees these.
+            "CGO_CFLAGS": f"-O2 -g -I{prefix / 'include'}", "CGO_LDFLAGS": f"-O2 -g -L{prefix / 'lib'}"}
 
 
 def old_go():
