@@ -3,6 +3,7 @@
 #   tests/<rung>/*.cc     one GoogleTest program per folder, test_<rung>, with access to internals
 #   tests/abi/*_test.cc   one GoogleTest program, test_abi, that links libdtg.so and sees only the public headers
 #   tests/abi/*.c         one C11 program each, abi_<name>, the same
+#   tests/abi/guest/      hosts that are built by tests/bindings/guest_test.py
 #   tests/oracle/         tools: <tool>_main.cc plus the folder's other files; run against vectors by the oracle tests
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it

@@ -47,7 +47,7 @@ def available(language):
 
 
 def build_go(report, prefix, build, source):
-    folder = build / "go-examples"
+    folder = build / f"{report.name}_go"  # of this test's own: two tests at a time must not write what the other one runs
     folder.mkdir(exist_ok=True)
     made = report.case("go: build the examples", ["go", "build", "-o", f"{folder}/", "./examples/..."], cwd=source / "bindings" / "go", env=environment(prefix))
     return None if made is None else {name: [folder / name] for name in ("digits", "sync_worker")}
