@@ -28,7 +28,7 @@ def environment(prefix):
     return {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": str(prefix / "lib"), "GOTOOLCHAIN": "local",
             "GOFLAGS": "-buildvcs=false", "CARGO_TERM_COLOR": "never",
             # Go's build cache does not see what pkg-config says, but it sees these.
-            "CGO_CFLAGS": f"-O2 -g -I{prefix / 'include'}", "CGO_LDFLAGS": f"-O2 -g -L{prefix / 'lib'}"}
+            "CGO_CFLAGS": f"-O2 -g '-I{prefix / 'include'}'", "CGO_LDFLAGS": f"-O2 -g '-L{prefix / 'lib'}'"}
 
 
 def old_go():
