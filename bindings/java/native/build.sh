@@ -1,0 +1,24 @@
+#!/bin/sh
+# build.sh OUT JAVA_HOME: the JNI library, and beside it the libdtg.so that it needs, into OUT. Finds libdtg by pkg-config
+# (PKG_CONFIG_PATH); CC and CFLAGS as usual. Maven runs it; it works alone too.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+out=$1
+home=$2
+cc=${CC:-cc}
+mkdir -p "$out"
+pkg-config --exists 'dtg >= 0.1' || {
+  echo "build.sh: pkg-config finds no dtg >= 0.1; install libdtg and let PKG_CONFIG_PATH name its lib/pkgconfig" >&2
+  exit 1
+}
+# shellcheck disable=SC2046
+"$cc" -std=c11 -O2 -g ${CFLAGS:-} -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror -D_GNU_SOURCE \
+  -fPIC -fvisibility=hidden -fno-strict-aliasing -shared -o "$out/libdtg_jni.so.new" "$here"/*.c \
+  -I"$home/include" -I"$home/include/linux" $(pkg-config --cflags --libs dtg) -pthread \
+  -Wl,--version-script="$here/dtg_jni.map" -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined -Wl,-rpath,'$ORIGIN'
+mv "$out/libdtg_jni.so.new" "$out/libdtg_jni.so"
+soname=$(readelf -d "$out/libdtg_jni.so" | sed -n 's/.*NEEDED.*\[\(libdtg\.so[^]]*\)\]/\1/p')
+cp -L "$(pkg-config --variable=libdir dtg)/$soname" "$out/$soname.new"
+strip --strip-unneeded "$out/$soname.new"
+mv "$out/$soname.new" "$out/$soname"
+printf '%s\n' "$soname" libdtg_jni.so >"$out/files" # what the loader unpacks

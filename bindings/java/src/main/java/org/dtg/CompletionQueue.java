@@ -1,0 +1,86 @@
+// The one queue and the one daemon thread that complete all asynchronous runs. They exist while runs are under way, and a moment longer.
+
+package org.dtg;
+
+import java.util.HashMap;
+import java.util.Map;
+
+final class CompletionQueue extends Handle implements Runnable {
+  private static final int BATCH = 64; // as in native/async.c
+  private static final long LINGER_NS = 200_000_000;
+
+  private static final Object GUARD = new Object();
+  private static CompletionQueue open;
+  private static long lastTag;
+
+  private final Map<Long, Op<?>> waiting = new HashMap<>(); // guarded by GUARD
+
+  private CompletionQueue() {
+    super(Kind.CQ, Native.cqCreate());
+  }
+
+  /** Starts a run in C and gives its op. */
+  interface Starter {
+    long start(long queue, long tag);
+  }
+
+  static void start(Op<?> op, Starter starter) {
+    CompletionQueue queue;
+    long tag;
+    synchronized (GUARD) {
+      if (open == null) {
+        open = new CompletionQueue();
+        Thread thread = new Thread(null, open, "dtg-completions", 0, false);
+        thread.setDaemon(true);
+        thread.start();
+      }
+      queue = open;
+      tag = ++lastTag;
+      queue.waiting.put(tag, op);
+    }
+    long address = queue.hold();
+    try {
+      op.started(starter.start(address, tag));
+    } catch (RuntimeException e) {
+      synchronized (GUARD) {
+        queue.waiting.remove(tag);
+      }
+      throw e;
+    } finally {
+      queue.drop();
+    }
+  }
+
+  @Override
+  public void run() {
+    long[] tags = new long[BATCH];
+    Throwable[] errors = new Throwable[BATCH];
+    long mine = hold();
+    try {
+      for (; ; ) {
+        int count = Native.cqNext(mine, LINGER_NS, tags, errors);
+        for (int i = 0; i < count; i++) end(tags[i], errors[i]);
+        if (count == 0 && idle()) return;
+      }
+    } finally {
+      drop();
+      close();
+    }
+  }
+
+  private void end(long tag, Throwable error) {
+    Op<?> op;
+    synchronized (GUARD) {
+      op = waiting.remove(tag);
+    }
+    if (op != null) op.ended(error);
+  }
+
+  private boolean idle() {
+    synchronized (GUARD) {
+      if (!waiting.isEmpty()) return false;
+      open = null;
+      return true;
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// A CSV file's options. One thread.
+
+package org.dtg;
+
+import java.util.List;
+
+/** How a CSV file is read; what is not said is found out. */
+public final class CsvOptions {
+  String label;
+  List<String> columns;
+  Header header = Header.FOUND_OUT;
+  Missing missing = Missing.KEPT;
+  char delimiter = ',';
+
+  /** All defaults. */
+  public CsvOptions() {}
+
+  /**
+   * The column to predict.
+   *
+   * @param label null: one scalar per column; otherwise elements are {all other columns as a float32 vector, label}
+   * @return this
+   */
+  public CsvOptions label(String label) {
+    this.label = label;
+    return this;
+  }
+
+  /**
+   * The columns to read.
+   *
+   * @param columns their names, in this order; never called: all
+   * @return this
+   */
+  public CsvOptions columns(String... columns) {
+    this.columns = List.of(columns);
+    return this;
+  }
+
+  /**
+   * Whether the first line names the columns.
+   *
+   * @param header how
+   * @return this
+   */
+  public CsvOptions header(Header header) {
+    this.header = header;
+    return this;
+  }
+
+  /**
+   * What is done about missing values.
+   *
+   * @param missing how
+   * @return this
+   */
+  public CsvOptions missing(Missing missing) {
+    this.missing = missing;
+    return this;
+  }
+
+  /**
+   * What stands between columns.
+   *
+   * @param delimiter one character
+   * @return this
+   */
+  public CsvOptions delimiter(char delimiter) {
+    this.delimiter = delimiter;
+    return this;
+  }
+
+  /** Whether the first line names the columns. */
+  public enum Header {
+    /** The file tells. */
+    FOUND_OUT,
+    /** It does. */
+    NAMES,
+    /** It does not; the columns are c0, c1, ... */
+    NONE
+  }
+
+  /** What is done about missing values. */
+  public enum Missing {
+    /** NaN, or -1 in columns of names. */
+    KEPT,
+    /** Such rows are left out. */
+    DROPPED,
+    /** They are an error, {@link DtgException.DataLoss}. */
+    REFUSED
+  }
+
+  Packet packet() {
+    return new Packet().text(label).texts(columns).integer(header.ordinal()).integer(missing.ordinal()).integer(delimiter);
+  }
+}

@@ -1,0 +1,81 @@
+// A layer's options. One thread.
+
+package org.dtg;
+
+/** A fully connected layer: activation(x * kernel + bias), as tf.keras.layers.Dense. */
+public final class Dense {
+  String name;
+  long units;
+  Activation activation = Activation.NONE;
+  boolean bias = true;
+  Initializer kernelInit = Initializer.DEFAULT;
+  Initializer biasInit = Initializer.DEFAULT;
+
+  /**
+   * A layer with these outputs.
+   *
+   * @param units how many
+   */
+  public Dense(long units) {
+    this.units = units;
+  }
+
+  /**
+   * Its name.
+   *
+   * @param name null: "dense"; a second one becomes "dense_1"
+   * @return this
+   */
+  public Dense name(String name) {
+    this.name = name;
+    return this;
+  }
+
+  /**
+   * Its activation.
+   *
+   * @param activation what the sums go through
+   * @return this
+   */
+  public Dense activation(Activation activation) {
+    this.activation = activation;
+    return this;
+  }
+
+  /**
+   * Whether there is a bias.
+   *
+   * @param bias false for none
+   * @return this
+   */
+  public Dense bias(boolean bias) {
+    this.bias = bias;
+    return this;
+  }
+
+  /**
+   * The kernel's first value.
+   *
+   * @param kernelInit default: Glorot uniform
+   * @return this
+   */
+  public Dense kernelInit(Initializer kernelInit) {
+    this.kernelInit = kernelInit;
+    return this;
+  }
+
+  /**
+   * The bias's first value.
+   *
+   * @param biasInit default: zeros
+   * @return this
+   */
+  public Dense biasInit(Initializer biasInit) {
+    this.biasInit = biasInit;
+    return this;
+  }
+
+  Packet packet() {
+    return new Packet().text(name).integer(units).integer(activation.ordinal()).bool(!bias).initializer(kernelInit).initializer(biasInit);
+  }
+}

@@ -1,0 +1,48 @@
+// A layer's options. One thread.
+
+package org.dtg;
+
+/** A table of rows, as tf.keras.layers.Embedding. */
+public final class Embedding {
+  String name;
+  long rows;
+  long width;
+  Initializer tableInit = Initializer.DEFAULT;
+
+  /**
+   * A table of this size.
+   *
+   * @param rows how many ids there are
+   * @param width elements of a row
+   */
+  public Embedding(long rows, long width) {
+    this.rows = rows;
+    this.width = width;
+  }
+
+  /**
+   * Its name.
+   *
+   * @param name null: "embedding"
+   * @return this
+   */
+  public Embedding name(String name) {
+    this.name = name;
+    return this;
+  }
+
+  /**
+   * The table's first value.
+   *
+   * @param tableInit default: uniform in [-0.05, 0.05)
+   * @return this
+   */
+  public Embedding tableInit(Initializer tableInit) {
+    this.tableInit = tableInit;
+    return this;
+  }
+
+  Packet packet() {
+    return new Packet().text(name).integer(rows).integer(width).initializer(tableInit);
+  }
+}

@@ -1,0 +1,146 @@
+// The base of everything native: counts uses, so that a close outlives the calls that run, and has a Cleaner as its net. Any thread.
+
+package org.dtg;
+
+import java.lang.ref.Cleaner;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+
+/**
+ * A native object. Close it when it is not needed any more: a {@code close} while another thread is inside a call on the object takes
+ * effect when that call has ended, later calls throw {@link DtgException.InvalidArgument}, a second {@code close} does nothing.
+ *
+ * <p>An object that is never closed is freed after the garbage collector found it, and named in the log of {@code org.dtg} with the place
+ * where it was made. The system property {@code org.dtg.leak} decides how closely that is watched: {@code warn} (the default), {@code trace}
+ * (the whole stack) or {@code fail}, for tests: the whole stack, and the next object that is made throws an {@link IllegalStateException}
+ * about what leaked.
+ */
+public abstract class Handle implements AutoCloseable {
+  /** In the order of native/runtime.c. */
+  enum Kind {
+    RUNTIME("runtime"),
+    TENSOR("tensor"),
+    GRAPH("graph"),
+    SESSION("session"),
+    CALLABLE("callable"),
+    OP("op"),
+    CQ("completion queue"),
+    MODEL("model"),
+    DATASET("dataset"),
+    EVENT_WRITER("event writer"),
+    SERVER("server"),
+    WEIGHTS("weight set"),
+    CLUSTER("cluster");
+
+    /** As C's errors call it. */
+    final String noun;
+
+    Kind(String noun) {
+      this.noun = noun;
+    }
+  }
+
+  /** What outlives the object: the Cleaner holds it, so it knows nothing of the object itself. */
+  private static final class Owned implements Runnable {
+    static final AtomicIntegerFieldUpdater<Owned> STATE = AtomicIntegerFieldUpdater.newUpdater(Owned.class, "state");
+    final Kind kind;
+    final long address;
+    final Object site;
+    volatile int state; // two for each use under way, one more once closed
+    volatile boolean explicit;
+
+    Owned(Kind kind, long address, Object site) {
+      this.kind = kind;
+      this.address = address;
+      this.site = site;
+    }
+
+    @Override
+    public void run() {
+      if (!explicit) Leaks.found(kind.noun, site);
+      for (; ; ) {
+        int now = state;
+        if ((now & 1) != 0) return;
+        if (STATE.compareAndSet(this, now, now | 1)) {
+          if (now == 0) Native.release(kind.ordinal(), address);
+          return;
+        }
+      }
+    }
+  }
+
+  private static final Cleaner CLEANER = Cleaner.create();
+
+  private final Owned owned;
+  private final Cleaner.Cleanable cleanable;
+
+  Handle(Kind kind, long address) {
+    try {
+      owned = new Owned(kind, address, Leaks.site(kind));
+    } catch (IllegalStateException e) { // another object leaked, org.dtg.leak=fail; this one must not
+      Native.release(kind.ordinal(), address);
+      throw e;
+    }
+    cleanable = CLEANER.register(this, owned);
+  }
+
+  /** The native address, which stays valid until {@link #drop}. */
+  final long hold() {
+    Owned mine = owned;
+    for (; ; ) {
+      int now = mine.state;
+      if ((now & 1) != 0) throw closed();
+      if (Owned.STATE.compareAndSet(mine, now, now + 2)) return mine.address;
+    }
+  }
+
+  final void drop() {
+    Owned mine = owned;
+    if (Owned.STATE.addAndGet(mine, -2) == 1) Native.release(mine.kind.ordinal(), mine.address);
+  }
+
+  /** The address of an object that may be left out: 0 for null. */
+  static long hold(Handle handle) {
+    return handle == null ? 0 : handle.hold();
+  }
+
+  static void drop(Handle handle) {
+    if (handle != null) handle.drop();
+  }
+
+  /** The addresses of all, or of none where one of them is closed. */
+  static long[] hold(Handle[] handles) {
+    long[] out = new long[handles.length];
+    int held = 0;
+    try {
+      for (; held < out.length; held++) out[held] = hold(handles[held]);
+      return out;
+    } finally {
+      for (int i = 0; held < out.length && i < held; i++) drop(handles[i]);
+    }
+  }
+
+  static void drop(Handle[] handles) {
+    for (Handle handle : handles) drop(handle);
+  }
+
+  private DtgException closed() {
+    return new DtgException.InvalidArgument(
+        "the handle is not an open " + owned.kind.noun + ": it was released, or is a handle of another type");
+  }
+
+  /**
+   * Whether {@link #close} was called.
+   *
+   * @return true once it was
+   */
+  public final boolean isClosed() {
+    return (owned.state & 1) != 0;
+  }
+
+  /** Gives the object up; see the class. Never blocks and never fails. */
+  @Override
+  public void close() {
+    owned.explicit = true;
+    cleanable.clean();
+  }
+}

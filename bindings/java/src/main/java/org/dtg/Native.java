@@ -1,0 +1,272 @@
+// Every crossing into C, noun by noun, and nothing else: natives are static, handles are longs, texts are UTF-8 in byte arrays, structs are
+// packets (Packet.java). Callers hold what they pass (Handle.hold). Any thread, under the rules of the noun.
+
+package org.dtg;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+
+final class Native {
+  static {
+    Library.load();
+  }
+
+  private Native() {}
+
+  /** The bytes of a text; null stays null. */
+  static byte[] utf8(String text) {
+    return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** The text of bytes; null stays null. */
+  static String text(byte[] bytes) {
+    return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  // base, runtime
+  static native int abiVersion();
+
+  static native byte[] version();
+
+  static native boolean hasFeature(byte[] name);
+
+  static native long dtypeSize(int dtype);
+
+  static native byte[] dtypeName(int dtype);
+
+  static native int dtypeFromName(byte[] name);
+
+  static native long liveHandles();
+
+  static native byte[] codeName(int code);
+
+  static native void release(int kind, long handle);
+
+  static native long runtimeCreate(byte[] options, long sink);
+
+  static native int runtimeThreads(long runtime);
+
+  static native byte[] opsJson(long runtime);
+
+  static native byte[] runtimeMetrics(long runtime);
+
+  static native void traceStart(long runtime);
+
+  static native byte[] traceStop(long runtime);
+
+  static native byte[][] eventsNext(long timeoutMs, long[] numbers);
+
+  // tensor
+  static native long tensorAllocate(int dtype, long[] dims);
+
+  static native long tensorBorrow(int dtype, long[] dims, long address, long bytes, long number);
+
+  static native long bufferAddress(ByteBuffer buffer);
+
+  static native long[] tensorDescribe(long tensor);
+
+  static native ByteBuffer tensorView(long tensor, long offset, long bytes);
+
+  static native long tensorRetain(long tensor);
+
+  static native void tensorCopy(long tensor, long at, Object array, int kind, int count, boolean in);
+
+  // graph, value
+  static native long graphCreate(long runtime);
+
+  static native long[] graphAddOp(long graph, byte[] spec);
+
+  static native long graphNodeCount(long graph);
+
+  static native long graphNodeAt(long graph, long index);
+
+  static native long graphFind(long graph, byte[] name);
+
+  static native void graphPushText(long graph, int device, byte[] scope);
+
+  static native void graphPushControls(long graph, long[] values);
+
+  static native void graphPushColocation(long graph, long value);
+
+  static native void graphPushSetter(long graph, long cluster, byte[] setter);
+
+  static native void graphPop(long graph, int scope);
+
+  static native long[] graphAddGradients(long graph, long[] ys, long[] xs, long[] gradYs);
+
+  static native long graphDensify(long graph, long dense, long values, long indices, long shape);
+
+  static native byte[] graphSerialize(long graph);
+
+  static native void graphImport(long graph, byte[] bytes);
+
+  static native byte[] valueText(long graph, long value, int which);
+
+  static native long valueNumOutputs(long graph, long value);
+
+  static native long valueOutput(long graph, long value, long i);
+
+  static native int valueDtype(long graph, long value);
+
+  static native long[] valueShape(long graph, long value);
+
+  // model, layers, training
+  static native long modelCreate(long graph, long seed);
+
+  static native long[] modelAddVariable(long model, byte[] spec);
+
+  static native long modelVariableCount(long model);
+
+  static native long[] modelVariable(long model, long i);
+
+  static native long[] modelFindVariable(long model, byte[] name);
+
+  static native long[] modelGlobalStep(long model);
+
+  static native long modelInit(long model);
+
+  static native void modelSaveRestore(long model, long session, byte[] path, boolean save);
+
+  static native void modelNextTower(long model);
+
+  static native void modelWaitReady(long model, long session, long timeoutNs);
+
+  static native long nnDense(long model, long x, byte[] layer);
+
+  static native long nnConv2d(long model, long x, byte[] layer);
+
+  static native long nnPool2d(long model, long x, byte[] layer, boolean average);
+
+  static native long nnEmbedding(long model, long ids, byte[] layer);
+
+  static native long nnFlatten(long model, long x);
+
+  static native long nnDropout(long model, long x, double rate, long step, long training);
+
+  static native long nnActivation(long model, long x, int kind);
+
+  static native long nnJudge(long model, int which, long labels, long logits);
+
+  static native long[] nnMinimize(long model, long[] losses, byte[] optimizer, boolean towers);
+
+  static native long[] nnMinimizeReplicated(long model, long loss, byte[] optimizer);
+
+  static native long[] nnApply(long model, long[] handles, long[] gradients, byte[] optimizer, boolean replicated);
+
+  static native long nnExponentialDecay(long model, long step, double rate, double every, double factor, boolean staircase);
+
+  static native long nnCosineDecay(long model, long step, double rate, double steps, double floor, double warmup);
+
+  // session, async
+  static native long sessionConnect(long runtime, byte[] target, long graph, byte[] options);
+
+  static native void sessionRun(long session, long[] request);
+
+  static native long sessionRunAsync(long session, long[] request, long cq, long tag);
+
+  static native long sessionRunRepeatedly(long session, long[] targets, long cq, long tag);
+
+  static native long sessionPrepare(long session, long[] request);
+
+  static native void callableStep(long callable, long feed, long fetched, long timeoutNs);
+
+  static native void callableRun(long callable, long[] tensors, int feeds, int fetches, long timeoutNs);
+
+  static native byte[][] sessionDevices(long session);
+
+  static native void sessionReset(long session, byte[] containers);
+
+  static native void sessionStop(long session, long timeoutNs);
+
+  static native void sessionEndJob(long session, long timeoutNs);
+
+  static native byte[] sessionClusterStatus(long session, long timeoutNs);
+
+  static native void opCancel(long op);
+
+  static native long opTakeResult(long op, long i);
+
+  static native long cqCreate();
+
+  static native int cqNext(long cq, long timeoutNs, long[] tags, Throwable[] errors);
+
+  // cluster, server
+  static native long clusterParse(byte[] text);
+
+  static native long clusterFromTfConfig(byte[] json, long[] numbers, byte[][] texts);
+
+  static native byte[] clusterTarget(long cluster, byte[] task);
+
+  static native byte[] clusterJson(long cluster);
+
+  static native long clusterJobCount(long cluster);
+
+  static native byte[] clusterJob(long cluster, long i);
+
+  static native long[] clusterTasks(long cluster, byte[] job);
+
+  static native byte[] clusterAddress(long cluster, byte[] job, int index);
+
+  static native void keygen(byte[] path);
+
+  static native long serverStart(long runtime, long cluster, byte[] options);
+
+  static native byte[] serverTarget(long server);
+
+  static native void serverJoin(long server, long timeoutNs);
+
+  static native void serverStop(long server, long timeoutNs);
+
+  static native byte[] serverStatus(long server);
+
+  // data, io
+  static native long datasetTensors(long runtime, long[] tensors);
+
+  static native long datasetRange(long runtime, long begin, long end, long step);
+
+  static native long datasetIdx(long runtime, byte[] paths);
+
+  static native long datasetCsv(long runtime, byte[] options);
+
+  static native void datasetTransform(long dataset, int which, long a, long b, double divisor);
+
+  static native long[] batchSizes(long globalBatch, long workers, long replicas, long worker);
+
+  static native long[] datasetNext(long dataset);
+
+  static native long datasetCardinality(long dataset);
+
+  static native long datasetComponentCount(long dataset);
+
+  static native long[] datasetComponent(long dataset, long i);
+
+  static native long weightsCreate();
+
+  static native long weightsLoad(long runtime, byte[] path);
+
+  static native void weightsSave(long weights, byte[] path);
+
+  static native void weightsSet(long weights, byte[] name, long tensor);
+
+  static native long weightsGet(long weights, byte[] name);
+
+  static native long weightsCount(long weights);
+
+  static native byte[] weightsName(long weights, long i);
+
+  static native void weightsSetMetadata(long weights, byte[] key, byte[] value);
+
+  static native byte[] weightsMetadata(long weights, byte[] key);
+
+  static native long writerOpen(byte[] directory, long flushEveryNs, long resumedAtStep);
+
+  static native void writerScalar(long writer, byte[] tag, long step, double value);
+
+  static native void writerHistogram(long writer, byte[] tag, long step, long tensor);
+
+  static native void writerText(long writer, byte[] tag, long step, byte[] markdown);
+
+  static native void writerFlush(long writer);
+
+  static native void writerClose(long writer);
+}

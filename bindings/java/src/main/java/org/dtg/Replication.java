@@ -1,0 +1,39 @@
+// A worker's share. One thread.
+
+package org.dtg;
+
+/** Which part of a job's training a worker does. */
+public final class Replication {
+  SyncMode mode;
+  int worker;
+  int total;
+  int toAggregate;
+
+  /**
+   * One replica's share.
+   *
+   * @param mode how the workers train together
+   * @param worker which replica this graph is, from 0; 0 is the chief
+   * @param total replicas
+   */
+  public Replication(SyncMode mode, int worker, int total) {
+    this.mode = mode;
+    this.worker = worker;
+    this.total = total;
+  }
+
+  /**
+   * Gradients per update.
+   *
+   * @param toAggregate 0: as many as workers; only with REPLICAS
+   * @return this
+   */
+  public Replication toAggregate(int toAggregate) {
+    this.toAggregate = toAggregate;
+    return this;
+  }
+
+  Packet packet() {
+    return new Packet().integer(mode.ordinal()).integer(worker).integer(total).integer(toAggregate);
+  }
+}

@@ -1,0 +1,114 @@
+// A server's options. One thread.
+
+package org.dtg;
+
+import java.time.Duration;
+import java.util.List;
+
+/** Which task a server is, and how; what is not said has the library's default. */
+public final class ServerOptions {
+  String job;
+  int task;
+  int cpuDevices;
+  String keyFile;
+  Security security = Security.TLS;
+  List<String> deviceFilters = List.of();
+  Duration heartbeat;
+  Duration dead;
+
+  /** All defaults. */
+  public ServerOptions() {}
+
+  /**
+   * Its job.
+   *
+   * @param job null: the only job of the cluster
+   * @return this
+   */
+  public ServerOptions job(String job) {
+    this.job = job;
+    return this;
+  }
+
+  /**
+   * Its index within the job.
+   *
+   * @param task from 0
+   * @return this
+   */
+  public ServerOptions task(int task) {
+    this.task = task;
+    return this;
+  }
+
+  /**
+   * Virtual CPU devices of the task.
+   *
+   * @param cpuDevices 0: 1
+   * @return this
+   */
+  public ServerOptions cpuDevices(int cpuDevices) {
+    this.cpuDevices = cpuDevices;
+    return this;
+  }
+
+  /**
+   * The job key, needed for TCP.
+   *
+   * @param keyFile null: on loopback a key of the user's own
+   * @return this
+   */
+  public ServerOptions keyFile(String keyFile) {
+    this.keyFile = keyFile;
+    return this;
+  }
+
+  /**
+   * How frames travel.
+   *
+   * @param security all tasks alike
+   * @return this
+   */
+  public ServerOptions security(Security security) {
+    this.security = security;
+    return this;
+  }
+
+  /**
+   * Which tasks the sessions of this server see.
+   *
+   * @param deviceFilters such as "/job:ps"; none: all
+   * @return this
+   */
+  public ServerOptions deviceFilters(String... deviceFilters) {
+    this.deviceFilters = List.of(deviceFilters);
+    return this;
+  }
+
+  /**
+   * Time between two signs of life.
+   *
+   * @param heartbeat null: 1 s
+   * @return this
+   */
+  public ServerOptions heartbeat(Duration heartbeat) {
+    this.heartbeat = heartbeat;
+    return this;
+  }
+
+  /**
+   * Silence after which a peer counts as dead.
+   *
+   * @param dead null: 5 s
+   * @return this
+   */
+  public ServerOptions dead(Duration dead) {
+    this.dead = dead;
+    return this;
+  }
+
+  Packet packet() {
+    return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).texts(deviceFilters)
+        .duration(heartbeat).duration(dead);
+  }
+}

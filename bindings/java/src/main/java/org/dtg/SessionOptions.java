@@ -1,0 +1,101 @@
+// A session's options. One thread.
+
+package org.dtg;
+
+import java.time.Duration;
+
+/** How a session connects; what is not said has the library's default. */
+public final class SessionOptions {
+  int cpuDevices;
+  boolean softPlacement;
+  boolean disableFusion;
+  Duration defaultTimeout;
+  Duration connectTimeout;
+  String keyFile;
+  Security security = Security.TLS;
+
+  /** All defaults. */
+  public SessionOptions() {}
+
+  /**
+   * Virtual CPU devices of a local session.
+   *
+   * @param cpuDevices 0: 1
+   * @return this
+   */
+  public SessionOptions cpuDevices(int cpuDevices) {
+    this.cpuDevices = cpuDevices;
+    return this;
+  }
+
+  /**
+   * Whether devices may be missing.
+   *
+   * @param softPlacement true: a device that is absent drops its type and id
+   * @return this
+   */
+  public SessionOptions softPlacement(boolean softPlacement) {
+    this.softPlacement = softPlacement;
+    return this;
+  }
+
+  /**
+   * Whether ops are left alone.
+   *
+   * @param disableFusion true: every op runs by itself, for tests and debugging
+   * @return this
+   */
+  public SessionOptions disableFusion(boolean disableFusion) {
+    this.disableFusion = disableFusion;
+    return this;
+  }
+
+  /**
+   * The deadline of runs that name none.
+   *
+   * @param defaultTimeout null: 10 minutes
+   * @return this
+   */
+  public SessionOptions defaultTimeout(Duration defaultTimeout) {
+    this.defaultTimeout = defaultTimeout;
+    return this;
+  }
+
+  /**
+   * How long to look for the tasks of a cluster.
+   *
+   * @param connectTimeout null: 30 s
+   * @return this
+   */
+  public SessionOptions connectTimeout(Duration connectTimeout) {
+    this.connectTimeout = connectTimeout;
+    return this;
+  }
+
+  /**
+   * The job key, for targets with a port.
+   *
+   * @param keyFile null: on loopback the user's own key
+   * @return this
+   */
+  public SessionOptions keyFile(String keyFile) {
+    this.keyFile = keyFile;
+    return this;
+  }
+
+  /**
+   * How frames travel.
+   *
+   * @param security as the servers have it
+   * @return this
+   */
+  public SessionOptions security(Security security) {
+    this.security = security;
+    return this;
+  }
+
+  Packet packet() {
+    return new Packet().integer(cpuDevices).bool(softPlacement).bool(disableFusion).duration(defaultTimeout).duration(connectTimeout)
+        .text(keyFile).integer(security.ordinal());
+  }
+}

@@ -1,0 +1,580 @@
+// Tensors. Any thread; who writes sees to it that no run reads meanwhile.
+
+package org.dtg;
+
+import java.lang.ref.Cleaner;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+
+/**
+ * A value: element type, shape, and row-major memory outside of Java's heap.
+ *
+ * <p>The library reads a tensor while a run that was given it is under way, and writes only into those that a run is told to write its
+ * results into. Elements go in and out by copying arrays ({@link #write(float[])}, {@link #toFloats()}), one by one ({@link #getFloat},
+ * {@link #setFloat}), or without a copy: {@link #view()} shows the memory as a buffer, {@link #borrow} makes a tensor around a direct buffer.
+ */
+public final class Tensor extends Handle {
+  private static final Cleaner VIEWS = Cleaner.create();
+
+  private DType dtype;
+  private long[] shape;
+  private long bytes;
+  private ByteBuffer elements; // of this object alone; used only while it is held
+
+  Tensor(long address) {
+    super(Kind.TENSOR, address);
+  }
+
+  private static Tensor make(DType dtype, long address) {
+    Tensor out = new Tensor(address);
+    out.dtype = dtype;
+    return out;
+  }
+
+  /**
+   * A tensor of zeros, with memory of its own.
+   *
+   * @param dtype the type of its elements
+   * @param shape its dimensions; none: a scalar
+   * @return the tensor
+   */
+  public static Tensor allocate(DType dtype, long... shape) {
+    return make(dtype, Native.tensorAllocate(dtype.number(), shape));
+  }
+
+  /**
+   * A tensor around the memory of a direct buffer, from its position to its limit, without a copy. The tensor keeps the buffer alive, and so
+   * does whatever the library keeps of the tensor. The buffer must be in native order of bytes and aligned to the element size.
+   *
+   * @param dtype the type of the elements
+   * @param buffer a direct buffer
+   * @param shape the dimensions
+   * @return the tensor
+   * @throws DtgException.InvalidArgument when the buffer is not direct, or its size does not fit
+   */
+  public static Tensor borrow(DType dtype, ByteBuffer buffer, long... shape) {
+    if (!buffer.isDirect()) {
+      throw new DtgException.InvalidArgument("borrow a buffer: it lies in Java's heap; take ByteBuffer.allocateDirect, or copy by Tensor.of");
+    }
+    long number = Events.lend(buffer);
+    try {
+      long address = Native.bufferAddress(buffer) + buffer.position();
+      return make(dtype, Native.tensorBorrow(dtype.number(), shape, address, buffer.remaining(), number));
+    } catch (RuntimeException e) {
+      Events.takeBack(number);
+      throw e;
+    }
+  }
+
+  private static long[] orVector(long[] shape, int length) {
+    return shape.length == 0 ? new long[] {length} : shape;
+  }
+
+  /**
+   * A float32 tensor of these elements.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(float[] values, long... shape) {
+    return fill(allocate(DType.F32, orVector(shape, values.length)), values, values.length, 'F');
+  }
+
+  /**
+   * A float64 tensor of these elements.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(double[] values, long... shape) {
+    return fill(allocate(DType.F64, orVector(shape, values.length)), values, values.length, 'D');
+  }
+
+  /**
+   * An int32 tensor of these elements.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(int[] values, long... shape) {
+    return fill(allocate(DType.I32, orVector(shape, values.length)), values, values.length, 'I');
+  }
+
+  /**
+   * An int64 tensor of these elements.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(long[] values, long... shape) {
+    return fill(allocate(DType.I64, orVector(shape, values.length)), values, values.length, 'J');
+  }
+
+  /**
+   * A bool tensor of these elements.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(boolean[] values, long... shape) {
+    return fill(allocate(DType.BOOL, orVector(shape, values.length)), values, values.length, 'Z');
+  }
+
+  /**
+   * A tensor of any plain type from its bytes.
+   *
+   * @param dtype the type of the elements
+   * @param raw their bytes in native order; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(DType dtype, byte[] raw, long... shape) {
+    long size = Math.max(dtype.size(), 1);
+    return fill(allocate(dtype, orVector(shape, (int) (raw.length / size))), raw, raw.length, 'B');
+  }
+
+  /**
+   * A float32 scalar.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(float value) {
+    return fill(allocate(DType.F32), new float[] {value}, 1, 'F');
+  }
+
+  /**
+   * A float64 scalar.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(double value) {
+    return fill(allocate(DType.F64), new double[] {value}, 1, 'D');
+  }
+
+  /**
+   * An int32 scalar.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(int value) {
+    return fill(allocate(DType.I32), new int[] {value}, 1, 'I');
+  }
+
+  /**
+   * An int64 scalar.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(long value) {
+    return fill(allocate(DType.I64), new long[] {value}, 1, 'J');
+  }
+
+  /**
+   * A bool scalar.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(boolean value) {
+    return fill(allocate(DType.BOOL), new boolean[] {value}, 1, 'Z');
+  }
+
+  private static Tensor fill(Tensor to, Object array, int length, char kind) {
+    try {
+      to.copy(array, length, kind, true);
+      return to;
+    } catch (RuntimeException e) {
+      to.close();
+      throw e;
+    }
+  }
+
+  private synchronized void describe() {
+    if (shape != null) return;
+    long mine = hold();
+    try {
+      long[] all = Native.tensorDescribe(mine);
+      dtype = DType.find((int) all[0]);
+      bytes = all[2];
+      shape = Arrays.copyOfRange(all, 3, all.length);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The type of the elements.
+   *
+   * @return the type
+   */
+  public DType dtype() {
+    if (dtype == null) describe();
+    return dtype;
+  }
+
+  /**
+   * The dimensions.
+   *
+   * @return a new array; empty for a scalar
+   */
+  public long[] shape() {
+    describe();
+    return shape.clone();
+  }
+
+  /**
+   * The number of elements.
+   *
+   * @return 1 for a scalar
+   */
+  public long count() {
+    describe();
+    return Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+  }
+
+  /**
+   * The bytes of all elements.
+   *
+   * @return their number
+   */
+  public long byteSize() {
+    describe();
+    return bytes;
+  }
+
+  // ---- arrays ----
+
+  private void copy(Object array, int length, char kind, boolean in) {
+    describe();
+    boolean fits = switch (kind) {
+      case 'F' -> dtype == DType.F32;
+      case 'D' -> dtype == DType.F64;
+      case 'I' -> dtype == DType.I32 || dtype == DType.U32;
+      case 'J' -> dtype == DType.I64 || dtype == DType.U64;
+      case 'S' -> dtype == DType.I16 || dtype == DType.U16 || dtype == DType.F16 || dtype == DType.BF16;
+      case 'Z' -> dtype == DType.BOOL;
+      default -> true;
+    };
+    long expected = kind == 'B' ? bytes : count();
+    if (!fits || length != expected) {
+      throw new DtgException.InvalidArgument((in ? "write " : "read ") + array.getClass().getSimpleName() + " of " + length + (in ? " into" : " from")
+          + " a tensor of " + dtype().label() + ", shape " + Arrays.toString(shape) + ": it has " + expected
+          + (kind == 'B' ? " bytes" : " elements"));
+    }
+    long mine = hold();
+    try {
+      Native.tensorCopy(mine, 0, array, kind, length, in);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Writes all elements of a float32 tensor.
+   *
+   * @param values the elements
+   * @return this
+   */
+  public Tensor write(float[] values) {
+    copy(values, values.length, 'F', true);
+    return this;
+  }
+
+  /**
+   * Writes all elements of a float64 tensor.
+   *
+   * @param values the elements
+   * @return this
+   */
+  public Tensor write(double[] values) {
+    copy(values, values.length, 'D', true);
+    return this;
+  }
+
+  /**
+   * Writes all elements of an int32 or uint32 tensor.
+   *
+   * @param values the elements
+   * @return this
+   */
+  public Tensor write(int[] values) {
+    copy(values, values.length, 'I', true);
+    return this;
+  }
+
+  /**
+   * Writes all elements of an int64 or uint64 tensor.
+   *
+   * @param values the elements
+   * @return this
+   */
+  public Tensor write(long[] values) {
+    copy(values, values.length, 'J', true);
+    return this;
+  }
+
+  /**
+   * Writes all elements of a tensor of 16-bit elements.
+   *
+   * @param values the elements, or their bits
+   * @return this
+   */
+  public Tensor write(short[] values) {
+    copy(values, values.length, 'S', true);
+    return this;
+  }
+
+  /**
+   * Writes all elements of a bool tensor.
+   *
+   * @param values the elements
+   * @return this
+   */
+  public Tensor write(boolean[] values) {
+    copy(values, values.length, 'Z', true);
+    return this;
+  }
+
+  /**
+   * Writes all bytes of a tensor of any type.
+   *
+   * @param raw the bytes, in native order
+   * @return this
+   */
+  public Tensor write(byte[] raw) {
+    copy(raw, raw.length, 'B', true);
+    return this;
+  }
+
+  /**
+   * Copies all elements of a float32 tensor into an array of just their number.
+   *
+   * @param into receives them
+   */
+  public void read(float[] into) {
+    copy(into, into.length, 'F', false);
+  }
+
+  /**
+   * The elements of a float32 tensor.
+   *
+   * @return a new array
+   */
+  public float[] toFloats() {
+    float[] out = new float[length()];
+    copy(out, out.length, 'F', false);
+    return out;
+  }
+
+  /**
+   * The elements of a float64 tensor.
+   *
+   * @return a new array
+   */
+  public double[] toDoubles() {
+    double[] out = new double[length()];
+    copy(out, out.length, 'D', false);
+    return out;
+  }
+
+  /**
+   * The elements of an int32 or uint32 tensor.
+   *
+   * @return a new array
+   */
+  public int[] toInts() {
+    int[] out = new int[length()];
+    copy(out, out.length, 'I', false);
+    return out;
+  }
+
+  /**
+   * The elements of an int64 or uint64 tensor.
+   *
+   * @return a new array
+   */
+  public long[] toLongs() {
+    long[] out = new long[length()];
+    copy(out, out.length, 'J', false);
+    return out;
+  }
+
+  /**
+   * The elements of a tensor of 16-bit elements, or their bits.
+   *
+   * @return a new array
+   */
+  public short[] toShorts() {
+    short[] out = new short[length()];
+    copy(out, out.length, 'S', false);
+    return out;
+  }
+
+  /**
+   * The elements of a bool tensor.
+   *
+   * @return a new array
+   */
+  public boolean[] toBooleans() {
+    boolean[] out = new boolean[length()];
+    copy(out, out.length, 'Z', false);
+    return out;
+  }
+
+  /**
+   * The bytes of a tensor of any type, in native order.
+   *
+   * @return a new array
+   */
+  public byte[] toBytes() {
+    byte[] out = new byte[fitting(byteSize())];
+    copy(out, out.length, 'B', false);
+    return out;
+  }
+
+  private int length() {
+    return fitting(count());
+  }
+
+  private static int fitting(long size) {
+    if (size > Integer.MAX_VALUE - 8) throw new DtgException.OutOfRange("an array of " + size + " elements is more than Java has; take view(offset, bytes)");
+    return (int) size;
+  }
+
+  // ---- single elements, without a crossing ----
+
+  private ByteBuffer elements(DType expected) {
+    if (dtype() != expected) {
+      throw new DtgException.InvalidArgument("an element of a tensor of " + dtype().label() + " is asked for as " + expected.label());
+    }
+    ByteBuffer mine = elements;
+    return mine != null ? mine : map();
+  }
+
+  private synchronized ByteBuffer map() {
+    describe();
+    long mine = hold();
+    try {
+      elements = Native.tensorView(mine, 0, Math.min(bytes, Integer.MAX_VALUE)).order(ByteOrder.nativeOrder());
+      return elements;
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * One element of a float32 tensor.
+   *
+   * @param index counted row by row
+   * @return the element
+   */
+  public float getFloat(int index) {
+    hold();
+    try {
+      return elements(DType.F32).getFloat(4 * index);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Changes one element of a float32 tensor.
+   *
+   * @param index counted row by row
+   * @param value the element
+   */
+  public void setFloat(int index, float value) {
+    hold();
+    try {
+      elements(DType.F32).putFloat(4 * index, value);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * One element of an int64 tensor.
+   *
+   * @param index counted row by row
+   * @return the element
+   */
+  public long getLong(int index) {
+    hold();
+    try {
+      return elements(DType.I64).getLong(8 * index);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Changes one element of an int64 tensor.
+   *
+   * @param index counted row by row
+   * @param value the element
+   */
+  public void setLong(int index, long value) {
+    hold();
+    try {
+      elements(DType.I64).putLong(8 * index, value);
+    } finally {
+      drop();
+    }
+  }
+
+  // ---- views ----
+
+  /**
+   * The memory of the tensor, read-only, in native order, without a copy.
+   *
+   * <p>A view holds the tensor's memory by itself: it stays readable, and what it shows stays what it was, when the tensor is closed; the
+   * memory is freed when the garbage collector has found that neither the view nor anything made from it (slices, {@code asFloatBuffer}) is
+   * reachable. So a view can never read freed memory; what is large and short-lived is better copied out.
+   *
+   * @return the view
+   */
+  public ByteBuffer view() {
+    return view(0, fitting(byteSize())).asReadOnlyBuffer().order(ByteOrder.nativeOrder());
+  }
+
+  /**
+   * As {@link #view()}, to be written through while no run uses the tensor.
+   *
+   * @return the view
+   */
+  public ByteBuffer mutableView() {
+    return view(0, fitting(byteSize()));
+  }
+
+  /**
+   * Part of the memory, for tensors of more than 2 GiB; writable.
+   *
+   * @param offset where it begins, in bytes
+   * @param size how many bytes
+   * @return the view
+   */
+  public ByteBuffer view(long offset, int size) {
+    if (offset < 0 || size < 0 || offset > byteSize() - size) {
+      throw new DtgException.OutOfRange("view " + size + " bytes at " + offset + " of a tensor of " + byteSize());
+    }
+    long mine = hold();
+    try {
+      ByteBuffer out = Native.tensorView(mine, offset, size);
+      long held = Native.tensorRetain(mine);
+      VIEWS.register(out, () -> Native.release(Kind.TENSOR.ordinal(), held));
+      return out.order(ByteOrder.nativeOrder());
+    } finally {
+      drop();
+    }
+  }
+}
