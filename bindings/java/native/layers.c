@@ -103,7 +103,7 @@ static jlong activation(JNIEnv *env, jclass self, jlong model, jlong x, jint kin
 static jlong judge(JNIEnv *env, jclass self, jlong model, jint which, jlong labels, jlong logits) {
   typedef dtg_error *(*judge_fn)(dtg_model *, dtg_value, dtg_value, dtg_value *);
   static const judge_fn judges[] = {dtg_nn_sparse_softmax_cross_entropy, dtg_nn_softmax_cross_entropy, dtg_nn_sigmoid_cross_entropy,
-                                    dtg_nn_mean_squared_error,           dtg_nn_accuracy,              dtg_nn_correct_count};
+                                    dtg_nn_mean_squared_error,           dtg_nn_accuracy,              dtg_nn_correct_count,};
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, judges[which](AS(dtg_model, model), of(labels), of(logits), &out)) ? 0 : (jlong)out.id;

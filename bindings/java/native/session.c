@@ -3,21 +3,28 @@
 
 #include "dtg_jni.h"
 
-static jlong connect(JNIEnv *env, jclass self, jlong runtime, jbyteArray target, jlong graph, jbyteArray options) {
+/* The texts are the packet's. */
+static dtg_session_options read_options(packet *from) {
   dtg_session_options to = DTG_SESSION_OPTIONS_INIT;
+  to.cpu_devices = (int32_t)packet_int(from);
+  to.soft_placement = (int32_t)packet_int(from);
+  to.disable_fusion = (int32_t)packet_int(from);
+  to.default_timeout_ns = packet_int(from);
+  to.connect_timeout_ns = packet_int(from);
+  to.key_file = packet_text(from, &to.key_file_len);
+  to.security = (dtg_security)packet_int(from);
+  return to;
+}
+
+static jlong connect(JNIEnv *env, jclass self, jlong runtime, jbyteArray target, jlong graph, jbyteArray options) {
+  dtg_session_options to;
   dtg_session *out = NULL;
   packet from;
   char *text = NULL;
   size_t length;
   (void)self;
   if (!packet_open(env, options, &from)) return 0;
-  to.cpu_devices = (int32_t)packet_int(&from);
-  to.soft_placement = (int32_t)packet_int(&from);
-  to.disable_fusion = (int32_t)packet_int(&from);
-  to.default_timeout_ns = packet_int(&from);
-  to.connect_timeout_ns = packet_int(&from);
-  to.key_file = packet_text(&from, &to.key_file_len);
-  to.security = (dtg_security)packet_int(&from);
+  to = read_options(&from);
   if (jni_text(env, target, &text, &length)) {
     jni_threw(env, dtg_session_connect(AS(dtg_runtime, runtime), text, length, AS(dtg_graph, graph), &to, &out));
   }
@@ -182,7 +189,25 @@ static jbyteArray cluster_status(JNIEnv *env, jclass self, jlong session, jlong 
   return jni_threw(env, dtg_session_cluster_status(AS(dtg_session, session), timeout_ns, &out)) ? NULL : jni_string(env, out);
 }
 
+/* Of a whole cluster, without a session. */
+static jbyteArray status_at(JNIEnv *env, jclass self, jlong runtime, jbyteArray target, jbyteArray options) {
+  dtg_session_options to;
+  dtg_string *out = NULL;
+  packet from;
+  char *text = NULL;
+  size_t length;
+  bool failed = true;
+  (void)self;
+  if (!packet_open(env, options, &from)) return NULL;
+  to = read_options(&from);
+  if (jni_text(env, target, &text, &length)) failed = jni_threw(env, dtg_cluster_status(AS(dtg_runtime, runtime), text, length, &to, &out));
+  free(text);
+  packet_close(&from);
+  return failed ? NULL : jni_string(env, out);
+}
+
 static const JNINativeMethod methods[] = {
+    NATIVE("clusterStatus", "(J[B[B)[B", status_at),
     NATIVE("sessionConnect", "(J[BJ[B)J", connect),
     NATIVE("sessionRun", "(J[J)V", run),
     NATIVE("sessionRunAsync", "(J[JJJ)J", run_async),

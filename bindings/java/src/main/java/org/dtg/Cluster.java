@@ -81,6 +81,18 @@ public final class Cluster extends Handle {
   }
 
   /**
+   * What each task of a cluster is doing, asked over the network without a session; tasks may be missing, only one must answer.
+   *
+   * @param target that task's address
+   * @param options of which the key file, the security and the connect timeout count; null: the defaults
+   * @return a JSON list; a task that does not answer has "error"
+   * @throws DtgException.Unavailable when nobody answers at the target
+   */
+  public static String status(String target, SessionOptions options) {
+    return Native.text(Native.clusterStatus(0, Native.utf8(target), (options == null ? new SessionOptions() : options).packet().bytes()));
+  }
+
+  /**
    * The cluster as JSON that {@link #parse} reads.
    *
    * @return the text

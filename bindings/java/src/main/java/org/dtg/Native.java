@@ -195,6 +195,8 @@ final class Native {
 
   static native long clusterFromTfConfig(byte[] json, long[] numbers, byte[][] texts);
 
+  static native byte[] clusterStatus(long runtime, byte[] target, byte[] options);
+
   static native byte[] clusterTarget(long cluster, byte[] task);
 
   static native byte[] clusterJson(long cluster);
