@@ -82,6 +82,32 @@ edition = "2024"
 dtg = { path = "../dtg-rust/dtg" }
 """
 
+POM = """<?xml version="1.0" encoding="UTF-8"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.example</groupId>
+  <artifactId>outside</artifactId>
+  <version>1</version>
+  <properties>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+    <maven.compiler.release>17</maven.compiler.release>
+  </properties>
+  <dependencies>
+    <dependency><groupId>org.dtg</groupId><artifactId>dtg</artifactId><version>0.1.0</version></dependency>
+    <dependency>
+      <groupId>org.dtg</groupId><artifactId>dtg</artifactId><version>0.1.0</version><classifier>linux-x86_64</classifier><scope>runtime</scope>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin><artifactId>maven-resources-plugin</artifactId><version>3.3.1</version></plugin>
+      <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.13.0</version></plugin>
+      <plugin><groupId>org.codehaus.mojo</groupId><artifactId>exec-maven-plugin</artifactId><version>3.5.0</version></plugin>
+    </plugins>
+  </build>
+</project>
+"""
+
 
 class Outside:
     """A folder outside of the repository, with the moved installation in it."""
@@ -105,7 +131,8 @@ class Outside:
         return folder
 
     def same_losses(self, text):
-        return None if text == self.losses else f"it should print\n{self.losses}"
+        plain = re.sub(r"\x1b\[\d*m", "", text)  # Maven resets colours even where it has none
+        return None if plain == self.losses else f"it should print\n{self.losses}"
 
     def case(self, name, command, cwd, env=None, **options):
         return self.report.case(name, command, cwd=cwd, env=env or self.env, **options)
@@ -170,7 +197,27 @@ def rust(out):
         out.case(f"Rust, {name}, runs", [f"{name}/debug/outside", out.data], folder, env=env, check=out.same_losses)
 
 
-LANGUAGES = {"go": go, "rust": rust}
+def java(out):
+    """Both artifacts go into a repository of this test's own, which begins with what Maven has fetched for others before."""
+    repository = out.folder / "repository"
+    known = pathlib.Path.home() / ".m2" / "repository"
+    if known.is_dir():
+        shutil.copytree(known, repository, ignore=lambda folder, names: ["dtg"] if folder == str(known / "org") else [])
+    shutil.copytree(out.source / "bindings" / "java", out.folder / "dtg-java")
+    maven = ["mvn", "-B", "-q", f"-Dmaven.repo.local={repository}"]
+    out.case("Java, install the binding", [*maven, "-DskipTests", f"-Ddtg.build.dir={out.folder / 'java-build'}", "install"], out.folder / "dtg-java")
+    folder = out.fresh("java")
+    sources = folder / "src" / "main" / "java"
+    sources.mkdir(parents=True)
+    example = next((out.source / "bindings" / "java" / "examples").rglob("Digits.java"))
+    shutil.copy(example, sources)
+    (folder / "pom.xml").write_text(POM)
+    run = ["exec:exec", "-Dexec.executable=java", f"-Dexec.args=-cp %classpath Digits {out.data}"]
+    # The jar has libdtg in itself, so nothing tells where it lies.
+    out.case("Java, a Maven project of its own", [*maven, "compile", *run], folder, env=out.alone, check=out.same_losses)
+
+
+LANGUAGES = {"go": go, "rust": rust, "java": java}
 
 
 def main():
@@ -181,7 +228,7 @@ def main():
         c(out)
         cxx(out)
         for language, test in LANGUAGES.items():
-            if programs.available(language):
+            if (source / "bindings" / language).is_dir() and programs.available(language):
                 test(out)
         # A report inside the folder would go with it.
         os.chdir(source)

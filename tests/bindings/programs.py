@@ -60,14 +60,33 @@ def build_rust(report, prefix, build, source):
     return None if made is None else {name: [folder / "debug" / "examples" / name] for name in ("digits", "sync_worker")}
 
 
-BUILD = {"go": build_go, "rust": build_rust}
+def java_home():
+    """The JDK that javac belongs to."""
+    return pathlib.Path(shutil.which("javac")).resolve().parent.parent
+
+
+def build_java(report, prefix, build, source):
+    """Without Maven: the classes, and the native library where the loader looks for it in a jar."""
+    java = source / "bindings" / "java"
+    folder = build / f"{report.name}_java"
+    shutil.rmtree(folder, ignore_errors=True)
+    native = folder / "META-INF" / "native" / "linux-x86_64"
+    sources = [*(java / "src" / "main" / "java" / "org").rglob("*.java"), *(java / "examples").rglob("*.java")]
+    made = report.case("java: build the examples", ["javac", "--release", "17", "-d", folder, *sources])
+    made = made is not None and report.case("java: build the native half", ["sh", java / "native" / "build.sh", native, java_home()], env=environment(prefix))
+    if made in (None, False):
+        return None
+    return {name: ["java", "-cp", folder, main] for name, main in (("digits", "Digits"), ("sync_worker", "SyncWorker"))}
+
+
+BUILD = {"go": build_go, "rust": build_rust, "java": build_java}
 
 
 def build_all(report, prefix, build, source):
     """{language: {"digits": command, "sync_worker": command}}; what could not be built is a failed case and not in it."""
     programs = {"c": {name: [build / f"example_{name}"] for name in ("digits", "sync_worker")}}
     for language, make in BUILD.items():
-        if not available(language):
+        if not (source / "bindings" / language).is_dir() or not available(language):
             continue
         made = make(report, prefix, build, source)
         if made:
