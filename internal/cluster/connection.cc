@@ -64,6 +64,7 @@ void Connection::close(const Status& reason) {
 void Connection::lost(const Status& reason) {
   if (server_) server_->connections_.erase(this);
   server_ = nullptr;
+  tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());
   // A session that is gone gets no answers, and nothing of it goes on.
   for (auto& [sequence, run] : runs_) run.run->stop(reason);
   parts_.clear();
@@ -71,6 +72,8 @@ void Connection::lost(const Status& reason) {
   drop_graph();
   release();
 }
+
+void Connection::tell(const std::string& what) const { say(task_->host(), LogLevel::info, task_->name() + ": " + what); }
 
 void Connection::drop_graph() {
   if (!graph_) return;
@@ -142,11 +145,15 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   for (const Device& device : task_->devices()) reply.devices.push_back(device.text);
   reply.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
   link_->send(reply, call);
-  if (!reply.status.ok()) return {};  // it goes away, or its time to say hello runs out
+  if (!reply.status.ok()) {
+    tell("refused somebody: " + reply.status.message());
+    return {};  // it goes away, or its time to say hello runs out
+  }
   known_ = true;
   peer_task_ = hello.task;
   rights_ = rights_of(server_->options_.cluster, peer_task_);
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task);
+  tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
   return {};
 }
 

@@ -44,6 +44,7 @@ class Connection final : public RefCounted, public Link::Listener {
   Status inspect(uint32_t call);
   Status check_parts(const wire::RunPart& request) const;
   void drop_graph();
+  void tell(const std::string& what) const;
 
   Server* server_;  // null when the server has stopped
   const Ref<Task> task_;

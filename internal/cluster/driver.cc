@@ -16,6 +16,8 @@ constexpr const char* kHome = "/job:session/replica:0/task:0";
 // How long a round of connecting waits for one task; at least so long that one who is there can answer.
 constexpr int64_t kRoundNs = 1'000'000'000;
 constexpr int64_t kRoundLeastNs = 100'000'000;
+// How long a run looks for a task that went away, which may just be starting anew.
+constexpr int64_t kReturnNs = 30'000'000'000;
 
 bool is_pure(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
@@ -209,9 +211,10 @@ Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, c
 Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, Deadline deadline) {
   auto attendance = make_ref<Attendance>(Ref<Driver>::share(this), here_ ? here_->devices() : cpu_devices(kHome, 1));
   std::vector<std::string> peers;
+  const Deadline back{std::min(Deadline::after(*host_.seams.clock, kReturnNs).at_ns, deadline.at_ns)};
   for (const Part& part : parts.others) {
     Worker& worker = *workers_[part.task];
-    DTG_TRY(worker.connect(deadline));
+    DTG_TRY(worker.connect(back));
     DTG_ASSIGN(const std::string graph, encode_graph(*part.graph, host_.limits));
     DTG_ASSIGN(Worker::Part registered, worker.register_part(graph, part.request.targets, deadline));
     attendance->parts_.push_back(std::move(registered));

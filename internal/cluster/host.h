@@ -23,6 +23,11 @@ struct Host {
   SecurityOptions security = {};  // of connections that leave from here
 };
 
+// A few words for the log; not with a lock held.
+inline void say(const Host& host, LogLevel level, const std::string& message) {
+  if (host.seams.log) host.seams.log->write(level, "cluster", message);
+}
+
 // The timers of design §6.8.
 struct Timing {
   int64_t heartbeat_ns = 1'000'000'000;

@@ -41,6 +41,9 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   auto task = make_ref<Task>(host, self.name(), options.cpu_devices, std::move(owner));
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
   if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
+  const bool clear = server->options_.security.security == Security::clear_frames && !server->target_.starts_with("unix:");
+  say(host, clear ? LogLevel::warn : LogLevel::info,
+      self.name() + " serves at " + server->target_ + (clear ? "; what is sent there travels in the clear" : ""));
   if (host.directory) host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
   return server;
 }
@@ -112,6 +115,7 @@ Status Server::stop(int64_t timeout_ns) {
   const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())
                                   : unavailable("the server %s was stopped", task_->name().c_str());
   task_->evict(reason);
+  if (!told_.exchange(true)) say(host_, LogLevel::info, task_->name() + " stops: " + reason.message());
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
   // Kept beyond the stop, to see their runs end.
   std::vector<Ref<Connection>> ending;

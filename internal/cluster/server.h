@@ -4,6 +4,7 @@
 // Owner: the host. Connections live on the loop; start and stop are called from any other thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,7 @@ class Server final : public RefCounted {
   std::condition_variable over_changed_;
   bool over_ = false;
   bool by_chief_ = false;
+  std::atomic<bool> told_{false};  // the log knows that it stops
   // Loop thread.
   std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;

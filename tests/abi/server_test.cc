@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <mutex>
 
 #include "world.h"
 
@@ -39,6 +40,47 @@ TEST_F(Server, ASessionAtItSharesItsVariables) {
   dtg_session_release(second);
   dtg_model_release(model);
   dtg_graph_release(graph);
+}
+
+// What a host hears of a server, in its own log: that it serves, that the frames are readable, who looked at it, that it stops.
+TEST_F(Server, TheLogHearsOfComingAndGoing) {
+  struct Heard {
+    std::mutex mutex;
+    std::string info, warnings;
+    int freed = 0;
+  } heard;
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  options.log_level = DTG_LOG_INFO;
+  options.log_user = &heard;
+  options.log = [](void* user, dtg_log_level level, const char* component, const char* message) {
+    auto& all = *static_cast<Heard*>(user);
+    const std::lock_guard lock(all.mutex);
+    (level == DTG_LOG_INFO ? all.info : all.warnings) += std::string(component) + ": " + message + "\n";
+  };
+  options.log_user_free = [](void* user) { ++static_cast<Heard*>(user)->freed; };
+  dtg_runtime* runtime = nullptr;
+  dtg_cluster* cluster = nullptr;
+  dtg_server* server = nullptr;
+  dtg_string* status = nullptr;
+  dtg_server_options place = DTG_SERVER_OPTIONS_INIT;
+  place.security = DTG_SECURITY_CLEAR_FRAMES;
+  dtg_session_options how = DTG_SESSION_OPTIONS_INIT;
+  how.security = DTG_SECURITY_CLEAR_FRAMES;
+  OK(dtg_runtime_create(&options, &runtime));
+  OK(dtg_cluster_parse("worker=127.0.0.1:0", DTG_STRLEN, &cluster));
+  OK(dtg_server_start(runtime, cluster, &place, &server));
+  const std::string target = dtg_server_target(server);
+  OK(dtg_cluster_status(runtime, target.c_str(), DTG_STRLEN, &how, &status));
+  OK(dtg_server_stop(server, 0));
+  dtg_string_release(status);
+  dtg_server_release(server);
+  dtg_cluster_release(cluster);
+  dtg_runtime_release(runtime);
+  EXPECT_NE(heard.warnings.find("cluster: /job:worker/replica:0/task:0 serves at " + target), std::string::npos) << heard.warnings;
+  EXPECT_NE(heard.warnings.find("in the clear"), std::string::npos) << heard.warnings;
+  EXPECT_NE(heard.info.find("has connected, tcp, clear"), std::string::npos) << heard.info;
+  EXPECT_NE(heard.info.find("task:0 stops: "), std::string::npos) << heard.info;
+  EXPECT_EQ(heard.freed, 1) << "the runtime has let go of the log";
 }
 
 TEST_F(Server, JoinEndsWithStop) {

@@ -12,8 +12,8 @@
  *    field. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
- *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_op, dtg_cq, dtg_error, dtg_string, dtg_tensor (contents
- *              read-only while runs use them), dtg_graph for reading and for running
+ *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_op, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
+ *              dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
  *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_dataset, dtg_weights,
  *              dtg_event_writer
  * 6. The library never aborts or exits, installs no signal handler, writes nothing to stdout, throws nothing through

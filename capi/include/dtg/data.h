@@ -50,7 +50,7 @@ typedef struct dtg_csv_options {
 
 /* The rows of a CSV file, plain or gzip. Types are found by looking at whole columns: whole numbers are int64, other
  * numbers float32, anything else names, numbered in sorted order. `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS,
- * INVALID_ARGUMENT (no such column), RESOURCE_EXHAUSTED. Since 0.1. */
+ * INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
                         dtg_dataset **out) DTG_NOEXCEPT;
 

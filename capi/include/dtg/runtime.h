@@ -13,7 +13,8 @@ DTG_BEGIN_DECLS
 typedef int32_t dtg_log_level;
 enum { DTG_LOG_DEBUG = 0, DTG_LOG_INFO = 1, DTG_LOG_WARN = 2, DTG_LOG_ERROR = 3, DTG_LOG_OFF = 4 };
 
-/* One line of the log. `component` and `message` are UTF-8, end with NUL and are valid for this call only. May be
+/* One line of the log: servers that start and stop, sessions that come and go and why (INFO), frames that travel in the clear (WARN).
+ * What fails is not logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call only. May be
  * called from any thread of the library, also at the same time; must not call back into the library. */
 typedef void (*dtg_log_fn)(void *user, dtg_log_level level, const char *component, const char *message);
 /* Called once when the library will not use `user` any more. */

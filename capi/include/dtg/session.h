@@ -62,7 +62,7 @@ typedef struct dtg_run_args {
  * entry of `fetched` changes, but a tensor that was given to be written may hold anything.
  * Errors: INVALID_ARGUMENT (nothing asked for, an unfed placeholder, wrong type or shape, a value fed twice or both fed
  * and fetched), UNIMPLEMENTED (no kernel; the message tells which there are), FAILED_PRECONDITION (a variable without
- * value, a closed session), DEADLINE_EXCEEDED, CANCELLED, OUT_OF_RANGE (end of a queue), or what the op that failed
+ * value, a closed session), UNAVAILABLE (a task of the cluster is gone, and did not come back within 30 s), DEADLINE_EXCEEDED, CANCELLED, OUT_OF_RANGE (end of a queue), or what the op that failed
  * says; the error names the node. Since 0.1. Semantics: TensorFlow's Session::Run. */
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
 
