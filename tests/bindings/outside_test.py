@@ -192,7 +192,7 @@ def rust(out):
     shutil.copy(out.source / "bindings" / "rust" / "dtg" / "examples" / "digits.rs", folder / "src" / "main.rs")
     (folder / "Cargo.toml").write_text(CARGO)
     for name, setting, env in (("shared", "0", out.env), ("archive", "1", out.alone)):
-        build = {**out.env, "DTG_STATIC": setting, "CARGO_TARGET_DIR": str(folder / name)}
+        build = {**out.env, "DTG_STATIC": setting, "CARGO_TARGET_DIR": str(folder / name), "CARGO_PROFILE_DEV_DEBUG": "none"}
         out.case(f"Rust, a crate of its own, {name}", ["cargo", "build", "-q"], folder, env=build)
         out.case(f"Rust, {name}, runs", [f"{name}/debug/outside", out.data], folder, env=env, check=out.same_losses)
 

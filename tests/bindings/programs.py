@@ -4,6 +4,7 @@ A language whose tools or sources are missing is named and left out; C is always
 own test builds them, so that this costs little after it.
 """
 
+import fcntl
 import os
 import pathlib
 import shutil
@@ -66,17 +67,23 @@ def java_home():
 
 
 def build_java(report, prefix, build, source):
-    """Without Maven: the classes, and the native library where the loader looks for it in a jar."""
-    java = source / "bindings" / "java"
-    folder = build / f"{report.name}_java"
-    shutil.rmtree(folder, ignore_errors=True)
-    native = folder / "META-INF" / "native" / "linux-x86_64"
+    """Without Maven: the classes, and the native library where the loader looks for it in a jar. Made once for all tests: what is there
+    and newer than all it is made of is not written again, for another test may be running it."""
+    java, folder = source / "bindings" / "java", build / "java-examples"
+    native, done = folder / "META-INF" / "native" / "linux-x86_64", folder / "done"
     sources = [*(java / "src" / "main" / "java" / "org").rglob("*.java"), *(java / "examples").rglob("*.java")]
-    made = report.case("java: build the examples", ["javac", "--release", "17", "-d", folder, *sources])
-    made = made is not None and report.case("java: build the native half", ["sh", java / "native" / "build.sh", native, java_home()], env=environment(prefix))
-    if made in (None, False):
-        return None
-    return {name: ["java", "-cp", folder, main] for name, main in (("digits", "Digits"), ("sync_worker", "SyncWorker"))}
+    with open(build / "java-examples.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        parts = [*sources, *(java / "native").iterdir(), (prefix / "lib" / "libdtg.so").resolve()]
+        if not done.exists() or any(part.stat().st_mtime >= done.stat().st_mtime for part in parts):
+            shutil.rmtree(folder, ignore_errors=True)
+            if report.case("java: build the examples", ["javac", "--release", "17", "-d", folder, *sources]) is None:
+                return None
+            if report.case("java: build the native half", ["sh", java / "native" / "build.sh", native, java_home()], env=environment(prefix)) is None:
+                return None
+            done.touch()
+    found = {source.stem for source in sources}
+    return {name: ["java", "-cp", folder, main] for name, main in (("digits", "Digits"), ("sync_worker", "SyncWorker")) if main in found}
 
 
 BUILD = {"go": build_go, "rust": build_rust, "java": build_java}

@@ -11,14 +11,16 @@ pkg-config --exists 'dtg >= 0.1' || {
   echo "build.sh: pkg-config finds no dtg >= 0.1; install libdtg and let PKG_CONFIG_PATH name its lib/pkgconfig" >&2
   exit 1
 }
-# shellcheck disable=SC2046
+# pkg-config quotes what a shell would split, such as a folder with a space.
+eval "set -- $(pkg-config --cflags --libs dtg)"
 "$cc" -std=c11 -O2 -g ${CFLAGS:-} -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror -D_GNU_SOURCE \
   -fPIC -fvisibility=hidden -fno-strict-aliasing -shared -o "$out/libdtg_jni.so.new" "$here"/*.c \
-  -I"$home/include" -I"$home/include/linux" $(pkg-config --cflags --libs dtg) -pthread \
+  -I"$home/include" -I"$home/include/linux" "$@" -pthread \
   -Wl,--version-script="$here/dtg_jni.map" -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined -Wl,-rpath,'$ORIGIN'
 mv "$out/libdtg_jni.so.new" "$out/libdtg_jni.so"
 soname=$(readelf -d "$out/libdtg_jni.so" | sed -n 's/.*NEEDED.*\[\(libdtg\.so[^]]*\)\]/\1/p')
-cp -L "$(pkg-config --variable=libdir dtg)/$soname" "$out/$soname.new"
+eval "libdir=$(pkg-config --variable=libdir dtg)"
+cp -L "$libdir/$soname" "$out/$soname.new"
 strip --strip-unneeded "$out/$soname.new"
 mv "$out/$soname.new" "$out/$soname"
 printf '%s\n' "$soname" libdtg_jni.so >"$out/files" # what the loader unpacks
