@@ -3,25 +3,25 @@
 
 enum { BATCH = 64 };
 
-static void cancel(JNIEnv *env, jclass self, jlong op) {
+static void cancel(JNIEnv* env, jclass self, jlong op) {
   (void)env, (void)self;
   dtg_op_cancel(AS(dtg_op, op));
 }
 
-static jlong take_result(JNIEnv *env, jclass self, jlong op, jlong i) {
-  dtg_tensor *out = NULL;
+static jlong take_result(JNIEnv* env, jclass self, jlong op, jlong i) {
+  dtg_tensor* out = NULL;
   (void)self;
   return jni_threw(env, dtg_op_take_result(AS(dtg_op, op), (size_t)i, &out)) ? 0 : JLONG(out);
 }
 
-static jlong create(JNIEnv *env, jclass self) {
-  dtg_cq *out = NULL;
+static jlong create(JNIEnv* env, jclass self) {
+  dtg_cq* out = NULL;
   (void)self;
   return jni_threw(env, dtg_cq_create(&out)) ? 0 : JLONG(out);
 }
 
 /* Up to BATCH ends of runs: their tags, and the exception of each or null. Returns how many. */
-static jint next(JNIEnv *env, jclass self, jlong cq, jlong timeout_ns, jlongArray tags, jobjectArray errors) {
+static jint next(JNIEnv* env, jclass self, jlong cq, jlong timeout_ns, jlongArray tags, jobjectArray errors) {
   dtg_completion events[BATCH];
   jlong numbers[BATCH];
   size_t count = 0, i;

@@ -4,9 +4,9 @@
 
 #include "dtg_jni.h"
 
-static jlong parse(JNIEnv *env, jclass self, jbyteArray text) {
-  dtg_cluster *out = NULL;
-  char *said;
+static jlong parse(JNIEnv* env, jclass self, jbyteArray text) {
+  dtg_cluster* out = NULL;
+  char* said;
   size_t length;
   (void)self;
   if (jni_text(env, text, &said, &length)) jni_threw(env, dtg_cluster_parse(said, length, &out));
@@ -15,10 +15,10 @@ static jlong parse(JNIEnv *env, jclass self, jbyteArray text) {
 }
 
 /* The cluster, 0 for none; {index, isChief, id, numWorkers, numPs} go to `numbers`, type and RPC layer to `texts`. */
-static jlong from_tf_config(JNIEnv *env, jclass self, jbyteArray json, jlongArray numbers, jobjectArray texts) {
-  dtg_cluster *out = NULL;
+static jlong from_tf_config(JNIEnv* env, jclass self, jbyteArray json, jlongArray numbers, jobjectArray texts) {
+  dtg_cluster* out = NULL;
   dtg_task task = DTG_TASK_INIT;
-  char *said;
+  char* said;
   size_t length;
   bool failed = true;
   (void)self;
@@ -37,11 +37,11 @@ static jlong from_tf_config(JNIEnv *env, jclass self, jbyteArray json, jlongArra
 }
 
 /* `task`: type, index, rpc layer as a packet. */
-static jbyteArray target(JNIEnv *env, jclass self, jlong cluster, jbyteArray task) {
+static jbyteArray target(JNIEnv* env, jclass self, jlong cluster, jbyteArray task) {
   dtg_task of = DTG_TASK_INIT;
-  dtg_string *out = NULL;
+  dtg_string* out = NULL;
   packet from;
-  const char *text;
+  const char* text;
   size_t length;
   (void)self;
   if (!packet_open(env, task, &from)) return NULL;
@@ -54,31 +54,31 @@ static jbyteArray target(JNIEnv *env, jclass self, jlong cluster, jbyteArray tas
   return jni_threw(env, dtg_cluster_target(AS(dtg_cluster, cluster), &of, &out)) ? NULL : jni_string(env, out);
 }
 
-static jbyteArray json(JNIEnv *env, jclass self, jlong cluster) {
-  dtg_string *out = NULL;
+static jbyteArray json(JNIEnv* env, jclass self, jlong cluster) {
+  dtg_string* out = NULL;
   (void)self;
   return jni_threw(env, dtg_cluster_json(AS(dtg_cluster, cluster), &out)) ? NULL : jni_string(env, out);
 }
 
-static jlong job_count(JNIEnv *env, jclass self, jlong cluster) {
+static jlong job_count(JNIEnv* env, jclass self, jlong cluster) {
   (void)env, (void)self;
   return (jlong)dtg_cluster_job_count(AS(dtg_cluster, cluster));
 }
 
-static jbyteArray job(JNIEnv *env, jclass self, jlong cluster, jlong i) {
+static jbyteArray job(JNIEnv* env, jclass self, jlong cluster, jlong i) {
   (void)self;
   return jni_name(env, dtg_cluster_job(AS(dtg_cluster, cluster), (size_t)i));
 }
 
-static jlongArray tasks(JNIEnv *env, jclass self, jlong cluster, jbyteArray job_name) {
-  char *name;
+static jlongArray tasks(JNIEnv* env, jclass self, jlong cluster, jbyteArray job_name) {
+  char* name;
   size_t length, count, i;
   jlongArray out = NULL;
   (void)self;
   if (jni_text(env, job_name, &name, &length)) {
-    int64_t *indices;
+    int64_t* indices;
     count = dtg_cluster_task_count(AS(dtg_cluster, cluster), name);
-    indices = (int64_t *)malloc((count + 1) * sizeof *indices);
+    indices = (int64_t*)malloc((count + 1) * sizeof *indices);
     for (i = 0; indices && i < count; ++i) indices[i] = dtg_cluster_task_index(AS(dtg_cluster, cluster), name, i);
     if (indices) {
       out = jni_array(env, indices, count);
@@ -91,8 +91,8 @@ static jlongArray tasks(JNIEnv *env, jclass self, jlong cluster, jbyteArray job_
   return out;
 }
 
-static jbyteArray address(JNIEnv *env, jclass self, jlong cluster, jbyteArray job_name, jint index) {
-  char *name;
+static jbyteArray address(JNIEnv* env, jclass self, jlong cluster, jbyteArray job_name, jint index) {
+  char* name;
   size_t length;
   jbyteArray out = NULL;
   (void)self;
@@ -102,9 +102,9 @@ static jbyteArray address(JNIEnv *env, jclass self, jlong cluster, jbyteArray jo
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("clusterParse", "([B)J", parse),          NATIVE("clusterFromTfConfig", "([B[J[[B)J", from_tf_config),
-    NATIVE("clusterTarget", "(J[B)[B", target),      NATIVE("clusterJson", "(J)[B", json),
-    NATIVE("clusterJobCount", "(J)J", job_count),    NATIVE("clusterJob", "(JJ)[B", job),
-    NATIVE("clusterTasks", "(J[B)[J", tasks),        NATIVE("clusterAddress", "(J[BI)[B", address),
+    NATIVE("clusterParse", "([B)J", parse),       NATIVE("clusterFromTfConfig", "([B[J[[B)J", from_tf_config),
+    NATIVE("clusterTarget", "(J[B)[B", target),   NATIVE("clusterJson", "(J)[B", json),
+    NATIVE("clusterJobCount", "(J)J", job_count), NATIVE("clusterJob", "(JJ)[B", job),
+    NATIVE("clusterTasks", "(J[B)[J", tasks),     NATIVE("clusterAddress", "(J[BI)[B", address),
 };
 JNI_TABLE(jni_cluster, methods);

@@ -3,39 +3,39 @@
 
 #include "dtg_jni.h"
 
-static jlong tensors(JNIEnv *env, jclass self, jlong runtime, jlongArray handles) {
-  dtg_dataset *out = NULL;
+static jlong tensors(JNIEnv* env, jclass self, jlong runtime, jlongArray handles) {
+  dtg_dataset* out = NULL;
   size_t count;
-  int64_t *all = jni_longs(env, handles, &count);
+  int64_t* all = jni_longs(env, handles, &count);
   (void)self;
-  if (all) jni_threw(env, dtg_dataset_tensors(AS(dtg_runtime, runtime), (const dtg_tensor *const *)(const void *)all, count, &out));
+  if (all) jni_threw(env, dtg_dataset_tensors(AS(dtg_runtime, runtime), (const dtg_tensor* const*)(const void*)all, count, &out));
   free(all);
   return JLONG(out);
 }
 
-static jlong range(JNIEnv *env, jclass self, jlong runtime, jlong begin, jlong end, jlong step) {
-  dtg_dataset *out = NULL;
+static jlong range(JNIEnv* env, jclass self, jlong runtime, jlong begin, jlong end, jlong step) {
+  dtg_dataset* out = NULL;
   (void)self;
   return jni_threw(env, dtg_dataset_range(AS(dtg_runtime, runtime), begin, end, step, &out)) ? 0 : JLONG(out);
 }
 
-static jlong idx(JNIEnv *env, jclass self, jlong runtime, jbyteArray paths) {
-  dtg_dataset *out = NULL;
+static jlong idx(JNIEnv* env, jclass self, jlong runtime, jbyteArray paths) {
+  dtg_dataset* out = NULL;
   packet from;
   size_t count;
-  const char **all;
+  const char** all;
   (void)self;
   if (!packet_open(env, paths, &from)) return 0;
   all = packet_texts(&from, &count, NULL);
   jni_threw(env, dtg_dataset_idx(AS(dtg_runtime, runtime), all, count, &out));
-  free((void *)(uintptr_t)all);
+  free((void*)(uintptr_t)all);
   packet_close(&from);
   return JLONG(out);
 }
 
-static jlong csv(JNIEnv *env, jclass self, jlong runtime, jbyteArray options) {
+static jlong csv(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
   dtg_csv_options to = DTG_CSV_OPTIONS_INIT;
-  dtg_dataset *out = NULL;
+  dtg_dataset* out = NULL;
   packet from;
   const char *path, **columns;
   size_t length;
@@ -48,40 +48,64 @@ static jlong csv(JNIEnv *env, jclass self, jlong runtime, jbyteArray options) {
   to.missing = (int32_t)packet_int(&from);
   to.delimiter = (int32_t)packet_int(&from);
   jni_threw(env, dtg_dataset_csv(AS(dtg_runtime, runtime), path, length, &to, &out));
-  free((void *)(uintptr_t)columns);
+  free((void*)(uintptr_t)columns);
   packet_close(&from);
   return JLONG(out);
 }
 
 /* The transforms, numbered as in Dataset.java. */
-static void transform(JNIEnv *env, jclass self, jlong handle, jint which, jlong a, jlong b, jdouble divisor) {
-  dtg_dataset *data = AS(dtg_dataset, handle);
-  dtg_error *error;
+static void transform(JNIEnv* env, jclass self, jlong handle, jint which, jlong a, jlong b, jdouble divisor) {
+  dtg_dataset* data = AS(dtg_dataset, handle);
+  dtg_error* error;
   (void)self;
   switch (which) {
-    case 0: error = dtg_dataset_shuffle(data, a, (uint64_t)b); break;
-    case 1: error = dtg_dataset_batch(data, a, (int32_t)b); break;
-    case 2: error = dtg_dataset_shard(data, a, b); break;
-    case 3: error = dtg_dataset_auto_shard(data, a, b); break;
-    case 4: error = dtg_dataset_rebatch(data, a); break;
-    case 5: error = dtg_dataset_repeat(data, a); break;
-    case 6: error = dtg_dataset_take(data, a); break;
-    case 7: error = dtg_dataset_skip(data, a); break;
-    case 8: error = dtg_dataset_scale(data, (size_t)a, divisor); break;
-    case 9: error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b); break;
-    case 10: error = dtg_dataset_prefetch(data, a); break;
-    default: error = dtg_dataset_restart(data); break;
+    case 0:
+      error = dtg_dataset_shuffle(data, a, (uint64_t)b);
+      break;
+    case 1:
+      error = dtg_dataset_batch(data, a, (int32_t)b);
+      break;
+    case 2:
+      error = dtg_dataset_shard(data, a, b);
+      break;
+    case 3:
+      error = dtg_dataset_auto_shard(data, a, b);
+      break;
+    case 4:
+      error = dtg_dataset_rebatch(data, a);
+      break;
+    case 5:
+      error = dtg_dataset_repeat(data, a);
+      break;
+    case 6:
+      error = dtg_dataset_take(data, a);
+      break;
+    case 7:
+      error = dtg_dataset_skip(data, a);
+      break;
+    case 8:
+      error = dtg_dataset_scale(data, (size_t)a, divisor);
+      break;
+    case 9:
+      error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b);
+      break;
+    case 10:
+      error = dtg_dataset_prefetch(data, a);
+      break;
+    default:
+      error = dtg_dataset_restart(data);
+      break;
   }
   jni_threw(env, error);
 }
 
-static jlongArray batch_sizes(JNIEnv *env, jclass self, jlong global_batch, jlong workers, jlong replicas, jlong worker) {
+static jlongArray batch_sizes(JNIEnv* env, jclass self, jlong global_batch, jlong workers, jlong replicas, jlong worker) {
   size_t count = 0;
-  int64_t *sizes;
+  int64_t* sizes;
   jlongArray out = NULL;
   (void)self;
   if (jni_threw(env, dtg_batch_sizes(global_batch, workers, replicas, worker, NULL, 0, &count))) return NULL;
-  sizes = (int64_t *)malloc((count + 1) * sizeof *sizes);
+  sizes = (int64_t*)malloc((count + 1) * sizeof *sizes);
   if (!sizes) jni_no_memory(env);
   if (sizes && !jni_threw(env, dtg_batch_sizes(global_batch, workers, replicas, worker, sizes, count, &count))) {
     out = jni_array(env, sizes, count);
@@ -91,35 +115,35 @@ static jlongArray batch_sizes(JNIEnv *env, jclass self, jlong global_batch, jlon
 }
 
 /* Null at the end of the data. */
-static jlongArray next(JNIEnv *env, jclass self, jlong handle) {
-  dtg_dataset *data = AS(dtg_dataset, handle);
+static jlongArray next(JNIEnv* env, jclass self, jlong handle) {
+  dtg_dataset* data = AS(dtg_dataset, handle);
   const size_t count = dtg_dataset_component_count(data);
-  dtg_tensor **tensors_out = (dtg_tensor **)calloc(count + 1, sizeof *tensors_out);
+  dtg_tensor** tensors_out = (dtg_tensor**)calloc(count + 1, sizeof *tensors_out);
   int32_t more = 0;
   jlongArray out = NULL;
   size_t i;
   (void)self;
   if (!tensors_out) jni_no_memory(env);
   if (tensors_out && !jni_threw(env, dtg_dataset_next(data, tensors_out, count, &more)) && more) {
-    out = jni_array(env, (const int64_t *)(const void *)tensors_out, count);
+    out = jni_array(env, (const int64_t*)(const void*)tensors_out, count);
     for (i = 0; !out && i < count; ++i) dtg_tensor_release(tensors_out[i]);
   }
   free(tensors_out);
   return out;
 }
 
-static jlong cardinality(JNIEnv *env, jclass self, jlong data) {
+static jlong cardinality(JNIEnv* env, jclass self, jlong data) {
   (void)env, (void)self;
   return dtg_dataset_cardinality(AS(dtg_dataset, data));
 }
 
-static jlong component_count(JNIEnv *env, jclass self, jlong data) {
+static jlong component_count(JNIEnv* env, jclass self, jlong data) {
   (void)env, (void)self;
   return (jlong)dtg_dataset_component_count(AS(dtg_dataset, data));
 }
 
 /* {dtype, rank or -1, dimensions...} */
-static jlongArray component(JNIEnv *env, jclass self, jlong data, jlong i) {
+static jlongArray component(JNIEnv* env, jclass self, jlong data, jlong i) {
   int64_t out[2 + 64];
   int32_t rank = -1;
   dtg_dtype dtype = 0;

@@ -1,5 +1,5 @@
-/* events.c: a queue from the library's threads to one Java thread. A callback appends and signals; it never enters the virtual machine,
- * so that no foreign thread is ever attached. The Java thread takes one event after the other. */
+/* events.c: a queue from the library's threads to one Java thread. A callback appends and signals; it never enters the virtual
+ * machine, so that no foreign thread is ever attached. The Java thread takes one event after the other. */
 #include "events.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { KIND_LOG = 0, KIND_LOG_ENDED = 1, KIND_FREED = 2 };
 enum { MOST_LINES = 4096 }; /* lines that wait; more are dropped, and counted */
 
 typedef struct event {
-  struct event *next;
+  struct event* next;
   int64_t kind;
   int64_t number; /* of the sink, or of the buffer */
   int64_t level;
@@ -28,7 +28,7 @@ static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static event *first, *last;
 static int64_t lines, dropped;
 
-static void append(event *what) {
+static void append(event* what) {
   what->next = NULL;
   pthread_mutex_lock(&guard);
   if (what->kind == KIND_LOG) {
@@ -52,8 +52,8 @@ static void append(event *what) {
   pthread_mutex_unlock(&guard);
 }
 
-static event *make(int64_t kind, int64_t number, size_t length) {
-  event *out = (event *)calloc(1, sizeof(event) + length);
+static event* make(int64_t kind, int64_t number, size_t length) {
+  event* out = (event*)calloc(1, sizeof(event) + length);
   if (out) {
     out->kind = kind;
     out->number = number;
@@ -63,9 +63,9 @@ static event *make(int64_t kind, int64_t number, size_t length) {
 }
 
 /* Without memory a line is lost. */
-void events_log(void *user, dtg_log_level level, const char *component, const char *message) {
+void events_log(void* user, dtg_log_level level, const char* component, const char* message) {
   const size_t head = strlen(component), body = strlen(message);
-  event *what = make(KIND_LOG, (int64_t)(intptr_t)user, head + body);
+  event* what = make(KIND_LOG, (int64_t)(intptr_t)user, head + body);
   if (!what) return;
   what->level = level;
   what->component = head;
@@ -74,27 +74,27 @@ void events_log(void *user, dtg_log_level level, const char *component, const ch
   append(what);
 }
 
-void events_log_ended(void *user) {
-  event *what = make(KIND_LOG_ENDED, (int64_t)(intptr_t)user, 0);
+void events_log_ended(void* user) {
+  event* what = make(KIND_LOG_ENDED, (int64_t)(intptr_t)user, 0);
   if (what) append(what);
 }
 
-void *events_token(int64_t number) {
+void* events_token(int64_t number) {
   return make(KIND_FREED, number, 0);
 }
 
-void events_token_unused(void *token) {
+void events_token_unused(void* token) {
   free(token);
 }
 
-void events_freed(void *data, size_t nbytes, void *user) {
+void events_freed(void* data, size_t nbytes, void* user) {
   (void)data, (void)nbytes;
-  append((event *)user);
+  append((event*)user);
 }
 
-static event *take(jlong timeout_ms) {
+static event* take(jlong timeout_ms) {
   struct timespec until;
-  event *out;
+  event* out;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += timeout_ms / 1000;
   until.tv_nsec += (timeout_ms % 1000) * 1000000;
@@ -115,10 +115,10 @@ static event *take(jlong timeout_ms) {
   return out;
 }
 
-/* Waits for the next event: into `numbers` go kind, number, level and how many lines were lost before; the texts are returned. Null when
- * the time has passed. */
-static jobjectArray next(JNIEnv *env, jclass self, jlong timeout_ms, jlongArray numbers) {
-  event *what = take(timeout_ms);
+/* Waits for the next event: into `numbers` go kind, number, level and how many lines were lost before; the texts are returned. Null
+ * when the time has passed. */
+static jobjectArray next(JNIEnv* env, jclass self, jlong timeout_ms, jlongArray numbers) {
+  event* what = take(timeout_ms);
   jlong head[4];
   jobjectArray texts;
   (void)self;

@@ -4,13 +4,13 @@
 
 #include <dtg/dtg.h>
 
-void events_log(void *user, dtg_log_level level, const char *component, const char *message);
-void events_log_ended(void *user);
+void events_log(void* user, dtg_log_level level, const char* component, const char* message);
+void events_log_ended(void* user);
 
 /* A dtg_free_fn; `user` comes from events_token. */
-void events_freed(void *data, size_t nbytes, void *user);
+void events_freed(void* data, size_t nbytes, void* user);
 /* Memory for the news that the buffer of that number is free; NULL without memory. */
-void *events_token(int64_t number);
-void events_token_unused(void *token);
+void* events_token(int64_t number);
+void events_token_unused(void* token);
 
 #endif /* DTG_JNI_EVENTS_H */

@@ -3,15 +3,15 @@
 
 #include "dtg_jni.h"
 
-static jlong weights_create(JNIEnv *env, jclass self) {
-  dtg_weights *out = NULL;
+static jlong weights_create(JNIEnv* env, jclass self) {
+  dtg_weights* out = NULL;
   (void)self;
   return jni_threw(env, dtg_weights_create(&out)) ? 0 : JLONG(out);
 }
 
-static jlong weights_load(JNIEnv *env, jclass self, jlong runtime, jbyteArray path) {
-  dtg_weights *out = NULL;
-  char *text;
+static jlong weights_load(JNIEnv* env, jclass self, jlong runtime, jbyteArray path) {
+  dtg_weights* out = NULL;
+  char* text;
   size_t length;
   (void)self;
   if (jni_text(env, path, &text, &length)) jni_threw(env, dtg_weights_load(AS(dtg_runtime, runtime), text, length, &out));
@@ -19,25 +19,26 @@ static jlong weights_load(JNIEnv *env, jclass self, jlong runtime, jbyteArray pa
   return JLONG(out);
 }
 
-static void weights_save(JNIEnv *env, jclass self, jlong weights, jbyteArray path) {
-  char *text;
+static void weights_save(JNIEnv* env, jclass self, jlong weights, jbyteArray path) {
+  char* text;
   size_t length;
   (void)self;
   if (jni_text(env, path, &text, &length)) jni_threw(env, dtg_weights_save(AS(dtg_weights, weights), text, length));
   free(text);
 }
 
-static void weights_set(JNIEnv *env, jclass self, jlong weights, jbyteArray name, jlong tensor) {
-  char *text;
+static void weights_set(JNIEnv* env, jclass self, jlong weights, jbyteArray name, jlong tensor) {
+  char* text;
   size_t length;
   (void)self;
-  if (jni_text(env, name, &text, &length)) jni_threw(env, dtg_weights_set(AS(dtg_weights, weights), text, length, AS(dtg_tensor, tensor)));
+  if (jni_text(env, name, &text, &length))
+    jni_threw(env, dtg_weights_set(AS(dtg_weights, weights), text, length, AS(dtg_tensor, tensor)));
   free(text);
 }
 
-static jlong weights_get(JNIEnv *env, jclass self, jlong weights, jbyteArray name) {
-  dtg_tensor *out = NULL;
-  char *text;
+static jlong weights_get(JNIEnv* env, jclass self, jlong weights, jbyteArray name) {
+  dtg_tensor* out = NULL;
+  char* text;
   size_t length;
   (void)self;
   if (jni_text(env, name, &text, &length)) jni_threw(env, dtg_weights_get(AS(dtg_weights, weights), text, length, &out));
@@ -45,17 +46,17 @@ static jlong weights_get(JNIEnv *env, jclass self, jlong weights, jbyteArray nam
   return JLONG(out);
 }
 
-static jlong weights_count(JNIEnv *env, jclass self, jlong weights) {
+static jlong weights_count(JNIEnv* env, jclass self, jlong weights) {
   (void)env, (void)self;
   return (jlong)dtg_weights_count(AS(dtg_weights, weights));
 }
 
-static jbyteArray weights_name(JNIEnv *env, jclass self, jlong weights, jlong i) {
+static jbyteArray weights_name(JNIEnv* env, jclass self, jlong weights, jlong i) {
   (void)self;
   return jni_name(env, dtg_weights_name(AS(dtg_weights, weights), (size_t)i));
 }
 
-static void weights_set_metadata(JNIEnv *env, jclass self, jlong weights, jbyteArray key, jbyteArray value) {
+static void weights_set_metadata(JNIEnv* env, jclass self, jlong weights, jbyteArray key, jbyteArray value) {
   char *name, *text = NULL;
   size_t name_length, text_length;
   (void)self;
@@ -66,8 +67,8 @@ static void weights_set_metadata(JNIEnv *env, jclass self, jlong weights, jbyteA
   free(name);
 }
 
-static jbyteArray weights_metadata(JNIEnv *env, jclass self, jlong weights, jbyteArray key) {
-  char *text;
+static jbyteArray weights_metadata(JNIEnv* env, jclass self, jlong weights, jbyteArray key) {
+  char* text;
   size_t length;
   jbyteArray out = NULL;
   (void)self;
@@ -78,10 +79,10 @@ static jbyteArray weights_metadata(JNIEnv *env, jclass self, jlong weights, jbyt
 
 /* ---- event writers ---- */
 
-static jlong writer_open(JNIEnv *env, jclass self, jbyteArray directory, jlong flush_every_ns, jlong resumed_at_step) {
+static jlong writer_open(JNIEnv* env, jclass self, jbyteArray directory, jlong flush_every_ns, jlong resumed_at_step) {
   dtg_event_writer_options to = DTG_EVENT_WRITER_OPTIONS_INIT;
-  dtg_event_writer *out = NULL;
-  char *text;
+  dtg_event_writer* out = NULL;
+  char* text;
   size_t length;
   (void)self;
   to.flush_every_ns = flush_every_ns;
@@ -91,16 +92,17 @@ static jlong writer_open(JNIEnv *env, jclass self, jbyteArray directory, jlong f
   return JLONG(out);
 }
 
-static void writer_scalar(JNIEnv *env, jclass self, jlong writer, jbyteArray tag, jlong step, jdouble value) {
-  char *text;
+static void writer_scalar(JNIEnv* env, jclass self, jlong writer, jbyteArray tag, jlong step, jdouble value) {
+  char* text;
   size_t length;
   (void)self;
-  if (jni_text(env, tag, &text, &length)) jni_threw(env, dtg_event_writer_scalar(AS(dtg_event_writer, writer), text, length, step, value));
+  if (jni_text(env, tag, &text, &length))
+    jni_threw(env, dtg_event_writer_scalar(AS(dtg_event_writer, writer), text, length, step, value));
   free(text);
 }
 
-static void writer_histogram(JNIEnv *env, jclass self, jlong writer, jbyteArray tag, jlong step, jlong tensor) {
-  char *text;
+static void writer_histogram(JNIEnv* env, jclass self, jlong writer, jbyteArray tag, jlong step, jlong tensor) {
+  char* text;
   size_t length;
   (void)self;
   if (jni_text(env, tag, &text, &length)) {
@@ -109,7 +111,7 @@ static void writer_histogram(JNIEnv *env, jclass self, jlong writer, jbyteArray 
   free(text);
 }
 
-static void writer_text(JNIEnv *env, jclass self, jlong writer, jbyteArray tag, jlong step, jbyteArray markdown) {
+static void writer_text(JNIEnv* env, jclass self, jlong writer, jbyteArray tag, jlong step, jbyteArray markdown) {
   char *name, *text = NULL;
   size_t name_length, text_length;
   (void)self;
@@ -120,12 +122,12 @@ static void writer_text(JNIEnv *env, jclass self, jlong writer, jbyteArray tag, 
   free(name);
 }
 
-static void writer_flush(JNIEnv *env, jclass self, jlong writer) {
+static void writer_flush(JNIEnv* env, jclass self, jlong writer) {
   (void)self;
   jni_threw(env, dtg_event_writer_flush(AS(dtg_event_writer, writer)));
 }
 
-static void writer_close(JNIEnv *env, jclass self, jlong writer) {
+static void writer_close(JNIEnv* env, jclass self, jlong writer) {
   (void)self;
   jni_threw(env, dtg_event_writer_close(AS(dtg_event_writer, writer)));
 }

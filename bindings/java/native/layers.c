@@ -7,7 +7,7 @@ static dtg_value of(int64_t id) {
   return value;
 }
 
-static jlong dense(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray layer) {
+static jlong dense(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
   dtg_dense to = DTG_DENSE_INIT;
   dtg_value out = {0};
   packet from;
@@ -24,7 +24,7 @@ static jlong dense(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray la
   return (jlong)out.id;
 }
 
-static jlong conv2d(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray layer) {
+static jlong conv2d(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
   dtg_conv2d to = DTG_CONV2D_INIT;
   dtg_value out = {0};
   packet from;
@@ -48,7 +48,7 @@ static jlong conv2d(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray l
   return (jlong)out.id;
 }
 
-static jlong pool2d(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray layer, jboolean average) {
+static jlong pool2d(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer, jboolean average) {
   dtg_pool2d to = DTG_POOL2D_INIT;
   dtg_value out = {0};
   packet from;
@@ -66,7 +66,7 @@ static jlong pool2d(JNIEnv *env, jclass self, jlong model, jlong x, jbyteArray l
   return (jlong)out.id;
 }
 
-static jlong embedding(JNIEnv *env, jclass self, jlong model, jlong ids, jbyteArray layer) {
+static jlong embedding(JNIEnv* env, jclass self, jlong model, jlong ids, jbyteArray layer) {
   dtg_embedding to = DTG_EMBEDDING_INIT;
   dtg_value out = {0};
   packet from;
@@ -81,38 +81,43 @@ static jlong embedding(JNIEnv *env, jclass self, jlong model, jlong ids, jbyteAr
   return (jlong)out.id;
 }
 
-static jlong flatten(JNIEnv *env, jclass self, jlong model, jlong x) {
+static jlong flatten(JNIEnv* env, jclass self, jlong model, jlong x) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_nn_flatten(AS(dtg_model, model), of(x), &out)) ? 0 : (jlong)out.id;
 }
 
-static jlong dropout(JNIEnv *env, jclass self, jlong model, jlong x, jdouble rate, jlong step, jlong training) {
+static jlong dropout(JNIEnv* env, jclass self, jlong model, jlong x, jdouble rate, jlong step, jlong training) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_nn_dropout(AS(dtg_model, model), of(x), rate, of(step), of(training), &out)) ? 0 : (jlong)out.id;
 }
 
-static jlong activation(JNIEnv *env, jclass self, jlong model, jlong x, jint kind) {
+static jlong activation(JNIEnv* env, jclass self, jlong model, jlong x, jint kind) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_nn_activation(AS(dtg_model, model), of(x), kind, &out)) ? 0 : (jlong)out.id;
 }
 
 /* The losses and metrics of labels and logits, numbered as in Model.java. */
-static jlong judge(JNIEnv *env, jclass self, jlong model, jint which, jlong labels, jlong logits) {
-  typedef dtg_error *(*judge_fn)(dtg_model *, dtg_value, dtg_value, dtg_value *);
-  static const judge_fn judges[] = {dtg_nn_sparse_softmax_cross_entropy, dtg_nn_softmax_cross_entropy, dtg_nn_sigmoid_cross_entropy,
-                                    dtg_nn_mean_squared_error,           dtg_nn_accuracy,              dtg_nn_correct_count,};
+static jlong judge(JNIEnv* env, jclass self, jlong model, jint which, jlong labels, jlong logits) {
+  typedef dtg_error* (*judge_fn)(dtg_model*, dtg_value, dtg_value, dtg_value*);
+  static const judge_fn judges[] = {
+      dtg_nn_sparse_softmax_cross_entropy,
+      dtg_nn_softmax_cross_entropy,
+      dtg_nn_sigmoid_cross_entropy,
+      dtg_nn_mean_squared_error,
+      dtg_nn_accuracy,
+      dtg_nn_correct_count,
+  };
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, judges[which](AS(dtg_model, model), of(labels), of(logits), &out)) ? 0 : (jlong)out.id;
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("nnDense", "(JJ[B)J", dense),         NATIVE("nnConv2d", "(JJ[B)J", conv2d),
-    NATIVE("nnPool2d", "(JJ[BZ)J", pool2d),      NATIVE("nnEmbedding", "(JJ[B)J", embedding),
-    NATIVE("nnFlatten", "(JJ)J", flatten),       NATIVE("nnDropout", "(JJDJJ)J", dropout),
+    NATIVE("nnDense", "(JJ[B)J", dense),          NATIVE("nnConv2d", "(JJ[B)J", conv2d), NATIVE("nnPool2d", "(JJ[BZ)J", pool2d),
+    NATIVE("nnEmbedding", "(JJ[B)J", embedding),  NATIVE("nnFlatten", "(JJ)J", flatten), NATIVE("nnDropout", "(JJDJJ)J", dropout),
     NATIVE("nnActivation", "(JJI)J", activation), NATIVE("nnJudge", "(JIJJ)J", judge),
 };
 JNI_TABLE(jni_layers, methods);

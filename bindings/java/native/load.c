@@ -1,5 +1,5 @@
-/* load.c: what the virtual machine calls when it loads the library: finds the classes that natives need, registers all natives. Runs
- * once per class loader, on the thread that loads. */
+/* load.c: what the virtual machine calls when it loads the library: finds the classes that natives need, registers all natives.
+ * Runs once per class loader, on the thread that loads. */
 #include "dtg_jni.h"
 
 #if defined(__GNUC__)
@@ -8,14 +8,14 @@
 
 jni_known jni;
 
-static jclass find(JNIEnv *env, const char *name) {
+static jclass find(JNIEnv* env, const char* name) {
   jclass local = (*env)->FindClass(env, name);
   jclass global = local ? (*env)->NewGlobalRef(env, local) : NULL;
   if (local) (*env)->DeleteLocalRef(env, local);
   return global;
 }
 
-static bool look_up(JNIEnv *env) {
+static bool look_up(JNIEnv* env) {
   if (!(jni.exception = find(env, "org/dtg/DtgException"))) return false;
   if (!(jni.no_memory = find(env, "java/lang/OutOfMemoryError"))) return false;
   if (!(jni.bytes = find(env, "[B"))) return false;
@@ -24,9 +24,10 @@ static bool look_up(JNIEnv *env) {
   return jni.make != NULL;
 }
 
-static bool enlist(JNIEnv *env) {
-  const jni_table *tables[] = {&jni_base,    &jni_runtime, &jni_tensor,  &jni_graph,  &jni_value,   &jni_model,   &jni_layers, &jni_training,
-                               &jni_session, &jni_async,   &jni_cluster, &jni_server, &jni_dataset, &jni_weights, &jni_events};
+static bool enlist(JNIEnv* env) {
+  const jni_table* tables[] = {&jni_base,    &jni_runtime, &jni_tensor,   &jni_graph,   &jni_value,
+                               &jni_model,   &jni_layers,  &jni_training, &jni_session, &jni_async,
+                               &jni_cluster, &jni_server,  &jni_dataset,  &jni_weights, &jni_events};
   jclass natives = (*env)->FindClass(env, "org/dtg/Native");
   size_t i;
   if (!natives) return false;
@@ -37,23 +38,23 @@ static bool enlist(JNIEnv *env) {
   return true;
 }
 
-static jint load(JavaVM *vm) {
-  JNIEnv *env = NULL;
-  if ((*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10) != JNI_OK) return JNI_ERR;
+static jint load(JavaVM* vm) {
+  JNIEnv* env = NULL;
+  if ((*vm)->GetEnv(vm, (void**)&env, JNI_VERSION_10) != JNI_OK) return JNI_ERR;
   return look_up(env) && enlist(env) ? JNI_VERSION_10 : JNI_ERR;
 }
 
 #ifndef DTG_JNI_STATIC
-EXPORT jint JNI_OnLoad(JavaVM *vm, void *reserved);
-EXPORT jint JNI_OnLoad(JavaVM *vm, void *reserved) {
+EXPORT jint JNI_OnLoad(JavaVM* vm, void* reserved);
+EXPORT jint JNI_OnLoad(JavaVM* vm, void* reserved) {
   (void)reserved;
   return load(vm);
 }
 #endif
 
 /* For programs that link these files themselves and say System.loadLibrary("dtg"). */
-EXPORT jint JNI_OnLoad_dtg(JavaVM *vm, void *reserved);
-EXPORT jint JNI_OnLoad_dtg(JavaVM *vm, void *reserved) {
+EXPORT jint JNI_OnLoad_dtg(JavaVM* vm, void* reserved);
+EXPORT jint JNI_OnLoad_dtg(JavaVM* vm, void* reserved) {
   (void)reserved;
   return load(vm);
 }

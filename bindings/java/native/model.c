@@ -4,14 +4,14 @@
 
 #include "dtg_jni.h"
 
-static jlong create(JNIEnv *env, jclass self, jlong graph, jlong seed) {
-  dtg_model *out = NULL;
+static jlong create(JNIEnv* env, jclass self, jlong graph, jlong seed) {
+  dtg_model* out = NULL;
   (void)self;
   return jni_threw(env, dtg_model_create(AS(dtg_graph, graph), (uint64_t)seed, &out)) ? 0 : JLONG(out);
 }
 
 /* {dtype, trainable, handle, read, assign, dimensions...}; Java asks the graph for the name. */
-static jlongArray variable(JNIEnv *env, const dtg_variable *from) {
+static jlongArray variable(JNIEnv* env, const dtg_variable* from) {
   int64_t out[5 + 8];
   out[0] = from->dtype;
   out[1] = from->trainable;
@@ -22,7 +22,7 @@ static jlongArray variable(JNIEnv *env, const dtg_variable *from) {
   return jni_array(env, out, 5 + from->rank);
 }
 
-static jlongArray add_variable(JNIEnv *env, jclass self, jlong model, jbyteArray spec) {
+static jlongArray add_variable(JNIEnv* env, jclass self, jlong model, jbyteArray spec) {
   dtg_variable_spec to = DTG_VARIABLE_SPEC_INIT;
   dtg_variable out = DTG_VARIABLE_INIT;
   packet from;
@@ -39,42 +39,43 @@ static jlongArray add_variable(JNIEnv *env, jclass self, jlong model, jbyteArray
   return failed ? NULL : variable(env, &out);
 }
 
-static jlong variable_count(JNIEnv *env, jclass self, jlong model) {
+static jlong variable_count(JNIEnv* env, jclass self, jlong model) {
   (void)env, (void)self;
   return (jlong)dtg_model_variable_count(AS(dtg_model, model));
 }
 
-static jlongArray variable_at(JNIEnv *env, jclass self, jlong model, jlong i) {
+static jlongArray variable_at(JNIEnv* env, jclass self, jlong model, jlong i) {
   dtg_variable out = DTG_VARIABLE_INIT;
   (void)self;
   return jni_threw(env, dtg_model_variable(AS(dtg_model, model), (size_t)i, &out)) ? NULL : variable(env, &out);
 }
 
-static jlongArray find_variable(JNIEnv *env, jclass self, jlong model, jbyteArray name) {
+static jlongArray find_variable(JNIEnv* env, jclass self, jlong model, jbyteArray name) {
   dtg_variable out = DTG_VARIABLE_INIT;
-  char *text;
+  char* text;
   size_t length;
   bool failed = true;
   (void)self;
-  if (jni_text(env, name, &text, &length)) failed = jni_threw(env, dtg_model_find_variable(AS(dtg_model, model), text, length, &out));
+  if (jni_text(env, name, &text, &length))
+    failed = jni_threw(env, dtg_model_find_variable(AS(dtg_model, model), text, length, &out));
   free(text);
   return failed ? NULL : variable(env, &out);
 }
 
-static jlongArray global_step(JNIEnv *env, jclass self, jlong model) {
+static jlongArray global_step(JNIEnv* env, jclass self, jlong model) {
   dtg_variable out = DTG_VARIABLE_INIT;
   (void)self;
   return jni_threw(env, dtg_model_global_step(AS(dtg_model, model), &out)) ? NULL : variable(env, &out);
 }
 
-static jlong init(JNIEnv *env, jclass self, jlong model) {
+static jlong init(JNIEnv* env, jclass self, jlong model) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_model_init(AS(dtg_model, model), &out)) ? 0 : (jlong)out.id;
 }
 
-static void save_restore(JNIEnv *env, jclass self, jlong model, jlong session, jbyteArray path, jboolean save) {
-  char *text;
+static void save_restore(JNIEnv* env, jclass self, jlong model, jlong session, jbyteArray path, jboolean save) {
+  char* text;
   size_t length;
   (void)self;
   if (jni_text(env, path, &text, &length)) {
@@ -84,12 +85,12 @@ static void save_restore(JNIEnv *env, jclass self, jlong model, jlong session, j
   free(text);
 }
 
-static void next_tower(JNIEnv *env, jclass self, jlong model) {
+static void next_tower(JNIEnv* env, jclass self, jlong model) {
   (void)self;
   jni_threw(env, dtg_model_next_tower(AS(dtg_model, model)));
 }
 
-static void wait_ready(JNIEnv *env, jclass self, jlong model, jlong session, jlong timeout_ns) {
+static void wait_ready(JNIEnv* env, jclass self, jlong model, jlong session, jlong timeout_ns) {
   (void)self;
   jni_threw(env, dtg_model_wait_ready(AS(dtg_model, model), AS(dtg_session, session), timeout_ns));
 }

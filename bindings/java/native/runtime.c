@@ -6,18 +6,18 @@
 
 /* ---- the library ---- */
 
-static jint abi_version(JNIEnv *env, jclass self) {
+static jint abi_version(JNIEnv* env, jclass self) {
   (void)env, (void)self;
   return (jint)dtg_abi_version();
 }
 
-static jbyteArray version(JNIEnv *env, jclass self) {
+static jbyteArray version(JNIEnv* env, jclass self) {
   (void)self;
   return jni_name(env, dtg_version());
 }
 
-static jboolean has_feature(JNIEnv *env, jclass self, jbyteArray name) {
-  char *text;
+static jboolean has_feature(JNIEnv* env, jclass self, jbyteArray name) {
+  char* text;
   size_t length;
   jboolean has = JNI_FALSE;
   (void)self;
@@ -26,18 +26,18 @@ static jboolean has_feature(JNIEnv *env, jclass self, jbyteArray name) {
   return has;
 }
 
-static jlong dtype_size(JNIEnv *env, jclass self, jint dtype) {
+static jlong dtype_size(JNIEnv* env, jclass self, jint dtype) {
   (void)env, (void)self;
   return (jlong)dtg_dtype_size(dtype);
 }
 
-static jbyteArray dtype_name(JNIEnv *env, jclass self, jint dtype) {
+static jbyteArray dtype_name(JNIEnv* env, jclass self, jint dtype) {
   (void)self;
   return jni_name(env, dtg_dtype_name(dtype));
 }
 
-static jint dtype_from_name(JNIEnv *env, jclass self, jbyteArray name) {
-  char *text;
+static jint dtype_from_name(JNIEnv* env, jclass self, jbyteArray name) {
+  char* text;
   size_t length;
   jint dtype = 0;
   (void)self;
@@ -46,42 +46,69 @@ static jint dtype_from_name(JNIEnv *env, jclass self, jbyteArray name) {
   return dtype;
 }
 
-static jlong live_handles(JNIEnv *env, jclass self) {
+static jlong live_handles(JNIEnv* env, jclass self) {
   (void)env, (void)self;
   return (jlong)dtg_live_handles();
 }
 
-static jbyteArray code_name(JNIEnv *env, jclass self, jint code) {
+static jbyteArray code_name(JNIEnv* env, jclass self, jint code) {
   (void)self;
   return jni_name(env, dtg_code_name(code));
 }
 
 /* The kinds are those of Handle.Kind, in their order. */
-static void release(JNIEnv *env, jclass self, jint kind, jlong handle) {
+static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
   (void)env, (void)self;
   switch (kind) {
-    case 0: dtg_runtime_release(AS(dtg_runtime, handle)); break;
-    case 1: dtg_tensor_release(AS(dtg_tensor, handle)); break;
-    case 2: dtg_graph_release(AS(dtg_graph, handle)); break;
-    case 3: dtg_session_release(AS(dtg_session, handle)); break;
-    case 4: dtg_callable_release(AS(dtg_callable, handle)); break;
-    case 5: dtg_op_release(AS(dtg_op, handle)); break;
-    case 6: dtg_cq_release(AS(dtg_cq, handle)); break;
-    case 7: dtg_model_release(AS(dtg_model, handle)); break;
-    case 8: dtg_dataset_release(AS(dtg_dataset, handle)); break;
-    case 9: dtg_event_writer_release(AS(dtg_event_writer, handle)); break;
-    case 10: dtg_server_release(AS(dtg_server, handle)); break;
-    case 11: dtg_weights_release(AS(dtg_weights, handle)); break;
-    case 12: dtg_cluster_release(AS(dtg_cluster, handle)); break;
-    default: break;
+    case 0:
+      dtg_runtime_release(AS(dtg_runtime, handle));
+      break;
+    case 1:
+      dtg_tensor_release(AS(dtg_tensor, handle));
+      break;
+    case 2:
+      dtg_graph_release(AS(dtg_graph, handle));
+      break;
+    case 3:
+      dtg_session_release(AS(dtg_session, handle));
+      break;
+    case 4:
+      dtg_callable_release(AS(dtg_callable, handle));
+      break;
+    case 5:
+      dtg_op_release(AS(dtg_op, handle));
+      break;
+    case 6:
+      dtg_cq_release(AS(dtg_cq, handle));
+      break;
+    case 7:
+      dtg_model_release(AS(dtg_model, handle));
+      break;
+    case 8:
+      dtg_dataset_release(AS(dtg_dataset, handle));
+      break;
+    case 9:
+      dtg_event_writer_release(AS(dtg_event_writer, handle));
+      break;
+    case 10:
+      dtg_server_release(AS(dtg_server, handle));
+      break;
+    case 11:
+      dtg_weights_release(AS(dtg_weights, handle));
+      break;
+    case 12:
+      dtg_cluster_release(AS(dtg_cluster, handle));
+      break;
+    default:
+      break;
   }
 }
 
 static const JNINativeMethod base_methods[] = {
-    NATIVE("abiVersion", "()I", abi_version),          NATIVE("version", "()[B", version),
-    NATIVE("hasFeature", "([B)Z", has_feature),        NATIVE("dtypeSize", "(I)J", dtype_size),
-    NATIVE("dtypeName", "(I)[B", dtype_name),          NATIVE("dtypeFromName", "([B)I", dtype_from_name),
-    NATIVE("liveHandles", "()J", live_handles),        NATIVE("codeName", "(I)[B", code_name),
+    NATIVE("abiVersion", "()I", abi_version),   NATIVE("version", "()[B", version),
+    NATIVE("hasFeature", "([B)Z", has_feature), NATIVE("dtypeSize", "(I)J", dtype_size),
+    NATIVE("dtypeName", "(I)[B", dtype_name),   NATIVE("dtypeFromName", "([B)I", dtype_from_name),
+    NATIVE("liveHandles", "()J", live_handles), NATIVE("codeName", "(I)[B", code_name),
     NATIVE("release", "(IJ)V", release),
 };
 JNI_TABLE(jni_base, base_methods);
@@ -89,9 +116,9 @@ JNI_TABLE(jni_base, base_methods);
 /* ---- runtimes ---- */
 
 /* `sink`: the number under which Java knows the log sink, 0 for none. */
-static jlong create(JNIEnv *env, jclass self, jbyteArray options, jlong sink) {
+static jlong create(JNIEnv* env, jclass self, jbyteArray options, jlong sink) {
   dtg_runtime_options to = DTG_RUNTIME_OPTIONS_INIT;
-  dtg_runtime *out = NULL;
+  dtg_runtime* out = NULL;
   packet from;
   (void)self;
   if (!packet_open(env, options, &from)) return 0;
@@ -109,37 +136,36 @@ static jlong create(JNIEnv *env, jclass self, jbyteArray options, jlong sink) {
   return jni_threw(env, dtg_runtime_create(&to, &out)) ? 0 : JLONG(out);
 }
 
-static jint threads(JNIEnv *env, jclass self, jlong runtime) {
+static jint threads(JNIEnv* env, jclass self, jlong runtime) {
   (void)env, (void)self;
   return dtg_runtime_threads(AS(dtg_runtime, runtime));
 }
 
-static jbyteArray ops_json(JNIEnv *env, jclass self, jlong runtime) {
-  dtg_string *out = NULL;
+static jbyteArray ops_json(JNIEnv* env, jclass self, jlong runtime) {
+  dtg_string* out = NULL;
   (void)self;
   return jni_threw(env, dtg_ops_json(AS(dtg_runtime, runtime), &out)) ? NULL : jni_string(env, out);
 }
 
-static jbyteArray metrics(JNIEnv *env, jclass self, jlong runtime) {
-  dtg_string *out = NULL;
+static jbyteArray metrics(JNIEnv* env, jclass self, jlong runtime) {
+  dtg_string* out = NULL;
   (void)self;
   return jni_threw(env, dtg_runtime_metrics(AS(dtg_runtime, runtime), &out)) ? NULL : jni_string(env, out);
 }
 
-static void trace_start(JNIEnv *env, jclass self, jlong runtime) {
+static void trace_start(JNIEnv* env, jclass self, jlong runtime) {
   (void)self;
   jni_threw(env, dtg_runtime_trace_start(AS(dtg_runtime, runtime)));
 }
 
-static jbyteArray trace_stop(JNIEnv *env, jclass self, jlong runtime) {
-  dtg_string *out = NULL;
+static jbyteArray trace_stop(JNIEnv* env, jclass self, jlong runtime) {
+  dtg_string* out = NULL;
   (void)self;
   return jni_threw(env, dtg_runtime_trace_stop(AS(dtg_runtime, runtime), &out)) ? NULL : jni_string(env, out);
 }
 
 static const JNINativeMethod runtime_methods[] = {
-    NATIVE("runtimeCreate", "([BJ)J", create),      NATIVE("runtimeThreads", "(J)I", threads),
-    NATIVE("opsJson", "(J)[B", ops_json),           NATIVE("runtimeMetrics", "(J)[B", metrics),
-    NATIVE("traceStart", "(J)V", trace_start),      NATIVE("traceStop", "(J)[B", trace_stop),
+    NATIVE("runtimeCreate", "([BJ)J", create),  NATIVE("runtimeThreads", "(J)I", threads), NATIVE("opsJson", "(J)[B", ops_json),
+    NATIVE("runtimeMetrics", "(J)[B", metrics), NATIVE("traceStart", "(J)V", trace_start), NATIVE("traceStop", "(J)[B", trace_stop),
 };
 JNI_TABLE(jni_runtime, runtime_methods);

@@ -9,7 +9,7 @@ static dtg_value of(int64_t id) {
   return value;
 }
 
-static dtg_optimizer read_optimizer(packet *from) {
+static dtg_optimizer read_optimizer(packet* from) {
   dtg_optimizer to = DTG_OPTIMIZER_INIT;
   to.kind = (dtg_optimizer_kind)packet_int(from);
   to.nesterov = (int32_t)packet_int(from);
@@ -25,7 +25,7 @@ static dtg_optimizer read_optimizer(packet *from) {
   return to;
 }
 
-static dtg_replication read_replication(packet *from) {
+static dtg_replication read_replication(packet* from) {
   dtg_replication to = DTG_REPLICATION_INIT;
   to.mode = (dtg_sync_mode)packet_int(from);
   to.worker = (int32_t)packet_int(from);
@@ -34,13 +34,13 @@ static dtg_replication read_replication(packet *from) {
   return to;
 }
 
-static jlongArray give_training(JNIEnv *env, const dtg_training *from) {
+static jlongArray give_training(JNIEnv* env, const dtg_training* from) {
   const int64_t out[4] = {(int64_t)from->train.id, (int64_t)from->global_step.id, (int64_t)from->learning_rate.id,
                           (int64_t)from->gradient_norm.id};
   return jni_array(env, out, 4);
 }
 
-static jlongArray give_replicated(JNIEnv *env, const dtg_replicated *from) {
+static jlongArray give_replicated(JNIEnv* env, const dtg_replicated* from) {
   const dtg_value all[10] = {from->train,       from->local_init, from->chief_init, from->resume,        from->update,
                              from->global_step, from->local_step, from->next_step,  from->learning_rate, from->gradient_norm};
   int64_t out[10];
@@ -50,12 +50,12 @@ static jlongArray give_replicated(JNIEnv *env, const dtg_replicated *from) {
 }
 
 /* One loss, or those of several towers. */
-static jlongArray minimize(JNIEnv *env, jclass self, jlong model, jlongArray losses, jbyteArray optimizer, jboolean towers) {
+static jlongArray minimize(JNIEnv* env, jclass self, jlong model, jlongArray losses, jbyteArray optimizer, jboolean towers) {
   dtg_training out = DTG_TRAINING_INIT;
   dtg_optimizer how;
   packet from;
   size_t count;
-  int64_t *ids;
+  int64_t* ids;
   bool failed = true;
   (void)self;
   if (!packet_open(env, optimizer, &from)) return NULL;
@@ -63,14 +63,14 @@ static jlongArray minimize(JNIEnv *env, jclass self, jlong model, jlongArray los
   packet_close(&from);
   ids = jni_longs(env, losses, &count);
   if (ids) {
-    failed = jni_threw(env, towers ? dtg_nn_minimize_towers(AS(dtg_model, model), (const dtg_value *)ids, count, &how, &out)
+    failed = jni_threw(env, towers ? dtg_nn_minimize_towers(AS(dtg_model, model), (const dtg_value*)ids, count, &how, &out)
                                    : dtg_nn_minimize(AS(dtg_model, model), of(ids[0]), &how, &out));
   }
   free(ids);
   return failed ? NULL : give_training(env, &out);
 }
 
-static jlongArray minimize_replicated(JNIEnv *env, jclass self, jlong model, jlong loss, jbyteArray optimizer) {
+static jlongArray minimize_replicated(JNIEnv* env, jclass self, jlong model, jlong loss, jbyteArray optimizer) {
   dtg_replicated out = DTG_REPLICATED_INIT;
   dtg_replication share;
   dtg_optimizer how;
@@ -80,11 +80,13 @@ static jlongArray minimize_replicated(JNIEnv *env, jclass self, jlong model, jlo
   how = read_optimizer(&from);
   share = read_replication(&from);
   packet_close(&from);
-  return jni_threw(env, dtg_nn_minimize_replicated(AS(dtg_model, model), of(loss), &how, &share, &out)) ? NULL : give_replicated(env, &out);
+  return jni_threw(env, dtg_nn_minimize_replicated(AS(dtg_model, model), of(loss), &how, &share, &out))
+             ? NULL
+             : give_replicated(env, &out);
 }
 
 /* Handles and gradients (four words each) of one's own; with `replicated` this worker's share, otherwise {train}. */
-static jlongArray apply(JNIEnv *env, jclass self, jlong model, jlongArray handles, jlongArray gradients, jbyteArray optimizer,
+static jlongArray apply(JNIEnv* env, jclass self, jlong model, jlongArray handles, jlongArray gradients, jbyteArray optimizer,
                         jboolean replicated) {
   dtg_replicated share_out = DTG_REPLICATED_INIT;
   dtg_replication share;
@@ -102,35 +104,36 @@ static jlongArray apply(JNIEnv *env, jclass self, jlong model, jlongArray handle
   of_variables = jni_longs(env, handles, &count);
   of_gradients = jni_longs(env, gradients, &words);
   if (of_variables && of_gradients) {
-    const dtg_value *on = (const dtg_value *)of_variables;
-    const dtg_gradient *by = (const dtg_gradient *)(const void *)of_gradients;
+    const dtg_value* on = (const dtg_value*)of_variables;
+    const dtg_gradient* by = (const dtg_gradient*)(const void*)of_gradients;
     failed = jni_threw(env, replicated ? dtg_nn_apply_replicated(AS(dtg_model, model), on, by, count, &how, &share, &share_out)
                                        : dtg_nn_apply_gradients(AS(dtg_model, model), &how, on, by, count, &train));
   }
   free(of_gradients);
   free(of_variables);
   if (failed) return NULL;
-  return replicated ? give_replicated(env, &share_out) : jni_array(env, (const int64_t *)(const void *)&train, 1);
+  return replicated ? give_replicated(env, &share_out) : jni_array(env, (const int64_t*)(const void*)&train, 1);
 }
 
-static jlong exponential_decay(JNIEnv *env, jclass self, jlong model, jlong step, jdouble rate, jdouble every, jdouble factor,
+static jlong exponential_decay(JNIEnv* env, jclass self, jlong model, jlong step, jdouble rate, jdouble every, jdouble factor,
                                jboolean staircase) {
   dtg_value out = {0};
   (void)self;
-  return jni_threw(env, dtg_nn_exponential_decay(AS(dtg_model, model), of(step), rate, every, factor, staircase, &out)) ? 0 : (jlong)out.id;
+  return jni_threw(env, dtg_nn_exponential_decay(AS(dtg_model, model), of(step), rate, every, factor, staircase, &out))
+             ? 0
+             : (jlong)out.id;
 }
 
-static jlong cosine_decay(JNIEnv *env, jclass self, jlong model, jlong step, jdouble rate, jdouble steps, jdouble floor, jdouble warmup) {
+static jlong cosine_decay(JNIEnv* env, jclass self, jlong model, jlong step, jdouble rate, jdouble steps, jdouble floor,
+                          jdouble warmup) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_nn_cosine_decay(AS(dtg_model, model), of(step), rate, steps, floor, warmup, &out)) ? 0 : (jlong)out.id;
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("nnMinimize", "(J[J[BZ)[J", minimize),
-    NATIVE("nnMinimizeReplicated", "(JJ[B)[J", minimize_replicated),
-    NATIVE("nnApply", "(J[J[J[BZ)[J", apply),
-    NATIVE("nnExponentialDecay", "(JJDDDZ)J", exponential_decay),
+    NATIVE("nnMinimize", "(J[J[BZ)[J", minimize),       NATIVE("nnMinimizeReplicated", "(JJ[B)[J", minimize_replicated),
+    NATIVE("nnApply", "(J[J[J[BZ)[J", apply),           NATIVE("nnExponentialDecay", "(JJDDDZ)J", exponential_decay),
     NATIVE("nnCosineDecay", "(JJDDDD)J", cosine_decay),
 };
 JNI_TABLE(jni_training, methods);

@@ -73,7 +73,7 @@ public final class Cluster extends Handle {
   public static String target(Cluster cluster, Task task) {
     long it = hold(cluster);
     try {
-      byte[] packet = new Packet().text(task.type()).integer(task.index()).text(task.rpcLayer()).bytes();
+      byte[] packet = new Packet().plain(task.type()).integer(task.index()).plain(task.rpcLayer()).bytes();
       return Native.text(Native.clusterTarget(it, packet));
     } finally {
       drop(cluster);
@@ -132,7 +132,7 @@ public final class Cluster extends Handle {
   public List<Integer> tasks(String job) {
     long mine = hold();
     try {
-      return Arrays.stream(Native.clusterTasks(mine, Native.utf8(job))).mapToObj(index -> (int) index).toList();
+      return Arrays.stream(Native.clusterTasks(mine, Native.utf8(Native.plain(job)))).mapToObj(index -> (int) index).toList();
     } finally {
       drop();
     }
@@ -148,7 +148,7 @@ public final class Cluster extends Handle {
   public String address(String job, int index) {
     long mine = hold();
     try {
-      return Native.text(Native.clusterAddress(mine, Native.utf8(job), index));
+      return Native.text(Native.clusterAddress(mine, Native.utf8(Native.plain(job)), index));
     } finally {
       drop();
     }

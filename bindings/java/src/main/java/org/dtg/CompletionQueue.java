@@ -41,11 +41,11 @@ final class CompletionQueue extends Handle implements Runnable {
     long address = queue.hold();
     try {
       op.started(starter.start(address, tag));
-    } catch (RuntimeException e) {
+    } catch (DtgException e) { // what is wrong before the run starts comes the same way as what fails later
       synchronized (GUARD) {
         queue.waiting.remove(tag);
       }
-      throw e;
+      op.completeExceptionally(e);
     } finally {
       queue.drop();
     }

@@ -91,6 +91,6 @@ public final class CsvOptions {
   }
 
   Packet packet() {
-    return new Packet().text(label).texts(columns).integer(header.ordinal()).integer(missing.ordinal()).integer(delimiter);
+    return new Packet().text(label).plain(columns).integer(header.ordinal()).integer(missing.ordinal()).integer(delimiter);
   }
 }

@@ -100,7 +100,7 @@ public enum DType {
    * @throws DtgException.NotFound when there is none
    */
   public static DType fromName(String name) {
-    DType found = find(Native.dtypeFromName(Native.utf8(name)));
+    DType found = find(Native.dtypeFromName(Native.utf8(Native.plain(name))));
     if (found == null) throw new DtgException.NotFound("there is no element type \"" + name + "\"; float32 and int64 are two");
     return found;
   }

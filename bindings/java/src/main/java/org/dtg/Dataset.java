@@ -56,7 +56,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset idx(String... paths) {
-    return new Dataset(Native.datasetIdx(0, new Packet().texts(List.of(paths)).bytes()));
+    return new Dataset(Native.datasetIdx(0, new Packet().plain(List.of(paths)).bytes()));
   }
 
   /**

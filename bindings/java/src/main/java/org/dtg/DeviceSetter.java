@@ -95,6 +95,6 @@ public final class DeviceSetter {
   }
 
   Packet packet() {
-    return new Packet().integer(psTasks).bool(greedyBytes).text(psDevice).text(workerDevice).texts(psOps).bool(keepExplicit);
+    return new Packet().integer(psTasks).bool(greedyBytes).plain(psDevice).plain(workerDevice).plain(psOps).bool(keepExplicit);
   }
 }

@@ -31,7 +31,7 @@ public final class Dtg {
    * @return false also for names it does not know
    */
   public static boolean hasFeature(String name) {
-    return Native.hasFeature(Native.utf8(name));
+    return Native.hasFeature(Native.utf8(Native.plain(name)));
   }
 
   /**

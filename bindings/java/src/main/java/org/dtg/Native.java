@@ -18,6 +18,14 @@ final class Native {
     return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
   }
 
+  /** The same text, refused where C would cut it at a NUL. */
+  static String plain(String text) {
+    if (text != null && text.indexOf('\0') >= 0) {
+      throw new DtgException.InvalidArgument("the text \"" + text.replace("\0", "\\0") + "\" has a NUL inside; leave it out");
+    }
+    return text;
+  }
+
   /** The text of bytes; null stays null. */
   static String text(byte[] bytes) {
     return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);

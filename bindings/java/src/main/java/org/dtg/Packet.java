@@ -70,6 +70,17 @@ final class Packet {
     return integers(Value.ids(values));
   }
 
+  /** A text that C reads up to its NUL. */
+  Packet plain(String value) {
+    return text(Native.plain(value));
+  }
+
+  /** Texts that C reads up to their NULs. */
+  Packet plain(List<String> values) {
+    if (values != null) values.forEach(Native::plain);
+    return texts(values);
+  }
+
   Packet texts(List<String> values) {
     if (values == null) return integer(-1);
     integer(values.size());

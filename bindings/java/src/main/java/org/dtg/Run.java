@@ -127,15 +127,16 @@ public final class Run {
   }
 
   /**
-   * Starts the run; no thread waits for it. The future completes with the fetched values, to be closed, or with the run's
-   * {@link DtgException}; {@code cancel} cancels the run itself. What is chained without {@code Async} runs on the one thread that completes
+   * Starts the run; no thread waits for it. The future completes with the fetched values, to be closed, or with a {@link DtgException},
+   * also where the run could not start; {@code cancel} cancels the run itself. What is chained without {@code Async} runs on the one thread that completes
    * all runs, so it must be short.
    *
    * @return the run's end
    */
   public CompletableFuture<Results> start() {
     if (into.stream().anyMatch(tensor -> tensor != null)) {
-      throw new DtgException.InvalidArgument("start a run that writes into given tensors: only call() does that; fetch without a tensor");
+      return CompletableFuture.failedFuture(
+          new DtgException.InvalidArgument("start a run that writes into given tensors: only call() does that; fetch without a tensor"));
     }
     Tensor[] in = fed.toArray(Tensor[]::new);
     int count = fetches.size();

@@ -108,7 +108,7 @@ public final class ServerOptions {
   }
 
   Packet packet() {
-    return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).texts(deviceFilters)
+    return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).plain(deviceFilters)
         .duration(heartbeat).duration(dead);
   }
 }

@@ -136,7 +136,7 @@ public final class Session extends Handle {
   public void reset(String... containers) {
     long mine = hold();
     try {
-      Native.sessionReset(mine, new Packet().texts(List.of(containers)).bytes());
+      Native.sessionReset(mine, new Packet().plain(List.of(containers)).bytes());
     } finally {
       drop();
     }

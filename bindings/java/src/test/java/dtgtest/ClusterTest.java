@@ -1,0 +1,152 @@
+// Clusters, servers, and sessions that reach them or do not.
+
+package dtgtest;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.dtg.*;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ClusterTest {
+  @TempDir Path folder;
+
+  @AfterEach
+  void nothingLives() throws InterruptedException {
+    World.assertNothingLives();
+  }
+
+  private String address(String name) {
+    return "unix:" + folder.resolve(name);
+  }
+
+  @Test
+  void specs() {
+    try (Cluster cluster = Cluster.parse("ps=unix:/a;worker=3@127.0.0.1:1")) {
+      assertEquals(List.of("ps", "worker"), cluster.jobs());
+      assertEquals(List.of(3), cluster.tasks("worker"));
+      assertEquals(List.of(), cluster.tasks("nobody"));
+      assertEquals("unix:/a", cluster.address("ps", 0));
+      assertNull(cluster.address("ps", 1));
+      try (Cluster again = Cluster.parse(cluster.json())) {
+        assertEquals(cluster.json(), again.json());
+      }
+    }
+    World.fails(DtgException.InvalidArgument.class, () -> Cluster.parse("ps=nowhere"));
+    String config = "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\"], \"ps\": [\"c:3\"]}, \"task\": {\"type\": \"worker\", \"index\": 1}, \"rpc_layer\": \"grpc\"}";
+    try (Cluster.Place place = Cluster.fromTfConfig(config)) {
+      assertEquals(new Task("worker", 1, false, 1, 2, 1, "grpc"), place.task());
+      assertEquals("grpc://b:2", Cluster.target(place.cluster(), place.task()));
+      assertEquals("c:3", Cluster.target(place.cluster(), new Task("ps", 0)));
+    }
+    try (Cluster.Place alone = Cluster.fromTfConfig("{}")) {
+      assertNull(alone.cluster());
+      assertTrue(alone.task().isChief());
+    }
+    World.fails(DtgException.InvalidArgument.class, () -> Cluster.fromTfConfig("{"));
+  }
+
+  @Test
+  void aJobOfTwo() throws Exception {
+    try (Cluster cluster = Cluster.parse("ps=" + address("ps") + ";worker=" + address("w")); Server ps = Server.start(cluster, new ServerOptions().job("ps"));
+        Server worker = Server.start(cluster, new ServerOptions().job("worker").deviceFilters("/job:ps").heartbeat(World.SECOND));
+        Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      assertEquals(address("ps"), ps.target());
+      Variable w;
+      try (Graph.Scope there = graph.device("/job:ps")) {
+        w = model.scalar("w", 4);
+      }
+      Value more = graph.assignAddVariableOp(w.handle(), graph.constant(1f));
+      try (Session session = Session.connect(worker.target(), graph)) {
+        session.run(model.init());
+        session.run(more);
+        assertEquals(5, session.run().fetch(w.read()).callFloat());
+        assertTrue(session.clusterStatus(World.SECOND).contains("/job:ps"));
+        assertTrue(worker.status().contains("/job:worker"));
+        assertTrue(Cluster.status(ps.target(), null).contains("/job:worker"));
+        World.fails(DtgException.DeadlineExceeded.class, () -> ps.join(Duration.ZERO));
+        CompletableFuture<Void> joined = CompletableFuture.runAsync(() -> ps.join(null));
+        session.endJob(World.SECOND);
+        joined.get(10, TimeUnit.SECONDS);
+      }
+      worker.stop(World.SECOND);
+      worker.join(World.SECOND);
+    }
+  }
+
+  @Test
+  void aServerStopsUnderASession() throws Exception {
+    try (Cluster cluster = Cluster.parse("worker=" + address("w")); Server server = Server.start(cluster, null); Graph graph = new Graph()) {
+      Value one = graph.constant(1f);
+      try (Session session = Session.connect(server.target(), graph)) {
+        assertEquals(1, session.run().fetch(one).callFloat());
+        CompletableFuture<Results> blocked = session.run().fetch(World.dequeue(graph)).start();
+        server.stop(World.SECOND);
+        ExecutionException failed = assertThrows(ExecutionException.class, () -> blocked.get(10, TimeUnit.SECONDS));
+        assertInstanceOf(DtgException.class, failed.getCause());
+        DtgException gone = assertThrows(DtgException.class, () -> session.run().fetch(one).callFloat());
+        assertTrue(gone instanceof DtgException.Unavailable || gone instanceof DtgException.Cancelled, gone::toString);
+      }
+      server.close();
+      World.fails(DtgException.InvalidArgument.class, server::target, "not an open server");
+    }
+  }
+
+  @Test
+  void nobodyListens() {
+    try (Graph graph = new Graph()) {
+      SessionOptions soon = new SessionOptions().connectTimeout(Duration.ofMillis(200));
+      DtgException missing = assertThrows(DtgException.class, () -> Session.connect(null, address("nobody"), graph, soon));
+      assertTrue(missing instanceof DtgException.Unavailable || missing instanceof DtgException.DeadlineExceeded, missing::toString);
+      assertTrue(missing.getMessage().contains("nobody"), missing::getMessage);
+      assertThrows(DtgException.class, () -> Cluster.status(address("nobody"), soon));
+      World.fails(DtgException.InvalidArgument.class, () -> Session.connect("no address", graph));
+    }
+  }
+
+  @Test
+  void keysAndAddresses() throws IOException {
+    String key = folder.resolve("key").toString();
+    Server.keygen(key);
+    World.fails(DtgException.AlreadyExists.class, () -> Server.keygen(key));
+    try (Cluster cluster = Cluster.parse("worker=127.0.0.1:0"); Server server = Server.start(cluster, new ServerOptions().keyFile(key)); Graph graph = new Graph();
+        Session session = Session.connect(null, server.target(), graph, new SessionOptions().keyFile(key))) {
+      assertEquals(2, session.run().fetch(graph.constant(2f)).callFloat());
+      World.fails(DtgException.InvalidArgument.class, () -> Server.start(cluster, new ServerOptions().task(7)));
+    }
+  }
+
+  @Test
+  void replicatedTraining() {
+    try (Cluster cluster = Cluster.parse("worker=" + address("w")); Server server = Server.start(cluster, null); Graph graph = new Graph();
+        Model model = new Model(graph, 1)) {
+      Variable w = model.scalar("w", 0);
+      Value loss = graph.square(graph.sub(w.read(), graph.constant(3f)));
+      Replicated steps = model.minimizeReplicated(loss, Optimizer.sgd().rate(0.25), new Replication(SyncMode.STRICT, 0, 1));
+      try (Session session = Session.connect(server.target(), graph)) {
+        session.run(model.init());
+        session.run(steps.chiefInit());
+        CompletableFuture<Void> updates = session.runRepeatedly(steps.update());
+        session.run(steps.localInit());
+        for (int i = 0; i < 20; i++) session.run(steps.train());
+        assertEquals(3, session.run().fetch(w.read()).callFloat(), 1e-3);
+        updates.cancel(true);
+      }
+    }
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      Variable w = model.scalar("w", 0);
+      Value loss = graph.square(w.read());
+      Replicated share = model.applyReplicated(List.of(w), graph.gradients(loss, w.read()), null, new Replication(SyncMode.ASYNC, 1, 2));
+      assertNotNull(share.train());
+      assertNull(share.update());
+    }
+  }
+}

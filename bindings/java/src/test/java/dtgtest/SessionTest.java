@@ -1,0 +1,191 @@
+// Sessions: runs, callables, futures, and what can go wrong with them.
+
+package dtgtest;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.dtg.*;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class SessionTest {
+  @AfterEach
+  void nothingLives() throws InterruptedException {
+    World.assertNothingLives();
+  }
+
+  @Test
+  void resultsGoWhereTheyAreTold() {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph); Tensor in = Tensor.scalar(2f); Tensor out = Tensor.scalar(0f)) {
+      Value x = graph.placeholder("x", DType.F32);
+      Value square = graph.square(x);
+      Value twice = graph.addV2(x, x);
+      try (Results results = session.run().feed(x, in).fetch(square, out).fetch(twice).timeout(Duration.ofSeconds(5)).call()) {
+        assertSame(out, results.get(0));
+        assertEquals(4, results.get(1).getFloat(0));
+      }
+      assertEquals(4, out.getFloat(0), "what was given stays open");
+      assertEquals(1, session.devices().size());
+      session.reset();
+      World.fails(DtgException.InvalidArgument.class, () -> session.reset("a\0b"), "NUL");
+    }
+  }
+
+  @Test
+  void callables() throws Exception {
+    try (Graph graph = new Graph(); Session session = Session.connect(null, "local", graph, new SessionOptions().cpuDevices(2).softPlacement(true))) {
+      assertEquals(2, session.devices().size());
+      Value x = graph.placeholder("x", DType.F32);
+      try (Callable callable = World.doubling(graph, session, x); Tensor in = Tensor.scalar(3f); Tensor out = Tensor.scalar(0f)) {
+        callable.timeout(Duration.ofSeconds(5)).step(in, out);
+        assertEquals(6, out.getFloat(0));
+        try (Results results = callable.run(in)) {
+          assertEquals(6, results.get(0).getFloat(0));
+        }
+        callable.runInto(new Tensor[] {in}, new Tensor[] {out}).close();
+        World.fails(DtgException.InvalidArgument.class, () -> callable.run());
+        World.fails(DtgException.InvalidArgument.class, () -> callable.step(in, null), "take run()");
+        World.fails(DtgException.InvalidArgument.class, () -> callable.step(null, out));
+        try (Tensor wrong = Tensor.scalar(1L); Tensor shape = Tensor.of(new float[2])) {
+          World.fails(DtgException.InvalidArgument.class, () -> callable.step(wrong, out), "int64");
+          World.fails(DtgException.InvalidArgument.class, () -> callable.step(shape, out), "[2]");
+        }
+        List<Thread> threads = new ArrayList<>();
+        CountDownLatch good = new CountDownLatch(4);
+        for (int i = 0; i < 4; i++) {
+          float mine = i;
+          Thread thread = new Thread(() -> {
+            try (Tensor of = Tensor.scalar(mine); Tensor to = Tensor.scalar(0f)) {
+              for (int k = 0; k < 1000; k++) {
+                callable.step(of, to);
+                if (to.getFloat(0) != 2 * mine) return;
+              }
+              good.countDown();
+            }
+          });
+          threads.add(thread);
+          thread.start();
+        }
+        for (Thread thread : threads) thread.join();
+        assertEquals(0, good.getCount());
+      }
+    }
+  }
+
+  @Test
+  void futures() throws Exception {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      Value x = graph.placeholder("x", DType.F32);
+      Value square = graph.square(x);
+      List<CompletableFuture<Float>> all = new ArrayList<>();
+      for (int i = 0; i < 200; i++) {
+        try (Tensor in = Tensor.scalar((float) i)) { // the run keeps it
+          all.add(session.run().feed(x, in).fetch(square).start().thenApply(results -> {
+            try (results) {
+              return results.get(0).getFloat(0);
+            }
+          }));
+        }
+      }
+      for (int i = 0; i < 200; i++) assertEquals((float) i * i, all.get(i).get(10, TimeUnit.SECONDS));
+      ExecutionException failed = assertThrows(ExecutionException.class, () -> session.run().fetch(square).start().get(10, TimeUnit.SECONDS));
+      assertInstanceOf(DtgException.InvalidArgument.class, failed.getCause());
+      try (Tensor to = Tensor.scalar(0f)) {
+        refused(session.run().fetch(square, to).start(), "call()");
+      }
+    }
+  }
+
+  private static void refused(CompletableFuture<Results> run, String word) {
+    ExecutionException failed = assertThrows(ExecutionException.class, () -> run.get(10, TimeUnit.SECONDS));
+    assertTrue(assertInstanceOf(DtgException.InvalidArgument.class, failed.getCause()).getMessage().contains(word));
+  }
+
+  @Test
+  void aBlockedRunIsCancelled() throws Exception {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      Value never = World.dequeue(graph);
+      CompletableFuture<Results> run = session.run().fetch(never).start();
+      assertFalse(run.isDone());
+      assertTrue(run.cancel(true));
+      assertThrows(CancellationException.class, () -> run.get(10, TimeUnit.SECONDS));
+      CompletableFuture<Results> stopped = session.run().fetch(never).start();
+      session.stop(World.SECOND);
+      ExecutionException failed = assertThrows(ExecutionException.class, () -> stopped.get(10, TimeUnit.SECONDS));
+      assertEquals(Code.CANCELLED, assertInstanceOf(DtgException.Cancelled.class, failed.getCause()).code());
+      World.fails(DtgException.FailedPrecondition.class, () -> session.run(never), "closed");
+    }
+  }
+
+  @Test
+  void deadlines() {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      Value never = World.dequeue(graph);
+      World.fails(DtgException.DeadlineExceeded.class, () -> session.run().fetch(never).timeout(Duration.ofMillis(50)).call(), "deadline");
+      CompletableFuture<Results> late = session.run().fetch(never).timeout(Duration.ofMillis(50)).start();
+      ExecutionException failed = assertThrows(ExecutionException.class, () -> late.get(10, TimeUnit.SECONDS));
+      assertInstanceOf(DtgException.DeadlineExceeded.class, failed.getCause());
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().fetch(never).timeout(Duration.ofSeconds(-1)).call());
+    }
+  }
+
+  @Test
+  void repeatedRuns() throws Exception {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      Variable count = model.scalar("count", 0);
+      Value more = graph.assignAddVariableOp(count.handle(), graph.constant(1f));
+      session.run(model.init());
+      CompletableFuture<Void> repeated = session.runRepeatedly(more);
+      while (session.run().fetch(count.read()).callFloat() < 100) Thread.onSpinWait();
+      repeated.cancel(true);
+      assertTrue(repeated.isCancelled());
+    }
+  }
+
+  @Test
+  void mistakes() {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph); Tensor one = Tensor.scalar(1f)) {
+      Value x = graph.placeholder("x", DType.F32);
+      Value y = graph.neg(x);
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().call(), "nothing");
+      assertEquals("x", World.fails(DtgException.InvalidArgument.class, () -> session.run().fetch(y).call(), "x").node());
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().feed(y, one).fetch(y).call());
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().feed(x, one).feed(x, one).fetch(y).call());
+      Value target = graph.noOp(); // it can only run: it has nothing to feed
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().feed(target, one).feed(x, one).fetch(y).call());
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().fetch(target).call());
+      one.close();
+      World.fails(DtgException.InvalidArgument.class, () -> session.run().feed(x, one).fetch(y).call(), "not an open tensor");
+      session.close();
+      session.close();
+      World.fails(DtgException.InvalidArgument.class, () -> session.run(y), "not an open session");
+      refused(session.run().fetch(y).start(), "not an open session");
+    }
+  }
+
+  @Test
+  void aCloseLetsTheRunningCallFinish() throws Exception {
+    try (Graph graph = new Graph()) {
+      Value never = World.dequeue(graph);
+      Session session = Session.connect("local", graph);
+      CountDownLatch begun = new CountDownLatch(1);
+      CompletableFuture<DtgException> end = CompletableFuture.supplyAsync(() -> {
+        begun.countDown();
+        return assertThrows(DtgException.class, () -> session.run().fetch(never).timeout(Duration.ofMillis(300)).call());
+      });
+      begun.await();
+      while (session.isClosed()) Thread.onSpinWait();
+      session.close();
+      DtgException how = end.get(10, TimeUnit.SECONDS);
+      assertTrue(how instanceof DtgException.DeadlineExceeded || how.getMessage().contains("not an open session"), how::getMessage);
+    }
+  }
+}
