@@ -158,6 +158,7 @@ void Pool::run_shards(int64_t count, ShardFn fn, void* context) {
   job->next.store(0, std::memory_order_relaxed);
   job->finished.store(0, std::memory_order_relaxed);
   job->open.store(true);
+  jobs_posted_.fetch_add(1, std::memory_order_relaxed);
   announce();
   work_on(*job);
   for (int turns = 0; job->finished.load(std::memory_order_acquire) < count; ++turns) {
@@ -210,14 +211,16 @@ Pool::Task* Pool::pop_task() {
   return task;
 }
 
-bool Pool::work_once() {
+bool Pool::help_jobs() {
   bool worked = false;
   for (int i = 0; i < kJobs; ++i) worked |= help(jobs_[i]);
-  if (Task* const task = pop_task()) {
-    task->run();
-    worked = true;
-  }
   return worked;
+}
+
+bool Pool::run_task() {
+  Task* const task = pop_task();
+  if (task) task->run();
+  return task != nullptr;
 }
 
 bool Pool::is_own_thread() const { return own_pool == this; }
@@ -226,16 +229,19 @@ void Pool::worker(int index) {
   own_pool = this;
   if (pin_) pin_to_nth_cpu(index + 1);
   const Clock& clock = system_clock();
-  int64_t idle_since = clock.monotonic_ns();
+  // Polling is for shards. After a task, such as a part that another process asked for, whoever waits for its outcome (the
+  // network's thread, that process) needs this CPU more than we do.
+  uint32_t jobs_seen = jobs_posted_.load(std::memory_order_relaxed);
+  int64_t shards_at = clock.monotonic_ns();
   for (;;) {
     const uint32_t seen = epoch_.load();
-    if (work_once()) {
-      idle_since = clock.monotonic_ns();
-      continue;
-    }
+    const uint32_t jobs = jobs_posted_.load(std::memory_order_relaxed);
+    if (help_jobs() || jobs != jobs_seen) shards_at = clock.monotonic_ns();
+    jobs_seen = jobs;
+    if (run_task()) continue;
     if (stopping_.load()) return;
     if (epoch_.load() != seen) continue;
-    if (clock.monotonic_ns() - idle_since < spin_ns_) {
+    if (clock.monotonic_ns() - shards_at < spin_ns_) {
       for (int i = 0; i < 32; ++i) spin_pause();
       continue;
     }
@@ -243,7 +249,6 @@ void Pool::worker(int index) {
     if (epoch_.load() == seen) futex_wait(epoch_, seen);
     parked_.fetch_sub(1);
     wakes_.fetch_add(1, std::memory_order_relaxed);
-    idle_since = clock.monotonic_ns();
   }
 }
 

@@ -13,6 +13,7 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kCallerSpinNs = 50'000;
+constexpr int64_t kCallerSpinMoreNs = 10'000;
 // A long segment looks at the clock once per so many instructions.
 constexpr uint32_t kDeadlineStride = 64;
 
@@ -53,7 +54,7 @@ Status too_late() { return deadline_exceeded("the run's deadline passed; raise t
 }  // namespace
 
 Frame::Frame(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock, Tracer* tracer)
-    : program_(program), owner_(owner), pool_(pool), clock_(clock), tracer_(tracer), step_(0, 0, Deadline::never()) {}
+    : program_(program), owner_(owner), pool_(pool), clock_(clock), tracer_(tracer), step_(0, 0, Deadline::never()), caller_spin_ns_(kCallerSpinNs) {}
 
 Frame::~Frame() {
   end();
@@ -303,15 +304,16 @@ Frame::SegmentState* Frame::take_ready() {
 }
 
 void Frame::wait_for_work() {
-  const int64_t began = clock_.monotonic_ns();
   const auto something = [this] {
     return unfinished_.load(std::memory_order_acquire) == 0 || ready_.load(std::memory_order_acquire) != nullptr;
   };
+  if (something()) return;
+  const int64_t began = clock_.monotonic_ns();
   while (!something()) {
     for (int i = 0; i < 64 && !something(); ++i) spin_pause();
-    if (something()) return;
+    if (something()) break;
     if (!step_.aborted() && step_.deadline().passed(clock_)) step_.abort(too_late());
-    if (clock_.monotonic_ns() - began < kCallerSpinNs) continue;
+    if (clock_.monotonic_ns() - began < caller_spin_ns_) continue;
     caller_word_.store(1);
     if (!something()) {
       // Waking at least every second bounds what a lost wake-up could cost.
@@ -319,6 +321,9 @@ void Frame::wait_for_work() {
     }
     caller_word_.store(0);
   }
+  // Polling pays where waits are short. Where they are long, what is waited for may need just this CPU.
+  const bool brief = clock_.monotonic_ns() - began < kCallerSpinNs;
+  caller_spin_ns_ = brief ? std::min(caller_spin_ns_ + kCallerSpinMoreNs, kCallerSpinNs) : caller_spin_ns_ / 2;
 }
 
 void Frame::wake_caller() {

@@ -134,6 +134,7 @@ class Frame final : public DynamicSlots {
   bool caller_attached_ = false;
   std::atomic<SegmentState*> ready_{nullptr};
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps
+  int64_t caller_spin_ns_;  // how long the caller polls before it sleeps; it learns from its waits, and is the caller's alone
 };
 
 }  // namespace dtg
