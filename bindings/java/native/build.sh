@@ -14,7 +14,7 @@ pkg-config --exists 'dtg >= 0.1' || {
 # pkg-config quotes what a shell would split, such as a folder with a space.
 eval "set -- $(pkg-config --cflags --libs dtg)"
 "$cc" -std=c11 -O2 -g ${CFLAGS:-} -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror -D_GNU_SOURCE \
-  -fPIC -fvisibility=hidden -fno-strict-aliasing -shared -o "$out/libdtg_jni.so.new" "$here"/*.c \
+  -ffile-prefix-map="$here"=native -fPIC -fvisibility=hidden -fno-strict-aliasing -shared -o "$out/libdtg_jni.so.new" "$here"/*.c \
   -I"$home/include" -I"$home/include/linux" "$@" -pthread \
   -Wl,--version-script="$here/dtg_jni.map" -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined -Wl,-rpath,'$ORIGIN'
 mv "$out/libdtg_jni.so.new" "$out/libdtg_jni.so"

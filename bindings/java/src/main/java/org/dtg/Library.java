@@ -24,6 +24,16 @@ final class Library {
    * directory that only the user can enter, under org.dtg.library.tmpdir (java.io.tmpdir).
    */
   static void load() {
+    try {
+      find();
+    } catch (IllegalCallerException e) { // the JVM's message does not tell the flag
+      Module mine = Library.class.getModule();
+      throw new IllegalCallerException(
+          e.getMessage() + "; start java with --enable-native-access=" + (mine.isNamed() ? mine.getName() : "ALL-UNNAMED"), e);
+    }
+  }
+
+  private static void find() {
     String said = System.getProperty("org.dtg.library.path");
     if (said != null) {
       Path path = Path.of(said);
