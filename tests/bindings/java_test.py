@@ -93,6 +93,18 @@ def noexec(report, java, folder, data):
         subprocess.run(["umount", shelf], check=False)
 
 
+def linked_in(report, source, folder, env):
+    """The natives and the archive inside of a launcher, nothing of dtg loaded."""
+    jdk, launcher = env["JAVA_HOME"], folder / "launcher"
+    includes = f"-I'{jdk}/include' -I'{jdk}/include/linux'"
+    compile_it = (f"cc -std=c11 -D_GNU_SOURCE -DDTG_JNI_STATIC -fno-strict-aliasing {source}/tests/bindings/java_launcher.c {source}/bindings/java/native/*.c {includes}"
+                  " $(pkg-config --cflags dtg) $(pkg-config --static --libs dtg | sed 's/-ldtg/-l:libdtg.a/')"
+                  f" -L'{jdk}/lib/server' -ljvm -Wl,-rpath,'{jdk}/lib/server' -rdynamic -o {launcher}")
+    report.case("a launcher with everything linked in", ["sh", "-c", f'eval "{compile_it}"'], env=env)
+    report.case("the launcher runs", [launcher, folder / "classes"], env=env,
+                check=lambda text: None if re.fullmatch(r"linked in: 0\.\d+\.\d+\n", text) else "it should print the version and nothing else")
+
+
 def main():
     prefix, build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
     report = Report("bindings_java")
@@ -123,6 +135,7 @@ def main():
                 *sorted((binding / "examples").rglob("*.java"))])
     use(report, f"JDK {version}", java, folder, [], data, expected)
     noexec(report, java, folder, data)
+    linked_in(report, source, folder, env)
     other = other_jvm(version)
     if other is None:
         print(f"left out: a second JDK, there is only {version}; to install one: {JDK}", flush=True)

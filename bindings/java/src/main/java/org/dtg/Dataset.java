@@ -56,7 +56,23 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset idx(String... paths) {
-    return new Dataset(Native.datasetIdx(0, new Packet().plain(List.of(paths)).bytes()));
+    return idx(null, paths);
+  }
+
+  /**
+   * IDX files, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param paths one per component
+   * @return the data set
+   */
+  public static Dataset idx(Runtime runtime, String... paths) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetIdx(it, new Packet().plain(List.of(paths)).bytes()));
+    } finally {
+      drop(runtime);
+    }
   }
 
   /**
