@@ -61,6 +61,18 @@ set_target_properties(dtg PROPERTIES
   LINKER_LANGUAGE CXX
   LINK_DEPENDS "${DTG_MAP}")
 target_sources(dtg PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/capi/include" FILES ${dtg_public_headers})
+# A neighbour that exports another TLS library's functions to the whole process (TensorFlow's Python package does, BoringSSL's) would
+# take the place of a shared OpenSSL, whose symbol versions do not keep it out. For such hosts it can go inside, hidden like all
+# else; the price is 5 MB, and that OpenSSL's security fixes no longer come with the system's.
+option(DTG_OPENSSL_INSIDE "Link OpenSSL and zlib into libdtg.so instead of needing the system's shared ones" OFF)
+if(DTG_OPENSSL_INSIDE AND NOT DTG_SANITIZE)
+  foreach(name ssl crypto z)
+    find_library(DTG_ARCHIVE_OF_${name} NAMES lib${name}.a REQUIRED)
+    mark_as_advanced(DTG_ARCHIVE_OF_${name})
+    # Before the shared ones, which --as-needed then leaves out.
+    target_link_libraries(dtg PRIVATE $<BUILD_INTERFACE:${DTG_ARCHIVE_OF_${name}}>)
+  endforeach()
+endif()
 target_link_libraries(dtg PRIVATE $<BUILD_INTERFACE:dtg_third_party> $<BUILD_INTERFACE:dtg_flags>)
 target_link_options(dtg PRIVATE
   "LINKER:--version-script=${DTG_MAP}" LINKER:--exclude-libs,ALL LINKER:--gc-sections LINKER:--as-needed

@@ -16,9 +16,18 @@ from report import Report
 # What is inside of libdtg.so or libdtg.a and must stay there: libuv, mimalloc, FlatBuffers, Highway, JSON, and our own C++.
 PRIVATE = re.compile(r"^(uv_\w+|uv__\w+|_?mi_\w+|_ZNK?(?:11flatbuffers|3hwy|8nlohmann|3dtg)\w+)$")
 
+# What BoringSSL and OpenSSL both call something, and the library uses; and zlib's.
+OPENSSL = ["SSL_CTX_new", "SSL_CTX_free", "SSL_new", "SSL_free", "SSL_do_handshake", "SSL_CTX_set_ciphersuites", "BIO_new", "BIO_meth_new",
+           "TLS_client_method", "TLS_server_method", "SSL_SESSION_new", "SSL_get_error", "OPENSSL_init_ssl", "inflate", "inflateEnd"]
+
 
 def output(*command):
     return subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def dying(names):
+    """Assembly of functions that end the process when they are called."""
+    return ".text\n" + "".join(f".globl {name}\n.type {name},@function\n{name}:\n" for name in sorted(names)) + "ud2\n.section .note.GNU-stack,\"\",@progbits\n"
 
 
 def poison(build, folders):
@@ -32,7 +41,7 @@ def poison(build, folders):
     for expected in ("uv_run", "mi_malloc", "_ZN11flatbuffers"):
         if not any(name.startswith(expected) for name in names):
             sys.exit(f"{expected} is not among the {len(names)} private symbols; is the pattern out of date?")
-    return ".text\n" + "".join(f".globl {name}\n.type {name},@function\n{name}:\n" for name in sorted(names)) + "ud2\n.section .note.GNU-stack,\"\",@progbits\n"
+    return dying(names)
 
 
 class Shop:
@@ -103,11 +112,17 @@ def main():
     deps = subprocess.run([source / ".deps" / "build.sh", "--print"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     traps = shop.folder / "traps.s"
     traps.write_text(poison(build, deps))
+    # Without libdtg.a, whose OpenSSL is the host's by contract.
+    other_tls = shop.folder / "other_tls.s"
+    other_tls.write_text(dying(OPENSSL))
     parts = [shop.source / "main.c", shop.source / "plugin.c", traps]
     case("a host with its own libuv, mimalloc, FlatBuffers", shop.make("trapped", parts, "-rdynamic", *shop.libs, rpath))
     case("the same, loaded late", shop.make("trapped_host", [shop.source / "host.c", traps], "-rdynamic", "-ldl"), "functions", plugin)
     static = [str(prefix / "lib" / "libdtg.a"), "-lssl", "-lcrypto", "-lz", "-lstdc++", "-lm", "-pthread"]
-    case("the same, with libdtg.a", shop.make("trapped_static", parts, "-rdynamic", *static))
+    if "libssl" not in output("readelf", "-d", prefix / "lib" / "libdtg.so"):  # built with DTG_OPENSSL_INSIDE
+        parts_beside = [shop.source / "main.c", shop.source / "plugin.c", other_tls]
+        case("a host that exports another TLS library's functions", shop.make("other_tls", parts_beside, "-rdynamic", *shop.libs, rpath))
+    case("a host with its own libuv, mimalloc, FlatBuffers, with libdtg.a", shop.make("trapped_static", parts, "-rdynamic", *static))
 
     beside = [name for name in ("libflatbuffers.so.2", "libprotobuf.so.32") if name in output("/sbin/ldconfig", "-p")]
     if beside:
