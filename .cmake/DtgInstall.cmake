@@ -1,4 +1,4 @@
-# What `make install` puts where: the libraries, the headers, the dtg command, a CMake package (dtg::dtg, dtg::dtg_static) and a pkg-config file.
+# What `make install` puts where: the libraries, the headers, the dtg command, licences, a CMake package (dtg::dtg, dtg::dtg_static) and a pkg-config file.
 #
 # Nothing installed holds an absolute path, so a staged tree can be moved.
 include(GNUInstallDirs)
@@ -14,6 +14,19 @@ endif()
 if(DTG_CLI)
   install(TARGETS dtg_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
+# Whose code is inside: the licences that binaries must carry along, under the name of each part.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+file(GLOB dtg_mimalloc_licence "${DTG_MIMALLOC_HOME}/../sources-*/libmimalloc-sys/c_src/mimalloc/v3/LICENSE")
+foreach(part IN ITEMS
+    "libuv=${DTG_UV_HOME}/share/doc/libuv/LICENSE" "libuv-extra=${DTG_UV_HOME}/share/doc/libuv/LICENSE-extra" "mimalloc=${dtg_mimalloc_licence}"
+    "flatbuffers=/usr/share/doc/libflatbuffers-dev/copyright" "highway=/usr/share/doc/libhwy-dev/copyright"
+    "nlohmann-json=/usr/share/doc/nlohmann-json3-dev/copyright")
+  string(REGEX MATCH "^([^=]+)=(.+)$" dtg_known "${part}")
+  if(dtg_known AND EXISTS "${CMAKE_MATCH_2}")
+    file(REAL_PATH "${CMAKE_MATCH_2}" dtg_licence)
+    install(FILES "${dtg_licence}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/third_party" RENAME "${CMAKE_MATCH_1}.txt")
+  endif()
+endforeach()
 install(EXPORT dtgTargets NAMESPACE dtg:: DESTINATION "${dtg_package_dir}")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/dtgConfig.cmake.in" "${PROJECT_BINARY_DIR}/generated/dtgConfig.cmake"

@@ -23,4 +23,7 @@ eval "libdir=$(pkg-config --variable=libdir dtg)"
 cp -L "$libdir/$soname" "$out/$soname.new"
 strip --strip-unneeded "$out/$soname.new"
 mv "$out/$soname.new" "$out/$soname"
+eval "prefix=$(pkg-config --variable=prefix dtg)"
+# Whoever passes the jar on passes on what is in the library.
+if [ -d "$prefix/share/doc/dtg" ]; then cp -R "$prefix/share/doc/dtg" "$out/licences.new" && rm -rf "$out/licences" && mv "$out/licences.new" "$out/licences"; fi
 printf '%s\n' "$soname" libdtg_jni.so >"$out/files" # what the loader unpacks
