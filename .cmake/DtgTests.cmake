@@ -120,7 +120,7 @@ if(sources AND TARGET dtg_cli AND NOT DTG_SANITIZE)
     cmake_path(GET source STEM name)
     string(REGEX REPLACE "_test$" "" name "${name}")
     dtg_add_test(bindings_${name} Python3::Interpreter bindings "${source}" "${dtg_prefix}" "${PROJECT_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(bindings_${name} PROPERTIES FIXTURES_REQUIRED installed SKIP_RETURN_CODE 77 TIMEOUT 600
+    set_tests_properties(bindings_${name} PROPERTIES FIXTURES_REQUIRED installed SKIP_RETURN_CODE 77 TIMEOUT 1200
       ENVIRONMENT "${dtg_test_environment};DTG_RESULTS=${DTG_RESULTS}")
   endforeach()
 endif()

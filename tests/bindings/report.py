@@ -34,7 +34,7 @@ class Report:
         print(f"SKIPPED {self.name}: {tool} is not installed; to install it: {install}", flush=True)
         sys.exit(SKIPPED)
 
-    def case(self, name, command, cwd=None, env=None, timeout=280, check=None):
+    def case(self, name, command, cwd=None, env=None, timeout=540, check=None):
         """Runs one check: passed when the command succeeds and `check`, if given, finds no fault in what it printed (it returns a text
         that says what is wrong, or None). The output is shown when it failed. Returns the output, None when it failed."""
         start = time.monotonic()
