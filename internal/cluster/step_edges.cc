@@ -106,9 +106,11 @@ Status StepEdges::start(const std::function<void()>& send) {
 
 void StepEdges::end() {
   Step* step = nullptr;
+  std::vector<Credit::Frames> unsent;  // they hold this
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    for (Credit& credit : credits_) unsent.push_back(credit.drop());
     step = std::exchange(step_, nullptr);
   }
   // Somebody who aborts right now is still inside; neither the step nor this may go before he is out.
@@ -180,7 +182,7 @@ void StepEdges::credited(const Link& link) {
   if (peer >= peers_.size()) return;
   {
     const std::lock_guard lock(mutex_);
-    if (aborted_) return;
+    if (aborted_ || ended_) return;
     for (std::unique_ptr<OutFrame>& frame : credits_[peer].grant()) peers_[peer]->channel().queue(std::move(frame));
   }
   peers_[peer]->kick();

@@ -49,6 +49,7 @@ class CreditTest : public ::testing::Test {
     }
   }
   ~CreditTest() override {
+    if (home_) home_->end();
     for (const Ref<Link>& link : {home_link_, part_link_}) link->close({});
     loop_.run();
   }
@@ -160,7 +161,6 @@ TEST_F(CreditTest, AnAbortDropsWhatWaits) {
   part_->begin(late);
   EXPECT_EQ(held(), 4 * kMiB) << "nothing came after the abort";
   part_->end();
-  home_->end();
 }
 
 TEST_F(CreditTest, NoMemoryIsAnErrorOfTheStepAlone) {
