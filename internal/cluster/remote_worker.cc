@@ -10,7 +10,7 @@
 namespace dtg {
 namespace {
 
-constexpr int64_t kRetryFirstNs = 50'000'000;
+constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 2'000'000'000;
 
 // A result that another thread brings. The loop bounds the wait: every call there has a deadline.
