@@ -97,8 +97,17 @@ func (o *Op) Done() <-chan struct{} { return o.done }
 // run's end, which is soon, and the error is ctx.Err() around the library's. May be called again: it answers the same.
 func (o *Op) Wait(ctx context.Context) error {
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, o.Cancel)
-		defer stop()
+		cancelled := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(cancelled)
+			o.Cancel()
+		})
+		// Whoever got the answer may count open objects: no call of ours is under way any more.
+		defer func() {
+			if !stop() {
+				<-cancelled
+			}
+		}()
 	}
 	<-o.done
 	o.once.Do(func() { o.result = o.collect() })
