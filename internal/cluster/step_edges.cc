@@ -110,7 +110,7 @@ void StepEdges::end() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    for (Credit& credit : credits_) unsent.push_back(credit.drop());
+    unsent = drop_unsent();
     step = std::exchange(step_, nullptr);
   }
   // Somebody who aborts right now is still inside; neither the step nor this may go before he is out.
@@ -161,7 +161,7 @@ void StepEdges::settle() {
   {
     const std::lock_guard lock(mutex_);
     cause = cause_;
-    for (Credit& credit : credits_) unsent.push_back(credit.drop());
+    unsent = drop_unsent();
     for (In& in : in_) {
       if (in.waiting) waiting.push_back(std::move(in.waiting));
     }
@@ -177,8 +177,19 @@ void StepEdges::settle() {
   for (Completion& each : waiting) each.done(cause);
 }
 
+size_t StepEdges::peer_at(const Link& link) const {
+  return static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
+}
+
+// With the lock held; what it answers is to be destroyed without.
+std::vector<Credit::Frames> StepEdges::drop_unsent() {
+  std::vector<Credit::Frames> unsent;
+  for (Credit& credit : credits_) unsent.push_back(credit.drop());
+  return unsent;
+}
+
 void StepEdges::credited(const Link& link) {
-  const auto peer = static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
+  const size_t peer = peer_at(link);
   if (peer >= peers_.size()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -276,7 +287,7 @@ bool StepEdges::refused() const {
 }
 
 void StepEdges::replied(const Link& link, const Status& status, bool refused) {
-  const auto peer = static_cast<size_t>(std::ranges::find(peers_, &link, &Ref<Link>::get) - peers_.begin());
+  const size_t peer = peer_at(link);
   Completion waiting;
   if (peer < joins_.size()) {
     const std::lock_guard lock(mutex_);

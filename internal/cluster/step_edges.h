@@ -96,6 +96,9 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   Result<Channel::Landing> place(const wire::Data& data, uint64_t bytes);
   Status make_room(In& in, uint64_t end, uint64_t total);
   Status deliver(In& in, const EdgeTable::Row& row);
+  // Its number; that of no peer where it is none.
+  size_t peer_at(const Link& link) const;
+  std::vector<Credit::Frames> drop_unsent();
   void grant();
   // False where the frame waits for credit.
   bool send_range(uint32_t peer, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending);

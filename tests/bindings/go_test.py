@@ -9,12 +9,11 @@ example programs print what those of C print.
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 
+import programs
 from report import Report
 
-INSTALL = "https://go.dev/dl (1.24 or later), or apt-get install golang-go where that is new enough"
 STATICCHECK = "honnef.co/go/tools/cmd/staticcheck@"
 OUTSIDE = """package main
 
@@ -29,11 +28,6 @@ func main() {
 	fmt.Println(dtg.Version(), dtg.Must(dtg.Copy[float32](t)), t.Close(), dtg.LiveHandles())
 }
 """
-
-
-def version():
-    words = subprocess.run(["go", "env", "GOVERSION"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "GOTOOLCHAIN": "local"}).stdout
-    return tuple(int(part) for part in words.strip().removeprefix("go").split(".")[:2])
 
 
 def outside(report, source, scratch, env, tags=()):
@@ -54,7 +48,7 @@ def outside(report, source, scratch, env, tags=()):
 
 def staticcheck(report, module, env):
     """The pinned version that runs with this go; it comes through the module proxy, once per machine."""
-    tool = STATICCHECK + ("v0.7.0" if version() >= (1, 25) else "v0.6.1")
+    tool = STATICCHECK + ("v0.7.0" if programs.go_version() >= (1, 25) else "v0.6.1")
     if subprocess.run(["go", "run", tool, "-version"], cwd=module, env={**os.environ, **env}, check=False, capture_output=True).returncode != 0:
         print(f"SKIPPED staticcheck: {tool} cannot be had without a network; to fetch it: go run {tool} -version", flush=True)
         return
@@ -62,17 +56,14 @@ def staticcheck(report, module, env):
 
 
 def main():
-    prefix, build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    prefix, build, source = programs.arguments()
     report = Report("bindings_go")
-    report.need("go", INSTALL)
-    if version() < (1, 24):
-        report.skip("go 1.24", INSTALL)
+    report.need("go", programs.INSTALL["go"])
+    if programs.go_version() < (1, 24):
+        report.skip("go 1.24", programs.INSTALL["go"])
     report.need("pkg-config", "apt-get install pkg-config")
     module = source / "bindings" / "go"
-    libraries = f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
-    env = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"), "LD_LIBRARY_PATH": libraries, "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
-    # Go's build cache does not see what pkg-config says, but it sees these.
-    env |= {"CGO_CFLAGS": f"-O2 -g -I{prefix / 'include'}", "CGO_LDFLAGS": f"-O2 -g -L{prefix / 'lib'}"}
+    env = programs.environment(prefix)
     report.case("gofmt", ["gofmt", "-l", "."], cwd=module, check=lambda output: "not formatted: " + output if output else None)
     report.case("go vet", ["go", "vet", "./..."], cwd=module, env=env)
     report.case("go test", ["go", "test", "-count=1", "./..."], cwd=module, env=env)

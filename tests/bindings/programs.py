@@ -32,15 +32,16 @@ def environment(prefix):
             "CGO_CFLAGS": f"-O2 -g '-I{prefix / 'include'}'", "CGO_LDFLAGS": f"-O2 -g '-L{prefix / 'lib'}'"}
 
 
-def old_go():
+def go_version():
+    """(1, 24): of the go on the PATH, not of one that it would fetch."""
     words = subprocess.run(["go", "env", "GOVERSION"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "GOTOOLCHAIN": "local"}).stdout
-    return tuple(int(part) for part in words.strip().removeprefix("go").split(".")[:2]) < (1, 24)
+    return tuple(int(part) for part in words.strip().removeprefix("go").split(".")[:2])
 
 
 def available(language):
     """Whether the language's tools are here; if not, says so with the way to get them."""
     missing = [tool for tool in TOOLS[language] if shutil.which(tool) is None]
-    if not missing and language == "go" and old_go():
+    if not missing and language == "go" and go_version() < (1, 24):
         missing = ["go 1.24"]
     if missing:
         print(f"left out: {language}: {' and '.join(missing)} not installed; to install: {INSTALL[language]}", flush=True)
