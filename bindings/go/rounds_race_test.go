@@ -4,4 +4,4 @@
 
 package dtg_test
 
-const rounds = 200
+const rounds, slice = 200, 40

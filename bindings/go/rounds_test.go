@@ -4,4 +4,4 @@
 
 package dtg_test
 
-const rounds = 10000
+const rounds, slice = 10_000, 2_000
