@@ -28,9 +28,9 @@ int64_t detect() {
     if (has_all(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("avx512dq"),
                 __builtin_cpu_supports("avx512bw"), __builtin_cpu_supports("avx512cd"))) {
       targets |= HWY_AVX3;
-      if (has_all(__builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("vpclmulqdq"),
-                  __builtin_cpu_supports("avx512vbmi"), __builtin_cpu_supports("avx512vbmi2"),
-                  __builtin_cpu_supports("avx512vpopcntdq"), __builtin_cpu_supports("avx512bitalg"))) {
+      if (has_all(__builtin_cpu_supports("avx512vnni"), __builtin_cpu_supports("vpclmulqdq"), __builtin_cpu_supports("avx512vbmi"),
+                  __builtin_cpu_supports("avx512vbmi2"), __builtin_cpu_supports("avx512vpopcntdq"),
+                  __builtin_cpu_supports("avx512bitalg"))) {
         targets |= HWY_AVX3_DL;
       }
     }

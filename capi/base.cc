@@ -25,9 +25,7 @@ int32_t dtg_has_feature(const char* name) noexcept {
 
 size_t dtg_dtype_size(dtg_dtype dtype) noexcept { return static_cast<size_t>(dtype_size(static_cast<DType>(dtype))); }
 const char* dtg_dtype_name(dtg_dtype dtype) noexcept { return dtype_name(static_cast<DType>(dtype)); }
-dtg_dtype dtg_dtype_from_name(const char* name) noexcept {
-  return name ? static_cast<dtg_dtype>(dtype_from_name(name)) : 0;
-}
+dtg_dtype dtg_dtype_from_name(const char* name) noexcept { return name ? static_cast<dtg_dtype>(dtype_from_name(name)) : 0; }
 size_t dtg_live_handles(void) noexcept { return capi::live_cells(); }
 
 }  // extern "C"

@@ -48,7 +48,9 @@ std::string_view text_in(const char (&from)[N]) {
   return {from, static_cast<size_t>(std::find(from, from + N, '\0') - from)};
 }
 
-Status give_cluster(ClusterSpec spec, dtg_cluster** out) { return give(HandleType::cluster, make_ref<ClusterObject>(std::move(spec)), out); }
+Status give_cluster(ClusterSpec spec, dtg_cluster** out) {
+  return give(HandleType::cluster, make_ref<ClusterObject>(std::move(spec)), out);
+}
 
 }  // namespace
 }  // namespace dtg::capi

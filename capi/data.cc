@@ -61,7 +61,8 @@ Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
   if (c.header < 0 || c.header > 2 || c.missing < 0 || c.missing > 2 || c.delimiter < 0 || c.delimiter > 127) {
-    return invalid_argument("dtg_csv_options: header %d, missing %d, delimiter %d; one of them is out of range", c.header, c.missing, c.delimiter);
+    return invalid_argument("dtg_csv_options: header %d, missing %d, delimiter %d; one of them is out of range", c.header, c.missing,
+                            c.delimiter);
   }
   DTG_TRY(require_array(c.columns, c.num_columns, "columns"));
   CsvOptions options;
@@ -226,7 +227,8 @@ size_t dtg_dataset_component_count(const dtg_dataset* dataset) noexcept {
   return held && held->pipeline ? held->pipeline->spec().size() : 0;
 }
 
-dtg_error* dtg_dataset_component(const dtg_dataset* dataset, size_t i, dtg_dtype* dtype, int64_t* dims, size_t cap, int32_t* rank) noexcept {
+dtg_error* dtg_dataset_component(const dtg_dataset* dataset, size_t i, dtg_dtype* dtype, int64_t* dims, size_t cap,
+                                 int32_t* rank) noexcept {
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(rank, "rank"));
     DTG_TRY(require_array(dims, cap, "dims"));

@@ -49,9 +49,9 @@ struct ElementRow {
   uint8_t code, bits;
 };
 constexpr ElementRow kElements[] = {
-    {DType::i8, 0, 8},    {DType::i16, 0, 16},    {DType::i32, 0, 32},     {DType::i64, 0, 64},        {DType::u8, 1, 8},
-    {DType::u16, 1, 16},  {DType::u32, 1, 32},    {DType::u64, 1, 64},     {DType::f16, 2, 16},        {DType::f32, 2, 32},
-    {DType::f64, 2, 64},  {DType::bf16, 4, 16},   {DType::c64, 5, 64},     {DType::c128, 5, 128},      {DType::boolean, 6, 8},
+    {DType::i8, 0, 8},         {DType::i16, 0, 16},     {DType::i32, 0, 32}, {DType::i64, 0, 64},   {DType::u8, 1, 8},
+    {DType::u16, 1, 16},       {DType::u32, 1, 32},     {DType::u64, 1, 64}, {DType::f16, 2, 16},   {DType::f32, 2, 32},
+    {DType::f64, 2, 64},       {DType::bf16, 4, 16},    {DType::c64, 5, 64}, {DType::c128, 5, 128}, {DType::boolean, 6, 8},
     {DType::f8_e4m3fn, 10, 8}, {DType::f8_e5m2, 12, 8},
 };
 
@@ -78,10 +78,10 @@ Status check_row_major(const DLPackTensor& given, DType dtype, const Shape& shap
   int64_t wanted = 1;
   for (int i = shape.rank(); i-- > 0;) {
     if (shape.dim(i) != 1 && given.strides[i] != wanted) {
-      return invalid_argument("a DLPack tensor %s%s with stride %lld in dimension %d, where row-major memory without gaps has %lld: copy it "
-                              "into that order first (numpy.ascontiguousarray)",
-                              dtype_name(dtype), shape.text().c_str(), static_cast<long long>(given.strides[i]), i,
-                              static_cast<long long>(wanted));
+      return invalid_argument(
+          "a DLPack tensor %s%s with stride %lld in dimension %d, where row-major memory without gaps has %lld: copy it "
+          "into that order first (numpy.ascontiguousarray)",
+          dtype_name(dtype), shape.text().c_str(), static_cast<long long>(given.strides[i]), i, static_cast<long long>(wanted));
     }
     wanted *= shape.dim(i);
   }
@@ -98,9 +98,10 @@ template <class Managed>
 Status take(Managed* managed, bool read_only, dtg_tensor** out) {
   const DLPackTensor& given = managed->tensor;
   if (given.device_type != kCpu && given.device_type != kCudaHost && given.device_type != kRocmHost) {
-    return unimplemented("a DLPack tensor on a device of type %d: only memory of the CPU (1, or pinned: 3, 11) can be read here; copy it there "
-                         "first",
-                         given.device_type);
+    return unimplemented(
+        "a DLPack tensor on a device of type %d: only memory of the CPU (1, or pinned: 3, 11) can be read here; copy it there "
+        "first",
+        given.device_type);
   }
   DTG_ASSIGN(const DType dtype, element_of(given));
   DTG_ASSIGN(const Shape shape, shape_of(given));
@@ -147,8 +148,8 @@ Status hand_out(dtg_tensor* handle, bool writable, Managed** out) {
     made->strides[i] = stride;
     stride *= made->dims[i];
   }
-  made->managed.tensor = {tensor.count() > 0 ? tensor.data() : nullptr, kCpu, 0, tensor.shape().rank(), row->code, row->bits, 1,
-                          made->dims, made->strides, 0};
+  made->managed.tensor = {
+      tensor.count() > 0 ? tensor.data() : nullptr, kCpu, 0, tensor.shape().rank(), row->code, row->bits, 1, made->dims, made->strides, 0};
   made->managed.context = dtg_tensor_retain(handle);
   made->managed.deleter = end_export<Managed>;
   *out = &made.release()->managed;
@@ -168,8 +169,8 @@ dtg_error* dtg_tensor_from_dlpack(DLManagedTensorVersioned* managed, dtg_tensor*
     DTG_TRY(require(managed, "managed"));
     DTG_TRY(require(out, "out"));
     if (managed->major != kMajor) {
-      return unimplemented("a DLPack tensor of version %u.%u: this library knows version %u; ask its producer for that one",
-                           managed->major, managed->minor, kMajor);
+      return unimplemented("a DLPack tensor of version %u.%u: this library knows version %u; ask its producer for that one", managed->major,
+                           managed->minor, kMajor);
     }
     return take(managed, (managed->flags & kReadOnly) != 0, out);
   });

@@ -111,7 +111,8 @@ Result<std::vector<Attr>> read_attrs(const dtg_op_spec& spec) {
   DTG_TRY(require_array(spec.attrs, spec.num_attrs, "attrs"));
   const size_t stride = spec.attr_stride ? spec.attr_stride : sizeof(dtg_attr);
   if (spec.num_attrs > 1000) return invalid_argument("%zu attributes for one node", spec.num_attrs);
-  if (stride < sizeof(size_t) || stride % alignof(dtg_attr) != 0) return invalid_argument("attr_stride is %zu; it must be sizeof(dtg_attr)", stride);
+  if (stride < sizeof(size_t) || stride % alignof(dtg_attr) != 0)
+    return invalid_argument("attr_stride is %zu; it must be sizeof(dtg_attr)", stride);
   const auto* at = reinterpret_cast<const char*>(spec.attrs);
   for (size_t i = 0; i < spec.num_attrs; ++i, at += stride) {
     dtg_attr attr = DTG_ATTR_INIT;
@@ -425,12 +426,14 @@ dtg_error* dtg_graph_densify(dtg_graph* handle, const dtg_gradient* gradient, dt
   return with_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(require(gradient, "gradient"));
     DTG_TRY(require(out, "out"));
-    const Gradient given{value_of(gradient->dense), value_of(gradient->values), value_of(gradient->indices), value_of(gradient->dense_shape)};
+    const Gradient given{value_of(gradient->dense), value_of(gradient->values), value_of(gradient->indices),
+                         value_of(gradient->dense_shape)};
     if (!given.any()) return invalid_argument("densify: the gradient is neither dense nor rows; no path leads there");
     for (Value part : {given.dense, given.values, given.indices, given.dense_shape}) {
       if (part.valid()) DTG_TRY(graph.check(part));
     }
-    if (given.is_rows() && (!given.indices.valid() || !given.dense_shape.valid())) return invalid_argument("densify: rows need indices and dense_shape");
+    if (given.is_rows() && (!given.indices.valid() || !given.dense_shape.valid()))
+      return invalid_argument("densify: rows need indices and dense_shape");
     Build build(graph);
     const Value dense = densify(build, given);
     DTG_TRY(build.status());

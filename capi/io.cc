@@ -169,12 +169,14 @@ dtg_error* dtg_event_writer_scalar(dtg_event_writer* writer, const char* tag, si
   });
 }
 
-dtg_error* dtg_event_writer_histogram(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, const dtg_tensor* tensor) noexcept {
+dtg_error* dtg_event_writer_histogram(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step,
+                                      const dtg_tensor* tensor) noexcept {
   return with_writer(writer, [&](EventWriter& file) -> Status {
     DTG_TRY(require_text(tag, tag_len, "tag"));
     const Held<TensorObject> held(tensor, HandleType::tensor);
     DTG_TRY(held.status());
-    if (held->tensor.dtype() != DType::f32) return invalid_argument("a histogram of %s; only float32 is supported", held->tensor.text().c_str());
+    if (held->tensor.dtype() != DType::f32)
+      return invalid_argument("a histogram of %s; only float32 is supported", held->tensor.text().c_str());
     return file.histogram(text(tag, tag_len), step, held->tensor.values<float>());
   });
 }

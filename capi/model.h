@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "dtg/nn.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
+#include "dtg/nn.h"
 #include "nn/optimizer.h"
 
 namespace dtg::capi {

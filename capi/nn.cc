@@ -135,7 +135,8 @@ Result<Optimizer> read_optimizer(const dtg_optimizer* given) {
 Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, const dtg_gradient& given) {
   for (const NamedVariable& variable : model.variables()) {
     if (variable.handle != value_of(handle)) continue;
-    return VariableGradient{variable, {value_of(given.dense), value_of(given.values), value_of(given.indices), value_of(given.dense_shape)}};
+    return VariableGradient{variable,
+                            {value_of(given.dense), value_of(given.values), value_of(given.indices), value_of(given.dense_shape)}};
   }
   return invalid_argument("apply gradients: one of the handles is no variable of this model");
 }
@@ -220,12 +221,13 @@ dtg_error* dtg_nn_minimize(dtg_model* model, dtg_value loss, const dtg_optimizer
   return guard([&]() -> Status {
     const Held<ModelObject> held(model, HandleType::model);
     DTG_TRY(held.status());
-    return answer_training(*held->model, optimizer, out, [&](Model& m, const Optimizer& settings) { return minimize(m, value_of(loss), settings); });
+    return answer_training(*held->model, optimizer, out,
+                           [&](Model& m, const Optimizer& settings) { return minimize(m, value_of(loss), settings); });
   });
 }
 
-dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimizer, const dtg_value* handles,
-                                  const dtg_gradient* gradients, size_t num_gradients, dtg_value* out) noexcept {
+dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimizer, const dtg_value* handles, const dtg_gradient* gradients,
+                                  size_t num_gradients, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_TRY(require_array(handles, num_gradients, "handles"));
     DTG_TRY(require_array(gradients, num_gradients, "gradients"));
@@ -242,9 +244,8 @@ dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimiz
 
 dtg_error* dtg_nn_exponential_decay(dtg_model* model, dtg_value step, double rate, double every, double factor, int32_t staircase,
                                     dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) {
-    return exponential_decay(m.graph(), value_of(step), rate, every, factor, staircase != 0);
-  });
+  return value_of_model(model, out,
+                        [&](Model& m) { return exponential_decay(m.graph(), value_of(step), rate, every, factor, staircase != 0); });
 }
 
 dtg_error* dtg_nn_cosine_decay(dtg_model* model, dtg_value step, double rate, double steps, double floor, double warmup,

@@ -87,7 +87,8 @@ Status wait_ready(Model& model, Session& session, int64_t timeout_ns) {
     if (names.ok()) missing = names.take();
     if (deadline.passed(clock)) {
       return deadline_exceeded("wait for the variables of the model (%zu): without a value are %s; does the chief run, and has it "
-                               "initialised them (dtg_model_init)?", flags.size(), missing.c_str());
+                               "initialised them (dtg_model_init)?",
+                               flags.size(), missing.c_str());
     }
     // Nothing arrives here; it is a wait with an end.
     CompletionQueue::Event none;
@@ -103,8 +104,8 @@ using namespace dtg::capi;
 
 extern "C" {
 
-dtg_error* dtg_nn_minimize_replicated(dtg_model* model, dtg_value loss, const dtg_optimizer* optimizer,
-                                      const dtg_replication* replication, dtg_replicated* out) noexcept {
+dtg_error* dtg_nn_minimize_replicated(dtg_model* model, dtg_value loss, const dtg_optimizer* optimizer, const dtg_replication* replication,
+                                      dtg_replicated* out) noexcept {
   return replicate(model, optimizer, replication, out, [&](Model& m, const Optimizer& settings, const Replication& share) {
     return minimize_replicated(m, value_of(loss), settings, share);
   });
@@ -154,7 +155,9 @@ dtg_error* dtg_model_wait_ready(dtg_model* model, dtg_session* session, int64_t 
     DTG_TRY(held.status());
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
-    if (timeout_ns < 0) return invalid_argument("wait for variables: the timeout is %lld ns; give a positive one, or 0 for 10 minutes", static_cast<long long>(timeout_ns));
+    if (timeout_ns < 0)
+      return invalid_argument("wait for variables: the timeout is %lld ns; give a positive one, or 0 for 10 minutes",
+                              static_cast<long long>(timeout_ns));
     return wait_ready(*held->model, *running, timeout_ns);
   });
 }

@@ -1,10 +1,10 @@
 // Servers, and what a session can do with its cluster.
 #include "dtg/server.h"
 
+#include "capi/cluster.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/security.h"
-#include "capi/cluster.h"
 #include "cluster/driver.h"
 #include "cluster/server.h"
 #include "net/job_key.h"
@@ -51,8 +51,8 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
   if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
   if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {
-    return invalid_argument("dtg_server_options: dead_ns is %lld, less than two heartbeats of %lld", static_cast<long long>(wanted.timing.dead_ns),
-                            static_cast<long long>(wanted.timing.heartbeat_ns));
+    return invalid_argument("dtg_server_options: dead_ns is %lld, less than two heartbeats of %lld",
+                            static_cast<long long>(wanted.timing.dead_ns), static_cast<long long>(wanted.timing.heartbeat_ns));
   }
   DTG_ASSIGN(Ref<Runtime> runtime, runtime_of(handle));
   DTG_ASSIGN(const Host host, runtime->host());
@@ -122,12 +122,14 @@ dtg_error* dtg_keygen(const char* path, size_t path_len) noexcept {
   return guard([&]() -> Status {
     DTG_TRY(require(path, "path"));
     const std::string file(text(path, path_len));
-    if (file.empty() || file.find('\0') != std::string::npos) return invalid_argument("make a job key: the path is empty or has a NUL inside");
+    if (file.empty() || file.find('\0') != std::string::npos)
+      return invalid_argument("make a job key: the path is empty or has a NUL inside");
     return keygen(file);
   });
 }
 
-dtg_error* dtg_server_start(dtg_runtime* runtime, const dtg_cluster* cluster, const dtg_server_options* options, dtg_server** out) noexcept {
+dtg_error* dtg_server_start(dtg_runtime* runtime, const dtg_cluster* cluster, const dtg_server_options* options,
+                            dtg_server** out) noexcept {
   return guard([&] { return start(runtime, cluster, options, out); });
 }
 const char* dtg_server_target(const dtg_server* server) noexcept {
@@ -167,8 +169,7 @@ dtg_error* dtg_cluster_status(dtg_runtime* runtime, const char* target, size_t t
 }
 dtg_error* dtg_session_run_repeatedly(dtg_session* session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag,
                                       dtg_op** out) noexcept {
-  return with<Session>(session, HandleType::session,
-                       [&](Session& s) { return run_repeatedly(s, targets, num_targets, cq, tag, out); });
+  return with<Session>(session, HandleType::session, [&](Session& s) { return run_repeatedly(s, targets, num_targets, cq, tag, out); });
 }
 
 }  // extern "C"

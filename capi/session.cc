@@ -110,7 +110,7 @@ constexpr size_t kListMax = size_t{1} << 20;
 // What a run asks, read from the host's struct.
 struct Request {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
-  std::vector<Value> more;        // when there are many
+  std::vector<Value> more;  // when there are many
   Value few[3 * kInline];
   NodeId few_targets[kInline];
   std::vector<NodeId> more_targets;
@@ -202,7 +202,8 @@ Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64
   return out ? give(HandleType::op, std::move(started), out) : Status();
 }
 
-Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** slots, size_t num_fetches, int64_t timeout_ns) {
+Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** slots, size_t num_fetches,
+            int64_t timeout_ns) {
   DTG_TRY(require_array(feed_tensors, num_feeds, "feed_tensors"));
   DTG_TRY(require_array(slots, num_fetches, "fetched"));
   if (num_feeds != callable.feeds().size() || num_fetches != callable.fetches().size()) {
@@ -223,7 +224,8 @@ Status next(CompletionQueue& queue, dtg_completion* events, size_t stride, size_
   if (cap == 0) return invalid_argument("cap is 0: there is no room for a completion");
   if (stride == 0) stride = sizeof(dtg_completion);
   if (stride < sizeof(dtg_completion)) return invalid_argument("stride is %zu, less than a dtg_completion", stride);
-  if (timeout_ns < 0 && timeout_ns != DTG_INFINITE) return invalid_argument("timeout_ns is %lld; use DTG_INFINITE to wait for ever", static_cast<long long>(timeout_ns));
+  if (timeout_ns < 0 && timeout_ns != DTG_INFINITE)
+    return invalid_argument("timeout_ns is %lld; use DTG_INFINITE to wait for ever", static_cast<long long>(timeout_ns));
   const Clock& clock = system_clock();
   const Deadline deadline = timeout_ns == DTG_INFINITE ? Deadline::never() : Deadline::after(clock, timeout_ns);
   CompletionQueue::Event taken[kInline];

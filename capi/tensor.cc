@@ -128,8 +128,8 @@ using namespace dtg::capi;
 
 extern "C" {
 
-dtg_error* dtg_tensor_create(dtg_dtype dtype, const int64_t* dims, size_t rank, void* data, size_t nbytes, dtg_free_fn free_fn,
-                             void* user, dtg_tensor** out) noexcept {
+dtg_error* dtg_tensor_create(dtg_dtype dtype, const int64_t* dims, size_t rank, void* data, size_t nbytes, dtg_free_fn free_fn, void* user,
+                             dtg_tensor** out) noexcept {
   return guard([&] { return create(dtype, dims, rank, data, nbytes, free_fn, user, out); });
 }
 

@@ -81,12 +81,15 @@ class Interpreter {
   int64_t dims_[10] = {};
 };
 
+// clang-format off
 const char* const kOps[] = {
     "Const", "Placeholder", "Identity", "NoOp", "AddV2", "Mul", "MatMul", "Relu", "Reshape", "Shape", "Sum", "Mean", "ConcatV2", "Split",
     "Softmax", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "Cast", "Transpose", "GatherV2", "Unique", "Where", "Range", "Fill",
     "Slice", "Pad", "Tile", "Pack", "Unpack", "FIFOQueueV2", "QueueEnqueueV2", "QueueDequeueV2", "BiasAdd", "ExpandDims", "ArgMax",
     "Select", "StatelessRandomUniformV2", "ZerosLike", "Nothing", "SparseSoftmaxCrossEntropyWithLogits", "Conv2D", "MaxPool", "_Fused"};
-const char* const kAttrs[] = {"dtype", "T", "shape", "value", "axis", "N", "num", "transpose_a", "component_types", "keep_dims", "strides", "padding", "capacity"};
+const char* const kAttrs[] = {"dtype", "T", "shape", "value", "axis", "N", "num", "transpose_a", "component_types", "keep_dims", "strides",
+                              "padding", "capacity"};
+// clang-format on
 
 void Interpreter::add_op() {
   dtg_value inputs[4], outs[3];
@@ -150,9 +153,7 @@ void Interpreter::run_session() {
       break;
     }
     case 2: answer(dtg_callable_run(callables_[slot()], fed, args.num_feeds, fetched, args.num_fetches, args.timeout_ns)); break;
-    default:
-      args.fetched = fetched;
-      answer(dtg_session_run(session, &args));
+    default: args.fetched = fetched; answer(dtg_session_run(session, &args));
   }
   for (dtg_tensor* tensor : fetched) dtg_tensor_release(tensor);
 }
@@ -284,8 +285,10 @@ void Interpreter::data_call(int which) {
 
 void Interpreter::step() {
   switch (const int what = byte() % 64; what) {
+    // clang-format off
     case 0: case 1: case 2: case 3: case 4: case 5: case 6: case 7: case 8: case 9: add_op(); break;
     case 10: case 11: case 12: case 13: run_session(); break;
+    // clang-format on
     case 14: answer(dtg_session_connect(nullptr, nullptr, 0, graphs_[slot()], nullptr, into(sessions_, dtg_session_release))); break;
     case 15: answer(dtg_cq_create(into(queues_, dtg_cq_release))); break;
     case 16: {
@@ -299,8 +302,10 @@ void Interpreter::step() {
     case 18: answer(dtg_op_take_result(ops_[slot()], byte() % 3, into(tensors_, dtg_tensor_release))); break;
     case 19: answer(dtg_session_close(sessions_[slot()], 1'000'000'000)); break;
     case 20: answer(dtg_session_reset(sessions_[slot()], nullptr, 0)); break;
+    // clang-format off
     case 21: case 22: case 23: case 24: case 25: case 26: case 27: case 28: model_call(what - 21); break;
     case 29: case 30: case 31: case 32: case 33: case 34: case 35: case 36: data_call(what - 29); break;
+    // clang-format on
     default: build_call((what - 37) % 16); break;
   }
 }

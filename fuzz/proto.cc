@@ -21,8 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       static_cast<void>(proto_append_reals(field, floats).ok());
       static_cast<void>(proto_append_reals(field, doubles).ok());
       if (field.wire == dtg::ProtoWire::varint) writer.varint(field.number, field.value);
-      if (field.wire == dtg::ProtoWire::fixed32)
-        writer.fixed32(field.number, static_cast<uint32_t>(field.value));
+      if (field.wire == dtg::ProtoWire::fixed32) writer.fixed32(field.number, static_cast<uint32_t>(field.value));
       if (field.wire == dtg::ProtoWire::fixed64) writer.fixed64(field.number, field.value);
       if (field.wire != dtg::ProtoWire::bytes) continue;
       writer.bytes(field.number, field.bytes);

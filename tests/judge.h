@@ -16,8 +16,7 @@ inline Verdict judge(const std::string& script, const std::string& directory) {
   const char* const python = std::getenv("DTG_PYTHON");
   const char* const source = std::getenv("DTG_SOURCE_DIR");
   if (!source) return Verdict::absent;
-  const std::string command =
-      std::string(python ? python : "python3") + " " + source + "/" + script + " " + directory;
+  const std::string command = std::string(python ? python : "python3") + " " + source + "/" + script + " " + directory;
   const int status = std::system(command.c_str());
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (code == 0) return Verdict::fine;

@@ -13,8 +13,7 @@ namespace dtg {
 class Scratch {
  public:
   Scratch() {
-    path_ = (std::filesystem::temp_directory_path() / ("dtg-test-" + std::to_string(system_random().u64())))
-                .string();
+    path_ = (std::filesystem::temp_directory_path() / ("dtg-test-" + std::to_string(system_random().u64()))).string();
     std::filesystem::create_directories(path_);
   }
   ~Scratch() {

@@ -65,12 +65,14 @@ int one(const json& table, const std::string& name, bool as_json) {
 
 int version(int argc, char** argv) {
   bool as_json = false;
-  Arguments arguments("version", "version [--json]", "Versions of the library that is loaded and of the headers this command was made with.");
+  Arguments arguments("version", "version [--json]",
+                      "Versions of the library that is loaded and of the headers this command was made with.");
   arguments.flag("--json", &as_json, "as JSON");
   int code = kOk;
   if (!arguments.read(argc, argv, &code)) return code;
   const std::string abi = std::to_string(dtg_abi_version() >> 16) + "." + std::to_string(dtg_abi_version() & 0xffff);
-  const std::string headers = std::to_string(DTG_VERSION_MAJOR) + "." + std::to_string(DTG_VERSION_MINOR) + "." + std::to_string(DTG_VERSION_PATCH);
+  const std::string headers =
+      std::to_string(DTG_VERSION_MAJOR) + "." + std::to_string(DTG_VERSION_MINOR) + "." + std::to_string(DTG_VERSION_PATCH);
   json features = json::object();
   std::string names;
   for (const char* name : {"cpu", "cuda", "tls"}) {
@@ -78,7 +80,11 @@ int version(int argc, char** argv) {
     features[name] = has;
     if (has) names += std::string(" ") + name;
   }
-  if (as_json) return print(json{{"version", dtg_version()}, {"abi", abi}, {"headers", headers}, {"features", features}}.dump(2) + "\n") ? kOk : kFailed;
+  // clang-format off
+  if (as_json)
+    return print(json{{"version", dtg_version()}, {"abi", abi}, {"headers", headers}, {"features", features}}.dump(2) + "\n")
+               ? kOk : kFailed;
+  // clang-format on
   return print("dtg " + std::string(dtg_version()) + ", ABI " + abi + ", headers " + headers + ", features" + names + "\n") ? kOk : kFailed;
 }
 

@@ -45,7 +45,8 @@ Program prepare(const std::vector<std::string>& program, const std::vector<std::
   sigprocmask(SIG_SETMASK, &none, nullptr);
   setpgid(0, 0);
   const int null = open("/dev/null", O_RDONLY);
-  const bool ready = null >= 0 && dup2(null, 0) == 0 && dup2(out[1], 1) == 1 && dup2(err[1], 2) == 2 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+  const bool ready =
+      null >= 0 && dup2(null, 0) == 0 && dup2(out[1], 1) == 1 && dup2(err[1], 2) == 2 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
   // The launcher may have died before it could be watched.
   if (getppid() != parent) _exit(127);
   if (ready) execvpe(program.arguments[0], program.arguments.data(), program.environment.data());

@@ -52,7 +52,9 @@ sigset_t awaited_signals() {
 void announce(const Place& place, const char* target) {
   const std::string name = place.job + "/" + std::to_string(place.task);
   if (place.as_json) print(json{{"task", name}, {"target", target}, {"clear_frames", place.clear_frames}}.dump() + "\n");
-  else print(name + " serves at " + paint(Color::bold, target) + (place.clear_frames ? paint(Color::yellow, "  FRAMES IN THE CLEAR") : "") + "\n");
+  else
+    print(name + " serves at " + paint(Color::bold, target) + (place.clear_frames ? paint(Color::yellow, "  FRAMES IN THE CLEAR") : "") +
+          "\n");
 }
 
 // Until the chief ends the job, or a signal asks for the end.
@@ -74,9 +76,10 @@ int serve(dtg_server* server, bool as_json) {
 }
 
 bool read_server(int argc, char** argv, Place* place, int* code) {
-  Arguments arguments("server", "server --cluster SPEC|--tf-config --job J --task N [OPTIONS]",
-                      "One task of a cluster, most often a parameter server: it lends its devices and holds variables until the chief ends\n"
-                      "the job, or SIGTERM or Ctrl-C.");
+  Arguments arguments(
+      "server", "server --cluster SPEC|--tf-config --job J --task N [OPTIONS]",
+      "One task of a cluster, most often a parameter server: it lends its devices and holds variables until the chief ends\n"
+      "the job, or SIGTERM or Ctrl-C.");
   arguments.text("--cluster", "SPEC", &place->spec, "JSON, or \"ps=HOST:PORT;worker=HOST:PORT,HOST:PORT\"; also unix:PATH");
   arguments.flag("--tf-config", &place->tf_config, "cluster, job and task from the environment variable TF_CONFIG");
   arguments.text("--job", "J", &place->job, "which job this is a task of");
@@ -86,7 +89,8 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   arguments.flag("--json", &place->as_json, "where it listens, and errors, as JSON");
   if (!arguments.read(argc, argv, code)) return false;
   if (place->tf_config != place->spec.empty()) {
-    complain("say either --cluster or --tf-config\n  for example: dtg server --cluster \"ps=unix:/run/user/me/ps0;worker=unix:/run/user/me/w0\" --job ps");
+    complain(
+        "say either --cluster or --tf-config\n  for example: dtg server --cluster \"ps=unix:/run/user/me/ps0;worker=unix:/run/user/me/w0\" --job ps");
     return *code = kUsage, false;
   }
   return true;
@@ -154,9 +158,10 @@ int show(std::string_view text, bool as_json) {
 int keygen(int argc, char** argv) {
   std::string path;
   bool as_json = false;
-  Arguments arguments("keygen", "keygen FILE [--json]",
-                      "Makes the key that the tasks of a job prove to each other with, in a new file that only you can read. Copy it to every\n"
-                      "machine of the job by a way that nobody can listen to, and give it to every task: --key-file, or key_file.");
+  Arguments arguments(
+      "keygen", "keygen FILE [--json]",
+      "Makes the key that the tasks of a job prove to each other with, in a new file that only you can read. Copy it to every\n"
+      "machine of the job by a way that nobody can listen to, and give it to every task: --key-file, or key_file.");
   arguments.position("FILE", true, &path, "the new file");
   arguments.flag("--json", &as_json, "as JSON");
   int code = kOk;

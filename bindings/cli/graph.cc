@@ -36,7 +36,8 @@ bool read_file(const std::string& path, std::string* out) {
   return ok;
 }
 
-dtg_error* text_of(dtg_error* (*ask)(const dtg_graph*, dtg_value, const char**, size_t*), const dtg_graph* graph, dtg_value value, std::string* out) {
+dtg_error* text_of(dtg_error* (*ask)(const dtg_graph*, dtg_value, const char**, size_t*), const dtg_graph* graph, dtg_value value,
+                   std::string* out) {
   const char* text = "";
   size_t size = 0;
   if (dtg_error* error = ask(graph, value, &text, &size)) return error;
@@ -106,11 +107,15 @@ int show(const std::string& path, const std::vector<Node>& nodes, bool all, bool
   for (const Node& node : nodes) ops[node.op]++, devices[node.device]++;
   if (as_json) {
     json list = json::array();
-    for (const Node& node : nodes) list.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}, {"outputs", node.outputs}});
-    return print(json{{"file", path}, {"node_count", nodes.size()}, {"ops", ops}, {"devices", devices}, {"nodes", list}}.dump(2) + "\n") ? kOk : kFailed;
+    for (const Node& node : nodes)
+      list.push_back({{"name", node.name}, {"op", node.op}, {"device", node.device}, {"outputs", node.outputs}});
+    return print(json{{"file", path}, {"node_count", nodes.size()}, {"ops", ops}, {"devices", devices}, {"nodes", list}}.dump(2) + "\n")
+               ? kOk
+               : kFailed;
   }
   std::string text = path + ": " + std::to_string(nodes.size()) + (nodes.size() == 1 ? " node\n" : " nodes\n");
-  if (all) for (const Node& node : nodes) text += node_line(node);
+  if (all)
+    for (const Node& node : nodes) text += node_line(node);
   else text += counts_text("ops", ops) + counts_text("devices", devices);
   return print(text) ? kOk : kFailed;
 }
@@ -131,7 +136,8 @@ int graph(int argc, char** argv) {
   dtg_graph* made = nullptr;
   if (dtg_error* error = dtg_graph_create(nullptr, &made)) return report(error, as_json);
   const Owned<dtg_graph> owned(made);
-  if (dtg_error* error = dtg_graph_import(made, bytes.data(), bytes.size())) return report(error, as_json, path + " is no graph that this version reads");
+  if (dtg_error* error = dtg_graph_import(made, bytes.data(), bytes.size()))
+    return report(error, as_json, path + " is no graph that this version reads");
   std::vector<Node> nodes(dtg_graph_node_count(made));
   for (size_t i = 0; i < nodes.size(); i++) {
     if (dtg_error* error = describe_node(made, i, &nodes[i])) return report(error, as_json);

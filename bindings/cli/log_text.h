@@ -24,7 +24,7 @@ class LogText {
 
   const bool colors_;
   const std::function<void(std::string_view)> line_;
-  std::string open_;  // the unfinished line, from its last carriage return on
+  std::string open_;    // the unfinished line, from its last carriage return on
   bool drawn_ = false;  // a carriage return began it
 };
 

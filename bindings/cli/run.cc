@@ -48,9 +48,11 @@ int run(int argc, char** argv) {
              "  on several machines let their scheduler start the program, with TF_CONFIG set for each task");
     return kUsage;
   }
-  if (wanted.channel != "unix" && wanted.channel != "tcp") return complain("--channel is unix or tcp, not \"" + wanted.channel + "\""), kUsage;
+  if (wanted.channel != "unix" && wanted.channel != "tcp")
+    return complain("--channel is unix or tcp, not \"" + wanted.channel + "\""), kUsage;
   wanted.launch.tcp = wanted.channel == "tcp";
-  if (wanted.launch.clear_frames && !wanted.launch.tcp) return complain("--clear-frames is about TCP: say --channel tcp too, or neither"), kUsage;
+  if (wanted.launch.clear_frames && !wanted.launch.tcp)
+    return complain("--clear-frames is about TCP: say --channel tcp too, or neither"), kUsage;
   wanted.supervise.grace = std::chrono::seconds(wanted.grace);
   wanted.supervise.quiet_stdout = wanted.as_json;
   Launch launch;

@@ -36,7 +36,7 @@ class Screen {
   std::vector<std::string> labels_;  // padded and coloured
   std::vector<std::string> statuses_;
   const int out_;
-  const bool live_;    // there is a bottom line
+  const bool live_;  // there is a bottom line
   const bool colors_;
   bool dirty_ = false, shown_ = false, alive_ = true;
   std::chrono::steady_clock::time_point drawn_{};

@@ -24,7 +24,8 @@ std::vector<std::string> names(const Launch& launch) {
 }
 
 std::string how(const Child& child) {
-  if (child.ended_by_signal()) return "was ended by signal " + std::to_string(child.ended_by_signal()) + " (" + strsignal(child.ended_by_signal()) + ")";
+  if (child.ended_by_signal())
+    return "was ended by signal " + std::to_string(child.ended_by_signal()) + " (" + strsignal(child.ended_by_signal()) + ")";
   return "ended with exit code " + std::to_string(child.exit_code());
 }
 
@@ -37,7 +38,8 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
 }  // namespace
 
 // Signals become readable, so that one poll waits for everything. Children get the old mask back.
-Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options) : options_(options), screen_(names(launch), options.quiet_stdout) {
+Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options)
+    : options_(options), screen_(names(launch), options.quiet_stdout) {
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, number);
@@ -49,7 +51,8 @@ Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options) : 
     tasks_.back()->what = &what;
     const size_t index = tasks_.size() - 1;
     for (int which = 0; which < 2; which++) {
-      tasks_.back()->text[which] = std::make_unique<LogText>(screen_.colors(), [this, index, which](std::string_view text) { line(index, text, which == 1); });
+      tasks_.back()->text[which] =
+          std::make_unique<LogText>(screen_.colors(), [this, index, which](std::string_view text) { line(index, text, which == 1); });
     }
   }
 }
@@ -69,7 +72,8 @@ bool Supervisor::open_log(Task& task) {
   std::string path = options_.log_directory + "/" + task.what->name() + ".log";
   std::replace(path.begin() + static_cast<std::ptrdiff_t>(options_.log_directory.size() + 1), path.end(), '/', '-');
   task.log = std::fopen(path.c_str(), "we");
-  if (!task.log) complain("cannot write " + path + ": " + std::strerror(errno) + "\n  give --log-dir a folder that exists and that you can write to");
+  if (!task.log)
+    complain("cannot write " + path + ": " + std::strerror(errno) + "\n  give --log-dir a folder that exists and that you can write to");
   return task.log != nullptr;
 }
 
@@ -118,7 +122,8 @@ void Supervisor::read_pipe(Task& task, int which) {
 // ---- ends ----
 
 bool Supervisor::any_running(const char* job) const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) { return task->child.running() && (!job || task->what->job == job); });
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [&](const auto& task) { return task->child.running() && (!job || task->what->job == job); });
 }
 
 void Supervisor::ask_to_end(int number, Phase next) {
@@ -153,7 +158,8 @@ void Supervisor::ended(Task& task) {
   if (child.exit_code() == 0 || task.asked_to_end) return;
   if (result_ == 0) result_ = child.exit_code();
   const bool others = any_running();
-  screen_.say(task.what->name() + " " + how(child) + " after " + seconds_text(task.ended - task.started) + " s" + (others ? "; ending the others" : ""));
+  screen_.say(task.what->name() + " " + how(child) + " after " + seconds_text(task.ended - task.started) + " s" +
+              (others ? "; ending the others" : ""));
   if (others && phase_ < Phase::ending) ask_to_end(SIGTERM, Phase::ending);
 }
 
@@ -250,8 +256,10 @@ int Supervisor::run() {
 std::string Supervisor::report_json() const {
   std::string list;
   for (const auto& task : tasks_) {
-    list += (list.empty() ? "" : ", ") + std::string("{\"task\": ") + quote(task->what->name()) + ", \"exit_code\": " + std::to_string(task->child.exit_code()) +
-            ", \"ended_by_launcher\": " + (task->asked_to_end ? "true" : "false") + ", \"seconds\": " + seconds_text(task->ended - task->started) + "}";
+    list += (list.empty() ? "" : ", ") + std::string("{\"task\": ") + quote(task->what->name()) +
+            ", \"exit_code\": " + std::to_string(task->child.exit_code()) +
+            ", \"ended_by_launcher\": " + (task->asked_to_end ? "true" : "false") +
+            ", \"seconds\": " + seconds_text(task->ended - task->started) + "}";
   }
   return "[" + list + "]";
 }

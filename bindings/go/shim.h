@@ -89,8 +89,8 @@ static inline void dtg_go_returned(void *data, size_t nbytes, void *user) {
 static inline int32_t dtg_go_is_returned(const int32_t *flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
 
 /* Around pinned Go memory; *flag becomes 1 when the library does not need it any more. */
-static inline dtg_error *dtg_go_tensor_lend(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes,
-                                            int32_t *flag, dtg_tensor **out) {
+static inline dtg_error *dtg_go_tensor_lend(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes, int32_t *flag,
+                                            dtg_tensor **out) {
   return dtg_tensor_create(dtype, dims, rank, data, nbytes, dtg_go_returned, flag, out);
 }
 

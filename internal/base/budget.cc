@@ -40,8 +40,8 @@ int64_t cgroup_limit(const char* path) {
 
 int64_t default_budget_bytes() {
   const int64_t physical = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  const int64_t limit = std::min({physical, cgroup_limit("/sys/fs/cgroup/memory.max"),
-                                  cgroup_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+  const int64_t limit =
+      std::min({physical, cgroup_limit("/sys/fs/cgroup/memory.max"), cgroup_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
   return limit / 2;
 }
 

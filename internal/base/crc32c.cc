@@ -46,8 +46,7 @@ uint32_t by_tables(uint32_t crc, const char* at, size_t count) {
     for (size_t k = 0; k < 8; ++k) next ^= kTables[7 - k][word >> (8 * k) & 0xffu];
     crc = next;
   }
-  for (; count > 0; ++at, --count)
-    crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<unsigned char>(*at)) & 0xffu];
+  for (; count > 0; ++at, --count) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<unsigned char>(*at)) & 0xffu];
   return crc;
 }
 
@@ -63,9 +62,7 @@ __attribute__((target("sse4.2"))) uint32_t by_instruction(uint32_t crc, const ch
 
 }  // namespace
 
-uint32_t crc32c_portable(std::string_view bytes, uint32_t before) {
-  return ~by_tables(~before, bytes.data(), bytes.size());
-}
+uint32_t crc32c_portable(std::string_view bytes, uint32_t before) { return ~by_tables(~before, bytes.data(), bytes.size()); }
 
 uint32_t crc32c(std::string_view bytes, uint32_t before) {
 #if defined(__x86_64__)

@@ -11,9 +11,7 @@ namespace dtg {
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
 // The form in which record files store it: a checksum of bytes that contain checksums would be weak.
-inline uint32_t mask_crc(uint32_t crc) {
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
+inline uint32_t mask_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 inline uint32_t unmask_crc(uint32_t masked) {
   const uint32_t rotated = masked - 0xa282ead8u;
   return (rotated >> 17) | (rotated << 15);

@@ -17,6 +17,7 @@ namespace {
 Status errno_status(const char* action, const std::string& path, int error) {
   Code code = Code::unknown;
   switch (error) {
+    // clang-format off
     case ENOENT: case ENOTDIR: code = Code::not_found; break;
     case EACCES: case EPERM: case EROFS: code = Code::permission_denied; break;
     case ENOSPC: case EDQUOT: case EMFILE: case ENFILE: case ENOMEM: code = Code::resource_exhausted; break;
@@ -24,6 +25,7 @@ Status errno_status(const char* action, const std::string& path, int error) {
     case EIO: code = Code::data_loss; break;
     case EISDIR: case ENAMETOOLONG: case EINVAL: code = Code::invalid_argument; break;
     default: break;
+      // clang-format on
   }
   char text[128] = "";
   const char* reason = strerror_r(error, text, sizeof text);
@@ -100,8 +102,8 @@ class SystemDisk final : public Disk {
       DTG_ASSIGN(const size_t got, reader->read(chunk, sizeof chunk));
       if (got == 0) return text;
       if (static_cast<int64_t>(text.size() + got) > bytes_max) {
-        return resource_exhausted("read \"%s\": the file is longer than the %lld bytes allowed here",
-                                  path.c_str(), static_cast<long long>(bytes_max));
+        return resource_exhausted("read \"%s\": the file is longer than the %lld bytes allowed here", path.c_str(),
+                                  static_cast<long long>(bytes_max));
       }
       text.append(chunk, got);
     }
@@ -132,9 +134,7 @@ class SystemDisk final : public Disk {
     return failed ? errno_status("sync directory", parent, failed) : Status();
   }
 
-  Status remove(const std::string& path) override {
-    return ::remove(path.c_str()) == 0 ? Status() : errno_status("remove", path, errno);
-  }
+  Status remove(const std::string& path) override { return ::remove(path.c_str()) == 0 ? Status() : errno_status("remove", path, errno); }
 
   Result<bool> exists(const std::string& path) override {
     struct stat info {};

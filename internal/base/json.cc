@@ -39,17 +39,14 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     keys.reserve(members.size());
     for (const Json::Member& member : members) keys.push_back(&member.first);
     std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
-    const auto twice =
-        std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
-    if (twice != keys.end())
-      return refuse(format("the key \"%.100s\" occurs twice in one object", (*twice)->c_str()));
+    const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
+    if (twice != keys.end()) return refuse(format("the key \"%.100s\" occurs twice in one object", (*twice)->c_str()));
     return leave();
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     std::string_view reason = error.what();
-    if (const size_t prefix = reason.find("] "); prefix != std::string_view::npos)
-      reason.remove_prefix(prefix + 2);
+    if (const size_t prefix = reason.find("] "); prefix != std::string_view::npos) reason.remove_prefix(prefix + 2);
     return refuse(format("byte %zu: %.200s", position, std::string(reason).c_str()));
   }
 
@@ -110,8 +107,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
 Result<Json> parse_json(std::string_view text, const char* what, const JsonLimits& limits) {
   if (text.size() > limits.bytes_max) {
-    return resource_exhausted("parse %s: %zu bytes of JSON, at most %zu are accepted here", what, text.size(),
-                              limits.bytes_max);
+    return resource_exhausted("parse %s: %zu bytes of JSON, at most %zu are accepted here", what, text.size(), limits.bytes_max);
   }
   Builder builder(limits);
   const char* const begin = text.data();

@@ -41,9 +41,7 @@ class Json {
   bool is_null() const { return value_.index() == 0; }
   // Null unless the value is of that kind.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
-  const int64_t* integer() const {
-    return std::get_if<int64_t>(&value_);
-  }  // integers outside 64 bits are reals
+  const int64_t* integer() const { return std::get_if<int64_t>(&value_); }  // integers outside 64 bits are reals
   const double* real() const { return std::get_if<double>(&value_); }
   const std::string* string() const { return std::get_if<std::string>(&value_); }
   const Array* array() const { return std::get_if<Array>(&value_); }

@@ -88,8 +88,7 @@ Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
 
 const char* Json::kind() const {
-  static constexpr const char* kKinds[] = {"null",     "a boolean", "an integer", "a real",
-                                           "a string", "an array",  "an object"};
+  static constexpr const char* kKinds[] = {"null", "a boolean", "an integer", "a real", "a string", "an array", "an object"};
   return kKinds[value_.index()];
 }
 

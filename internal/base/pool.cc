@@ -44,12 +44,8 @@ constexpr int64_t kDefaultSpinNs = 50'000;
 // The pool that the current thread works for.
 thread_local const Pool* own_pool = nullptr;
 
-void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-}
-void futex_wake_all(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-}
+void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) { syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
+void futex_wake_all(std::atomic<uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0); }
 
 // Signals belong to the host: our threads take none but the ones a fault raises on the thread itself.
 class BlockSignals {
@@ -108,7 +104,9 @@ int usable_cpus() {
 Pool::Pool(const Options& options)
     : threads_(options.threads > 0 ? options.threads : usable_cpus()),
       // With more threads than CPUs a spinning thread takes the CPU from the one it waits for.
-      spin_ns_(threads_ > usable_cpus() ? 0 : options.spin_ns > 0 ? options.spin_ns : kDefaultSpinNs),
+      spin_ns_(threads_ > usable_cpus() ? 0
+               : options.spin_ns > 0    ? options.spin_ns
+                                        : kDefaultSpinNs),
       pin_(options.pin),
       jobs_(new Job[kJobs]),
       started_(new Threads) {}

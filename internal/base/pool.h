@@ -48,8 +48,9 @@ class Pool {
       return;
     }
     using F = std::remove_reference_t<Fn>;
-    run_shards(count, [](void* context, int64_t i) { (*static_cast<F*>(context))(i); },
-               const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
+    run_shards(
+        count, [](void* context, int64_t i) { (*static_cast<F*>(context))(i); },
+        const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
   }
 
   // Runs the task on a thread of the pool, soon. Never blocks.

@@ -102,9 +102,11 @@ Status private_directory(const std::string& path) {
     return failed_precondition("make the directory %s: %s", path.c_str(), problem(errno).c_str());
   }
   struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) return failed_precondition("use %s: it is not a directory", path.c_str());
+  if (::lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
+    return failed_precondition("use %s: it is not a directory", path.c_str());
   if (found.st_uid == ::geteuid() && (found.st_mode & 077) == 0) return {};
-  return permission_denied("use %s: others may enter it; take a directory of your own with mode 0700 (chmod 700 %s)", path.c_str(), path.c_str());
+  return permission_denied("use %s: others may enter it; take a directory of your own with mode 0700 (chmod 700 %s)", path.c_str(),
+                           path.c_str());
 }
 
 Result<std::string> private_runtime_directory(const char* xdg_runtime_dir) {

@@ -55,9 +55,7 @@ void ProtoWriter::raw_varint(uint64_t value) {
   out_.append(bytes, count);
 }
 
-void ProtoWriter::tag(uint32_t field, ProtoWire wire) {
-  raw_varint(uint64_t{field} << 3 | static_cast<uint64_t>(wire));
-}
+void ProtoWriter::tag(uint32_t field, ProtoWire wire) { raw_varint(uint64_t{field} << 3 | static_cast<uint64_t>(wire)); }
 
 void ProtoWriter::varint(uint32_t field, uint64_t value) {
   tag(field, ProtoWire::varint);
@@ -74,12 +72,8 @@ void ProtoWriter::fixed64(uint32_t field, uint64_t value) {
   append_word(out_, value);
 }
 
-void ProtoWriter::real32(uint32_t field, float value) {
-  fixed32(field, std::bit_cast<uint32_t>(value));
-}
-void ProtoWriter::real64(uint32_t field, double value) {
-  fixed64(field, std::bit_cast<uint64_t>(value));
-}
+void ProtoWriter::real32(uint32_t field, float value) { fixed32(field, std::bit_cast<uint32_t>(value)); }
+void ProtoWriter::real64(uint32_t field, double value) { fixed64(field, std::bit_cast<uint64_t>(value)); }
 
 void ProtoWriter::bytes(uint32_t field, std::string_view value) {
   tag(field, ProtoWire::bytes);
@@ -122,26 +116,18 @@ void ProtoWriter::close(size_t mark) {
   std::memcpy(out_.data() + mark, length, count);
 }
 
-float ProtoField::real32() const {
-  return std::bit_cast<float>(static_cast<uint32_t>(value));
-}
-double ProtoField::real64() const {
-  return std::bit_cast<double>(value);
-}
+float ProtoField::real32() const { return std::bit_cast<float>(static_cast<uint32_t>(value)); }
+double ProtoField::real64() const { return std::bit_cast<double>(value); }
 
-ProtoReader::ProtoReader(std::string_view message, const char* what)
-    : whole_(message), left_(message), what_(what) {}
+ProtoReader::ProtoReader(std::string_view message, const char* what) : whole_(message), left_(message), what_(what) {}
 
 Status ProtoReader::fail(const char* problem) {
   const size_t at = whole_.size() - left_.size();
   left_ = {};
-  return data_loss("read %s of %zu bytes: %s at byte %zu; the file is damaged or of another format", what_,
-                   whole_.size(), problem, at);
+  return data_loss("read %s of %zu bytes: %s at byte %zu; the file is damaged or of another format", what_, whole_.size(), problem, at);
 }
 
-bool ProtoReader::raw_varint(uint64_t& value) {
-  return take_varint(left_, value);
-}
+bool ProtoReader::raw_varint(uint64_t& value) { return take_varint(left_, value); }
 
 Result<bool> ProtoReader::next(ProtoField& field) {
   if (left_.empty()) return false;
@@ -190,8 +176,7 @@ Status proto_append_integers(const ProtoField& field, std::vector<int64_t>& valu
     values.push_back(field.integer());
     return {};
   }
-  if (field.wire != ProtoWire::bytes)
-    return data_loss("read protobuf field %u: not an integer", field.number);
+  if (field.wire != ProtoWire::bytes) return data_loss("read protobuf field %u: not an integer", field.number);
   std::string_view left = field.bytes;
   while (!left.empty()) {
     uint64_t value = 0;
@@ -209,8 +194,7 @@ Status append_reals(const ProtoField& field, ProtoWire single, std::vector<Real>
     return {};
   }
   if (field.wire != ProtoWire::bytes || field.bytes.size() % sizeof(Word) != 0) {
-    return data_loss("read packed protobuf field %u: not a list of %zu-byte reals", field.number,
-                     sizeof(Word));
+    return data_loss("read packed protobuf field %u: not a list of %zu-byte reals", field.number, sizeof(Word));
   }
   values.reserve(values.size() + field.bytes.size() / sizeof(Word));
   for (size_t at = 0; at < field.bytes.size(); at += sizeof(Word)) {

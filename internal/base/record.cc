@@ -47,8 +47,8 @@ Result<size_t> RecordReader::read(void* into, size_t count) {
 }
 
 Status RecordReader::damaged(const char* problem) const {
-  return data_loss("read \"%s\": record %lld, near byte %lld, %s; the file is damaged or of another format",
-                   path_.c_str(), static_cast<long long>(records_), static_cast<long long>(offset_), problem);
+  return data_loss("read \"%s\": record %lld, near byte %lld, %s; the file is damaged or of another format", path_.c_str(),
+                   static_cast<long long>(records_), static_cast<long long>(offset_), problem);
 }
 
 Result<bool> RecordReader::next(std::string& payload) {
@@ -57,13 +57,11 @@ Result<bool> RecordReader::next(std::string& payload) {
   DTG_ASSIGN(const size_t got, read(head, kHead));
   if (got == 0) return false;
   if (got < kHead) return damaged("is cut short");
-  if (mask_crc(crc32c({head, 8})) != word_at<uint32_t>(head + 8))
-    return damaged("has a bad checksum of its length");
+  if (mask_crc(crc32c({head, 8})) != word_at<uint32_t>(head + 8)) return damaged("has a bad checksum of its length");
   const auto length = word_at<uint64_t>(head);
   if (length > record_bytes_max_) {
-    return resource_exhausted("read \"%s\": record %lld has %llu bytes, at most %llu are accepted here",
-                              path_.c_str(), static_cast<long long>(records_),
-                              static_cast<unsigned long long>(length),
+    return resource_exhausted("read \"%s\": record %lld has %llu bytes, at most %llu are accepted here", path_.c_str(),
+                              static_cast<long long>(records_), static_cast<unsigned long long>(length),
                               static_cast<unsigned long long>(record_bytes_max_));
   }
   // Memory grows with what arrives, not with what is announced.

@@ -116,8 +116,7 @@ Status Status::in_phase(std::string_view phase) const {
 }
 
 Status Status::with_context(std::string_view context) const {
-  return edit(
-      [](Rep& rep, std::string_view v) { rep.message = std::string(v) + ": " + rep.message; }, context);
+  return edit([](Rep& rep, std::string_view v) { rep.message = std::string(v) + ": " + rep.message; }, context);
 }
 
 namespace {
@@ -146,13 +145,13 @@ Status format_status(Code code, const char* format, va_list args) {
 }
 }  // namespace
 
-#define DTG_DEFINE_ERROR(name, code)                    \
-  Status name(const char* format, ...) {                \
-    va_list args;                                       \
-    va_start(args, format);                             \
-    Status status = format_status(code, format, args);  \
-    va_end(args);                                       \
-    return status;                                      \
+#define DTG_DEFINE_ERROR(name, code)                   \
+  Status name(const char* format, ...) {               \
+    va_list args;                                      \
+    va_start(args, format);                            \
+    Status status = format_status(code, format, args); \
+    va_end(args);                                      \
+    return status;                                     \
   }
 DTG_DEFINE_ERROR(cancelled, Code::cancelled)
 DTG_DEFINE_ERROR(invalid_argument, Code::invalid_argument)

@@ -92,8 +92,7 @@ class [[nodiscard]] Status {
 
 // Constructors by code, printf style. The message says what was attempted, on what, what was found and
 // what to try.
-#define DTG_DECLARE_ERROR(name) \
-  [[gnu::format(printf, 1, 2)]] Status name(const char* format, ...)
+#define DTG_DECLARE_ERROR(name) [[gnu::format(printf, 1, 2)]] Status name(const char* format, ...)
 DTG_DECLARE_ERROR(cancelled);
 DTG_DECLARE_ERROR(invalid_argument);
 DTG_DECLARE_ERROR(deadline_exceeded);
@@ -118,8 +117,8 @@ DTG_DECLARE_ERROR(unauthenticated);
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {}     // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
@@ -134,13 +133,13 @@ class [[nodiscard]] Result {
 
 #define DTG_CONCAT2(a, b) a##b
 #define DTG_CONCAT(a, b) DTG_CONCAT2(a, b)
-#define DTG_TRY(expr)                                        \
-  do {                                                       \
+#define DTG_TRY(expr)                                                              \
+  do {                                                                             \
     if (::dtg::Status dtg_status_ = (expr); !dtg_status_.ok()) return dtg_status_; \
   } while (0)
-#define DTG_ASSIGN_IMPL(result, target, expr)  \
-  auto result = (expr);                        \
-  if (!result.ok()) return result.status();    \
+#define DTG_ASSIGN_IMPL(result, target, expr) \
+  auto result = (expr);                       \
+  if (!result.ok()) return result.status();   \
   target = result.take()
 #define DTG_ASSIGN(target, expr) DTG_ASSIGN_IMPL(DTG_CONCAT(dtg_result_, __LINE__), target, expr)
 

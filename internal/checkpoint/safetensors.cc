@@ -10,32 +10,28 @@
 namespace dtg {
 namespace {
 
-std::string_view bytes_of(const Tensor& tensor) {
-  return {static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes())};
-}
+std::string_view bytes_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes())}; }
 
-Status check_writable(const std::string& path, std::span<const NamedTensor> tensors,
-                      const TextPairs& metadata) {
+Status check_writable(const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
   for (const NamedTensor& item : tensors) {
     if (item.tensor.valid() && !tensor_file_dtype(item.tensor.dtype())) {
-      return unimplemented("write tensors to \"%s\": \"%.200s\" is %s, a type that the format does not have",
-                           path.c_str(), item.name.c_str(), item.tensor.text().c_str());
+      return unimplemented("write tensors to \"%s\": \"%.200s\" is %s, a type that the format does not have", path.c_str(),
+                           item.name.c_str(), item.tensor.text().c_str());
     }
     const char* problem = nullptr;
     if (!item.tensor.valid()) problem = "is no tensor";
     if (item.name == "__metadata__") problem = "has the name that the format keeps for itself";
     if (!is_utf8(item.name)) problem = "has a name that is not UTF-8";
     if (problem) {
-      return invalid_argument("write tensors to \"%s\": \"%.200s\" (%s) %s", path.c_str(), item.name.c_str(),
-                              item.tensor.text().c_str(), problem);
+      return invalid_argument("write tensors to \"%s\": \"%.200s\" (%s) %s", path.c_str(), item.name.c_str(), item.tensor.text().c_str(),
+                              problem);
     }
   }
   for (const auto& [key, value] : metadata) {
     if (key == "dtg.crc32c" || !is_utf8(key) || !is_utf8(value)) {
-      return invalid_argument(
-          "write tensors to \"%s\": metadata \"%.200s\": keys and values must be UTF-8, and the key "
-          "\"dtg.crc32c\" is the file's own",
-          path.c_str(), key.c_str());
+      return invalid_argument("write tensors to \"%s\": metadata \"%.200s\": keys and values must be UTF-8, and the key "
+                              "\"dtg.crc32c\" is the file's own",
+                              path.c_str(), key.c_str());
     }
   }
   return {};
@@ -45,8 +41,7 @@ template <class Item, class Name>
 Status check_unique(const std::string& path, std::span<Item> sorted, Name name) {
   for (size_t i = 1; i < sorted.size(); ++i) {
     if (name(sorted[i - 1]) == name(sorted[i])) {
-      return invalid_argument("write tensors to \"%s\": \"%.200s\" is given twice", path.c_str(),
-                              std::string(name(sorted[i])).c_str());
+      return invalid_argument("write tensors to \"%s\": \"%.200s\" is given twice", path.c_str(), std::string(name(sorted[i])).c_str());
     }
   }
   return {};
@@ -77,8 +72,7 @@ Status read_exactly(FileReader& file, void* into, size_t count, const std::strin
   for (size_t done = 0; done < count;) {
     DTG_ASSIGN(const size_t got, file.read(at + done, count - done));
     if (got == 0) {
-      return data_loss("read tensors from \"%s\": the file ends inside %s, %zu bytes short", path.c_str(),
-                       what, count - done);
+      return data_loss("read tensors from \"%s\": the file ends inside %s, %zu bytes short", path.c_str(), what, count - done);
     }
     done += got;
   }
@@ -91,11 +85,9 @@ Result<ParsedTensorHeader> read_header(FileReader& file, const std::string& path
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | prefix[i];
   if (length > kTensorHeaderMax) {
-    return data_loss(
-        "read tensors from \"%s\": a header of %llu bytes is announced, at most %llu are possible; the file "
-        "is not safetensors",
-        path.c_str(), static_cast<unsigned long long>(length),
-        static_cast<unsigned long long>(kTensorHeaderMax));
+    return data_loss("read tensors from \"%s\": a header of %llu bytes is announced, at most %llu are possible; the file "
+                     "is not safetensors",
+                     path.c_str(), static_cast<unsigned long long>(length), static_cast<unsigned long long>(kTensorHeaderMax));
   }
   // Memory grows with what arrives, not with what is announced.
   std::string json;
@@ -111,9 +103,8 @@ Result<ParsedTensorHeader> read_header(FileReader& file, const std::string& path
 Status check_booleans(const Tensor& tensor, const std::string& path, const std::string& name) {
   for (const char byte : bytes_of(tensor)) {
     if (byte != 0 && byte != 1) {
-      return data_loss(
-          "read tensors from \"%s\": \"%.200s\" is of type BOOL but holds a byte that is neither 0 nor 1",
-          path.c_str(), name.c_str());
+      return data_loss("read tensors from \"%s\": \"%.200s\" is of type BOOL but holds a byte that is neither 0 nor 1", path.c_str(),
+                       name.c_str());
     }
   }
   return {};
@@ -130,40 +121,33 @@ struct Reservation {
 }  // namespace
 
 const Tensor* TensorFile::find(std::string_view name) const {
-  const auto at =
-      std::lower_bound(tensors.begin(), tensors.end(), name,
-                       [](const NamedTensor& item, std::string_view wanted) { return item.name < wanted; });
+  const auto at = std::lower_bound(tensors.begin(), tensors.end(), name,
+                                   [](const NamedTensor& item, std::string_view wanted) { return item.name < wanted; });
   return at != tensors.end() && at->name == name ? &at->tensor : nullptr;
 }
 
-Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors,
-                     const TextPairs& metadata) {
+Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
   DTG_TRY(check_writable(path, tensors, metadata));
   TensorFileHeader header;
   header.metadata = metadata;
   std::sort(header.metadata.begin(), header.metadata.end());
-  DTG_TRY(check_unique(path, std::span(header.metadata),
-                       [](const auto& pair) { return std::string_view(pair.first); }));
+  DTG_TRY(check_unique(path, std::span(header.metadata), [](const auto& pair) { return std::string_view(pair.first); }));
   const std::vector<const NamedTensor*> order = layout_order(tensors);
   int64_t at = 0;
   for (const NamedTensor* item : order) {
-    header.entries.push_back(
-        {item->name, item->tensor.dtype(), item->tensor.shape(), at, at + item->tensor.bytes()});
+    header.entries.push_back({item->name, item->tensor.dtype(), item->tensor.shape(), at, at + item->tensor.bytes()});
     at += item->tensor.bytes();
   }
-  std::sort(header.entries.begin(), header.entries.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
-  DTG_TRY(check_unique(path, std::span(header.entries),
-                       [](const auto& entry) { return std::string_view(entry.name); }));
+  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  DTG_TRY(check_unique(path, std::span(header.entries), [](const auto& entry) { return std::string_view(entry.name); }));
 
   uint32_t checksum = tensor_header_checksum(header);
   for (const NamedTensor* item : order) checksum = crc32c(bytes_of(item->tensor), checksum);
   const std::string head = write_tensor_header(header, checksum);
   if (head.size() - 8 > kTensorHeaderMax) {
-    return invalid_argument(
-        "write tensors to \"%s\": the header would have %zu bytes, the format ends at %llu; use several "
-        "files",
-        path.c_str(), head.size() - 8, static_cast<unsigned long long>(kTensorHeaderMax));
+    return invalid_argument("write tensors to \"%s\": the header would have %zu bytes, the format ends at %llu; use several "
+                            "files",
+                            path.c_str(), head.size() - 8, static_cast<unsigned long long>(kTensorHeaderMax));
   }
 
   const std::string partial = path + ".partial";
@@ -176,12 +160,10 @@ Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedT
   return status.with_context("write tensors");
 }
 
-Result<TensorFile> read_tensors(FileReader& file, const std::string& path,
-                                const ReadTensorsOptions& options) {
+Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const ReadTensorsOptions& options) {
   DTG_ASSIGN(ParsedTensorHeader parsed, read_header(file, path));
   if (options.require_checksum && !parsed.header.has_checksum) {
-    return failed_precondition(
-        "read tensors from \"%s\": it has no checksum of ours, and one is required here", path.c_str());
+    return failed_precondition("read tensors from \"%s\": it has no checksum of ours, and one is required here", path.c_str());
   }
   if (options.budget) DTG_TRY(options.budget->reserve(parsed.data_bytes, path.c_str()));
   const Reservation reservation{options.budget, parsed.data_bytes};
@@ -194,13 +176,11 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path,
   std::vector<size_t> order(entries.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&entries](size_t a, size_t b) {
-    return entries[a].begin != entries[b].begin ? entries[a].begin < entries[b].begin
-                                                : entries[a].end < entries[b].end;
+    return entries[a].begin != entries[b].begin ? entries[a].begin < entries[b].begin : entries[a].end < entries[b].end;
   });
   for (const size_t i : order) {
     DTG_ASSIGN(Tensor tensor, Tensor::allocate(entries[i].dtype, entries[i].shape));
-    DTG_TRY(read_exactly(file, tensor.data(), static_cast<size_t>(tensor.bytes()), path,
-                         entries[i].name.c_str()));
+    DTG_TRY(read_exactly(file, tensor.data(), static_cast<size_t>(tensor.bytes()), path, entries[i].name.c_str()));
     if (entries[i].dtype == DType::boolean) DTG_TRY(check_booleans(tensor, path, entries[i].name));
     checksum = crc32c(bytes_of(tensor), checksum);
     result.tensors[i] = {std::move(entries[i].name), std::move(tensor)};
@@ -208,14 +188,11 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path,
   char beyond;
   DTG_ASSIGN(const size_t more, file.read(&beyond, 1));
   if (more != 0) {
-    return data_loss(
-        "read tensors from \"%s\": bytes follow the last tensor; the file is damaged or two formats in one",
-        path.c_str());
+    return data_loss("read tensors from \"%s\": bytes follow the last tensor; the file is damaged or two formats in one", path.c_str());
   }
   if (parsed.header.has_checksum && checksum != parsed.checksum) {
-    return data_loss(
-        "read tensors from \"%s\": checksum %08x, the file says %08x; it was changed after it was written",
-        path.c_str(), checksum, parsed.checksum);
+    return data_loss("read tensors from \"%s\": checksum %08x, the file says %08x; it was changed after it was written", path.c_str(),
+                     checksum, parsed.checksum);
   }
   return result;
 }

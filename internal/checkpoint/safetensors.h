@@ -47,8 +47,7 @@ struct TensorFileHeader {
 
 // The file is written beside its place as "<path>.partial", synced, and renamed. One writer per path.
 // A checksum over names, types, shapes, metadata and data goes into the metadata as "dtg.crc32c".
-Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors,
-                     const TextPairs& metadata = {});
+Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata = {});
 
 struct ReadTensorsOptions {
   // Reserved for the tensors' bytes while they are read; null for none. Who keeps the tensors keeps the

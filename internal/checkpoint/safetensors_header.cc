@@ -33,12 +33,11 @@ DType dtype_of_name(std::string_view name) {
 
 // DATA_LOSS with the file and the tensor in front.
 Status bad_entry(const std::string& path, const std::string& name, const std::string& problem) {
-  return data_loss("read tensors from \"%s\": entry \"%.200s\" %s; the file is damaged or not safetensors",
-                   path.c_str(), name.c_str(), problem.c_str());
+  return data_loss("read tensors from \"%s\": entry \"%.200s\" %s; the file is damaged or not safetensors", path.c_str(), name.c_str(),
+                   problem.c_str());
 }
 
-Status parse_dims(const Json* json, const std::string& path, const std::string& name,
-                  std::vector<int64_t>& dims) {
+Status parse_dims(const Json* json, const std::string& path, const std::string& name, std::vector<int64_t>& dims) {
   const Json::Array* const items = json ? json->array() : nullptr;
   if (!items) return bad_entry(path, name, "has no list \"shape\"");
   for (const Json& item : *items) {
@@ -56,8 +55,7 @@ Status parse_offsets(const Json* json, const std::string& path, TensorEntry& ent
   }
   entry.begin = *(*items)[0].integer();
   entry.end = *(*items)[1].integer();
-  if (entry.begin < 0 || entry.end < entry.begin)
-    return bad_entry(path, entry.name, "has data_offsets that go backwards");
+  if (entry.begin < 0 || entry.end < entry.begin) return bad_entry(path, entry.name, "has data_offsets that go backwards");
   return {};
 }
 
@@ -71,9 +69,8 @@ Result<TensorEntry> parse_entry(const Json::Member& member, const std::string& p
   DTG_TRY(parse_offsets(member.second.find("data_offsets"), path, entry));
   entry.dtype = dtype_of_name(*dtype->string());
   if (entry.dtype == DType::invalid) {
-    return unimplemented(
-        "read tensors from \"%s\": entry \"%.200s\" has elements of type \"%.40s\", which is not known here",
-        path.c_str(), entry.name.c_str(), dtype->string()->c_str());
+    return unimplemented("read tensors from \"%s\": entry \"%.200s\" has elements of type \"%.40s\", which is not known here", path.c_str(),
+                         entry.name.c_str(), dtype->string()->c_str());
   }
   auto shape = Shape::make(dims);
   if (!shape.ok()) return bad_entry(path, entry.name, "has an impossible shape: " + shape.status().message());
@@ -82,8 +79,8 @@ Result<TensorEntry> parse_entry(const Json::Member& member, const std::string& p
   const int64_t bytes = entry.end - entry.begin;
   if (bytes % size != 0 || bytes / size != entry.shape.count()) {
     return bad_entry(path, entry.name,
-                     format("has %lld bytes, but %s%s needs another number", static_cast<long long>(bytes),
-                            dtype_name(entry.dtype), entry.shape.text().c_str()));
+                     format("has %lld bytes, but %s%s needs another number", static_cast<long long>(bytes), dtype_name(entry.dtype),
+                            entry.shape.text().c_str()));
   }
   return entry;
 }
@@ -92,8 +89,7 @@ Status parse_checksum(const std::string& text, const std::string& path, ParsedTe
   uint32_t value = 0;
   for (const char c : text) {
     const bool digit = c >= '0' && c <= '9';
-    if (!digit && (c < 'a' || c > 'f'))
-      return bad_entry(path, std::string(kChecksumKey), "is no hexadecimal number");
+    if (!digit && (c < 'a' || c > 'f')) return bad_entry(path, std::string(kChecksumKey), "is no hexadecimal number");
     value = value << 4 | static_cast<uint32_t>(digit ? c - '0' : c - 'a' + 10);
   }
   if (text.size() != 8) return bad_entry(path, std::string(kChecksumKey), "has not 8 digits");
@@ -122,15 +118,14 @@ Status check_coverage(const std::vector<TensorEntry>& entries, const std::string
   std::vector<const TensorEntry*> order;
   order.reserve(entries.size());
   for (const TensorEntry& entry : entries) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
   data_bytes = 0;
   for (const TensorEntry* entry : order) {
     if (entry->begin != data_bytes) {
       return bad_entry(path, entry->name,
-                       format("begins at byte %lld, the data before it ends at %lld",
-                              static_cast<long long>(entry->begin), static_cast<long long>(data_bytes)));
+                       format("begins at byte %lld, the data before it ends at %lld", static_cast<long long>(entry->begin),
+                              static_cast<long long>(data_bytes)));
     }
     data_bytes = entry->end;
   }
@@ -156,12 +151,9 @@ Result<ParsedTensorHeader> parse_tensor_header(std::string_view json, const std:
   // Padding may follow the object, nothing may precede it: a file that starts otherwise is another format
   // and perhaps both.
   if (json.empty() || json[0] != '{') {
-    return data_loss(
-        "read tensors from \"%s\": the header does not start with '{'; the file is not safetensors",
-        path.c_str());
+    return data_loss("read tensors from \"%s\": the header does not start with '{'; the file is not safetensors", path.c_str());
   }
-  auto root = parse_json(json, "the header",
-                         {.bytes_max = kTensorHeaderMax, .values_max = size_t{1} << 22, .depth_max = 8});
+  auto root = parse_json(json, "the header", {.bytes_max = kTensorHeaderMax, .values_max = size_t{1} << 22, .depth_max = 8});
   if (!root.ok()) {
     return Status(Code::data_loss, "read tensors from \"" + path + "\": " + root.status().message());
   }
@@ -193,26 +185,21 @@ std::string write_tensor_header(const TensorFileHeader& header, uint32_t checksu
   for (const TensorEntry& entry : header.entries) {
     json += ',';
     append_json_string(json, entry.name);
-    json += format(":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%lld,%lld]}",
-                   tensor_file_dtype(entry.dtype), entry.shape.text().c_str(),
-                   static_cast<long long>(entry.begin), static_cast<long long>(entry.end));
+    json += format(":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%lld,%lld]}", tensor_file_dtype(entry.dtype),
+                   entry.shape.text().c_str(), static_cast<long long>(entry.begin), static_cast<long long>(entry.end));
   }
   json += '}';
   json.append((8 - json.size() % 8) % 8, ' ');
   std::string out;
-  for (int shift = 0; shift < 64; shift += 8)
-    out += static_cast<char>(uint64_t{json.size()} >> shift & 0xffu);
+  for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(uint64_t{json.size()} >> shift & 0xffu);
   return out + json;
 }
 
 uint32_t tensor_header_checksum(const TensorFileHeader& header) {
   // Lengths keep neighbours apart: ("ab", "c") and ("a", "bc") must differ.
   std::string meaning;
-  const auto add = [&meaning](std::string_view text) {
-    meaning += std::to_string(text.size()) + ':' + std::string(text);
-  };
-  std::vector<std::pair<std::string_view, std::string_view>> metadata(header.metadata.begin(),
-                                                                      header.metadata.end());
+  const auto add = [&meaning](std::string_view text) { meaning += std::to_string(text.size()) + ':' + std::string(text); };
+  std::vector<std::pair<std::string_view, std::string_view>> metadata(header.metadata.begin(), header.metadata.end());
   std::sort(metadata.begin(), metadata.end());
   for (const auto& [key, value] : metadata) {
     add(key);

@@ -33,8 +33,8 @@ struct Name {
 };
 
 std::string file_name(int64_t step, int64_t part, int64_t parts) {
-  return format("step-%012lld-%05lld-of-%05lld.safetensors", static_cast<long long>(step),
-                static_cast<long long>(part), static_cast<long long>(parts));
+  return format("step-%012lld-%05lld-of-%05lld.safetensors", static_cast<long long>(step), static_cast<long long>(part),
+                static_cast<long long>(parts));
 }
 
 std::optional<Name> parse_name(const std::string& whole) {
@@ -74,12 +74,10 @@ std::string CheckpointSeries::path_of(const CheckpointPart& part) const {
   return directory_ + "/" + file_name(part.step, part.part + 1, part.parts);
 }
 
-Status CheckpointSeries::save(const CheckpointPart& part, std::span<const NamedTensor> tensors,
-                              const TextPairs& metadata) {
+Status CheckpointSeries::save(const CheckpointPart& part, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
   if (part.step < 0 || part.parts < 1 || part.parts > kPartsMax || part.part < 0 || part.part >= part.parts) {
-    return invalid_argument(
-        "save a checkpoint in \"%s\": step %lld, part %d of %d; steps start at 0, parts too",
-        directory_.c_str(), static_cast<long long>(part.step), part.part, part.parts);
+    return invalid_argument("save a checkpoint in \"%s\": step %lld, part %d of %d; steps start at 0, parts too", directory_.c_str(),
+                            static_cast<long long>(part.step), part.part, part.parts);
   }
   DTG_TRY(disk_.make_directories(directory_));
   TextPairs all = metadata;
@@ -124,14 +122,12 @@ Result<Checkpoint> CheckpointSeries::restore(int64_t step, const ReadTensorsOpti
   std::string torn;
   for (const Found& set : sets) {
     if (set.step != step) continue;
-    if (set.complete())
-      chosen = &set;
-    else
-      torn = format("; %zu of %lld parts are there", set.present.size(), static_cast<long long>(set.parts));
+    if (set.complete()) chosen = &set;
+    else torn = format("; %zu of %lld parts are there", set.present.size(), static_cast<long long>(set.parts));
   }
   if (!chosen) {
-    return not_found("restore step %lld from \"%s\": no whole checkpoint of that step%s",
-                     static_cast<long long>(step), directory_.c_str(), torn.c_str());
+    return not_found("restore step %lld from \"%s\": no whole checkpoint of that step%s", static_cast<long long>(step), directory_.c_str(),
+                     torn.c_str());
   }
   Checkpoint checkpoint;
   checkpoint.step = step;
@@ -142,10 +138,9 @@ Result<Checkpoint> CheckpointSeries::restore(int64_t step, const ReadTensorsOpti
     const std::string* const id = metadata_of(file, kSaveKey);
     const std::string* const at = metadata_of(file, kStepKey);
     if (!id || !at || *at != std::to_string(step) || (part > 0 && *id != save_id)) {
-      return data_loss(
-          "restore step %lld from \"%s\": part %d of %lld belongs to another save; the set mixes two "
-          "attempts",
-          static_cast<long long>(step), directory_.c_str(), part + 1, static_cast<long long>(chosen->parts));
+      return data_loss("restore step %lld from \"%s\": part %d of %lld belongs to another save; the set mixes two "
+                       "attempts",
+                       static_cast<long long>(step), directory_.c_str(), part + 1, static_cast<long long>(chosen->parts));
     }
     save_id = *id;
     std::move(file.tensors.begin(), file.tensors.end(), std::back_inserter(checkpoint.content.tensors));
@@ -153,11 +148,10 @@ Result<Checkpoint> CheckpointSeries::restore(int64_t step, const ReadTensorsOpti
   }
   auto& tensors = checkpoint.content.tensors;
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
-                                        [](const auto& a, const auto& b) { return a.name == b.name; });
+  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name == b.name; });
   if (twice != tensors.end()) {
-    return data_loss("restore step %lld from \"%s\": two parts hold \"%.200s\"", static_cast<long long>(step),
-                     directory_.c_str(), twice->name.c_str());
+    return data_loss("restore step %lld from \"%s\": two parts hold \"%.200s\"", static_cast<long long>(step), directory_.c_str(),
+                     twice->name.c_str());
   }
   return checkpoint;
 }
@@ -179,8 +173,7 @@ Result<Checkpoint> CheckpointSeries::restore_latest(bool fall_back, const ReadTe
 }
 
 Status CheckpointSeries::prune(int keep) {
-  if (keep < 1)
-    return invalid_argument("prune \"%s\": keep %d checkpoints; at least 1 stays", directory_.c_str(), keep);
+  if (keep < 1) return invalid_argument("prune \"%s\": keep %d checkpoints; at least 1 stays", directory_.c_str(), keep);
   DTG_ASSIGN(const std::vector<int64_t> whole, steps());
   if (whole.size() < static_cast<size_t>(keep)) return {};
   const int64_t oldest_kept = whole[whole.size() - static_cast<size_t>(keep)];
@@ -190,8 +183,7 @@ Status CheckpointSeries::prune(int keep) {
     for (const std::string& name : set.names) {
       const Status removed = disk_.remove(directory_ + "/" + name);
       // Another task may have pruned at the same time.
-      if (!removed.ok() && removed.code() != Code::not_found)
-        return removed.with_context("prune checkpoints");
+      if (!removed.ok() && removed.code() != Code::not_found) return removed.with_context("prune checkpoints");
     }
   }
   return {};

@@ -37,8 +37,7 @@ class CheckpointSeries {
   CheckpointSeries(Disk& disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
 
   // Writes one part; makes the directory if need be.
-  Status save(const CheckpointPart& part, std::span<const NamedTensor> tensors,
-              const TextPairs& metadata = {});
+  Status save(const CheckpointPart& part, std::span<const NamedTensor> tensors, const TextPairs& metadata = {});
 
   // Steps of which every part is there, rising. Empty when the directory does not exist.
   Result<std::vector<int64_t>> steps();

@@ -30,7 +30,8 @@ class Connection::Registration final : public Pool::Task {
     auto part = connection_->task_->prepare(bytes, targets_, rights_);
     connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
     Loop& loop = connection_->loop_;
-    loop.post([connection = connection_, call = call_, part = std::move(part)]() mutable { connection->registered(call, std::move(part)); });
+    loop.post(
+        [connection = connection_, call = call_, part = std::move(part)]() mutable { connection->registered(call, std::move(part)); });
     delete this;
   }
 
@@ -118,13 +119,14 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
 
 Status Connection::check_hello(const wire::Hello& hello) const {
   if (hello.version_min > wire::kVersion || hello.version_max < wire::kVersion) {
-    return failed_precondition("hello: this task speaks version %u of the protocol, the other end %u to %u", wire::kVersion, hello.version_min,
-                               hello.version_max);
+    return failed_precondition("hello: this task speaks version %u of the protocol, the other end %u to %u", wire::kVersion,
+                               hello.version_min, hello.version_max);
   }
   const auto proven = link_->channel().authenticated_peer();
   if (proven && *proven != hello.task) {
-    return unauthenticated("hello: it says that it is \"%.*s\", but its key is that of \"%s\"", static_cast<int>(std::min<size_t>(hello.task.size(), 200)),
-                           hello.task.c_str(), proven->empty() ? "a client" : proven->c_str());
+    return unauthenticated("hello: it says that it is \"%.*s\", but its key is that of \"%s\"",
+                           static_cast<int>(std::min<size_t>(hello.task.size(), 200)), hello.task.c_str(),
+                           proven->empty() ? "a client" : proven->c_str());
   }
   if (!hello.wanted_task.empty() && hello.wanted_task != task_->name()) {
     return failed_precondition("hello: this is %s, but %s was expected here; do both ends have the same cluster?", task_->name().c_str(),
@@ -165,7 +167,8 @@ Status Connection::register_part(uint32_t call, std::string_view header) {
     drop_graph();
     return status;
   }
-  auto* registration = new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_, std::move(request.targets));
+  auto* registration =
+      new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_, std::move(request.targets));
   task_->host().pool->submit(registration);
   return {};
 }
@@ -220,13 +223,16 @@ Status Connection::start_run(const wire::RunPart& request) {
   DTG_TRY(check_parts(request));
   const auto part = parts_.find(request.part);
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
-  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::vector<Ref<Link>>{link_}, request.sequence, false);
+  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::vector<Ref<Link>>{link_},
+                                   request.sequence, false);
   DTG_TRY(link_->add_step(request.sequence, edges));
   Run run;
-  run.run = make_ref<PartRun>(part->second, edges, deadline, [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
-    self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
-  });
-  run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
+  run.run = make_ref<PartRun>(part->second, edges, deadline,
+                              [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
+                                self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
+                              });
+  run.deadline =
+      std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
   loop_.set(*run.deadline, deadline.at_ns);
   const Ref<PartRun> started = run.run;
   runs_.emplace(request.sequence, std::move(run));

@@ -51,13 +51,13 @@ class Connection final : public RefCounted, public Link::Listener {
   const Timing timing_;
   Loop& loop_;
   const Ref<Link> link_;
-  bool known_ = false;  // hello has passed
+  bool known_ = false;     // hello has passed
   std::string peer_task_;  // whom the session speaks for; empty: a client that is no task
   Rights rights_ = Rights::worker;
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
   std::unordered_map<uint64_t, Run> runs_;
-  Ref<Buffer> graph_;      // on its way in
+  Ref<Buffer> graph_;  // on its way in
   size_t graph_bytes_ = 0;
 };
 

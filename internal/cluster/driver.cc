@@ -83,7 +83,8 @@ class Driver::Attendance final : public Attendant {
   }
 
   bool is_current() const override {
-    return std::ranges::all_of(parts_, [](const Worker::Part& part) { return part.link->is_open(); }) && !stale_.load(std::memory_order_relaxed);
+    return std::ranges::all_of(parts_, [](const Worker::Part& part) { return part.link->is_open(); }) &&
+           !stale_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -108,7 +109,8 @@ void Driver::close() {
   for (const Ref<Worker>& worker : workers_) worker->close();
 }
 
-Result<Ref<Driver>> Driver::connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
+Result<Ref<Driver>> Driver::connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline,
+                                    Ref<RefCounted> owner) {
   const auto here = host.directory ? host.directory->find(target.text()) : std::nullopt;
   Host from = host;
   if (here) from.security = here->security;
@@ -193,7 +195,8 @@ Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, De
 }
 
 // A task is seen if it matches one of the filters, or there are none.
-Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing) {
+Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters,
+                          const Timing& timing) {
   std::vector<DeviceName> wanted;
   for (const std::string& filter : filters) {
     DTG_ASSIGN(DeviceName name, DeviceName::parse(filter));
@@ -202,7 +205,8 @@ Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, c
   for (const ClusterSpec::Task& task : cluster.tasks()) {
     if (task.name() == self) continue;
     DTG_ASSIGN(const DeviceName name, DeviceName::parse(task.name()));
-    const bool seen = wanted.empty() || std::ranges::any_of(wanted, [&](const DeviceName& filter) { return DeviceName::intersect(filter, name).ok(); });
+    const bool seen =
+        wanted.empty() || std::ranges::any_of(wanted, [&](const DeviceName& filter) { return DeviceName::intersect(filter, name).ok(); });
     if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, here_ ? here_->name() : "", session_));
   }
   return {};

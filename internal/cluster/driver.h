@@ -16,7 +16,8 @@ class Driver final : public RefCounted {
  public:
   // Learns the cluster from the task at `target` and connects to all of it. A server of this process is not connected to:
   // its task becomes home. `owner` keeps what the host points to.
-  static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
+  static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline,
+                                     Ref<RefCounted> owner);
   // What inspect() tells, from a cluster of which any number of tasks but the one at `target` may be gone. Over the network
   // even where the target is a server of this process.
   static Result<std::string> look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);

@@ -86,14 +86,15 @@ std::string RemoteWorker::cluster() const {
 }
 
 template <class Answer>
-Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question,
-                         Answer* answer) {
+Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline,
+                         const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question, Answer* answer) {
   Answered answered;
   const bool posted = host_.loop->call([&] {
     if (!link.is_open()) return answered.set(link.reason().with_context("the connection to " + where() + " is lost"));
-    const uint32_t call = link.calls().start(std::string(what) + " " + where(), deadline, [&answered, answer](const Status& status, std::string_view header) {
-      answered.set(status.ok() ? wire::decode(header, *answer) : status);
-    });
+    const uint32_t call =
+        link.calls().start(std::string(what) + " " + where(), deadline, [&answered, answer](const Status& status, std::string_view header) {
+          answered.set(status.ok() ? wire::decode(header, *answer) : status);
+        });
     link.channel().send(question(call));
   });
   if (!posted) return unavailable("%s %s: the network loop has stopped", what, where().c_str());
@@ -114,7 +115,8 @@ Status RemoteWorker::connect_once(Deadline deadline) {
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
   wire::HelloReply reply;
-  Status status = ask(*fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
+  Status status = ask(
+      *fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
   if (status.ok()) status = reply.status;
   if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
   if (status.ok()) return greeted(reply, fresh);
@@ -193,7 +195,8 @@ Status RemoteWorker::reset(const std::vector<std::string>& containers, Deadline 
   if (!present) return unavailable("reset %s: it is not connected", where().c_str());
   wire::Reset request{containers};
   wire::Reply reply;
-  DTG_TRY(ask(*present, "reset", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(request, call)); }, &reply));
+  DTG_TRY(ask(
+      *present, "reset", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(request, call)); }, &reply));
   return reply.status;
 }
 
@@ -201,7 +204,8 @@ Status RemoteWorker::end_job(Deadline deadline) {
   const Ref<Link> present = link();
   if (!present) return unavailable("end the job at %s: it is not connected", where().c_str());
   wire::Reply reply;
-  DTG_TRY(ask(*present, "end the job at", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); }, &reply));
+  DTG_TRY(ask(
+      *present, "end the job at", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); }, &reply));
   return reply.status;
 }
 
@@ -209,7 +213,8 @@ Result<std::string> RemoteWorker::inspect(Deadline deadline) {
   const Ref<Link> present = link();
   if (!present) return unavailable("inspect %s: it is not connected", where().c_str());
   wire::InspectReply reply;
-  DTG_TRY(ask(*present, "inspect", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); }, &reply));
+  DTG_TRY(ask(
+      *present, "inspect", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); }, &reply));
   DTG_TRY(reply.status);
   return std::move(reply.json);
 }

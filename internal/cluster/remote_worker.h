@@ -33,7 +33,8 @@ class RemoteWorker final : public Worker {
   std::string where() const;
   // A question and its answer, from a thread that may wait.
   template <class Answer>
-  Status ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question, Answer* answer);
+  Status ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question,
+             Answer* answer);
 
   const Host host_;
   const Timing timing_;
@@ -41,7 +42,7 @@ class RemoteWorker final : public Worker {
   const Address address_;
   const std::string self_;
   const uint64_t session_;
-  std::mutex connecting_;  // one attempt at a time
+  std::mutex connecting_;     // one attempt at a time
   mutable std::mutex mutex_;  // guards what follows
   Ref<Link> link_;
   std::unique_ptr<Greeter> greeter_;

@@ -7,7 +7,8 @@ Rights rights_of(const ClusterSpec& cluster, std::string_view peer_task) {
   if (peer_task.empty()) return Rights::all;
   bool named = false;
   for (const ClusterSpec::Task& task : cluster.tasks()) named |= task.job == "chief" || task.job == "master";
-  const bool chief = named ? peer_task.starts_with("/job:chief/") || peer_task.starts_with("/job:master/") : peer_task == "/job:worker/replica:0/task:0";
+  const bool chief =
+      named ? peer_task.starts_with("/job:chief/") || peer_task.starts_with("/job:master/") : peer_task == "/job:worker/replica:0/task:0";
   return chief ? Rights::all : Rights::worker;
 }
 
@@ -21,8 +22,8 @@ Status check_graph(const Graph& graph, Rights rights) {
           .at_node(node.name);
     }
     if (rights == Rights::worker && node.op->name() == "DestroyResourceOp") {
-      return permission_denied("register a part: \"%.*s\" destroys a resource of another task, which only the chief may", int(node.name.size()),
-                               node.name.data())
+      return permission_denied("register a part: \"%.*s\" destroys a resource of another task, which only the chief may",
+                               int(node.name.size()), node.name.data())
           .at_node(node.name);
     }
   }

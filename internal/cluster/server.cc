@@ -19,7 +19,8 @@ constexpr int64_t kJoinSliceNs = int64_t{3600} * 1'000'000'000;
 Result<ClusterSpec::Task> own_task(const Server::Options& options) {
   std::string job = options.job;
   const auto& tasks = options.cluster.tasks();
-  if (job.empty() && !tasks.empty() && std::ranges::all_of(tasks, [&](const auto& task) { return task.job == tasks[0].job; })) job = tasks[0].job;
+  if (job.empty() && !tasks.empty() && std::ranges::all_of(tasks, [&](const auto& task) { return task.job == tasks[0].job; }))
+    job = tasks[0].job;
   const ClusterSpec::Task* const task = options.cluster.find(job, options.task);
   if (task) return *task;
   return invalid_argument("start a server as /job:%s/task:%d: the cluster \"%s\" has no such task", job.c_str(), options.task,
@@ -44,7 +45,8 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   const bool clear = server->options_.security.security == Security::clear_frames && !server->target_.starts_with("unix:");
   say(host, clear ? LogLevel::warn : LogLevel::info,
       self.name() + " serves at " + server->target_ + (clear ? "; what is sent there travels in the clear" : ""));
-  if (host.directory) host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
+  if (host.directory)
+    host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
   return server;
 }
 
@@ -52,7 +54,8 @@ Status Server::listen(const ClusterSpec::Task& self) {
   DTG_ASSIGN(Credentials credentials, cluster_credentials(self.address, options_.security, self.name(), ""));
   for (const ClusterSpec::Task& task : options_.cluster.tasks()) credentials.tasks.push_back(task.name());
   const EndpointLimits limits{host_.limits, options_.timing.dead_ns, options_.accept};
-  DTG_ASSIGN(auto listener, dtg::listen(*host_.loop, self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
+  DTG_ASSIGN(auto listener,
+             dtg::listen(*host_.loop, self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
   target_ = listener->address().text();
   host_.loop->call([&] { listener_ = std::move(listener); });
   return {};
@@ -103,7 +106,8 @@ Json Server::state() const {
 
 Result<std::string> Server::inspect() {
   std::string text;
-  if (!host_.loop->call([&] { text = state().text(); })) return unavailable("inspect %s: the network loop has stopped", task_->name().c_str());
+  if (!host_.loop->call([&] { text = state().text(); }))
+    return unavailable("inspect %s: the network loop has stopped", task_->name().c_str());
   return text;
 }
 
@@ -134,7 +138,8 @@ Status Server::stop(int64_t timeout_ns) {
     bool idle = true;
     host_.loop->call([&] { idle = std::ranges::all_of(ending, [](const auto& connection) { return connection->idle(); }); });
     if (idle) break;
-    if (deadline.passed(*host_.seams.clock)) return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
+    if (deadline.passed(*host_.seams.clock))
+      return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
     std::unique_lock lock(mutex);
     pause.wait_for(lock, std::chrono::milliseconds(1));
   }

@@ -27,7 +27,7 @@ class Server final : public RefCounted {
     int task = 0;
     int cpu_devices = 1;
     std::vector<std::string> filters;  // devices that sessions of this server see; none: all
-    SecurityOptions security;  // for addresses that are no unix sockets
+    SecurityOptions security;          // for addresses that are no unix sockets
     AcceptLimits accept;
     Timing timing;
   };
@@ -57,7 +57,7 @@ class Server final : public RefCounted {
   const Host host_;
   const Options options_;
   const Ref<Task> task_;
-  std::string target_;  // constant once it listens
+  std::string target_;     // constant once it listens
   std::mutex over_mutex_;  // guards over_
   std::condition_variable over_changed_;
   bool over_ = false;

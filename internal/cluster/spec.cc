@@ -56,7 +56,8 @@ class ClusterSpec::Reader {
     auto address = Address::parse(text);
     if (!address.ok()) return address.status().with_context("cluster: task " + std::to_string(index) + " of job \"" + job.name + "\"");
     if (!is_utf8(text) || text.find('\0') != text.npos) {
-      return invalid_argument("cluster: the address of task %d of job \"%s\" holds bytes that are not UTF-8, or a zero", index, job.name.c_str());
+      return invalid_argument("cluster: the address of task %d of job \"%s\" holds bytes that are not UTF-8, or a zero", index,
+                              job.name.c_str());
     }
     const bool chosen_later = !address.value().is_unix() && address.value().port == 0;
     if (!chosen_later && !addresses_.insert(address.value().text()).second) {
@@ -101,7 +102,8 @@ class ClusterSpec::Reader {
     DTG_TRY(open_job(name));
     const auto take = [&](int index, const Json& address) -> Status {
       if (const std::string* const text = address.string()) return add(index, *text);
-      return invalid_argument("cluster: the address of task %d of job \"%s\" is %s; it must be a string", index, name.c_str(), address.kind());
+      return invalid_argument("cluster: the address of task %d of job \"%s\" is %s; it must be a string", index, name.c_str(),
+                              address.kind());
     };
     if (const Json::Array* const list = tasks.array()) {
       for (size_t i = 0; i < list->size() && i <= kTasksMax; ++i) DTG_TRY(take(static_cast<int>(i), (*list)[i]));
@@ -111,8 +113,9 @@ class ClusterSpec::Reader {
         DTG_TRY(take(index, address));
       }
     } else {
-      return invalid_argument("cluster: the tasks of job \"%s\" are %s; they must be a list of addresses or an object from numbers to addresses",
-                              name.c_str(), tasks.kind());
+      return invalid_argument(
+          "cluster: the tasks of job \"%s\" are %s; they must be a list of addresses or an object from numbers to addresses", name.c_str(),
+          tasks.kind());
     }
     return close_job();
   }
@@ -195,6 +198,8 @@ Json ClusterSpec::json() const {
   return Json(std::move(map));
 }
 
-std::string task_of_device(std::string_view device) { return std::string(device.substr(0, std::min(device.find("/device:"), device.size()))); }
+std::string task_of_device(std::string_view device) {
+  return std::string(device.substr(0, std::min(device.find("/device:"), device.size())));
+}
 
 }  // namespace dtg

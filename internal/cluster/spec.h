@@ -28,7 +28,7 @@ class ClusterSpec {
     size_t first = 0, count = 0;  // its part of tasks()
     bool dense = true;            // a job without tasks is not
   };
-  static constexpr size_t kTasksMax = 4096;     // and as many jobs
+  static constexpr size_t kTasksMax = 4096;  // and as many jobs
   static constexpr size_t kJobNameMax = 63;
   static constexpr int kIndexMax = (1 << 20) - 1;
 

@@ -20,7 +20,8 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<R
     row.incoming = node.op->name() == "_Recv";
     if (!row.incoming && node.op->name() != "_Send") continue;
     const int64_t edge = node.attr<int64_t>("edge");
-    if (edge < 0 || edge >= UINT32_MAX) return invalid_argument("edge number %lld is impossible", static_cast<long long>(edge)).at_node(node.name);
+    if (edge < 0 || edge >= UINT32_MAX)
+      return invalid_argument("edge number %lld is impossible", static_cast<long long>(edge)).at_node(node.name);
     row.edge = static_cast<uint32_t>(edge);
     DTG_ASSIGN(row.peer, peer_of(node.attr<std::string>("peer")));
     row.dtype = row.incoming ? node.attr<DType>("dtype") : node.attr<DType>("T");

@@ -23,9 +23,9 @@ class EdgeTable : public RefCounted {
  public:
   struct Row {
     uint32_t edge = 0;
-    uint32_t peer = 0;      // index into the peers of a run
+    uint32_t peer = 0;  // index into the peers of a run
     bool incoming = false;
-    bool dynamic = false;   // incoming: the shape comes with the value
+    bool dynamic = false;  // incoming: the shape comes with the value
     DType dtype = DType::invalid;
     Shape shape;
   };
@@ -73,13 +73,13 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   // One incoming value.
   struct In {
     Completion waiting;
-    void* into = nullptr;        // where the run wants it
-    Ref<Buffer> buffer;          // where it is meanwhile
-    uint64_t room = 0;           // bytes of it
+    void* into = nullptr;  // where the run wants it
+    Ref<Buffer> buffer;    // where it is meanwhile
+    uint64_t room = 0;     // bytes of it
     Shape shape;
     uint64_t received = 0;
     bool begun = false;
-    bool direct = false;         // it goes straight to `into`
+    bool direct = false;  // it goes straight to `into`
     bool complete = false;
   };
   struct Join {
@@ -108,17 +108,17 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   const Ref<EdgeTable> table_;
   const std::vector<Ref<Link>> peers_;
   const uint64_t sequence_;
-  const bool tells_peers_;  // an abort is told to them
+  const bool tells_peers_;    // an abort is told to them
   mutable std::mutex mutex_;  // guards what follows
-  std::vector<In> in_;      // by row of the table
+  std::vector<In> in_;        // by row of the table
   std::vector<Join> joins_;
   std::vector<Credit> credits_;  // by peer
   int64_t reserved_ = 0;
   Step* step_ = nullptr;
   bool started_ = false;
   bool aborted_ = false;
-  int aborting_ = 0;        // calls of give_up() that may still touch the step
-  bool left_ = false;       // aborted() is over
+  int aborting_ = 0;   // calls of give_up() that may still touch the step
+  bool left_ = false;  // aborted() is over
   bool ended_ = false;
   Status cause_;
 };

@@ -38,7 +38,11 @@ ServedPart::ServedPart(Ref<Task> task, std::vector<Device> devices)
 ServedPart::~ServedPart() { task_->host().seams.budget->release(reserved_); }
 
 Task::Task(const Host& host, std::string name, int cpu_count, Ref<RefCounted> owner)
-    : owner_(std::move(owner)), host_(host), name_(std::move(name)), incarnation_(host.seams.random->u64() | 1), devices_(cpu_devices(name_, cpu_count)) {}
+    : owner_(std::move(owner)),
+      host_(host),
+      name_(std::move(name)),
+      incarnation_(host.seams.random->u64() | 1),
+      devices_(cpu_devices(name_, cpu_count)) {}
 
 Status ServedPart::check_assigns() const {
   const Graph& graph = plan_->graph();
@@ -48,7 +52,8 @@ Status ServedPart::check_assigns() const {
     const std::string name = shared.empty() ? std::string(node.name) : shared;
     const Ref<Resource> resource = task_->store().find(node.device, node.attr<std::string>("container"), name);
     if (!resource || resource->kind() != Variable::kKind || !static_cast<Variable&>(*resource).initialized()) continue;
-    return permission_denied("assign the variable \"%s\" of %s: it has a value, and only the chief may replace it", name.c_str(), task_->name().c_str())
+    return permission_denied("assign the variable \"%s\" of %s: it has a value, and only the chief may replace it", name.c_str(),
+                             task_->name().c_str())
         .at_node(node.name);
   }
   return {};

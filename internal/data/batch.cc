@@ -13,8 +13,7 @@ class Recycled {
  public:
   Result<Tensor> tensor(DType dtype, const Shape& shape, int64_t bytes_full) {
     for (const Ref<Buffer>& buffer : buffers_) {
-      if (buffer->ref_count() == 1 && buffer->bytes() >= bytes_full)
-        return Tensor::wrap(buffer, 0, dtype, shape);
+      if (buffer->ref_count() == 1 && buffer->bytes() >= bytes_full) return Tensor::wrap(buffer, 0, dtype, shape);
     }
     DTG_ASSIGN(auto fresh, Buffer::allocate(bytes_full));
     if (buffers_.size() == kBuffers) buffers_.erase(buffers_.begin());
@@ -37,16 +36,12 @@ Result<Shape> stacked(int64_t count, const Shape& shape) {
 class Batch final : public Dataset {
  public:
   Batch(DatasetPtr source, int64_t size, bool drop_remainder)
-      : source_(std::move(source)),
-        size_(size),
-        drop_remainder_(drop_remainder),
-        recycled_(source_->spec().size()) {}
+      : source_(std::move(source)), size_(size), drop_remainder_(drop_remainder), recycled_(source_->spec().size()) {}
 
   Status init() {
     for (const ComponentSpec& component : source_->spec()) {
       if (component.shape.has_rank() && component.shape.rank() == kRankMax) {
-        return invalid_argument("batch a data set: its elements have rank %d already, the highest there is",
-                                kRankMax);
+        return invalid_argument("batch a data set: its elements have rank %d already, the highest there is", kRankMax);
       }
       ComponentSpec& mine = spec_.emplace_back();
       mine.dtype = component.dtype;
@@ -130,18 +125,16 @@ class Batch final : public Dataset {
     for (size_t i = 0; same && i < element.size(); ++i) {
       same = element[i].dtype() == first[i].dtype() && element[i].shape() == first[i].shape();
       if (!same) {
-        return invalid_argument(
-            "batch a data set: component %zu of element %lld is %s, that of the batch's first is %s; "
-            "elements of one batch must be alike",
-            i, static_cast<long long>(at), element[i].text().c_str(), first[i].text().c_str());
+        return invalid_argument("batch a data set: component %zu of element %lld is %s, that of the batch's first is %s; "
+                                "elements of one batch must be alike",
+                                i, static_cast<long long>(at), element[i].text().c_str(), first[i].text().c_str());
       }
       const int64_t bytes = element[i].bytes();
-      if (bytes != 0)
-        std::memcpy(batch[i].as<char>() + at * bytes, element[i].data(), static_cast<size_t>(bytes));
+      if (bytes != 0) std::memcpy(batch[i].as<char>() + at * bytes, element[i].data(), static_cast<size_t>(bytes));
     }
     if (!same) {
-      return invalid_argument("batch a data set: element %lld has %zu components, the batch's first has %zu",
-                              static_cast<long long>(at), element.size(), first.size());
+      return invalid_argument("batch a data set: element %lld has %zu components, the batch's first has %zu", static_cast<long long>(at),
+                              element.size(), first.size());
     }
     return {};
   }
@@ -150,8 +143,8 @@ class Batch final : public Dataset {
     DTG_ASSIGN(const Shape full, stacked(size_, row));
     DTG_ASSIGN(const Shape shape, stacked(count, row));
     if (full.count() > INT64_MAX / 16) {
-      return resource_exhausted("batch a data set: %lld elements of %s%s do not fit any memory",
-                                static_cast<long long>(size_), dtype_name(dtype), row.text().c_str());
+      return resource_exhausted("batch a data set: %lld elements of %s%s do not fit any memory", static_cast<long long>(size_),
+                                dtype_name(dtype), row.text().c_str());
     }
     return recycled_[i].tensor(dtype, shape, full.count() * dtype_size(dtype));
   }
@@ -166,9 +159,7 @@ class Batch final : public Dataset {
 }  // namespace
 
 Result<DatasetPtr> make_batch(DatasetPtr source, int64_t size, bool drop_remainder) {
-  if (size < 1)
-    return invalid_argument("batch a data set: %lld elements a batch; give 1 or more",
-                            static_cast<long long>(size));
+  if (size < 1) return invalid_argument("batch a data set: %lld elements a batch; give 1 or more", static_cast<long long>(size));
   auto batch = std::make_unique<Batch>(std::move(source), size, drop_remainder);
   DTG_TRY(batch->init());
   return DatasetPtr(std::move(batch));

@@ -64,8 +64,7 @@ class Rows {
   // One field; afterwards left_ is empty or starts with the delimiter or a line's end.
   Status field(std::vector<std::string_view>& fields) {
     if (fields.size() >= kColumnsMax) {
-      return resource_exhausted("line %lld: more than %zu columns", static_cast<long long>(line_),
-                                kColumnsMax);
+      return resource_exhausted("line %lld: more than %zu columns", static_cast<long long>(line_), kColumnsMax);
     }
     if (!left_.empty() && left_[0] == '"') return quoted(fields);
     size_t end = 0;
@@ -137,8 +136,7 @@ bool parse_real(std::string_view field, double& value) {
   if (parsed.ec == std::errc()) return true;
   if (parsed.ec != std::errc::result_out_of_range) return false;
   const size_t exponent = field.find_first_of("eE");
-  const bool tiny =
-      exponent != std::string_view::npos ? field.substr(exponent + 1).starts_with('-') : field.find('.') < 3;
+  const bool tiny = exponent != std::string_view::npos ? field.substr(exponent + 1).starts_with('-') : field.find('.') < 3;
   value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
   if (field.starts_with('-')) value = -value;
   return true;
@@ -153,8 +151,7 @@ struct Selected {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& path, const CsvOptions& options)
-      : text_(text), path_(path), options_(options) {}
+  Parser(std::string_view text, const std::string& path, const CsvOptions& options) : text_(text), path_(path), options_(options) {}
 
   Result<CsvTable> parse() {
     DTG_TRY(find_header());
@@ -222,8 +219,8 @@ class Parser {
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
     std::string known;
     for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
-    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s", path_.c_str(),
-                     name.c_str(), names_.size(), known.c_str(), names_.size() > 12 ? ", ..." : "");
+    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s", path_.c_str(), name.c_str(), names_.size(),
+                     known.c_str(), names_.size() > 12 ? ", ..." : "");
   }
 
   // Calls what(fields, line) for each row that is to be kept.
@@ -238,8 +235,8 @@ class Parser {
       if (first && has_header_) continue;
       const auto line = static_cast<long long>(rows.line());
       if (fields.size() != names_.size()) {
-        return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?",
-                         path_.c_str(), line, fields.size(), names_.size(), options_.delimiter);
+        return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?", path_.c_str(), line,
+                         fields.size(), names_.size(), options_.delimiter);
       }
       bool missing = false;
       for (const Selected& selected : selected_) {
@@ -247,9 +244,8 @@ class Parser {
         if (!is_missing(field)) continue;
         missing = true;
         if (options_.missing == CsvMissing::refuse) {
-          return data_loss(
-              "read \"%s\": line %lld lacks column \"%.100s\"; allow missing values or drop such rows",
-              path_.c_str(), line, selected.column.name.c_str());
+          return data_loss("read \"%s\": line %lld lacks column \"%.100s\"; allow missing values or drop such rows", path_.c_str(), line,
+                           selected.column.name.c_str());
         }
       }
       if (missing && options_.missing == CsvMissing::drop_row) continue;
@@ -285,8 +281,7 @@ class Parser {
       CsvColumn& column = selected.column;
       if (column.kind == CsvKind::whole && column.missing != 0) column.kind = CsvKind::real;
       const DType real = options_.doubles ? DType::f64 : DType::f32;
-      DTG_ASSIGN(column.values,
-                 Tensor::allocate(column.kind == CsvKind::real ? real : DType::i64, Shape::of({rows_})));
+      DTG_ASSIGN(column.values, Tensor::allocate(column.kind == CsvKind::real ? real : DType::i64, Shape::of({rows_})));
     }
     return {};
   }
@@ -304,10 +299,8 @@ class Parser {
       } else {
         double value = std::numeric_limits<double>::quiet_NaN();
         if (!is_missing(field)) parse_real(field, value);
-        if (options_.doubles)
-          column.values.as<double>()[row] = value;
-        else
-          column.values.as<float>()[row] = static_cast<float>(value);
+        if (options_.doubles) column.values.as<double>()[row] = value;
+        else column.values.as<float>()[row] = static_cast<float>(value);
       }
     }
   }
@@ -358,10 +351,8 @@ Result<Tensor> pack_features(const CsvTable& table, size_t label, bool doubles) 
       const double value = values.dtype() == DType::i64   ? static_cast<double>(values.as<int64_t>()[row])
                            : values.dtype() == DType::f64 ? values.as<double>()[row]
                                                           : double{values.as<float>()[row]};
-      if (doubles)
-        features.as<double>()[row * width + at] = value;
-      else
-        features.as<float>()[row * width + at] = static_cast<float>(value);
+      if (doubles) features.as<double>()[row * width + at] = value;
+      else features.as<float>()[row * width + at] = static_cast<float>(value);
     }
     ++at;
   }
@@ -372,8 +363,7 @@ Result<Tensor> pack_features(const CsvTable& table, size_t label, bool doubles) 
 
 Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const CsvOptions& options) {
   if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r') {
-    return invalid_argument("read \"%s\": a quote or the end of a line cannot be the delimiter",
-                            path.c_str());
+    return invalid_argument("read \"%s\": a quote or the end of a line cannot be the delimiter", path.c_str());
   }
   return Parser(text, path, options).parse();
 }
@@ -394,9 +384,8 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
   size_t label = 0;
   while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
   if (label == table.columns.size()) {
-    return not_found(
-        "read \"%s\": the label \"%.100s\" is none of its %zu columns; without a header they are c0, c1, ...",
-        path.c_str(), options.label.c_str(), table.columns.size());
+    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns; without a header they are c0, c1, ...", path.c_str(),
+                     options.label.c_str(), table.columns.size());
   }
   DTG_ASSIGN(Tensor features, pack_features(table, label, options.doubles));
   tensors.push_back(std::move(features));

@@ -90,17 +90,16 @@ Result<DatasetPtr> make_slices(std::span<const Tensor> tensors) {
 
 Result<DatasetPtr> make_range(int64_t start, int64_t stop, int64_t step) {
   if (step == 0)
-    return invalid_argument("make a range from %lld to %lld: the step is 0", static_cast<long long>(start),
-                            static_cast<long long>(stop));
+    return invalid_argument("make a range from %lld to %lld: the step is 0", static_cast<long long>(start), static_cast<long long>(stop));
   const bool empty = step > 0 ? start >= stop : start <= stop;
   // Unsigned, because the distance of two int64 need not fit one.
-  const uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
-                                     : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
+  const uint64_t distance =
+      step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start) : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
   const uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const uint64_t count = empty ? 0 : (distance - 1) / stride + 1;
   if (count > static_cast<uint64_t>(INT64_MAX)) {
-    return invalid_argument("make a range from %lld to %lld: more than 2^63 elements",
-                            static_cast<long long>(start), static_cast<long long>(stop));
+    return invalid_argument("make a range from %lld to %lld: more than 2^63 elements", static_cast<long long>(start),
+                            static_cast<long long>(stop));
   }
   return DatasetPtr(new Range(start, step, static_cast<int64_t>(count)));
 }

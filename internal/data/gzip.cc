@@ -16,8 +16,7 @@ constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
 // Bytes that were read to find out what the file is, then the rest of it.
 class Plain final : public FileReader {
  public:
-  Plain(std::unique_ptr<FileReader> file, std::string head)
-      : file_(std::move(file)), head_(std::move(head)) {}
+  Plain(std::unique_ptr<FileReader> file, std::string head) : file_(std::move(file)), head_(std::move(head)) {}
   Result<size_t> read(void* into, size_t count) override {
     if (at_ == head_.size()) return file_->read(into, count);
     const size_t given = std::min(count, head_.size() - at_);
@@ -34,8 +33,7 @@ class Plain final : public FileReader {
 
 class Gunzip final : public FileReader {
  public:
-  Gunzip(std::unique_ptr<FileReader> file, std::string path)
-      : file_(std::move(file)), path_(std::move(path)) {}
+  Gunzip(std::unique_ptr<FileReader> file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
   ~Gunzip() override {
     if (open_) inflateEnd(&stream_);
   }
@@ -67,14 +65,13 @@ class Gunzip final : public FileReader {
         inflateReset(&stream_);
         between_members_ = false;
       }
-      if (!more)
-        return data_loss("decompress \"%s\": the file ends in the middle; it was cut short", path_.c_str());
+      if (!more) return data_loss("decompress \"%s\": the file ends in the middle; it was cut short", path_.c_str());
       const int code = inflate(&stream_, Z_NO_FLUSH);
       if (code == Z_STREAM_END) {
         between_members_ = true;
       } else if (code != Z_OK && code != Z_BUF_ERROR) {
-        return data_loss("decompress \"%s\": %s (zlib %d); the file is damaged", path_.c_str(),
-                         stream_.msg ? stream_.msg : "bad data", code);
+        return data_loss("decompress \"%s\": %s (zlib %d); the file is damaged", path_.c_str(), stream_.msg ? stream_.msg : "bad data",
+                         code);
       }
     }
     return room - stream_.avail_out;
@@ -142,8 +139,7 @@ Status read_fully(FileReader& file, void* into, size_t count, const std::string&
   for (size_t done = 0; done < count;) {
     DTG_ASSIGN(const size_t got, file.read(at + done, count - done));
     if (got == 0) {
-      return data_loss("read \"%s\": the file ends inside %s, %zu of %zu bytes short", path.c_str(), what,
-                       count - done, count);
+      return data_loss("read \"%s\": the file ends inside %s, %zu of %zu bytes short", path.c_str(), what, count - done, count);
     }
     done += got;
   }

@@ -35,10 +35,9 @@ Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes
   DTG_TRY(read_fully(file, magic, sizeof magic, path, "the header"));
   const DType dtype = dtype_of_code(magic[2]);
   if (magic[0] != 0 || magic[1] != 0 || dtype == DType::invalid || magic[3] > kRankMax) {
-    return data_loss(
-        "read \"%s\": it starts with bytes %02x %02x %02x %02x, which is no IDX header of a known type and "
-        "at most %d dimensions",
-        path.c_str(), magic[0], magic[1], magic[2], magic[3], kRankMax);
+    return data_loss("read \"%s\": it starts with bytes %02x %02x %02x %02x, which is no IDX header of a known type and "
+                     "at most %d dimensions",
+                     path.c_str(), magic[0], magic[1], magic[2], magic[3], kRankMax);
   }
   int64_t dims[kRankMax];
   for (int i = 0; i < magic[3]; ++i) {
@@ -50,18 +49,15 @@ Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes
   if (!shape.ok()) return Status(Code::data_loss, "read \"" + path + "\": " + shape.status().message());
   const int64_t size = dtype_size(dtype);
   if (shape.value().count() > bytes_max / size) {
-    return resource_exhausted("read \"%s\": its header announces %s%s, more than the %lld bytes allowed here",
-                              path.c_str(), dtype_name(dtype), shape.value().text().c_str(),
-                              static_cast<long long>(bytes_max));
+    return resource_exhausted("read \"%s\": its header announces %s%s, more than the %lld bytes allowed here", path.c_str(),
+                              dtype_name(dtype), shape.value().text().c_str(), static_cast<long long>(bytes_max));
   }
   // Large blocks are mapped, not touched: a header that lies costs address space until the data ends.
   DTG_ASSIGN(Tensor tensor, Tensor::allocate(dtype, shape.value()));
   DTG_TRY(read_fully(file, tensor.data(), static_cast<size_t>(tensor.bytes()), path, "the data"));
   char beyond;
   DTG_ASSIGN(const size_t more, file.read(&beyond, 1));
-  if (more != 0)
-    return data_loss("read \"%s\": bytes follow the %s that the header announces", path.c_str(),
-                     tensor.text().c_str());
+  if (more != 0) return data_loss("read \"%s\": bytes follow the %s that the header announces", path.c_str(), tensor.text().c_str());
   to_host_order(tensor.as<char>(), tensor.bytes(), size);
   return tensor;
 }

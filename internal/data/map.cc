@@ -56,9 +56,7 @@ Result<Tensor> convert(const Tensor& from, DType dtype) {
     case DType::i32: DTG_TRY(convert_to<int32_t>(from, to)); break;
     case DType::i64: DTG_TRY(convert_to<int64_t>(from, to)); break;
     default:
-      return unimplemented(
-          "cast a component of a data set to %s: float32, float64, int32 and int64 are possible",
-          dtype_name(dtype));
+      return unimplemented("cast a component of a data set to %s: float32, float64, int32 and int64 are possible", dtype_name(dtype));
   }
   return to;
 }
@@ -79,8 +77,7 @@ struct Conversion {
     if (divisor == 1) return to;
     // The tensor may be the caller's own.
     DTG_ASSIGN(Tensor scaled, Tensor::allocate(DType::f32, from.shape()));
-    for (int64_t i = 0, count = to.count(); i < count; ++i)
-      scaled.as<float>()[i] = to.as<float>()[i] / divisor;
+    for (int64_t i = 0, count = to.count(); i < count; ++i) scaled.as<float>()[i] = to.as<float>()[i] / divisor;
     return scaled;
   }
 };
@@ -97,8 +94,7 @@ class Map final : public Dataset {
     std::vector<Column> columns = source_->table()->columns();
     Column& mine = columns[component_];
     if (mine.scale) {
-      return unimplemented(
-          "convert component %zu of a data set: it is scaled already; convert after the batch", component_);
+      return unimplemented("convert component %zu of a data set: it is scaled already; convert after the batch", component_);
     }
     if (mine.dtype == DType::u8 && conversion_.bytes) {
       mine.scale = conversion_.bytes;
@@ -117,8 +113,7 @@ class Map final : public Dataset {
     DTG_ASSIGN(const bool more, source_->pull(item));
     if (!more || item.row >= 0) return more;
     if (component_ >= item.tensors.size()) {
-      return invalid_argument("convert component %zu of a data set: an element has only %zu", component_,
-                              item.tensors.size());
+      return invalid_argument("convert component %zu of a data set: an element has only %zu", component_, item.tensors.size());
     }
     DTG_ASSIGN(item.tensors[component_], conversion_.apply(item.tensors[component_]));
     return true;
@@ -133,13 +128,11 @@ class Map final : public Dataset {
 Result<DatasetPtr> make_map(DatasetPtr source, int component, Conversion conversion, const char* what) {
   const size_t components = source->spec().size();
   if (component < 0 || static_cast<size_t>(component) >= components) {
-    return invalid_argument("%s component %d of a data set: its elements have %zu components", what,
-                            component, components);
+    return invalid_argument("%s component %d of a data set: its elements have %zu components", what, component, components);
   }
   const DType from = source->spec()[static_cast<size_t>(component)].dtype;
   if (!kReal.has(from) && from != DType::boolean) {
-    return unimplemented("%s component %d of a data set: no conversion from %s", what, component,
-                         dtype_name(from));
+    return unimplemented("%s component %d of a data set: no conversion from %s", what, component, dtype_name(from));
   }
   auto map = std::make_unique<Map>(std::move(source), static_cast<size_t>(component), std::move(conversion));
   DTG_TRY(map->init());
@@ -149,18 +142,14 @@ Result<DatasetPtr> make_map(DatasetPtr source, int component, Conversion convers
 }  // namespace
 
 Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor) {
-  if (!(divisor != 0))
-    return invalid_argument("scale component %d of a data set: the divisor is %g", component,
-                            double{divisor});
-  return make_map(std::move(source), component, {DType::f32, divisor, std::make_shared<ByteScale>(divisor)},
-                  "scale");
+  if (!(divisor != 0)) return invalid_argument("scale component %d of a data set: the divisor is %g", component, double{divisor});
+  return make_map(std::move(source), component, {DType::f32, divisor, std::make_shared<ByteScale>(divisor)}, "scale");
 }
 
 Result<DatasetPtr> make_cast(DatasetPtr source, int component, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::i32 && dtype != DType::i64) {
-    return unimplemented(
-        "cast component %d of a data set to %s: float32, float64, int32 and int64 are possible", component,
-        dtype_name(dtype));
+    return unimplemented("cast component %d of a data set to %s: float32, float64, int32 and int64 are possible", component,
+                         dtype_name(dtype));
   }
   Conversion conversion{dtype, 1, nullptr};
   if (dtype == DType::f32) conversion.bytes = std::make_shared<ByteScale>(1.0f);

@@ -26,8 +26,7 @@ struct Shared {
 
 class Prefetch final : public Dataset {
  public:
-  Prefetch(DatasetPtr source, int64_t count)
-      : source_(std::move(source)), count_(static_cast<size_t>(count)), shared_(new Shared) {
+  Prefetch(DatasetPtr source, int64_t count) : source_(std::move(source)), count_(static_cast<size_t>(count)), shared_(new Shared) {
     // Elements are materialized over there, so the table stays with the source.
     spec_ = source_->spec();
   }
@@ -76,9 +75,8 @@ class Prefetch final : public Dataset {
 
   Status check_process() const {
     if (!forked()) return {};
-    return failed_precondition(
-        "take from a prefetching data set: this process was forked after its thread started; make the data "
-        "set anew in the child");
+    return failed_precondition("take from a prefetching data set: this process was forked after its thread started; make the data "
+                               "set anew in the child");
   }
 
   Status start_thread() {
@@ -88,8 +86,7 @@ class Prefetch final : public Dataset {
     const int failed = pthread_create(&thread_, nullptr, &Prefetch::enter, this);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (failed != 0) {
-      return resource_exhausted(
-          "start the thread of a prefetching data set: error %d; is there a limit on threads?", failed);
+      return resource_exhausted("start the thread of a prefetching data set: error %d; is there a limit on threads?", failed);
     }
     running_ = true;
     process_ = getpid();
@@ -144,9 +141,7 @@ class Prefetch final : public Dataset {
 }  // namespace
 
 Result<DatasetPtr> make_prefetch(DatasetPtr source, int64_t count) {
-  if (count < 1)
-    return invalid_argument("prefetch from a data set: %lld elements; give 1 or more",
-                            static_cast<long long>(count));
+  if (count < 1) return invalid_argument("prefetch from a data set: %lld elements; give 1 or more", static_cast<long long>(count));
   return DatasetPtr(new Prefetch(std::move(source), count));
 }
 

@@ -54,8 +54,9 @@ class Rebatch final : public Dataset {
     rows_ = -1;
     for (const Tensor& tensor : batch_) {
       if (tensor.shape().rank() == 0 || (rows_ >= 0 && tensor.shape().dim(0) != rows_) || dtype_size(tensor.dtype()) == 0) {
-        return invalid_argument("rebatch a data set: a component is %s; all must have numbers and the same first dimension, as behind a batch",
-                                tensor.text().c_str());
+        return invalid_argument(
+            "rebatch a data set: a component is %s; all must have numbers and the same first dimension, as behind a batch",
+            tensor.text().c_str());
       }
       rows_ = tensor.shape().dim(0);
     }

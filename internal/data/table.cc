@@ -16,14 +16,11 @@ using Floats4 = float __attribute__((vector_size(16)));
 // compilers recognise in these patterns. Converting the vector in one go would end in scalar code.
 void widen(Bytes16 bytes, Floats4 (&floats)[4]) {
   const Bytes16 zero = {};
-  const auto low = std::bit_cast<Words8>(
-      __builtin_shufflevector(bytes, zero, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
-  const auto high = std::bit_cast<Words8>(
-      __builtin_shufflevector(bytes, zero, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+  const auto low = std::bit_cast<Words8>(__builtin_shufflevector(bytes, zero, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+  const auto high =
+      std::bit_cast<Words8>(__builtin_shufflevector(bytes, zero, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
   const Words8 zeros = {};
-  const auto floats_of = [](Words8 words) {
-    return __builtin_convertvector(std::bit_cast<Ints4>(words), Floats4);
-  };
+  const auto floats_of = [](Words8 words) { return __builtin_convertvector(std::bit_cast<Ints4>(words), Floats4); };
   floats[0] = floats_of(__builtin_shufflevector(low, zeros, 0, 8, 1, 9, 2, 10, 3, 11));
   floats[1] = floats_of(__builtin_shufflevector(low, zeros, 4, 12, 5, 13, 6, 14, 7, 15));
   floats[2] = floats_of(__builtin_shufflevector(high, zeros, 0, 8, 1, 9, 2, 10, 3, 11));
@@ -79,14 +76,12 @@ Result<Ref<Table>> Table::make(std::span<const Tensor> tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (!tensor.valid() || tensor.shape().is_scalar()) {
-      return invalid_argument(
-          "make a data set of tensors: number %zu is %s; each needs a first dimension to cut along", i,
-          tensor.text().c_str());
+      return invalid_argument("make a data set of tensors: number %zu is %s; each needs a first dimension to cut along", i,
+                              tensor.text().c_str());
     }
     if (tensor.shape().dim(0) != tensors[0].shape().dim(0)) {
-      return invalid_argument(
-          "make a data set of tensors: number %zu is %s, number 0 is %s; all need the same number of rows", i,
-          tensor.text().c_str(), tensors[0].text().c_str());
+      return invalid_argument("make a data set of tensors: number %zu is %s, number 0 is %s; all need the same number of rows", i,
+                              tensor.text().c_str(), tensors[0].text().c_str());
     }
     columns.push_back({tensor, tensor.dtype(), nullptr});
   }

@@ -29,9 +29,8 @@ class ExampleParser {
       : features_(features), where_(where), lists_(features.size()), kinds_(features.size()) {}
 
   Result<Element> parse(std::string_view bytes) {
-    DTG_TRY(each_field(bytes, [this](const ProtoField& field) {
-      return field.number == kFeatures ? parse_features(field.bytes) : Status();
-    }));
+    DTG_TRY(
+        each_field(bytes, [this](const ProtoField& field) { return field.number == kFeatures ? parse_features(field.bytes) : Status(); }));
     Element element;
     for (size_t i = 0; i < features_.size(); ++i) {
       DTG_ASSIGN(Tensor tensor, Tensor::allocate(features_[i].dtype, features_[i].shape));
@@ -56,9 +55,7 @@ class ExampleParser {
   }
 
   Status parse_features(std::string_view bytes) {
-    return each_field(bytes, [this](const ProtoField& entry) {
-      return entry.number == kFeature ? parse_entry(entry.bytes) : Status();
-    });
+    return each_field(bytes, [this](const ProtoField& entry) { return entry.number == kFeature ? parse_entry(entry.bytes) : Status(); });
   }
 
   // Notes the list of a feature that is asked for; the last one of a name counts, as in any map.
@@ -82,21 +79,19 @@ class ExampleParser {
   }
 
   Status wrong_count(size_t i, size_t found) const {
-    return data_loss("%s: feature \"%.100s\" has %zu values, %s%s needs %lld", where_.c_str(),
-                     features_[i].name.c_str(), found, dtype_name(features_[i].dtype),
-                     features_[i].shape.text().c_str(), static_cast<long long>(features_[i].shape.count()));
+    return data_loss("%s: feature \"%.100s\" has %zu values, %s%s needs %lld", where_.c_str(), features_[i].name.c_str(), found,
+                     dtype_name(features_[i].dtype), features_[i].shape.text().c_str(), static_cast<long long>(features_[i].shape.count()));
   }
 
   Status fill(size_t i, const Tensor& tensor) {
     const ExampleFeature& feature = features_[i];
     if (kinds_[i] == 0) return fill_fallback(feature, tensor);
     if (kinds_[i] != list_of(feature.dtype)) {
-      return data_loss("%s: feature \"%.100s\" is %s, asked for as %s", where_.c_str(), feature.name.c_str(),
-                       kListNames[kinds_[i]], dtype_name(feature.dtype));
+      return data_loss("%s: feature \"%.100s\" is %s, asked for as %s", where_.c_str(), feature.name.c_str(), kListNames[kinds_[i]],
+                       dtype_name(feature.dtype));
     }
     if (feature.dtype == DType::f32) return fill_numbers(i, tensor.as<float>(), floats_, proto_append_floats);
-    if (feature.dtype == DType::i64)
-      return fill_numbers(i, tensor.as<int64_t>(), integers_, proto_append_integers);
+    if (feature.dtype == DType::i64) return fill_numbers(i, tensor.as<int64_t>(), integers_, proto_append_integers);
     size_t strings = 0;
     DTG_TRY(each_field(lists_[i], [&](const ProtoField& field) {
       if (field.number != kListValue || field.wire != ProtoWire::bytes) return Status();
@@ -115,20 +110,17 @@ class ExampleParser {
     DTG_TRY(each_field(lists_[i], [&](const ProtoField& field) {
       return field.number == kListValue ? append(field, values).with_context(where_) : Status();
     }));
-    if (static_cast<int64_t>(values.size()) != features_[i].shape.count())
-      return wrong_count(i, values.size());
+    if (static_cast<int64_t>(values.size()) != features_[i].shape.count()) return wrong_count(i, values.size());
     std::copy(values.begin(), values.end(), to);
     return {};
   }
 
-  static Status proto_append_floats(const ProtoField& field, std::vector<float>& values) {
-    return proto_append_reals(field, values);
-  }
+  static Status proto_append_floats(const ProtoField& field, std::vector<float>& values) { return proto_append_reals(field, values); }
 
   Status fill_fallback(const ExampleFeature& feature, const Tensor& tensor) const {
     if (!feature.fallback) {
-      return data_loss("%s: it lacks the feature \"%.100s\"; give a fallback if that is to be expected",
-                       where_.c_str(), feature.name.c_str());
+      return data_loss("%s: it lacks the feature \"%.100s\"; give a fallback if that is to be expected", where_.c_str(),
+                       feature.name.c_str());
     }
     const double value = *feature.fallback;
     const int64_t count = tensor.count();
@@ -175,8 +167,8 @@ class Records final : public Dataset {
       reader_.reset();
       file_.reset();
     }
-    const std::string where = format("read \"%s\": record %lld", paths_[next_path_ - 1].c_str(),
-                                     static_cast<long long>(reader_->records() - 1));
+    const std::string where =
+        format("read \"%s\": record %lld", paths_[next_path_ - 1].c_str(), static_cast<long long>(reader_->records() - 1));
     item.row = -1;
     DTG_ASSIGN(item.tensors, parse_example(record_, features_, where));
     return true;
@@ -194,29 +186,24 @@ class Records final : public Dataset {
 
 }  // namespace
 
-Result<Element> parse_example(std::string_view bytes, std::span<const ExampleFeature> features,
-                              const std::string& where) {
+Result<Element> parse_example(std::string_view bytes, std::span<const ExampleFeature> features, const std::string& where) {
   return ExampleParser(features, where).parse(bytes);
 }
 
-Result<DatasetPtr> make_tfrecord(Disk& disk, std::span<const std::string> paths,
-                                 std::span<const ExampleFeature> features) {
+Result<DatasetPtr> make_tfrecord(Disk& disk, std::span<const std::string> paths, std::span<const ExampleFeature> features) {
   if (features.empty()) return invalid_argument("read TFRecord files: no feature is asked for");
   for (const ExampleFeature& feature : features) {
     if (list_of(feature.dtype) == 0) {
-      return invalid_argument(
-          "read TFRecord files: feature \"%.100s\" as %s; float32, int64 and uint8 are possible",
-          feature.name.c_str(), dtype_name(feature.dtype));
+      return invalid_argument("read TFRecord files: feature \"%.100s\" as %s; float32, int64 and uint8 are possible", feature.name.c_str(),
+                              dtype_name(feature.dtype));
     }
     const double fallback = feature.fallback.value_or(0);
     const double bound = feature.dtype == DType::u8 ? 255 : 0x1p53;
-    if (feature.dtype == DType::f32 ||
-        (fallback >= (feature.dtype == DType::u8 ? 0 : -bound) && fallback <= bound)) {
+    if (feature.dtype == DType::f32 || (fallback >= (feature.dtype == DType::u8 ? 0 : -bound) && fallback <= bound)) {
       continue;
     }
-    return invalid_argument(
-        "read TFRecord files: feature \"%.100s\" has the fallback %g, which %s cannot hold",
-        feature.name.c_str(), fallback, dtype_name(feature.dtype));
+    return invalid_argument("read TFRecord files: feature \"%.100s\" has the fallback %g, which %s cannot hold", feature.name.c_str(),
+                            fallback, dtype_name(feature.dtype));
   }
   return DatasetPtr(new Records(disk, paths, features));
 }

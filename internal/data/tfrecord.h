@@ -22,12 +22,10 @@ struct ExampleFeature {
 };
 
 // The features of one serialized tf.Example. `where` names it in errors.
-Result<Element> parse_example(std::string_view bytes, std::span<const ExampleFeature> features,
-                              const std::string& where);
+Result<Element> parse_example(std::string_view bytes, std::span<const ExampleFeature> features, const std::string& where);
 
 // The records of the files, in that order. `disk` must outlive the data set. For several workers give
 // each its own files, or use make_shard.
-Result<DatasetPtr> make_tfrecord(Disk& disk, std::span<const std::string> paths,
-                                 std::span<const ExampleFeature> features);
+Result<DatasetPtr> make_tfrecord(Disk& disk, std::span<const std::string> paths, std::span<const ExampleFeature> features);
 
 }  // namespace dtg

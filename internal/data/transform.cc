@@ -8,9 +8,7 @@
 namespace dtg {
 namespace {
 
-long long ll(int64_t value) {
-  return static_cast<long long>(value);
-}
+long long ll(int64_t value) { return static_cast<long long>(value); }
 
 // The table and the spec are those of the source.
 class Selection : public Dataset {
@@ -30,11 +28,7 @@ class Selection : public Dataset {
 class Shuffle final : public Selection {
  public:
   Shuffle(DatasetPtr source, int64_t buffer, uint64_t seed, bool reshuffle)
-      : Selection(std::move(source)),
-        capacity_(buffer == 0 ? INT64_MAX : buffer),
-        seed_(seed),
-        reshuffle_(reshuffle),
-        order_(seed, 0) {}
+      : Selection(std::move(source)), capacity_(buffer == 0 ? INT64_MAX : buffer), seed_(seed), reshuffle_(reshuffle), order_(seed, 0) {}
 
   Status restart() override {
     DTG_TRY(source_->restart());
@@ -216,35 +210,27 @@ class Skip final : public Selection {
 
 Result<DatasetPtr> make_shuffle(DatasetPtr source, int64_t buffer, uint64_t seed, bool reshuffle) {
   if (buffer < 0) {
-    return invalid_argument(
-        "shuffle a data set: a buffer of %lld elements; give a positive number, or 0 for the whole epoch",
-        ll(buffer));
+    return invalid_argument("shuffle a data set: a buffer of %lld elements; give a positive number, or 0 for the whole epoch", ll(buffer));
   }
   if (buffer == 0 && source->cardinality() == Dataset::kInfinite) {
-    return invalid_argument(
-        "shuffle a data set: the whole epoch is asked for, but the data never ends; shuffle before repeat, "
-        "or give the size of a buffer");
+    return invalid_argument("shuffle a data set: the whole epoch is asked for, but the data never ends; shuffle before repeat, "
+                            "or give the size of a buffer");
   }
   return DatasetPtr(new Shuffle(std::move(source), buffer, seed, reshuffle));
 }
 
 static Result<DatasetPtr> shard(DatasetPtr source, int64_t count, int64_t index, bool all_must_get) {
   if (count < 1 || index < 0 || index >= count) {
-    return invalid_argument("shard a data set: index %lld of %lld; the index must be 0 to count - 1",
-                            ll(index), ll(count));
+    return invalid_argument("shard a data set: index %lld of %lld; the index must be 0 to count - 1", ll(index), ll(count));
   }
   return DatasetPtr(new Shard(std::move(source), count, index, all_must_get));
 }
 
 Result<DatasetPtr> make_shard(DatasetPtr source, int64_t count, int64_t index) { return shard(std::move(source), count, index, false); }
 
-Result<DatasetPtr> make_auto_shard(DatasetPtr source, int64_t count, int64_t index) {
-  return shard(std::move(source), count, index, true);
-}
+Result<DatasetPtr> make_auto_shard(DatasetPtr source, int64_t count, int64_t index) { return shard(std::move(source), count, index, true); }
 
-Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count) {
-  return DatasetPtr(new Repeat(std::move(source), count));
-}
+Result<DatasetPtr> make_repeat(DatasetPtr source, int64_t count) { return DatasetPtr(new Repeat(std::move(source), count)); }
 
 Result<DatasetPtr> make_take(DatasetPtr source, int64_t count) {
   if (count < 0) return invalid_argument("take from a data set: %lld elements; give 0 or more", ll(count));

@@ -68,8 +68,8 @@ void Accumulator::enter(Attempt& attempt, AttemptList& ended) {
   auto& take = static_cast<Take&>(attempt);
   if (take.count <= 0) {
     return end(take, ended,
-               invalid_argument("take from the %s \"%s\": num_required is %lld, at least 1 is needed", kind(),
-                                name().c_str(), static_cast<long long>(take.count)));
+               invalid_argument("take from the %s \"%s\": num_required is %lld, at least 1 is needed", kind(), name().c_str(),
+                                static_cast<long long>(take.count)));
   }
   wait(take, takers_);
   serve(ended);
@@ -110,8 +110,8 @@ Status DenseAccumulator::apply(int64_t local_step, const Shape& shape, const voi
     if (stale(local_step)) return {};
     const bool fits = count_ > 0 ? sum_.shape() == shape : spec_.shape.admits(shape);
     if (!fits) {
-      return invalid_argument("apply a gradient of shape %s to the accumulator \"%s\" of shape %s", shape.text().c_str(),
-                              name().c_str(), (count_ > 0 ? PartialShape(sum_.shape()) : spec_.shape).text().c_str());
+      return invalid_argument("apply a gradient of shape %s to the accumulator \"%s\" of shape %s", shape.text().c_str(), name().c_str(),
+                              (count_ > 0 ? PartialShape(sum_.shape()) : spec_.shape).text().c_str());
     }
     if (count_ > 0) {
       add_elements(spec_.dtype, sum_.data(), gradient, shape.count());
@@ -136,8 +136,7 @@ void DenseAccumulator::recycle(Tensor sum) {
   spare_ = std::move(sum);
 }
 
-Status SparseAccumulator::check(std::span<const int64_t> indices, const Shape& values_shape,
-                                std::span<const int64_t> dense_shape) const {
+Status SparseAccumulator::check(std::span<const int64_t> indices, const Shape& values_shape, std::span<const int64_t> dense_shape) const {
   const auto refuse = [&](const std::string& why) {
     return invalid_argument("apply a gradient to the sparse accumulator \"%s\": %s", name().c_str(), why.c_str());
   };
@@ -183,8 +182,8 @@ Status SparseAccumulator::reserve(const Shape& values_shape) {
   return {};
 }
 
-Status SparseAccumulator::apply(int64_t local_step, std::span<const int64_t> indices, const Shape& values_shape,
-                                const void* values, std::span<const int64_t> dense_shape) {
+Status SparseAccumulator::apply(int64_t local_step, std::span<const int64_t> indices, const Shape& values_shape, const void* values,
+                                std::span<const int64_t> dense_shape) {
   AttemptList ended;
   {
     std::lock_guard hold(mutex_);

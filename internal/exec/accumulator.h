@@ -20,7 +20,7 @@ class Accumulator : public WaitingResource {
   struct Spec {
     DType dtype = DType::f32;  // a floating type
     PartialShape shape;
-    bool mean = true;          // or sum
+    bool mean = true;  // or sum
   };
 
   class Take : public Attempt {
@@ -31,8 +31,8 @@ class Accumulator : public WaitingResource {
     // Sparse: one entry per row, by rising index.
     struct Row {
       int64_t index;
-      int64_t place;   // in `sum`
-      int64_t count;   // gradients that had it
+      int64_t place;  // in `sum`
+      int64_t count;  // gradients that had it
     };
     std::vector<Row> rows;
   };
@@ -101,12 +101,12 @@ class SparseAccumulator final : public Accumulator {
   void clear() override;
 
   struct Row {
-    int64_t place = 0;     // in values_
-    int64_t touched = 0;   // gradients that had it
-    int64_t last = -1;     // number of the last gradient that had it
+    int64_t place = 0;    // in values_
+    int64_t touched = 0;  // gradients that had it
+    int64_t last = -1;    // number of the last gradient that had it
   };
   std::unordered_map<int64_t, Row> rows_;
-  Tensor values_;          // [capacity, ...]; shape of a row from the first gradient
+  Tensor values_;  // [capacity, ...]; shape of a row from the first gradient
 };
 
 // sum / divisor into `out`, which may be the sum itself.

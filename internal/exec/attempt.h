@@ -30,8 +30,8 @@ class Attempt : public Step::Waiter {
   Step* step_ = nullptr;
   Ref<WaitingResource> resource_;
   Status outcome_;
-  bool waiting_ = false;         // on a list of the resource, under its lock
-  std::atomic<int> refs_{1};     // the resource's, and one for an abort that may come
+  bool waiting_ = false;      // on a list of the resource, under its lock
+  std::atomic<int> refs_{1};  // the resource's, and one for an abort that may come
 };
 
 // First come, first served. Not thread-safe.

@@ -54,15 +54,21 @@ Status too_late() { return deadline_exceeded("the run's deadline passed; raise t
 }  // namespace
 
 Frame::Frame(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock, Tracer* tracer)
-    : program_(program), owner_(owner), pool_(pool), clock_(clock), tracer_(tracer), step_(0, 0, Deadline::never()), caller_spin_ns_(kCallerSpinNs) {}
+    : program_(program),
+      owner_(owner),
+      pool_(pool),
+      clock_(clock),
+      tracer_(tracer),
+      step_(0, 0, Deadline::never()),
+      caller_spin_ns_(kCallerSpinNs) {}
 
 Frame::~Frame() {
   end();
   if (arena_) release_block(arena_, program_.frame_bytes());
 }
 
-Result<std::unique_ptr<Frame>> Frame::create(const Program& program, const RefCounted& owner, Pool& pool,
-                                              const Clock& clock, Tracer* tracer) {
+Result<std::unique_ptr<Frame>> Frame::create(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock,
+                                             Tracer* tracer) {
   std::unique_ptr<Frame> frame(new Frame(program, owner, pool, clock, tracer));
   DTG_TRY(frame->allocate());
   return frame;
@@ -179,7 +185,8 @@ bool Frame::run_chunk(SegmentState& state) {
         return true;
       }
       // The op's name lives as long as the runtime, and so as long as the tracer.
-      if (traced && instruction.node) tracer_->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer_->now_ns() - began, 0);
+      if (traced && instruction.node)
+        tracer_->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer_->now_ns() - began, 0);
       ++state.pc;
       if (state.pc % kDeadlineStride == 0 && step_.deadline().passed(clock_)) step_.abort(too_late());
     } else if (!run_async(state, instruction, context)) {
@@ -220,7 +227,8 @@ Status Frame::enter_next_chunk(SegmentState& state) {
   state.base = nullptr;
   if (chunk->bytes > 0) {
     state.base = static_cast<char*>(allocate_block(chunk->bytes));
-    if (!state.base) return resource_exhausted("allocate %lld bytes for values whose shape depends on data", static_cast<long long>(chunk->bytes));
+    if (!state.base)
+      return resource_exhausted("allocate %lld bytes for values whose shape depends on data", static_cast<long long>(chunk->bytes));
     remember(state.base, chunk->bytes);
   }
   for (const auto& place : chunk->places) slots_[place.slot].data = state.base + place.offset;

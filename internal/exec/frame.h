@@ -29,8 +29,8 @@ class Frame final : public DynamicSlots {
   };
 
   // `owner` keeps program and frame alive; threads that come in from outside hold it while they are inside.
-  static Result<std::unique_ptr<Frame>> create(const Program& program, const RefCounted& owner, Pool& pool,
-                                               const Clock& clock, Tracer* tracer);
+  static Result<std::unique_ptr<Frame>> create(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock,
+                                               Tracer* tracer);
   ~Frame() override;
 
   // A run: begin, bind feeds and fetches, then run() or start(), then read results, then end().
@@ -134,7 +134,8 @@ class Frame final : public DynamicSlots {
   bool caller_attached_ = false;
   std::atomic<SegmentState*> ready_{nullptr};
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps
-  int64_t caller_spin_ns_;  // how long the caller polls before it sleeps; it learns from its waits, and is the caller's alone
+  // How long the caller polls before it sleeps; it learns from its waits, and is the caller's alone.
+  int64_t caller_spin_ns_;
 };
 
 }  // namespace dtg

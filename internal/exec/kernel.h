@@ -58,11 +58,11 @@ struct Instruction {
   SyncFn sync = nullptr;
   AsyncFn async = nullptr;
   const void* args = nullptr;
-  const uint32_t* in = nullptr;    // slots of the inputs
-  const uint32_t* out = nullptr;   // slots of the outputs
-  int64_t workspace = -1;          // offset in the chunk's memory, -1 none
-  int32_t event = -1;              // asynchronous: the event its end signals; -1 = the segment waits for it
-  const Node* node = nullptr;      // for errors and traces
+  const uint32_t* in = nullptr;   // slots of the inputs
+  const uint32_t* out = nullptr;  // slots of the outputs
+  int64_t workspace = -1;         // offset in the chunk's memory, -1 none
+  int32_t event = -1;             // asynchronous: the event its end signals; -1 = the segment waits for it
+  const Node* node = nullptr;     // for errors and traces
 };
 
 // A row of the frame's operand table. `data` is what kernels read; dynamic shapes are set by kernels whose
@@ -116,9 +116,7 @@ class RunContext {
 
   // For ops whose output shape is known only now: memory for output i, owned by the step. Outputs whose
   // shape is static have their memory already.
-  Result<void*> lease_output(int i, DType dtype, const Shape& shape) {
-    return dynamic_.lease(instruction_->out[i], dtype, shape);
-  }
+  Result<void*> lease_output(int i, DType dtype, const Shape& shape) { return dynamic_.lease(instruction_->out[i], dtype, shape); }
   // Output i is this memory, kept alive until the step ends by the holder (may be null).
   void set_output(int i, void* data, const Shape& shape, Ref<RefCounted> holder) {
     dynamic_.hold(instruction_->out[i], data, shape, std::move(holder));
@@ -145,9 +143,9 @@ class PrepareContext {
  public:
   struct Operand {
     DType dtype = DType::invalid;
-    Shape shape;              // of a resource: shape of what it holds
+    Shape shape;  // of a resource: shape of what it holds
     DType held = DType::invalid;
-    bool dynamic = false;     // output only: shape known when it has run; shape is not valid
+    bool dynamic = false;  // output only: shape known when it has run; shape is not valid
     int64_t bytes() const { return shape.count() * dtype_size(dtype); }
   };
   virtual ~PrepareContext() = default;
@@ -231,8 +229,8 @@ using PrepareFn = Status (*)(PrepareContext&);
 
 // What sort of instruction an op becomes.
 enum class KernelMode : uint8_t {
-  plain,       // runs where its inputs are ready
-  blocking,    // may wait (dequeue, take, receive): ends the segment, holds no thread
+  plain,     // runs where its inputs are ready
+  blocking,  // may wait (dequeue, take, receive): ends the segment, holds no thread
 };
 
 struct KernelRow {

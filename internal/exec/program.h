@@ -40,9 +40,9 @@ struct Chunk {
 
 struct Segment {
   const Chunk* first = nullptr;
-  uint32_t waits = 0;                 // segments and events to wait for
-  std::vector<uint32_t> successors;   // segments that wait for this one
-  std::vector<uint32_t> raises;       // events that its instructions signal
+  uint32_t waits = 0;                // segments and events to wait for
+  std::vector<uint32_t> successors;  // segments that wait for this one
+  std::vector<uint32_t> raises;      // events that its instructions signal
 };
 
 struct Event {
@@ -89,8 +89,8 @@ class Program {
   std::vector<Event> events_;
   std::vector<Feed> feeds_;
   std::vector<Fetch> fetches_;
-  std::vector<Chunk::Place> places_;    // values of first chunks, in the frame's own memory
-  std::vector<Constant> constants_;     // constants and resource handles
+  std::vector<Chunk::Place> places_;  // values of first chunks, in the frame's own memory
+  std::vector<Constant> constants_;   // constants and resource handles
   uint32_t slot_count_ = 0;
   uint32_t pin_count_ = 0;
   int64_t frame_bytes_ = 0;

@@ -53,8 +53,7 @@ void place_element(const Tensor& element, std::span<const int64_t> dims, char* t
 
 }  // namespace
 
-Result<Tuple> stack_tuples(std::span<const DType> dtypes, std::span<const PartialShape> shapes,
-                           const std::deque<Tuple>& rows) {
+Result<Tuple> stack_tuples(std::span<const DType> dtypes, std::span<const PartialShape> shapes, const std::deque<Tuple>& rows) {
   Tuple batch;
   for (size_t k = 0; k < dtypes.size(); ++k) {
     DTG_ASSIGN(const Shape shape, stacked_shape(k, shapes, rows));
@@ -84,17 +83,17 @@ bool Queue::closed() const {
 
 Status Queue::check_tuple(std::span<const DType> dtypes, std::span<const Shape> shapes, bool many) const {
   if (dtypes.size() != spec_.dtypes.size()) {
-    return invalid_argument("enqueue to \"%s\": its tuples have %zu components, %zu were given", name().c_str(),
-                            spec_.dtypes.size(), dtypes.size());
+    return invalid_argument("enqueue to \"%s\": its tuples have %zu components, %zu were given", name().c_str(), spec_.dtypes.size(),
+                            dtypes.size());
   }
   for (size_t k = 0; k < dtypes.size(); ++k) {
     if (dtypes[k] != spec_.dtypes[k]) {
-      return invalid_argument("enqueue to \"%s\": component %zu is %s, not %s", name().c_str(), k,
-                              dtype_name(spec_.dtypes[k]), dtype_name(dtypes[k]));
+      return invalid_argument("enqueue to \"%s\": component %zu is %s, not %s", name().c_str(), k, dtype_name(spec_.dtypes[k]),
+                              dtype_name(dtypes[k]));
     }
     if (many && (shapes[k].rank() == 0 || shapes[k].dim(0) != shapes[0].dim(0))) {
-      return invalid_argument("enqueue many to \"%s\": component %zu of shape %s; all need the same first dimension",
-                              name().c_str(), k, shapes[k].text().c_str());
+      return invalid_argument("enqueue many to \"%s\": component %zu of shape %s; all need the same first dimension", name().c_str(), k,
+                              shapes[k].text().c_str());
     }
     if (spec_.shapes.empty()) continue;
     DTG_ASSIGN(const Shape element, Shape::make(shapes[k].dims().subspan(many ? 1 : 0)));
@@ -108,14 +107,12 @@ Status Queue::check_tuple(std::span<const DType> dtypes, std::span<const Shape> 
 
 Status Queue::check_count(int64_t count) const {
   if (count < 0) {
-    return invalid_argument("dequeue %lld elements from \"%s\": a count is not negative", static_cast<long long>(count),
-                            name().c_str());
+    return invalid_argument("dequeue %lld elements from \"%s\": a count is not negative", static_cast<long long>(count), name().c_str());
   }
   bool stackable = !spec_.shapes.empty();
   for (const PartialShape& shape : spec_.shapes) stackable &= spec_.padding ? shape.has_rank() : shape.complete();
   if (stackable) return {};
-  return invalid_argument("dequeue many from \"%s\": only a queue that was made with complete shapes can stack elements",
-                          name().c_str());
+  return invalid_argument("dequeue many from \"%s\": only a queue that was made with complete shapes can stack elements", name().c_str());
 }
 
 void Queue::enter(Attempt& attempt, AttemptList& ended) {
@@ -237,9 +234,7 @@ Tuple Queue::next() {
   return tuple;
 }
 
-int64_t Queue::available() const {
-  return static_cast<int64_t>(elements_.size()) - (closed_ ? 0 : spec_.reserve);
-}
+int64_t Queue::available() const { return static_cast<int64_t>(elements_.size()) - (closed_ ? 0 : spec_.reserve); }
 
 Queue::Progress Queue::take(Operation& op, Status* status) {
   if (available() <= 0) {

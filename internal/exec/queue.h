@@ -28,9 +28,9 @@ class Queue final : public WaitingResource {
     std::vector<PartialShape> shapes;  // empty, or one per component
     int64_t capacity = -1;             // negative: unbounded
     Order order = Order::arrival;
-    bool padding = false;              // batches pad elements of open dimensions with zeros
-    int64_t reserve = 0;               // shuffled: elements that must stay while the queue is open
-    uint64_t seed = 0;                 // shuffled
+    bool padding = false;  // batches pad elements of open dimensions with zeros
+    int64_t reserve = 0;   // shuffled: elements that must stay while the queue is open
+    uint64_t seed = 0;     // shuffled
     bool operator==(const Spec&) const = default;
   };
   enum class Verb : uint8_t { enqueue, enqueue_many, dequeue, dequeue_many, dequeue_up_to, close, close_and_cancel };
@@ -46,8 +46,8 @@ class Queue final : public WaitingResource {
    private:
     friend class Queue;
     const Verb verb_;
-    int64_t moved_ = 0;         // elements of a many that are through
-    std::deque<Tuple> taken_;   // dequeue_many: collected so far
+    int64_t moved_ = 0;        // elements of a many that are through
+    std::deque<Tuple> taken_;  // dequeue_many: collected so far
   };
 
   Queue(std::string name, Spec spec) : WaitingResource(std::move(name)), spec_(std::move(spec)), draw_(spec_.seed, 0, 0) {}
@@ -92,7 +92,6 @@ class Queue final : public WaitingResource {
 // The elements of a batch, row by row, without copying; and the other way round, into fresh memory, smaller
 // elements padded with zeros.
 Result<Tuple> tuple_row(const Tuple& batch, int64_t row);
-Result<Tuple> stack_tuples(std::span<const DType> dtypes, std::span<const PartialShape> shapes,
-                           const std::deque<Tuple>& rows);
+Result<Tuple> stack_tuples(std::span<const DType> dtypes, std::span<const PartialShape> shapes, const std::deque<Tuple>& rows);
 
 }  // namespace dtg

@@ -25,17 +25,15 @@ std::string_view container_of(std::string_view key) {
 
 }  // namespace
 
-Result<Ref<Resource>> ResourceStore::find_or_create(std::string_view device, std::string_view container,
-                                                    std::string_view name, std::string_view kind,
-                                                    const std::function<Ref<Resource>()>& make) {
+Result<Ref<Resource>> ResourceStore::find_or_create(std::string_view device, std::string_view container, std::string_view name,
+                                                    std::string_view kind, const std::function<Ref<Resource>()>& make) {
   std::string key = resource_key(device, container, name);
   std::lock_guard hold(mutex_);
   if (const auto found = resources_.find(key); found != resources_.end()) {
     if (kind == found->second->kind()) return found->second;
-    return invalid_argument(
-        "make or attach the %.*s \"%.*s\" on %.*s: a %s has that name already; choose another shared_name or container",
-        static_cast<int>(kind.size()), kind.data(), static_cast<int>(name.size()), name.data(),
-        static_cast<int>(device.size()), device.data(), found->second->kind());
+    return invalid_argument("make or attach the %.*s \"%.*s\" on %.*s: a %s has that name already; choose another shared_name or container",
+                            static_cast<int>(kind.size()), kind.data(), static_cast<int>(name.size()), name.data(),
+                            static_cast<int>(device.size()), device.data(), found->second->kind());
   }
   Ref<Resource> made = make();
   if (!made) {
@@ -58,8 +56,7 @@ void ResourceStore::destroy(Resource& resource, const Status& reason) {
   Ref<Resource> gone;
   {
     std::lock_guard hold(mutex_);
-    const auto at = std::find_if(resources_.begin(), resources_.end(),
-                                 [&](const auto& entry) { return entry.second.get() == &resource; });
+    const auto at = std::find_if(resources_.begin(), resources_.end(), [&](const auto& entry) { return entry.second.get() == &resource; });
     if (at != resources_.end()) {
       gone = std::move(at->second);
       resources_.erase(at);

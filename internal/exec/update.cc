@@ -107,8 +107,7 @@ namespace {
 // completion; the other one only drops its reference.
 class UpdateWait final : public Step::Waiter, public Pool::Task {
  public:
-  UpdateWait(const UpdateRun& run, Pool& pool, Completion done)
-      : run_(run), pool_(pool), step_(done.step()), done_(std::move(done)) {
+  UpdateWait(const UpdateRun& run, Pool& pool, Completion done) : run_(run), pool_(pool), step_(done.step()), done_(std::move(done)) {
     turn_.ready = called;
     turn_.owner = this;
     // An aborted run may end, and its plan go, while the turn is still queued.
@@ -240,9 +239,8 @@ bool update_run(RunContext& c, Completion done) {
 Status prepare_update(PrepareContext& c, std::initializer_list<int> inputs, UpdateFn body) {
   auto* const args = c.args<UpdateArgs>();
   if (inputs.size() > std::size(args->inputs)) {
-    return internal_error("prepare %.*s: an update takes at most %zu variables, %zu were named",
-                          static_cast<int>(c.node().name.size()), c.node().name.data(), std::size(args->inputs),
-                          inputs.size());
+    return internal_error("prepare %.*s: an update takes at most %zu variables, %zu were named", static_cast<int>(c.node().name.size()),
+                          c.node().name.data(), std::size(args->inputs), inputs.size());
   }
   args->update = body;
   args->mode = Mode::update;

@@ -55,8 +55,7 @@ Status Variable::attach(DType dtype, const PartialShape& shape) {
   if (fits) return {};
   return invalid_argument("attach to the variable \"%s\": it is %s%s there and %s%s here; give one of them another "
                           "shared_name or container, or destroy the old one",
-                          name().c_str(), dtype_name(dtype_), here.text().c_str(), dtype_name(dtype),
-                          shape.text().c_str());
+                          name().c_str(), dtype_name(dtype_), here.text().c_str(), dtype_name(dtype), shape.text().c_str());
 }
 
 bool Variable::initialized() const {
@@ -126,8 +125,7 @@ Variable::Version* Variable::take_spare(const Shape* shape) {
   for (Version*& place : spare_) {
     if (!place) continue;
     const Tensor& tensor = place->tensor;
-    const bool fits = shape ? tensor.valid() && tensor.shape() == *shape && tensor.buffer()->ref_count() == 1
-                            : !tensor.valid();
+    const bool fits = shape ? tensor.valid() && tensor.shape() == *shape && tensor.buffer()->ref_count() == 1 : !tensor.valid();
     if (fits) return std::exchange(place, nullptr);
   }
   return nullptr;
@@ -217,8 +215,8 @@ Status Variable::end_assign(Tensor fresh) {
   }
   finish_write(fits, unused);
   if (fits) return {};
-  return invalid_argument("assign %s%s to the variable \"%s\" of %s%s", dtype_name(dtype), shape.text().c_str(),
-                          name().c_str(), dtype_name(dtype_), declared_shape().text().c_str());
+  return invalid_argument("assign %s%s to the variable \"%s\" of %s%s", dtype_name(dtype), shape.text().c_str(), name().c_str(),
+                          dtype_name(dtype_), declared_shape().text().c_str());
 }
 
 void Variable::cancel_assign() {

@@ -93,8 +93,8 @@ class Variable final : public Resource {
   Version* spare_[2] = {};      // retired versions kept for the next writer; one without tensor is a shell
   bool writing_ = false;        // somebody writes, or `granted_` is about to
   bool in_place_ = false;
-  bool doomed_ = false;         // destroyed while somebody wrote: the value goes when that ends
-  Turn* granted_ = nullptr;     // the writer that was called and has not asked yet
+  bool doomed_ = false;      // destroyed while somebody wrote: the value goes when that ends
+  Turn* granted_ = nullptr;  // the writer that was called and has not asked yet
   Turn* first_ = nullptr;
   Turn* last_ = nullptr;
   std::atomic<int64_t> version_{0};

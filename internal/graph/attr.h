@@ -32,23 +32,22 @@ const char* attr_kind_name(AttrKind kind);  // "int", "list(type)", ...
 
 class AttrValue {
  public:
-  using Variant = std::variant<int64_t, double, bool, DType, PartialShape, std::string, Tensor, std::vector<int64_t>,
-                               std::vector<double>, std::vector<bool>, std::vector<DType>, std::vector<PartialShape>,
-                               std::vector<std::string>>;
+  using Variant = std::variant<int64_t, double, bool, DType, PartialShape, std::string, Tensor, std::vector<int64_t>, std::vector<double>,
+                               std::vector<bool>, std::vector<DType>, std::vector<PartialShape>, std::vector<std::string>>;
   AttrValue() : value_(int64_t{0}) {}
-  AttrValue(Variant value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
-  AttrValue(int value) : value_(int64_t{value}) {}        // NOLINT
-  AttrValue(int64_t value) : value_(value) {}             // NOLINT
-  AttrValue(double value) : value_(value) {}              // NOLINT
-  AttrValue(bool value) : value_(value) {}                // NOLINT
-  AttrValue(DType value) : value_(value) {}               // NOLINT
-  AttrValue(PartialShape value) : value_(std::move(value)) {}  // NOLINT
-  AttrValue(const Shape& value) : value_(PartialShape(value)) {}  // NOLINT
-  AttrValue(std::string value) : value_(std::move(value)) {}   // NOLINT
-  AttrValue(const char* value) : value_(std::string(value)) {}  // NOLINT
-  AttrValue(Tensor value) : value_(std::move(value)) {}        // NOLINT
-  AttrValue(std::vector<int64_t> value) : value_(std::move(value)) {}  // NOLINT
-  AttrValue(std::vector<DType> value) : value_(std::move(value)) {}    // NOLINT
+  AttrValue(Variant value) : value_(std::move(value)) {}                    // NOLINT: implicit on purpose
+  AttrValue(int value) : value_(int64_t{value}) {}                          // NOLINT
+  AttrValue(int64_t value) : value_(value) {}                               // NOLINT
+  AttrValue(double value) : value_(value) {}                                // NOLINT
+  AttrValue(bool value) : value_(value) {}                                  // NOLINT
+  AttrValue(DType value) : value_(value) {}                                 // NOLINT
+  AttrValue(PartialShape value) : value_(std::move(value)) {}               // NOLINT
+  AttrValue(const Shape& value) : value_(PartialShape(value)) {}            // NOLINT
+  AttrValue(std::string value) : value_(std::move(value)) {}                // NOLINT
+  AttrValue(const char* value) : value_(std::string(value)) {}              // NOLINT
+  AttrValue(Tensor value) : value_(std::move(value)) {}                     // NOLINT
+  AttrValue(std::vector<int64_t> value) : value_(std::move(value)) {}       // NOLINT
+  AttrValue(std::vector<DType> value) : value_(std::move(value)) {}         // NOLINT
   AttrValue(std::vector<PartialShape> value) : value_(std::move(value)) {}  // NOLINT
 
   AttrKind kind() const { return static_cast<AttrKind>(value_.index()); }

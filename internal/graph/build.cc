@@ -68,9 +68,7 @@ Value Build::ints(std::span<const int64_t> values, DType dtype) {
   return constant(tensor.value());
 }
 
-Value Build::ints(std::initializer_list<int64_t> values, DType dtype) {
-  return ints(std::span(values.begin(), values.size()), dtype);
-}
+Value Build::ints(std::initializer_list<int64_t> values, DType dtype) { return ints(std::span(values.begin(), values.size()), dtype); }
 
 Value Build::integer(int64_t value, DType dtype) { return scalar(dtype, static_cast<double>(value)); }
 

@@ -28,15 +28,14 @@ class Build {
 
   // First output of a new node; its siblings are value.sibling(i). Attributes that the inputs decide
   // (T, N, Tidx, ...) need not be given.
-  Value op(std::string_view type, std::span<const Value> inputs, std::span<const Attr> attrs = {},
-           std::string_view name = {}, std::span<const NodeId> controls = {});
-  Value op(std::string_view type, std::initializer_list<Value> inputs, std::initializer_list<Attr> attrs = {},
-           std::string_view name = {}) {
+  Value op(std::string_view type, std::span<const Value> inputs, std::span<const Attr> attrs = {}, std::string_view name = {},
+           std::span<const NodeId> controls = {});
+  Value op(std::string_view type, std::initializer_list<Value> inputs, std::initializer_list<Attr> attrs = {}, std::string_view name = {}) {
     return op(type, std::span(inputs.begin(), inputs.size()), std::span(attrs.begin(), attrs.size()), name);
   }
   // A node without outputs (or whose outputs do not matter).
-  NodeId node(std::string_view type, std::span<const Value> inputs, std::span<const Attr> attrs = {},
-              std::string_view name = {}, std::span<const NodeId> controls = {});
+  NodeId node(std::string_view type, std::span<const Value> inputs, std::span<const Attr> attrs = {}, std::string_view name = {},
+              std::span<const NodeId> controls = {});
 
   Value constant(const Tensor& tensor, std::string_view name = {});
   Value scalar(DType dtype, double value, std::string_view name = {});

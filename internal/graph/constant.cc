@@ -89,8 +89,8 @@ class Tracer {
     return ints;
   }
   std::optional<Ints> strided_slice(const Node& node, int depth) const {
-    const auto from = trace(node.inputs[0], depth + 1), begin = trace(node.inputs[1], depth + 1),
-               end = trace(node.inputs[2], depth + 1), stride = trace(node.inputs[3], depth + 1);
+    const auto from = trace(node.inputs[0], depth + 1), begin = trace(node.inputs[1], depth + 1), end = trace(node.inputs[2], depth + 1),
+               stride = trace(node.inputs[3], depth + 1);
     if (!from || !begin || !end || !stride || from->scalar || begin->values.size() != 1 || stride->values[0] != 1) return {};
     if (node.attr<int64_t>("ellipsis_mask") || node.attr<int64_t>("new_axis_mask")) return {};
     const auto count = static_cast<int64_t>(from->values.size());
@@ -106,8 +106,7 @@ class Tracer {
     return Ints{{from->values.begin() + first, from->values.begin() + last}, false};
   }
   std::optional<Ints> slice(const Node& node, int depth) const {
-    const auto from = trace(node.inputs[0], depth + 1), begin = trace(node.inputs[1], depth + 1),
-               size = trace(node.inputs[2], depth + 1);
+    const auto from = trace(node.inputs[0], depth + 1), begin = trace(node.inputs[1], depth + 1), size = trace(node.inputs[2], depth + 1);
     if (!from || !begin || !size || from->scalar || begin->values.size() != 1) return {};
     const auto count = static_cast<int64_t>(from->values.size());
     const int64_t first = begin->values[0];

@@ -13,10 +13,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 Status malformed(std::string_view text, const char* why) {
-  return invalid_argument(
-      "read the device name \"%.*s\": %s; the form is \"/job:NAME/replica:N/task:N/device:TYPE:N\", "
-      "each part optional",
-      int(text.size()), text.data(), why);
+  return invalid_argument("read the device name \"%.*s\": %s; the form is \"/job:NAME/replica:N/task:N/device:TYPE:N\", "
+                          "each part optional",
+                          int(text.size()), text.data(), why);
 }
 
 bool take_prefix(std::string_view& rest, std::string_view prefix) {
@@ -192,8 +191,7 @@ void DeviceName::merge(const DeviceName& inner) {
 }
 
 bool DeviceName::specialises(const DeviceName& wider) const {
-  return says(job, wider.job) && says(replica, wider.replica) && says(task, wider.task) && says(type, wider.type) &&
-         says(id, wider.id);
+  return says(job, wider.job) && says(replica, wider.replica) && says(task, wider.task) && says(type, wider.type) && says(id, wider.id);
 }
 
 Result<DeviceName> DeviceName::intersect(const DeviceName& a, const DeviceName& b) {
@@ -205,8 +203,7 @@ Result<DeviceName> DeviceName::intersect(const DeviceName& a, const DeviceName& 
   if (!meet(both.type, b.type)) field = "device type";
   if (!meet(both.id, b.id)) field = "device id";
   if (!field) return both;
-  return invalid_argument("no device is both \"%s\" and \"%s\": they name a different %s", a.text().c_str(), b.text().c_str(),
-                          field);
+  return invalid_argument("no device is both \"%s\" and \"%s\": they name a different %s", a.text().c_str(), b.text().c_str(), field);
 }
 
 void DeviceName::drop_type_and_id() {

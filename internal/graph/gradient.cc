@@ -163,8 +163,8 @@ class Backward {
     for (Value input : node.inputs) wanted |= reaches_x(input);
     if (!wanted) return {};
     if (!node.op->grad_fn()) {
-      return unimplemented("gradients: %s (node \"%.*s\") lies on the path but has no gradient function",
-                           node.op->name().c_str(), int(node.name.size()), node.name.data());
+      return unimplemented("gradients: %s (node \"%.*s\") lies on the path but has no gradient function", node.op->name().c_str(),
+                           int(node.name.size()), node.name.data());
     }
     differentiated_.insert(id);
     std::vector<Gradient> dx(node.inputs.size());

@@ -12,10 +12,10 @@ namespace dtg {
 
 // The gradient of one value: nothing, dense, or rows of it.
 struct Gradient {
-  Value dense;           // valid when dense
-  Value values;          // valid when rows: values[i] belongs to row indices[i]; equal indices add up
-  Value indices;         // int32 or int64 vector
-  Value dense_shape;     // int32 or int64 vector: shape of the whole
+  Value dense;        // valid when dense
+  Value values;       // valid when rows: values[i] belongs to row indices[i]; equal indices add up
+  Value indices;      // int32 or int64 vector
+  Value dense_shape;  // int32 or int64 vector: shape of the whole
   bool any() const { return dense.valid() || values.valid(); }
   bool is_rows() const { return values.valid(); }
 };

@@ -49,8 +49,8 @@ Status Graph::check(Value value) const {
   DTG_TRY(check_node(value.node()));
   const Node& owner = node(value.node());
   if (value.output() >= owner.outputs.size()) {
-    return invalid_argument("output %u of node \"%.*s\" does not exist: %s has %zu outputs", value.output(),
-                            int(owner.name.size()), owner.name.data(), owner.op->name().c_str(), owner.outputs.size());
+    return invalid_argument("output %u of node \"%.*s\" does not exist: %s has %zu outputs", value.output(), int(owner.name.size()),
+                            owner.name.data(), owner.op->name().c_str(), owner.outputs.size());
   }
   return {};
 }

@@ -34,12 +34,12 @@ struct Node {
   const OpDef* op = nullptr;
   NodeId id = 0;
   std::string_view name;
-  std::string_view device;    // as requested, scopes merged in; may be empty
-  std::string_view location;  // where the host made it ("file:line"), may be empty
-  std::span<const Value> inputs;        // list arguments flattened
-  std::span<const NodeId> controls;     // nodes that must run first
-  std::span<const NodeId> colocate;     // nodes to share a device with
-  std::span<const Attr> attrs;          // all of them, defaults written out, in definition order
+  std::string_view device;           // as requested, scopes merged in; may be empty
+  std::string_view location;         // where the host made it ("file:line"), may be empty
+  std::span<const Value> inputs;     // list arguments flattened
+  std::span<const NodeId> controls;  // nodes that must run first
+  std::span<const NodeId> colocate;  // nodes to share a device with
+  std::span<const Attr> attrs;       // all of them, defaults written out, in definition order
   std::span<const ValueInfo> outputs;
 
   const AttrValue* find_attr(std::string_view key) const;
@@ -62,7 +62,7 @@ class DeviceFunction : public RefCounted {
 // A request for one node.
 struct NodeSpec {
   std::string_view op = {};
-  std::string_view name = {};      // empty: made from the op's name; given: must be free
+  std::string_view name = {};  // empty: made from the op's name; given: must be free
   std::string_view device = {};
   std::string_view location = {};
   std::span<const Value> inputs = {};
@@ -102,7 +102,7 @@ class Graph : public RefCounted {
 
   // Scopes, innermost last. Everything added while they are open gets them; empty resets.
   void push_name_scope(std::string_view name);
-  void push_device(std::string_view device);  // merged over the outer ones, field by field; "/" changes nothing
+  void push_device(std::string_view device);                // merged over the outer ones, field by field; "/" changes nothing
   void push_device_function(Ref<DeviceFunction> function);  // left by pop_device() too; empty device scopes hide it
   void push_controls(std::span<const NodeId> nodes);
   void push_colocation(NodeId node);
@@ -134,7 +134,7 @@ class Graph : public RefCounted {
   NodeId publish(const Node& node);
   std::string free_name(std::string_view base) const;
 
-  static constexpr int kChunks = 18;          // chunk k holds 2^10 << k nodes: 2^28 in all
+  static constexpr int kChunks = 18;  // chunk k holds 2^10 << k nodes: 2^28 in all
   static constexpr uint32_t kFirstChunk = 1u << 10;
   const OpTable* const ops_;
   const uint32_t tag_;

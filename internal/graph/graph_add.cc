@@ -19,8 +19,8 @@ Status check_name(std::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
     const bool leading = i == 0 || (i == 1 && name[0] == '_');
     if (!name_char(name[i], leading) && !(i == 0 && name[0] == '_')) {
-      return invalid_argument("node name \"%.*s\": character %zu is not allowed; use letters, digits and . _ - / \\ >",
-                              int(name.size()), name.data(), i);
+      return invalid_argument("node name \"%.*s\": character %zu is not allowed; use letters, digits and . _ - / \\ >", int(name.size()),
+                              name.data(), i);
     }
   }
   if (name.size() > 4096) return invalid_argument("node name of %zu bytes: at most 4096", name.size());
@@ -131,7 +131,9 @@ Status check_types(const AttrDef& def, const AttrValue& value, const std::string
 int64_t list_length(const AttrValue& value) {
   return std::visit(
       [](const auto& v) -> int64_t {
+        // clang-format off
         if constexpr (requires { v.size(); v.begin(); }) return static_cast<int64_t>(v.size());
+        // clang-format on
         else return -1;
       },
       value.variant());
@@ -139,8 +141,8 @@ int64_t list_length(const AttrValue& value) {
 
 Status check_attr(const AttrDef& def, const AttrValue& value, const std::string& op) {
   if (value.kind() != def.kind) {
-    return invalid_argument("%s: attribute %s must be %s, but a %s was given", op.c_str(), def.name.c_str(),
-                            attr_kind_name(def.kind), attr_kind_name(value.kind()));
+    return invalid_argument("%s: attribute %s must be %s, but a %s was given", op.c_str(), def.name.c_str(), attr_kind_name(def.kind),
+                            attr_kind_name(value.kind()));
   }
   DTG_TRY(check_types(def, value, op));
   if (def.minimum) {
@@ -151,7 +153,8 @@ Status check_attr(const AttrDef& def, const AttrValue& value, const std::string&
                               number ? "" : "of length ", static_cast<long long>(found), static_cast<long long>(*def.minimum));
     }
   }
-  if (const auto* word = value.get<std::string>(); word && !def.strings.empty() && std::ranges::find(def.strings, *word) == def.strings.end()) {
+  if (const auto* word = value.get<std::string>();
+      word && !def.strings.empty() && std::ranges::find(def.strings, *word) == def.strings.end()) {
     std::string allowed;
     for (const auto& s : def.strings) allowed += (allowed.empty() ? "'" : ", '") + s + "'";
     return invalid_argument("%s: attribute %s is '%s', but allowed are {%s}", op.c_str(), def.name.c_str(), word->c_str(), allowed.c_str());
@@ -196,7 +199,8 @@ Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
     const std::vector<DType>* types = arg.list_attr.empty() ? nullptr : &node.attr<std::vector<DType>>(arg.list_attr);
     int64_t count = types ? static_cast<int64_t>(types->size()) : 1;
     if (!arg.number_attr.empty()) count = node.attr<int64_t>(arg.number_attr);
-    if (count < 0 || count > 0xffff) return invalid_argument("%s: %lld values for %s", node.op->name().c_str(), static_cast<long long>(count), arg.name.c_str());
+    if (count < 0 || count > 0xffff)
+      return invalid_argument("%s: %lld values for %s", node.op->name().c_str(), static_cast<long long>(count), arg.name.c_str());
     for (int64_t i = 0; i < count; ++i) {
       DType dtype = arg.dtype;
       if (types) dtype = (*types)[static_cast<size_t>(i)];
@@ -215,19 +219,22 @@ Status Graph::resolve_types(Node& node) {
     const Value value = node.inputs[at++];
     const ValueInfo& found = info(value);
     if (found.dtype != want) {
-      return invalid_argument("%s: input %s must be %s, but \"%s\" is %s", node.op->name().c_str(), arg.name.c_str(),
-                              dtype_name(want), value_name(value).c_str(), dtype_name(found.dtype));
+      return invalid_argument("%s: input %s must be %s, but \"%s\" is %s", node.op->name().c_str(), arg.name.c_str(), dtype_name(want),
+                              value_name(value).c_str(), dtype_name(found.dtype));
     }
     if (found.dtype != DType::resource && found.shape.has_rank() &&
         (found.shape.rank() < arg.rank_min || found.shape.rank() > arg.rank_max)) {
-      return invalid_argument("%s: input %s must have rank %d%s, but \"%s\" has shape %s", node.op->name().c_str(),
-                              arg.name.c_str(), arg.rank_min,
-                              arg.rank_max == arg.rank_min ? "" : arg.rank_max >= kRankMax ? " or more" : (" to " + std::to_string(arg.rank_max)).c_str(),
+      return invalid_argument("%s: input %s must have rank %d%s, but \"%s\" has shape %s", node.op->name().c_str(), arg.name.c_str(),
+                              arg.rank_min,
+                              arg.rank_max == arg.rank_min ? ""
+                              : arg.rank_max >= kRankMax   ? " or more"
+                                                           : (" to " + std::to_string(arg.rank_max)).c_str(),
                               value_name(value).c_str(), found.shape.text().c_str());
     }
     return {};
   }));
-  if (at != node.inputs.size()) return invalid_argument("%s: %zu inputs given, %zu wanted", node.op->name().c_str(), node.inputs.size(), at);
+  if (at != node.inputs.size())
+    return invalid_argument("%s: %zu inputs given, %zu wanted", node.op->name().c_str(), node.inputs.size(), at);
   auto* outputs = arena_.make<std::vector<ValueInfo>>();
   DTG_TRY(for_each_arg(node.op->outputs(), node, [&](const ArgDef&, DType dtype) -> Status {
     outputs->push_back({dtype, DType::invalid, PartialShape::unknown()});

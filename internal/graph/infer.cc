@@ -63,8 +63,9 @@ Result<PartialShape> broadcast_shapes(const PartialShape& a, const PartialShape&
     else if (db == 1) both.set_dim(i, da);
     else if (da < 0) both.set_dim(i, db);
     else if (db < 0 || da == db) both.set_dim(i, da);
-    else return invalid_argument("shapes %s and %s do not broadcast: dimension %d is %lld and %lld", a.text().c_str(), b.text().c_str(), i,
-                                 static_cast<long long>(da), static_cast<long long>(db));
+    else
+      return invalid_argument("shapes %s and %s do not broadcast: dimension %d is %lld and %lld", a.text().c_str(), b.text().c_str(), i,
+                              static_cast<long long>(da), static_cast<long long>(db));
   }
   return both;
 }

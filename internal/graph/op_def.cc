@@ -46,12 +46,18 @@ struct KindName {
   AttrKind kind;
 };
 constexpr KindName kKinds[] = {
-    {"int", AttrKind::integer},           {"float", AttrKind::real},
-    {"bool", AttrKind::boolean},          {"type", AttrKind::type},
-    {"shape", AttrKind::shape},           {"string", AttrKind::string},
-    {"tensor", AttrKind::tensor},         {"list(int)", AttrKind::list_integer},
-    {"list(float)", AttrKind::list_real}, {"list(bool)", AttrKind::list_boolean},
-    {"list(type)", AttrKind::list_type},  {"list(shape)", AttrKind::list_shape},
+    {"int", AttrKind::integer},
+    {"float", AttrKind::real},
+    {"bool", AttrKind::boolean},
+    {"type", AttrKind::type},
+    {"shape", AttrKind::shape},
+    {"string", AttrKind::string},
+    {"tensor", AttrKind::tensor},
+    {"list(int)", AttrKind::list_integer},
+    {"list(float)", AttrKind::list_real},
+    {"list(bool)", AttrKind::list_boolean},
+    {"list(type)", AttrKind::list_type},
+    {"list(shape)", AttrKind::list_shape},
     {"list(string)", AttrKind::list_string},
 };
 

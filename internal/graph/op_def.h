@@ -44,17 +44,17 @@ struct ArgDef {
 struct AttrDef {
   std::string name;
   AttrKind kind = AttrKind::integer;
-  std::optional<AttrValue> fallback;         // used when the node does not say
-  DTypeSet types = kAnyType;                 // kinds type and list(type)
-  std::vector<std::string> strings;          // kind string: the allowed words; empty = any
-  std::optional<int64_t> minimum;            // kind int: smallest value; list(...): shortest length
+  std::optional<AttrValue> fallback;  // used when the node does not say
+  DTypeSet types = kAnyType;          // kinds type and list(type)
+  std::vector<std::string> strings;   // kind string: the allowed words; empty = any
+  std::optional<int64_t> minimum;     // kind int: smallest value; list(...): shortest length
 };
 
 class OpDef {
  public:
   struct Contract {
-    int rank = -1;      // exact rank, or
-    int rank_min = 0;   // a range
+    int rank = -1;     // exact rank, or
+    int rank_min = 0;  // a range
     int rank_max = kRankMax;
   };
 

@@ -15,8 +15,7 @@ struct Value {
   uint64_t id = 0;
   Value() = default;
   explicit Value(uint64_t raw) : id(raw) {}
-  Value(uint32_t tag, NodeId node, uint32_t output)
-      : id(static_cast<uint64_t>(tag) << 44 | static_cast<uint64_t>(node) << 16 | output) {}
+  Value(uint32_t tag, NodeId node, uint32_t output) : id(static_cast<uint64_t>(tag) << 44 | static_cast<uint64_t>(node) << 16 | output) {}
   bool valid() const { return id != 0; }
   uint32_t tag() const { return static_cast<uint32_t>(id >> 44); }
   NodeId node() const { return static_cast<NodeId>(id >> 16) & (kNodesMax - 1); }

@@ -9,14 +9,13 @@ namespace {
 void append_micros(std::string& out, int64_t ns) {
   const char* const sign = ns < 0 ? "-" : "";
   const uint64_t magnitude = ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
-  out += format("%s%llu.%03llu", sign, static_cast<unsigned long long>(magnitude / 1000),
-                static_cast<unsigned long long>(magnitude % 1000));
+  out +=
+      format("%s%llu.%03llu", sign, static_cast<unsigned long long>(magnitude / 1000), static_cast<unsigned long long>(magnitude % 1000));
 }
 
-void append_name(std::string& out, const char* what, int64_t process, uint64_t thread,
-                 std::string_view name) {
-  out += format("{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%lld,\"tid\":%llu,\"args\":{\"name\":", what,
-                static_cast<long long>(process), static_cast<unsigned long long>(thread));
+void append_name(std::string& out, const char* what, int64_t process, uint64_t thread, std::string_view name) {
+  out += format("{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%lld,\"tid\":%llu,\"args\":{\"name\":", what, static_cast<long long>(process),
+                static_cast<unsigned long long>(thread));
   append_json_string(out, name);
   out += "}},\n";
 }
@@ -33,8 +32,8 @@ const char* phase(TraceKind kind) {
 }
 
 void append_event(std::string& out, const TraceEvent& event, const TraceDump& dump, uint64_t thread) {
-  out += format("{\"ph\":\"%s\",\"pid\":%lld,\"tid\":%llu,\"cat\":", phase(event.kind),
-                static_cast<long long>(dump.process_id), static_cast<unsigned long long>(thread));
+  out += format("{\"ph\":\"%s\",\"pid\":%lld,\"tid\":%llu,\"cat\":", phase(event.kind), static_cast<long long>(dump.process_id),
+                static_cast<unsigned long long>(thread));
   append_json_string(out, event.category);
   out += ",\"name\":";
   append_json_string(out, event.name);

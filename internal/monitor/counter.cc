@@ -6,12 +6,8 @@
 namespace dtg {
 namespace {
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string legal_name(std::string_view name, bool colons) {
   std::string legal;
@@ -51,17 +47,16 @@ struct Counters::Family {
 Counters::Counters() = default;
 Counters::~Counters() = default;
 
-Counters::Sample& Counters::sample(std::string_view name, std::string_view help, MetricKind kind,
-                                   HistogramUnit unit, const Labels& labels) {
+Counters::Sample& Counters::sample(std::string_view name, std::string_view help, MetricKind kind, HistogramUnit unit,
+                                   const Labels& labels) {
   std::string legal = legal_name(name, true);
   Labels wanted;
   for (const Label& label : labels) wanted.push_back({legal_name(label.name, false), label.value});
 
   const std::lock_guard lock(mutex_);
   const auto at = [this](const std::string& key) {
-    return std::lower_bound(
-        families_.begin(), families_.end(), key,
-        [](const auto& family, const std::string& wanted_name) { return family->name < wanted_name; });
+    return std::lower_bound(families_.begin(), families_.end(), key,
+                            [](const auto& family, const std::string& wanted_name) { return family->name < wanted_name; });
   };
   auto place = at(legal);
   while (place != families_.end() && (*place)->name == legal && (*place)->kind != kind) {
@@ -69,8 +64,7 @@ Counters::Sample& Counters::sample(std::string_view name, std::string_view help,
     place = at(legal);
   }
   if (place == families_.end() || (*place)->name != legal) {
-    place = families_.insert(place,
-                             std::unique_ptr<Family>(new Family{legal, std::string(help), kind, unit, {}}));
+    place = families_.insert(place, std::unique_ptr<Family>(new Family{legal, std::string(help), kind, unit, {}}));
   }
   Family& family = **place;
   for (const auto& sample : family.samples) {
@@ -91,8 +85,7 @@ Gauge& Counters::gauge(std::string_view name, std::string_view help, const Label
   return sample(name, help, MetricKind::gauge, HistogramUnit::plain, labels).gauge;
 }
 
-Histogram& Counters::histogram(std::string_view name, std::string_view help, HistogramUnit unit,
-                               const Labels& labels) {
+Histogram& Counters::histogram(std::string_view name, std::string_view help, HistogramUnit unit, const Labels& labels) {
   return *sample(name, help, MetricKind::histogram, unit, labels).histogram;
 }
 

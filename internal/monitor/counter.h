@@ -79,8 +79,7 @@ class Counters {
   // the kind appended, so that a clash of names is visible in the output and loses no number.
   Counter& counter(std::string_view name, std::string_view help, const Labels& labels = {});
   Gauge& gauge(std::string_view name, std::string_view help, const Labels& labels = {});
-  Histogram& histogram(std::string_view name, std::string_view help, HistogramUnit unit,
-                       const Labels& labels = {});
+  Histogram& histogram(std::string_view name, std::string_view help, HistogramUnit unit, const Labels& labels = {});
 
   // Every family in order of name, samples in order of their making.
   std::vector<MetricFamily> snapshot() const;
@@ -88,9 +87,8 @@ class Counters {
  private:
   struct Sample;
   struct Family;
-  Sample& sample(std::string_view name, std::string_view help, MetricKind kind, HistogramUnit unit,
-                 const Labels& labels);
-  mutable std::mutex mutex_;  // guards families_ and the lists of samples, never their values
+  Sample& sample(std::string_view name, std::string_view help, MetricKind kind, HistogramUnit unit, const Labels& labels);
+  mutable std::mutex mutex_;                       // guards families_ and the lists of samples, never their values
   std::vector<std::unique_ptr<Family>> families_;  // by name
 };
 

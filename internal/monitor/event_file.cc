@@ -19,16 +19,13 @@ constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr size_t kBuckets = 30;
 
 // Field numbers of tensorflow.Event, Summary, Summary.Value, SummaryMetadata, TensorProto, SessionLog.
-constexpr uint32_t kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventGraphDef = 4,
-                   kEventSummary = 5;
+constexpr uint32_t kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventGraphDef = 4, kEventSummary = 5;
 constexpr uint32_t kEventSessionLog = 7, kEventSource = 10, kSourceWriter = 1;
 constexpr uint32_t kSummaryValue = 1, kValueTag = 1, kValueSimple = 2, kValueTensor = 8, kValueMetadata = 9;
 constexpr uint32_t kMetadataPlugin = 1, kMetadataDataClass = 4, kPluginName = 1, kPluginContent = 2;
-constexpr uint32_t kTensorDtype = 1, kTensorShape = 2, kTensorContent = 4, kTensorString = 8, kShapeDim = 2,
-                   kDimSize = 1;
+constexpr uint32_t kTensorDtype = 1, kTensorShape = 2, kTensorContent = 4, kTensorString = 8, kShapeDim = 2, kDimSize = 1;
 // HParamsPluginData, SessionStartInfo, SessionEndInfo, google.protobuf.Value.
-constexpr uint32_t kHparamsStart = 3, kHparamsEnd = 4, kStartHparams = 1, kStartTime = 5, kEndStatus = 1,
-                   kEndTime = 2;
+constexpr uint32_t kHparamsStart = 3, kHparamsEnd = 4, kStartHparams = 1, kStartTime = 5, kEndStatus = 1, kEndTime = 2;
 constexpr uint32_t kMapKey = 1, kMapValue = 2, kValueNumber = 2, kValueText = 3, kValueBool = 4;
 constexpr uint32_t kLogStatus = 1, kLogStart = 1;
 constexpr uint64_t kFloats = 1, kDoubles = 2, kStrings = 7;  // DT_FLOAT, DT_DOUBLE, DT_STRING
@@ -89,20 +86,18 @@ void append_shape(ProtoWriter& out, std::initializer_list<int64_t> dims) {
 
 }  // namespace
 
-Result<std::unique_ptr<EventWriter>> EventWriter::open(Disk& disk, const Clock& clock,
-                                                       const std::string& directory,
+Result<std::unique_ptr<EventWriter>> EventWriter::open(Disk& disk, const Clock& clock, const std::string& directory,
                                                        const EventFileOptions& options) {
   DTG_TRY(disk.make_directories(directory).with_context("open an event file"));
   DTG_ASSIGN(const auto names, disk.list(directory));
-  const bool fresh = std::none_of(names.begin(), names.end(), [](const std::string& name) {
-    return name.find("tfevents") != std::string::npos;
-  });
+  const bool fresh =
+      std::none_of(names.begin(), names.end(), [](const std::string& name) { return name.find("tfevents") != std::string::npos; });
   const std::string host = options.host.empty() ? host_name() : options.host;
   const auto process = static_cast<long long>(options.process_id ? options.process_id : getpid());
   const double now = clock.wall_seconds();
   // Ten digits and a counter: the files of a run are read in the order of their names.
-  const std::string stem = format("%s/events.out.tfevents.%010lld.%s.%lld.", directory.c_str(),
-                                  static_cast<long long>(now), host.c_str(), process);
+  const std::string stem =
+      format("%s/events.out.tfevents.%010lld.%s.%lld.", directory.c_str(), static_cast<long long>(now), host.c_str(), process);
   std::string path;
   for (int unique = 0;; ++unique) {
     path = stem + std::to_string(unique);
@@ -110,8 +105,7 @@ Result<std::unique_ptr<EventWriter>> EventWriter::open(Disk& disk, const Clock& 
     if (!taken) break;
   }
   DTG_ASSIGN(auto file, disk.open_write(path));
-  std::unique_ptr<EventWriter> writer(
-      new EventWriter(clock, std::move(path), std::move(file), options.flush_every_ns));
+  std::unique_ptr<EventWriter> writer(new EventWriter(clock, std::move(path), std::move(file), options.flush_every_ns));
 
   ProtoWriter first;
   first.real64(kEventWallTime, now);
@@ -128,8 +122,7 @@ Result<std::unique_ptr<EventWriter>> EventWriter::open(Disk& disk, const Clock& 
   return writer;
 }
 
-EventWriter::EventWriter(const Clock& clock, std::string path, std::unique_ptr<FileWriter> file,
-                         int64_t flush_every_ns)
+EventWriter::EventWriter(const Clock& clock, std::string path, std::unique_ptr<FileWriter> file, int64_t flush_every_ns)
     : clock_(clock),
       path_(std::move(path)),
       file_(std::move(file)),
@@ -149,8 +142,7 @@ ProtoWriter EventWriter::event(int64_t step) const {
   return event;
 }
 
-void EventWriter::open_value(ProtoWriter& event, size_t marks[2], std::string_view tag,
-                             std::string_view plugin, int data_class) {
+void EventWriter::open_value(ProtoWriter& event, size_t marks[2], std::string_view tag, std::string_view plugin, int data_class) {
   marks[0] = event.open(kEventSummary);
   marks[1] = event.open(kSummaryValue);
   event.bytes(kValueTag, tag);
@@ -251,8 +243,7 @@ Status EventWriter::hyperparameters(std::span<const Hyperparameter> settings) {
     content.bytes(kMapKey, setting.name);
     const size_t value = content.open(kMapValue);
     if (const bool* const flag = std::get_if<bool>(&setting.value)) content.varint(kValueBool, *flag ? 1 : 0);
-    if (const double* const number = std::get_if<double>(&setting.value))
-      content.real64(kValueNumber, *number);
+    if (const double* const number = std::get_if<double>(&setting.value)) content.real64(kValueNumber, *number);
     if (const std::string* const words = std::get_if<std::string>(&setting.value)) {
       content.bytes(kValueText, *words);
     }

@@ -38,8 +38,7 @@ struct EventFileOptions {
 class EventWriter {
  public:
   // Makes the directory if need be and a new file in it that starts with the format's first record.
-  static Result<std::unique_ptr<EventWriter>> open(Disk& disk, const Clock& clock,
-                                                   const std::string& directory,
+  static Result<std::unique_ptr<EventWriter>> open(Disk& disk, const Clock& clock, const std::string& directory,
                                                    const EventFileOptions& options = {});
   ~EventWriter();  // writes what is buffered; close() says whether that worked
   EventWriter(const EventWriter&) = delete;
@@ -50,8 +49,7 @@ class EventWriter {
   Status histogram(std::string_view tag, int64_t step, std::span<const float> values);
   Status text(std::string_view tag, int64_t step, std::string_view markdown);
   // Rows of 8-bit pixels with 1 (grey), 3 (RGB) or 4 (RGBA) channels.
-  Status image(std::string_view tag, int64_t step, int64_t height, int64_t width, int64_t channels,
-               std::span<const uint8_t> pixels);
+  Status image(std::string_view tag, int64_t step, int64_t height, int64_t width, int64_t channels, std::span<const uint8_t> pixels);
   // A serialized GraphDef.
   Status graph_def(std::string_view bytes);
 
@@ -68,8 +66,7 @@ class EventWriter {
   EventWriter(const Clock& clock, std::string path, std::unique_ptr<FileWriter> file, int64_t flush_every_ns);
   ProtoWriter event(int64_t step) const;
   // A Summary.Value in `event`, with the metadata that the first value of a tag needs; end with two close().
-  void open_value(ProtoWriter& event, size_t marks[2], std::string_view tag, std::string_view plugin,
-                  int data_class);
+  void open_value(ProtoWriter& event, size_t marks[2], std::string_view tag, std::string_view plugin, int data_class);
   Status session_start(int64_t step);
   // A record of the hparams plugin, whose whole content is in the metadata.
   Status hparams(std::string_view tag, const ProtoWriter& content);

@@ -23,12 +23,10 @@ void append_chunk(std::string& out, const char* type, const std::string& data) {
 
 }  // namespace
 
-Result<std::string> encode_png(int64_t height, int64_t width, int64_t channels,
-                               std::span<const uint8_t> pixels) {
+Result<std::string> encode_png(int64_t height, int64_t width, int64_t channels, std::span<const uint8_t> pixels) {
   if (height < 1 || width < 1 || height > kSideMax || width > kSideMax) {
-    return invalid_argument("encode an image of %lld x %lld pixels: each side must be 1 to %lld",
-                            static_cast<long long>(height), static_cast<long long>(width),
-                            static_cast<long long>(kSideMax));
+    return invalid_argument("encode an image of %lld x %lld pixels: each side must be 1 to %lld", static_cast<long long>(height),
+                            static_cast<long long>(width), static_cast<long long>(kSideMax));
   }
   if (channels != 1 && channels != 3 && channels != 4) {
     return invalid_argument("encode an image of %lld channels: 1 (grey), 3 (RGB) or 4 (RGBA) are possible",
@@ -37,9 +35,9 @@ Result<std::string> encode_png(int64_t height, int64_t width, int64_t channels,
   const auto row_bytes = static_cast<size_t>(width * channels);
   const auto rows = static_cast<size_t>(height);
   if (pixels.size() != row_bytes * rows) {
-    return invalid_argument("encode an image: %zu bytes of pixels given, %lld x %lld x %lld need %zu",
-                            pixels.size(), static_cast<long long>(height), static_cast<long long>(width),
-                            static_cast<long long>(channels), row_bytes * rows);
+    return invalid_argument("encode an image: %zu bytes of pixels given, %lld x %lld x %lld need %zu", pixels.size(),
+                            static_cast<long long>(height), static_cast<long long>(width), static_cast<long long>(channels),
+                            row_bytes * rows);
   }
   std::string raw;
   raw.reserve((row_bytes + 1) * rows);
@@ -49,8 +47,8 @@ Result<std::string> encode_png(int64_t height, int64_t width, int64_t channels,
   }
   uLongf packed_size = compressBound(raw.size());
   std::string packed(packed_size, '\0');
-  const int code = compress2(reinterpret_cast<Bytef*>(packed.data()), &packed_size,
-                             reinterpret_cast<const Bytef*>(raw.data()), raw.size(), Z_BEST_SPEED);
+  const int code = compress2(reinterpret_cast<Bytef*>(packed.data()), &packed_size, reinterpret_cast<const Bytef*>(raw.data()), raw.size(),
+                             Z_BEST_SPEED);
   if (code != Z_OK) return internal_error("encode an image: zlib answered %d", code);
   packed.resize(packed_size);
 

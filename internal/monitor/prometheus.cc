@@ -38,20 +38,16 @@ void append_number(std::string& out, double value) {
 
 void append_escaped(std::string& out, std::string_view text, bool quotes) {
   for (const char c : text) {
-    if (c == '\\')
-      out += "\\\\";
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '"' && quotes)
-      out += "\\\"";
-    else
-      out += c;
+    if (c == '\\') out += "\\\\";
+    else if (c == '\n') out += "\\n";
+    else if (c == '"' && quotes) out += "\\\"";
+    else out += c;
   }
 }
 
 // name{labels,le="bound"} value
-void append_line(std::string& out, const std::string& name, const char* suffix, const Labels& labels,
-                 std::string_view bound, double value) {
+void append_line(std::string& out, const std::string& name, const char* suffix, const Labels& labels, std::string_view bound,
+                 double value) {
   out += name;
   out += suffix;
   char separator = '{';
@@ -81,13 +77,11 @@ void append_histogram(std::string& out, const MetricFamily& family, const Metric
     const int64_t bound = int64_t{1} << exponent;
     std::string text;
     append_number(text, static_cast<double>(bound) * bounds.scale);
-    append_line(out, family.name, "_bucket", sample.labels, text,
-                static_cast<double>(sample.histogram.at_most(bound)));
+    append_line(out, family.name, "_bucket", sample.labels, text, static_cast<double>(sample.histogram.at_most(bound)));
   }
   const auto count = static_cast<double>(sample.histogram.count);
   append_line(out, family.name, "_bucket", sample.labels, "+Inf", count);
-  append_line(out, family.name, "_sum", sample.labels, "",
-              static_cast<double>(sample.histogram.sum) * bounds.scale);
+  append_line(out, family.name, "_sum", sample.labels, "", static_cast<double>(sample.histogram.sum) * bounds.scale);
   append_line(out, family.name, "_count", sample.labels, "", count);
 }
 

@@ -63,9 +63,8 @@ std::string Recorder::text() const {
   if (all.empty()) return out;
   const int64_t newest = all.back().time_ns;
   for (const RecordedEvent& event : all) {
-    out += format("%12.6f  %-20s %-24s %lld %lld\n", static_cast<double>(event.time_ns - newest) * 1e-9,
-                  event.what, event.label.c_str(), static_cast<long long>(event.a),
-                  static_cast<long long>(event.b));
+    out += format("%12.6f  %-20s %-24s %lld %lld\n", static_cast<double>(event.time_ns - newest) * 1e-9, event.what, event.label.c_str(),
+                  static_cast<long long>(event.a), static_cast<long long>(event.b));
   }
   return out;
 }

@@ -36,8 +36,7 @@ struct Tracer::Ring {
   std::atomic<uint64_t> begun{0};  // events whose writing has begun
   std::atomic<uint64_t> done{0};
 
-  void write(TraceKind kind, const char* category, const char* what, int64_t start_ns, int64_t duration_ns,
-             uint64_t value) {
+  void write(TraceKind kind, const char* category, const char* what, int64_t start_ns, int64_t duration_ns, uint64_t value) {
     const uint64_t at = done.load(std::memory_order_relaxed);
     Slot& slot = slots[at % kEventsPerThread];
     begun.store(at + 1, std::memory_order_relaxed);
@@ -87,8 +86,7 @@ void Tracer::Ring::read(TraceThread& into) const {
   }
 }
 
-Tracer::Tracer(const Clock& clock)
-    : clock_(clock), id_(next_tracer.fetch_add(1, std::memory_order_relaxed)) {}
+Tracer::Tracer(const Clock& clock) : clock_(clock), id_(next_tracer.fetch_add(1, std::memory_order_relaxed)) {}
 Tracer::~Tracer() = default;
 
 const char* Tracer::keep(std::string_view name) {
@@ -124,8 +122,7 @@ void Tracer::name_thread(std::string_view name) {
   mine->name = name;
 }
 
-void Tracer::add(TraceKind kind, const char* category, const char* name, int64_t start_ns,
-                 int64_t duration_ns, uint64_t value) {
+void Tracer::add(TraceKind kind, const char* category, const char* name, int64_t start_ns, int64_t duration_ns, uint64_t value) {
   if (Ring* const mine = ring()) mine->write(kind, category, name, start_ns, duration_ns, value);
 }
 

@@ -67,21 +67,12 @@ class Tracer {
   // How the calling thread is called in the picture.
   void name_thread(std::string_view name);
 
-  void mark(const char* category, const char* name, uint64_t value = 0) {
-    note(TraceKind::mark, category, name, value);
-  }
-  void count(const char* category, const char* name, uint64_t value) {
-    note(TraceKind::count, category, name, value);
-  }
-  void flow_out(const char* category, const char* name, uint64_t id) {
-    note(TraceKind::flow_out, category, name, id);
-  }
-  void flow_in(const char* category, const char* name, uint64_t id) {
-    note(TraceKind::flow_in, category, name, id);
-  }
+  void mark(const char* category, const char* name, uint64_t value = 0) { note(TraceKind::mark, category, name, value); }
+  void count(const char* category, const char* name, uint64_t value) { note(TraceKind::count, category, name, value); }
+  void flow_out(const char* category, const char* name, uint64_t id) { note(TraceKind::flow_out, category, name, id); }
+  void flow_in(const char* category, const char* name, uint64_t id) { note(TraceKind::flow_in, category, name, id); }
   // For work that no scope encloses, such as a copy on a device.
-  void add(TraceKind kind, const char* category, const char* name, int64_t start_ns, int64_t duration_ns,
-           uint64_t value);
+  void add(TraceKind kind, const char* category, const char* name, int64_t start_ns, int64_t duration_ns, uint64_t value);
 
   // What the rings hold now. Recording goes on; events overwritten meanwhile are left out.
   TraceDump collect(std::string_view process) const;
@@ -111,8 +102,7 @@ class TraceSpan {
     start_ns_ = tracer.now_ns();
   }
   ~TraceSpan() {
-    if (tracer_)
-      tracer_->add(TraceKind::span, category_, name_, start_ns_, tracer_->now_ns() - start_ns_, value_);
+    if (tracer_) tracer_->add(TraceKind::span, category_, name_, start_ns_, tracer_->now_ns() - start_ns_, value_);
   }
   TraceSpan(const TraceSpan&) = delete;
   TraceSpan& operator=(const TraceSpan&) = delete;

@@ -47,7 +47,8 @@ Acceptor::~Acceptor() {
   if (poll_) loop_.unwatch(poll_);
 }
 
-Result<std::unique_ptr<Acceptor>> Acceptor::start(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Make make, Accepted accepted) {
+Result<std::unique_ptr<Acceptor>> Acceptor::start(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Make make,
+                                                  Accepted accepted) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor(loop, std::move(socket), limits, std::move(make), std::move(accepted)));
   DTG_ASSIGN(acceptor->poll_, loop.watch(acceptor->socket_.get(), acceptor.get()));
   loop.want(acceptor->poll_, true, false);

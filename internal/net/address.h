@@ -11,8 +11,8 @@
 namespace dtg {
 
 struct Address {
-  std::string path;   // of a unix socket; empty: TCP
-  std::string host;   // a number or a name, without brackets
+  std::string path;  // of a unix socket; empty: TCP
+  std::string host;  // a number or a name, without brackets
   uint16_t port = 0;
 
   bool is_unix() const { return !path.empty(); }

@@ -13,7 +13,9 @@ constexpr size_t kHostsMax = 8192;
 Result<Admission::Host*> Admission::find(const std::string& name, int64_t now_ns) {
   if (hosts_.size() >= kHostsMax && !hosts_.contains(name)) {
     // Whoever has no connection and would have all its tokens again is as good as new.
-    std::erase_if(hosts_, [&](const auto& item) { return item.second.unknown == 0 && item.second.handshakes == 0 && now_ns - item.second.filled_ns > 1'000'000'000; });
+    std::erase_if(hosts_, [&](const auto& item) {
+      return item.second.unknown == 0 && item.second.handshakes == 0 && now_ns - item.second.filled_ns > 1'000'000'000;
+    });
     if (hosts_.size() >= kHostsMax) return resource_exhausted("accept: connections come from more than %zu hosts at once", kHostsMax);
   }
   const auto [at, fresh] = hosts_.try_emplace(name);
@@ -21,7 +23,8 @@ Result<Admission::Host*> Admission::find(const std::string& name, int64_t now_ns
   if (fresh) {
     host.tokens = limits_.accepts_per_second;
   } else {
-    host.tokens = std::min(limits_.accepts_per_second, host.tokens + static_cast<double>(now_ns - host.filled_ns) * 1e-9 * limits_.accepts_per_second);
+    host.tokens = std::min(limits_.accepts_per_second,
+                           host.tokens + static_cast<double>(now_ns - host.filled_ns) * 1e-9 * limits_.accepts_per_second);
   }
   host.filled_ns = now_ns;
   return &host;
@@ -32,10 +35,12 @@ Result<Admission::Ticket> Admission::admit(const std::string& name, int64_t now_
   Ticket ticket;
   if (!name.empty()) {
     DTG_ASSIGN(Host* const host, find(name, now_ns));
-    if (host->tokens < 1) return resource_exhausted("accept: more than %.0f connections in a second from one host", limits_.accepts_per_second);
+    if (host->tokens < 1)
+      return resource_exhausted("accept: more than %.0f connections in a second from one host", limits_.accepts_per_second);
     host->tokens -= 1;
     if (host->unknown >= limits_.unknown_per_host) return resource_exhausted("accept: %zu strangers from one host", host->unknown);
-    if (host->handshakes >= limits_.handshakes_per_host) return resource_exhausted("accept: %zu handshakes with one host", host->handshakes);
+    if (host->handshakes >= limits_.handshakes_per_host)
+      return resource_exhausted("accept: %zu handshakes with one host", host->handshakes);
     if (handshakes_ >= limits_.handshakes) return resource_exhausted("accept: %zu handshakes at once", handshakes_);
     ++host->unknown;
     ++host->handshakes;

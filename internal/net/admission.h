@@ -14,8 +14,8 @@ namespace dtg {
 
 struct AcceptLimits {
   size_t connections = 4096;
-  size_t unknown_per_host = 64;     // that have not said hello yet
-  size_t handshakes = 256;          // under way, from everywhere
+  size_t unknown_per_host = 64;  // that have not said hello yet
+  size_t handshakes = 256;       // under way, from everywhere
   size_t handshakes_per_host = 16;
   double accepts_per_second = 200;  // per host, as many at once
 };
@@ -37,7 +37,10 @@ class Admission final : public RefCounted {
    public:
     Ticket() = default;
     Ticket(Ticket&& other) noexcept
-        : admission_(std::move(other.admission_)), host_(std::exchange(other.host_, nullptr)), handshake_(other.handshake_), unknown_(other.unknown_) {}
+        : admission_(std::move(other.admission_)),
+          host_(std::exchange(other.host_, nullptr)),
+          handshake_(other.handshake_),
+          unknown_(other.unknown_) {}
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { drop(); }
     void shook_hands();  // the handshake is over

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kInput = size_t{64} << 10;
 constexpr size_t kStrangersInput = size_t{8} << 10;
-constexpr int kReadsAtOnce = 32;   // then others get their turn
-constexpr size_t kPieces = 64;     // per write
+constexpr int kReadsAtOnce = 32;  // then others get their turn
+constexpr size_t kPieces = 64;    // per write
 constexpr size_t kWriteBytes = size_t{4} << 20;
 
 }  // namespace

@@ -18,7 +18,7 @@ enum class Security : uint8_t {
 
 // What a host says about it.
 struct SecurityOptions {
-  std::string key_file;     // of the job; empty: only this machine can be reached, with a key made for this user
+  std::string key_file;  // of the job; empty: only this machine can be reached, with a key made for this user
   Security security = Security::tls;
   std::string runtime_dir;  // where that key lies; empty: the default
 };
@@ -26,9 +26,9 @@ struct SecurityOptions {
 struct Credentials {
   Ref<const JobKey> key;  // null: unix sockets only
   Security security = Security::tls;
-  bool local = false;     // the key is this user's own: nothing beyond this machine
-  std::string self_task;  // "": a client that is no task
-  std::string peer_task;  // who is expected; "": whoever listens at the address
+  bool local = false;              // the key is this user's own: nothing beyond this machine
+  std::string self_task;           // "": a client that is no task
+  std::string peer_task;           // who is expected; "": whoever listens at the address
   std::vector<std::string> tasks;  // of a listener: the tasks that may come; empty: any name
 };
 

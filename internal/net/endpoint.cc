@@ -28,8 +28,8 @@ Acceptor::Make unix_channels(UvLoop& loop, const wire::Limits& limits) {
 }
 
 Acceptor::Make tcp_channels(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits) {
-  return [&loop, name = address.text(), credentials, wire = limits.wire, dead_ns = limits.dead_ns](Descriptor socket,
-                                                                                                  Admission::Ticket ticket) -> Ref<Channel> {
+  return [&loop, name = address.text(), credentials, wire = limits.wire, dead_ns = limits.dead_ns](
+             Descriptor socket, Admission::Ticket ticket) -> Ref<Channel> {
     auto session = TlsSession::make(TlsSession::Side::server, credentials, name);
     if (!session.ok()) return nullptr;
     tune_tcp(socket.get(), dead_ns);

@@ -28,8 +28,8 @@ class Listener {
   ~Listener();
 
  private:
-  friend Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                                                  Acceptor::Accepted accepted);
+  friend Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials,
+                                                  const EndpointLimits& limits, Acceptor::Accepted accepted);
   Listener() = default;
   Address address_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -34,9 +34,7 @@ size_t MemoryStream::write(std::string_view bytes) {
   return write(&from, 1);
 }
 
-std::string MemoryStream::read_all() {
-  return std::exchange(bytes_, {});
-}
+std::string MemoryStream::read_all() { return std::exchange(bytes_, {}); }
 
 void MemoryStream::close() {
   closed_ = true;
@@ -44,25 +42,15 @@ void MemoryStream::close() {
   if (writable_) writable_();
 }
 
-bool MemoryStream::at_end() const {
-  return closed_ && bytes_.empty();
-}
+bool MemoryStream::at_end() const { return closed_ && bytes_.empty(); }
 
-bool MemoryStream::is_closed() const {
-  return closed_;
-}
+bool MemoryStream::is_closed() const { return closed_; }
 
-bool MemoryStream::readable() const {
-  return !bytes_.empty();
-}
+bool MemoryStream::readable() const { return !bytes_.empty(); }
 
-void MemoryStream::watch_reader(std::function<void()> readable) {
-  readable_ = std::move(readable);
-}
+void MemoryStream::watch_reader(std::function<void()> readable) { readable_ = std::move(readable); }
 
-void MemoryStream::watch_writer(std::function<void()> writable) {
-  writable_ = std::move(writable);
-}
+void MemoryStream::watch_writer(std::function<void()> writable) { writable_ = std::move(writable); }
 
 namespace {
 

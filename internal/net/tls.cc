@@ -110,9 +110,10 @@ struct TlsCallbacks {
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
     SSL_CTX_set_psk_use_session_callback(context, use);
     SSL_CTX_set_psk_find_session_callback(context, find);
-    const bool ok = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 && SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
-                    SSL_CTX_set_ciphersuites(context, kSuite) == 1 && SSL_CTX_set1_groups_list(context, kGroups) == 1 &&
-                    SSL_CTX_set_num_tickets(context, 0) == 1 && SSL_CTX_set_max_early_data(context, 0) == 1;
+    const bool ok = SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+                    SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 && SSL_CTX_set_ciphersuites(context, kSuite) == 1 &&
+                    SSL_CTX_set1_groups_list(context, kGroups) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                    SSL_CTX_set_max_early_data(context, 0) == 1;
     if (ok) return context;
     SSL_CTX_free(context);
     return nullptr;

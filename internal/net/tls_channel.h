@@ -43,7 +43,7 @@ class TlsChannel final : public SocketChannel {
   uint64_t greeting_bytes_ = 0;
   size_t take_in_ = size_t{8} << 10;  // grows with those who send much
   bool frames_wait_ = false;
-  bool more_ = false;    // the last read found something
+  bool more_ = false;  // the last read found something
   bool posted_ = false;
   ByteQueue left_over_;  // clear bytes that came with the end of the greeting
 };

@@ -20,8 +20,8 @@ Status make_address(const std::string& path, sockaddr_un* address) {
   std::memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address->sun_path) {
-    return invalid_argument("unix socket path \"%s\" has %zu bytes; from 1 to %zu are possible, so choose a shorter directory", path.c_str(),
-                            path.size(), sizeof address->sun_path - 1);
+    return invalid_argument("unix socket path \"%s\" has %zu bytes; from 1 to %zu are possible, so choose a shorter directory",
+                            path.c_str(), path.size(), sizeof address->sun_path - 1);
   }
   std::memcpy(address->sun_path, path.data(), path.size());
   return {};
@@ -43,8 +43,9 @@ Status check_unix_peer(int socket) {
     return permission_denied("the process at the other end cannot be told: %s", socket_problem(errno).c_str());
   }
   if (peer.uid == ::geteuid()) return {};
-  return permission_denied("the process at the other end (pid %d) belongs to user %u, not to %u; unix sockets connect processes of one user",
-                           static_cast<int>(peer.pid), static_cast<unsigned>(peer.uid), static_cast<unsigned>(::geteuid()));
+  return permission_denied(
+      "the process at the other end (pid %d) belongs to user %u, not to %u; unix sockets connect processes of one user",
+      static_cast<int>(peer.pid), static_cast<unsigned>(peer.uid), static_cast<unsigned>(::geteuid()));
 }
 
 void size_unix_buffers(int socket) {
@@ -73,7 +74,8 @@ Result<Descriptor> listen_unix(const std::string& path) {
       return failed_precondition("listen on unix:%s: the path is taken: %s", path.c_str(), socket_problem(errno).c_str());
     }
   }
-  if (::listen(socket.get(), kBacklog) != 0) return failed_precondition("listen on unix:%s: %s", path.c_str(), socket_problem(errno).c_str());
+  if (::listen(socket.get(), kBacklog) != 0)
+    return failed_precondition("listen on unix:%s: %s", path.c_str(), socket_problem(errno).c_str());
   return socket;
 }
 

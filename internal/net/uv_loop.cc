@@ -24,10 +24,10 @@ struct UvLoop::State {
   uv_async_t wake;
   uv_timer_t timer;
   std::thread thread;
-  std::mutex turn;                     // whoever holds it is the loop
-  std::atomic<std::thread::id> id;     // of the thread that has the turn
-  bool changed = false;                // in this turn: something that the loop's thread sleeps by
-  std::mutex mutex;  // guards posted and stopped
+  std::mutex turn;                  // whoever holds it is the loop
+  std::atomic<std::thread::id> id;  // of the thread that has the turn
+  bool changed = false;             // in this turn: something that the loop's thread sleeps by
+  std::mutex mutex;                 // guards posted and stopped
   std::vector<std::function<void()>> posted;
   bool stopped = false;
 
@@ -110,7 +110,8 @@ void UvLoop::State::close_all() {
     stopped = true;
     dropped.swap(posted);
   }
-  uv_walk(&loop, [](uv_handle_t* handle, void*) { close_handle(handle); }, nullptr);
+  uv_walk(
+      &loop, [](uv_handle_t* handle, void*) { close_handle(handle); }, nullptr);
 }
 
 void UvLoop::State::run_posted() {
@@ -162,11 +163,14 @@ void UvLoop::rearm() {
   const int64_t left = next_due() - clock().monotonic_ns();
   state.changed = true;
   const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, (left + 999'999) / 1'000'000));
-  uv_timer_start(&state.timer, [](uv_timer_t* timer) {
-    UvLoop& loop = *static_cast<State*>(timer->data)->owner;
-    loop.ring_due();
-    if (loop.next_due() != INT64_MAX) loop.rearm();
-  }, ms, 0);
+  uv_timer_start(
+      &state.timer,
+      [](uv_timer_t* timer) {
+        UvLoop& loop = *static_cast<State*>(timer->data)->owner;
+        loop.ring_due();
+        if (loop.next_due() != INT64_MAX) loop.rearm();
+      },
+      ms, 0);
 }
 
 Result<UvLoop::Poll*> UvLoop::watch(int descriptor, Watch* watch) {

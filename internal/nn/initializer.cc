@@ -25,8 +25,9 @@ Value random(Build& build, const char* op, DType dtype, const Shape& shape, Rand
   if (!key_tensor.ok()) build.fail(key_tensor.status());
   if (!counter_tensor.ok()) build.fail(counter_tensor.status());
   if (!build.ok()) return {};
-  return build.op(op, {build.ints(shape.dims()), build.constant(key_tensor.value()), build.constant(counter_tensor.value()),
-                       build.scalar(DType::i32, kPhilox)},
+  return build.op(op,
+                  {build.ints(shape.dims()), build.constant(key_tensor.value()), build.constant(counter_tensor.value()),
+                   build.scalar(DType::i32, kPhilox)},
                   {{"dtype", dtype}});
 }
 
@@ -56,8 +57,8 @@ Fans fans_of(const Shape& kernel) {
 Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
   using Kind = Initializer::Kind;
   if (initializer.kind > Kind::constant && !dtype_is_floating(dtype)) {
-    build.fail(invalid_argument("initialise %s%s: random initializers make floating-point values only; use a constant",
-                                dtype_name(dtype), shape.text().c_str()));
+    build.fail(invalid_argument("initialise %s%s: random initializers make floating-point values only; use a constant", dtype_name(dtype),
+                                shape.text().c_str()));
     return {};
   }
   const Fans fans = fans_of(shape);

@@ -11,8 +11,7 @@ namespace {
 const char* padding_name(Padding padding) { return padding == Padding::same ? "SAME" : "VALID"; }
 
 std::string described(const Model& model, Value x) {
-  return "\"" + model.graph().value_name(x) + "\" of " + dtype_name(model.graph().info(x).dtype) +
-         model.graph().info(x).shape.text();
+  return "\"" + model.graph().value_name(x) + "\" of " + dtype_name(model.graph().info(x).dtype) + model.graph().info(x).shape.text();
 }
 
 // The input of a layer: a floating-point value whose last dimension is known.
@@ -31,8 +30,7 @@ Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int 
 }
 
 Value with_bias(Model& model, Build& build, Value y, int64_t units, const Initializer& initializer) {
-  auto bias = model.add_variable(
-      {.name = "bias", .dtype = build.info(y).dtype, .shape = Shape::of({units}), .initializer = initializer});
+  auto bias = model.add_variable({.name = "bias", .dtype = build.info(y).dtype, .shape = Shape::of({units}), .initializer = initializer});
   if (!bias.ok()) build.fail(bias.status());
   return bias.ok() ? build.op("BiasAdd", {y, bias.value().read}) : Value();
 }
@@ -44,8 +42,7 @@ Value project(Build& build, Value x, Value kernel, int64_t units) {
   if (rank == 2) return build.op("MatMul", {x, kernel});
   const Value rows = build.reshape(x, build.ints({-1, shape.dim(rank - 1)}));
   const Value product = build.op("MatMul", {rows, kernel});
-  const Value outer = build.op("StridedSlice", {build.shape(x), build.ints({0}), build.ints({-1}), build.ints({1})},
-                               {{"begin_mask", 1}});
+  const Value outer = build.op("StridedSlice", {build.shape(x), build.ints({0}), build.ints({-1}), build.ints({1})}, {{"begin_mask", 1}});
   return build.reshape(product, build.op("ConcatV2", {outer, build.ints({units}), build.integer(0)}));
 }
 
@@ -126,13 +123,9 @@ Result<Value> pool2d(Model& model, const char* op, const char* name, Value x, co
 
 }  // namespace
 
-Result<Value> max_pool2d(Model& model, Value x, const Pool2DLayer& layer) {
-  return pool2d(model, "MaxPool", "max_pool2d", x, layer);
-}
+Result<Value> max_pool2d(Model& model, Value x, const Pool2DLayer& layer) { return pool2d(model, "MaxPool", "max_pool2d", x, layer); }
 
-Result<Value> avg_pool2d(Model& model, Value x, const Pool2DLayer& layer) {
-  return pool2d(model, "AvgPool", "avg_pool2d", x, layer);
-}
+Result<Value> avg_pool2d(Model& model, Value x, const Pool2DLayer& layer) { return pool2d(model, "AvgPool", "avg_pool2d", x, layer); }
 
 Result<Value> flatten(Model& model, Value x) {
   DTG_TRY(model.graph().check(x).with_context("flatten"));
@@ -157,7 +150,8 @@ Result<Value> dropout(Model& model, Value x, double rate, Value step, Value trai
   Build build(model.graph());
   // Key and counter are functions of (seed, this layer, step): the same step drops the same elements.
   const RandomStream stream = model.next_stream();
-  const Value layer = build.constant(Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u)).take());
+  const Value layer =
+      build.constant(Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u)).take());
   const Value pair[] = {layer, build.cast(step, DType::i64)};
   const Value seed = build.op("Pack", pair);
   const Value key = build.op("StatelessRandomGetKeyCounter", {seed});
@@ -177,8 +171,7 @@ Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer) {
   const NameScope scope(model.graph(), layer.name);
   Build build(model.graph());
   DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.rows, layer.width}));
-  DTG_ASSIGN(const NamedVariable table,
-             model.add_variable({.name = "embeddings", .shape = shape, .initializer = layer.table}));
+  DTG_ASSIGN(const NamedVariable table, model.add_variable({.name = "embeddings", .shape = shape, .initializer = layer.table}));
   const Value y = build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
   DTG_TRY(build.status());
   return y;

@@ -25,8 +25,8 @@ Result<NamedVariable> Model::add_variable(const VariableSpec& spec) {
   {
     const ColocationScope beside(*graph_, spec.colocate);
     // The name is also the shared name: every task that builds this model means the same variable.
-    variable.handle = build.op("VarHandleOp", {},
-                               {{"dtype", spec.dtype}, {"shape", spec.shape}, {"shared_name", variable.name}}, variable.name);
+    variable.handle =
+        build.op("VarHandleOp", {}, {{"dtype", spec.dtype}, {"shape", spec.shape}, {"shared_name", variable.name}}, variable.name);
   }
   DTG_TRY(build.status());
   const ColocationScope beside(*graph_, variable.handle.node());
@@ -57,8 +57,9 @@ Result<NamedVariable> Model::shared_variable(const VariableSpec& spec) {
   const bool named = last == spec.name || last.starts_with(std::string(spec.name) + "_");
   if (!named || there.dtype != spec.dtype || !(there.shape == spec.shape) || there.trainable != spec.trainable) {
     return failed_precondition("a tower asks for the variable \"%s\" of %s%s where the first one made \"%s\" of %s%s; build the same "
-                               "layers in the same order", std::string(spec.name).c_str(), dtype_name(spec.dtype),
-                               spec.shape.text().c_str(), there.name.c_str(), dtype_name(there.dtype), there.shape.text().c_str());
+                               "layers in the same order",
+                               std::string(spec.name).c_str(), dtype_name(spec.dtype), spec.shape.text().c_str(), there.name.c_str(),
+                               dtype_name(there.dtype), there.shape.text().c_str());
   }
   shared_.pop_back();
   return there;
@@ -80,8 +81,7 @@ void Model::forget_beyond(size_t count) {
 
 Result<NamedVariable> Model::global_step() {
   if (global_step_ != SIZE_MAX) return variables_[global_step_];
-  DTG_ASSIGN(NamedVariable step,
-             add_variable({.name = "global_step", .dtype = DType::i64, .trainable = false, .absolute = true}));
+  DTG_ASSIGN(NamedVariable step, add_variable({.name = "global_step", .dtype = DType::i64, .trainable = false, .absolute = true}));
   global_step_ = variables_.size() - 1;
   return step;
 }

@@ -22,8 +22,8 @@ struct NamedVariable {
   DType dtype = DType::invalid;
   Shape shape = {};
   bool trainable = false;
-  Value handle;         // resource
-  Value read;           // its value, read once a step
+  Value handle;             // resource
+  Value read;               // its value, read once a step
   NodeId assign = kNoNode;  // gives it its first value
   bool absolute = false;    // of the whole model, such as the global step and what optimizers keep
 };
@@ -71,7 +71,7 @@ class Model final : public RefCounted {
   uint64_t streams_ = 0;
   size_t global_step_ = SIZE_MAX;  // index in variables_
   NodeId init_ = kNoNode;
-  size_t init_covers_ = 0;  // variables that init_ assigns
+  size_t init_covers_ = 0;      // variables that init_ assigns
   std::vector<size_t> shared_;  // what next_tower() still has to answer, last first
 };
 

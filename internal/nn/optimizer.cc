@@ -26,8 +26,7 @@ class Apply {
 
   Result<NodeId> run(std::span<const VariableGradient> gradients) {
     const NameScope scope(model_.graph(), kind_name(optimizer_.kind));
-    rate_ = optimizer_.learning_rate.valid() ? optimizer_.learning_rate
-                                             : build_.scalar(DType::f32, optimizer_.rate, "learning_rate");
+    rate_ = optimizer_.learning_rate.valid() ? optimizer_.learning_rate : build_.scalar(DType::f32, optimizer_.rate, "learning_rate");
     for (const VariableGradient& each : gradients) {
       if (!each.gradient.any()) continue;
       DTG_TRY(update(each).with_context("optimize \"" + each.variable.name + "\""));
@@ -60,9 +59,13 @@ class Apply {
 
   Result<Value> slot(const NamedVariable& v, const char* name, double first) {
     DTG_ASSIGN(const NamedVariable slot,
-               model_.add_variable({.name = v.name + "/" + name, .dtype = v.dtype, .shape = v.shape,
-                                      .initializer = first == 0 ? Initializer::zeros() : Initializer::constant(first),
-                                      .trainable = false, .colocate = v.handle.node(), .absolute = true}));
+               model_.add_variable({.name = v.name + "/" + name,
+                                    .dtype = v.dtype,
+                                    .shape = v.shape,
+                                    .initializer = first == 0 ? Initializer::zeros() : Initializer::constant(first),
+                                    .trainable = false,
+                                    .colocate = v.handle.node(),
+                                    .absolute = true}));
     return slot.handle;
   }
 
@@ -112,8 +115,7 @@ class Apply {
       return add(v, "ResourceApplyRMSProp", std::array{v.handle, square, step, rate(v), rho, factor, epsilon, g.dense});
     }
     merge_rows(build_, g);
-    return add(v, "ResourceSparseApplyRMSProp",
-               std::array{v.handle, square, step, rate(v), rho, factor, epsilon, g.values, g.indices});
+    return add(v, "ResourceSparseApplyRMSProp", std::array{v.handle, square, step, rate(v), rho, factor, epsilon, g.values, g.indices});
   }
 
   // beta^t, kept beside the first variable; float32 as in TensorFlow, whatever the variables are.
@@ -121,11 +123,11 @@ class Apply {
     if (beta_[0].handle.valid()) return {};
     for (int k = 0; k < 2; ++k) {
       DTG_ASSIGN(beta_[k], model_.add_variable({.name = k == 0 ? "beta1_power" : "beta2_power",
-                                                  .shape = Shape(),
-                                                  .initializer = Initializer::constant(k == 0 ? optimizer_.beta1 : optimizer_.beta2),
-                                                  .trainable = false,
-                                                  .colocate = first.handle.node(),
-                                                  .absolute = true}));
+                                                .shape = Shape(),
+                                                .initializer = Initializer::constant(k == 0 ? optimizer_.beta1 : optimizer_.beta2),
+                                                .trainable = false,
+                                                .colocate = first.handle.node(),
+                                                .absolute = true}));
     }
     return {};
   }
@@ -170,8 +172,8 @@ Status check_optimizer(const Model& model, const Optimizer& optimizer) {
   DTG_TRY(model.graph().check(optimizer.learning_rate).with_context("optimizer, learning rate"));
   const ValueInfo& rate = model.graph().info(optimizer.learning_rate);
   if (dtype_is_floating(rate.dtype) && (!rate.shape.has_rank() || rate.shape.rank() == 0)) return {};
-  return invalid_argument("optimizer: the learning rate is %s%s; it must be a floating-point scalar",
-                          dtype_name(rate.dtype), rate.shape.text().c_str());
+  return invalid_argument("optimizer: the learning rate is %s%s; it must be a floating-point scalar", dtype_name(rate.dtype),
+                          rate.shape.text().c_str());
 }
 
 void merge_rows(Build& build, Gradient& gradient) {

@@ -18,12 +18,12 @@ struct Optimizer {
   // A float scalar (a placeholder, a schedule); invalid: `rate` as a constant.
   Value learning_rate;
   double rate = 0.01;
-  double momentum = 0;           // momentum, rms_prop
-  bool nesterov = false;         // momentum
-  double beta1 = 0.9;            // adam
-  double beta2 = 0.999;          // adam
-  double epsilon = 1e-8;         // adam, rms_prop
-  double decay = 0.9;            // rms_prop: rho
+  double momentum = 0;               // momentum, rms_prop
+  bool nesterov = false;             // momentum
+  double beta1 = 0.9;                // adam
+  double beta2 = 0.999;              // adam
+  double epsilon = 1e-8;             // adam, rms_prop
+  double decay = 0.9;                // rms_prop: rho
   double initial_accumulator = 0.1;  // adagrad
   // Gradients whose norm over all variables is greater are scaled down to it; 0: never.
   double clip_norm = 0;
@@ -37,10 +37,10 @@ struct VariableGradient {
 
 // What one training step is made of, for those who fetch or extend it.
 struct Training {
-  NodeId train = kNoNode;   // the target to run
-  Value global_step;        // int64, before the step as far as order tells: fetch it in a run of its own
-  Value learning_rate;      // float scalar
-  Value gradient_norm;      // float scalar, before clipping; costs nothing unless fetched or clipped by
+  NodeId train = kNoNode;                   // the target to run
+  Value global_step;                        // int64, before the step as far as order tells: fetch it in a run of its own
+  Value learning_rate;                      // float scalar
+  Value gradient_norm;                      // float scalar, before clipping; costs nothing unless fetched or clipped by
   std::vector<VariableGradient> gradients;  // as applied
 };
 

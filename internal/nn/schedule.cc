@@ -17,7 +17,8 @@ Result<Value> done(const Build& build, Value value) {
 
 Result<Value> exponential_decay(Graph& graph, Value step, double rate, double every, double factor, bool staircase) {
   DTG_TRY(graph.check(step).with_context("exponential decay"));
-  if (!(every > 0) || !(factor > 0)) return invalid_argument("exponential decay: every %g steps by %g; both must be positive", every, factor);
+  if (!(every > 0) || !(factor > 0))
+    return invalid_argument("exponential decay: every %g steps by %g; both must be positive", every, factor);
   const NameScope scope(graph, "exponential_decay");
   Build build(graph);
   const Value x = build.cast(step, DType::f32);

@@ -24,16 +24,15 @@ std::string definition(const Accumulator::Spec& spec) {
 
 template <class A>
 Status handle_prepare(PrepareContext& c) {
-  const Accumulator::Spec spec{c.attr<DType>("dtype"), c.attr<PartialShape>("shape"),
-                               c.attr<std::string>("reduction_type") == "MEAN"};
+  const Accumulator::Spec spec{c.attr<DType>("dtype"), c.attr<PartialShape>("shape"), c.attr<std::string>("reduction_type") == "MEAN"};
   const auto& shared = c.attr<std::string>("shared_name");
   const std::string name = shared.empty() ? std::string(c.node().name) : shared;
   DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, A::kKind,
                                                            [&] { return Ref<Resource>(make_ref<A>(name, spec)); }));
   const Accumulator::Spec& there = static_cast<const A&>(*found).spec();
   if (there.dtype != spec.dtype || !(there.shape == spec.shape) || there.mean != spec.mean) {
-    return c.error("attach to the %s \"%s\": it is %s there and %s here; give one of them another shared_name",
-                   found->kind(), name.c_str(), definition(there).c_str(), definition(spec).c_str());
+    return c.error("attach to the %s \"%s\": it is %s there and %s here; give one of them another shared_name", found->kind(), name.c_str(),
+                   definition(there).c_str(), definition(spec).c_str());
   }
   c.bind(0, std::move(found));
   return {};
@@ -42,9 +41,15 @@ Status handle_prepare(PrepareContext& c) {
 void register_handle(OpTable& ops, KernelTable& kernels, const char* name, PrepareFn prepare, const char* doc) {
   ops.add(OpDef::make(name)
               .output("handle: resource")
-              .attr("dtype: type").attr("shape: shape").attr("container: string = ''").attr("shared_name: string = ''")
+              .attr("dtype: type")
+              .attr("shape: shape")
+              .attr("container: string = ''")
+              .attr("shared_name: string = ''")
               .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
-              .shape(handle_shape).no_gradient().stateful().doc(doc));
+              .shape(handle_shape)
+              .no_gradient()
+              .stateful()
+              .doc(doc));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = prepare});
 }
 
@@ -59,15 +64,15 @@ Result<A*> typed_accumulator_at(const RunContext& c, DType dtype) {
   A* const accumulator = resource_cast<A>(c.in<void>(0));
   if (!accumulator) return c.error("input 0 is not the handle of a%s accumulator", A::kKind == DenseAccumulator::kKind ? "" : " sparse");
   if (accumulator->spec().dtype == dtype) return accumulator;
-  return c.error("the accumulator \"%s\" is of %s, the op of %s", accumulator->name().c_str(),
-                 dtype_name(accumulator->spec().dtype), dtype_name(dtype));
+  return c.error("the accumulator \"%s\" is of %s, the op of %s", accumulator->name().c_str(), dtype_name(accumulator->spec().dtype),
+                 dtype_name(dtype));
 }
 
 // --- apply ---
 
 struct ApplyArgs {
   DType dtype = DType::f32;
-  Shape gradient;               // dense; sparse: of the values
+  Shape gradient;  // dense; sparse: of the values
   int64_t indices = 0;
   int64_t dense_rank = 0;
   bool known_shape = false;
@@ -101,9 +106,13 @@ Status apply_prepare(PrepareContext& c) {
 
 void register_apply(OpTable& ops, KernelTable& kernels, const char* name) {
   ops.add(OpDef::make(name)
-              .input("handle: resource").input("local_step: int64", {.rank = 0}).input("gradient: dtype")
+              .input("handle: resource")
+              .input("local_step: int64", {.rank = 0})
+              .input("gradient: dtype")
               .attr("dtype: type")
-              .shape(no_outputs).no_gradient().stateful()
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
               .doc("Adds a gradient; one whose local_step is behind the accumulator's is dropped."));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
 }
@@ -207,9 +216,13 @@ Status take_sparse_shape(InferContext& c) {
 
 void register_take(OpTable& ops, KernelTable& kernels, const char* name) {
   ops.add(OpDef::make(name)
-              .input("handle: resource").input("num_required: int32", {.rank = 0}).output("average: dtype")
+              .input("handle: resource")
+              .input("num_required: int32", {.rank = 0})
+              .output("average: dtype")
               .attr("dtype: type")
-              .shape(take_shape).no_gradient().stateful()
+              .shape(take_shape)
+              .no_gradient()
+              .stateful()
               .doc("The mean or sum of all gradients that are there, once there are num_required; waits for them."));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = take_prepare, .mode = KernelMode::blocking});
 }
@@ -230,13 +243,20 @@ Status count_run(RunContext& c) {
 
 void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* step, const char* count) {
   ops.add(OpDef::make(step)
-              .input("handle: resource").input("new_global_step: int64", {.rank = 0})
-              .shape(no_outputs).no_gradient().stateful()
+              .input("handle: resource")
+              .input("new_global_step: int64", {.rank = 0})
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
               .doc("Gradients with a local step below the new one are dropped from now on."));
   kernels.add({.op = step, .prepare = [](PrepareContext& c) { return c.sync(set_step_run); }});
   ops.add(OpDef::make(count)
-              .input("handle: resource").output("num_accumulated: int32")
-              .shape(scalar_shape).no_gradient().stateful().doc("How many gradients an accumulator holds."));
+              .input("handle: resource")
+              .output("num_accumulated: int32")
+              .shape(scalar_shape)
+              .no_gradient()
+              .stateful()
+              .doc("How many gradients an accumulator holds."));
   kernels.add({.op = count, .prepare = [](PrepareContext& c) { return c.sync(count_run); }});
 }
 
@@ -244,30 +264,38 @@ void register_sparse(OpTable& ops, KernelTable& kernels) {
   register_handle(ops, kernels, "SparseConditionalAccumulator", handle_prepare<SparseAccumulator>,
                   "Accumulates row gradients; a mean divides each row by the number of gradients that had it.");
   ops.add(OpDef::make("SparseAccumulatorApplyGradient")
-              .input("handle: resource").input("local_step: int64", {.rank = 0}).input("gradient_indices: int64", {.rank = 1})
-              .input("gradient_values: dtype").input("gradient_shape: int64")
-              .attr("dtype: type").attr("has_known_shape: bool")
-              .shape(no_outputs).no_gradient().stateful()
+              .input("handle: resource")
+              .input("local_step: int64", {.rank = 0})
+              .input("gradient_indices: int64", {.rank = 1})
+              .input("gradient_values: dtype")
+              .input("gradient_shape: int64")
+              .attr("dtype: type")
+              .attr("has_known_shape: bool")
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
               .doc("Adds rows; a gradient whose local_step is behind the accumulator's is dropped."));
   kernels.add({.op = "SparseAccumulatorApplyGradient", .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
   ops.add(OpDef::make("SparseAccumulatorTakeGradient")
-              .input("handle: resource").input("num_required: int32", {.rank = 0})
-              .output("indices: int64").output("values: dtype").output("shape: int64")
+              .input("handle: resource")
+              .input("num_required: int32", {.rank = 0})
+              .output("indices: int64")
+              .output("values: dtype")
+              .output("shape: int64")
               .attr("dtype: type")
-              .shape(take_sparse_shape).no_gradient().stateful()
+              .shape(take_sparse_shape)
+              .no_gradient()
+              .stateful()
               .doc("The rows of all gradients that are there, once there are num_required; waits for them."));
-  kernels.add({.op = "SparseAccumulatorTakeGradient",
-               .types = {{"dtype", kFloating}},
-               .prepare = take_prepare,
-               .mode = KernelMode::blocking});
+  kernels.add(
+      {.op = "SparseAccumulatorTakeGradient", .types = {{"dtype", kFloating}}, .prepare = take_prepare, .mode = KernelMode::blocking});
 }
 
 }  // namespace
 
 void register_accumulator(OpTable& ops, KernelTable& kernels) {
   for (const char* name : {"ResourceConditionalAccumulator", "ConditionalAccumulator"}) {
-    register_handle(ops, kernels, name, handle_prepare<DenseAccumulator>,
-                    "Accumulates gradients until enough are there to be taken.");
+    register_handle(ops, kernels, name, handle_prepare<DenseAccumulator>, "Accumulates gradients until enough are there to be taken.");
   }
   for (const char* name : {"ResourceAccumulatorApplyGradient", "AccumulatorApplyGradient"}) {
     register_apply(ops, kernels, name);

@@ -14,8 +14,7 @@ namespace {
 
 constexpr const char* kFloat = "T: {half, bfloat16, float, double}";
 constexpr const char* kField = "T: {bfloat16, half, float, double, complex64, complex128}";
-constexpr const char* kReal =
-    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
+constexpr const char* kReal = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}";
 constexpr const char* kRealOrQuantized =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}";
 
@@ -197,10 +196,22 @@ Status leaky_prepare(PrepareContext& c) {
 
 void register_leaky(OpTable& ops, KernelTable& kernels) {
   constexpr const char* kTypes = "T: {half, bfloat16, float, double} = float";
-  ops.add(OpDef::make("LeakyRelu").input("features: T").output("activations: T").attr("alpha: float = 0.2").attr(kTypes)
-              .shape(unchanged_shape).gradient(leaky_grad).doc("x where it is positive, else alpha x."));
-  ops.add(OpDef::make("LeakyReluGrad").input("gradients: T").input("features: T").output("backprops: T")
-              .attr("alpha: float = 0.2").attr(kTypes).shape(merged_shape).gradient(leaky_grad_grad)
+  ops.add(OpDef::make("LeakyRelu")
+              .input("features: T")
+              .output("activations: T")
+              .attr("alpha: float = 0.2")
+              .attr(kTypes)
+              .shape(unchanged_shape)
+              .gradient(leaky_grad)
+              .doc("x where it is positive, else alpha x."));
+  ops.add(OpDef::make("LeakyReluGrad")
+              .input("gradients: T")
+              .input("features: T")
+              .output("backprops: T")
+              .attr("alpha: float = 0.2")
+              .attr(kTypes)
+              .shape(merged_shape)
+              .gradient(leaky_grad_grad)
               .doc("The gradient of LeakyRelu, from its features."));
   kernels.add({.op = "LeakyRelu", .types = {{"T", kFloating}}, .prepare = leaky_prepare<false>});
   kernels.add({.op = "LeakyReluGrad", .types = {{"T", kFloating}}, .prepare = leaky_prepare<true>});
@@ -210,13 +221,24 @@ void register_leaky(OpTable& ops, KernelTable& kernels) {
 
 void register_activation(OpTable& ops, KernelTable& kernels) {
   for (const Activation& row : kActivations) {
-    ops.add(OpDef::make(row.name).input(row.input).output(row.output).attr(row.types)
-                .shape(unchanged_shape).gradient(row.gradient).doc(row.doc));
+    ops.add(OpDef::make(row.name)
+                .input(row.input)
+                .output(row.output)
+                .attr(row.types)
+                .shape(unchanged_shape)
+                .gradient(row.gradient)
+                .doc(row.doc));
     add_element_kernels(kernels, row.name);
   }
   for (const GradientOp& row : kGradients) {
-    ops.add(OpDef::make(row.name).input("gradients: T").input(row.second).output("backprops: T").attr(row.types)
-                .shape(merged_shape).gradient(row.gradient).doc(row.doc));
+    ops.add(OpDef::make(row.name)
+                .input("gradients: T")
+                .input(row.second)
+                .output("backprops: T")
+                .attr(row.types)
+                .shape(merged_shape)
+                .gradient(row.gradient)
+                .doc(row.doc));
     add_element_kernels(kernels, row.name);
   }
   register_leaky(ops, kernels);

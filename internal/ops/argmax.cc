@@ -45,7 +45,7 @@ struct Extent {
 };
 using SearchFn = void (*)(const Extent& extent, int64_t a, const void* in, void* out);
 
-constexpr int64_t kColumns = 64;            // searched side by side
+constexpr int64_t kColumns = 64;  // searched side by side
 constexpr int64_t kShardElements = 16384;
 
 template <class T>
@@ -116,7 +116,7 @@ SearchFn find_search(DType dtype, DType index) {
 struct ArgmaxArgs {
   SearchFn search = nullptr;
   Shape in;
-  Extent extent;                     // when the axis is known
+  Extent extent;  // when the axis is known
   DType axis_dtype = DType::invalid, index = DType::invalid;
   bool late = false, lease = false;  // the axis is read in run; the output's shape depends on it
 };
@@ -176,12 +176,26 @@ constexpr const char* kSearchable =
 }  // namespace
 
 void register_argmax(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("ArgMax").input("input: T").input("dimension: Tidx").output("output: output_type").attr(kSearchable)
-              .attr("Tidx: {int16, int32, int64} = int32").attr("output_type: {int16, uint16, int32, int64} = int64")
-              .shape(argmax_shape).no_gradient().doc("Where along an axis the largest stands; the first of equals."));
-  ops.add(OpDef::make("ArgMin").input("input: T").input("dimension: Tidx").output("output: output_type").attr(kSearchable)
-              .attr("Tidx: {int32, int64} = int32").attr("output_type: {int32, int64} = int64")
-              .shape(argmax_shape).no_gradient().doc("Where along an axis the smallest stands; the first of equals."));
+  ops.add(OpDef::make("ArgMax")
+              .input("input: T")
+              .input("dimension: Tidx")
+              .output("output: output_type")
+              .attr(kSearchable)
+              .attr("Tidx: {int16, int32, int64} = int32")
+              .attr("output_type: {int16, uint16, int32, int64} = int64")
+              .shape(argmax_shape)
+              .no_gradient()
+              .doc("Where along an axis the largest stands; the first of equals."));
+  ops.add(OpDef::make("ArgMin")
+              .input("input: T")
+              .input("dimension: Tidx")
+              .output("output: output_type")
+              .attr(kSearchable)
+              .attr("Tidx: {int32, int64} = int32")
+              .attr("output_type: {int32, int64} = int64")
+              .shape(argmax_shape)
+              .no_gradient()
+              .doc("Where along an axis the smallest stands; the first of equals."));
   const DTypeSet types = kReal | DTypeSet{DType::boolean};
   kernels.add({.op = "ArgMax", .types = {{"T", types}}, .prepare = max_prepare});
   kernels.add({.op = "ArgMin", .types = {{"T", types}}, .prepare = min_prepare});

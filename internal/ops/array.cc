@@ -15,44 +15,19 @@ namespace {
 template <class Fn>
 bool with_type(DType dtype, Fn&& fn) {
   switch (dtype) {
-    case DType::f32:
-      fn(float{});
-      return true;
-    case DType::f64:
-      fn(double{});
-      return true;
-    case DType::f16:
-      fn(Half{});
-      return true;
-    case DType::bf16:
-      fn(BFloat16{});
-      return true;
-    case DType::i8:
-      fn(int8_t{});
-      return true;
-    case DType::i16:
-      fn(int16_t{});
-      return true;
-    case DType::i32:
-      fn(int32_t{});
-      return true;
-    case DType::i64:
-      fn(int64_t{});
-      return true;
-    case DType::u8:
-      fn(uint8_t{});
-      return true;
-    case DType::u16:
-      fn(uint16_t{});
-      return true;
-    case DType::u32:
-      fn(uint32_t{});
-      return true;
-    case DType::u64:
-      fn(uint64_t{});
-      return true;
-    default:
-      return false;
+    case DType::f32: fn(float{}); return true;
+    case DType::f64: fn(double{}); return true;
+    case DType::f16: fn(Half{}); return true;
+    case DType::bf16: fn(BFloat16{}); return true;
+    case DType::i8: fn(int8_t{}); return true;
+    case DType::i16: fn(int16_t{}); return true;
+    case DType::i32: fn(int32_t{}); return true;
+    case DType::i64: fn(int64_t{}); return true;
+    case DType::u8: fn(uint8_t{}); return true;
+    case DType::u16: fn(uint16_t{}); return true;
+    case DType::u32: fn(uint32_t{}); return true;
+    case DType::u64: fn(uint64_t{}); return true;
+    default: return false;
   }
 }
 
@@ -142,14 +117,10 @@ Status ones_like_prepare(PrepareContext& c) {
   a->size = dtype_size(dtype);
   const auto put = [a](auto one) { __builtin_memcpy(a->bytes, &one, sizeof one); };
   // A complex one is a real one and nothing after it.
-  if (dtype == DType::boolean)
-    put(true);
-  else if (dtype == DType::c64)
-    put(1.0f);
-  else if (dtype == DType::c128)
-    put(1.0);
-  else
-    with_type(dtype, [&](auto zero) { put(static_cast<decltype(zero)>(1.0f)); });
+  if (dtype == DType::boolean) put(true);
+  else if (dtype == DType::c64) put(1.0f);
+  else if (dtype == DType::c128) put(1.0);
+  else with_type(dtype, [&](auto zero) { put(static_cast<decltype(zero)>(1.0f)); });
   return c.sync(ones_like_run);
 }
 
@@ -251,8 +222,7 @@ Status one_hot_shape(InferContext& c) {
   const int64_t axis = c.integer("axis");
   if (axis < -1) return c.error("axis %lld; it must be -1 or more", static_cast<long long>(axis));
   const KnownIntegers depth = known_integers(c, 1);
-  if (depth.known && depth.values[0] < 0)
-    return c.error("depth %lld; it must be 0 or more", static_cast<long long>(depth.values[0]));
+  if (depth.known && depth.values[0] < 0) return c.error("depth %lld; it must be 0 or more", static_cast<long long>(depth.values[0]));
   if (!indices.has_rank() || axis > indices.rank()) return {};
   const int at = axis < 0 ? indices.rank() : static_cast<int>(axis);
   PartialShape out = PartialShape::of_rank(0);
@@ -304,8 +274,7 @@ Status one_hot_prepare(PrepareContext& c) {
     return c.error("axis %lld is not in [-1, %d]", static_cast<long long>(axis), a->indices.rank());
   }
   for (int i = 2; i < 4; ++i) {
-    if (c.input(i).shape.rank() != 0)
-      return c.error("input %d must be a scalar, but has shape %s", i, c.input(i).shape.text().c_str());
+    if (c.input(i).shape.rank() != 0) return c.error("input %d must be a scalar, but has shape %s", i, c.input(i).shape.text().c_str());
   }
   a->axis = axis < 0 ? a->indices.rank() : static_cast<int>(axis);
   a->prefix = a->indices.count(0, a->axis);

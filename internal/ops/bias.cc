@@ -32,8 +32,8 @@ Status bias_add_shape(InferContext& c) {
   const int axis = channel_axis(c.node(), out.rank());
   const int64_t channels = out.dim(axis), given = c.input(1).has_rank() ? c.input(1).dim(0) : -1;
   if (channels >= 0 && given >= 0 && channels != given) {
-    return c.error("the bias has %lld elements, but dimension %d of %s has %lld", static_cast<long long>(given), axis,
-                   out.text().c_str(), static_cast<long long>(channels));
+    return c.error("the bias has %lld elements, but dimension %d of %s has %lld", static_cast<long long>(given), axis, out.text().c_str(),
+                   static_cast<long long>(channels));
   }
   if (channels < 0) out.set_dim(axis, given);
   c.output(0, out);
@@ -65,10 +65,9 @@ void set_layout(BiasArgs& args, const Node& node, const Shape& shape) {
 }
 
 template <class T>
-using WideOf = std::conditional_t<std::is_same_v<T, double>, double,
-                                  std::conditional_t<std::is_integral_v<T>, std::make_unsigned_t<std::conditional_t<
-                                                                                std::is_integral_v<T>, T, int>>,
-                                                     float>>;
+using WideOf = std::conditional_t<
+    std::is_same_v<T, double>, double,
+    std::conditional_t<std::is_integral_v<T>, std::make_unsigned_t<std::conditional_t<std::is_integral_v<T>, T, int>>, float>>;
 
 template <class T>
 T plus(T a, T b) {
@@ -193,18 +192,29 @@ void add_kernels(KernelTable& kernels) {
 
 void register_bias(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("BiasAdd")
-              .input("value: T", {.rank_min = 2}).input("bias: T", {.rank = 1}).output("output: T")
-              .attr(kNumberTypes).attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
-              .shape(bias_add_shape).gradient(bias_add_grad)
+              .input("value: T", {.rank_min = 2})
+              .input("bias: T", {.rank = 1})
+              .output("output: T")
+              .attr(kNumberTypes)
+              .attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
+              .shape(bias_add_shape)
+              .gradient(bias_add_grad)
               .doc("Adds one bias per channel."));
   ops.add(OpDef::make("BiasAddV1")
-              .input("value: T", {.rank_min = 2}).input("bias: T", {.rank = 1}).output("output: T").attr(kNumberTypes)
-              .shape(bias_add_shape).gradient(bias_add_grad)
+              .input("value: T", {.rank_min = 2})
+              .input("bias: T", {.rank = 1})
+              .output("output: T")
+              .attr(kNumberTypes)
+              .shape(bias_add_shape)
+              .gradient(bias_add_grad)
               .doc("Adds one bias per channel, channels last."));
   ops.add(OpDef::make("BiasAddGrad")
-              .input("out_backprop: T", {.rank_min = 2}).output("output: T")
-              .attr(kNumberTypes).attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
-              .shape(bias_grad_shape).gradient(bias_grad_grad)
+              .input("out_backprop: T", {.rank_min = 2})
+              .output("output: T")
+              .attr(kNumberTypes)
+              .attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
+              .shape(bias_grad_shape)
+              .gradient(bias_grad_grad)
               .doc("Sums over everything but the channels."));
   add_kernels<float>(kernels);
   add_kernels<double>(kernels);

@@ -12,8 +12,7 @@ namespace {
 
 constexpr const char* kAny =
     "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
-constexpr const char* kAnyOrString =
-    "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}";
+constexpr const char* kAnyOrString = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}";
 constexpr const char* kFew = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}";
 constexpr const char* kFields = "T: {half, float, bfloat16, double, complex64, complex128}";
 constexpr const char* kReal = "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
@@ -254,7 +253,7 @@ Status add_n_grad(GradContext& c) {
   return {};
 }
 
-constexpr int64_t kAddBlock = 4096;    // elements summed while they are in the first-level cache
+constexpr int64_t kAddBlock = 4096;  // elements summed while they are in the first-level cache
 constexpr int64_t kAddShard = 16 * kAddBlock;
 
 struct AddNArgs {
@@ -304,18 +303,28 @@ Status add_n_prepare(PrepareContext& c) {
 
 void register_binary(OpTable& ops, KernelTable& kernels) {
   for (const BinaryOp& row : kBinary) {
-    OpDef def = OpDef::make(row.name).input("x: T").input("y: T").output("z: T").attr(row.types)
-                    .shape(broadcast_shape).doc(row.doc);
+    OpDef def = OpDef::make(row.name).input("x: T").input("y: T").output("z: T").attr(row.types).shape(broadcast_shape).doc(row.doc);
     ops.add(row.gradient ? std::move(def).gradient(row.gradient) : std::move(def).no_gradient());
     add_element_kernels(kernels, row.name, row.prepare);
   }
-  ops.add(OpDef::make("Atan2").input("y: T").input("x: T").output("z: T").attr(kFloat).shape(broadcast_shape)
-              .gradient(atan2_grad).doc("The angle of the point (x, y), with broadcasting."));
+  ops.add(OpDef::make("Atan2")
+              .input("y: T")
+              .input("x: T")
+              .output("z: T")
+              .attr(kFloat)
+              .shape(broadcast_shape)
+              .gradient(atan2_grad)
+              .doc("The angle of the point (x, y), with broadcasting."));
   add_element_kernels(kernels, "Atan2");
-  ops.add(OpDef::make("AddN").input("inputs: N * T").output("sum: T").attr("N: int >= 1")
+  ops.add(OpDef::make("AddN")
+              .input("inputs: N * T")
+              .output("sum: T")
+              .attr("N: int >= 1")
               .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
                     "quint16, uint16, complex128, half, uint32, uint64, variant}")
-              .shape(add_n_shape).gradient(add_n_grad).doc("The sum of all inputs, which have one shape."));
+              .shape(add_n_shape)
+              .gradient(add_n_grad)
+              .doc("The sum of all inputs, which have one shape."));
   kernels.add({.op = "AddN", .types = {{"T", dtg::kReal}}, .prepare = add_n_prepare});
 }
 

@@ -35,8 +35,14 @@ constexpr DTypeSet kCastable = dtg::kReal | DTypeSet{DType::boolean};
 }  // namespace
 
 void register_cast(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("Cast").input("x: SrcT").output("y: DstT").attr("SrcT: type").attr("DstT: type")
-              .attr("Truncate: bool = false").shape(unchanged_shape).gradient(cast_grad)
+  ops.add(OpDef::make("Cast")
+              .input("x: SrcT")
+              .output("y: DstT")
+              .attr("SrcT: type")
+              .attr("DstT: type")
+              .attr("Truncate: bool = false")
+              .shape(unchanged_shape)
+              .gradient(cast_grad)
               .doc("x in another type; floats lose their fraction on the way to integers."));
   kernels.add({.op = "Cast", .types = {{"SrcT", kCastable}, {"DstT", kCastable}}, .prepare = cast_prepare});
 }

@@ -14,8 +14,8 @@
 namespace dtg::ops {
 namespace {
 
-constexpr int64_t kBlock = 1024;            // elements
-constexpr int64_t kShard = 64 * kBlock;     // elements one shard does
+constexpr int64_t kBlock = 1024;         // elements
+constexpr int64_t kShard = 64 * kBlock;  // elements one shard does
 constexpr int kSteps = 16;
 constexpr int kOperandsMax = 3;
 
@@ -31,8 +31,8 @@ struct ChainArgs {
   int inputs = 0;
   bool scalar[16] = {};
   int64_t elements = 0;
-  int64_t size = 0;      // bytes of an element
-  int64_t buffers = 0;   // blocks of scratch a shard needs
+  int64_t size = 0;     // bytes of an element
+  int64_t buffers = 0;  // blocks of scratch a shard needs
 };
 
 Status chain_shape(InferContext& c) {
@@ -95,7 +95,8 @@ Status chain_prepare(PrepareContext& c) {
   size_t at = 0;
   for (const std::string& name : names) {
     const ElementRow* row = c.kernels().find_element(name, c.output(0).dtype);
-    if (!row || row->arity > kOperandsMax || at + static_cast<size_t>(row->arity) > operands.size()) return c.error("no element-wise %s", name.c_str());
+    if (!row || row->arity > kOperandsMax || at + static_cast<size_t>(row->arity) > operands.size())
+      return c.error("no element-wise %s", name.c_str());
     ChainStep& step = a->steps[a->count++];
     step.block = row->block;
     step.arity = row->arity;

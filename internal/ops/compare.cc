@@ -43,8 +43,15 @@ void register_equality(OpTable& ops, KernelTable& kernels) {
     const char* doc;
   };
   for (const Row& row : {Row{"Equal", "x == y, with broadcasting."}, Row{"NotEqual", "x != y, with broadcasting."}}) {
-    ops.add(OpDef::make(row.name).input("x: T").input("y: T").output("z: bool").attr("T: type")
-                .attr("incompatible_shape_error: bool = true").shape(equal_shape).no_gradient().doc(row.doc));
+    ops.add(OpDef::make(row.name)
+                .input("x: T")
+                .input("y: T")
+                .output("z: bool")
+                .attr("T: type")
+                .attr("incompatible_shape_error: bool = true")
+                .shape(equal_shape)
+                .no_gradient()
+                .doc(row.doc));
     add_element_kernels(kernels, row.name, equal_prepare, "T", false);
   }
 }
@@ -56,17 +63,27 @@ void register_order(OpTable& ops, KernelTable& kernels) {
   };
   for (const Row& row : {Row{"Less", "x < y, with broadcasting."}, Row{"LessEqual", "x <= y, with broadcasting."},
                          Row{"Greater", "x > y, with broadcasting."}, Row{"GreaterEqual", "x >= y, with broadcasting."}}) {
-    ops.add(OpDef::make(row.name).input("x: T").input("y: T").output("z: bool").attr(kReal)
-                .shape(broadcast_shape).no_gradient().doc(row.doc));
+    ops.add(
+        OpDef::make(row.name).input("x: T").input("y: T").output("z: bool").attr(kReal).shape(broadcast_shape).no_gradient().doc(row.doc));
     add_element_kernels(kernels, row.name, element_prepare, "T", false);
   }
 }
 
 void register_logic(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("LogicalAnd").input("x: bool").input("y: bool").output("z: bool")
-              .shape(broadcast_shape).no_gradient().doc("x and y, with broadcasting."));
-  ops.add(OpDef::make("LogicalOr").input("x: bool").input("y: bool").output("z: bool")
-              .shape(broadcast_shape).no_gradient().doc("x or y, with broadcasting."));
+  ops.add(OpDef::make("LogicalAnd")
+              .input("x: bool")
+              .input("y: bool")
+              .output("z: bool")
+              .shape(broadcast_shape)
+              .no_gradient()
+              .doc("x and y, with broadcasting."));
+  ops.add(OpDef::make("LogicalOr")
+              .input("x: bool")
+              .input("y: bool")
+              .output("z: bool")
+              .shape(broadcast_shape)
+              .no_gradient()
+              .doc("x or y, with broadcasting."));
   ops.add(OpDef::make("LogicalNot").input("x: bool").output("y: bool").shape(unchanged_shape).no_gradient().doc("Not x."));
   for (const char* name : {"LogicalAnd", "LogicalOr", "LogicalNot"}) {
     add_element_kernels(kernels, name, element_prepare, nullptr, false);
@@ -112,11 +129,12 @@ Status select_shape(InferContext& c) {
   PartialShape out = values.take();
   if (condition.has_rank() && out.has_rank() && condition.rank() != 0) {
     const bool rows = condition.rank() == 1 && out.rank() > 1;
-    const bool fits = rows ? condition.dim(0) < 0 || out.dim(0) < 0 || condition.dim(0) == out.dim(0)
-                           : PartialShape::merge(condition, out, "").ok();
+    const bool fits =
+        rows ? condition.dim(0) < 0 || out.dim(0) < 0 || condition.dim(0) == out.dim(0) : PartialShape::merge(condition, out, "").ok();
     if (!fits) {
       return c.error("the condition has shape %s; for values of shape %s it must be a scalar, have the same shape, or be a "
-                     "vector with one entry per row", condition.text().c_str(), out.text().c_str());
+                     "vector with one entry per row",
+                     condition.text().c_str(), out.text().c_str());
     }
   }
   c.output(0, std::move(out));
@@ -151,11 +169,24 @@ Status select_prepare(PrepareContext& c) {
 }
 
 void register_choice(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("SelectV2").input("condition: bool").input("t: T").input("e: T").output("output: T").attr("T: type")
-              .shape(select_v2_shape).gradient(select_v2_grad).doc("t where the condition holds, else e; all three broadcast."));
+  ops.add(OpDef::make("SelectV2")
+              .input("condition: bool")
+              .input("t: T")
+              .input("e: T")
+              .output("output: T")
+              .attr("T: type")
+              .shape(select_v2_shape)
+              .gradient(select_v2_grad)
+              .doc("t where the condition holds, else e; all three broadcast."));
   add_element_kernels(kernels, "SelectV2", element_prepare, "T", false);
-  ops.add(OpDef::make("Select").input("condition: bool").input("t: T").input("e: T").output("output: T").attr("T: type")
-              .shape(select_shape).gradient(select_grad)
+  ops.add(OpDef::make("Select")
+              .input("condition: bool")
+              .input("t: T")
+              .input("e: T")
+              .output("output: T")
+              .attr("T: type")
+              .shape(select_shape)
+              .gradient(select_grad)
               .doc("t where the condition holds, else e; the condition is a scalar, one per row, or one per element."));
   add_element_kernels(kernels, "Select", select_prepare, "T", false);
 }

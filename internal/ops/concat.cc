@@ -126,8 +126,8 @@ Result<Shape> joined(std::span<const Shape> shapes, int axis) {
   for (const Shape& shape : shapes.subspan(1)) {
     for (int i = 0; i < shape.rank(); ++i) {
       if (i != axis && shape.dim(i) != dims[i]) {
-        return invalid_argument("inputs of shapes %s and %s cannot be joined along axis %d", shapes[0].text().c_str(),
-                                shape.text().c_str(), axis);
+        return invalid_argument("inputs of shapes %s and %s cannot be joined along axis %d", shapes[0].text().c_str(), shape.text().c_str(),
+                                axis);
       }
     }
     if (__builtin_add_overflow(dims[axis], shape.dim(axis), &dims[axis])) return invalid_argument("the joined axis is too long");
@@ -203,14 +203,12 @@ Status concat_offset_run(RunContext& c) {
         return c.error("shapes 0 and %d differ in dimension %d, outside the axis %d", i, d, axis.value());
       }
       const int64_t value = d == axis.value() ? offset : 0;
-      if (a.dtype == DType::i32)
-        c.out<int32_t>(i)[d] = static_cast<int32_t>(value);
-      else
-        c.out<int64_t>(i)[d] = value;
+      if (a.dtype == DType::i32) c.out<int32_t>(i)[d] = static_cast<int32_t>(value);
+      else c.out<int64_t>(i)[d] = value;
     }
     // Wraps like the integers it is made of.
-    offset = static_cast<int64_t>(static_cast<uint64_t>(offset) +
-                                  static_cast<uint64_t>(integer_at(c.in<char>(i + 1), a.dtype, axis.value())));
+    offset =
+        static_cast<int64_t>(static_cast<uint64_t>(offset) + static_cast<uint64_t>(integer_at(c.in<char>(i + 1), a.dtype, axis.value())));
   }
   return {};
 }

@@ -105,8 +105,7 @@ Status conv_filter_shape(InferContext& c) {
 // ---- gradients ---------------------------------------------------------------------------------------------
 
 Value like_this(GradContext& c, std::string_view op, std::initializer_list<Value> inputs) {
-  static constexpr std::string_view kNames[] = {"strides",     "use_cudnn_on_gpu", "padding", "explicit_paddings",
-                                                "data_format", "dilations"};
+  static constexpr std::string_view kNames[] = {"strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations"};
   const auto attrs = window_attrs(c.node(), kNames);
   return c.b().op(op, std::span(inputs.begin(), inputs.size()), std::span<const Attr>(attrs));
 }
@@ -181,27 +180,24 @@ void for_units(Pool& pool, int64_t units, int64_t shards, Fn fn) {
 template <class T>
 Status forward_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_forward_units(a.dims), a.shards, [&](int64_t unit) {
-    cpu::plain_conv_forward<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(1), c.out<T>(0), unit);
-  });
+  for_units(c.pool(), cpu::plain_forward_units(a.dims), a.shards,
+            [&](int64_t unit) { cpu::plain_conv_forward<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(1), c.out<T>(0), unit); });
   return {};
 }
 
 template <class T>
 Status input_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_input_units(a.dims), a.shards, [&](int64_t unit) {
-    cpu::plain_conv_input<T, SumOf<T>>(a.dims, c.in<T>(2), c.in<T>(1), c.out<T>(0), unit);
-  });
+  for_units(c.pool(), cpu::plain_input_units(a.dims), a.shards,
+            [&](int64_t unit) { cpu::plain_conv_input<T, SumOf<T>>(a.dims, c.in<T>(2), c.in<T>(1), c.out<T>(0), unit); });
   return {};
 }
 
 template <class T>
 Status filter_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_filter_units(a.dims), a.shards, [&](int64_t unit) {
-    cpu::plain_conv_filter<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(2), c.out<T>(0), unit);
-  });
+  for_units(c.pool(), cpu::plain_filter_units(a.dims), a.shards,
+            [&](int64_t unit) { cpu::plain_conv_filter<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(2), c.out<T>(0), unit); });
   return {};
 }
 
@@ -284,9 +280,8 @@ Status input_late_run(RunContext& c) {
   DTG_ASSIGN(const ConvDims d, late_dims(c, image, late.known, late.grad));
   DTG_ASSIGN(void* dx, c.lease_output(0, dtype_of<T>, image));
   const int64_t units = cpu::plain_input_units(d);
-  for_units(c.pool(), units, plain_shards(d, units), [&](int64_t unit) {
-    cpu::plain_conv_input<T, SumOf<T>>(d, c.in<T>(2), c.in<T>(1), static_cast<T*>(dx), unit);
-  });
+  for_units(c.pool(), units, plain_shards(d, units),
+            [&](int64_t unit) { cpu::plain_conv_input<T, SumOf<T>>(d, c.in<T>(2), c.in<T>(1), static_cast<T*>(dx), unit); });
   return {};
 }
 
@@ -297,9 +292,8 @@ Status filter_late_run(RunContext& c) {
   DTG_ASSIGN(const ConvDims d, late_dims(c, late.known, filter, late.grad));
   DTG_ASSIGN(void* df, c.lease_output(0, dtype_of<T>, filter));
   const int64_t units = cpu::plain_filter_units(d);
-  for_units(c.pool(), units, plain_shards(d, units), [&](int64_t unit) {
-    cpu::plain_conv_filter<T, SumOf<T>>(d, c.in<T>(0), c.in<T>(2), static_cast<T*>(df), unit);
-  });
+  for_units(c.pool(), units, plain_shards(d, units),
+            [&](int64_t unit) { cpu::plain_conv_filter<T, SumOf<T>>(d, c.in<T>(0), c.in<T>(2), static_cast<T*>(df), unit); });
   return {};
 }
 
@@ -360,32 +354,52 @@ void add_kernels(KernelTable& kernels) {
 
 OpDef&& window_def(OpDef&& def) {
   return std::move(def)
-      .attr("strides: list(int)").attr("use_cudnn_on_gpu: bool = true").attr("padding: {'SAME','VALID','EXPLICIT'}")
-      .attr("explicit_paddings: list(int) = []").attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
+      .attr("strides: list(int)")
+      .attr("use_cudnn_on_gpu: bool = true")
+      .attr("padding: {'SAME','VALID','EXPLICIT'}")
+      .attr("explicit_paddings: list(int) = []")
+      .attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
       .attr("dilations: list(int) = [1, 1, 1, 1]");
 }
 
 }  // namespace
 
 void register_conv(OpTable& ops, KernelTable& kernels) {
-  ops.add(window_def(OpDef::make("Conv2D").input("input: T", {.rank = 4}).input("filter: T", {.rank = 4}).output("output: T")
+  ops.add(window_def(OpDef::make("Conv2D")
+                         .input("input: T", {.rank = 4})
+                         .input("filter: T", {.rank = 4})
+                         .output("output: T")
                          .attr("T: {half, bfloat16, float, double, int32}"))
-              .shape(conv_shape).gradient(conv_grad)
+              .shape(conv_shape)
+              .gradient(conv_grad)
               .doc("Two-dimensional convolution (cross-correlation); a filter with fewer channels works on groups of them."));
-  ops.add(window_def(OpDef::make("Conv2DBackpropInput").input("input_sizes: int32", {.rank = 1})
-                         .input("filter: T", {.rank = 4}).input("out_backprop: T", {.rank = 4}).output("output: T")
+  ops.add(window_def(OpDef::make("Conv2DBackpropInput")
+                         .input("input_sizes: int32", {.rank = 1})
+                         .input("filter: T", {.rank = 4})
+                         .input("out_backprop: T", {.rank = 4})
+                         .output("output: T")
                          .attr("T: {half, bfloat16, float, double, int32}"))
-              .shape(conv_input_shape).gradient(conv_input_grad)
+              .shape(conv_input_shape)
+              .gradient(conv_input_grad)
               .doc("Gradient of Conv2D with respect to its input."));
-  ops.add(window_def(OpDef::make("Conv2DBackpropFilter").input("input: T", {.rank = 4})
-                         .input("filter_sizes: int32", {.rank = 1}).input("out_backprop: T", {.rank = 4}).output("output: T")
+  ops.add(window_def(OpDef::make("Conv2DBackpropFilter")
+                         .input("input: T", {.rank = 4})
+                         .input("filter_sizes: int32", {.rank = 1})
+                         .input("out_backprop: T", {.rank = 4})
+                         .output("output: T")
                          .attr("T: {half, bfloat16, float, double}"))
-              .shape(conv_filter_shape).gradient(conv_filter_grad)
+              .shape(conv_filter_shape)
+              .gradient(conv_filter_grad)
               .doc("Gradient of Conv2D with respect to its filter."));
-  ops.add(window_def(OpDef::make("_FusedConv2D").input("input: T", {.rank = 4}).input("filter: T", {.rank = 4})
-                         .input("bias: T", {.rank = 1}).output("output: T").attr("T: {float}"))
+  ops.add(window_def(OpDef::make("_FusedConv2D")
+                         .input("input: T", {.rank = 4})
+                         .input("filter: T", {.rank = 4})
+                         .input("bias: T", {.rank = 1})
+                         .output("output: T")
+                         .attr("T: {float}"))
               .attr("activation: {'','Relu'} = ''")
-              .shape(fused_conv_shape).no_gradient()
+              .shape(fused_conv_shape)
+              .no_gradient()
               .doc("Conv2D, BiasAdd and an activation in one pass. Made by the planner."));
   kernels.add({.op = "_FusedConv2D", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = fused_prepare});
   add_kernels<float>(kernels);

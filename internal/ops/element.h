@@ -20,7 +20,7 @@ struct ElementArgs {
 
 // Kernel rows for `op` from the block tables: its attribute T (`type_attr` null: none) may be any type that
 // has a block. Rows for fusion where the op maps float32 or float64 to itself.
-void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare = element_prepare,
-                         const char* type_attr = "T", bool fuse = true);
+void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare = element_prepare, const char* type_attr = "T",
+                         bool fuse = true);
 
 }  // namespace dtg::ops

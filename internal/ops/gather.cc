@@ -28,8 +28,7 @@ Result<Picture> resolve_gather(const Shape& params, const Shape& indices, int64_
   p.batch_dims = static_cast<int>(batch_dims);
   for (int i = 0; i < p.batch_dims; ++i) {
     if (params.dim(i) == indices.dim(i)) continue;
-    return invalid_argument("params %s and indices %s differ in batch dimension %d", params.text().c_str(), indices.text().c_str(),
-                            i);
+    return invalid_argument("params %s and indices %s differ in batch dimension %d", params.text().c_str(), indices.text().c_str(), i);
   }
   int64_t out[3 * kRankMax];
   size_t rank = 0;
@@ -238,8 +237,7 @@ struct GatherArgs {
 
 // Copies the rows [begin, end) of the output; a row is one picked slice.
 template <class I>
-void gather_rows(const Picture& p, const GatherArgs& a, const I* indices, const char* params, char* out, int64_t begin,
-                 int64_t end) {
+void gather_rows(const Picture& p, const GatherArgs& a, const I* indices, const char* params, char* out, int64_t begin, int64_t end) {
   const int64_t picked = a.indices.count(p.batch_dims, a.indices.rank());
   const int64_t outer = a.params.count(p.batch_dims, p.axis);
   const int64_t extent = a.params.dim(p.axis), row = a.params.count(p.axis + 1, a.params.rank()) * a.size;

@@ -55,8 +55,7 @@ Status prepare_coordinates(PrepareContext& c, int input, Coordinates& out) {
   const Shape& indices = c.input(input).shape;
   if (indices.rank() < 1) return c.error("the indices must have rank 1 or more, but are a scalar");
   const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth > kRankMax)
-    return c.error("the indices are tuples of %lld; at most %d make sense", static_cast<long long>(depth), kRankMax);
+  if (depth > kRankMax) return c.error("the indices are tuples of %lld; at most %d make sense", static_cast<long long>(depth), kRankMax);
   out.depth = static_cast<int>(depth);
   out.count = indices.count(0, indices.rank() - 1);
   out.dtype = c.input(input).dtype;
@@ -70,8 +69,7 @@ Status gather_nd_shape(InferContext& c) {
   DTG_TRY(c.require_rank_at_least(1, 1));
   if (!params.has_rank() || !indices.has_rank()) return {};
   const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth > params.rank())
-    return c.error("tuples of %lld index into shape %s", static_cast<long long>(depth), params.text().c_str());
+  if (depth > params.rank()) return c.error("tuples of %lld index into shape %s", static_cast<long long>(depth), params.text().c_str());
   if (depth < 0) return {};
   PartialShape out = PartialShape::of_rank(0);
   for (int i = 0; i + 1 < indices.rank(); ++i) DTG_TRY(in_op(c.node(), out.append(indices.dim(i))));
@@ -111,10 +109,8 @@ Status gather_nd_run(RunContext& c) {
     c.pool().parallel_for(shards, [&](int64_t s) {
       for (int64_t i = a.at.count * s / shards; i < a.at.count * (s + 1) / shards; ++i) {
         const int64_t from = a.at.row(indices, i);
-        if (from >= 0)
-          cpu::copy_row(out + i * a.row, params + from * a.row, a.row);
-        else if (a.row > 0)
-          __builtin_memset(out + i * a.row, 0, static_cast<size_t>(a.row));
+        if (from >= 0) cpu::copy_row(out + i * a.row, params + from * a.row, a.row);
+        else if (a.row > 0) __builtin_memset(out + i * a.row, 0, static_cast<size_t>(a.row));
       }
     });
     return {};
@@ -193,8 +189,7 @@ Status scatter_nd_run(RunContext& c) {
     if (a.policy == BadIndices::refuse) DTG_TRY(at.check(c, indices));
     DTG_ASSIGN(char* out, a.out.memory(c, at.tensor));
     cpu::clear(c.pool(), out, at.tensor.count() * a.size);
-    add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(1), at.count, at.columns(),
-             [&](int64_t i) { return at.row(indices, i); });
+    add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(1), at.count, at.columns(), [&](int64_t i) { return at.row(indices, i); });
     return {};
   });
 }
@@ -242,8 +237,8 @@ void register_gather_nd(OpTable& ops, KernelTable& kernels) {
               .shape(scatter_nd_shape)
               .gradient(scatter_nd_grad)
               .doc("Zeros of a shape, with the updates added at the coordinates in indices."));
-  add_scatter_kernels<float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t, Half, BFloat16,
-                      bool>(kernels);
+  add_scatter_kernels<float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t, Half, BFloat16, bool>(
+      kernels);
 }
 
 }  // namespace dtg::ops

@@ -54,9 +54,8 @@ Status identity_grad(GradContext& c) {
 
 Status prevent_grad(GradContext& c) {
   return c.b().status().ok() ? failed_precondition("%s: %s", c.node().op->name().c_str(),
-                                                   c.attr<std::string>("message").empty()
-                                                       ? "the graph says that no gradient may pass here"
-                                                       : c.attr<std::string>("message").c_str())
+                                                   c.attr<std::string>("message").empty() ? "the graph says that no gradient may pass here"
+                                                                                          : c.attr<std::string>("message").c_str())
                              : c.b().status();
 }
 
@@ -116,8 +115,13 @@ void register_graph(OpTable& ops, KernelTable& kernels) {
               .shape(const_shape)
               .no_gradient()
               .doc("A tensor that is part of the graph."));
-  ops.add(OpDef::make("Identity").input("input: T").output("output: T").attr("T: type").shape(identity_shape).gradient(identity_grad).doc(
-      "Its input, unchanged."));
+  ops.add(OpDef::make("Identity")
+              .input("input: T")
+              .output("output: T")
+              .attr("T: type")
+              .shape(identity_shape)
+              .gradient(identity_grad)
+              .doc("Its input, unchanged."));
   ops.add(OpDef::make("IdentityN")
               .input("input: T")
               .output("output: T")

@@ -17,20 +17,13 @@ int64_t load(const void* data, int64_t i) {
 
 int64_t integer_at(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
-    case DType::i8:
-      return load<int8_t>(data, i);
-    case DType::u8:
-      return load<uint8_t>(data, i);
-    case DType::i16:
-      return load<int16_t>(data, i);
-    case DType::u16:
-      return load<uint16_t>(data, i);
-    case DType::i32:
-      return load<int32_t>(data, i);
-    case DType::u32:
-      return load<uint32_t>(data, i);
-    default:
-      return load<int64_t>(data, i);
+    case DType::i8: return load<int8_t>(data, i);
+    case DType::u8: return load<uint8_t>(data, i);
+    case DType::i16: return load<int16_t>(data, i);
+    case DType::u16: return load<uint16_t>(data, i);
+    case DType::i32: return load<int32_t>(data, i);
+    case DType::u32: return load<uint32_t>(data, i);
+    default: return load<int64_t>(data, i);
   }
 }
 

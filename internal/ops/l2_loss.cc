@@ -21,7 +21,7 @@ constexpr int64_t kBlock = 1024;
 constexpr int64_t kPiece = 16 * kBlock;
 
 struct L2LossArgs {
-  cpu::BlockFn widen = nullptr;   // 16-bit floats to float32; null: not needed
+  cpu::BlockFn widen = nullptr;  // 16-bit floats to float32; null: not needed
   cpu::BlockFn square = nullptr;
   int64_t count = 0, size = 0, pieces = 0;
 };
@@ -86,8 +86,13 @@ Status l2_loss_prepare(PrepareContext& c) {
 }  // namespace
 
 void register_l2_loss(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("L2Loss").input("t: T").output("output: T").attr("T: {half, bfloat16, float, double}")
-              .shape(scalar_shape).gradient(l2_loss_grad).doc("Half the sum of the squares of t."));
+  ops.add(OpDef::make("L2Loss")
+              .input("t: T")
+              .output("output: T")
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(scalar_shape)
+              .gradient(l2_loss_grad)
+              .doc("Half the sum of the squares of t."));
   kernels.add({.op = "L2Loss", .types = {{"T", kFloating}}, .prepare = l2_loss_prepare});
 }
 

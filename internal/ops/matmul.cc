@@ -103,8 +103,7 @@ Status matmul_grad(GradContext& c) {
   const Products d = product_gradients(
       c.attr<bool>("transpose_a"), c.attr<bool>("transpose_b"), c.input(0), c.input(1), dy,
       [&](Value x, Value y, bool tx, bool ty, int which) {
-        return c.b().op("MatMul", {x, y},
-                        {{"transpose_a", tx}, {"transpose_b", ty}, {which == 0 ? "grad_a" : "grad_b", true}});
+        return c.b().op("MatMul", {x, y}, {{"transpose_a", tx}, {"transpose_b", ty}, {which == 0 ? "grad_a" : "grad_b", true}});
       });
   c.dx(0, d.da);
   c.dx(1, d.db);
@@ -112,11 +111,10 @@ Status matmul_grad(GradContext& c) {
 }
 
 Products batch_products(GradContext& c) {
-  return product_gradients(c.attr<bool>("adj_x"), c.attr<bool>("adj_y"), c.input(0), c.input(1), c.dy(),
-                           [&](Value x, Value y, bool tx, bool ty, int which) {
-                             return c.b().op("BatchMatMulV2", {x, y},
-                                             {{"adj_x", tx}, {"adj_y", ty}, {which == 0 ? "grad_x" : "grad_y", true}});
-                           });
+  return product_gradients(
+      c.attr<bool>("adj_x"), c.attr<bool>("adj_y"), c.input(0), c.input(1), c.dy(), [&](Value x, Value y, bool tx, bool ty, int which) {
+        return c.b().op("BatchMatMulV2", {x, y}, {{"adj_x", tx}, {"adj_y", ty}, {which == 0 ? "grad_x" : "grad_y", true}});
+      });
 }
 
 Status batch_matmul_grad(GradContext& c) {
@@ -178,8 +176,7 @@ Status matmul_run_f32(RunContext& c) {
 
 // Integers wrap around, so they are summed unsigned; 16-bit floats are summed as float.
 template <class T>
-using SumOf = std::conditional_t<std::is_same_v<T, double>, double,
-                                 std::conditional_t<std::is_integral_v<T>, uint64_t, float>>;
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, uint64_t, float>>;
 
 template <class T>
 Status plain_run(RunContext& c) {
@@ -315,25 +312,37 @@ void register_batch(OpTable& ops, KernelTable& kernels) {
       "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}";
   const auto define = [&](const char* name, ShapeFn shape, GradFn grad, const char* doc) {
     ops.add(OpDef::make(name)
-                .input("x: T", {.rank_min = 2}).input("y: T", {.rank_min = 2}).output("output: T")
-                .attr(kTypes).attr("adj_x: bool = false").attr("adj_y: bool = false")
-                .attr("grad_x: bool = false").attr("grad_y: bool = false")
-                .shape(shape).gradient(grad).doc(doc));
+                .input("x: T", {.rank_min = 2})
+                .input("y: T", {.rank_min = 2})
+                .output("output: T")
+                .attr(kTypes)
+                .attr("adj_x: bool = false")
+                .attr("adj_y: bool = false")
+                .attr("grad_x: bool = false")
+                .attr("grad_y: bool = false")
+                .shape(shape)
+                .gradient(grad)
+                .doc(doc));
     kernels.add({.op = name, .types = {{"T", kPlainTypes | DTypeSet{DType::f32}}}, .prepare = batch_matmul_prepare});
   };
   define("BatchMatMul", batch_matmul_shape, batch_matmul_grad, "Matrix products over equal leading dimensions.");
-  define("BatchMatMulV2", batch_matmul_v2_shape, batch_matmul_v2_grad,
-         "Matrix products over leading dimensions, which broadcast.");
+  define("BatchMatMulV2", batch_matmul_v2_shape, batch_matmul_v2_grad, "Matrix products over leading dimensions, which broadcast.");
   constexpr const char* kIn =
       "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, uint16, uint32, uint64, complex64, complex128}";
   ops.add(OpDef::make("BatchMatMulV3")
-              .input("x: Ta", {.rank_min = 2}).input("y: Tb", {.rank_min = 2}).output("output: Tout")
-              .attr((std::string("Ta: ") + kIn).c_str()).attr((std::string("Tb: ") + kIn).c_str())
+              .input("x: Ta", {.rank_min = 2})
+              .input("y: Tb", {.rank_min = 2})
+              .output("output: Tout")
+              .attr((std::string("Ta: ") + kIn).c_str())
+              .attr((std::string("Tb: ") + kIn).c_str())
               .attr("Tout: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
                     "complex128}")
-              .attr("adj_x: bool = false").attr("adj_y: bool = false")
-              .attr("grad_x: bool = false").attr("grad_y: bool = false")
-              .shape(batch_matmul_v2_shape).gradient(batch_matmul_v2_grad)
+              .attr("adj_x: bool = false")
+              .attr("adj_y: bool = false")
+              .attr("grad_x: bool = false")
+              .attr("grad_y: bool = false")
+              .shape(batch_matmul_v2_shape)
+              .gradient(batch_matmul_v2_grad)
               .doc("Like BatchMatMulV2, with a type for each operand and the result; kernels exist where all three agree."));
   for (int n = 1; n < 32; ++n) {
     const auto dtype = static_cast<DType>(n);
@@ -347,19 +356,30 @@ void register_batch(OpTable& ops, KernelTable& kernels) {
 
 void register_matmul(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("MatMul")
-              .input("a: T", {.rank = 2}).input("b: T", {.rank = 2}).output("product: T")
-              .attr("transpose_a: bool = false").attr("transpose_b: bool = false")
+              .input("a: T", {.rank = 2})
+              .input("b: T", {.rank = 2})
+              .output("product: T")
+              .attr("transpose_a: bool = false")
+              .attr("transpose_b: bool = false")
               .attr("T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}")
-              .attr("grad_a: bool = false").attr("grad_b: bool = false")
-              .shape(matmul_shape).gradient(matmul_grad)
+              .attr("grad_a: bool = false")
+              .attr("grad_b: bool = false")
+              .shape(matmul_shape)
+              .gradient(matmul_grad)
               .doc("Product of two matrices, each transposed first on request."));
   kernels.add({.op = "MatMul", .types = {{"T", kPlainTypes | DTypeSet{DType::f32}}}, .prepare = matmul_prepare});
   register_batch(ops, kernels);
   ops.add(OpDef::make("_FusedMatMul")
-              .input("a: T", {.rank = 2}).input("b: T", {.rank = 2}).input("bias: T", {.rank = 1}).output("product: T")
-              .attr("transpose_a: bool = false").attr("transpose_b: bool = false").attr("T: {float}")
+              .input("a: T", {.rank = 2})
+              .input("b: T", {.rank = 2})
+              .input("bias: T", {.rank = 1})
+              .output("product: T")
+              .attr("transpose_a: bool = false")
+              .attr("transpose_b: bool = false")
+              .attr("T: {float}")
               .attr("activation: {'','Relu'} = ''")
-              .shape(fused_matmul_shape).no_gradient()
+              .shape(fused_matmul_shape)
+              .no_gradient()
               .doc("MatMul, BiasAdd and an activation in one pass. Made by the planner."));
   kernels.add({.op = "_FusedMatMul", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = fused_matmul_prepare});
 }

@@ -33,6 +33,7 @@ constexpr const char* kNesterov = "use_nesterov: bool = false";
 constexpr const char* kSlots = "update_slots: bool = true";
 constexpr const char* kLinear = "multiply_linear_by_lr: bool = false";
 
+// clang-format off
 constexpr Entry kEntries[] = {
     {"ResourceApplyGradientDescent", UpdateRule::gradient_descent,
      "var:r alpha delta:g",
@@ -155,6 +156,7 @@ constexpr Entry kEntries[] = {
      "lr l1 l2 l2_shrinkage lr_power", kLinear, false,
      "ResourceApplyFtrlV2 for the rows named by indices."},
 };
+// clang-format on
 
 // Where the inputs of an op are, read from its definition: one parser for building and for running.
 struct Places {
@@ -211,7 +213,7 @@ struct ApplyArgs : UpdateArgs {
   int indices = -1;
   bool indices_wide = false;
   Shape grad_shape;
-  int64_t rows = 0;   // of the gradient, for sparse ops
+  int64_t rows = 0;  // of the gradient, for sparse ops
 };
 
 double scalar_at(const RunContext& c, int input, DType dtype) {
@@ -256,16 +258,14 @@ Status apply_dense(RunContext& c, VariableUpdate& update) {
   const auto& a = c.args<ApplyArgs>();
   DTG_TRY(check_slots(c, update));
   if (!(update.tensor(0).shape() == a.grad_shape)) {
-    return c.error("the variable has shape %s, the gradient %s", update.tensor(0).shape().text().c_str(),
-                   a.grad_shape.text().c_str());
+    return c.error("the variable has shape %s, the gradient %s", update.tensor(0).shape().text().c_str(), a.grad_shape.text().c_str());
   }
   const cpu::UpdateLoop loop = loop_of(c, a);
   cpu::UpdateMemory memory = memory_of(update);
   memory.grad = c.in<void>(a.grad);
   const int64_t count = a.grad_shape.count();
-  c.pool().parallel_for((count + kShard - 1) / kShard, [&](int64_t shard) {
-    cpu::update_elements(loop, memory, shard * kShard, std::min(count, (shard + 1) * kShard));
-  });
+  c.pool().parallel_for((count + kShard - 1) / kShard,
+                        [&](int64_t shard) { cpu::update_elements(loop, memory, shard * kShard, std::min(count, (shard + 1) * kShard)); });
   return {};
 }
 
@@ -278,14 +278,14 @@ Status check_rows(const RunContext& c, const ApplyArgs& a, const Shape& shape) {
   bool fits = shape.rank() == a.grad_shape.rank() && shape.rank() > 0 && a.grad_shape.dim(0) == a.rows;
   for (int d = 1; fits && d < shape.rank(); ++d) fits = shape.dim(d) == a.grad_shape.dim(d);
   if (!fits) {
-    return c.error("the variable has shape %s; a gradient of shape %s for %lld indices does not fit its rows",
-                   shape.text().c_str(), a.grad_shape.text().c_str(), static_cast<long long>(a.rows));
+    return c.error("the variable has shape %s; a gradient of shape %s for %lld indices does not fit its rows", shape.text().c_str(),
+                   a.grad_shape.text().c_str(), static_cast<long long>(a.rows));
   }
   for (int64_t i = 0; i < a.rows; ++i) {
     const int64_t row = index_at(c, a, i);
     if (row < 0 || row >= shape.dim(0)) {
-      return c.error("indices[%lld] = %lld is not in [0, %lld)", static_cast<long long>(i),
-                     static_cast<long long>(row), static_cast<long long>(shape.dim(0)));
+      return c.error("indices[%lld] = %lld is not in [0, %lld)", static_cast<long long>(i), static_cast<long long>(row),
+                     static_cast<long long>(shape.dim(0)));
     }
   }
   return {};

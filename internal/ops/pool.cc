@@ -91,8 +91,7 @@ Status avg_grad_shape(InferContext& c) {
 constexpr std::string_view kWindow[] = {"ksize", "strides", "padding", "data_format"};
 constexpr std::string_view kWindowPadded[] = {"ksize", "strides", "padding", "explicit_paddings", "data_format"};
 
-Value like_this(GradContext& c, std::string_view op, std::initializer_list<Value> inputs,
-                std::span<const std::string_view> names) {
+Value like_this(GradContext& c, std::string_view op, std::initializer_list<Value> inputs, std::span<const std::string_view> names) {
   const auto attrs = window_attrs(c.node(), names);
   return c.b().op(op, std::span(inputs.begin(), inputs.size()), std::span<const Attr>(attrs));
 }
@@ -137,10 +136,10 @@ Status avg_pool_grad_grad(GradContext& c) {
 struct PoolArgs {
   int64_t batch = 0, height = 0, width = 0, channels = 0, out_height = 0, out_width = 0;
   int64_t size_y = 1, size_x = 1, stride_y = 1, stride_x = 1, top = 0, left = 0;
-  int64_t group = 1;       // channels per window, where windows lie along the channels
+  int64_t group = 1;  // channels per window, where windows lie along the channels
   bool nchw = false;
-  bool apart = false;      // windows neither overlap nor leave anything out
-  bool positive = false;   // _MaxPoolGradRelu: nothing flows where the maximum is not above zero
+  bool apart = false;     // windows neither overlap nor leave anything out
+  bool positive = false;  // _MaxPoolGradRelu: nothing flows where the maximum is not above zero
   int64_t shards = 1;
   PixelLayout in() const { return {nchw, height, width, channels}; }
   PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
@@ -402,8 +401,8 @@ Status set_pool(PrepareContext& c, PoolArgs& a, const Shape& image) {
   DTG_ASSIGN(const Extent x, extent_of(c.node(), w, 1, a.width));
   a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
   a.size_y = w.size[0], a.size_x = w.size[1], a.stride_y = w.stride[0], a.stride_x = w.stride[1];
-  a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 &&
-            a.out_height * a.size_y == a.height && a.out_width * a.size_x == a.width;
+  a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 && a.out_height * a.size_y == a.height &&
+            a.out_width * a.size_x == a.width;
   a.group = w.outer_size[1];
   a.positive = c.node().op->name() == "_MaxPoolGradRelu";
   const bool grouped = a.group > 1 || w.outer_stride[1] > 1;
@@ -472,7 +471,8 @@ Status avg_grad_prepare(PrepareContext& c) {
   auto& late = *c.args<LatePoolArgs>();
   DTG_ASSIGN(late.window, window_of(c.node()));
   DTG_TRY(require_spatial(c.node(), late.window));
-  if (c.input(0).shape.count() != 4) return c.error("orig_input_shape must have 4 elements, but has shape %s", c.input(0).shape.text().c_str());
+  if (c.input(0).shape.count() != 4)
+    return c.error("orig_input_shape must have 4 elements, but has shape %s", c.input(0).shape.text().c_str());
   late.grad = c.input(1).shape;
   late.pool.nchw = late.window.nchw;
   late.pool.size_y = late.window.size[0], late.pool.size_x = late.window.size[1];
@@ -498,45 +498,87 @@ void add_avg(KernelTable& kernels) {
 }  // namespace
 
 void register_pool(OpTable& ops, KernelTable& kernels) {
-  constexpr const char* kReal =
-      "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float";
+  constexpr const char* kReal = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float";
   constexpr const char* kSize = "ksize: list(int) >= 4";
   constexpr const char* kStrides = "strides: list(int) >= 4";
   constexpr const char* kPaddings = "padding: {'SAME','VALID','EXPLICIT'}";
   constexpr const char* kFormat = "data_format: {'NHWC','NCHW'} = 'NHWC'";
   ops.add(OpDef::make("MaxPool")
-              .input("input: T", {.rank = 4}).output("output: T")
+              .input("input: T", {.rank = 4})
+              .output("output: T")
               .attr("T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float")
-              .attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr(kPaddings)
+              .attr("explicit_paddings: list(int) = []")
               .attr("data_format: {'NHWC','NCHW','NCHW_VECT_C'} = 'NHWC'")
-              .shape(pool_shape).gradient(max_pool_grad)
+              .shape(pool_shape)
+              .gradient(max_pool_grad)
               .doc("The largest value of each window."));
   ops.add(OpDef::make("MaxPoolGrad")
-              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
-              .output("output: T").attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
-              .attr(kFormat).attr(kReal)
-              .shape(max_grad_shape).gradient(max_pool_grad_grad)
+              .input("orig_input: T", {.rank = 4})
+              .input("orig_output: T", {.rank = 4})
+              .input("grad: T", {.rank = 4})
+              .output("output: T")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr(kPaddings)
+              .attr("explicit_paddings: list(int) = []")
+              .attr(kFormat)
+              .attr(kReal)
+              .shape(max_grad_shape)
+              .gradient(max_pool_grad_grad)
               .doc("Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum."));
   // ReluGrad of MaxPoolGrad over the same image; made by the planner.
   ops.add(OpDef::make("_MaxPoolGradRelu")
-              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
-              .output("output: T").attr(kSize).attr(kStrides).attr(kPaddings).attr("explicit_paddings: list(int) = []")
-              .attr(kFormat).attr("T: {float}").shape(max_grad_shape).no_gradient().doc("MaxPoolGrad and the ReluGrad after it."));
+              .input("orig_input: T", {.rank = 4})
+              .input("orig_output: T", {.rank = 4})
+              .input("grad: T", {.rank = 4})
+              .output("output: T")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr(kPaddings)
+              .attr("explicit_paddings: list(int) = []")
+              .attr(kFormat)
+              .attr("T: {float}")
+              .shape(max_grad_shape)
+              .no_gradient()
+              .doc("MaxPoolGrad and the ReluGrad after it."));
   ops.add(OpDef::make("MaxPoolGradGrad")
-              .input("orig_input: T", {.rank = 4}).input("orig_output: T", {.rank = 4}).input("grad: T", {.rank = 4})
-              .output("output: T").attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat).attr(kReal)
-              .shape(max_grad_grad_shape).gradient(max_pool_grad_grad_grad)
+              .input("orig_input: T", {.rank = 4})
+              .input("orig_output: T", {.rank = 4})
+              .input("grad: T", {.rank = 4})
+              .output("output: T")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr("padding: {'SAME','VALID'}")
+              .attr(kFormat)
+              .attr(kReal)
+              .shape(max_grad_grad_shape)
+              .gradient(max_pool_grad_grad_grad)
               .doc("Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds its maximum."));
   ops.add(OpDef::make("AvgPool")
-              .input("value: T", {.rank = 4}).output("output: T").attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}")
-              .attr(kFormat).attr("T: {half, bfloat16, float, double}")
-              .shape(pool_shape).gradient(avg_pool_grad)
+              .input("value: T", {.rank = 4})
+              .output("output: T")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr("padding: {'SAME','VALID'}")
+              .attr(kFormat)
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(pool_shape)
+              .gradient(avg_pool_grad)
               .doc("The average of each window; padding does not count."));
   ops.add(OpDef::make("AvgPoolGrad")
-              .input("orig_input_shape: int32", {.rank = 1}).input("grad: T", {.rank = 4}).output("output: T")
-              .attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat)
+              .input("orig_input_shape: int32", {.rank = 1})
+              .input("grad: T", {.rank = 4})
+              .output("output: T")
+              .attr(kSize)
+              .attr(kStrides)
+              .attr("padding: {'SAME','VALID'}")
+              .attr(kFormat)
               .attr("T: {half, bfloat16, float, double}")
-              .shape(avg_grad_shape).gradient(avg_pool_grad_grad)
+              .shape(avg_grad_shape)
+              .gradient(avg_pool_grad_grad)
               .doc("Gradient of AvgPool: each window's gradient shared out equally."));
   kernels.add({.op = "_MaxPoolGradRelu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = image_prepare<float, max_grad_run<float>>});
   add_max<float>(kernels);

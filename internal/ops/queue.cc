@@ -78,13 +78,12 @@ Status queue_prepare(PrepareContext& c) {
   DTG_ASSIGN(const Queue::Spec spec, spec_of(c));
   const auto& shared = c.attr<std::string>("shared_name");
   const std::string name = shared.empty() ? std::string(c.node().name) : shared;
-  DTG_ASSIGN(Ref<Resource> found,
-             c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Queue::kKind,
-                                      [&] { return Ref<Resource>(make_ref<Queue>(name, spec)); }));
+  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Queue::kKind,
+                                                           [&] { return Ref<Resource>(make_ref<Queue>(name, spec)); }));
   const Queue::Spec& there = static_cast<const Queue&>(*found).spec();
   if (!(there == spec)) {
-    return c.error("attach to the queue \"%s\": it is %s there and %s here; give one of them another shared_name",
-                   name.c_str(), definition(there).c_str(), definition(spec).c_str());
+    return c.error("attach to the queue \"%s\": it is %s there and %s here; give one of them another shared_name", name.c_str(),
+                   definition(there).c_str(), definition(spec).c_str());
   }
   c.bind(0, std::move(found));
   return {};
@@ -114,9 +113,9 @@ void register_queue_handle(OpTable& ops, KernelTable& kernels, const char* name,
 struct QueueArgs {
   Verb verb = Verb::dequeue;
   std::vector<DType> dtypes;
-  std::vector<Shape> shapes;    // of the components, for enqueues
-  std::vector<bool> dynamic;    // outputs whose memory is not there yet
-  std::vector<Shape> outputs;   // of those that have it
+  std::vector<Shape> shapes;   // of the components, for enqueues
+  std::vector<bool> dynamic;   // outputs whose memory is not there yet
+  std::vector<Shape> outputs;  // of those that have it
 };
 
 class QueueOperation final : public Queue::Operation {
@@ -274,9 +273,14 @@ Status is_closed_run(RunContext& c) {
 
 void register_enqueue(OpTable& ops, KernelTable& kernels, const char* name, const char* doc) {
   ops.add(OpDef::make(name)
-              .input("handle: resource").input("components: Tcomponents")
-              .attr("Tcomponents: list(type) >= 1").attr("timeout_ms: int = -1")
-              .shape(no_outputs).no_gradient().stateful().doc(doc));
+              .input("handle: resource")
+              .input("components: Tcomponents")
+              .attr("Tcomponents: list(type) >= 1")
+              .attr("timeout_ms: int = -1")
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
+              .doc(doc));
   kernels.add({.op = name, .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
 
@@ -293,8 +297,11 @@ void register_dequeue(OpTable& ops, KernelTable& kernels, const char* name, bool
 
 void register_close(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("QueueCloseV2")
-              .input("handle: resource").attr("cancel_pending_enqueues: bool = false")
-              .shape(no_outputs).no_gradient().stateful()
+              .input("handle: resource")
+              .attr("cancel_pending_enqueues: bool = false")
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
               .doc("No more enqueues: waits for those before it, or cancels them. What is in the queue can be taken."));
   kernels.add({.op = "QueueCloseV2", .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
@@ -313,12 +320,20 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
   register_dequeue(ops, kernels, "QueueDequeueUpToV2", true, "Takes n tuples, or fewer once the queue is closed.");
   register_close(ops, kernels);
   ops.add(OpDef::make("QueueSizeV2")
-              .input("handle: resource").output("size: int32")
-              .shape(scalar_shape).no_gradient().stateful().doc("How many tuples are in a queue."));
+              .input("handle: resource")
+              .output("size: int32")
+              .shape(scalar_shape)
+              .no_gradient()
+              .stateful()
+              .doc("How many tuples are in a queue."));
   kernels.add({.op = "QueueSizeV2", .prepare = [](PrepareContext& c) { return c.sync(size_run); }});
   ops.add(OpDef::make("QueueIsClosedV2")
-              .input("handle: resource").output("is_closed: bool")
-              .shape(scalar_shape).no_gradient().stateful().doc("Whether a queue was closed."));
+              .input("handle: resource")
+              .output("is_closed: bool")
+              .shape(scalar_shape)
+              .no_gradient()
+              .stateful()
+              .doc("Whether a queue was closed."));
   kernels.add({.op = "QueueIsClosedV2", .prepare = [](PrepareContext& c) { return c.sync(is_closed_run); }});
 }
 

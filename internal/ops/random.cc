@@ -45,13 +45,13 @@ Status require_length(InferContext& c, int input, int64_t length) {
 struct FillArgs {
   Distribution distribution = Distribution::uniform;
   DType dtype = DType::f32;
-  Shape shape;            // when static
+  Shape shape;  // when static
   bool dynamic = false;
   bool wide_shape = false;
   int64_t rank = 0;
-  bool seeded = false;    // input 1 is a seed; otherwise key, counter and algorithm follow the shape
+  bool seeded = false;  // input 1 is a seed; otherwise key, counter and algorithm follow the shape
   bool wide_seed = false;
-  int range = -1;         // input of the lower bound; the upper one follows
+  int range = -1;  // input of the lower bound; the upper one follows
 };
 
 Result<Shape> wanted_shape(const RunContext& c, const FillArgs& a) {
@@ -102,8 +102,7 @@ Status fill_run(RunContext& c) {
   if (a.dynamic) {
     DTG_ASSIGN(out, c.lease_output(0, a.dtype, shape));
   }
-  cpu::fill_random(a.distribution, a.dtype, cpu::Philox(stream.key, stream.low, stream.high), out, shape.count(), low,
-                   high, c.pool());
+  cpu::fill_random(a.distribution, a.dtype, cpu::Philox(stream.key, stream.low, stream.high), out, shape.count(), low, high, c.pool());
   return {};
 }
 
@@ -215,18 +214,29 @@ Status key_prepare(PrepareContext& c) {
 
 void register_keys(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("StatelessRandomGetKeyCounter")
-              .input("seed: Tseed").output("key: uint64").output("counter: uint64")
+              .input("seed: Tseed")
+              .output("key: uint64")
+              .output("counter: uint64")
               .attr("Tseed: {int32, int64} = int64")
-              .shape(key_shape).no_gradient().doc("Mixes a seed of two numbers into a key and a counter."));
+              .shape(key_shape)
+              .no_gradient()
+              .doc("Mixes a seed of two numbers into a key and a counter."));
   kernels.add({.op = "StatelessRandomGetKeyCounter", .prepare = key_prepare});
   ops.add(OpDef::make("StatelessRandomGetKeyCounterAlg")
-              .input("seed: Tseed").output("key: uint64").output("counter: uint64").output("alg: int32")
+              .input("seed: Tseed")
+              .output("key: uint64")
+              .output("counter: uint64")
+              .output("alg: int32")
               .attr("Tseed: {int32, int64} = int64")
-              .shape(key_shape).no_gradient().doc("Mixes a seed into a key and a counter, and names the generator."));
+              .shape(key_shape)
+              .no_gradient()
+              .doc("Mixes a seed into a key and a counter, and names the generator."));
   kernels.add({.op = "StatelessRandomGetKeyCounterAlg", .prepare = key_prepare});
   ops.add(OpDef::make("StatelessRandomGetAlg")
               .output("alg: int32")
-              .shape(scalar_shape).no_gradient().doc("The number of this device's generator: 1, Philox."));
+              .shape(scalar_shape)
+              .no_gradient()
+              .doc("The number of this device's generator: 1, Philox."));
   kernels.add({.op = "StatelessRandomGetAlg", .prepare = [](PrepareContext& c) { return c.sync(algorithm_run); }});
 }
 

@@ -14,8 +14,7 @@ namespace dtg::ops {
 
 Result<int> read_axis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
-    return invalid_argument("axis %lld of a tensor of rank %d: it must be in [%d, %d)", static_cast<long long>(axis),
-                            rank, -rank, rank);
+    return invalid_argument("axis %lld of a tensor of rank %d: it must be in [%d, %d)", static_cast<long long>(axis), rank, -rank, rank);
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
@@ -93,9 +92,7 @@ Value kept_shape(GradContext& c) {
   return b.op("SelectV2", {reduced_mask(c, shape), b.integer(1), shape});
 }
 
-Value with_kept_dims(GradContext& c, Value value, Value kept) {
-  return c.attr<bool>("keep_dims") ? value : c.b().reshape(value, kept);
-}
+Value with_kept_dims(GradContext& c, Value value, Value kept) { return c.attr<bool>("keep_dims") ? value : c.b().reshape(value, kept); }
 
 Value input_shape(GradContext& c) {
   const PartialShape& in = c.input_info(0).shape;
@@ -277,10 +274,8 @@ constexpr ReduceOp kReductions[] = {
     {"Sum", kNumbers, cpu::Reduction::sum, sum_grad, prepare<cpu::Reduction::sum>, "The sum over some axes."},
     {"Mean", kNumbers, cpu::Reduction::mean, mean_grad, prepare<cpu::Reduction::mean>, "The mean over some axes."},
     {"Prod", kNumbers, cpu::Reduction::prod, prod_grad, prepare<cpu::Reduction::prod>, "The product over some axes."},
-    {"Max", kOrdered, cpu::Reduction::max, extreme_grad, prepare<cpu::Reduction::max>,
-     "The largest over some axes; NaN if there is one."},
-    {"Min", kOrdered, cpu::Reduction::min, extreme_grad, prepare<cpu::Reduction::min>,
-     "The smallest over some axes; NaN if there is one."},
+    {"Max", kOrdered, cpu::Reduction::max, extreme_grad, prepare<cpu::Reduction::max>, "The largest over some axes; NaN if there is one."},
+    {"Min", kOrdered, cpu::Reduction::min, extreme_grad, prepare<cpu::Reduction::min>, "The smallest over some axes; NaN if there is one."},
     {"All", nullptr, cpu::Reduction::all, nullptr, prepare<cpu::Reduction::all>, "Are all true, over some axes?"},
     {"Any", nullptr, cpu::Reduction::any, nullptr, prepare<cpu::Reduction::any>, "Is any true, over some axes?"},
 };
@@ -289,8 +284,11 @@ constexpr ReduceOp kReductions[] = {
 
 void register_reduce(OpTable& ops, KernelTable& kernels) {
   for (const ReduceOp& row : kReductions) {
-    OpDef def = OpDef::make(row.name).input(row.types ? "input: T" : "input: bool").input("reduction_indices: Tidx")
-                    .output(row.types ? "output: T" : "output: bool").attr("keep_dims: bool = false");
+    OpDef def = OpDef::make(row.name)
+                    .input(row.types ? "input: T" : "input: bool")
+                    .input("reduction_indices: Tidx")
+                    .output(row.types ? "output: T" : "output: bool")
+                    .attr("keep_dims: bool = false");
     // The setters change the definition in place; assigning it to itself would empty it.
     if (row.types) std::move(def).attr(row.types);
     std::move(def).attr("Tidx: {int32, int64} = int32").shape(reduce_shape).doc(row.doc);

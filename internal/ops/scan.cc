@@ -131,12 +131,28 @@ constexpr const char* kNumbers =
 }  // namespace
 
 void register_scan(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("Cumsum").input("x: T").input("axis: Tidx").output("out: T").attr("exclusive: bool = false")
-              .attr("reverse: bool = false").attr(kNumbers).attr("Tidx: {int32, int64} = int32")
-              .shape(scan_shape).gradient(cumsum_grad).doc("The running sum along an axis."));
-  ops.add(OpDef::make("Cumprod").input("x: T").input("axis: Tidx").output("out: T").attr("exclusive: bool = false")
-              .attr("reverse: bool = false").attr(kNumbers).attr("Tidx: {int32, int64} = int32")
-              .shape(scan_shape).gradient(cumprod_grad).doc("The running product along an axis."));
+  ops.add(OpDef::make("Cumsum")
+              .input("x: T")
+              .input("axis: Tidx")
+              .output("out: T")
+              .attr("exclusive: bool = false")
+              .attr("reverse: bool = false")
+              .attr(kNumbers)
+              .attr("Tidx: {int32, int64} = int32")
+              .shape(scan_shape)
+              .gradient(cumsum_grad)
+              .doc("The running sum along an axis."));
+  ops.add(OpDef::make("Cumprod")
+              .input("x: T")
+              .input("axis: Tidx")
+              .output("out: T")
+              .attr("exclusive: bool = false")
+              .attr("reverse: bool = false")
+              .attr(kNumbers)
+              .attr("Tidx: {int32, int64} = int32")
+              .shape(scan_shape)
+              .gradient(cumprod_grad)
+              .doc("The running product along an axis."));
   for (const char* name : {"Cumsum", "Cumprod"}) kernels.add({.op = name, .types = {{"T", kReal}}, .prepare = scan_prepare});
 }
 

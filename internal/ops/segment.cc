@@ -71,8 +71,7 @@ template <class T, class Id>
 Status sum_into(RunContext& c, const SegmentArgs& a, const Shape& shape, const Id* ids) {
   DTG_ASSIGN(char* out, a.out.memory(c, shape));
   cpu::clear(c.pool(), out, shape.count() * static_cast<int64_t>(sizeof(T)));
-  add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(0), a.count, a.columns,
-           [&](int64_t i) { return static_cast<int64_t>(ids[i]); });
+  add_rows(c.pool(), reinterpret_cast<T*>(out), c.in<T>(0), a.count, a.columns, [&](int64_t i) { return static_cast<int64_t>(ids[i]); });
   return {};
 }
 
@@ -86,8 +85,8 @@ Status unsorted_segment_run(RunContext& c) {
   return with_indices(a.id_dtype, c.in<char>(1), [&](const auto* ids) -> Status {
     for (int64_t i = 0; i < a.count; ++i) {
       if (static_cast<int64_t>(ids[i]) < segments) continue;
-      return c.error("segment id %lld is %lld, not below num_segments = %lld", static_cast<long long>(i),
-                     static_cast<long long>(ids[i]), static_cast<long long>(segments));
+      return c.error("segment id %lld is %lld, not below num_segments = %lld", static_cast<long long>(i), static_cast<long long>(ids[i]),
+                     static_cast<long long>(segments));
     }
     return sum_into<T>(c, a, shape.value(), ids);
   });

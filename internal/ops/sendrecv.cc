@@ -92,8 +92,12 @@ void register_sendrecv(OpTable& ops, KernelTable& kernels) {
               .no_gradient()
               .stateful()
               .doc("Private: a value arrives from another task (the session itself when peer is empty)."));
-  ops.add(OpDef::make("_Join").attr("task: int >= 0").shape(no_outputs).no_gradient().stateful().doc(
-      "Private: ends when the part on that task has ended."));
+  ops.add(OpDef::make("_Join")
+              .attr("task: int >= 0")
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
+              .doc("Private: ends when the part on that task has ended."));
   kernels.add({.op = "_Send", .types = {{"T", kPlain}}, .prepare = send_prepare, .mode = KernelMode::blocking});
   kernels.add({.op = "_Recv", .types = {{"dtype", kPlain}}, .prepare = recv_prepare, .mode = KernelMode::blocking});
   kernels.add({.op = "_Join", .prepare = join_prepare, .mode = KernelMode::blocking});

@@ -19,10 +19,8 @@ Status reshape_back(GradContext& c) {
 }
 
 void store(void* out, DType dtype, int64_t i, int64_t value) {
-  if (dtype == DType::i32)
-    static_cast<int32_t*>(out)[i] = static_cast<int32_t>(value);
-  else
-    static_cast<int64_t*>(out)[i] = value;
+  if (dtype == DType::i32) static_cast<int32_t*>(out)[i] = static_cast<int32_t>(value);
+  else static_cast<int64_t*>(out)[i] = value;
 }
 
 // ---- Reshape, ExpandDims, Squeeze, EnsureShape -------------------------------------------------------------
@@ -66,8 +64,7 @@ Status reshape_shape(InferContext& c) {
   // Two open dimensions are left to run: the value of the shape input may not be what it seems here.
   if (c.constant(1).valid() && in.ok() && open <= 1) {
     auto shape = reshape_target(in.value().count(), target.dims());
-    if (!shape.ok())
-      return c.error("%s to %s: %s", c.input(0).text().c_str(), target.text().c_str(), shape.status().message().c_str());
+    if (!shape.ok()) return c.error("%s to %s: %s", c.input(0).text().c_str(), target.text().c_str(), shape.status().message().c_str());
     target = shape.take();
   }
   c.output(0, target);
@@ -198,8 +195,7 @@ Status ensure_shape_grad(GradContext& c) {
 
 Status ensure_shape_prepare(PrepareContext& c) {
   if (!c.attr<PartialShape>("shape").admits(c.input(0).shape)) {
-    return c.error("the input has shape %s, it must be %s", c.input(0).shape.text().c_str(),
-                   c.attr<PartialShape>("shape").text().c_str());
+    return c.error("the input has shape %s, it must be %s", c.input(0).shape.text().c_str(), c.attr<PartialShape>("shape").text().c_str());
   }
   c.alias(0, 0);
   return {};
@@ -310,9 +306,7 @@ struct ShapePairArgs {
   OutputSpec out[2];
 };
 
-ShapePair pair_of(RunContext& c, const ShapePairArgs& a) {
-  return {{c.in<char>(0), c.in<char>(1)}, {a.count[0], a.count[1]}, a.dtype};
-}
+ShapePair pair_of(RunContext& c, const ShapePairArgs& a) { return {{c.in<char>(0), c.in<char>(1)}, {a.count[0], a.count[1]}, a.dtype}; }
 
 Status check_pair(RunContext& c, const ShapePair& pair) {
   for (int64_t i = 0; i < pair.rank(); ++i) {
@@ -353,8 +347,7 @@ template <SyncFn run>
 Status shape_pair_prepare(PrepareContext& c) {
   auto* a = c.args<ShapePairArgs>();
   for (int i = 0; i < 2; ++i) {
-    if (c.input(i).shape.rank() != 1)
-      return c.error("input %d must be a vector, but has shape %s", i, c.input(i).shape.text().c_str());
+    if (c.input(i).shape.rank() != 1) return c.error("input %d must be a vector, but has shape %s", i, c.input(i).shape.text().c_str());
     a->count[i] = c.input(i).shape.count();
   }
   a->dtype = c.input(0).dtype;
@@ -399,8 +392,7 @@ void register_broadcast_args(OpTable& ops, KernelTable& kernels) {
               .shape(broadcast_gradient_args_shape)
               .no_gradient()
               .doc("The axes over which gradients of two broadcast operands must be summed."));
-  kernels.add(
-      {.op = "BroadcastGradientArgs", .types = {{"T", kIndex}}, .prepare = shape_pair_prepare<broadcast_gradient_args_run>});
+  kernels.add({.op = "BroadcastGradientArgs", .types = {{"T", kIndex}}, .prepare = shape_pair_prepare<broadcast_gradient_args_run>});
 }
 
 void register_shape_values(OpTable& ops, KernelTable& kernels) {

@@ -39,8 +39,7 @@ Status slice_shape(InferContext& c) {
     if (extent < -1) return c.error("size %d is %lld; it must be -1 or more", i, static_cast<long long>(extent));
     if (extent == -1 && begin.known && in.has_rank() && in.dim(i) >= 0) {
       extent = in.dim(i) - std::max<int64_t>(begin.values[at], 0);
-      if (extent < 0)
-        return c.error("begin %d is %lld, beyond shape %s", i, static_cast<long long>(begin.values[at]), in.text().c_str());
+      if (extent < 0) return c.error("begin %d is %lld, beyond shape %s", i, static_cast<long long>(begin.values[at]), in.text().c_str());
     }
     out.set_dim(i, extent);
   }
@@ -102,9 +101,7 @@ Status slice_prepare(PrepareContext& c) {
   DTG_TRY(a->begin.prepare(c, 1));
   DTG_TRY(a->extent.prepare(c, 2));
   a->out.prepare(c, 0);
-  const auto from_start = [](std::span<const int64_t> begin) {
-    return std::ranges::all_of(begin, [](int64_t at) { return at == 0; });
-  };
+  const auto from_start = [](std::span<const int64_t> begin) { return std::ranges::all_of(begin, [](int64_t at) { return at == 0; }); };
   // All of it: the output is the input.
   if (a->begin.known() && from_start(a->begin.values()) && !a->out.dynamic && a->out.shape == a->in) {
     c.alias(0, 0);
@@ -168,8 +165,7 @@ Result<Range> resolve_entry(const Entries& e, const Masks& masks, int i, int64_t
   if (shrink) {
     const int64_t begin = (*e.begin)[at], index = begin < 0 ? begin + dim : begin;
     if (index < 0 || index >= dim) {
-      return invalid_argument("index %lld is outside a dimension of %lld", static_cast<long long>(begin),
-                              static_cast<long long>(dim));
+      return invalid_argument("index %lld is outside a dimension of %lld", static_cast<long long>(begin), static_cast<long long>(dim));
     }
     return Range{index, 1, 1};
   }
@@ -222,8 +218,7 @@ Result<int> entry_count(const InferContext& c, int first) {
     count = own;
   }
   if (count > Integers::kMax)
-    return c.error("%lld entries; at most %lld are supported", static_cast<long long>(count),
-                   static_cast<long long>(Integers::kMax));
+    return c.error("%lld entries; at most %lld are supported", static_cast<long long>(count), static_cast<long long>(Integers::kMax));
   return static_cast<int>(count);
 }
 
@@ -255,8 +250,7 @@ std::vector<Attr> mask_attrs(const GradContext& c) {
 Status strided_slice_grad(GradContext& c) {
   Build& b = c.b();
   const DType dtype = c.input_info(1).dtype;
-  if (!kIndex.has(dtype))
-    return unimplemented("the gradient of StridedSlice needs int32 or int64 indices, not %s", dtype_name(dtype));
+  if (!kIndex.has(dtype)) return unimplemented("the gradient of StridedSlice needs int32 or int64 indices, not %s", dtype_name(dtype));
   const auto shape = c.input_info(0).shape.to_shape();
   const Value whole = shape.ok() ? b.ints(shape.value().dims(), dtype) : b.shape(c.input(0), dtype);
   const Value arguments[] = {whole, c.input(1), c.input(2), c.input(3), c.dy()};

@@ -111,8 +111,8 @@ Status sparse_xent_shape(InferContext& c) {
   PartialShape logits = c.input(0).has_rank() ? c.input(0) : PartialShape::of_rank(2);
   const int64_t rows = logits.dim(0), labels = c.input(1).has_rank() ? c.input(1).dim(0) : -1;
   if (rows >= 0 && labels >= 0 && rows != labels) {
-    return c.error("logits %s have %lld rows, but there are %lld labels", c.input(0).text().c_str(),
-                   static_cast<long long>(rows), static_cast<long long>(labels));
+    return c.error("logits %s have %lld rows, but there are %lld labels", c.input(0).text().c_str(), static_cast<long long>(rows),
+                   static_cast<long long>(labels));
   }
   if (rows < 0) logits.set_dim(0, labels);
   c.output(0, PartialShape::vector(logits.dim(0)));
@@ -140,9 +140,7 @@ Status log_softmax_grad(GradContext& c) {
   return {};
 }
 
-Value scale_rows(Build& b, Value per_row, Value matrix) {
-  return b.mul(b.op("ExpandDims", {per_row, b.integer(-1)}), matrix);
-}
+Value scale_rows(Build& b, Value per_row, Value matrix) { return b.mul(b.op("ExpandDims", {per_row, b.integer(-1)}), matrix); }
 
 // dlogits = dloss * backprop, and through the second output (dbackprop - sum(dbackprop * p)) * p.
 Value logits_gradient(GradContext& c) {
@@ -207,9 +205,7 @@ Status softmax_run(RunContext& c) {
   const T* x = c.in<T>(0);
   T* y = c.out<T>(0);
   if (a.classes == 0) return {};
-  for_rows(c, a, [&](int64_t row) {
-    (kLog ? log_softmax_row<T> : softmax_row<T>)(x + row * a.classes, y + row * a.classes, a.classes);
-  });
+  for_rows(c, a, [&](int64_t row) { (kLog ? log_softmax_row<T> : softmax_row<T>)(x + row * a.classes, y + row * a.classes, a.classes); });
   return {};
 }
 
@@ -285,7 +281,8 @@ Status xent_prepare(PrepareContext& c) {
   set_rows(args, c.output(1).shape);
   const Shape& logits = c.input(0).shape;
   const Shape& labels = c.input(1).shape;
-  if (args.classes == 0 && args.rows > 0) return c.error("there must be at least one class, but logits have shape %s", logits.text().c_str());
+  if (args.classes == 0 && args.rows > 0)
+    return c.error("there must be at least one class, but logits have shape %s", logits.text().c_str());
   args.logits_row = logits.dim(0) == 1 ? 0 : logits.dim(1);
   args.logits_class = logits.dim(1) == 1 && args.classes != 1 ? 0 : 1;
   args.labels_row = labels.dim(0) == 1 ? 0 : labels.dim(1);
@@ -317,23 +314,37 @@ void add_kernels(KernelTable& kernels) {
 
 void register_softmax(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("Softmax")
-              .input("logits: T", {.rank_min = 1}).output("softmax: T").attr("T: {half, bfloat16, float, double}")
-              .shape(softmax_shape).gradient(softmax_grad)
+              .input("logits: T", {.rank_min = 1})
+              .output("softmax: T")
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(softmax_shape)
+              .gradient(softmax_grad)
               .doc("exp(x) over the sum of exp(x) along the last dimension."));
   ops.add(OpDef::make("LogSoftmax")
-              .input("logits: T", {.rank_min = 1}).output("logsoftmax: T").attr("T: {half, bfloat16, float, double}")
-              .shape(softmax_shape).gradient(log_softmax_grad)
+              .input("logits: T", {.rank_min = 1})
+              .output("logsoftmax: T")
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(softmax_shape)
+              .gradient(log_softmax_grad)
               .doc("x minus the logarithm of the sum of exp(x) along the last dimension."));
   ops.add(OpDef::make("SoftmaxCrossEntropyWithLogits")
-              .input("features: T", {.rank = 2}).input("labels: T", {.rank = 2})
-              .output("loss: T").output("backprop: T").attr("T: {half, bfloat16, float, double}")
-              .shape(xent_shape).gradient(xent_grad)
+              .input("features: T", {.rank = 2})
+              .input("labels: T", {.rank = 2})
+              .output("loss: T")
+              .output("backprop: T")
+              .attr("T: {half, bfloat16, float, double}")
+              .shape(xent_shape)
+              .gradient(xent_grad)
               .doc("Cross entropy of each row of labels under the softmax of the row of logits, and its gradient."));
   ops.add(OpDef::make("SparseSoftmaxCrossEntropyWithLogits")
-              .input("features: T", {.rank = 2}).input("labels: Tlabels", {.rank = 1})
-              .output("loss: T").output("backprop: T")
-              .attr("T: {half, bfloat16, float, double}").attr("Tlabels: {int32, int64} = int64")
-              .shape(sparse_xent_shape).gradient(sparse_xent_grad)
+              .input("features: T", {.rank = 2})
+              .input("labels: Tlabels", {.rank = 1})
+              .output("loss: T")
+              .output("backprop: T")
+              .attr("T: {half, bfloat16, float, double}")
+              .attr("Tlabels: {int32, int64} = int64")
+              .shape(sparse_xent_shape)
+              .gradient(sparse_xent_grad)
               .doc("Cross entropy of one class index per row under the softmax of the row of logits, and its gradient."));
   add_kernels<float>(kernels);
   add_kernels<double>(kernels);

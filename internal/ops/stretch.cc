@@ -26,8 +26,7 @@ Status tile_shape(InferContext& c) {
     const int64_t times = multiples.values[static_cast<size_t>(i)];
     int64_t dim = -1;
     if (in.dim(i) >= 0 && times >= 0 && __builtin_mul_overflow(in.dim(i), times, &dim)) {
-      return c.error("dimension %d is too large: %lld times %lld", i, static_cast<long long>(in.dim(i)),
-                     static_cast<long long>(times));
+      return c.error("dimension %d is too large: %lld times %lld", i, static_cast<long long>(in.dim(i)), static_cast<long long>(times));
     }
     out.set_dim(i, dim);
   }
@@ -169,8 +168,7 @@ Status broadcast_to_shape(InferContext& c) {
   DTG_ASSIGN(PartialShape target, c.shape_from_input(1));
   const PartialShape& in = c.input(0);
   if (in.has_rank() && target.has_rank()) {
-    if (in.rank() > target.rank())
-      return c.error("%s cannot become %s: it has more dimensions", in.text().c_str(), target.text().c_str());
+    if (in.rank() > target.rank()) return c.error("%s cannot become %s: it has more dimensions", in.text().c_str(), target.text().c_str());
     for (int i = 0; i < in.rank(); ++i) {
       const int64_t from = in.dim(i), to = target.dim(i + target.rank() - in.rank());
       if (from > 1 && to >= 0 && to != from) return c.error("%s cannot become %s", in.text().c_str(), target.text().c_str());
@@ -274,8 +272,8 @@ Result<PadGeometry> resolve_pad(const Shape& in, std::span<const int64_t> paddin
 }
 
 // The border of dimension d: `width` planes from `first` on, inside the dimensions before d, across those after.
-void fill_border(Pool& pool, const PadGeometry& g, const Shape& in, int64_t size, int d, int64_t first, int64_t width,
-                 const char* value, char* out) {
+void fill_border(Pool& pool, const PadGeometry& g, const Shape& in, int64_t size, int d, int64_t first, int64_t width, const char* value,
+                 char* out) {
   if (width == 0) return;
   cpu::Walk walk(size);
   char* to = out + first * stride(g.out, d, size);

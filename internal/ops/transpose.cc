@@ -35,8 +35,7 @@ Status transpose_shape(InferContext& c) {
   }
   const int64_t rank = in.has_rank() ? in.rank() : count;
   if (rank < 0) return {};
-  if (rank > kRankMax)
-    return c.error("a permutation of %lld axes; at most %d are supported", static_cast<long long>(rank), kRankMax);
+  if (rank > kRankMax) return c.error("a permutation of %lld axes; at most %d are supported", static_cast<long long>(rank), kRankMax);
   PartialShape out = PartialShape::of_rank(static_cast<int>(rank));
   const KnownIntegers perm = known_integers(c, 1);
   for (int i = 0; perm.known && i < perm.count; ++i) {
@@ -99,8 +98,8 @@ Status reorder_prepare(PrepareContext& c) {
   DTG_TRY(a->axes.prepare(c, 1));
   a->out.prepare(c, 0);
   int axes[kRankMax];
-  if (run == transpose_run && !a->out.dynamic && a->axes.known() &&
-      resolve_permutation(a->axes.values(), a->in.rank(), axes).ok() && keeps_order(a->in, axes)) {
+  if (run == transpose_run && !a->out.dynamic && a->axes.known() && resolve_permutation(a->axes.values(), a->in.rank(), axes).ok() &&
+      keeps_order(a->in, axes)) {
     c.alias(0, 0);
     return {};
   }
@@ -210,8 +209,7 @@ void register_transpose(OpTable& ops, KernelTable& kernels) {
                 .doc("Dimension i of the result is dimension perm[i] of x."));
   }
   kernels.add({.op = "Transpose", .types = {{"T", kPlain}}, .prepare = reorder_prepare<transpose_run>});
-  kernels.add(
-      {.op = "ConjugateTranspose", .types = {{"T", kReal | DTypeSet{DType::boolean}}}, .prepare = reorder_prepare<transpose_run>});
+  kernels.add({.op = "ConjugateTranspose", .types = {{"T", kReal | DTypeSet{DType::boolean}}}, .prepare = reorder_prepare<transpose_run>});
   ops.add(OpDef::make("InvertPermutation")
               .input("x: T", {.rank = 1})
               .output("y: T")

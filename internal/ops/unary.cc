@@ -3,8 +3,8 @@
 // differ only in name, types and gradient.
 #include "graph/gradient.h"
 #include "graph/infer.h"
-#include "ops/all.h"
 #include "ops/activation.h"
+#include "ops/all.h"
 #include "ops/element.h"
 
 namespace dtg::ops {
@@ -276,8 +276,14 @@ constexpr UnaryOp kGradients[] = {
 
 void register_gradients(OpTable& ops, KernelTable& kernels) {
   for (const UnaryOp& row : kGradients) {
-    ops.add(OpDef::make(row.name).input("y: T").input("dy: T").output("z: T").attr(row.types)
-                .shape(merged_shape).gradient(row.gradient).doc(row.doc));
+    ops.add(OpDef::make(row.name)
+                .input("y: T")
+                .input("dy: T")
+                .output("z: T")
+                .attr(row.types)
+                .shape(merged_shape)
+                .gradient(row.gradient)
+                .doc(row.doc));
     add_element_kernels(kernels, row.name);
   }
 }
@@ -290,8 +296,13 @@ Status stop_gradient_prepare(PrepareContext& c) {
 }
 
 void register_stop_gradient(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("StopGradient").input("input: T").output("output: T").attr("T: type")
-              .shape(unchanged_shape).no_gradient().doc("Its input; gradients do not pass."));
+  ops.add(OpDef::make("StopGradient")
+              .input("input: T")
+              .output("output: T")
+              .attr("T: type")
+              .shape(unchanged_shape)
+              .no_gradient()
+              .doc("Its input; gradients do not pass."));
   kernels.add({.op = "StopGradient", .prepare = stop_gradient_prepare});
 }
 

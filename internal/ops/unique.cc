@@ -17,36 +17,25 @@ namespace {
 template <class Fn>
 Status with_plain_type(DType dtype, Fn&& fn) {
   switch (dtype) {
-    case DType::f32:
-      return fn(static_cast<const float*>(nullptr));
-    case DType::f64:
-      return fn(static_cast<const double*>(nullptr));
-    case DType::f16:
-      return fn(static_cast<const Half*>(nullptr));
-    case DType::bf16:
-      return fn(static_cast<const BFloat16*>(nullptr));
-    default:
-      break;
+    case DType::f32: return fn(static_cast<const float*>(nullptr));
+    case DType::f64: return fn(static_cast<const double*>(nullptr));
+    case DType::f16: return fn(static_cast<const Half*>(nullptr));
+    case DType::bf16: return fn(static_cast<const BFloat16*>(nullptr));
+    default: break;
   }
   // Whole numbers and bools are equal when their bits are.
   switch (dtype_size(dtype)) {
-    case 1:
-      return fn(static_cast<const uint8_t*>(nullptr));
-    case 2:
-      return fn(static_cast<const uint16_t*>(nullptr));
-    case 4:
-      return fn(static_cast<const uint32_t*>(nullptr));
-    default:
-      return fn(static_cast<const uint64_t*>(nullptr));
+    case 1: return fn(static_cast<const uint8_t*>(nullptr));
+    case 2: return fn(static_cast<const uint16_t*>(nullptr));
+    case 4: return fn(static_cast<const uint32_t*>(nullptr));
+    default: return fn(static_cast<const uint64_t*>(nullptr));
   }
 }
 
 template <class T>
 bool is_set(T value) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return value != T(0);
-  else
-    return float(value) != 0.0f;
+  if constexpr (std::is_arithmetic_v<T>) return value != T(0);
+  else return float(value) != 0.0f;
 }
 
 // ---- Where -------------------------------------------------------------------------------------------------
@@ -80,8 +69,8 @@ Status write_where(RunContext& c, const WhereArgs& a, const T* in) {
 
 Status where_run(RunContext& c) {
   const auto& a = c.args<WhereArgs>();
-  return with_plain_type(
-      a.dtype, [&](auto null) { return write_where(c, a, c.in<std::remove_const_t<std::remove_pointer_t<decltype(null)>>>(0)); });
+  return with_plain_type(a.dtype,
+                         [&](auto null) { return write_where(c, a, c.in<std::remove_const_t<std::remove_pointer_t<decltype(null)>>>(0)); });
 }
 
 Status where_prepare(PrepareContext& c) {
@@ -130,10 +119,8 @@ bool key_of(T value, uint64_t& key) {
 }
 
 void store_index(void* out, DType dtype, int64_t i, int64_t value) {
-  if (dtype == DType::i32)
-    static_cast<int32_t*>(out)[i] = static_cast<int32_t>(value);
-  else
-    static_cast<int64_t*>(out)[i] = value;
+  if (dtype == DType::i32) static_cast<int32_t*>(out)[i] = static_cast<int32_t>(value);
+  else static_cast<int64_t*>(out)[i] = value;
 }
 
 // Numbers the distinct values in order of first occurrence; first[u] is where value u stands first.
@@ -207,15 +194,14 @@ constexpr DTypeSet kComparable = kReal | DTypeSet{DType::boolean};
 }  // namespace
 
 void register_unique(OpTable& ops, KernelTable& kernels) {
-  ops.add(
-      OpDef::make("Where")
-          .input("input: T")
-          .output("index: int64")
-          .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
-                "uint16, complex128, half, uint32, uint64, bool} = bool")
-          .shape(where_shape)
-          .no_gradient()
-          .doc("The coordinates of the elements that are true, or not zero, in order."));
+  ops.add(OpDef::make("Where")
+              .input("input: T")
+              .output("index: int64")
+              .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, "
+                    "uint16, complex128, half, uint32, uint64, bool} = bool")
+              .shape(where_shape)
+              .no_gradient()
+              .doc("The coordinates of the elements that are true, or not zero, in order."));
   kernels.add({.op = "Where", .types = {{"T", kComparable}}, .prepare = where_prepare});
   ops.add(OpDef::make("Unique")
               .input("x: T")

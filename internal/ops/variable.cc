@@ -22,8 +22,7 @@ Status check_tensor(const RunContext& c, const Tensor& tensor, DType dtype, cons
     return c.error("the variable holds %s, the op is for %s", dtype_name(tensor.dtype()), dtype_name(dtype));
   }
   if (shape && !(tensor.shape() == *shape)) {
-    return c.error("the variable has shape %s, this graph was prepared for %s", tensor.shape().text().c_str(),
-                   shape->text().c_str());
+    return c.error("the variable has shape %s, this graph was prepared for %s", tensor.shape().text().c_str(), shape->text().c_str());
   }
   return {};
 }
@@ -42,9 +41,8 @@ Status handle_prepare(PrepareContext& c) {
   const auto& shape = c.attr<PartialShape>("shape");
   const auto& shared = c.attr<std::string>("shared_name");
   const std::string name = shared.empty() ? std::string(c.node().name) : shared;
-  DTG_ASSIGN(Ref<Resource> found,
-             c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Variable::kKind,
-                                      [&] { return Ref<Resource>(make_ref<Variable>(name, dtype, shape)); }));
+  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Variable::kKind,
+                                                           [&] { return Ref<Resource>(make_ref<Variable>(name, dtype, shape)); }));
   // Two graphs that name the same variable share it, so both must mean the same thing by it.
   DTG_TRY(static_cast<Variable&>(*found).attach(dtype, shape));
   c.bind(0, std::move(found));
@@ -54,9 +52,15 @@ Status handle_prepare(PrepareContext& c) {
 void register_handle(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("VarHandleOp")
               .output("resource: resource")
-              .attr("container: string = ''").attr("shared_name: string = ''").attr("debug_name: string = ''")
-              .attr("dtype: type").attr("shape: shape").attr("allowed_devices: list(string) = []")
-              .shape(handle_shape).no_gradient().stateful()
+              .attr("container: string = ''")
+              .attr("shared_name: string = ''")
+              .attr("debug_name: string = ''")
+              .attr("dtype: type")
+              .attr("shape: shape")
+              .attr("allowed_devices: list(string) = []")
+              .shape(handle_shape)
+              .no_gradient()
+              .stateful()
               .doc("The handle of a variable, found or made by container and shared_name (or the node's name)."));
   kernels.add({.op = "VarHandleOp", .prepare = handle_prepare});
 }
@@ -108,8 +112,12 @@ Status read_prepare(PrepareContext& c) {
 
 void register_read(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("ReadVariableOp")
-              .input("resource: resource").output("value: dtype").attr("dtype: type")
-              .shape(read_shape).gradient(read_grad).stateful()
+              .input("resource: resource")
+              .output("value: dtype")
+              .attr("dtype: type")
+              .shape(read_shape)
+              .gradient(read_grad)
+              .stateful()
               .doc("The value of a variable. Updates that come later do not change what was read."));
   kernels.add({.op = "ReadVariableOp", .types = {{"dtype", kPlain}}, .prepare = read_prepare});
 }
@@ -131,13 +139,12 @@ struct AssignArgs : UpdateArgs {
 Status assign_run(RunContext& c, Variable& variable, Tensor& fresh) {
   const auto& a = c.args<AssignArgs>();
   if (variable.dtype() != a.dtype) {
-    return c.error("assign %s to the variable \"%s\" of %s", dtype_name(a.dtype), variable.name().c_str(),
-                   dtype_name(variable.dtype()));
+    return c.error("assign %s to the variable \"%s\" of %s", dtype_name(a.dtype), variable.name().c_str(), dtype_name(variable.dtype()));
   }
   const auto* const present = variable.present();
   if (a.validate && present && !(present->tensor.shape() == a.shape)) {
-    return c.error("assign shape %s to the variable \"%s\": it has shape %s, and validate_shape is set",
-                   a.shape.text().c_str(), variable.name().c_str(), present->tensor.shape().text().c_str());
+    return c.error("assign shape %s to the variable \"%s\": it has shape %s, and validate_shape is set", a.shape.text().c_str(),
+                   variable.name().c_str(), present->tensor.shape().text().c_str());
   }
   DTG_ASSIGN(fresh, variable.spare(a.shape));
   if (fresh.bytes() > 0) std::memcpy(fresh.data(), c.in<void>(1), static_cast<size_t>(fresh.bytes()));
@@ -154,9 +161,13 @@ Status assign_prepare(PrepareContext& c) {
 
 void register_assign(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("AssignVariableOp")
-              .input("resource: resource").input("value: dtype")
-              .attr("dtype: type").attr("validate_shape: bool = false")
-              .shape(value_fits).no_gradient().stateful()
+              .input("resource: resource")
+              .input("value: dtype")
+              .attr("dtype: type")
+              .attr("validate_shape: bool = false")
+              .shape(value_fits)
+              .no_gradient()
+              .stateful()
               .doc("A new value for a variable."));
   kernels.add({.op = "AssignVariableOp", .types = {{"dtype", kPlain}}, .prepare = assign_prepare});
 }
@@ -195,17 +206,15 @@ Status add_run(RunContext& c, VariableUpdate& update) {
   const auto& a = c.args<AddArgs>();
   DTG_TRY(check_tensor(c, update.tensor(0), a.loop.dtype, nullptr));
   if (!(update.tensor(0).shape() == a.shape)) {
-    return c.error("the variable has shape %s, the value %s", update.tensor(0).shape().text().c_str(),
-                   a.shape.text().c_str());
+    return c.error("the variable has shape %s, the value %s", update.tensor(0).shape().text().c_str(), a.shape.text().c_str());
   }
   cpu::UpdateMemory memory;
   memory.old[0] = update.old<void>(0);
   memory.data[0] = update.data<void>(0);
   memory.grad = c.in<void>(1);
   const int64_t count = a.shape.count();
-  c.pool().parallel_for((count + kShard - 1) / kShard, [&](int64_t shard) {
-    add_elements(a.loop, memory, shard * kShard, std::min(count, (shard + 1) * kShard));
-  });
+  c.pool().parallel_for((count + kShard - 1) / kShard,
+                        [&](int64_t shard) { add_elements(a.loop, memory, shard * kShard, std::min(count, (shard + 1) * kShard)); });
   return {};
 }
 
@@ -221,8 +230,13 @@ Status add_prepare(PrepareContext& c) {
 
 void register_add(OpTable& ops, KernelTable& kernels, const char* name, const char* doc) {
   ops.add(OpDef::make(name)
-              .input("resource: resource").input("value: dtype").attr("dtype: type")
-              .shape(value_fits).no_gradient().stateful().doc(doc));
+              .input("resource: resource")
+              .input("value: dtype")
+              .attr("dtype: type")
+              .shape(value_fits)
+              .no_gradient()
+              .stateful()
+              .doc(doc));
   kernels.add({.op = name, .types = {{"dtype", kReal}}, .prepare = add_prepare});
 }
 
@@ -267,8 +281,13 @@ Status count_prepare(PrepareContext& c) {
 
 void register_count(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("ResourceCountUpTo")
-              .input("resource: resource").output("output: T").attr("limit: int").attr("T: {int32, int64}")
-              .shape(count_shape).no_gradient().stateful()
+              .input("resource: resource")
+              .output("output: T")
+              .attr("limit: int")
+              .attr("T: {int32, int64}")
+              .shape(count_shape)
+              .no_gradient()
+              .stateful()
               .doc("The value of a counter, which then goes up by one; OUT_OF_RANGE once it has reached limit."));
   kernels.add({.op = "ResourceCountUpTo", .prepare = count_prepare});
 }
@@ -322,12 +341,21 @@ Status variable_shape_prepare(PrepareContext& c) {
 
 void register_questions(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("VarIsInitializedOp")
-              .input("resource: resource").output("is_initialized: bool")
-              .shape(scalar_shape).no_gradient().stateful().doc("Whether a variable has a value."));
+              .input("resource: resource")
+              .output("is_initialized: bool")
+              .shape(scalar_shape)
+              .no_gradient()
+              .stateful()
+              .doc("Whether a variable has a value."));
   kernels.add({.op = "VarIsInitializedOp", .prepare = [](PrepareContext& c) { return c.sync(initialized_run); }});
   ops.add(OpDef::make("VariableShape")
-              .input("input: resource").output("output: out_type").attr("out_type: {int32, int64} = int32")
-              .shape(variable_shape_shape).no_gradient().stateful().doc("The shape of a variable's value."));
+              .input("input: resource")
+              .output("output: out_type")
+              .attr("out_type: {int32, int64} = int32")
+              .shape(variable_shape_shape)
+              .no_gradient()
+              .stateful()
+              .doc("The shape of a variable's value."));
   kernels.add({.op = "VariableShape", .prepare = variable_shape_prepare});
 }
 
@@ -360,8 +388,12 @@ Status destroy_prepare(PrepareContext& c) {
 
 void register_destroy(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("DestroyResourceOp")
-              .input("resource: resource").attr("ignore_lookup_error: bool = true")
-              .shape(no_outputs).no_gradient().stateful().doc("Removes a resource from its device; its name is free again."));
+              .input("resource: resource")
+              .attr("ignore_lookup_error: bool = true")
+              .shape(no_outputs)
+              .no_gradient()
+              .stateful()
+              .doc("Removes a resource from its device; its name is free again."));
   kernels.add({.op = "DestroyResourceOp", .prepare = destroy_prepare});
 }
 

@@ -14,12 +14,12 @@ namespace {
 
 // What prepare knows about the indices.
 struct IndexArgs : UpdateArgs {
-  DType dtype = DType::invalid;   // of the variable
+  DType dtype = DType::invalid;  // of the variable
   Shape indices;
-  bool wide = false;              // int64
+  bool wide = false;  // int64
   bool nd = false;
-  bool ignore_bad = false;        // an index out of range is skipped
-  int batch = 0;                  // ResourceGather: leading dimensions shared by variable and indices
+  bool ignore_bad = false;  // an index out of range is skipped
+  int batch = 0;            // ResourceGather: leading dimensions shared by variable and indices
 };
 
 void index_args(PrepareContext& c, IndexArgs* a, const char* dtype, bool nd) {
@@ -40,9 +40,7 @@ struct Rows {
   int64_t rows = 1;
   int64_t width = 1;
 
-  int64_t number(int64_t i) const {
-    return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
-  }
+  int64_t number(int64_t i) const { return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i]; }
   // -1 when it is out of range.
   int64_t row(int64_t i) const {
     int64_t at = 0;
@@ -92,9 +90,7 @@ Status check_rows(const RunContext& c, const Rows& rows, bool ignore_bad) {
 
 // --- ResourceGather, ResourceGatherNd ---
 
-int batch_dims(int64_t attr, int indices_rank) {
-  return static_cast<int>(attr < 0 && indices_rank >= 0 ? attr + indices_rank : attr);
-}
+int batch_dims(int64_t attr, int indices_rank) { return static_cast<int>(attr < 0 && indices_rank >= 0 ? attr + indices_rank : attr); }
 
 // prefix + the dimensions of `of` from `from` on.
 Status append_tail(PartialShape* prefix, const PartialShape& of, int from) {
@@ -109,13 +105,13 @@ Status gather_shape(InferContext& c) {
   if (!params.has_rank() || !indices.has_rank()) return {};
   const int batch = batch_dims(c.integer("batch_dims"), indices.rank());
   if (batch < 0 || batch > indices.rank() || batch >= params.rank()) {
-    return c.error("batch_dims %d does not fit a variable of shape %s and indices of shape %s", batch,
-                   params.text().c_str(), indices.text().c_str());
+    return c.error("batch_dims %d does not fit a variable of shape %s and indices of shape %s", batch, params.text().c_str(),
+                   indices.text().c_str());
   }
   for (int d = 0; d < batch; ++d) {
     if (params.dim(d) >= 0 && indices.dim(d) >= 0 && params.dim(d) != indices.dim(d)) {
-      return c.error("the variable of shape %s and indices of shape %s differ in a batch dimension",
-                     params.text().c_str(), indices.text().c_str());
+      return c.error("the variable of shape %s and indices of shape %s differ in a batch dimension", params.text().c_str(),
+                     indices.text().c_str());
     }
   }
   PartialShape out = indices;
@@ -170,8 +166,8 @@ Status gather_run(RunContext& c, const Tensor& value) {
     DTG_ASSIGN(void* leased, c.lease_output(0, a.dtype, shape));
     to = static_cast<char*>(leased);
   } else if (!(shape == a.output)) {
-    return c.error("the variable has shape %s, which gives %s; this graph was prepared for %s",
-                   value.shape().text().c_str(), shape.text().c_str(), a.output.text().c_str());
+    return c.error("the variable has shape %s, which gives %s; this graph was prepared for %s", value.shape().text().c_str(),
+                   shape.text().c_str(), a.output.text().c_str());
   }
   DTG_TRY(check_rows(c, rows, false));
   const int64_t bytes = rows.width * dtype_size(a.dtype);
@@ -240,16 +236,27 @@ Status gather_nd_grad(GradContext& c) {
 
 void register_gather_rows(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("ResourceGather")
-              .input("resource: resource").input("indices: Tindices").output("output: dtype")
-              .attr("batch_dims: int = 0").attr("validate_indices: bool = true").attr("dtype: type")
+              .input("resource: resource")
+              .input("indices: Tindices")
+              .output("output: dtype")
+              .attr("batch_dims: int = 0")
+              .attr("validate_indices: bool = true")
+              .attr("dtype: type")
               .attr("Tindices: {int32, int64}")
-              .shape(gather_shape).gradient(gather_grad).stateful()
+              .shape(gather_shape)
+              .gradient(gather_grad)
+              .stateful()
               .doc("Rows of a variable by index, without reading the rest."));
   kernels.add({.op = "ResourceGather", .types = {{"dtype", kPlain}}, .prepare = gather_prepare});
   ops.add(OpDef::make("ResourceGatherNd")
-              .input("resource: resource").input("indices: Tindices").output("output: dtype")
-              .attr("dtype: type").attr("Tindices: {int32, int64}")
-              .shape(gather_nd_shape).gradient(gather_nd_grad).stateful()
+              .input("resource: resource")
+              .input("indices: Tindices")
+              .output("output: dtype")
+              .attr("dtype: type")
+              .attr("Tindices: {int32, int64}")
+              .shape(gather_nd_shape)
+              .gradient(gather_nd_grad)
+              .stateful()
               .doc("Slices of a variable; the last dimension of indices names a slice."));
   kernels.add({.op = "ResourceGatherNd", .types = {{"dtype", kPlain}}, .prepare = gather_nd_prepare});
 }
@@ -311,8 +318,7 @@ void scatter_as(RunContext& c, const Rows& rows, const ScatterArgs& a, void* dat
   const int64_t shards = rows.count * rows.width < kElements ? 1 : std::min(kShards, rows.rows);
   const int64_t piece = (rows.rows + shards - 1) / shards;
   c.pool().parallel_for(shards, [&](int64_t shard) {
-    scatter_range<kCombine>(rows, static_cast<T*>(data), c.in<T>(2), a.scalar, shard * piece,
-                            std::min(rows.rows, (shard + 1) * piece));
+    scatter_range<kCombine>(rows, static_cast<T*>(data), c.in<T>(2), a.scalar, shard * piece, std::min(rows.rows, (shard + 1) * piece));
   });
 }
 
@@ -416,8 +422,8 @@ Status updates_fit(InferContext& c, int outer, int from) {
   if (!status.ok()) return c.error("%s", status.message().c_str());
   const auto merged = PartialShape::merge(want, c.input(2), "updates");
   if (merged.ok()) return {};
-  return c.error("updates of shape %s, but indices of shape %s into a variable of shape %s need %s",
-                 c.input(2).text().c_str(), indices.text().c_str(), params.text().c_str(), want.text().c_str());
+  return c.error("updates of shape %s, but indices of shape %s into a variable of shape %s need %s", c.input(2).text().c_str(),
+                 indices.text().c_str(), params.text().c_str(), want.text().c_str());
 }
 
 Status scatter_shape(InferContext& c) {
@@ -451,21 +457,19 @@ void register_scatter_rows(OpTable& ops, KernelTable& kernels, const char* name,
   std::move(op).shape(nd ? scatter_nd_shape : scatter_shape).no_gradient().stateful();
   std::move(op).doc("Combines rows of a variable, named by indices, with updates; equal indices in their order.");
   ops.add(std::move(op));
-  kernels.add({.op = name,
-               .types = {{nd ? "T" : "dtype", update ? kPlain : kReal}},
-               .prepare = nd ? scatter_nd_prepare : scatter_prepare});
+  kernels.add({.op = name, .types = {{nd ? "T" : "dtype", update ? kPlain : kReal}}, .prepare = nd ? scatter_nd_prepare : scatter_prepare});
 }
 
 }  // namespace
 
 void register_variable_rows(OpTable& ops, KernelTable& kernels) {
   register_gather_rows(ops, kernels);
-  for (const char* name : {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul", "ResourceScatterDiv",
-                           "ResourceScatterMin", "ResourceScatterMax", "ResourceScatterUpdate"}) {
+  for (const char* name : {"ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterMul", "ResourceScatterDiv", "ResourceScatterMin",
+                           "ResourceScatterMax", "ResourceScatterUpdate"}) {
     register_scatter_rows(ops, kernels, name, false);
   }
-  for (const char* name : {"ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdMin",
-                           "ResourceScatterNdMax", "ResourceScatterNdUpdate"}) {
+  for (const char* name :
+       {"ResourceScatterNdAdd", "ResourceScatterNdSub", "ResourceScatterNdMin", "ResourceScatterNdMax", "ResourceScatterNdUpdate"}) {
     register_scatter_rows(ops, kernels, name, true);
   }
 }

@@ -11,8 +11,7 @@ Result<std::array<int64_t, 4>> four(const Node& node, std::string_view name) {
   const auto& list = node.attr<std::vector<int64_t>>(name);
   const int width = static_cast<int>(name.size());
   if (list.size() != 4) {
-    return invalid_argument("%s: %.*s must have 4 entries, one per dimension, but has %zu", op_name(node), width, name.data(),
-                            list.size());
+    return invalid_argument("%s: %.*s must have 4 entries, one per dimension, but has %zu", op_name(node), width, name.data(), list.size());
   }
   std::array<int64_t, 4> values{};
   for (size_t i = 0; i < 4; ++i) {
@@ -42,8 +41,8 @@ Status read_padding(const Node& node, Window& w) {
   for (int axis = 0; axis < 4; ++axis) {
     const int64_t before = list[static_cast<size_t>(2 * axis)], after = list[static_cast<size_t>(2 * axis + 1)];
     if (before < 0 || after < 0 || before > INT32_MAX || after > INT32_MAX) {
-      return invalid_argument("%s: explicit_paddings of dimension %d are %lld and %lld; they must not be negative", op_name(node),
-                              axis, static_cast<long long>(before), static_cast<long long>(after));
+      return invalid_argument("%s: explicit_paddings of dimension %d are %lld and %lld; they must not be negative", op_name(node), axis,
+                              static_cast<long long>(before), static_cast<long long>(after));
     }
     const int i = axis - w.spatial_axis(0);
     if (i == 0 || i == 1) {
@@ -85,8 +84,7 @@ Result<Window> window_of(const Node& node) {
 
 Status require_spatial(const Node& node, const Window& w) {
   if (w.outer_size[0] == 1 && w.outer_size[1] == 1 && w.outer_stride[0] == 1 && w.outer_stride[1] == 1) return {};
-  return unimplemented("%s: windows and strides over the batch or channel dimension are not supported; they must be 1",
-                       op_name(node));
+  return unimplemented("%s: windows and strides over the batch or channel dimension are not supported; they must be 1", op_name(node));
 }
 
 Result<Extent> extent_of(const Node& node, const Window& w, int i, int64_t in) {

@@ -18,7 +18,7 @@ struct Window {
   std::array<int64_t, 2> size{1, 1};
   std::array<int64_t, 2> stride{1, 1};
   std::array<int64_t, 2> dilation{1, 1};
-  std::array<int64_t, 2> before{0, 0}, after{0, 0};     // Padding::given
+  std::array<int64_t, 2> before{0, 0}, after{0, 0};  // Padding::given
   // Of batch and channels: anything but 1 is beyond what most kernels do.
   std::array<int64_t, 2> outer_size{1, 1}, outer_stride{1, 1};
 

@@ -9,8 +9,8 @@
 
 namespace dtg {
 
-Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span<ValueInfo> outputs,
-                  Tensor (*constant_fn)(void*, int), void* constant_context) {
+Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span<ValueInfo> outputs, Tensor (*constant_fn)(void*, int),
+                  void* constant_context) {
   InferContext context(node, inputs, outputs, constant_fn, constant_context);
   Status status = node.op->shape_fn()(context);
   if (status.ok()) return status;
@@ -53,11 +53,12 @@ class Drafter {
         return invalid_argument("feed \"%s\": a %s cannot be fed", name.c_str(), dtype_name(info.dtype));
       }
       if (info.dtype != feed.dtype) {
-        return invalid_argument("feed \"%s\": it is %s, but a %s tensor was given", name.c_str(), dtype_name(info.dtype), dtype_name(feed.dtype));
+        return invalid_argument("feed \"%s\": it is %s, but a %s tensor was given", name.c_str(), dtype_name(info.dtype),
+                                dtype_name(feed.dtype));
       }
       if (!info.shape.admits(feed.shape)) {
-        return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given", name.c_str(),
-                                info.shape.text().c_str(), feed.shape.text().c_str());
+        return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given", name.c_str(), info.shape.text().c_str(),
+                                feed.shape.text().c_str());
       }
       DraftValue value;
       value.info = {feed.dtype, DType::invalid, PartialShape(feed.shape)};
@@ -87,9 +88,7 @@ class Drafter {
 
   // A control edge from a Placeholder whose output is fed is satisfied by the feed; any other fed node
   // still runs when a control edge asks for it.
-  bool satisfied_by_feed(const Node& node) const {
-    return node.op->name() == "Placeholder" && fed_.count(graph_.value(node.id).id) != 0;
-  }
+  bool satisfied_by_feed(const Node& node) const { return node.op->name() == "Placeholder" && fed_.count(graph_.value(node.id).id) != 0; }
 
   void need(NodeId id) {
     if (needed_[id]) return;
@@ -236,11 +235,11 @@ class Drafter {
   void drop_unused() {
     for (size_t n = draft_.nodes.size(); n-- > 0;) {
       DraftNode& node = draft_.nodes[n];
-      const bool useful = node.target || node.node->op->is_stateful() || needed_by_control(n) ||
-                          std::ranges::any_of(node.outputs, [&](uint32_t o) {
-                            const DraftValue& value = draft_.values[o];
-                            return !value.known.valid() && (value.uses > 0 || value.fetches > 0);
-                          });
+      const bool useful =
+          node.target || node.node->op->is_stateful() || needed_by_control(n) || std::ranges::any_of(node.outputs, [&](uint32_t o) {
+            const DraftValue& value = draft_.values[o];
+            return !value.known.valid() && (value.uses > 0 || value.fetches > 0);
+          });
       if (!useful || (all_known(node) && !node.target)) {
         node.dead = true;
         node.forwards = node.controls;

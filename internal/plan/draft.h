@@ -34,11 +34,11 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 struct DraftValue {
   uint32_t producer = kNone;  // draft node; kNone for a feed
   uint32_t output = 0;
-  ValueInfo info;             // after inference
-  Tensor known;               // valid: a constant, nobody computes it
+  ValueInfo info;  // after inference
+  Tensor known;    // valid: a constant, nobody computes it
   int32_t feed = -1;
-  int32_t fetches = 0;        // how often it is fetched
-  uint32_t uses = 0;          // inputs of live nodes that read it
+  int32_t fetches = 0;  // how often it is fetched
+  uint32_t uses = 0;    // inputs of live nodes that read it
   uint32_t slot = kNone;
   bool dynamic() const { return info.dtype != DType::resource && !info.shape.complete(); }
 };
@@ -46,22 +46,22 @@ struct DraftValue {
 struct DraftNode {
   const Node* node = nullptr;
   const KernelRow* row = nullptr;
-  std::span<uint32_t> inputs;    // draft values
-  std::span<uint32_t> outputs;   // draft values
+  std::span<uint32_t> inputs;      // draft values
+  std::span<uint32_t> outputs;     // draft values
   std::vector<uint32_t> controls;  // draft nodes that must be done first
   uint32_t device = 0;
-  bool dead = false;       // folded or fused away; controls on it are forwarded
-  bool dynamic = false;    // a shape it needs or gives depends on data
-  bool late = false;       // control edges, its own or those of folded inputs, hold it behind something dynamic
-  bool snapshot = false;   // a variable read that must copy
+  bool dead = false;      // folded or fused away; controls on it are forwarded
+  bool dynamic = false;   // a shape it needs or gives depends on data
+  bool late = false;      // control edges, its own or those of folded inputs, hold it behind something dynamic
+  bool snapshot = false;  // a variable read that must copy
   bool target = false;
   std::vector<uint32_t> unpins;    // a write: reads of the variable that are over by then
   std::vector<uint32_t> forwards;  // dead: what an edge from it means instead
-  uint32_t set = 0;        // which events it comes after
+  uint32_t set = 0;                // which events it comes after
   uint32_t segment = kNone;
-  uint32_t position = 0;   // in the schedule
-  uint32_t pin = 0;        // a read that pins: which pin of the frame
-  int32_t event = -1;      // blocking: the event of its end
+  uint32_t position = 0;  // in the schedule
+  uint32_t pin = 0;       // a read that pins: which pin of the frame
+  int32_t event = -1;     // blocking: the event of its end
 };
 
 struct DraftSegment {
@@ -79,11 +79,11 @@ struct Crossing {
 
 struct Draft {
   Arena arena;
-  std::vector<DraftNode> nodes;    // in an order that respects inputs and controls
+  std::vector<DraftNode> nodes;  // in an order that respects inputs and controls
   std::vector<DraftValue> values;
-  std::vector<uint32_t> feeds;     // values, in the order of the request
-  std::vector<uint32_t> fetches;   // values, in the order of the request
-  std::vector<uint32_t> order;     // schedule: live draft nodes
+  std::vector<uint32_t> feeds;    // values, in the order of the request
+  std::vector<uint32_t> fetches;  // values, in the order of the request
+  std::vector<uint32_t> order;    // schedule: live draft nodes
   std::vector<DraftSegment> segments;
   std::vector<Crossing> crossings;
   uint32_t events = 0;
@@ -104,7 +104,7 @@ struct PlanContext {
   const Clock* clock = nullptr;
   Tracer* tracer = nullptr;  // may be null
   bool fuse = true;
-  int frames = 4;            // runs of one plan at the same time; further ones queue
+  int frames = 4;  // runs of one plan at the same time; further ones queue
 };
 
 // Prune, infer, fold, place.
@@ -116,7 +116,7 @@ void fuse_draft(const PlanContext& context, Draft& draft);
 Status schedule_draft(const PlanContext& context, Draft& draft);
 
 // Shapes of the outputs of a node for these inputs; constants come from `constant_fn`.
-Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span<ValueInfo> outputs,
-                  Tensor (*constant_fn)(void*, int), void* constant_context);
+Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span<ValueInfo> outputs, Tensor (*constant_fn)(void*, int),
+                  void* constant_context);
 
 }  // namespace dtg

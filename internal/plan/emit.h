@@ -23,10 +23,10 @@ struct Home {
 class Emitter {
  public:
   struct Sink {
-    Arena* arena;                              // argument blocks and operand lists
-    std::vector<Tensor>* tensors;              // constants that must stay
-    std::vector<Ref<RefCounted>>* resources;   // bound resources
-    std::vector<Program::Constant>* constants; // slots with a fixed address; null in a later chunk
+    Arena* arena;                               // argument blocks and operand lists
+    std::vector<Tensor>* tensors;               // constants that must stay
+    std::vector<Ref<RefCounted>>* resources;    // bound resources
+    std::vector<Program::Constant>* constants;  // slots with a fixed address; null in a later chunk
   };
   enum class Verdict { done, cut_before, cut_after };
 
@@ -52,8 +52,8 @@ class Emitter {
   uint32_t slot(uint32_t value) const { return draft_.values[value].slot; }
   Status check_ranks(const DraftNode& node, const std::vector<ValueInfo>& inputs) const;
   Result<Verdict> infer(const DraftNode& node, const std::vector<ValueInfo>& inputs, std::vector<ValueInfo>& outputs);
-  Status prepare(uint32_t n, const std::vector<ValueInfo>& inputs, const std::vector<ValueInfo>& outputs, uint32_t segment,
-                 Chunk& chunk, MemoryPlan& memory);
+  Status prepare(uint32_t n, const std::vector<ValueInfo>& inputs, const std::vector<ValueInfo>& outputs, uint32_t segment, Chunk& chunk,
+                 MemoryPlan& memory);
   void place_operands(const DraftNode& node, const NodePreparer& kernel, const std::vector<ValueInfo>& outputs, uint32_t segment,
                       uint32_t at, MemoryPlan& memory);
   void bind_outputs(const DraftNode& node, const NodePreparer& kernel, Chunk& chunk);
@@ -66,9 +66,9 @@ class Emitter {
   Draft& draft_;
   const Sink sink_;
   Frame* const frame_;
-  std::vector<Home> homes_;                       // by slot
+  std::vector<Home> homes_;                        // by slot
   std::unordered_map<uint32_t, ValueInfo> infos_;  // values whose shape the draft does not know
-  std::vector<bool> made_here_;                   // values this chunk computes
+  std::vector<bool> made_here_;                    // values this chunk computes
   std::vector<std::pair<uint32_t, std::vector<char>>> consulted_;
   bool wanted_unknown_ = false;
 };

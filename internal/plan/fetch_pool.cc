@@ -6,8 +6,9 @@ namespace dtg {
 class FetchPool::Recycled final : public Buffer {
  public:
   Recycled(void* block, int64_t bytes)
-      : Buffer(block, bytes, Placement::heap,
-               [](void* data, size_t size, void*) { release_block(data, static_cast<int64_t>(size)); }, nullptr) {}
+      : Buffer(
+            block, bytes, Placement::heap, [](void* data, size_t size, void*) { release_block(data, static_cast<int64_t>(size)); },
+            nullptr) {}
   void leave(FetchPool* pool) {
     revive();
     pool_ = Ref<FetchPool>::share(pool);

@@ -54,7 +54,8 @@ class PlanMaker {
   Status emit() {
     buildings_.resize(draft_.segments.size());
     for (Building& building : buildings_) building.chunk = &plan_.chunks_.emplace_back();
-    emitter_ = std::make_unique<Emitter>(context_, draft_, Emitter::Sink{&plan_.arena_, &plan_.tensors_, &plan_.resources_, &plan_.constants_}, nullptr);
+    emitter_ = std::make_unique<Emitter>(context_, draft_,
+                                         Emitter::Sink{&plan_.arena_, &plan_.tensors_, &plan_.resources_, &plan_.constants_}, nullptr);
     for (uint32_t n : draft_.order) {
       const uint32_t segment = draft_.nodes[n].segment;
       Building& building = buildings_[segment];

@@ -169,8 +169,9 @@ class Cutter {
     const DraftValue& value = draft_.values[v];
     const uint32_t from = value.producer == kNone ? map_.home : task_of(value.producer);
     if (dtype_size(value.info.dtype) == 0) {
-      return unimplemented("partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
-                           value_text(value).c_str(), dtype_name(value.info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
+      return unimplemented(
+          "partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
+          value_text(value).c_str(), dtype_name(value.info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
     if (from == map_.home || to == map_.home) return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
     // Two other tasks know nothing of each other: the value passes through home.
@@ -198,10 +199,14 @@ class Cutter {
     const std::string peer_from = from == map_.home ? std::string() : map_.tasks[from];
     const Attr send_attrs[] = {{"edge", AttrValue(int64_t{edge})}, {"peer", AttrValue(peer_to)}};
     const Value inputs[] = {value};
-    DTG_ASSIGN(const NodeId send, add(from, {.op = "_Send", .name = name + "/send", .inputs = inputs, .controls = after, .attrs = send_attrs}));
+    DTG_ASSIGN(const NodeId send,
+               add(from, {.op = "_Send", .name = name + "/send", .inputs = inputs, .controls = after, .attrs = send_attrs}));
     part(from).request.targets.push_back(send);
     sends_.push_back(send);
-    const Attr recv_attrs[] = {{"edge", AttrValue(int64_t{edge})}, {"peer", AttrValue(peer_from)}, {"dtype", AttrValue(info.dtype)}, {"shape", AttrValue(info.shape)}};
+    const Attr recv_attrs[] = {{"edge", AttrValue(int64_t{edge})},
+                               {"peer", AttrValue(peer_from)},
+                               {"dtype", AttrValue(info.dtype)},
+                               {"shape", AttrValue(info.shape)}};
     std::vector<NodeId> order;
     if (producer != kNone) {
       if (after_write_[producer]) sent_[{producer, to}].insert(edge);
@@ -254,11 +259,11 @@ class Cutter {
   std::vector<uint32_t> joined_;
   std::map<Key, Value> values_;
   std::map<Key, NodeId> signals_;
-  std::map<Key, EdgeSet> sent_;       // (draft node, receiving task) -> edges
-  std::vector<EdgeSet> upstream_;     // per draft node: edges after writes that stand before it
-  std::vector<bool> after_write_;     // per draft node: a write on its own task stands before it
-  std::vector<NodeId> local_;         // draft node -> node of its part
-  std::vector<NodeId> sends_;         // edge -> its _Send
+  std::map<Key, EdgeSet> sent_;    // (draft node, receiving task) -> edges
+  std::vector<EdgeSet> upstream_;  // per draft node: edges after writes that stand before it
+  std::vector<bool> after_write_;  // per draft node: a write on its own task stands before it
+  std::vector<NodeId> local_;      // draft node -> node of its part
+  std::vector<NodeId> sends_;      // edge -> its _Send
   std::vector<Edge> edges_;
   uint32_t constants_ = 0;
 };

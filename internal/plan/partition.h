@@ -16,9 +16,9 @@ namespace dtg {
 
 // Where the devices of a placer are.
 struct TaskMap {
-  std::vector<std::string> tasks;         // "/job:ps/replica:0/task:0", ...
-  std::vector<uint32_t> task_of_device;   // device of the placer -> task
-  uint32_t home = 0;                      // task of whoever drives; may have no device
+  std::vector<std::string> tasks;        // "/job:ps/replica:0/task:0", ...
+  std::vector<uint32_t> task_of_device;  // device of the placer -> task
+  uint32_t home = 0;                     // task of whoever drives; may have no device
 };
 
 struct Part {

@@ -47,9 +47,7 @@ class Plan final : public RefCounted, public Program {
   const PlanRequest& asked() const { return attendant_ ? asked_ : request_; }
   const Graph& asked_graph() const { return attendant_ ? *asked_graph_ : *graph_; }
   // Handles are bound to objects; after a resource was destroyed the plan must be made again.
-  bool is_current() const {
-    return generation_ == context_.store->generation() && (!attendant_ || attendant_->is_current());
-  }
+  bool is_current() const { return generation_ == context_.store->generation() && (!attendant_ || attendant_->is_current()); }
 
   // Who wants a frame while all are taken; called once, from the thread that gives one back.
   class FrameWaiter {
@@ -78,14 +76,14 @@ class Plan final : public RefCounted, public Program {
   struct Variant : RefCounted {
     uint32_t segment = 0;
     uint32_t position = 0;
-    std::vector<std::pair<uint32_t, Shape>> shapes;                // slot -> shape
-    std::vector<std::pair<uint32_t, std::vector<char>>> values;    // slot -> bytes consulted
+    std::vector<std::pair<uint32_t, Shape>> shapes;              // slot -> shape
+    std::vector<std::pair<uint32_t, std::vector<char>>> values;  // slot -> bytes consulted
     Arena arena;
     std::vector<Tensor> tensors;  // constants it refers to
     std::vector<Ref<RefCounted>> resources;
     Chunk chunk;
   };
-  static constexpr int kFrames = 4;       // frames that are taken and given back without a lock
+  static constexpr int kFrames = 4;        // frames that are taken and given back without a lock
   static constexpr size_t kVariants = 64;  // later chunks kept, least recently used goes first
 
   Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request);

@@ -60,9 +60,8 @@ Ref<RefCounted> NodePreparer::bound_to(int o) const {
 
 Result<const KernelRow*> find_kernel(const PlanContext& plan, const Node& node, const Device& device) {
   if (const KernelRow* row = plan.kernels->find(node, device.type)) return row;
-  return unimplemented("prepare \"%.*s\": no kernel of %s for these types on %s; there is: %s", int(node.name.size()),
-                       node.name.data(), node.op->name().c_str(), device.text.c_str(),
-                       plan.kernels->describe(node.op->name()).c_str())
+  return unimplemented("prepare \"%.*s\": no kernel of %s for these types on %s; there is: %s", int(node.name.size()), node.name.data(),
+                       node.op->name().c_str(), device.text.c_str(), plan.kernels->describe(node.op->name()).c_str())
       .at_node(node.name)
       .in_phase("prepare");
 }

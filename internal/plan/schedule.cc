@@ -161,8 +161,8 @@ class Scheduler {
   static bool may_alias(const Node& node) {
     const std::string& op = node.op->name();
     return op == "Identity" || op == "Reshape" || op == "ExpandDims" || op == "Squeeze" || op == "StopGradient" ||
-           op == "PreventGradient" || op == "Snapshot" || op == "EnsureShape" || op == "IdentityN" || op == "BroadcastTo" ||
-           op == "Cast" || op == "Transpose" || op == "AddN" || op == "Slice" || op == "Tile" || op == "Pad";
+           op == "PreventGradient" || op == "Snapshot" || op == "EnsureShape" || op == "IdentityN" || op == "BroadcastTo" || op == "Cast" ||
+           op == "Transpose" || op == "AddN" || op == "Slice" || op == "Tile" || op == "Pad";
   }
 
   std::set<uint32_t> reach(uint32_t from) const {

@@ -16,8 +16,8 @@ Status contained(Fn&& fn) {
 
 }  // namespace
 
-AsyncRun::AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
-                   bool repeated)
+AsyncRun::AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue,
+                   uint64_t tag, bool repeated)
     : session_(std::move(session)),
       plan_(std::move(plan)),
       feeds_(std::move(feeds)),
@@ -163,7 +163,8 @@ Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, R
   RunArgs args;
   args.targets = targets;
   DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
-  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
+  auto run =
+      make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
   run->start();
   return run;
 }

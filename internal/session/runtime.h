@@ -12,11 +12,11 @@
 #include "base/pool.h"
 #include "base/ref.h"
 #include "base/seams.h"
+#include "cluster/directory.h"
 #include "exec/kernel.h"
 #include "graph/op_def.h"
 #include "monitor/counter.h"
 #include "monitor/trace.h"
-#include "cluster/directory.h"
 #include "session/timer.h"
 
 namespace dtg {
@@ -24,12 +24,12 @@ namespace dtg {
 class Runtime final : public RefCounted {
  public:
   struct Options {
-    int compute_threads = 0;          // 0: one per CPU this process may use
+    int compute_threads = 0;  // 0: one per CPU this process may use
     bool pin_threads = false;
-    int64_t spin_ns = 0;              // 0: the default
-    int64_t memory_limit_bytes = 0;   // 0: half of what the machine or the cgroup has
-    LogSink* log = nullptr;           // null: WARN and above to stderr
-    Ref<RefCounted> log_owner;        // kept as long as the runtime
+    int64_t spin_ns = 0;             // 0: the default
+    int64_t memory_limit_bytes = 0;  // 0: half of what the machine or the cgroup has
+    LogSink* log = nullptr;          // null: WARN and above to stderr
+    Ref<RefCounted> log_owner;       // kept as long as the runtime
   };
   static Result<Ref<Runtime>> create(Options options);
   // The runtime of callers who name none.

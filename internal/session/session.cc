@@ -58,7 +58,8 @@ Session::Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options,
       placer_(std::move(devices), &runtime_->kernels(), options.soft_placement),
       runs_(runtime_->counters().counter("dtg_runs_total", "Runs of sessions, asynchronous ones included.")),
       failures_(runtime_->counters().counter("dtg_run_failures_total", "Runs that ended with an error.")),
-      plans_made_(runtime_->counters().counter("dtg_plans_total", "Plans made; a number that grows with the runs means shapes that never repeat.")) {
+      plans_made_(runtime_->counters().counter("dtg_plans_total",
+                                               "Plans made; a number that grows with the runs means shapes that never repeat.")) {
   plans_.reserve(kPlans + 1);
   if (driver_ && driver_->here()) driver_->here()->enter(this);
 }
@@ -129,7 +130,8 @@ void Session::leave(Active& active) {
 }
 
 Status Session::check(const RunArgs& args) const {
-  if (args.feeds.size() != args.feed_tensors.size()) return invalid_argument("run: %zu feeds, but %zu tensors", args.feeds.size(), args.feed_tensors.size());
+  if (args.feeds.size() != args.feed_tensors.size())
+    return invalid_argument("run: %zu feeds, but %zu tensors", args.feeds.size(), args.feed_tensors.size());
   for (const Tensor* tensor : args.feed_tensors) {
     if (!tensor || !tensor->valid()) return invalid_argument("run: a fed tensor is missing");
   }
@@ -137,7 +139,9 @@ Status Session::check(const RunArgs& args) const {
 }
 
 Result<Deadline> Session::deadline(int64_t timeout_ns) const {
-  if (timeout_ns < 0) return invalid_argument("run: timeout_ns is %lld; 0 means the session's default, negative values are not accepted", static_cast<long long>(timeout_ns));
+  if (timeout_ns < 0)
+    return invalid_argument("run: timeout_ns is %lld; 0 means the session's default, negative values are not accepted",
+                            static_cast<long long>(timeout_ns));
   return Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
 }
 
@@ -147,7 +151,8 @@ Result<Ref<Plan>> Session::find_plan(uint64_t hash, const RunArgs& args) {
   for (size_t i = plans_.size(); i-- > 0;) {
     if (plans_[i].hash != hash || !same_request(*plans_[i].plan, args)) continue;
     found = plans_[i].plan;
-    if (i + 1 < plans_.size() && i + 16 < plans_.size()) std::rotate(plans_.begin() + static_cast<std::ptrdiff_t>(i), plans_.begin() + static_cast<std::ptrdiff_t>(i) + 1, plans_.end());
+    if (i + 1 < plans_.size() && i + 16 < plans_.size())
+      std::rotate(plans_.begin() + static_cast<std::ptrdiff_t>(i), plans_.begin() + static_cast<std::ptrdiff_t>(i) + 1, plans_.end());
     break;
   }
   unlock();
@@ -164,7 +169,8 @@ Status Session::wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline un
   std::mutex mutex;
   std::condition_variable pause;
   while (!planning.try_lock()) {
-    if (until.passed(runtime_->clock())) return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
+    if (until.passed(runtime_->clock()))
+      return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
     std::unique_lock lock(mutex);
     pause.wait_for(lock, std::chrono::milliseconds(1));
   }
@@ -176,7 +182,8 @@ Result<Ref<Plan>> Session::make_plan(uint64_t hash, const RunArgs& args) {
   std::unique_lock planning(planning_, std::defer_lock);
   DTG_TRY(wait_to_plan(planning, until));
   PlanRequest request;
-  for (size_t i = 0; i < args.feeds.size(); ++i) request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
+  for (size_t i = 0; i < args.feeds.size(); ++i)
+    request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
   request.fetches.assign(args.fetches.begin(), args.fetches.end());
   request.targets.assign(args.targets.begin(), args.targets.end());
   PlanContext context;
@@ -235,8 +242,9 @@ Status Session::bind(Plan& plan, Frame& frame, std::span<const Tensor* const> fe
     if (fetched[i].valid()) {
       const bool fits = fetched[i].dtype() == fetch.dtype && (fetch.dynamic || fetched[i].shape() == fetch.shape);
       if (!fits) {
-        return invalid_argument("fetch \"%s\" into a given tensor: the value is %s%s, the tensor is %s", plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(),
-                                dtype_name(fetch.dtype), fetch.dynamic ? "" : fetch.shape.text().c_str(), fetched[i].text().c_str());
+        return invalid_argument("fetch \"%s\" into a given tensor: the value is %s%s, the tensor is %s",
+                                plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(), dtype_name(fetch.dtype),
+                                fetch.dynamic ? "" : fetch.shape.text().c_str(), fetched[i].text().c_str());
       }
     } else if (!fetch.dynamic) {
       DTG_ASSIGN(fetched[i], plan.fetch_tensor(i));
@@ -256,7 +264,8 @@ Status Session::collect(Plan& plan, Frame& frame, std::span<Tensor> fetched) {
         DTG_ASSIGN(fetched[i], Tensor::allocate(fetch.dtype, shape));
       } else if (!(fetched[i].shape() == shape)) {
         return invalid_argument("fetch \"%s\" into a given tensor: the value has shape %s, the tensor is %s",
-                                plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(), shape.text().c_str(), fetched[i].text().c_str());
+                                plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(), shape.text().c_str(),
+                                fetched[i].text().c_str());
       }
     }
     if (fetched[i].bytes() > 0) std::memcpy(fetched[i].data(), frame.data(fetch.slot), static_cast<size_t>(fetched[i].bytes()));
@@ -316,7 +325,8 @@ Callable::~Callable() {
 
 Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns) {
   if (feeds.size() != feeds_.size() || fetched.size() != fetches_.size()) {
-    return invalid_argument("call: prepared with %zu feeds and %zu fetches, called with %zu and %zu", feeds_.size(), fetches_.size(), feeds.size(), fetched.size());
+    return invalid_argument("call: prepared with %zu feeds and %zu fetches, called with %zu and %zu", feeds_.size(), fetches_.size(),
+                            feeds.size(), fetched.size());
   }
   for (const Tensor* tensor : feeds) {
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
@@ -365,7 +375,8 @@ Status Session::close(int64_t timeout_ns) {
   const Status refusal = failed_precondition("run: the session is closed");
   lock();
   refusal_ = refusal;
-  for (Active* run = first_; run; run = run->next) run->frame->step().abort(cancelled("the session was closed while this run was under way"));
+  for (Active* run = first_; run; run = run->next)
+    run->frame->step().abort(cancelled("the session was closed while this run was under way"));
   unlock();
   for (;;) {
     lock();
@@ -375,7 +386,8 @@ Status Session::close(int64_t timeout_ns) {
       if (driver_) driver_->close();
       return {};
     }
-    if (until.passed(runtime_->clock())) return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
+    if (until.passed(runtime_->clock()))
+      return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
     sched_yield();
   }
 }

@@ -58,8 +58,8 @@ class Callable final : public RefCounted {
 class Session final : public RefCounted, private Task::Lodger {
  public:
   struct Options {
-    SecurityOptions security;          // of connections to other tasks
-    int cpu_devices = 1;               // virtual CPU devices of a local session
+    SecurityOptions security;  // of connections to other tasks
+    int cpu_devices = 1;       // virtual CPU devices of a local session
     bool soft_placement = false;
     bool fusion = true;
     int64_t default_timeout_ns = int64_t{600} * 1'000'000'000;
@@ -132,7 +132,7 @@ class Session final : public RefCounted, private Task::Lodger {
   const uint64_t id_;
   ResourceStore store_;
   const Ref<Driver> driver_;  // of the tasks of a cluster; null for a local session
-  std::mutex planning_;  // one plan is made at a time; guards placer_
+  std::mutex planning_;       // one plan is made at a time; guards placer_
   Placer placer_;
   std::atomic<uint64_t> sequence_{0};
   Counter& runs_;

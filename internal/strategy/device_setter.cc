@@ -9,9 +9,11 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+// clang-format off
 constexpr std::array<std::string_view, 10> kPsOps = {
     "Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors",
     "MutableHashTableOfTensorsV2", "MutableDenseHashTable", "MutableDenseHashTableV2", "VarHandleOp"};
+// clang-format on
 
 template <class T>
 const T* find(std::span<const Attr> attrs, std::string_view name) {
@@ -40,7 +42,8 @@ DeviceSetter::DeviceSetter(Options options) : options_(std::move(options)), load
 std::span<const std::string_view> DeviceSetter::default_ps_ops() { return kPsOps; }
 
 bool DeviceSetter::is_ps_op(std::string_view op) const {
-  return options_.ps_ops.empty() ? std::ranges::find(kPsOps, op) != kPsOps.end() : std::ranges::find(options_.ps_ops, op) != options_.ps_ops.end();
+  return options_.ps_ops.empty() ? std::ranges::find(kPsOps, op) != kPsOps.end()
+                                 : std::ranges::find(options_.ps_ops, op) != options_.ps_ops.end();
 }
 
 Result<int> DeviceSetter::next_task(const OpDef& op, std::span<const Attr> attrs) {

@@ -13,11 +13,14 @@ namespace {
 constexpr int32_t kReplicasMax = 4096;  // handles are made for all of them
 
 Status check_replication(const Replication& r) {
-  if (r.mode < SyncMode::async || r.mode > SyncMode::replicas) return invalid_argument("replication: mode %d is unknown", static_cast<int>(r.mode));
+  if (r.mode < SyncMode::async || r.mode > SyncMode::replicas)
+    return invalid_argument("replication: mode %d is unknown", static_cast<int>(r.mode));
   if (r.total < 1 || r.total > kReplicasMax) return invalid_argument("replication: %d replicas; give 1 to %d", r.total, kReplicasMax);
-  if (r.worker < 0 || r.worker >= r.total) return invalid_argument("replication: worker %d of %d; give 0 to %d", r.worker, r.total, r.total - 1);
+  if (r.worker < 0 || r.worker >= r.total)
+    return invalid_argument("replication: worker %d of %d; give 0 to %d", r.worker, r.total, r.total - 1);
   if (r.to_aggregate < 0 || r.to_aggregate > kReplicasMax) {
-    return invalid_argument("replication: %d gradients per update; give 1 to %d, or 0 for as many as replicas", r.to_aggregate, kReplicasMax);
+    return invalid_argument("replication: %d gradients per update; give 1 to %d, or 0 for as many as replicas", r.to_aggregate,
+                            kReplicasMax);
   }
   if (r.to_aggregate != 0 && r.mode != SyncMode::replicas) {
     return invalid_argument("replication: gradients per update can be chosen for sync-replicas only; leave it 0");
@@ -85,9 +88,9 @@ class Replicas {
     const NameScope root(graph_, "");
     const ColocationScope at_home(graph_, home_);
     const std::string name = graph_.unique_name("sync/local_step");
-    local_step_ = build_.op("VarHandleOp", {},
-                            {{"dtype", DType::i64}, {"shape", Shape()}, {"shared_name", "sync/local_step/" + number(replication_.worker)}},
-                            name);
+    local_step_ =
+        build_.op("VarHandleOp", {},
+                  {{"dtype", DType::i64}, {"shape", Shape()}, {"shared_name", "sync/local_step/" + number(replication_.worker)}}, name);
     out_.local_step = build_.op("ReadVariableOp", {local_step_}, {{"dtype", DType::i64}}, name + "/Read");
   }
 
@@ -123,8 +126,7 @@ class Replicas {
     std::string name = each.variable.name + "/grad_accum";
     if (strict()) name += "/" + number(worker);
     return build_.op(each.gradient.is_rows() ? "SparseConditionalAccumulator" : "ResourceConditionalAccumulator", {},
-                     {{"dtype", each.variable.dtype}, {"shape", each.variable.shape}, {"shared_name", name}},
-                     graph_.unique_name(name));
+                     {{"dtype", each.variable.dtype}, {"shape", each.variable.shape}, {"shared_name", name}}, graph_.unique_name(name));
   }
 
   NodeId push(const VariableGradient& each, Value into) {

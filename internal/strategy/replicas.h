@@ -43,8 +43,8 @@ struct Replicated {
   // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async,
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
   Value local_step, next_step;
-  Value learning_rate;          // float scalar
-  Value gradient_norm;          // float32, of this worker's own gradients; costs nothing unless fetched
+  Value learning_rate;  // float scalar
+  Value gradient_norm;  // float32, of this worker's own gradients; costs nothing unless fetched
 };
 
 // One worker's share of a model, from its loss. State of the worker stands where its loss stands.

@@ -12,8 +12,8 @@ namespace {
 // order. There is no sort; marks over the table's first dimension do it.
 void sort_rows(Build& build, const NamedVariable& variable, Gradient& gradient) {
   const Value rows = build.integer(variable.shape.dim(0)), zero = build.integer(0);
-  const Value counts = build.op("UnsortedSegmentSum", {build.op("OnesLike", {build.cast(gradient.indices, DType::i32)}),
-                                                       gradient.indices, rows});
+  const Value counts =
+      build.op("UnsortedSegmentSum", {build.op("OnesLike", {build.cast(gradient.indices, DType::i32)}), gradient.indices, rows});
   const Value present = build.op("Minimum", {counts, build.integer(1)});
   const Value places = build.op("Cumsum", {present, zero}, {{"exclusive", true}});
   const Value place = build.op("GatherV2", {places, gradient.indices, zero});
@@ -68,8 +68,7 @@ Gradient row_mean(Build& build, const NamedVariable& variable, std::span<const G
 
 }  // namespace
 
-Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts,
-                         std::span<const NodeId> controls) {
+Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls) {
   const NameScope scope(model.graph(), "mean/" + variable.name);
   const ColocationScope beside(model.graph(), variable.handle.node());
   Build build(model.graph());

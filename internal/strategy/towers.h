@@ -16,8 +16,7 @@ Result<Training> minimize_towers(Model& model, std::span<const Value> losses, co
 
 // The mean of one variable's gradients, added up in their order; rows are put one after the other. Nodes come after
 // `controls`. Parts that are not any() count as zero.
-Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts,
-                         std::span<const NodeId> controls);
+Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls);
 
 // The gradients clipped as the optimizer says, applied, and the step counted. Their norm before clipping is left in
 // `norm`, unless that is null or nothing clips.

@@ -79,6 +79,7 @@ struct BFloat16 {
   }
 };
 
+// clang-format off
 template <class T> struct DTypeOf;
 template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
 template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
@@ -94,6 +95,7 @@ template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean
 template <> struct DTypeOf<Half> { static constexpr DType value = DType::f16; };
 template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::bf16; };
 template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
+// clang-format on
 
 // A set of element types, for contracts and kernel rows.
 class DTypeSet {
@@ -118,14 +120,13 @@ class DTypeSet {
 };
 
 inline constexpr DTypeSet kFloating{DType::f16, DType::bf16, DType::f32, DType::f64};
-inline constexpr DTypeSet kIntegers{DType::i8, DType::i16, DType::i32, DType::i64,
-                                    DType::u8, DType::u16, DType::u32, DType::u64};
+inline constexpr DTypeSet kIntegers{DType::i8, DType::i16, DType::i32, DType::i64, DType::u8, DType::u16, DType::u32, DType::u64};
 inline constexpr DTypeSet kComplex{DType::c64, DType::c128};
-inline constexpr DTypeSet kReal = kFloating | kIntegers;          // every ordered number
+inline constexpr DTypeSet kReal = kFloating | kIntegers;  // every ordered number
 inline constexpr DTypeSet kNumbers = kReal | kComplex;
 inline constexpr DTypeSet kPlain = kNumbers | DTypeSet{DType::boolean};  // fixed size, no pointers inside
 inline constexpr DTypeSet kIndex{DType::i32, DType::i64};
-inline constexpr DTypeSet kAnyType = kPlain | DTypeSet{DType::string, DType::resource, DType::variant,
-                                                       DType::qi8, DType::qu8, DType::qi32, DType::qi16, DType::qu16};
+inline constexpr DTypeSet kAnyType =
+    kPlain | DTypeSet{DType::string, DType::resource, DType::variant, DType::qi8, DType::qu8, DType::qi32, DType::qi16, DType::qu16};
 
 }  // namespace dtg

@@ -19,16 +19,15 @@ std::string dims_text(std::span<const int64_t> dims) {
 
 Result<Shape> Shape::make(std::span<const int64_t> dims) {
   if (dims.size() > kRankMax) {
-    return invalid_argument("shape %s: rank %zu, but at most %d is supported", dims_text(dims.first(kRankMax)).c_str(),
-                            dims.size(), kRankMax);
+    return invalid_argument("shape %s: rank %zu, but at most %d is supported", dims_text(dims.first(kRankMax)).c_str(), dims.size(),
+                            kRankMax);
   }
   Shape shape;
   shape.rank_ = static_cast<int8_t>(dims.size());
   bool empty = false;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] < 0) {
-      return invalid_argument("shape %s: dimension %zu is negative; a tensor needs every dimension",
-                              dims_text(dims).c_str(), i);
+      return invalid_argument("shape %s: dimension %zu is negative; a tensor needs every dimension", dims_text(dims).c_str(), i);
     }
     shape.dims_[i] = dims[i];
     empty |= dims[i] == 0;
@@ -75,8 +74,8 @@ Result<PartialShape> PartialShape::make(std::span<const int64_t> dims) {
   PartialShape shape = of_rank(static_cast<int>(dims.size()));
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] < -1) {
-      return invalid_argument("partial shape %s: dimension %zu is %lld; use -1 for an open dimension",
-                              dims_text(dims).c_str(), i, static_cast<long long>(dims[i]));
+      return invalid_argument("partial shape %s: dimension %zu is %lld; use -1 for an open dimension", dims_text(dims).c_str(), i,
+                              static_cast<long long>(dims[i]));
     }
     shape.dims_[i] = dims[i];
   }
@@ -99,7 +98,8 @@ PartialShape PartialShape::vector(int64_t dim) {
 
 Status PartialShape::append(int64_t dim) {
   if (rank_ < 0) return internal_error("append a dimension to a shape of unknown rank");
-  if (rank_ >= kRankMax) return invalid_argument("shape %s: no room for a further dimension, rank %d is the limit", text().c_str(), kRankMax);
+  if (rank_ >= kRankMax)
+    return invalid_argument("shape %s: no room for a further dimension, rank %d is the limit", text().c_str(), kRankMax);
   dims_[static_cast<size_t>(rank_++)] = dim < 0 ? -1 : dim;
   return {};
 }
@@ -135,9 +135,7 @@ Result<PartialShape> PartialShape::merge(const PartialShape& a, const PartialSha
   return both;
 }
 
-bool PartialShape::operator==(const PartialShape& other) const {
-  return rank_ == other.rank_ && std::ranges::equal(dims(), other.dims());
-}
+bool PartialShape::operator==(const PartialShape& other) const { return rank_ == other.rank_ && std::ranges::equal(dims(), other.dims()); }
 
 std::string PartialShape::text() const { return rank_ < 0 ? "<unknown>" : dims_text(dims()); }
 

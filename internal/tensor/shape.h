@@ -41,7 +41,7 @@ class Shape {
 
 class PartialShape {
  public:
-  PartialShape() = default;  // unknown rank
+  PartialShape() = default;          // unknown rank
   PartialShape(const Shape& shape);  // NOLINT: every Shape is a PartialShape
   // -1 is an open dimension.
   static Result<PartialShape> make(std::span<const int64_t> dims);

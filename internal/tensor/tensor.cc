@@ -24,9 +24,8 @@ Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape, Placement place
 Result<Tensor> Tensor::wrap(Ref<Buffer> buffer, int64_t offset, DType dtype, const Shape& shape) {
   DTG_ASSIGN(const int64_t bytes, byte_size(dtype, shape));
   if (offset < 0 || offset > buffer->bytes() || bytes > buffer->bytes() - offset) {
-    return invalid_argument("tensor %s%s: needs %lld bytes from offset %lld, the buffer has %lld", dtype_name(dtype),
-                            shape.text().c_str(), static_cast<long long>(bytes), static_cast<long long>(offset),
-                            static_cast<long long>(buffer->bytes()));
+    return invalid_argument("tensor %s%s: needs %lld bytes from offset %lld, the buffer has %lld", dtype_name(dtype), shape.text().c_str(),
+                            static_cast<long long>(bytes), static_cast<long long>(offset), static_cast<long long>(buffer->bytes()));
   }
   Tensor tensor;
   tensor.data_ = static_cast<char*>(buffer->data()) + offset;

@@ -106,7 +106,8 @@ std::string encode(const Data& m) {
   Builder b(128);
   const auto dims = b.CreateVector(m.shape.dims().data(), m.shape.dims().size());
   const int64_t total = m.shape.count() * dtype_size(m.dtype);
-  return finish(b, fb::CreateData(b, m.sequence, m.epoch, m.edge, static_cast<int32_t>(m.dtype), dims, static_cast<uint64_t>(total), m.offset));
+  return finish(
+      b, fb::CreateData(b, m.sequence, m.epoch, m.edge, static_cast<int32_t>(m.dtype), dims, static_cast<uint64_t>(total), m.offset));
 }
 
 std::string encode(const Credit& m) {

@@ -8,5 +8,4 @@ void count_failed_assertion() noexcept;
 long failed_assertions() noexcept;
 }  // namespace dtg::wire
 
-#define FLATBUFFERS_ASSERT(condition) \
-  (static_cast<bool>(condition) ? static_cast<void>(0) : ::dtg::wire::count_failed_assertion())
+#define FLATBUFFERS_ASSERT(condition) (static_cast<bool>(condition) ? static_cast<void>(0) : ::dtg::wire::count_failed_assertion())

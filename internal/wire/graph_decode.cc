@@ -120,7 +120,8 @@ class AttrReader {
     return data_loss("an attribute said to be %s has other contents", attr_kind_name(static_cast<AttrKind>(from_.kind())));
   }
   std::string_view bytes() const {
-    return from_.bytes() ? std::string_view(reinterpret_cast<const char*>(from_.bytes()->Data()), from_.bytes()->size()) : std::string_view();
+    return from_.bytes() ? std::string_view(reinterpret_cast<const char*>(from_.bytes()->Data()), from_.bytes()->size())
+                         : std::string_view();
   }
   std::vector<int64_t> ints() const {
     std::vector<int64_t> values;

@@ -44,8 +44,10 @@ TEST(Cluster, AnswersWhatIsInIt) {
 
 TEST(Cluster, SaysWhatIsWrong) {
   dtg_cluster* cluster = nullptr;
-  EXPECT_NE(refused(dtg_cluster_parse("ps=unix:/a;ps=unix:/b", DTG_STRLEN, &cluster), DTG_INVALID_ARGUMENT, "twice").find("\"ps\""), std::string::npos);
-  EXPECT_NE(refused(dtg_cluster_parse("{\"worker\": [1]}", DTG_STRLEN, &cluster), DTG_INVALID_ARGUMENT, "a number").find("worker"), std::string::npos);
+  EXPECT_NE(refused(dtg_cluster_parse("ps=unix:/a;ps=unix:/b", DTG_STRLEN, &cluster), DTG_INVALID_ARGUMENT, "twice").find("\"ps\""),
+            std::string::npos);
+  EXPECT_NE(refused(dtg_cluster_parse("{\"worker\": [1]}", DTG_STRLEN, &cluster), DTG_INVALID_ARGUMENT, "a number").find("worker"),
+            std::string::npos);
   std::string many = "worker=";
   for (int i = 0; i <= 4096; ++i) many += "unix:/" + std::to_string(i) + ",";
   refused(dtg_cluster_parse(many.c_str(), DTG_STRLEN, &cluster), DTG_RESOURCE_EXHAUSTED, "4,097 tasks");

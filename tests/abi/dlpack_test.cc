@@ -137,6 +137,7 @@ TEST_F(DLPack, WhatCannotBeTakenStaysTheCallers) {
     const char* says;
     std::function<void(New&)> change;
   };
+  // clang-format off
   const Case cases[] = {
       {DTG_UNIMPLEMENTED, "version 2", [](New& n) { n.managed.version.major = 2; }},
       {DTG_UNIMPLEMENTED, "version 0", [](New& n) { n.managed.version.major = 0; }},
@@ -158,6 +159,7 @@ TEST_F(DLPack, WhatCannotBeTakenStaysTheCallers) {
       {DTG_INVALID_ARGUMENT, "size in bytes",
        [](New& n) { n.shape[0] = int64_t{1} << 31, n.shape[1] = int64_t{1} << 31, n.managed.dl_tensor.strides = nullptr; }},
   };
+  // clang-format on
   for (const Case& each : cases) {
     New from;
     each.change(from);
@@ -175,9 +177,9 @@ TEST_F(DLPack, TypesGoOutAndComeBack) {
     dtg_dtype dtype;
     int code, bits;
   };
-  const Row rows[] = {{DTG_F32, 2, 32},  {DTG_F64, 2, 64},  {DTG_F16, 2, 16}, {DTG_BF16, 4, 16},      {DTG_I8, 0, 8},       {DTG_I16, 0, 16},
-                      {DTG_I32, 0, 32},  {DTG_I64, 0, 64},  {DTG_U8, 1, 8},   {DTG_U16, 1, 16},       {DTG_U32, 1, 32},     {DTG_U64, 1, 64},
-                      {DTG_BOOL, 6, 8},  {DTG_C64, 5, 64},  {DTG_C128, 5, 128}, {DTG_F8_E4M3FN, 10, 8}, {DTG_F8_E5M2, 12, 8}};
+  const Row rows[] = {{DTG_F32, 2, 32}, {DTG_F64, 2, 64}, {DTG_F16, 2, 16},   {DTG_BF16, 4, 16},      {DTG_I8, 0, 8},      {DTG_I16, 0, 16},
+                      {DTG_I32, 0, 32}, {DTG_I64, 0, 64}, {DTG_U8, 1, 8},     {DTG_U16, 1, 16},       {DTG_U32, 1, 32},    {DTG_U64, 1, 64},
+                      {DTG_BOOL, 6, 8}, {DTG_C64, 5, 64}, {DTG_C128, 5, 128}, {DTG_F8_E4M3FN, 10, 8}, {DTG_F8_E5M2, 12, 8}};
   const int64_t dims[] = {2, 1, 5};
   for (const Row& row : rows) {
     dtg_tensor *out = nullptr, *back = nullptr, *older = nullptr;

@@ -133,7 +133,8 @@ static void a_served_process_exits(void) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const roles[] = {"return", "exit", "tcp", "quick_exit", "atexit", "waiting", "computing", "thread", "thread computing"};
+  static const char *const roles[] = {"return",  "exit",      "tcp",    "quick_exit",      "atexit",
+                                      "waiting", "computing", "thread", "thread computing"};
   if (argc == 2) {
     alarm(30); /* one that hangs ends with a signal */
     return role(argv[1]);

@@ -13,10 +13,10 @@ namespace {
 
 template <class T>
 constexpr bool is_handle = false;
-#define HANDLE(type)                     \
-  template <>                            \
+#define HANDLE(type)                      \
+  template <>                             \
   constexpr bool is_handle<type*> = true; \
-  template <>                            \
+  template <>                             \
   constexpr bool is_handle<const type*> = true;
 HANDLE(dtg_runtime)
 HANDLE(dtg_tensor)
@@ -96,13 +96,12 @@ class Misuse : public World {
   template <class R, class... P>
   void row(const char* name, R (*fn)(P...) noexcept, std::set<size_t> may_be_null, std::tuple<std::type_identity_t<P>...> args) {
     seen_.insert(name);
-    rows_.push_back([=, this] {
-      each(name, fn, may_be_null, args, std::index_sequence_for<P...>());
-    });
+    rows_.push_back([=, this] { each(name, fn, may_be_null, args, std::index_sequence_for<P...>()); });
   }
 
   template <class R, class... P, size_t... I>
-  void each(const char* name, R (*fn)(P...) noexcept, const std::set<size_t>& may_be_null, std::tuple<P...> args, std::index_sequence<I...>) {
+  void each(const char* name, R (*fn)(P...) noexcept, const std::set<size_t>& may_be_null, std::tuple<P...> args,
+            std::index_sequence<I...>) {
     (replace<I>(name, fn, may_be_null, args), ...);
   }
 
@@ -116,7 +115,8 @@ class Misuse : public World {
       if constexpr (is_handle<T>) {
         std::get<K>(args) = static_cast<T>(closed_of(closed, static_cast<T>(nullptr)));
         call(what + " closed", fn, false, args, With::closed);
-        void* const foreign = std::is_same_v<std::remove_const_t<std::remove_pointer_t<T>>, dtg_tensor> ? static_cast<void*>(h.graph) : h.tensor;
+        void* const foreign =
+            std::is_same_v<std::remove_const_t<std::remove_pointer_t<T>>, dtg_tensor> ? static_cast<void*>(h.graph) : h.tensor;
         std::get<K>(args) = static_cast<T>(foreign);
         call(what + " of another type", fn, false, args, With::foreign);
       }

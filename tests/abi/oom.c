@@ -68,10 +68,10 @@ struct scene {
   dtg_string *bytes;
 };
 
-#define STEP(call)                      \
-  do {                                  \
-    dtg_error *error_ = (call);         \
-    if (error_) return error_;          \
+#define STEP(call)              \
+  do {                          \
+    dtg_error *error_ = (call); \
+    if (error_) return error_;  \
   } while (0)
 
 static dtg_error *build(struct scene *s, dtg_value *x, dtg_value *loss, dtg_training *training) {
@@ -223,7 +223,7 @@ int main(int argc, char **argv) {
   const long only = argc > 2 ? atol(argv[2]) : 0;
   size_t handles;
   long total, refused = 0, other = 0;
-  if (once(-1, 0) != DTG_OK) return 1;  /* what is made once per process is made */
+  if (once(-1, 0) != DTG_OK) return 1; /* what is made once per process is made */
   handles = dtg_live_handles();
   if (once(-1, 0) != DTG_OK) return 1;
   total = calls;

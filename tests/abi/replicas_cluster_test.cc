@@ -99,8 +99,8 @@ dtg_tensor* ids_of(int step, int w) {
 }
 
 // Starts a run of `target`; `cq` tells of its end.
-void start(dtg_session* session, dtg_value target, std::vector<dtg_value> feeds, std::vector<dtg_tensor*> tensors, dtg_cq* cq,
-           uint64_t tag, dtg_op** op = nullptr) {
+void start(dtg_session* session, dtg_value target, std::vector<dtg_value> feeds, std::vector<dtg_tensor*> tensors, dtg_cq* cq, uint64_t tag,
+           dtg_op** op = nullptr) {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   args.feeds = feeds.data();
   args.feed_tensors = tensors.data();

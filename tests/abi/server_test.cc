@@ -120,7 +120,8 @@ TEST_F(Server, WhatCannotStartSaysWhy) {
   refused(dtg_server_start(h.runtime, h.cluster, &options, &server), DTG_INVALID_ARGUMENT, "a task that is not in the cluster");
   dtg_cluster* open = nullptr;
   OK(dtg_cluster_parse("ps=0.0.0.0:0", DTG_STRLEN, &open));
-  const std::string message = refused(dtg_server_start(h.runtime, open, nullptr, &server), DTG_FAILED_PRECONDITION, "an open address without a key");
+  const std::string message =
+      refused(dtg_server_start(h.runtime, open, nullptr, &server), DTG_FAILED_PRECONDITION, "an open address without a key");
   EXPECT_NE(message.find("dtg keygen"), std::string::npos) << message;
   dtg_server_options bad = DTG_SERVER_OPTIONS_INIT;
   bad.heartbeat_ns = -1;

@@ -199,8 +199,10 @@ TEST_F(Structs, OptimizersOfEverySize) {
   dtg_replication replication = DTG_REPLICATION_INIT;
   replication.mode = DTG_SYNC_STRICT;
   dtg_replicated replicated = DTG_REPLICATED_INIT;
-  each_size("dtg_replication", replication, [&](auto* given) { return dtg_nn_minimize_replicated(model, loss, nullptr, given, &replicated); });
-  each_size("dtg_replicated", replicated, [&](auto* answer) { return dtg_nn_minimize_replicated(model, loss, nullptr, &replication, answer); });
+  each_size("dtg_replication", replication,
+            [&](auto* given) { return dtg_nn_minimize_replicated(model, loss, nullptr, given, &replicated); });
+  each_size("dtg_replicated", replicated,
+            [&](auto* answer) { return dtg_nn_minimize_replicated(model, loss, nullptr, &replication, answer); });
   dtg_model_release(model);
 }
 
@@ -266,9 +268,8 @@ TEST_F(Structs, PointersInsideSpecsAndAttributes) {
   for (int32_t kind = DTG_ATTR_SHAPE; kind <= DTG_ATTR_LIST_STRING + 1; ++kind) {
     refuse("an attribute without its value", [kind](auto& s, auto& a) { s.attrs = &a, s.num_attrs = 1, a.kind = kind, a.count = 1; });
   }
-  refuse("a closed tensor", [this](auto& s, auto& a) {
-    s.attrs = &a, s.num_attrs = 1, a.kind = DTG_ATTR_TENSOR, a.tensor = closed.tensor;
-  });
+  refuse("a closed tensor",
+         [this](auto& s, auto& a) { s.attrs = &a, s.num_attrs = 1, a.kind = DTG_ATTR_TENSOR, a.tensor = closed.tensor; });
 }
 
 TEST_F(Structs, ValuesOfAnotherGraph) {

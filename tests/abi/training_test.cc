@@ -14,10 +14,10 @@
 
 namespace {
 
-#define OK(call)                                                             \
-  do {                                                                       \
-    dtg_error* error_ = (call);                                              \
-    ASSERT_EQ(error_, nullptr) << dtg_error_message(error_, nullptr);        \
+#define OK(call)                                                      \
+  do {                                                                \
+    dtg_error* error_ = (call);                                       \
+    ASSERT_EQ(error_, nullptr) << dtg_error_message(error_, nullptr); \
   } while (0)
 
 // Code of a call that must fail, with a message.
@@ -35,9 +35,9 @@ std::string temporary(const char* name) {
 
 dtg_tensor* tensor_of(const std::vector<float>& values, std::vector<int64_t> dims) {
   dtg_tensor* tensor = nullptr;
-  EXPECT_EQ(dtg_tensor_create(DTG_F32, dims.data(), dims.size(), const_cast<float*>(values.data()), values.size() * 4, nullptr,
-                              nullptr, &tensor),
-            nullptr);
+  EXPECT_EQ(
+      dtg_tensor_create(DTG_F32, dims.data(), dims.size(), const_cast<float*>(values.data()), values.size() * 4, nullptr, nullptr, &tensor),
+      nullptr);
   return tensor;
 }
 
@@ -266,8 +266,7 @@ TEST(Datasets, ShuffleShardAndRepeatFollowTheSeed) {
   }
   EXPECT_EQ(orders[0].size(), 20u);
   EXPECT_EQ(orders[0], orders[1]);
-  EXPECT_NE(std::vector<int64_t>(orders[0].begin(), orders[0].begin() + 10),
-            std::vector<int64_t>(orders[0].begin() + 10, orders[0].end()));
+  EXPECT_NE(std::vector<int64_t>(orders[0].begin(), orders[0].begin() + 10), std::vector<int64_t>(orders[0].begin() + 10, orders[0].end()));
 }
 
 TEST(Datasets, AFailedTransformBreaksThem) {

@@ -42,8 +42,8 @@ TEST(Json, IntegersKeepAll64Bits) {
 }
 
 TEST(Json, RefusesWhatIsNotJson) {
-  for (const char* bad : {"", "{", "[1,]", "{\"a\":1,}", "nul", "[1] x", "'a'", "NaN", "[1e999]", "\"\xff\"",
-                          "// c\n1", "\"a\nb\"", "01", "{\"a\" 1}", "{1:2}"}) {
+  for (const char* bad : {"", "{", "[1,]", "{\"a\":1,}", "nul", "[1] x", "'a'", "NaN", "[1e999]", "\"\xff\"", "// c\n1", "\"a\nb\"", "01",
+                          "{\"a\" 1}", "{1:2}"}) {
     EXPECT_NE(problem(bad), "") << bad;
   }
   EXPECT_NE(problem("[1,,2]").find("byte"), std::string::npos);

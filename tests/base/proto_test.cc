@@ -84,8 +84,7 @@ TEST(Proto, DamageIsAnErrorThatSaysWhere) {
   for (const char* bad : {"\x08",
                           "\x12\x7f"
                           "abc",
-                          "\x0d\x01\x02", "\x09\x01", "\x0b", "\x07", "\x02\x01",
-                          "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"}) {
+                          "\x0d\x01\x02", "\x09\x01", "\x0b", "\x07", "\x02\x01", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"}) {
     const Status status = walk(bad);
     EXPECT_EQ(status.code(), Code::data_loss) << bad;
     EXPECT_NE(status.message().find("a test message"), std::string::npos);

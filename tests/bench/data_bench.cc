@@ -11,8 +11,7 @@ namespace {
 
 Result<DatasetPtr> images(int64_t batch, bool prefetch) {
   DTG_ASSIGN(Tensor pixels, Tensor::allocate(DType::u8, Shape::of({60000, 28, 28})));
-  for (int64_t i = 0; i < pixels.count(); ++i)
-    pixels.as<uint8_t>()[i] = static_cast<uint8_t>(hash_mix(static_cast<uint64_t>(i)));
+  for (int64_t i = 0; i < pixels.count(); ++i) pixels.as<uint8_t>()[i] = static_cast<uint8_t>(hash_mix(static_cast<uint64_t>(i)));
   DTG_ASSIGN(Tensor labels, Tensor::allocate(DType::u8, Shape::of({60000})));
   for (int64_t i = 0; i < labels.count(); ++i) labels.as<uint8_t>()[i] = static_cast<uint8_t>(i % 10);
   const Tensor tensors[] = {pixels, labels};

@@ -43,8 +43,7 @@ void expect_equal(const Tensor& a, const Tensor& b, const std::string& name) {
 // A file from a header's text and data.
 std::string file_of(const std::string& json, const std::string& data) {
   std::string bytes;
-  for (int shift = 0; shift < 64; shift += 8)
-    bytes += static_cast<char>(uint64_t{json.size()} >> shift & 0xffu);
+  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(uint64_t{json.size()} >> shift & 0xffu);
   return bytes + json + data;
 }
 
@@ -99,8 +98,7 @@ TEST(Safetensors, RefusesToWriteWhatCannotBeRead) {
 TEST(Safetensors, EveryChangedByteIsNoticed) {
   const Scratch scratch;
   const std::string path = scratch / "f.safetensors";
-  const std::vector<NamedTensor> items = {{"w", tensor<float>({2, 2}, {1, 2, 3, 4})},
-                                          {"b", tensor<uint8_t>({5}, {1, 2, 3, 4, 5})}};
+  const std::vector<NamedTensor> items = {{"w", tensor<float>({2, 2}, {1, 2, 3, 4})}, {"b", tensor<uint8_t>({5}, {1, 2, 3, 4, 5})}};
   ASSERT_TRUE(write_tensors(system_disk(), path, items, {{"note", "x"}}).ok());
   const std::string good = scratch.read("f.safetensors");
   const size_t spaces_from = good.find_last_not_of(' ', 8 + static_cast<unsigned char>(good[0]) - 1) + 1;
@@ -135,12 +133,10 @@ TEST(Safetensors, HostileHeadersAreRefused) {
   const Code bad = Code::data_loss;
   refused(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})", "x", Code::unimplemented, "\"F4\"");
   refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", eight, bad, "begins at byte 4");
-  refused(
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
-      eight, bad, "begins");
-  refused(
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-      four, bad, "begins");
+  refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", eight, bad,
+          "begins");
+  refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four, bad,
+          "begins");
   refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four, bad, "needs another number");
   refused(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four, bad, "dimension");
   refused(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", four, bad, "dimension");
@@ -151,17 +147,15 @@ TEST(Safetensors, HostileHeadersAreRefused) {
   refused(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", four, bad, "shape");
   refused(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", four, bad, "dtype");
   refused(R"({"a":7})", four, bad, "dtype");
-  refused(
-      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})",
-      four, bad, "twice");
+  refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})", four, bad,
+          "twice");
   refused(R"({"__metadata__":{"k":1}})", "", bad, "strings");
   refused(R"({"__metadata__":[]})", "", bad, "object");
   refused(R"({"__metadata__":{"dtg.crc32c":"xyz"}})", "", bad, "hexadecimal");
   refused(R"({"__metadata__":{"dtg.crc32c":"00"}})", "", bad, "digits");
   refused(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "", bad, "shape");
   refused(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", four, bad, "rank");
-  refused(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})", "", bad,
-          "needs another number");
+  refused(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})", "", bad, "needs another number");
   refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551616]}})", four, bad, "pair");
   refused(R"({"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02", bad, "neither 0 nor 1");
   refused(R"( {})", "", bad, "does not start");
@@ -180,14 +174,12 @@ TEST(Safetensors, ForeignFilesAndBudget) {
   const Scratch scratch;
   const std::string path = scratch.write(
       "theirs",
-      file_of(
-          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"new":1},"z":{"dtype":"I8","shape":[0],"data_offsets":[8,8]}}  )",
-          std::string(8, '\0')));
+      file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"new":1},"z":{"dtype":"I8","shape":[0],"data_offsets":[8,8]}}  )",
+              std::string(8, '\0')));
   auto read = read_tensors(system_disk(), path);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read.value().find("a")->text(), "float32[2]");
-  EXPECT_EQ(read_tensors(system_disk(), path, {.require_checksum = true}).status().code(),
-            Code::failed_precondition);
+  EXPECT_EQ(read_tensors(system_disk(), path, {.require_checksum = true}).status().code(), Code::failed_precondition);
   MemoryBudget tight(7), enough(8);
   EXPECT_EQ(read_tensors(system_disk(), path, {.budget = &tight}).status().code(), Code::resource_exhausted);
   EXPECT_TRUE(read_tensors(system_disk(), path, {.budget = &enough}).ok());
@@ -227,12 +219,8 @@ class FailingDisk final : public Disk {
     DTG_TRY(step());
     return system_disk().rename(from, to);
   }
-  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override {
-    return system_disk().open_read(path);
-  }
-  Result<std::string> read_file(const std::string& path, int64_t max) override {
-    return system_disk().read_file(path, max);
-  }
+  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override { return system_disk().open_read(path); }
+  Result<std::string> read_file(const std::string& path, int64_t max) override { return system_disk().read_file(path, max); }
   Status make_directories(const std::string& path) override { return system_disk().make_directories(path); }
   Status remove(const std::string& path) override { return system_disk().remove(path); }
   Result<bool> exists(const std::string& path) override { return system_disk().exists(path); }

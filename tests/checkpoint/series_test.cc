@@ -8,9 +8,7 @@
 namespace dtg {
 namespace {
 
-NamedTensor number(const std::string& name, float value) {
-  return {name, Tensor::scalar(value).take()};
-}
+NamedTensor number(const std::string& name, float value) { return {name, Tensor::scalar(value).take()}; }
 
 Status save(CheckpointSeries& series, CheckpointPart part, float value) {
   const NamedTensor tensors[] = {number("v" + std::to_string(part.part), value)};

@@ -12,7 +12,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 std::string hello() { return wire::make_frame(wire::Hello{.session = 1}, 1); }
 
 std::string part(size_t graph_bytes) {
-  return wire::make_head(wire::Kind::register_part, 2, wire::encode(wire::RegisterPart{.targets = {1, 2}}), graph_bytes) + std::string(graph_bytes, 'g');
+  return wire::make_head(wire::Kind::register_part, 2, wire::encode(wire::RegisterPart{.targets = {1, 2}}), graph_bytes) +
+         std::string(graph_bytes, 'g');
 }
 
 std::string dialogue() { return hello() + part(100) + wire::make_frame(wire::RunPart{.part = 1, .sequence = 1}); }
@@ -104,7 +105,8 @@ TEST(Dialogue, SlowSender) {
 TEST(Dialogue, NothingBeforeHello) {
   for (int kind = 1; kind <= wire::kKindMax; ++kind) {
     if (kind == int(wire::Kind::hello) || kind == int(wire::Kind::heartbeat) || kind == int(wire::Kind::goodbye)) continue;
-    if (kind == int(wire::Kind::hello_reply) || kind == int(wire::Kind::register_reply) || kind == int(wire::Kind::reply)) continue;  // to nobody's question
+    if (kind == int(wire::Kind::hello_reply) || kind == int(wire::Kind::register_reply) || kind == int(wire::Kind::reply))
+      continue;  // to nobody's question
     if (kind == int(wire::Kind::inspect_reply)) continue;
     Doorman doorman;
     doorman.hear(wire::make_head(static_cast<wire::Kind>(kind), 1, "some header", 0));

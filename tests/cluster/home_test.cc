@@ -22,7 +22,8 @@ struct Member {
   Ref<Session> session;
   std::unique_ptr<Build> build;
 
-  Member() : runtime(Runtime::create({.compute_threads = 2}).take()), graph(Graph::create(&runtime->ops()).take()), build(new Build(*graph)) {}
+  Member()
+      : runtime(Runtime::create({.compute_threads = 2}).take()), graph(Graph::create(&runtime->ops()).take()), build(new Build(*graph)) {}
   ~Member() {
     session = nullptr;
     server = nullptr;
@@ -50,7 +51,9 @@ struct Member {
     return value;
   }
   Value variable(const std::string& device, const char* name) {
-    return on(device, [&] { return build->op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", PartialShape::scalar()}, {"shared_name", name}}); });
+    return on(device, [&] {
+      return build->op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", PartialShape::scalar()}, {"shared_name", name}});
+    });
   }
   NodeId node(const char* op, std::vector<Value> inputs) { return build->node(op, inputs); }
   Value read(Value handle) { return build->op("ReadVariableOp", {handle}, {{"dtype", DType::f32}}); }
@@ -100,7 +103,8 @@ TEST_F(Home, AServerThatStopsTakesItsSessionsAlong) {
   Member alone;
   ASSERT_TRUE(alone.serve("worker=" + at("w0"), "worker", 0).ok());
   ASSERT_TRUE(alone.connect(alone.server->target()).ok());
-  const Value queue = alone.build->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shared_name", std::string("q")}});
+  const Value queue =
+      alone.build->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shared_name", std::string("q")}});
   const Value blocked = alone.build->op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::f32}}});
   const Value one = alone.build->scalar(DType::f32, 1);
   EXPECT_EQ(alone.fetch(one), 1);
@@ -155,7 +159,10 @@ TEST_F(Home, ValuesPassBetweenTwoOtherTasks) {
   ASSERT_TRUE(member.connect(member.server->target()).ok());
   Build& b = *member.build;
   const Value w = member.variable("/job:ps/task:0", "w"), v = member.variable("/job:ps/task:1", "v");
-  ASSERT_TRUE(member.run({member.node("AssignVariableOp", {w, b.scalar(DType::f32, 2)}), member.node("AssignVariableOp", {v, b.scalar(DType::f32, 0)})}).ok());
+  ASSERT_TRUE(member
+                  .run({member.node("AssignVariableOp", {w, b.scalar(DType::f32, 2)}),
+                        member.node("AssignVariableOp", {v, b.scalar(DType::f32, 0)})})
+                  .ok());
   // v += w * w computed on the second task from a value of the first; then w reads back what v became.
   const Value squared = member.on("/job:ps/task:1", [&] {
     const Value now = member.read(w);
@@ -163,7 +170,8 @@ TEST_F(Home, ValuesPassBetweenTwoOtherTasks) {
   });
   const NodeId added = member.node("AssignAddVariableOp", {v, squared});
   member.graph->push_controls({&added, 1});
-  const NodeId back = member.node("AssignAddVariableOp", {w, member.on("/job:ps/task:0", [&] { return b.add(b.scalar(DType::f32, 1), b.scalar(DType::f32, 0)); })});
+  const NodeId back = member.node(
+      "AssignAddVariableOp", {w, member.on("/job:ps/task:0", [&] { return b.add(b.scalar(DType::f32, 1), b.scalar(DType::f32, 0)); })});
   ASSERT_TRUE(member.graph->pop_controls().ok());
   for (int i = 0; i < 20; ++i) {
     const Status status = member.run({added, back});
@@ -183,7 +191,10 @@ TEST_F(Home, RepeatedRunsServeTheOthersUntilTheyAreCancelled) {
   Build& b = *member.build;
   const auto queue = [&](const char* name) {
     return member.on("/job:ps", [&] {
-      return b.op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{PartialShape::scalar()}}, {"shared_name", std::string(name)}});
+      return b.op("FIFOQueueV2", {},
+                  {{"component_types", std::vector<DType>{DType::f32}},
+                   {"shapes", std::vector<PartialShape>{PartialShape::scalar()}},
+                   {"shared_name", std::string(name)}});
     });
   };
   const Value in = queue("in"), out = queue("out");

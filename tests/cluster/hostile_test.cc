@@ -135,7 +135,8 @@ TEST_F(Hostile, BadPartsAreRefused) {
   peer.hear(100, &closed);
   auto graph = Graph::create(&runtime_->ops()).take();
   Build b(*graph);
-  const NodeId read = b.op("ReadVariableOp", {b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}})}, {{"dtype", DType::f32}}).node();
+  const NodeId read =
+      b.op("ReadVariableOp", {b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}})}, {{"dtype", DType::f32}}).node();
   const std::string good = encode_graph(*graph).take();
   const auto reply_to = [&](const std::string& bytes, uint32_t target) {
     const wire::RegisterPart request{.targets = {target}};

@@ -67,10 +67,10 @@ class Kill : public ::testing::Test {
 };
 
 // Runs steps until one fails; how it failed, and in time.
-#define EXPECT_ENDS_IN_TIME(timeout_ns, status)                                              \
-  Status status;                                                                             \
-  for (int64_t began = now(); status.ok(); began = now()) {                                  \
-    status = step(timeout_ns);                                                          \
+#define EXPECT_ENDS_IN_TIME(timeout_ns, status)                                                        \
+  Status status;                                                                                       \
+  for (int64_t began = now(); status.ok(); began = now()) {                                            \
+    status = step(timeout_ns);                                                                         \
     EXPECT_LT(now() - began, (timeout_ns) + kSlackNs) << "seed " << seed_ << ": " << status.message(); \
   }
 

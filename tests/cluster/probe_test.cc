@@ -24,9 +24,7 @@ class Probe : public ::testing::Test {
     graph_ = Graph::create(&runtime_->ops()).take();
     build_ = std::make_unique<Build>(*graph_);
   }
-  ~Probe() override {
-    session_ = nullptr;
-  }
+  ~Probe() override { session_ = nullptr; }
 
   std::string path(int task) const { return scratch_ / ("ps" + std::to_string(task)); }
   std::string cluster(int count) const {
@@ -43,7 +41,9 @@ class Probe : public ::testing::Test {
     return session.status();
   }
 
-  static Tensor floats(const Shape& shape, std::vector<float> values) { return Tensor::of<float>(shape, std::span<const float>(values)).take(); }
+  static Tensor floats(const Shape& shape, std::vector<float> values) {
+    return Tensor::of<float>(shape, std::span<const float>(values)).take();
+  }
   static std::vector<float> values(const Tensor& tensor) { return {tensor.as<float>(), tensor.as<float>() + tensor.count()}; }
   Value placeholder(const Shape& shape) { return build_->op("Placeholder", {}, {{"dtype", DType::f32}, {"shape", shape}}); }
   Value variable(const char* name, const Shape& shape, int task = 0) {
@@ -55,7 +55,8 @@ class Probe : public ::testing::Test {
   Value read(Value handle) { return build_->op("ReadVariableOp", {handle}, {{"dtype", DType::f32}}); }
   NodeId on(const char* op, std::vector<Value> inputs) { return build_->node(op, inputs); }
   Value empty_queue() {
-    return build_->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{PartialShape::scalar()}}});
+    return build_->op("FIFOQueueV2", {},
+                      {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{PartialShape::scalar()}}});
   }
 
   Status run(std::vector<std::pair<Value, Tensor>> feeds, std::vector<Value> fetches, std::vector<NodeId> targets, std::vector<Tensor>* out,
@@ -243,7 +244,8 @@ TEST_F(Probe, AbortedWhileItsDataIsInFlight) {
     CompletionQueue::Event event;
     ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 5 * kSecond)), 1u);
     cancelled_runs += event.status.code() == Code::cancelled;
-    EXPECT_EQ(fetch(small, {{x, fed}, {scale, by}}), (std::vector<float>{0, by.as<float>()[0], 2 * by.as<float>()[0], 3 * by.as<float>()[0]}));
+    EXPECT_EQ(fetch(small, {{x, fed}, {scale, by}}),
+              (std::vector<float>{0, by.as<float>()[0], 2 * by.as<float>()[0], 3 * by.as<float>()[0]}));
   }
   EXPECT_GT(cancelled_runs, 0);
   std::vector<Tensor> out;

@@ -2,13 +2,13 @@
 // the object.
 #pragma once
 
-#include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
-#include <string>
-#include <vector>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
+#include <string>
+#include <vector>
 
 extern char** environ;
 
@@ -66,7 +66,8 @@ class OtherProcess {
 };
 
 struct ServerProcess : OtherProcess {
-  ServerProcess(const std::string& cluster, const std::string& job, int task) : OtherProcess({"--serve", cluster, job, std::to_string(task)}) {}
+  ServerProcess(const std::string& cluster, const std::string& job, int task)
+      : OtherProcess({"--serve", cluster, job, std::to_string(task)}) {}
 };
 // Runs Steps at that target until its input ends.
 struct WorkerProcess : OtherProcess {

@@ -53,11 +53,14 @@ TEST(ClusterSpec, HostsAndPorts) {
 }
 
 TEST(ClusterSpec, Refuses) {
+  // clang-format off
   for (const char* text :
        {"ps", "=unix:/a", "ps=unix:/a;ps=unix:/b", "ps=unix:/a,unix:/a", "p s=unix:/a", "9=unix:/a", "*=unix:/a", "w=1@unix:/a,1@unix:/b",
-        "w=1048576@unix:/a", "w=99999999999999999999@unix:/a", "w=1048575@unix:/a,unix:/b", "w=unix:", "w=h", "w=unix:/\xff", "w=h:1,h:1", "{", "{\"w\": \"a\"}", "{\"w\": [1]}",
+        "w=1048576@unix:/a", "w=99999999999999999999@unix:/a", "w=1048575@unix:/a,unix:/b", "w=unix:", "w=h", "w=unix:/\xff", "w=h:1,h:1",
+        "{", "{\"w\": \"a\"}", "{\"w\": [1]}",
         "{\"w\": {\"x\": \"unix:/a\"}}", "{\"w\": {\"-1\": \"unix:/a\"}}", "{\"w\": {\"1\": \"unix:/a\", \"01\": \"unix:/b\"}}",
         "{\"w\": 4}", "{\"w\": [], \"w\": []}", "{\"w-x\": []}"}) {
+    // clang-format on
     EXPECT_EQ(ClusterSpec::parse(text).status().code(), Code::invalid_argument) << text;
   }
   EXPECT_EQ(ClusterSpec::parse(std::string(64, 'j') + "=unix:/a").status().code(), Code::invalid_argument);

@@ -12,8 +12,8 @@ namespace dtg {
 struct Steps {
   static constexpr int32_t kCount = 200'000;
   Ref<Graph> graph;
-  Value value;          // the variable, read
-  NodeId assign = 0;    // all ones
+  Value value;        // the variable, read
+  NodeId assign = 0;  // all ones
   NodeId step = 0;
   Status status;
 

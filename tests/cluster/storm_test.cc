@@ -77,7 +77,8 @@ class Storm : public ::testing::TestWithParam<bool> {
     const Deadline deadline = Deadline::after(system_clock(), 5 * kSecond);
     std::string state;
     do state = server_->inspect().take();
-    while ((state.find("\"sessions\":[]") == state.npos || here_->host().take().seams.budget->used() != level_) && !deadline.passed(system_clock()));
+    while ((state.find("\"sessions\":[]") == state.npos || here_->host().take().seams.budget->used() != level_) &&
+           !deadline.passed(system_clock()));
     EXPECT_EQ(here_->host().take().seams.budget->used(), level_);
     EXPECT_NE(state.find("\"sessions\":[]"), state.npos) << state;
   }
@@ -165,7 +166,8 @@ TEST_P(UnixStorm, NoDescriptorsLeft) {
   expect_calm();
 }
 
-INSTANTIATE_TEST_SUITE_P(Carriers, Storm, ::testing::Values(false, true), [](const auto& tcp) { return std::string(tcp.param ? "tcp" : "unix"); });
+INSTANTIATE_TEST_SUITE_P(Carriers, Storm, ::testing::Values(false, true),
+                         [](const auto& tcp) { return std::string(tcp.param ? "tcp" : "unix"); });
 
 // The acceptor is the same on TCP.
 INSTANTIATE_TEST_SUITE_P(Carriers, UnixStorm, ::testing::Values(false));

@@ -45,7 +45,8 @@ TEST(TfConfig, WorkerZeroLeadsWhereNobodyElseDoes) {
 
 TEST(TfConfig, SparseClusters) {
   const TfConfig config =
-      TfConfig::parse(R"({"sparseCluster": {"worker": {"4": "unix:/w"}, "ps": ["unix:/p"]}, "task": {"type": "worker", "index": 4}})").take();
+      TfConfig::parse(R"({"sparseCluster": {"worker": {"4": "unix:/w"}, "ps": ["unix:/p"]}, "task": {"type": "worker", "index": 4}})")
+          .take();
   EXPECT_EQ(config.cluster.text(), "worker=4@unix:/w;ps=unix:/p");
   EXPECT_EQ(task_target(config.cluster, config.type, config.index, config.rpc_layer).take(), "unix:/w");
 }
@@ -62,13 +63,16 @@ TEST(TfConfig, Targets) {
 }
 
 TEST(TfConfig, Refuses) {
+  // clang-format off
   for (const char* text : {"", "{", "null", "5", "\"x\"", "[1]", R"({"cluster": []})", R"({"cluster": {"w": "unix:/a"}})", R"({"task": 1})",
-                           R"({"task": {"type": 1}})", R"({"task": {"index": "x"}})", R"({"task": {"index": " 1"}})", R"({"task": {"index": 1.5}})",
+                           R"({"task": {"type": 1}})", R"({"task": {"index": "x"}})", R"({"task": {"index": " 1"}})",
+                           R"({"task": {"index": 1.5}})",
                            R"({"task": {"index": 1e300}})", R"({"task": {"index": 99999999999}})", R"({"task": {"index": true}})",
                            R"({"task": {"index": null}})", R"({"task": {"type": "a\u0000b"}})", R"({"rpc_layer": 1})",
                            R"({"rpc_layer": "0123456789012345678901234567890123"})", R"({"cluster": {"chief": ["unix:/a", "unix:/b"]}})",
                            R"({"cluster": {"chief": ["unix:/a"], "master": ["unix:/b"]}})",
                            R"({"cluster": {"evaluator": ["unix:/a", "unix:/b"]}})"}) {
+    // clang-format on
     EXPECT_EQ(TfConfig::parse(text).status().code(), Code::invalid_argument) << text;
   }
   EXPECT_EQ(TfConfig::parse(with_task(kChief, R"({"index": -1})")).take().index, -1);

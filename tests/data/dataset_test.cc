@@ -32,9 +32,7 @@ DatasetPtr rows(int64_t count) {
   for (int64_t i = 0; i < count; ++i) values.as<int64_t>()[i] = i;
   return must(make_slices(std::span<const Tensor>(&values, 1)));
 }
-DatasetPtr numbers(int64_t count) {
-  return must(make_range(0, count, 1));
-}
+DatasetPtr numbers(int64_t count) { return must(make_range(0, count, 1)); }
 
 // All values of component 0 until the end; the lengths of the elements in `sizes`.
 std::vector<int64_t> drain(Dataset& data, std::vector<int64_t>* sizes = nullptr) {
@@ -194,8 +192,7 @@ TEST(Dataset, ShuffleIsSeededAndNewEachEpoch) {
 
 TEST(Dataset, TheOrderIsFixedForGood) {
   // Training runs are repeated from a seed, possibly years later: this order must never change.
-  EXPECT_EQ(drain(*must(make_shuffle(rows(10), 0, 42))),
-            (std::vector<int64_t>{6, 4, 7, 0, 2, 1, 8, 9, 5, 3}));
+  EXPECT_EQ(drain(*must(make_shuffle(rows(10), 0, 42))), (std::vector<int64_t>{6, 4, 7, 0, 2, 1, 8, 9, 5, 3}));
   // Uniform: each number comes first about equally often.
   std::vector<int> firsts(5);
   for (uint64_t seed = 0; seed < 5000; ++seed) {
@@ -239,8 +236,7 @@ TEST(Dataset, HeldBatchesKeepTheirValuesAndFreeOnesAreRecycled) {
 }
 
 TEST(Dataset, ScaleAndCast) {
-  const Tensor columns[] = {tensor<uint8_t>({3, 2}, {0, 255, 51, 1, 128, 254}),
-                            tensor<uint8_t>({3}, {7, 8, 9})};
+  const Tensor columns[] = {tensor<uint8_t>({3, 2}, {0, 255, 51, 1, 128, 254}), tensor<uint8_t>({3}, {7, 8, 9})};
   auto data = must(make_slices(columns));
   data = must(make_scale(std::move(data), 0, 255));
   data = must(make_cast(std::move(data), 1, DType::i64));
@@ -278,8 +274,7 @@ TEST(Dataset, EveryByteIsScaledAsByDivision) {
     const ByteScale scale(divisor);
     std::vector<float> results(256);
     scale.apply(bytes.data(), results.data(), 256);
-    for (size_t i = 0; i < 256; ++i)
-      EXPECT_EQ(results[i], static_cast<float>(i) / divisor) << i << " by " << divisor;
+    for (size_t i = 0; i < 256; ++i) EXPECT_EQ(results[i], static_cast<float>(i) / divisor) << i << " by " << divisor;
   }
 }
 
@@ -304,9 +299,7 @@ TEST(Dataset, PrefetchChangesNothing) {
 // A source that fails at its third element, and tells which signals its thread blocks.
 class Failing final : public Dataset {
  public:
-  explicit Failing(bool* blocked) : blocked_(blocked) {
-    spec_.push_back({DType::i64, PartialShape::scalar()});
-  }
+  explicit Failing(bool* blocked) : blocked_(blocked) { spec_.push_back({DType::i64, PartialShape::scalar()}); }
   Status restart() override {
     at_ = 0;
     return {};

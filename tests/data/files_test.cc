@@ -62,25 +62,19 @@ TEST(Gzip, PlainAndPackedReadAlike) {
 
 TEST(Idx, EveryTypeInHostOrder) {
   const Scratch scratch;
-  const auto read = [&](const std::string& bytes) {
-    return read_idx(system_disk(), scratch.write("f", bytes));
-  };
+  const auto read = [&](const std::string& bytes) { return read_idx(system_disk(), scratch.write("f", bytes)); };
   EXPECT_EQ(read(idx(0x08, {2, 2}, "\x01\x02\x03\xff")).value().text(), "uint8[2,2]");
   EXPECT_EQ(read(idx(0x09, {2}, "\x01\xff")).value().as<int8_t>()[1], -1);
   EXPECT_EQ(read(idx(0x0b, {1}, "\x01\x02")).value().as<int16_t>()[0], 0x0102);
   EXPECT_EQ(read(idx(0x0c, {1}, "\xff\xff\xff\xfe")).value().as<int32_t>()[0], -2);
   EXPECT_EQ(read(idx(0x0d, {1}, std::string("\x3f\x80\x00\x00", 4))).value().as<float>()[0], 1.0f);
-  EXPECT_EQ(
-      read(gzip(idx(0x0e, {1}, std::string("\xc0\x00\x00\x00\x00\x00\x00\x00", 8)))).value().as<double>()[0],
-      -2.0);
+  EXPECT_EQ(read(gzip(idx(0x0e, {1}, std::string("\xc0\x00\x00\x00\x00\x00\x00\x00", 8)))).value().as<double>()[0], -2.0);
   EXPECT_EQ(read(idx(0x08, {0, 28, 28}, "")).value().text(), "uint8[0,28,28]");
 }
 
 TEST(Idx, DamageIsRefused) {
   const Scratch scratch;
-  const auto code = [&](const std::string& bytes) {
-    return read_idx(system_disk(), scratch.write("f", bytes)).status().code();
-  };
+  const auto code = [&](const std::string& bytes) { return read_idx(system_disk(), scratch.write("f", bytes)).status().code(); };
   const std::string good = idx(0x08, {2, 3}, "abcdef");
   for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_EQ(code(good.substr(0, cut)), Code::data_loss) << cut;
   EXPECT_EQ(code(good + "x"), Code::data_loss);
@@ -95,9 +89,8 @@ TEST(Idx, DamageIsRefused) {
 
 TEST(Idx, FilesBecomeOneDataset) {
   const Scratch scratch;
-  const std::string paths[] = {
-      scratch.write("images", gzip(idx(0x08, {3, 1, 2}, std::string("\x00\xff\x33\x01\x02\x03", 6)))),
-      scratch.write("labels", idx(0x08, {3}, "\x05\x06\x07"))};
+  const std::string paths[] = {scratch.write("images", gzip(idx(0x08, {3, 1, 2}, std::string("\x00\xff\x33\x01\x02\x03", 6)))),
+                               scratch.write("labels", idx(0x08, {3}, "\x05\x06\x07"))};
   auto data = make_idx(system_disk(), paths);
   ASSERT_TRUE(data.ok()) << data.status().message();
   EXPECT_EQ(data.value()->cardinality(), 3);
@@ -112,13 +105,10 @@ CsvTable csv(std::string_view text, const CsvOptions& options = {}) {
   return table.ok() ? table.take() : CsvTable{};
 }
 
-Status csv_problem(std::string_view text, const CsvOptions& options = {}) {
-  return parse_csv(text, "test.csv", options).status();
-}
+Status csv_problem(std::string_view text, const CsvOptions& options = {}) { return parse_csv(text, "test.csv", options).status(); }
 
 TEST(Csv, KindsAreFoundByColumn) {
-  const CsvTable table = csv(
-      "id,weight,species,empty\n1,2.5,cat,\n-2,1e3,\"dog, big\",NA\n+3,,cat,\r\n4,-.5,\"a \"\"b\"\"\",\n");
+  const CsvTable table = csv("id,weight,species,empty\n1,2.5,cat,\n-2,1e3,\"dog, big\",NA\n+3,,cat,\r\n4,-.5,\"a \"\"b\"\"\",\n");
   ASSERT_EQ(table.rows, 4);
   ASSERT_EQ(table.columns.size(), 4u);
   EXPECT_EQ(table.columns[0].kind, CsvKind::whole);
@@ -177,8 +167,7 @@ TEST(Csv, ColumnsAreChosen) {
 }
 
 TEST(Csv, OddNumbers) {
-  const CsvTable table =
-      csv("1e400,9223372036854775807\n1e-400,9223372036854775808\n-1e400,0\ninf,1\n", {.doubles = true});
+  const CsvTable table = csv("1e400,9223372036854775807\n1e-400,9223372036854775808\n-1e400,0\ninf,1\n", {.doubles = true});
   const double* const values = table.columns[0].values.as<double>();
   EXPECT_EQ(values[0], INFINITY);
   EXPECT_EQ(values[1], 0.0);

@@ -34,19 +34,15 @@ std::string example(int64_t label, bool packed) {
     for (int i = 0; i < 3 && !packed; ++i) list.real32(1, values[i]);
   });
   add_feature(out, "label", 3, [packed, label](ProtoWriter& list) {
-    if (packed)
-      list.packed(1, std::span<const int64_t>(&label, 1));
-    else
-      list.integer(1, label);
+    if (packed) list.packed(1, std::span<const int64_t>(&label, 1));
+    else list.integer(1, label);
   });
   out.close(features);
   return out.take();
 }
 
 std::vector<ExampleFeature> wanted() {
-  return {{"label", DType::i64, Shape()},
-          {"x", DType::f32, Shape::of({3})},
-          {"image", DType::u8, Shape::of({2, 2})}};
+  return {{"label", DType::i64, Shape()}, {"x", DType::f32, Shape::of({3})}, {"image", DType::u8, Shape::of({2, 2})}};
 }
 
 TEST(TfRecord, PackedAndSingleValuesParseAlike) {
@@ -87,8 +83,7 @@ TEST(TfRecord, FilesAreOneStream) {
   const Scratch scratch;
   std::string first, second;
   for (int i = 0; i < 5; ++i) append_record(i < 3 ? first : second, example(i, i % 2 == 0));
-  const std::string paths[] = {scratch.write("data-00000-of-00002", first),
-                               scratch.write("data-00001-of-00002", second)};
+  const std::string paths[] = {scratch.write("data-00000-of-00002", first), scratch.write("data-00001-of-00002", second)};
   auto made = make_tfrecord(system_disk(), paths, wanted());
   ASSERT_TRUE(made.ok());
   auto data = make_batch(make_shuffle(made.take(), 0, 1).take(), 2, false).take();

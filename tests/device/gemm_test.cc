@@ -36,8 +36,7 @@ struct Case {
   bool ta, tb;
 };
 
-std::vector<float> run(const Case& s, Pool& pool, const std::vector<float>& a, const std::vector<float>& b, const float* bias,
-                       bool relu) {
+std::vector<float> run(const Case& s, Pool& pool, const std::vector<float>& a, const std::vector<float>& b, const float* bias, bool relu) {
   const GemmPlan plan = gemm_plan(s.m, s.n, s.k, s.ta, s.tb);
   Block workspace(plan.workspace());
   std::vector<float> c(static_cast<size_t>(s.m * s.n), std::numeric_limits<float>::quiet_NaN());
@@ -58,8 +57,8 @@ void check(const Case& s, Pool& pool) {
   }
 }
 
-const Case kCases[] = {{1, 1, 1, false, false},    {14, 32, 8, false, false},  {15, 33, 7, false, true},
-                       {3, 17, 5, true, false},    {29, 47, 13, true, true},   {64, 10, 30, true, false},
+const Case kCases[] = {{1, 1, 1, false, false},    {14, 32, 8, false, false},   {15, 33, 7, false, true},
+                       {3, 17, 5, true, false},    {29, 47, 13, true, true},    {64, 10, 30, true, false},
                        {41, 16, 600, false, true}, {330, 70, 40, false, false}, {2, 96, 1030, false, false}};
 
 TEST(Gemm, AgreesWithThePlainProduct) {

@@ -31,9 +31,7 @@ class Recorded final : public Queue::Operation {
   Outcome& outcome_;
 };
 
-Ref<Queue> queue_of(int64_t capacity) {
-  return make_ref<Queue>("q", Queue::Spec{{DType::i32}, {Shape()}, capacity});
-}
+Ref<Queue> queue_of(int64_t capacity) { return make_ref<Queue>("q", Queue::Spec{{DType::i32}, {Shape()}, capacity}); }
 
 Outcome& put(Queue& queue, Outcome& outcome, int value, Step* step = nullptr) {
   auto* const op = new Recorded(Verb::enqueue, outcome);

@@ -15,10 +15,8 @@ class Thing final : public Resource {
   Status why;
 };
 
-Result<Ref<Resource>> thing(ResourceStore& store, std::string_view device, std::string_view container,
-                            std::string_view name) {
-  return store.find_or_create(device, container, name, Thing::kKind,
-                              [&] { return Ref<Resource>(make_ref<Thing>(std::string(name))); });
+Result<Ref<Resource>> thing(ResourceStore& store, std::string_view device, std::string_view container, std::string_view name) {
+  return store.find_or_create(device, container, name, Thing::kKind, [&] { return Ref<Resource>(make_ref<Thing>(std::string(name))); });
 }
 
 constexpr const char* kDevice = "/job:localhost/replica:0/task:0/device:CPU:0";

@@ -211,8 +211,8 @@ class Check {
     std::vector<dtg_value> xs;
     for (const Moved& moved : moved_) xs.push_back(moved.x);
     std::vector<dtg_gradient> gradients(xs.size());
-    dtg_error* error = dtg_graph_add_gradients(graph_.get(), ys_.data(), ys_.size(), xs.data(), xs.size(), weight_values_.data(),
-                                               gradients.data());
+    dtg_error* error =
+        dtg_graph_add_gradients(graph_.get(), ys_.data(), ys_.size(), xs.data(), xs.size(), weight_values_.data(), gradients.data());
     if (recipe_.op == "PreventGradient") {  // it exists to refuse
       EXPECT_EQ(dtg_error_code(error), DTG_FAILED_PRECONDITION);
       dtg_error_release(error);

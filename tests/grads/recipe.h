@@ -51,7 +51,7 @@ struct Recipe {
   std::string op;
   std::vector<Input> inputs;
   std::vector<Setting> settings = {};
-  int outputs = -1;              // how many outputs are weighted; -1: all that are real
+  int outputs = -1;                  // how many outputs are weighted; -1: all that are real
   std::vector<size_t> unmoved = {};  // inputs that stay where they are: a small step would leave what the op accepts
 };
 

@@ -6,9 +6,9 @@ namespace {
 
 // Away from the ends of the domain, where the slope of the slope would drown the difference.
 void add_unary(std::vector<Recipe>& list) {
-  for (const char* op : {"Abs", "Asinh", "Atan", "Cos", "Cosh", "Elu", "Erf", "Erfc", "Exp", "Expm1", "Inv", "LeakyRelu", "Neg",
-                         "Reciprocal", "Relu", "Relu6", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Square",
-                         "Tanh"}) {
+  for (const char* op :
+       {"Abs",        "Asinh", "Atan",  "Cos",  "Cosh",    "Elu",  "Erf", "Erfc", "Exp",      "Expm1",    "Inv",    "LeakyRelu", "Neg",
+        "Reciprocal", "Relu",  "Relu6", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Square", "Tanh"}) {
     list.push_back({op, {num({2, 3})}, {}});
   }
   for (const char* op : {"Acos", "Asin", "Atanh"}) list.push_back({op, {num({5}, -0.8, 0.8)}, {}});
@@ -127,14 +127,12 @@ void add_windows(std::vector<Recipe>& list) {
   list.push_back({"Conv2D", {image, filter}, {set_ints("strides", {1, 1, 1, 1}), set_text("padding", "VALID")}});
   list.push_back({"Conv2DBackpropFilter", {image, ints({2, 3, 2, 2}), out}, step});
   list.push_back({"Conv2DBackpropInput", {ints({2, 4, 3, 2}), filter, out}, step});
-  const std::vector<Setting> window = {set_ints("ksize", {1, 2, 2, 1}), set_ints("strides", {1, 2, 1, 1}),
-                                       set_text("padding", "SAME")};
+  const std::vector<Setting> window = {set_ints("ksize", {1, 2, 2, 1}), set_ints("strides", {1, 2, 1, 1}), set_text("padding", "SAME")};
   const Input pooled = num({1, 2, 3, 1});
   for (const char* op : {"AvgPool", "MaxPool"}) list.push_back({op, {num({1, 4, 3, 1})}, window});
   list.push_back({"AvgPoolGrad", {ints({1, 4, 3, 1}), pooled}, window});
   // The largest elements of each window are known here, so that input and output of the pooling agree.
-  const std::vector<Setting> halves = {set_ints("ksize", {1, 2, 1, 1}), set_ints("strides", {1, 2, 1, 1}),
-                                       set_text("padding", "VALID")};
+  const std::vector<Setting> halves = {set_ints("ksize", {1, 2, 1, 1}), set_ints("strides", {1, 2, 1, 1}), set_text("padding", "VALID")};
   const Input before = exact({1, 4, 2, 1}, {1, 5, 4, 2, 7, 3, 6, 8}), after = exact({1, 2, 2, 1}, {4, 5, 7, 8});
   list.push_back({"MaxPoolGrad", {before, after, num({1, 2, 2, 1})}, halves, -1, {0, 1}});
   list.push_back({"MaxPoolGradGrad", {before, after, num({1, 4, 2, 1})}, halves, -1, {0, 1}});

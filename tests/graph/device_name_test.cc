@@ -38,13 +38,10 @@ TEST(DeviceName, StrictFormsOfAGraph) {
   EXPECT_EQ(strict("/cpu:0/gpu:0"), "/device:GPU:0");
   EXPECT_EQ(strict("/device:cpu:00"), "/device:cpu:0") << "types are case-sensitive in a graph";
   EXPECT_EQ(strict("/device:CPU:99999999999"), "/device:CPU:99999999999");
-  for (const char* text : {"job:worker",   "CPU:0",         "/cpu",
-                           "/JOB:w",       "/job:",         "/task:",
-                           "/task:x",      "/task:-1",      "/device:",
-                           "/device:CPU:", "/device:CPU:x", "/device:CPU:0:1",
-                           "/foo:1",       "foo",           "//cpu:0",
-                           "/cpu:0/",      "/job:1w",       "/job:w-x",
-                           " /cpu:0",      "/cpu:0 ",       "/device:CPU:99999999999999999999"}) {
+  for (const char* text :
+       {"job:worker", "CPU:0",    "/cpu",         "/JOB:w",        "/job:",           "/task:",  "/task:x",
+        "/task:-1",   "/device:", "/device:CPU:", "/device:CPU:x", "/device:CPU:0:1", "/foo:1",  "foo",
+        "//cpu:0",    "/cpu:0/",  "/job:1w",      "/job:w-x",      " /cpu:0",         "/cpu:0 ", "/device:CPU:99999999999999999999"}) {
     EXPECT_EQ(strict(text), "bad") << text;
   }
 }

@@ -89,22 +89,17 @@ TEST(Histogram, QuantilesAndCumulativeCounts) {
 
 TEST(Prometheus, TextIsWhatTheToolAccepts) {
   Counters counters;
-  counters
-      .counter("dtg_rpc_bytes_total", "Bytes sent to and taken from peers.",
-               {{"dir", "out"}, {"peer", "a\"b\\c\nd"}})
-      .add(12);
+  counters.counter("dtg_rpc_bytes_total", "Bytes sent to and taken from peers.", {{"dir", "out"}, {"peer", "a\"b\\c\nd"}}).add(12);
   counters.gauge("dtg_ps_staleness_steps", "Steps \\ between\nread and apply.").set(-1.5);
   counters.gauge("dtg_build_info", "Version.", {{"version", "0.1.0"}}).set(1);
-  Histogram& steps =
-      counters.histogram("dtg_step_duration_seconds", "Duration of a step.", HistogramUnit::nanoseconds);
+  Histogram& steps = counters.histogram("dtg_step_duration_seconds", "Duration of a step.", HistogramUnit::nanoseconds);
   steps.record(1024);
   steps.record(1025);
   steps.record(2'000'000'000);
   const std::string text = prometheus_text(counters.snapshot());
   EXPECT_NE(text.find("# TYPE dtg_rpc_bytes_total counter\n"), std::string::npos);
   EXPECT_NE(text.find("dtg_rpc_bytes_total{dir=\"out\",peer=\"a\\\"b\\\\c\\nd\"} 12\n"), std::string::npos);
-  EXPECT_NE(text.find("# HELP dtg_ps_staleness_steps Steps \\\\ between\\nread and apply.\n"),
-            std::string::npos);
+  EXPECT_NE(text.find("# HELP dtg_ps_staleness_steps Steps \\\\ between\\nread and apply.\n"), std::string::npos);
   EXPECT_NE(text.find("dtg_ps_staleness_steps -1.5\n"), std::string::npos);
   EXPECT_NE(text.find("dtg_step_duration_seconds_bucket{le=\"1.024e-06\"} 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("dtg_step_duration_seconds_bucket{le=\"4.096e-06\"} 2\n"), std::string::npos) << text;

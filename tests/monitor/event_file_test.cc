@@ -36,21 +36,17 @@ std::vector<std::string> records_of(const std::string& bytes) {
   return records;
 }
 
-std::string name_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 TEST(EventFile, FirstRecordAndName) {
   const Scratch scratch;
   SteppedClock clock;
-  auto opened =
-      EventWriter::open(system_disk(), clock, scratch / "run/worker_0", {.host = "box", .process_id = 42});
+  auto opened = EventWriter::open(system_disk(), clock, scratch / "run/worker_0", {.host = "box", .process_id = 42});
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   const std::string path = opened.value()->path();
   EXPECT_EQ(name_of(path), "events.out.tfevents.1700000000.box.42.0");
   // A second writer in the same second gets a file of its own.
-  auto again =
-      EventWriter::open(system_disk(), clock, scratch / "run/worker_0", {.host = "box", .process_id = 42});
+  auto again = EventWriter::open(system_disk(), clock, scratch / "run/worker_0", {.host = "box", .process_id = 42});
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(name_of(again.value()->path()), "events.out.tfevents.1700000000.box.42.1");
 
@@ -105,16 +101,10 @@ class FullDisk final : public Disk {
     DTG_ASSIGN(auto file, system_disk().open_write(path));
     return std::unique_ptr<FileWriter>(new Writer(std::move(file), left_));
   }
-  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override {
-    return system_disk().open_read(path);
-  }
-  Result<std::string> read_file(const std::string& path, int64_t max) override {
-    return system_disk().read_file(path, max);
-  }
+  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override { return system_disk().open_read(path); }
+  Result<std::string> read_file(const std::string& path, int64_t max) override { return system_disk().read_file(path, max); }
   Status make_directories(const std::string& path) override { return system_disk().make_directories(path); }
-  Status rename(const std::string& from, const std::string& to) override {
-    return system_disk().rename(from, to);
-  }
+  Status rename(const std::string& from, const std::string& to) override { return system_disk().rename(from, to); }
   Status remove(const std::string& path) override { return system_disk().remove(path); }
   Result<bool> exists(const std::string& path) override { return system_disk().exists(path); }
   Result<std::vector<std::string>> list(const std::string& path) override { return system_disk().list(path); }
@@ -126,8 +116,7 @@ class FullDisk final : public Disk {
 TEST(EventFile, AFailureIsKeptAndNothingFollowsIt) {
   const Scratch scratch;
   FullDisk disk(3);
-  auto opened = EventWriter::open(disk, system_clock(), scratch.path(),
-                                  {.host = "box", .process_id = 1, .flush_every_ns = 0});
+  auto opened = EventWriter::open(disk, system_clock(), scratch.path(), {.host = "box", .process_id = 1, .flush_every_ns = 0});
   ASSERT_TRUE(opened.ok());
   EventWriter& writer = *opened.value();
   EXPECT_TRUE(writer.scalar("a", 1, 1).ok());
@@ -152,8 +141,7 @@ TEST(EventFile, TensorBoardReadsIt) {
   auto opened = EventWriter::open(system_disk(), system_clock(), scratch / "chief");
   ASSERT_TRUE(opened.ok());
   EventWriter& writer = *opened.value();
-  const Hyperparameter settings[] = {
-      {"learning_rate", 0.25}, {"optimizer", std::string("adam")}, {"augment", true}};
+  const Hyperparameter settings[] = {{"learning_rate", 0.25}, {"optimizer", std::string("adam")}, {"augment", true}};
   ASSERT_TRUE(writer.hyperparameters(settings).ok());
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.push_back(static_cast<float>(i % 100) * 0.01f);
@@ -191,8 +179,7 @@ TEST(EventFile, TensorBoardReadsIt) {
   ASSERT_TRUE(killed.ok());
   for (int step = 0; step < 15; ++step) ASSERT_TRUE(killed.value()->scalar("loss", step, step).ok());
   ASSERT_TRUE(killed.value()->close().ok());
-  auto resumed = EventWriter::open(system_disk(), system_clock(), scratch / "resumed",
-                                   {.host = "b", .resumed_at_step = 10});
+  auto resumed = EventWriter::open(system_disk(), system_clock(), scratch / "resumed", {.host = "b", .resumed_at_step = 10});
   ASSERT_TRUE(resumed.ok());
   for (int step = 10; step < 12; ++step) ASSERT_TRUE(resumed.value()->scalar("loss", step, step + 100).ok());
   ASSERT_TRUE(resumed.value()->close().ok());

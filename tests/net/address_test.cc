@@ -9,7 +9,8 @@ namespace dtg {
 namespace {
 
 TEST(Address, ReadsAndWrites) {
-  for (const char* text : {"unix:/run/job/ps0", "unix:a:1", "10.0.0.7:4000", "trainer-0.example.org:65535", "localhost:0", "[::1]:80", "[fe80::1%eth0]:9"}) {
+  for (const char* text :
+       {"unix:/run/job/ps0", "unix:a:1", "10.0.0.7:4000", "trainer-0.example.org:65535", "localhost:0", "[::1]:80", "[fe80::1%eth0]:9"}) {
     auto address = Address::parse(text);
     ASSERT_TRUE(address.ok()) << address.status().message();
     EXPECT_EQ(address.value().text(), text);
@@ -22,8 +23,8 @@ TEST(Address, ReadsAndWrites) {
 }
 
 TEST(Address, Refuses) {
-  for (const char* text : {"", "unix:", "host", ":80", "host:", "host:-1", "host:65536", "host:8o", "::1:80", "[::1]", "[::1]80", "[nonsense]:80", "a b:80",
-                           "a|b:80", "[]:80", "host:80 ", "grpc://host:80", "[::1]:80:80"}) {
+  for (const char* text : {"", "unix:", "host", ":80", "host:", "host:-1", "host:65536", "host:8o", "::1:80", "[::1]", "[::1]80",
+                           "[nonsense]:80", "a b:80", "a|b:80", "[]:80", "host:80 ", "grpc://host:80", "[::1]:80:80"}) {
     const Status status = Address::parse(text).status();
     EXPECT_EQ(status.code(), Code::invalid_argument) << text;
   }
@@ -31,7 +32,8 @@ TEST(Address, Refuses) {
 }
 
 TEST(Address, Loopback) {
-  for (const char* text : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"}) EXPECT_TRUE(Address::parse(text).take().is_loopback()) << text;
+  for (const char* text : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"})
+    EXPECT_TRUE(Address::parse(text).take().is_loopback()) << text;
   for (const char* text : {"128.0.0.1:1", "0.0.0.0:1", "[::]:1", "[::2]:1", "localhost.example:1", "unix:/a", "127.0.0.1.example:1"}) {
     EXPECT_FALSE(Address::parse(text).take().is_loopback()) << text;
   }

@@ -99,11 +99,11 @@ TEST(Tls, StrangersAreRefusedAlike) {
     answers.push_back(ends.server_says);
     reasons.push_back(ends.client_over.status().message());
   };
-  refused(credentials('x', kWorker, kServer), credentials('k', kServer, ""));                    // wrong key
+  refused(credentials('x', kWorker, kServer), credentials('k', kServer, ""));                     // wrong key
   refused(credentials('k', kWorker, "/job:ps/replica:0/task:1"), credentials('k', kServer, ""));  // meant for another
-  refused(credentials('k', kServer, kWorker), credentials('k', kServer, ""));                    // roles swapped
-  refused(credentials('k', kServer, ""), credentials('k', kServer, ""));                         // an echo of itself
-  refused(credentials('k', "a|b", kServer), credentials('k', kServer, ""));                      // no identity
+  refused(credentials('k', kServer, kWorker), credentials('k', kServer, ""));                     // roles swapped
+  refused(credentials('k', kServer, ""), credentials('k', kServer, ""));                          // an echo of itself
+  refused(credentials('k', "a|b", kServer), credentials('k', kServer, ""));                       // no identity
   refused(credentials('k', std::string(600, 'a'), kServer), credentials('k', kServer, ""));
   Credentials known = credentials('k', kServer, "");
   known.tasks = {kServer, "/job:worker/replica:0/task:1"};
@@ -115,7 +115,9 @@ TEST(Tls, StrangersAreRefusedAlike) {
 }
 
 TEST(Tls, BothEndsAskForTheSame) {
-  const auto with = [](Security from, Security to) { return Ends(credentials('k', kWorker, kServer, from), credentials('k', kServer, "", to)); };
+  const auto with = [](Security from, Security to) {
+    return Ends(credentials('k', kWorker, kServer, from), credentials('k', kServer, "", to));
+  };
   Ends clear = with(Security::clear_frames, Security::clear_frames);
   clear.talk();
   EXPECT_TRUE(clear.both_in());
@@ -131,7 +133,8 @@ TEST(Tls, BothEndsAskForTheSame) {
 
 // Gives a server these bytes of a client; what it then thinks.
 struct Heard {
-  explicit Heard(std::string_view bytes) : server(TlsSession::make(TlsSession::Side::server, credentials('k', kServer, ""), "here").take()) {
+  explicit Heard(std::string_view bytes)
+      : server(TlsSession::make(TlsSession::Side::server, credentials('k', kServer, ""), "here").take()) {
     server->in.append(bytes.data(), bytes.size());
     over = server->greet();
   }
@@ -156,7 +159,8 @@ TEST(Tls, ReplayedDialoguesProveNothing) {
 TEST(Tls, CutAtEveryByteAndEveryBitFlipped) {
   Ends whole(credentials('k', kWorker, kServer), credentials('k', kServer, ""));
   whole.talk();
-  const size_t first = 5 + static_cast<size_t>(static_cast<unsigned char>(whole.client_says[3]) * 256 + static_cast<unsigned char>(whole.client_says[4]));
+  const size_t first =
+      5 + static_cast<size_t>(static_cast<unsigned char>(whole.client_says[3]) * 256 + static_cast<unsigned char>(whole.client_says[4]));
   ASSERT_LT(first, whole.client_says.size());
   const std::string hello = whole.client_says.substr(0, first);
   for (size_t length = 0; length < hello.size(); ++length) EXPECT_FALSE(Heard(hello.substr(0, length)).in()) << length;

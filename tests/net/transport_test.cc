@@ -102,15 +102,15 @@ class Endpoints : public ::testing::Test {
     DTG_ASSIGN(const Address where, Address::parse(address));
     DTG_ASSIGN(const Credentials credentials, credentials_for(where, options_, kSelf, ""));
     DTG_ASSIGN(listener_, listen(*loop_, where, credentials, limits, [this](Ref<Channel> channel) {
-      {
-        const std::lock_guard lock(mutex_);
-        there_.channel = channel;
-        all_.push_back(channel);
-        ++accepted_;
-      }
-      channel->open(&there_);
-      changed_.notify_all();
-    }));
+                 {
+                   const std::lock_guard lock(mutex_);
+                   there_.channel = channel;
+                   all_.push_back(channel);
+                   ++accepted_;
+                 }
+                 channel->open(&there_);
+                 changed_.notify_all();
+               }));
     return {};
   }
   Status connect(const SecurityOptions& options, const std::string& self = kPeer, const std::string& peer = kSelf) {
@@ -258,7 +258,9 @@ TEST_P(Transport, StrangersMaySayLittle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Carriers, Transport, ::testing::Values(Kind::memory, Kind::unix_socket, Kind::tls, Kind::clear),
-                         [](const auto& kind) { return std::string(std::array{"memory", "unix", "tls", "clear"}[static_cast<size_t>(kind.param)]); });
+                         [](const auto& kind) {
+                           return std::string(std::array{"memory", "unix", "tls", "clear"}[static_cast<size_t>(kind.param)]);
+                         });
 
 TEST_F(Endpoints, OneEndClear) {
   ASSERT_TRUE(serve("127.0.0.1:0").ok());
@@ -307,7 +309,8 @@ TEST_F(Endpoints, ListensExactlyThere) {
   };
   EXPECT_EQ(knock("127.0.0.1"), Code::unavailable);
   EXPECT_EQ(knock("127.0.0.5"), Code::ok);
-  const auto again = listen(*loop_, listener_->address(), credentials_for(listener_->address(), options_, kSelf, "").take(), {}, [](Ref<Channel>) {});
+  const auto again =
+      listen(*loop_, listener_->address(), credentials_for(listener_->address(), options_, kSelf, "").take(), {}, [](Ref<Channel>) {});
   EXPECT_EQ(again.status().code(), Code::already_exists) << again.status().message();
 }
 

@@ -31,9 +31,8 @@ TEST(Layers, NamesAndShapes) {
   EXPECT_EQ(shape_of(small, logits).text(), "[?,3]");
   std::vector<std::string> names;
   for (const NamedVariable& variable : small.model().variables()) names.push_back(variable.name + variable.shape.text());
-  EXPECT_EQ(names, (std::vector<std::string>{"conv2d/kernel[3,3,1,4]", "conv2d/bias[4]", "conv2d_1/kernel[3,3,4,3]",
-                                             "conv2d_1/bias[3]", "dense/kernel[12,5]", "dense/bias[5]", "dense_1/kernel[5,3]",
-                                             "dense_1/bias[3]"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"conv2d/kernel[3,3,1,4]", "conv2d/bias[4]", "conv2d_1/kernel[3,3,4,3]", "conv2d_1/bias[3]",
+                                             "dense/kernel[12,5]", "dense/bias[5]", "dense_1/kernel[5,3]", "dense_1/bias[3]"}));
 }
 
 TEST(Layers, EqualSeedsGiveEqualWeights) {

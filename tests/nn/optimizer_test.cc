@@ -48,16 +48,14 @@ void expect_rule(const Optimizer& optimizer, double slot_a, double slot_b, const
 }
 
 TEST(Optimizer, Sgd) {
-  expect_rule({.kind = Optimizer::Kind::sgd, .learning_rate = {}, .rate = 0.1}, 0, 0,
-              [](Element& e, double g, int) { e.v -= 0.1 * g; });
+  expect_rule({.kind = Optimizer::Kind::sgd, .learning_rate = {}, .rate = 0.1}, 0, 0, [](Element& e, double g, int) { e.v -= 0.1 * g; });
 }
 
 TEST(Optimizer, Momentum) {
-  expect_rule({.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.1, .momentum = 0.9}, 0, 0,
-              [](Element& e, double g, int) {
-                e.a = 0.9 * e.a + g;
-                e.v -= 0.1 * e.a;
-              });
+  expect_rule({.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.1, .momentum = 0.9}, 0, 0, [](Element& e, double g, int) {
+    e.a = 0.9 * e.a + g;
+    e.v -= 0.1 * e.a;
+  });
 }
 
 TEST(Optimizer, Nesterov) {
@@ -194,11 +192,13 @@ TEST(Optimizer, UpdatesStandWhereADeviceFunctionPutTheVariable) {
   SmallModel small;
   small.graph().push_device_function(make_ref<ToThePs>());
   const NamedVariable v = small.variable("v", kStart);
-  ASSERT_TRUE(minimize(small.model(), linear_loss(small, v, kSlope), {.kind = Optimizer::Kind::adam, .learning_rate = {}, .clip_norm = 1}).ok());
+  ASSERT_TRUE(
+      minimize(small.model(), linear_loss(small, v, kSlope), {.kind = Optimizer::Kind::adam, .learning_rate = {}, .clip_norm = 1}).ok());
   int updates = 0;
   for (NodeId id = 0; id < small.graph().node_count(); ++id) {
     const Node& node = small.graph().node(id);
-    const bool takes_variable = std::ranges::any_of(node.inputs, [&](Value input) { return small.graph().info(input).dtype == DType::resource; });
+    const bool takes_variable =
+        std::ranges::any_of(node.inputs, [&](Value input) { return small.graph().info(input).dtype == DType::resource; });
     if (!takes_variable) continue;
     ++updates;
     EXPECT_EQ(node.device, "/job:ps/task:0") << node.name;

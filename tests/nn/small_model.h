@@ -68,8 +68,7 @@ class SmallModel {
     std::vector<const Tensor*> tensors;
     for (const Tensor& tensor : given) tensors.push_back(&tensor);
     Tensor result;
-    const Status status =
-        session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {&value, 1}, .targets = {}}, {&result, 1});
+    const Status status = session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {&value, 1}, .targets = {}}, {&result, 1});
     EXPECT_TRUE(status.ok()) << status.message();
     return result;
   }

@@ -90,8 +90,8 @@ TEST(BroadcastTo, LargeOnesAreTheSameForAnyNumberOfThreads) {
 TEST(OneHot, IndicesOutsideAreCold) {
   OneOp one({ops::register_array});
   for (auto known : kAll) {
-    auto out = one.run("OneHot", {values<int64_t>({3}, {1, -1, INT64_MAX}), scalar<int32_t>(2), scalar(5.0f), scalar(-1.0f)},
-                       {{"axis", 0}}, {.known = known});
+    auto out = one.run("OneHot", {values<int64_t>({3}, {1, -1, INT64_MAX}), scalar<int32_t>(2), scalar(5.0f), scalar(-1.0f)}, {{"axis", 0}},
+                       {.known = known});
     ASSERT_TRUE(out.ok()) << out.status().message();
     EXPECT_EQ(as_vector<float>(out.value()[0]), (std::vector<float>{-1, -1, -1, 5, -1, -1}));
   }

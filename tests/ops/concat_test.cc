@@ -36,8 +36,8 @@ TEST(Concat, SplitVRefuses) {
   const Tensor x = values<float>({4}, {1, 2, 3, 4});
   for (auto known : kAll) {
     for (auto sizes : {std::pair<int64_t, int64_t>{1, 2}, {-1, -1}, {-2, 6}, {-1, 5}, {INT64_MAX, INT64_MAX}, {INT64_MIN, 4}}) {
-      const auto result = one.run("SplitV", {x, values<int64_t>({2}, {sizes.first, sizes.second}), scalar<int32_t>(0)},
-                                  {{"num_split", 2}}, {.known = known});
+      const auto result = one.run("SplitV", {x, values<int64_t>({2}, {sizes.first, sizes.second}), scalar<int32_t>(0)}, {{"num_split", 2}},
+                                  {.known = known});
       EXPECT_EQ(result.status().code(), Code::invalid_argument) << sizes.first << " " << sizes.second;
     }
   }
@@ -67,8 +67,7 @@ TEST(Pack, UnpackUndoesIt) {
     }
   }
   EXPECT_EQ(one.run("Pack", {x, y}, {{"axis", 3}}).status().code(), Code::invalid_argument);
-  EXPECT_EQ(one.run("Unpack", {x}, {{"axis", 0}, {"num", 3}}, {.known = OneOp::Known::nothing}).status().code(),
-            Code::invalid_argument);
+  EXPECT_EQ(one.run("Unpack", {x}, {{"axis", 0}, {"num", 3}}, {.known = OneOp::Known::nothing}).status().code(), Code::invalid_argument);
 }
 
 }  // namespace

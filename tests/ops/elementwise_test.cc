@@ -202,9 +202,14 @@ TEST(Elementwise, VectorFunctionsAreAccurate) {
     float low, high;
   };
   const Case cases[] = {
-      {"Exp", std::exp, -87, 88},       {"Expm1", std::expm1, -20, 80}, {"Expm1", std::expm1, -0.01f, 0.01f},
-      {"Log", std::log, 1e-30f, 1e30f}, {"Log", std::log, 0.5f, 2},     {"Log1p", std::log1p, -0.9f, 10},
-      {"Tanh", std::tanh, -10, 10},     {"Tanh", std::tanh, -0.01f, 0.01f},
+      {"Exp", std::exp, -87, 88},
+      {"Expm1", std::expm1, -20, 80},
+      {"Expm1", std::expm1, -0.01f, 0.01f},
+      {"Log", std::log, 1e-30f, 1e30f},
+      {"Log", std::log, 0.5f, 2},
+      {"Log1p", std::log1p, -0.9f, 10},
+      {"Tanh", std::tanh, -10, 10},
+      {"Tanh", std::tanh, -0.01f, 0.01f},
       {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80},
       {"Softplus", [](double x) { return std::log1p(std::exp(x)); }, -80, 80},
   };

@@ -21,8 +21,8 @@ TEST(Gather, BatchesAndAxes) {
   const Tensor params = values<float>({2, 3, 2}, one_op::ramp(12, 0, 1));
   const float* p = params.as<float>();
   for (auto known : kAll) {
-    auto out = one.run("GatherV2", {params, values<int64_t>({2, 2}, {2, 0, 1, 1}), scalar<int32_t>(1)}, {{"batch_dims", -1}},
-                       {.known = known});
+    auto out =
+        one.run("GatherV2", {params, values<int64_t>({2, 2}, {2, 0, 1, 1}), scalar<int32_t>(1)}, {{"batch_dims", -1}}, {.known = known});
     ASSERT_TRUE(out.ok()) << out.status().message();
     EXPECT_EQ(out.value()[0].text(), "float32[2,2,2]");
     EXPECT_EQ(as_vector<float>(out.value()[0]), (std::vector<float>{p[4], p[5], p[0], p[1], p[8], p[9], p[8], p[9]}));
@@ -41,8 +41,7 @@ TEST(Gather, BadIndicesAreErrorsInEveryKernel) {
       EXPECT_EQ(one.run("GatherV2", {x, index, scalar<int32_t>(0)}, {}, options).status().code(), Code::invalid_argument);
       EXPECT_EQ(one.run("Gather", {x, index}, {}, options).status().code(), Code::invalid_argument);
       EXPECT_EQ(one.run("GatherNd", {x, tuple}, {}, options).status().code(), Code::invalid_argument);
-      EXPECT_EQ(one.run("ScatterNd", {tuple, update, values<int64_t>({1}, {3})}, {}, options).status().code(),
-                Code::invalid_argument);
+      EXPECT_EQ(one.run("ScatterNd", {tuple, update, values<int64_t>({1}, {3})}, {}, options).status().code(), Code::invalid_argument);
       const auto ignored = one.run("GatherNd", {x, tuple}, {{"bad_indices_policy", "IGNORE"}}, options);
       ASSERT_TRUE(ignored.ok()) << ignored.status().message();
       EXPECT_EQ(as_vector<float>(ignored.value()[0]), std::vector<float>{0});
@@ -90,8 +89,7 @@ TEST(Unique, FirstOccurrenceAndNaN) {
   OneOp one({ops::register_gather});
   auto out = one.run("UniqueWithCounts", {values<float>({6}, {2, NAN, 0.0f, -0.0f, NAN, 2})}, {{"out_idx", DType::i64}});
   ASSERT_TRUE(out.ok()) << out.status().message();
-  EXPECT_EQ(as_vector<int64_t>(out.value()[1]), (std::vector<int64_t>{0, 1, 2, 2, 3, 0}))
-      << "a NaN equals nothing, zeros are equal";
+  EXPECT_EQ(as_vector<int64_t>(out.value()[1]), (std::vector<int64_t>{0, 1, 2, 2, 3, 0})) << "a NaN equals nothing, zeros are equal";
   EXPECT_EQ(as_vector<int64_t>(out.value()[2]), (std::vector<int64_t>{2, 1, 2, 1}));
   std::vector<int64_t> many(5000);
   for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i % 1000) << 40;

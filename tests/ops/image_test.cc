@@ -14,9 +14,7 @@ using List = std::vector<int64_t>;
 
 class ImageTest : public ::testing::Test {
  protected:
-  Tensor image(std::initializer_list<int64_t> dims) {
-    return values<float>(dims, one_op::ramp(one_op::shape(dims).count(), -1.0f, 1.0f));
-  }
+  Tensor image(std::initializer_list<int64_t> dims) { return values<float>(dims, one_op::ramp(one_op::shape(dims).count(), -1.0f, 1.0f)); }
   Code code(std::string_view op, std::initializer_list<Tensor> in, std::initializer_list<Attr> attrs) {
     return one_.run(op, in, attrs).status().code();
   }
@@ -78,8 +76,7 @@ TEST_F(ImageTest, FusedPoolingGradientMatchesTheChain) {
   };
   const Case cases[] = {{{1, 2, 2, 1}, {1, 2, 2, 1}, "NHWC"}, {{1, 3, 2, 1}, {1, 2, 1, 1}, "NHWC"}, {{1, 1, 2, 3}, {1, 1, 2, 2}, "NCHW"}};
   for (const Case& k : cases) {
-    const std::initializer_list<Attr> attrs = {
-        {"ksize", k.size}, {"strides", k.stride}, {"padding", "SAME"}, {"data_format", k.format}};
+    const std::initializer_list<Attr> attrs = {{"ksize", k.size}, {"strides", k.stride}, {"padding", "SAME"}, {"data_format", k.format}};
     const Tensor x = image({2, 6, 6, 19});
     auto y = one_.run("MaxPool", {x}, attrs);
     ASSERT_TRUE(y.ok()) << y.status().message();

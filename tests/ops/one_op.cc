@@ -25,11 +25,21 @@ Status const_shape(InferContext& c) {
 }
 
 void add_private_ops(OpTable& ops) {
-  ops.add(OpDef::make(kFeed).output("output: dtype").attr("dtype: type").attr("shape: shape = unknown")
-              .shape(feed_shape).no_gradient().doc("An input of a test."));
+  ops.add(OpDef::make(kFeed)
+              .output("output: dtype")
+              .attr("dtype: type")
+              .attr("shape: shape = unknown")
+              .shape(feed_shape)
+              .no_gradient()
+              .doc("An input of a test."));
   if (ops.find("Const")) return;
-  ops.add(OpDef::make("Const").output("output: dtype").attr("value: tensor").attr("dtype: type")
-              .shape(const_shape).no_gradient().doc("A constant."));
+  ops.add(OpDef::make("Const")
+              .output("output: dtype")
+              .attr("value: tensor")
+              .attr("dtype: type")
+              .shape(const_shape)
+              .no_gradient()
+              .doc("A constant."));
 }
 
 // Memory with guard bytes behind it, filled so that what a kernel forgets to write shows.
@@ -53,8 +63,7 @@ bool guard_intact(const void* end) {
 // Opens up what the planner fills in.
 class OneOp::Prepare : public PrepareContext {
  public:
-  Prepare(const Node& node, std::span<const Datum> inputs, std::span<const Datum> outputs, const Options& options,
-          ResourceStore* store)
+  Prepare(const Node& node, std::span<const Datum> inputs, std::span<const Datum> outputs, const Options& options, ResourceStore* store)
       : data_(inputs), known_(options.known), pool_own_(Pool::Options{.threads = options.threads}) {
     node_ = &node;
     arena_ = &arena_own_;
@@ -64,9 +73,7 @@ class OneOp::Prepare : public PrepareContext {
     for (const Datum& datum : inputs) inputs_.push_back(operand(datum));
     for (const Datum& datum : outputs) outputs_.push_back(operand(datum));
   }
-  Tensor constant(int i) const override {
-    return known_ == Known::values ? data_[static_cast<size_t>(i)].tensor : Tensor();
-  }
+  Tensor constant(int i) const override { return known_ == Known::values ? data_[static_cast<size_t>(i)].tensor : Tensor(); }
   SyncFn sync_fn() const { return sync_; }
   bool is_async() const { return async_ != nullptr; }
   const void* args_block() const { return args_; }
@@ -179,8 +186,7 @@ Result<Value> OneOp::input(Graph& graph, const Tensor& tensor, Known known) {
   return value;
 }
 
-Result<std::vector<Tensor>> OneOp::run(std::string_view op, std::span<const Tensor> inputs, std::span<const Attr> attrs,
-                                       Options options) {
+Result<std::vector<Tensor>> OneOp::run(std::string_view op, std::span<const Tensor> inputs, std::span<const Attr> attrs, Options options) {
   if (!ops_.status().ok()) return ops_.status().in_phase("register");
   DTG_ASSIGN(Ref<Graph> graph, this->graph());
   std::vector<Value> values;
@@ -258,8 +264,7 @@ Result<std::vector<OneOp::Datum>> OneOp::run_node(const Node& node, std::span<co
   return outputs;
 }
 
-Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare,
-                      std::span<Datum> outputs) {
+Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare, std::span<Datum> outputs) {
   std::vector<Slot> slots(inputs.size() + outputs.size());
   std::vector<uint32_t> in_slots, out_slots;
   std::vector<Tensor> guards;

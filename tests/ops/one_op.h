@@ -40,14 +40,12 @@ class OneOp {
   explicit OneOp(std::span<const RegisterFn> families);
 
   // One node; errors carry the phase ("build", "prepare", "run") in their origin.
-  Result<std::vector<Tensor>> run(std::string_view op, std::span<const Tensor> inputs, std::span<const Attr> attrs,
-                                  Options options);
-  Result<std::vector<Tensor>> run(std::string_view op, std::initializer_list<Tensor> inputs,
-                                  std::initializer_list<Attr> attrs = {}) {
+  Result<std::vector<Tensor>> run(std::string_view op, std::span<const Tensor> inputs, std::span<const Attr> attrs, Options options);
+  Result<std::vector<Tensor>> run(std::string_view op, std::initializer_list<Tensor> inputs, std::initializer_list<Attr> attrs = {}) {
     return run(op, inputs, attrs, Options());
   }
-  Result<std::vector<Tensor>> run(std::string_view op, std::initializer_list<Tensor> inputs,
-                                  std::initializer_list<Attr> attrs, Options options) {
+  Result<std::vector<Tensor>> run(std::string_view op, std::initializer_list<Tensor> inputs, std::initializer_list<Attr> attrs,
+                                  Options options) {
     return run(op, std::span(inputs.begin(), inputs.size()), std::span(attrs.begin(), attrs.size()), options);
   }
 
@@ -73,8 +71,7 @@ class OneOp {
   class Prepare;
   class Dynamic;
   Result<std::vector<Datum>> run_node(const Node& node, std::span<const Datum> inputs, const Options& options);
-  Status execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare,
-                 std::span<Datum> outputs);
+  Status execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare, std::span<Datum> outputs);
 
   OpTable ops_;
   KernelTable kernels_;

@@ -24,8 +24,7 @@ TEST(Random, PhiloxGivesItsKnownBlock) {
                              values<uint64_t>({2}, {uint64_t{0}, uint64_t{0}}), scalar<int32_t>(1)},
                             {{"dtype", DType::u32}});
   ASSERT_TRUE(bits.ok()) << bits.status().message();
-  EXPECT_EQ(as_vector<uint32_t>(bits.value()[0]),
-            (std::vector<uint32_t>{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}));
+  EXPECT_EQ(as_vector<uint32_t>(bits.value()[0]), (std::vector<uint32_t>{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}));
 }
 
 TEST(Random, BitsDoNotDependOnThreads) {

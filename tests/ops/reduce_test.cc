@@ -61,8 +61,7 @@ Expected reference(const Tensor& x, uint32_t mask) {
 
 TEST(Reduce, EverySetOfAxesLikeTheReference) {
   OneOp one = make_ops();
-  for (const Shape& shape : {Shape::of({4, 3, 5, 2}), Shape::of({2, 1, 3, 1, 7}), Shape::of({3, 40, 130}), Shape::of({600, 9}),
-                             Shape()}) {
+  for (const Shape& shape : {Shape::of({4, 3, 5, 2}), Shape::of({2, 1, 3, 1, 7}), Shape::of({3, 40, 130}), Shape::of({600, 9}), Shape()}) {
     const Tensor x = ramp(shape);
     for (uint32_t mask = 0; mask < 1u << shape.rank(); ++mask) {
       const Tensor axes = values<int32_t>({std::popcount(mask)}, axes_of(mask, shape.rank()));

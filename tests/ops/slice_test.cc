@@ -147,8 +147,7 @@ TEST(Transpose, SameBitsForAnyNumberOfThreads) {
 
 TEST(InvertPermutation, RefusesWhatIsNone) {
   OneOp one({ops::register_slice});
-  EXPECT_EQ(as_vector<int64_t>(one.run("InvertPermutation", {values<int64_t>({3}, {2, 0, 1})}).take()[0]),
-            (std::vector<int64_t>{1, 2, 0}));
+  EXPECT_EQ(as_vector<int64_t>(one.run("InvertPermutation", {values<int64_t>({3}, {2, 0, 1})}).take()[0]), (std::vector<int64_t>{1, 2, 0}));
   EXPECT_EQ(one.run("InvertPermutation", {values<int64_t>({2}, {1, 1})}).status().code(), Code::invalid_argument);
   EXPECT_EQ(one.run("InvertPermutation", {values<int64_t>({1}, {INT64_MIN})}).status().code(), Code::invalid_argument);
 }

@@ -88,8 +88,8 @@ Verdict check_gradient(const Json& grad, Attempt& at, bool fed, const std::strin
   if (Outcome failed = add_weights(at, grad.at("dy"), fed, &ys, &weights)) return judge_failure(*failed, other, "dy");
   if (!at.beyond.empty()) return Verdict::skipped(at.beyond);
   std::vector<dtg_gradient> gradients(at.inputs.size());
-  const Outcome failed = outcome(dtg_graph_add_gradients(at.program.graph(), ys.data(), ys.size(), at.inputs.data(),
-                                                         at.inputs.size(), weights.data(), gradients.data()));
+  const Outcome failed = outcome(dtg_graph_add_gradients(at.program.graph(), ys.data(), ys.size(), at.inputs.data(), at.inputs.size(),
+                                                         weights.data(), gradients.data()));
   if (failed) return judge_failure(*failed, other, "gradients");
   const Json& wanted = grad.at("dx");
   for (size_t i = 0; i < wanted.size() && i < gradients.size(); ++i) {

@@ -73,7 +73,8 @@ std::string check_batch_sizes(const Json& row) {
   for (int64_t i = 0; i < workers; ++i) {
     std::vector<int64_t> sizes(256);
     size_t count = 0;
-    if (Outcome failed = outcome(dtg_batch_sizes(row.at("global_batch"), workers, row.at("replicas_per_worker"), i, sizes.data(), sizes.size(), &count))) {
+    if (Outcome failed = outcome(
+            dtg_batch_sizes(row.at("global_batch"), workers, row.at("replicas_per_worker"), i, sizes.data(), sizes.size(), &count))) {
       return failed->text;
     }
     sizes.resize(count);

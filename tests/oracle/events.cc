@@ -23,17 +23,17 @@ struct Sequence {
   dtg_value handle{};
   std::shared_ptr<dtg_cq> cq;
   std::map<uint64_t, std::shared_ptr<dtg_op>> ops;
-  std::map<uint64_t, size_t> outputs;  // how many results a run has
-  std::map<uint64_t, Outcome> ended;   // not asked for yet
-  std::string family;                  // accumulators: "Resource", "" or "Sparse"
+  std::map<uint64_t, size_t> outputs;       // how many results a run has
+  std::map<uint64_t, Outcome> ended;        // not asked for yet
+  std::string family;                       // accumulators: "Resource", "" or "Sparse"
   std::vector<std::string> offered, taken;  // queues without order: elements put in and got out
 };
 
 std::string op_name(const Sequence& s, const std::string& event) {
-  static const std::map<std::string, std::string> queue = {
-      {"enqueue", "QueueEnqueueV2"},        {"enqueue_many", "QueueEnqueueManyV2"}, {"dequeue", "QueueDequeueV2"},
-      {"dequeue_many", "QueueDequeueManyV2"}, {"dequeue_up_to", "QueueDequeueUpToV2"}, {"size", "QueueSizeV2"},
-      {"is_closed", "QueueIsClosedV2"},     {"close", "QueueCloseV2"}};
+  static const std::map<std::string, std::string> queue = {{"enqueue", "QueueEnqueueV2"},           {"enqueue_many", "QueueEnqueueManyV2"},
+                                                           {"dequeue", "QueueDequeueV2"},           {"dequeue_many", "QueueDequeueManyV2"},
+                                                           {"dequeue_up_to", "QueueDequeueUpToV2"}, {"size", "QueueSizeV2"},
+                                                           {"is_closed", "QueueIsClosedV2"},        {"close", "QueueCloseV2"}};
   if (const auto found = queue.find(event); found != queue.end()) return found->second;
   const std::string resource = s.family == "Resource" ? "Resource" : "", sparse = s.family == "Sparse" ? "Sparse" : resource;
   if (event == "apply_gradient") return sparse + "AccumulatorApplyGradient";

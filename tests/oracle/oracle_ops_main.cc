@@ -31,9 +31,7 @@ void check_file(const std::string&, const Json& file, const Options& options, Re
   const std::string op = file.at("op");
   const std::string missing = missing_op(op);
   const auto unless_missing = [&](Verdict (*check)(const std::string&, const Json&)) {
-    return [&op, &missing, check](const Json& entry) {
-      return missing.empty() ? check(op, entry) : Verdict::skipped(missing);
-    };
+    return [&op, &missing, check](const Json& entry) { return missing.empty() ? check(op, entry) : Verdict::skipped(missing); };
   };
   check_section(file, "cases", options, report, unless_missing(check_case));
   check_section(file, "scripts", options, report, unless_missing(check_script));

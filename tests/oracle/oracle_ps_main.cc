@@ -1,6 +1,6 @@
 // oracle_ps DIR: what distributed training stands on, against what TensorFlow did: queues and accumulators, device names and
-// setters, TF_CONFIG, shards of data, replicated training. Which file is of which kind shows in its fields; each kind has a file of its own here
-// (ps.h). Other files of the folder are skipped.
+// setters, TF_CONFIG, shards of data, replicated training. Which file is of which kind shows in its fields; each kind has a file of its own
+// here (ps.h). Other files of the folder are skipped.
 #include "ps.h"
 #include "replica_traces.h"
 

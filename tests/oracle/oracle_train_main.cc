@@ -28,8 +28,8 @@ struct Training {
 };
 
 dtg_dtype stored_dtype(const std::string& name) {
-  static const std::map<std::string, dtg_dtype> names = {{"F32", DTG_F32}, {"F64", DTG_F64}, {"I32", DTG_I32}, {"I64", DTG_I64},
-                                                         {"U8", DTG_U8},   {"BOOL", DTG_BOOL}};
+  static const std::map<std::string, dtg_dtype> names = {{"F32", DTG_F32}, {"F64", DTG_F64}, {"I32", DTG_I32},
+                                                         {"I64", DTG_I64}, {"U8", DTG_U8},   {"BOOL", DTG_BOOL}};
   const auto found = names.find(name);
   return found == names.end() ? 0 : found->second;
 }
@@ -107,8 +107,7 @@ Outcome differentiate(Training& t) {
   std::vector<dtg_value> xs;
   for (const Parameter& parameter : t.parameters) xs.push_back(parameter.handle);
   std::vector<dtg_gradient> gradients(xs.size());
-  Outcome failed = outcome(
-      dtg_graph_add_gradients(t.program.graph(), &t.loss, 1, xs.data(), xs.size(), nullptr, gradients.data()));
+  Outcome failed = outcome(dtg_graph_add_gradients(t.program.graph(), &t.loss, 1, xs.data(), xs.size(), nullptr, gradients.data()));
   for (size_t i = 0; i < xs.size(); ++i) t.parameters[i].gradient = gradients[i];
   return failed;
 }
@@ -188,8 +187,8 @@ Verdict train(Training& t, double rtol) {
       // Norms are written with nine digits, also where the case is float64.
       const double allowed = (i ? std::max(rtol, 1e-8) : rtol) * std::fabs(want);
       if (!(std::fabs(got - want) <= allowed)) {
-        return Verdict::failed("step " + std::to_string(step) + ": " + (i ? "norm " : "loss ") + std::to_string(got) +
-                               ", expected " + std::to_string(want));
+        return Verdict::failed("step " + std::to_string(step) + ": " + (i ? "norm " : "loss ") + std::to_string(got) + ", expected " +
+                               std::to_string(want));
       }
     }
   }

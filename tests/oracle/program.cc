@@ -10,6 +10,7 @@ constexpr int64_t kRunTimeoutNs = int64_t{20} * 1000 * 1000 * 1000;
 
 // The ops that the spine names: a vector of one of these is never skipped for want of the op.
 const std::set<std::string>& promised_ops() {
+  // clang-format off
   static const std::set<std::string> names = {
       "Placeholder", "Const", "Identity", "NoOp", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp",
       "AssignSubVariableOp", "VarIsInitializedOp", "ResourceGather", "ResourceScatterAdd", "ResourceScatterSub", "MatMul",
@@ -24,6 +25,7 @@ const std::set<std::string>& promised_ops() {
       "ResourceApplyAdam", "FIFOQueueV2", "QueueEnqueueV2", "QueueDequeueV2", "QueueCloseV2", "QueueSizeV2",
       "ResourceConditionalAccumulator", "ResourceAccumulatorApplyGradient", "ResourceAccumulatorTakeGradient",
       "ResourceAccumulatorNumAccumulated", "ResourceAccumulatorSetGlobalStep", "SparseConditionalAccumulator"};
+  // clang-format on
   return names;
 }
 
@@ -65,8 +67,7 @@ std::string missing_op(const std::string& op) {
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------------
 
-Node::Node(std::string op, std::string name, std::string device)
-    : op_(std::move(op)), name_(std::move(name)), device_(std::move(device)) {}
+Node::Node(std::string op, std::string name, std::string device) : op_(std::move(op)), name_(std::move(name)), device_(std::move(device)) {}
 
 Node& Node::input(dtg_value value) {
   inputs_.push_back(value);
@@ -120,12 +121,9 @@ Node& Node::tensor(const char* name, Tensor value) {
 }
 
 std::string Node::json_list(const std::string& name, const std::string& type, const Json& list) {
-  static const std::map<std::string, dtg_attr_kind> kinds = {{"list(int)", DTG_ATTR_LIST_INT},
-                                                             {"list(float)", DTG_ATTR_LIST_FLOAT},
-                                                             {"list(bool)", DTG_ATTR_LIST_BOOL},
-                                                             {"list(type)", DTG_ATTR_LIST_TYPE},
-                                                             {"list(shape)", DTG_ATTR_LIST_SHAPE},
-                                                             {"list(string)", DTG_ATTR_LIST_STRING}};
+  static const std::map<std::string, dtg_attr_kind> kinds = {{"list(int)", DTG_ATTR_LIST_INT},     {"list(float)", DTG_ATTR_LIST_FLOAT},
+                                                             {"list(bool)", DTG_ATTR_LIST_BOOL},   {"list(type)", DTG_ATTR_LIST_TYPE},
+                                                             {"list(shape)", DTG_ATTR_LIST_SHAPE}, {"list(string)", DTG_ATTR_LIST_STRING}};
   const auto kind = kinds.find(type);
   if (kind == kinds.end()) return "attributes of type " + type;
   std::vector<int64_t>& ints = ints_.emplace_back();
@@ -239,8 +237,7 @@ Program::Program(Options wanted) {
 
 Outcome Program::constant(const Tensor& tensor, dtg_value* out) {
   std::vector<dtg_value> outputs;
-  Outcome failed =
-      Node("Const").type("dtype", dtg_tensor_dtype(tensor.get())).tensor("value", tensor).add(graph(), &outputs);
+  Outcome failed = Node("Const").type("dtype", dtg_tensor_dtype(tensor.get())).tensor("value", tensor).add(graph(), &outputs);
   if (!failed) *out = outputs[0];
   return failed;
 }
@@ -290,8 +287,8 @@ Outcome Program::read(dtg_value handle, dtg_dtype dtype, Tensor* out) {
   return failed;
 }
 
-Outcome Program::run(const std::vector<Feed>& feeds, const std::vector<dtg_value>& fetches,
-                     const std::vector<dtg_value>& targets, std::vector<Tensor>* fetched) {
+Outcome Program::run(const std::vector<Feed>& feeds, const std::vector<dtg_value>& fetches, const std::vector<dtg_value>& targets,
+                     std::vector<Tensor>* fetched) {
   std::vector<dtg_value> fed;
   std::vector<const dtg_tensor*> tensors;
   for (const Feed& feed : feeds) {

@@ -96,8 +96,7 @@ class Program {
   // A variable's handle; `shape` null: unknown.
   Outcome variable(const std::string& name, dtg_dtype dtype, const std::vector<int64_t>* shape, dtg_value* out);
   // One output of a node whose inputs decide its attributes.
-  Outcome apply(const std::string& op, const std::vector<dtg_value>& inputs, dtg_value* out,
-                const std::vector<dtg_value>& controls = {});
+  Outcome apply(const std::string& op, const std::vector<dtg_value>& inputs, dtg_value* out, const std::vector<dtg_value>& controls = {});
   // AssignVariableOp, ReadVariableOp and a run of each.
   Outcome assign(dtg_value handle, const Tensor& value);
   Outcome read(dtg_value handle, dtg_dtype dtype, Tensor* out);

@@ -33,7 +33,10 @@ using Kept = std::vector<Feed>;
 struct Trace {
   // `target`: of the servers, or "local".
   Trace(const Json& json, const std::string& target)
-      : file(json), sync(json.at("kind") == "sync"), local(target == "local"), servers(json.at("num_ps")),
+      : file(json),
+        sync(json.at("kind") == "sync"),
+        local(target == "local"),
+        servers(json.at("num_ps")),
         program({servers + json.at("num_workers").get<int32_t>(), true, 0, target}) {
     dtg_cq* queue = nullptr;
     if (!outcome(dtg_cq_create(&queue))) cq = {queue, dtg_cq_release};
@@ -50,11 +53,11 @@ struct Trace {
   std::vector<Parameter> parameters;
   std::vector<Worker> workers;
   dtg_value global_step{}, token_count{};
-  std::map<std::string, dtg_value> counts;       // gradients in each accumulator
-  std::map<int, Kept> kept;                      // by event
-  std::map<int, int64_t> read_steps;             // by event
+  std::map<std::string, dtg_value> counts;  // gradients in each accumulator
+  std::map<int, Kept> kept;                 // by event
+  std::map<int, int64_t> read_steps;        // by event
   std::map<uint64_t, std::shared_ptr<dtg_op>> running;
-  std::map<uint64_t, Outcome> ended;             // not asked for yet
+  std::map<uint64_t, Outcome> ended;  // not asked for yet
 };
 
 // Parameter servers first, then workers.
@@ -89,14 +92,13 @@ Outcome add_variables(Trace& t) {
     spec.rank = dims.size();
     Parameter& parameter = t.parameters.emplace_back();
     parameter.name = name;
-    const Outcome failed = on_device(t, server_of(t, name, t.parameters.size() - 1), [&] {
-      return outcome(dtg_model_add_variable(t.model.get(), &spec, &parameter.variable));
-    });
+    const Outcome failed = on_device(t, server_of(t, name, t.parameters.size() - 1),
+                                     [&] { return outcome(dtg_model_add_variable(t.model.get(), &spec, &parameter.variable)); });
     if (failed) return failed;
   }
   dtg_variable step = DTG_VARIABLE_INIT;
-  const Outcome failed = on_device(t, server_of(t, "global_step", t.parameters.size()),
-                                   [&] { return outcome(dtg_model_global_step(t.model.get(), &step)); });
+  const Outcome failed =
+      on_device(t, server_of(t, "global_step", t.parameters.size()), [&] { return outcome(dtg_model_global_step(t.model.get(), &step)); });
   t.global_step = step.read;
   return failed;
 }
@@ -147,16 +149,19 @@ Outcome add_loss(Trace& t, Worker& worker) {
   std::vector<dtg_value> handles;
   for (const Parameter& parameter : t.parameters) handles.push_back(parameter.variable.handle);
   worker.gradients.resize(handles.size());
-  failed = outcome(dtg_graph_add_gradients(t.program.graph(), &worker.loss, 1, handles.data(), handles.size(), nullptr,
-                                           worker.gradients.data()));
+  failed = outcome(
+      dtg_graph_add_gradients(t.program.graph(), &worker.loss, 1, handles.data(), handles.size(), nullptr, worker.gradients.data()));
   // The rows' indices are the fed ids themselves, and what is fed cannot be fetched.
   dtg_gradient& last = worker.gradients.back();
   return failed || !last.indices.id ? failed : t.program.apply("Identity", {last.indices}, &last.indices);
 }
 
 std::string read_optimizer(const Json& given, dtg_optimizer* out) {
-  static const std::map<std::string, dtg_optimizer_kind> kinds = {
-      {"sgd", DTG_OPT_SGD}, {"momentum", DTG_OPT_MOMENTUM}, {"adam", DTG_OPT_ADAM}, {"adagrad", DTG_OPT_ADAGRAD}, {"rmsprop", DTG_OPT_RMSPROP}};
+  static const std::map<std::string, dtg_optimizer_kind> kinds = {{"sgd", DTG_OPT_SGD},
+                                                                  {"momentum", DTG_OPT_MOMENTUM},
+                                                                  {"adam", DTG_OPT_ADAM},
+                                                                  {"adagrad", DTG_OPT_ADAGRAD},
+                                                                  {"rmsprop", DTG_OPT_RMSPROP}};
   const auto kind = kinds.find(given.at("kind"));
   if (kind == kinds.end()) return "optimizer " + given.at("kind").dump();
   out->kind = kind->second;
@@ -180,8 +185,8 @@ Outcome add_share(Trace& t, int32_t number, const dtg_optimizer& optimizer) {
     replication.total = t.file.at("total_num_replicas");
     replication.to_aggregate = t.file.at("replicas_to_aggregate");
   }
-  return outcome(dtg_nn_apply_replicated(t.model.get(), handles.data(), worker.gradients.data(), handles.size(), &optimizer,
-                                         &replication, &worker.share));
+  return outcome(dtg_nn_apply_replicated(t.model.get(), handles.data(), worker.gradients.data(), handles.size(), &optimizer, &replication,
+                                         &worker.share));
 }
 
 // Questions to the accumulators and to the queue of tokens.
@@ -276,7 +281,9 @@ std::string rows_difference(const Json& want, const Tensor& values, const Tensor
 
 std::string check_loss(const Json& event, double loss) {
   const double want = event.at("loss");
-  return std::fabs(loss - want) <= 1e-5 * std::max(1.0, std::fabs(want)) ? "" : "loss " + std::to_string(loss) + ", expected " + std::to_string(want);
+  return std::fabs(loss - want) <= 1e-5 * std::max(1.0, std::fabs(want))
+             ? ""
+             : "loss " + std::to_string(loss) + ", expected " + std::to_string(want);
 }
 
 std::string compute(Trace& t, const Json& event) {
@@ -372,7 +379,8 @@ std::string check_waiting(Trace& t, const Json& event) {
     ++at;
   }
   for (const Json& want : event.at("local_step")) {
-    if (!want.is_null() && !is(at, want)) return "a local_step is " + std::to_string(elements(fetched[at])[0]) + ", expected " + want.dump();
+    if (!want.is_null() && !is(at, want))
+      return "a local_step is " + std::to_string(elements(fetched[at])[0]) + ", expected " + want.dump();
     ++at;
   }
   return "";

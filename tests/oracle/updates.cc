@@ -15,8 +15,7 @@ struct Writer {
   std::map<std::string, dtg_value> powers;   // beta1_power, beta2_power: handles
 };
 
-Outcome add_node(Program& program, const std::string& op, const Values& inputs, const Values& controls, const Json& attrs,
-                 dtg_value* out) {
+Outcome add_node(Program& program, const std::string& op, const Values& inputs, const Values& controls, const Json& attrs, dtg_value* out) {
   Node node(op);
   for (dtg_value value : inputs) node.input(value);
   for (dtg_value value : controls) node.control(value);

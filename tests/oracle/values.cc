@@ -34,9 +34,7 @@ double value_of_half(uint16_t half) {
   return sign * std::ldexp(mantissa + 1024, exponent - 25);
 }
 
-uint16_t bfloat_of(double value) {
-  return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
-}
+uint16_t bfloat_of(double value) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16); }
 
 double value_of_bfloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
@@ -199,8 +197,7 @@ std::string difference(const Json& want, const Tensor& got, Tolerance tolerance)
     else same = same && std::memcmp(bytes.data(), at + i * step, step) == 0;
     if (same) continue;
     char text[160];
-    std::snprintf(text, sizeof text, "element %zu is %.9g, expected %s", i, element(dtype, at + i * step),
-                  data[i].dump().c_str());
+    std::snprintf(text, sizeof text, "element %zu is %.9g, expected %s", i, element(dtype, at + i * step), data[i].dump().c_str());
     return text;
   }
   return "";

@@ -90,8 +90,7 @@ TEST(Seeds, AnotherSeedGivesOtherLosses) {
   EXPECT_FALSE(same_bits(losses_of(Net::dense, Optimizer::Kind::sgd, 1), losses_of(Net::dense, Optimizer::Kind::sgd, 1, 8)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, Determinism,
-                         testing::Values(Optimizer::Kind::sgd, Optimizer::Kind::momentum, Optimizer::Kind::adam));
+INSTANTIATE_TEST_SUITE_P(Optimizers, Determinism, testing::Values(Optimizer::Kind::sgd, Optimizer::Kind::momentum, Optimizer::Kind::adam));
 
 }  // namespace
 }  // namespace dtg

@@ -33,12 +33,8 @@ class SessionTest : public ::testing::Test {
   static Tensor floats(std::initializer_list<int64_t> dims, std::vector<float> values) {
     return Tensor::of<float>(Shape::of(dims), std::span<const float>(values)).take();
   }
-  static Tensor longs(std::vector<int64_t> values) {
-    return Tensor::ints(DType::i64, values).take();
-  }
-  static std::vector<float> values(const Tensor& tensor) {
-    return {tensor.as<float>(), tensor.as<float>() + tensor.count()};
-  }
+  static Tensor longs(std::vector<int64_t> values) { return Tensor::ints(DType::i64, values).take(); }
+  static std::vector<float> values(const Tensor& tensor) { return {tensor.as<float>(), tensor.as<float>() + tensor.count()}; }
 
   Value placeholder(DType dtype, PartialShape shape = PartialShape::unknown()) {
     return build->op("Placeholder", std::span<const Value>(), std::vector<Attr>{{"dtype", dtype}, {"shape", std::move(shape)}});

@@ -16,9 +16,7 @@ Value queue(Build& b) {
                                 {"shapes", std::vector<PartialShape>{PartialShape::scalar()}},
                                 {"capacity", 8}});
 }
-Value dequeue(Build& b, Value handle) {
-  return b.op("QueueDequeueV2", {handle}, {{"component_types", std::vector<DType>{DType::f32}}});
-}
+Value dequeue(Build& b, Value handle) { return b.op("QueueDequeueV2", {handle}, {{"component_types", std::vector<DType>{DType::f32}}}); }
 
 TEST_F(Probes, BlockedDequeueHoldsNoThreadAndIsCancelled) {
   const Value handle = queue(*build);

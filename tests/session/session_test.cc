@@ -128,8 +128,8 @@ TEST_F(Sessions, CallablesFollowShapesAndThreads) {
 }
 
 TEST_F(Sessions, CloseCancelsWhatIsUnderWay) {
-  const Value handle = build->op("FIFOQueueV2", std::span<const Value>(),
-                                 std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}}});
+  const Value handle =
+      build->op("FIFOQueueV2", std::span<const Value>(), std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}}});
   const Value taken = build->op("QueueDequeueV2", {handle}, {{"component_types", std::vector<DType>{DType::f32}}});
   auto events = CompletionQueue::create().take();
   const Value fetches[] = {taken};

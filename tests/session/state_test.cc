@@ -141,8 +141,8 @@ TEST_F(State, GradientsReachTheHandle) {
 }
 
 TEST_F(State, ADequeueWaitsForAnotherRun) {
-  const Value queue = build_->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::i32}},
-                                                     {"shapes", std::vector<PartialShape>{Shape()}}});
+  const Value queue =
+      build_->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::i32}}, {"shapes", std::vector<PartialShape>{Shape()}}});
   const Value out = build_->op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::i32}}});
   const NodeId in = node("QueueEnqueueV2", {queue, build_->integer(7)});
   const Value twice = build_->add(out, out);

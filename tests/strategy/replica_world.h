@@ -63,8 +63,8 @@ class ReplicaWorld {
     std::vector<const Tensor*> tensors;
     for (const auto& [value, tensor] : feeds) fed.push_back(value), tensors.push_back(&tensor);
     std::vector<Tensor> fetched(fetches.size());
-    const Status status = session_->run(
-        {.feeds = fed, .feed_tensors = tensors, .fetches = fetches, .targets = targets, .timeout_ns = kWaitNs}, fetched);
+    const Status status =
+        session_->run({.feeds = fed, .feed_tensors = tensors, .fetches = fetches, .targets = targets, .timeout_ns = kWaitNs}, fetched);
     EXPECT_TRUE(status.ok()) << status.message();
     return fetched;
   }

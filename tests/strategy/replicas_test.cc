@@ -321,9 +321,7 @@ struct ByHand {
   ReplicaWorld::Feeds feeds(int w, float a, float b) const {
     return {{gradients[static_cast<size_t>(w)], good(Tensor::of<float>(Shape::of({2}), std::array{a, b}))}};
   }
-  void train(int w, float a, float b) {
-    world.start(feeds(w, a, b), parts[static_cast<size_t>(w)].train, static_cast<uint64_t>(w));
-  }
+  void train(int w, float a, float b) { world.start(feeds(w, a, b), parts[static_cast<size_t>(w)].train, static_cast<uint64_t>(w)); }
   void expect_v(float a, float b) {
     const Tensor value = world.run({}, {v.read}, {})[0];
     EXPECT_EQ(value.values<float>()[0], a);

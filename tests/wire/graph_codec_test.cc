@@ -31,7 +31,8 @@ class GraphCodec : public ::testing::Test {
     const NodeId colocate[] = {w};
     const NodeId controls[] = {flags.node()};
     EXPECT_TRUE(graph->add({.op = "AssignVariableOp", .name = "init", .inputs = inputs, .controls = controls, .colocate = colocate}).ok());
-    const Value x = b.op("Placeholder", {}, {{"dtype", DType::f32}, {"shape", PartialShape::make(std::array<int64_t, 2>{-1, 2}).take()}}, "x");
+    const Value x =
+        b.op("Placeholder", {}, {{"dtype", DType::f32}, {"shape", PartialShape::make(std::array<int64_t, 2>{-1, 2}).take()}}, "x");
     const Value read = b.op("ReadVariableOp", {graph->value(w)}, {{"dtype", DType::f32}}, "read");
     b.op("MatMul", {x, read}, {}, "y");
     b.op("ExpandDims", {x, b.integer(0)});

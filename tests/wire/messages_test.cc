@@ -34,11 +34,20 @@ std::vector<std::pair<Kind, std::string>> samples() {
   RunReply ran;
   ran.status = sample_status();
   Data data{.sequence = 3, .edge = 1, .dtype = DType::f32, .shape = Shape::of({2, 3}), .offset = 8};
-  return {{Kind::hello, encode(hello)}, {Kind::hello_reply, encode(reply)}, {Kind::heartbeat, encode(Heartbeat{3})},
-          {Kind::goodbye, encode(Goodbye{sample_status()})}, {Kind::register_part, encode(part)}, {Kind::register_reply, encode(registered)},
-          {Kind::drop_part, encode(DropPart{1})}, {Kind::run_part, encode(RunPart{.part = 1, .sequence = 2})}, {Kind::run_reply, encode(ran)},
-          {Kind::abort, encode(Abort{1, sample_status()})}, {Kind::data, encode(data)}, {Kind::credit, encode(Credit{.sequence = 1})},
-          {Kind::reset, encode(Reset{{"a", "b"}})}, {Kind::reply, encode(Reply{sample_status()})}};
+  return {{Kind::hello, encode(hello)},
+          {Kind::hello_reply, encode(reply)},
+          {Kind::heartbeat, encode(Heartbeat{3})},
+          {Kind::goodbye, encode(Goodbye{sample_status()})},
+          {Kind::register_part, encode(part)},
+          {Kind::register_reply, encode(registered)},
+          {Kind::drop_part, encode(DropPart{1})},
+          {Kind::run_part, encode(RunPart{.part = 1, .sequence = 2})},
+          {Kind::run_reply, encode(ran)},
+          {Kind::abort, encode(Abort{1, sample_status()})},
+          {Kind::data, encode(data)},
+          {Kind::credit, encode(Credit{.sequence = 1})},
+          {Kind::reset, encode(Reset{{"a", "b"}})},
+          {Kind::reply, encode(Reply{sample_status()})}};
 }
 
 TEST(Messages, ThereAndBack) {

@@ -59,42 +59,18 @@ static void transform(JNIEnv* env, jclass self, jlong handle, jint which, jlong 
   dtg_error* error;
   (void)self;
   switch (which) {
-    case 0:
-      error = dtg_dataset_shuffle(data, a, (uint64_t)b);
-      break;
-    case 1:
-      error = dtg_dataset_batch(data, a, (int32_t)b);
-      break;
-    case 2:
-      error = dtg_dataset_shard(data, a, b);
-      break;
-    case 3:
-      error = dtg_dataset_auto_shard(data, a, b);
-      break;
-    case 4:
-      error = dtg_dataset_rebatch(data, a);
-      break;
-    case 5:
-      error = dtg_dataset_repeat(data, a);
-      break;
-    case 6:
-      error = dtg_dataset_take(data, a);
-      break;
-    case 7:
-      error = dtg_dataset_skip(data, a);
-      break;
-    case 8:
-      error = dtg_dataset_scale(data, (size_t)a, divisor);
-      break;
-    case 9:
-      error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b);
-      break;
-    case 10:
-      error = dtg_dataset_prefetch(data, a);
-      break;
-    default:
-      error = dtg_dataset_restart(data);
-      break;
+    case 0: error = dtg_dataset_shuffle(data, a, (uint64_t)b); break;
+    case 1: error = dtg_dataset_batch(data, a, (int32_t)b); break;
+    case 2: error = dtg_dataset_shard(data, a, b); break;
+    case 3: error = dtg_dataset_auto_shard(data, a, b); break;
+    case 4: error = dtg_dataset_rebatch(data, a); break;
+    case 5: error = dtg_dataset_repeat(data, a); break;
+    case 6: error = dtg_dataset_take(data, a); break;
+    case 7: error = dtg_dataset_skip(data, a); break;
+    case 8: error = dtg_dataset_scale(data, (size_t)a, divisor); break;
+    case 9: error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b); break;
+    case 10: error = dtg_dataset_prefetch(data, a); break;
+    default: error = dtg_dataset_restart(data); break;
   }
   jni_threw(env, error);
 }

@@ -71,7 +71,7 @@ typedef struct jni_table {
   jint count;
 } jni_table;
 #define JNI_TABLE(name, methods) const jni_table name = {methods, (jint)(sizeof(methods) / sizeof(methods)[0])}
-extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session,
-    jni_async, jni_cluster, jni_server, jni_dataset, jni_weights, jni_events;
+extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session, jni_async,
+    jni_cluster, jni_server, jni_dataset, jni_weights, jni_events;
 
 #endif /* DTG_JNI_H */

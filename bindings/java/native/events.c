@@ -79,13 +79,9 @@ void events_log_ended(void* user) {
   if (what) append(what);
 }
 
-void* events_token(int64_t number) {
-  return make(KIND_FREED, number, 0);
-}
+void* events_token(int64_t number) { return make(KIND_FREED, number, 0); }
 
-void events_token_unused(void* token) {
-  free(token);
-}
+void events_token_unused(void* token) { free(token); }
 
 void events_freed(void* data, size_t nbytes, void* user) {
   (void)data, (void)nbytes;

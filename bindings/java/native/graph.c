@@ -19,21 +19,11 @@ static dtg_attr read_attr(packet* from, void* owned[2]) {
   switch (out.kind) {
     case DTG_ATTR_INT:
     case DTG_ATTR_BOOL:
-    case DTG_ATTR_TYPE:
-      out.i = packet_int(from);
-      break;
-    case DTG_ATTR_FLOAT:
-      out.f = packet_double(from);
-      break;
-    case DTG_ATTR_STRING:
-      out.s = packet_text(from, &out.s_len);
-      break;
-    case DTG_ATTR_TENSOR:
-      out.tensor = AS(dtg_tensor, packet_int(from));
-      break;
-    case DTG_ATTR_LIST_FLOAT:
-      out.floats = (const double*)(const void*)packet_ints(from, &out.count);
-      break;
+    case DTG_ATTR_TYPE: out.i = packet_int(from); break;
+    case DTG_ATTR_FLOAT: out.f = packet_double(from); break;
+    case DTG_ATTR_STRING: out.s = packet_text(from, &out.s_len); break;
+    case DTG_ATTR_TENSOR: out.tensor = AS(dtg_tensor, packet_int(from)); break;
+    case DTG_ATTR_LIST_FLOAT: out.floats = (const double*)(const void*)packet_ints(from, &out.count); break;
     case DTG_ATTR_LIST_SHAPE:
       out.lens = (const size_t*)packet_ints(from, &out.count);
       {
@@ -47,9 +37,7 @@ static dtg_attr read_attr(packet* from, void* owned[2]) {
       owned[0] = (void*)(uintptr_t)out.strings;
       owned[1] = lengths;
       break;
-    default:
-      out.ints = packet_ints(from, &out.count);
-      break;
+    default: out.ints = packet_ints(from, &out.count); break;
   }
   return out;
 }
@@ -190,18 +178,10 @@ static void pop(JNIEnv* env, jclass self, jlong handle, jint scope) {
   dtg_graph* graph = AS(dtg_graph, handle);
   (void)self;
   switch (scope) {
-    case 0:
-      jni_threw(env, dtg_graph_pop_name_scope(graph));
-      break;
-    case 1:
-      jni_threw(env, dtg_graph_pop_device(graph));
-      break;
-    case 2:
-      jni_threw(env, dtg_graph_pop_controls(graph));
-      break;
-    default:
-      jni_threw(env, dtg_graph_pop_colocation(graph));
-      break;
+    case 0: jni_threw(env, dtg_graph_pop_name_scope(graph)); break;
+    case 1: jni_threw(env, dtg_graph_pop_device(graph)); break;
+    case 2: jni_threw(env, dtg_graph_pop_controls(graph)); break;
+    default: jni_threw(env, dtg_graph_pop_colocation(graph)); break;
   }
 }
 

@@ -31,8 +31,7 @@ static void weights_set(JNIEnv* env, jclass self, jlong weights, jbyteArray name
   char* text;
   size_t length;
   (void)self;
-  if (jni_text(env, name, &text, &length))
-    jni_threw(env, dtg_weights_set(AS(dtg_weights, weights), text, length, AS(dtg_tensor, tensor)));
+  if (jni_text(env, name, &text, &length)) jni_threw(env, dtg_weights_set(AS(dtg_weights, weights), text, length, AS(dtg_tensor, tensor)));
   free(text);
 }
 
@@ -96,8 +95,7 @@ static void writer_scalar(JNIEnv* env, jclass self, jlong writer, jbyteArray tag
   char* text;
   size_t length;
   (void)self;
-  if (jni_text(env, tag, &text, &length))
-    jni_threw(env, dtg_event_writer_scalar(AS(dtg_event_writer, writer), text, length, step, value));
+  if (jni_text(env, tag, &text, &length)) jni_threw(env, dtg_event_writer_scalar(AS(dtg_event_writer, writer), text, length, step, value));
   free(text);
 }
 

@@ -60,8 +60,8 @@ static jlong pool2d(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray l
   to.stride_height = packet_int(&from);
   to.stride_width = packet_int(&from);
   to.padding = (dtg_padding)packet_int(&from);
-  jni_threw(env, average ? dtg_nn_avg_pool2d(AS(dtg_model, model), of(x), &to, &out)
-                         : dtg_nn_max_pool2d(AS(dtg_model, model), of(x), &to, &out));
+  jni_threw(
+      env, average ? dtg_nn_avg_pool2d(AS(dtg_model, model), of(x), &to, &out) : dtg_nn_max_pool2d(AS(dtg_model, model), of(x), &to, &out));
   packet_close(&from);
   return (jlong)out.id;
 }

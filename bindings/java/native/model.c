@@ -56,8 +56,7 @@ static jlongArray find_variable(JNIEnv* env, jclass self, jlong model, jbyteArra
   size_t length;
   bool failed = true;
   (void)self;
-  if (jni_text(env, name, &text, &length))
-    failed = jni_threw(env, dtg_model_find_variable(AS(dtg_model, model), text, length, &out));
+  if (jni_text(env, name, &text, &length)) failed = jni_threw(env, dtg_model_find_variable(AS(dtg_model, model), text, length, &out));
   free(text);
   return failed ? NULL : variable(env, &out);
 }

@@ -16,13 +16,9 @@ bool packet_open(JNIEnv* env, jbyteArray bytes, packet* out) {
   return true;
 }
 
-void packet_close(packet* from) {
-  free(from->words);
-}
+void packet_close(packet* from) { free(from->words); }
 
-int64_t packet_int(packet* from) {
-  return from->words[from->at++];
-}
+int64_t packet_int(packet* from) { return from->words[from->at++]; }
 
 double packet_double(packet* from) {
   double value;
@@ -48,9 +44,7 @@ const int64_t* packet_ints(packet* from, size_t* count) {
   return values;
 }
 
-const dtg_value* packet_values(packet* from, size_t* count) {
-  return (const dtg_value*)packet_ints(from, count);
-}
+const dtg_value* packet_values(packet* from, size_t* count) { return (const dtg_value*)packet_ints(from, count); }
 
 const char** packet_texts(packet* from, size_t* count, size_t** lengths) {
   const int64_t size = packet_int(from);
@@ -104,9 +98,7 @@ jbyteArray jni_bytes(JNIEnv* env, const void* data, size_t length) {
   return out;
 }
 
-jbyteArray jni_name(JNIEnv* env, const char* text) {
-  return text ? jni_bytes(env, text, strlen(text)) : NULL;
-}
+jbyteArray jni_name(JNIEnv* env, const char* text) { return text ? jni_bytes(env, text, strlen(text)) : NULL; }
 
 jbyteArray jni_string(JNIEnv* env, dtg_string* string) {
   size_t length = 0;

@@ -60,56 +60,27 @@ static jbyteArray code_name(JNIEnv* env, jclass self, jint code) {
 static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
   (void)env, (void)self;
   switch (kind) {
-    case 0:
-      dtg_runtime_release(AS(dtg_runtime, handle));
-      break;
-    case 1:
-      dtg_tensor_release(AS(dtg_tensor, handle));
-      break;
-    case 2:
-      dtg_graph_release(AS(dtg_graph, handle));
-      break;
-    case 3:
-      dtg_session_release(AS(dtg_session, handle));
-      break;
-    case 4:
-      dtg_callable_release(AS(dtg_callable, handle));
-      break;
-    case 5:
-      dtg_op_release(AS(dtg_op, handle));
-      break;
-    case 6:
-      dtg_cq_release(AS(dtg_cq, handle));
-      break;
-    case 7:
-      dtg_model_release(AS(dtg_model, handle));
-      break;
-    case 8:
-      dtg_dataset_release(AS(dtg_dataset, handle));
-      break;
-    case 9:
-      dtg_event_writer_release(AS(dtg_event_writer, handle));
-      break;
-    case 10:
-      dtg_server_release(AS(dtg_server, handle));
-      break;
-    case 11:
-      dtg_weights_release(AS(dtg_weights, handle));
-      break;
-    case 12:
-      dtg_cluster_release(AS(dtg_cluster, handle));
-      break;
-    default:
-      break;
+    case 0: dtg_runtime_release(AS(dtg_runtime, handle)); break;
+    case 1: dtg_tensor_release(AS(dtg_tensor, handle)); break;
+    case 2: dtg_graph_release(AS(dtg_graph, handle)); break;
+    case 3: dtg_session_release(AS(dtg_session, handle)); break;
+    case 4: dtg_callable_release(AS(dtg_callable, handle)); break;
+    case 5: dtg_op_release(AS(dtg_op, handle)); break;
+    case 6: dtg_cq_release(AS(dtg_cq, handle)); break;
+    case 7: dtg_model_release(AS(dtg_model, handle)); break;
+    case 8: dtg_dataset_release(AS(dtg_dataset, handle)); break;
+    case 9: dtg_event_writer_release(AS(dtg_event_writer, handle)); break;
+    case 10: dtg_server_release(AS(dtg_server, handle)); break;
+    case 11: dtg_weights_release(AS(dtg_weights, handle)); break;
+    case 12: dtg_cluster_release(AS(dtg_cluster, handle)); break;
+    default: break;
   }
 }
 
 static const JNINativeMethod base_methods[] = {
-    NATIVE("abiVersion", "()I", abi_version),   NATIVE("version", "()[B", version),
-    NATIVE("hasFeature", "([B)Z", has_feature), NATIVE("dtypeSize", "(I)J", dtype_size),
-    NATIVE("dtypeName", "(I)[B", dtype_name),   NATIVE("dtypeFromName", "([B)I", dtype_from_name),
-    NATIVE("liveHandles", "()J", live_handles), NATIVE("codeName", "(I)[B", code_name),
-    NATIVE("release", "(IJ)V", release),
+    NATIVE("abiVersion", "()I", abi_version),   NATIVE("version", "()[B", version),       NATIVE("hasFeature", "([B)Z", has_feature),
+    NATIVE("dtypeSize", "(I)J", dtype_size),    NATIVE("dtypeName", "(I)[B", dtype_name), NATIVE("dtypeFromName", "([B)I", dtype_from_name),
+    NATIVE("liveHandles", "()J", live_handles), NATIVE("codeName", "(I)[B", code_name),   NATIVE("release", "(IJ)V", release),
 };
 JNI_TABLE(jni_base, base_methods);
 

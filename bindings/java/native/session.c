@@ -46,8 +46,7 @@ static bool request_open(JNIEnv* env, jlongArray array, request* out) {
   const dtg_run_args args = DTG_RUN_ARGS_INIT;
   const jsize size = (*env)->GetArrayLength(env, array);
   int64_t* at;
-  out->words =
-      (size_t)size <= sizeof out->space / sizeof *out->space ? out->space : (int64_t*)malloc((size_t)size * sizeof *out->words);
+  out->words = (size_t)size <= sizeof out->space / sizeof *out->space ? out->space : (int64_t*)malloc((size_t)size * sizeof *out->words);
   if (!out->words) {
     jni_no_memory(env);
     return false;
@@ -103,8 +102,7 @@ static jlong run_repeatedly(JNIEnv* env, jclass self, jlong session, jlongArray 
   dtg_op* out = NULL;
   (void)self;
   if (ids) {
-    jni_threw(env, dtg_session_run_repeatedly(AS(dtg_session, session), (const dtg_value*)ids, count, AS(dtg_cq, cq), (uint64_t)tag,
-                                              &out));
+    jni_threw(env, dtg_session_run_repeatedly(AS(dtg_session, session), (const dtg_value*)ids, count, AS(dtg_cq, cq), (uint64_t)tag, &out));
   }
   free(ids);
   return JLONG(out);
@@ -132,8 +130,7 @@ static void callable_step(JNIEnv* env, jclass self, jlong callable, jlong feed, 
 }
 
 /* `array`: the feeds' tensors, then those to write into or 0, which come back filled. */
-static void callable_run(JNIEnv* env, jclass self, jlong callable, jlongArray array, jint num_feeds, jint num_fetches,
-                         jlong timeout_ns) {
+static void callable_run(JNIEnv* env, jclass self, jlong callable, jlongArray array, jint num_feeds, jint num_fetches, jlong timeout_ns) {
   int64_t space[32];
   const jsize size = num_feeds + num_fetches;
   int64_t* words = size <= 32 ? space : (int64_t*)malloc((size_t)size * sizeof *words);
@@ -203,8 +200,7 @@ static jbyteArray status_at(JNIEnv* env, jclass self, jlong runtime, jbyteArray 
   (void)self;
   if (!packet_open(env, options, &from)) return NULL;
   to = read_options(&from);
-  if (jni_text(env, target, &text, &length))
-    failed = jni_threw(env, dtg_cluster_status(AS(dtg_runtime, runtime), text, length, &to, &out));
+  if (jni_text(env, target, &text, &length)) failed = jni_threw(env, dtg_cluster_status(AS(dtg_runtime, runtime), text, length, &to, &out));
   free(text);
   packet_close(&from);
   return failed ? NULL : jni_string(env, out);

@@ -87,8 +87,7 @@ static void copy(JNIEnv* env, jclass self, jlong handle, jlong at, jobject array
     COPY('J', Long, jlong);
     COPY('F', Float, jfloat);
     COPY('D', Double, jdouble);
-    default:
-      break;
+    default: break;
   }
 #undef COPY
 }

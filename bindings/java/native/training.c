@@ -80,9 +80,7 @@ static jlongArray minimize_replicated(JNIEnv* env, jclass self, jlong model, jlo
   how = read_optimizer(&from);
   share = read_replication(&from);
   packet_close(&from);
-  return jni_threw(env, dtg_nn_minimize_replicated(AS(dtg_model, model), of(loss), &how, &share, &out))
-             ? NULL
-             : give_replicated(env, &out);
+  return jni_threw(env, dtg_nn_minimize_replicated(AS(dtg_model, model), of(loss), &how, &share, &out)) ? NULL : give_replicated(env, &out);
 }
 
 /* Handles and gradients (four words each) of one's own; with `replicated` this worker's share, otherwise {train}. */
@@ -119,13 +117,10 @@ static jlong exponential_decay(JNIEnv* env, jclass self, jlong model, jlong step
                                jboolean staircase) {
   dtg_value out = {0};
   (void)self;
-  return jni_threw(env, dtg_nn_exponential_decay(AS(dtg_model, model), of(step), rate, every, factor, staircase, &out))
-             ? 0
-             : (jlong)out.id;
+  return jni_threw(env, dtg_nn_exponential_decay(AS(dtg_model, model), of(step), rate, every, factor, staircase, &out)) ? 0 : (jlong)out.id;
 }
 
-static jlong cosine_decay(JNIEnv* env, jclass self, jlong model, jlong step, jdouble rate, jdouble steps, jdouble floor,
-                          jdouble warmup) {
+static jlong cosine_decay(JNIEnv* env, jclass self, jlong model, jlong step, jdouble rate, jdouble steps, jdouble floor, jdouble warmup) {
   dtg_value out = {0};
   (void)self;
   return jni_threw(env, dtg_nn_cosine_decay(AS(dtg_model, model), of(step), rate, steps, floor, warmup, &out)) ? 0 : (jlong)out.id;

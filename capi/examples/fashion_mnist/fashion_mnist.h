@@ -15,10 +15,10 @@
 #include <dtg/sugar.h>
 
 /* Every function returns what went wrong, or NULL. */
-#define TRY(call)                         \
-  do {                                    \
-    dtg_error *error_ = (call);           \
-    if (error_ != NULL) return error_;    \
+#define TRY(call)                      \
+  do {                                 \
+    dtg_error *error_ = (call);        \
+    if (error_ != NULL) return error_; \
   } while (0)
 
 enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16 };
@@ -29,8 +29,8 @@ struct options {
   const char *data, *run;
   const char *mode; /* "sync", "sync-replicas" or "async": how the workers of a cluster train together */
   int epochs;
-  int shards;       /* alone: towers that share a batch, as that many workers would; equal bits */
-  int batch;        /* of all workers together */
+  int shards; /* alone: towers that share a batch, as that many workers would; equal bits */
+  int batch;  /* of all workers together */
   double rate;
   uint64_t seed;
 };
@@ -45,7 +45,7 @@ struct place {
   dtg_cluster *cluster; /* NULL: alone */
   dtg_runtime *runtime;
   dtg_server *server;
-  char name[80];        /* "worker-1", also of its run directory */
+  char name[80]; /* "worker-1", also of its run directory */
 };
 
 dtg_error *find_place(struct place *place);
@@ -81,10 +81,10 @@ struct network {
   dtg_model *model;
   struct tower towers[MAX_SHARDS];
   int num_towers;
-  dtg_value loss, accuracy;  /* means over the towers */
+  dtg_value loss, accuracy; /* means over the towers */
   dtg_value init, rate;
-  dtg_training training;     /* alone */
-  dtg_replicated replicated; /* a worker of a cluster */
+  dtg_training training;                /* alone */
+  dtg_replicated replicated;            /* a worker of a cluster */
   dtg_value report, report_in, reports; /* the queue on which workers tell the chief how they did */
 };
 
@@ -100,15 +100,15 @@ struct report {
 struct training_run {
   dtg_session *session;
   dtg_callable *step, *test, *rate;
-  dtg_cq *ended;             /* of the chief's update loop */
+  dtg_cq *ended; /* of the chief's update loop */
   dtg_op *updates;
-  dtg_tensor *results[5];    /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
-                                allocates nothing */
+  dtg_tensor *results[5]; /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
+                             allocates nothing */
   int num_results;
   dtg_event_writer *events;
   int64_t steps, total, images;
-  double seconds;            /* of training, tests not counted */
-  double loss, accuracy;     /* the last ones; accuracy is that of the last test */
+  double seconds;        /* of training, tests not counted */
+  double loss, accuracy; /* the last ones; accuracy is that of the last test */
   int64_t staleness;
   struct report reports[256]; /* of all workers; the chief's are complete */
 };

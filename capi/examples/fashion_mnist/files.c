@@ -67,8 +67,8 @@ static void write_tasks(FILE *file, const struct place *place, const struct trai
   fputs("\"tasks\": {", file);
   for (int i = 0; i < workers && i < 256; i++) {
     const struct report *r = &run->reports[i];
-    fprintf(file, "%s\"worker/%d\": {\"steps\": %.0f, \"images\": %.0f, \"seconds\": %.3f, \"images_per_second\": %.1f}", i ? ", " : "", i, r->steps,
-            r->images, r->seconds, r->seconds > 0 ? r->images / r->seconds : 0);
+    fprintf(file, "%s\"worker/%d\": {\"steps\": %.0f, \"images\": %.0f, \"seconds\": %.3f, \"images_per_second\": %.1f}", i ? ", " : "", i,
+            r->steps, r->images, r->seconds, r->seconds > 0 ? r->images / r->seconds : 0);
   }
   fputs("}", file);
 }
@@ -85,9 +85,12 @@ int write_summary(const struct options *options, const struct place *place, cons
           "\"images_per_second\": %.1f, \"seed\": %llu, \"interrupted\": %s, ",
           data->name, run->accuracy, run->loss, (long long)run->steps, options->epochs, run->seconds,
           run->seconds > 0 ? images / run->seconds : 0, (unsigned long long)options->seed, interrupted ? "true" : "false");
-  fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ", place->cluster ? options->mode : "alone",
-          !place->cluster ? "none" : channel ? channel : "unknown", place->cluster ? place->task.num_workers : 1,
-          place->cluster ? place->task.num_ps : 0, options->shards);
+  fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ",
+          place->cluster ? options->mode : "alone",
+          !place->cluster ? "none"
+          : channel       ? channel
+                          : "unknown",
+          place->cluster ? place->task.num_workers : 1, place->cluster ? place->task.num_ps : 0, options->shards);
   write_tasks(file, place, run);
   fputs("}\n", file);
   return fclose(file) == 0;

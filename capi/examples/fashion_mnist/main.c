@@ -12,7 +12,10 @@
 #include <signal.h>
 #include <stdio.h>
 
-static void on_interrupt(int signal) { (void)signal; interrupted = 1; }
+static void on_interrupt(int signal) {
+  (void)signal;
+  interrupted = 1;
+}
 
 /* What the chief, or the only process, leaves behind. */
 static dtg_error *leave_results(const struct options *options, const struct place *place, const struct data *data, const struct network *n,

@@ -51,7 +51,8 @@ static dtg_error *mean_of_towers(struct network *n, size_t field, dtg_value *out
 static dtg_error *add_rate(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
   const int async = place->cluster && sync_mode(options) == DTG_SYNC_ASYNC;
   const int updates = async ? place->task.num_workers : 1; /* per step of a worker, each from a share of the batch */
-  const double total = (double)(data->steps * options->epochs * updates), warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
+  const double total = (double)(data->steps * options->epochs * updates),
+               warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
   dtg_variable step = DTG_VARIABLE_INIT;
   TRY(dtg_model_global_step(n->model, &step));
   if (place->cluster) TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
@@ -86,7 +87,8 @@ static dtg_error *add_reports(const struct place *place, struct network *n) {
   dtg_value handle, put_inputs[2], take_inputs[2];
   TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
   of_queue[0].name = "component_types", of_queue[0].kind = DTG_ATTR_LIST_TYPE, of_queue[0].ints = &f64, of_queue[0].count = 1;
-  of_queue[1].name = "shapes", of_queue[1].kind = DTG_ATTR_LIST_SHAPE, of_queue[1].ints = dims, of_queue[1].lens = &rank, of_queue[1].count = 1;
+  of_queue[1].name = "shapes", of_queue[1].kind = DTG_ATTR_LIST_SHAPE, of_queue[1].ints = dims, of_queue[1].lens = &rank,
+  of_queue[1].count = 1;
   of_queue[2].name = "shared_name", of_queue[2].kind = DTG_ATTR_STRING, of_queue[2].s = "reports";
   queue.type = "FIFOQueueV2", queue.name = "reports", queue.attrs = of_queue, queue.num_attrs = 3;
   TRY(dtg_graph_add_op(n->graph, &queue, &handle, 1));

@@ -40,8 +40,14 @@ static int set(struct options *options, const char *name, const char *value) {
 
 int read_options(int argc, char **argv, struct options *options) {
   const int smoke = argc == 2 && strcmp(argv[1], "--smoke") == 0; /* a test: the digits, for a second */
-  *options = (struct options){.data = "/usr/share/datasets/fashion-mnist", .run = "fashion_mnist.run", .mode = "sync",
-                              .epochs = 7, .shards = 1, .batch = 64, .rate = 0.05, .seed = 1};
+  *options = (struct options){.data = "/usr/share/datasets/fashion-mnist",
+                              .run = "fashion_mnist.run",
+                              .mode = "sync",
+                              .epochs = 7,
+                              .shards = 1,
+                              .batch = 64,
+                              .rate = 0.05,
+                              .seed = 1};
   if (smoke) options->data = "absent", options->epochs = 20;
   for (int i = 1; i < argc && !smoke; i += 2) {
     if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) return usage(argv[0]);

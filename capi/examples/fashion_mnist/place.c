@@ -14,9 +14,7 @@ static dtg_error *create_runtime(dtg_runtime **out) {
   return dtg_runtime_create(&options, out);
 }
 
-static dtg_security wanted_security(void) {
-  return getenv("DTG_CLEAR_FRAMES") ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS;
-}
+static dtg_security wanted_security(void) { return getenv("DTG_CLEAR_FRAMES") ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS; }
 
 dtg_error *find_place(struct place *place) {
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;

@@ -88,8 +88,9 @@ static void show_progress(const struct training_run *run, const struct place *pl
   const double seconds = run->seconds + now() - since, speed = (double)run->images / seconds;
   char line[256];
   if (is_chief(place)) {
-    snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  %.1f%%  %.0f s left  %.0f images/s", (long long)run->steps, (long long)run->total,
-             run->loss, 100 * scalar(run->results[1]), seconds * (double)(run->total - run->steps) / (double)run->steps, speed);
+    snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  %.1f%%  %.0f s left  %.0f images/s", (long long)run->steps,
+             (long long)run->total, run->loss, 100 * scalar(run->results[1]),
+             seconds * (double)(run->total - run->steps) / (double)run->steps, speed);
   } else {
     snprintf(line, sizeof line, "%.0f images/s", speed);
   }
@@ -103,8 +104,8 @@ static void wipe_progress(void) {
 
 static void show_epoch(const struct training_run *run, int epoch, int epochs) {
   wipe_progress();
-  printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy, run->seconds,
-         (double)run->images / run->seconds);
+  printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy,
+         run->seconds, (double)run->images / run->seconds);
   fflush(stdout);
 }
 

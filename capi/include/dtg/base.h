@@ -51,8 +51,7 @@
 #define DTG_VERSION_MAJOR 0
 #define DTG_VERSION_MINOR 1
 #define DTG_VERSION_PATCH 0
-#define DTG_VERSION_AT_LEAST(major, minor) \
-  (DTG_VERSION_MAJOR > (major) || (DTG_VERSION_MAJOR == (major) && DTG_VERSION_MINOR >= (minor)))
+#define DTG_VERSION_AT_LEAST(major, minor) (DTG_VERSION_MAJOR > (major) || (DTG_VERSION_MAJOR == (major) && DTG_VERSION_MINOR >= (minor)))
 
 DTG_BEGIN_DECLS
 

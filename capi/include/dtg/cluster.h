@@ -32,10 +32,11 @@ typedef struct dtg_task {
   int32_t id;          /* chief 0, worker i: i + number of chiefs; others: their index; 0 when not said */
   int32_t num_workers; /* chief and workers; at least 1 */
   int32_t num_ps;
-  int32_t reserved;    /* 0 */
-  char rpc_layer[32];  /* "" when not said */
+  int32_t reserved;   /* 0 */
+  char rpc_layer[32]; /* "" when not said */
 } dtg_task;
-#define DTG_TASK_INIT {sizeof(dtg_task), "", 0, 0, 0, 0, 0, 0, ""}
+#define DTG_TASK_INIT \
+  { sizeof(dtg_task), "", 0, 0, 0, 0, 0, 0, "" }
 
 /* Reads TF_CONFIG: `json`, or the environment variable TF_CONFIG where `json` is NULL. `*out` becomes NULL when no cluster
  * is said (the variable is not set; "{}", "[]", a task alone): the program trains alone. The task is told as it was

@@ -34,6 +34,7 @@ DTG_ERR dtg_dataset_range(dtg_runtime *runtime, int64_t start, int64_t stop, int
  * end with NUL. Errors: NOT_FOUND, DATA_LOSS (not IDX, cut), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_dataset_idx(dtg_runtime *runtime, const char *const *paths, size_t num_paths, dtg_dataset **out) DTG_NOEXCEPT;
 
+/* clang-format off */
 typedef struct dtg_csv_options {
   size_t struct_size;
   const char *label;         /* name of the column to predict. Then elements are {all other columns as a float32 vector,
@@ -47,6 +48,7 @@ typedef struct dtg_csv_options {
   int32_t reserved0;
 } dtg_csv_options;
 #define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0}
+/* clang-format on */
 
 /* The rows of a CSV file, plain or gzip. Types are found by looking at whole columns: whole numbers are int64, other
  * numbers float32, anything else names, numbered in sorted order. `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS,
@@ -80,8 +82,8 @@ DTG_ERR dtg_dataset_rebatch(dtg_dataset *dataset, int64_t parts) DTG_NOEXCEPT;
  * sizes of its successive batches, num_workers * replicas_per_worker of them and then over again, `replicas_per_worker` a step.
  * As many as fit are written to `sizes` (NULL with `cap` 0), and `*count` says how many there are. Errors:
  * INVALID_ARGUMENT. Since 0.1. Semantics: batch_sizes_for_worker. */
-DTG_ERR dtg_batch_sizes(int64_t global_batch, int64_t num_workers, int64_t replicas_per_worker, int64_t worker, int64_t *sizes,
-                        size_t cap, size_t *count) DTG_NOEXCEPT;
+DTG_ERR dtg_batch_sizes(int64_t global_batch, int64_t num_workers, int64_t replicas_per_worker, int64_t worker, int64_t *sizes, size_t cap,
+                        size_t *count) DTG_NOEXCEPT;
 /* `count` epochs as one; negative: for ever. Since 0.1. Semantics: Dataset.repeat. */
 DTG_ERR dtg_dataset_repeat(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 /* The first `count` elements. Since 0.1. Semantics: Dataset.take. */
@@ -110,7 +112,8 @@ DTG_API int64_t dtg_dataset_cardinality(const dtg_dataset *dataset) DTG_NOEXCEPT
 DTG_API size_t dtg_dataset_component_count(const dtg_dataset *dataset) DTG_NOEXCEPT;
 /* Type and shape of component `i` of every element: `rank` receives the number of dimensions, or -1 when unknown; up to
  * `cap` of them are written to `dims` (-1: not the same for all). `dtype` may be NULL. Errors: OUT_OF_RANGE. Since 0.1. */
-DTG_ERR dtg_dataset_component(const dtg_dataset *dataset, size_t i, dtg_dtype *dtype, int64_t *dims, size_t cap, int32_t *rank) DTG_NOEXCEPT;
+DTG_ERR dtg_dataset_component(const dtg_dataset *dataset, size_t i, dtg_dtype *dtype, int64_t *dims, size_t cap,
+                              int32_t *rank) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

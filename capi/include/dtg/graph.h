@@ -12,19 +12,19 @@ DTG_BEGIN_DECLS
 /* What an attribute holds, and which fields of dtg_attr say it. */
 typedef int32_t dtg_attr_kind;
 enum {
-  DTG_ATTR_INT = 0,          /* i */
-  DTG_ATTR_FLOAT = 1,        /* f */
-  DTG_ATTR_BOOL = 2,         /* i: 0 or 1 */
-  DTG_ATTR_TYPE = 3,         /* i: a dtg_dtype */
-  DTG_ATTR_SHAPE = 4,        /* ints[count] = dimensions, -1 open; count = DTG_STRLEN: unknown rank */
-  DTG_ATTR_STRING = 5,       /* s, s_len */
-  DTG_ATTR_TENSOR = 6,       /* tensor: shared, not copied */
-  DTG_ATTR_LIST_INT = 7,     /* ints[count] */
-  DTG_ATTR_LIST_FLOAT = 8,   /* floats[count] */
-  DTG_ATTR_LIST_BOOL = 9,    /* ints[count], each 0 or 1 */
-  DTG_ATTR_LIST_TYPE = 10,   /* ints[count], each a dtg_dtype */
-  DTG_ATTR_LIST_SHAPE = 11,  /* count shapes: lens[k] dimensions each (DTG_STRLEN: unknown rank), in a row in ints */
-  DTG_ATTR_LIST_STRING = 12  /* strings[count], lens[count] (NULL: all end with NUL) */
+  DTG_ATTR_INT = 0,         /* i */
+  DTG_ATTR_FLOAT = 1,       /* f */
+  DTG_ATTR_BOOL = 2,        /* i: 0 or 1 */
+  DTG_ATTR_TYPE = 3,        /* i: a dtg_dtype */
+  DTG_ATTR_SHAPE = 4,       /* ints[count] = dimensions, -1 open; count = DTG_STRLEN: unknown rank */
+  DTG_ATTR_STRING = 5,      /* s, s_len */
+  DTG_ATTR_TENSOR = 6,      /* tensor: shared, not copied */
+  DTG_ATTR_LIST_INT = 7,    /* ints[count] */
+  DTG_ATTR_LIST_FLOAT = 8,  /* floats[count] */
+  DTG_ATTR_LIST_BOOL = 9,   /* ints[count], each 0 or 1 */
+  DTG_ATTR_LIST_TYPE = 10,  /* ints[count], each a dtg_dtype */
+  DTG_ATTR_LIST_SHAPE = 11, /* count shapes: lens[k] dimensions each (DTG_STRLEN: unknown rank), in a row in ints */
+  DTG_ATTR_LIST_STRING = 12 /* strings[count], lens[count] (NULL: all end with NUL) */
 };
 
 typedef struct dtg_attr {
@@ -45,9 +45,10 @@ typedef struct dtg_attr {
   const dtg_tensor *tensor;
 } dtg_attr;
 #define DTG_ATTR_INIT \
-  {sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL}
+  { sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL }
 
 /* A node to add. */
+/* clang-format off */
 typedef struct dtg_op_spec {
   size_t struct_size;
   const char *type;          /* "MatMul" */
@@ -71,6 +72,7 @@ typedef struct dtg_op_spec {
 #define DTG_OP_SPEC_INIT                                                                                      \
   {sizeof(dtg_op_spec), NULL, DTG_STRLEN, NULL, DTG_STRLEN, NULL, 0, NULL, 0, NULL, 0, sizeof(dtg_attr), NULL, \
    DTG_STRLEN, NULL, 0, NULL, DTG_STRLEN}
+/* clang-format on */
 
 /* An empty graph over the ops of `runtime`, which it keeps alive. Errors: RESOURCE_EXHAUSTED after 2^20 graphs in
  * one process. Since 0.1. */
@@ -145,17 +147,18 @@ typedef int32_t dtg_setter_strategy;
 /* Who goes where in between-graph replication. Zero is the default of every field. */
 typedef struct dtg_device_setter {
   size_t struct_size;
-  const dtg_cluster *cluster;   /* takes the ps tasks from the cluster's job of that name, or */
-  int32_t ps_tasks;             /* without a cluster: how many there are */
+  const dtg_cluster *cluster; /* takes the ps tasks from the cluster's job of that name, or */
+  int32_t ps_tasks;           /* without a cluster: how many there are */
   dtg_setter_strategy strategy;
-  const char *ps_device;        /* ends with NUL; NULL: "/job:ps" */
-  const char *worker_device;    /* ends with NUL; NULL: "/job:worker", which leaves the task open */
-  const char *const *ps_ops;    /* ops that go to the ps, NULL: TensorFlow's list of ops that hold variables and tables */
+  const char *ps_device;     /* ends with NUL; NULL: "/job:ps" */
+  const char *worker_device; /* ends with NUL; NULL: "/job:worker", which leaves the task open */
+  const char *const *ps_ops; /* ops that go to the ps, NULL: TensorFlow's list of ops that hold variables and tables */
   size_t num_ps_ops;
-  int32_t keep_explicit;        /* 1: a node that asks for any device keeps just that (merge_devices=False) */
-  int32_t reserved;             /* 0 */
+  int32_t keep_explicit; /* 1: a node that asks for any device keeps just that (merge_devices=False) */
+  int32_t reserved;      /* 0 */
 } dtg_device_setter;
-#define DTG_DEVICE_SETTER_INIT {sizeof(dtg_device_setter), NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0}
+#define DTG_DEVICE_SETTER_INIT \
+  { sizeof(dtg_device_setter), NULL, 0, 0, NULL, NULL, NULL, 0, 0, 0 }
 
 /* Opens a device scope, left with dtg_graph_pop_device, that places nodes as TensorFlow's replica_device_setter: variables
  * on the ps tasks by turns (or by bytes), all else on the worker. What a node and the device scopes inside ask for

@@ -59,7 +59,8 @@ typedef struct dtg_event_writer_options {
   int64_t resumed_at_step; /* of a run that continues from a checkpoint: what older files of the directory say about this
                               step and later ones is dropped by readers; 0: a new run */
 } dtg_event_writer_options;
-#define DTG_EVENT_WRITER_OPTIONS_INIT {sizeof(dtg_event_writer_options), 0, 0}
+#define DTG_EVENT_WRITER_OPTIONS_INIT \
+  { sizeof(dtg_event_writer_options), 0, 0 }
 
 /* A new event file in `directory`, which is made if need be. TensorBoard takes a directory for a run, so writers of
  * different roles need different ones. `options` may be NULL. Errors: those of the disk. Since 0.1. */
@@ -70,7 +71,8 @@ DTG_ERR dtg_event_writer_open(const char *directory, size_t directory_len, const
 DTG_ERR dtg_event_writer_scalar(dtg_event_writer *writer, const char *tag, size_t tag_len, int64_t step, double value) DTG_NOEXCEPT;
 
 /* The distribution of the finite elements of a float32 tensor, in 30 equal buckets. Errors: INVALID_ARGUMENT. Since 0.1. */
-DTG_ERR dtg_event_writer_histogram(dtg_event_writer *writer, const char *tag, size_t tag_len, int64_t step, const dtg_tensor *tensor) DTG_NOEXCEPT;
+DTG_ERR dtg_event_writer_histogram(dtg_event_writer *writer, const char *tag, size_t tag_len, int64_t step,
+                                   const dtg_tensor *tensor) DTG_NOEXCEPT;
 
 /* A text in Markdown. Since 0.1. */
 DTG_ERR dtg_event_writer_text(dtg_event_writer *writer, const char *tag, size_t tag_len, int64_t step, const char *markdown,

@@ -39,7 +39,7 @@ DTG_API void dtg_model_release(dtg_model *model) DTG_NOEXCEPT;
 /* Where the first value of a variable comes from. */
 typedef int32_t dtg_initializer_kind;
 enum {
-  DTG_INIT_DEFAULT = 0,          /* what the layer would take: Glorot uniform for kernels, zeros for biases */
+  DTG_INIT_DEFAULT = 0, /* what the layer would take: Glorot uniform for kernels, zeros for biases */
   DTG_INIT_ZEROS = 1,
   DTG_INIT_ONES = 2,
   DTG_INIT_CONSTANT = 3,         /* a */
@@ -59,7 +59,8 @@ typedef struct dtg_initializer {
   double a;
   double b;
 } dtg_initializer;
-#define DTG_INITIALIZER_INIT {DTG_INIT_DEFAULT, 0, 0.0, 0.0}
+#define DTG_INITIALIZER_INIT \
+  { DTG_INIT_DEFAULT, 0, 0.0, 0.0 }
 
 /* A variable to add by hand. */
 typedef struct dtg_variable_spec {
@@ -72,12 +73,13 @@ typedef struct dtg_variable_spec {
   size_t rank;
   dtg_initializer initializer; /* default: zeros */
 } dtg_variable_spec;
-#define DTG_VARIABLE_SPEC_INIT {sizeof(dtg_variable_spec), NULL, DTG_STRLEN, 0, 0, NULL, 0, DTG_INITIALIZER_INIT}
+#define DTG_VARIABLE_SPEC_INIT \
+  { sizeof(dtg_variable_spec), NULL, DTG_STRLEN, 0, 0, NULL, 0, DTG_INITIALIZER_INIT }
 
 /* A variable of a model. `name` is borrowed from the graph. */
 typedef struct dtg_variable {
   size_t struct_size;
-  const char *name;  /* also its name in checkpoints; ends with NUL */
+  const char *name; /* also its name in checkpoints; ends with NUL */
   size_t name_len;
   dtg_dtype dtype;
   int32_t trainable; /* 0: counters and what optimizers keep */
@@ -87,7 +89,9 @@ typedef struct dtg_variable {
   size_t rank;
   int64_t dims[8];
 } dtg_variable;
+/* clang-format off */
 #define DTG_VARIABLE_INIT {sizeof(dtg_variable), NULL, 0, 0, 0, {0}, {0}, {0}, 0, {0, 0, 0, 0, 0, 0, 0, 0}}
+/* clang-format on */
 
 /* Adds a variable; its handle is made on the device of the open device scope, its first value beside it. `out` may be
  * NULL. Since 0.1. */
@@ -152,7 +156,7 @@ typedef struct dtg_dense {
   dtg_initializer bias;
 } dtg_dense;
 #define DTG_DENSE_INIT \
-  {sizeof(dtg_dense), NULL, DTG_STRLEN, 0, DTG_ACT_NONE, 0, DTG_INITIALIZER_INIT, DTG_INITIALIZER_INIT}
+  { sizeof(dtg_dense), NULL, DTG_STRLEN, 0, DTG_ACT_NONE, 0, DTG_INITIALIZER_INIT, DTG_INITIALIZER_INIT }
 
 /* out[..., units] = activation(x[..., in] * kernel[in, units] + bias[units]); x floating-point, of rank 2 or more, with a
  * known last dimension. Since 0.1. Semantics: tf.keras.layers.Dense. */
@@ -163,10 +167,10 @@ typedef struct dtg_conv2d {
   const char *name; /* NULL: "conv2d" */
   size_t name_len;
   int64_t filters;
-  int64_t kernel_height; /* 0: 3 */
-  int64_t kernel_width;  /* 0: like the height */
-  int64_t stride_height; /* 0: 1 */
-  int64_t stride_width;  /* 0: like the height */
+  int64_t kernel_height;   /* 0: 3 */
+  int64_t kernel_width;    /* 0: like the height */
+  int64_t stride_height;   /* 0: 1 */
+  int64_t stride_width;    /* 0: like the height */
   int64_t dilation_height; /* 0: 1 */
   int64_t dilation_width;  /* 0: like the height */
   dtg_padding padding;
@@ -176,9 +180,11 @@ typedef struct dtg_conv2d {
   dtg_initializer kernel;
   dtg_initializer bias;
 } dtg_conv2d;
+/* clang-format off */
 #define DTG_CONV2D_INIT                                                                                           \
   {sizeof(dtg_conv2d), NULL, DTG_STRLEN, 0, 0, 0, 0, 0, 0, 0, DTG_PADDING_VALID, DTG_ACT_NONE, 0, 0, DTG_INITIALIZER_INIT, \
    DTG_INITIALIZER_INIT}
+/* clang-format on */
 
 /* Slides kernel[height, width, in, filters] over x[batch, height, width, in] (cross-correlation), adds bias[filters].
  * The channels of x must be known. Since 0.1. Semantics: tf.keras.layers.Conv2D, channels last. */
@@ -195,7 +201,8 @@ typedef struct dtg_pool2d {
   dtg_padding padding;
   int32_t reserved0;
 } dtg_pool2d;
-#define DTG_POOL2D_INIT {sizeof(dtg_pool2d), NULL, DTG_STRLEN, 0, 0, 0, 0, DTG_PADDING_VALID, 0}
+#define DTG_POOL2D_INIT \
+  { sizeof(dtg_pool2d), NULL, DTG_STRLEN, 0, 0, 0, 0, DTG_PADDING_VALID, 0 }
 
 /* The greatest element of each window of x[batch, height, width, channels]. `layer` may be NULL: windows of 2 x 2.
  * Since 0.1. Semantics: tf.keras.layers.MaxPool2D. */
@@ -221,7 +228,8 @@ typedef struct dtg_embedding {
   int64_t width;
   dtg_initializer table; /* default: uniform in [-0.05, 0.05) */
 } dtg_embedding;
-#define DTG_EMBEDDING_INIT {sizeof(dtg_embedding), NULL, DTG_STRLEN, 0, 0, DTG_INITIALIZER_INIT}
+#define DTG_EMBEDDING_INIT \
+  { sizeof(dtg_embedding), NULL, DTG_STRLEN, 0, 0, DTG_INITIALIZER_INIT }
 
 /* out[..., width] = table[ids[...]], ids int32 or int64 in [0, rows). Its gradient is rows, and optimizers touch only the
  * rows that were used (Adam excepted, as in TensorFlow). Since 0.1. Semantics: tf.keras.layers.Embedding. */
@@ -275,7 +283,8 @@ typedef struct dtg_optimizer {
   double initial_accumulator; /* of DTG_OPT_ADAGRAD; 0: 0.1 */
   double clip_norm;           /* gradients whose norm over all variables is greater are scaled down to it; 0: never */
 } dtg_optimizer;
-#define DTG_OPTIMIZER_INIT {sizeof(dtg_optimizer), DTG_OPT_SGD, 0, {0}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}
+#define DTG_OPTIMIZER_INIT \
+  { sizeof(dtg_optimizer), DTG_OPT_SGD, 0, {0}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }
 
 /* What dtg_nn_minimize adds. */
 typedef struct dtg_training {
@@ -285,7 +294,9 @@ typedef struct dtg_training {
   dtg_value learning_rate; /* floating-point scalar */
   dtg_value gradient_norm; /* float32: the norm over all variables, before clipping. Computed only if fetched or clipped by */
 } dtg_training;
+/* clang-format off */
 #define DTG_TRAINING_INIT {sizeof(dtg_training), {0}, {0}, {0}, {0}}
+/* clang-format on */
 
 /* Adds the gradients of `loss` with respect to every trainable variable so far, and the updates of `optimizer` (NULL:
  * SGD). What an optimizer keeps per variable stands on the variable's device and is named after it
@@ -296,8 +307,8 @@ DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *o
 /* The second half of it, for gradients of one's own: handles[i] is the handle of a variable of the model, gradients[i] its
  * gradient (all zero: left out). clip_norm is not applied. `out` receives the target that makes one step. Since 0.1.
  * Semantics: tf.train.Optimizer.apply_gradients. */
-DTG_ERR dtg_nn_apply_gradients(dtg_model *model, const dtg_optimizer *optimizer, const dtg_value *handles,
-                               const dtg_gradient *gradients, size_t num_gradients, dtg_value *out) DTG_NOEXCEPT;
+DTG_ERR dtg_nn_apply_gradients(dtg_model *model, const dtg_optimizer *optimizer, const dtg_value *handles, const dtg_gradient *gradients,
+                               size_t num_gradients, dtg_value *out) DTG_NOEXCEPT;
 
 /* rate * factor^(step / every), the exponent rounded down with a non-zero `staircase`; step an int64 scalar. float32
  * scalar. Since 0.1. Semantics: tf.keras.optimizers.schedules.ExponentialDecay. */

@@ -43,7 +43,8 @@ typedef struct dtg_replication {
   int32_t total;        /* replicas; 0: 1 */
   int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
 } dtg_replication;
-#define DTG_REPLICATION_INIT {sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0}
+#define DTG_REPLICATION_INIT \
+  { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0 }
 
 /* One worker's share. Targets that this worker does not have are {0}. */
 typedef struct dtg_replicated {
@@ -60,7 +61,9 @@ typedef struct dtg_replicated {
   dtg_value learning_rate; /* floating-point scalar */
   dtg_value gradient_norm; /* float32: of this worker's own gradients. Computed only if fetched */
 } dtg_replicated;
+/* clang-format off */
 #define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
+/* clang-format on */
 
 /* Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what `mode`
  * does with them. Gradients are averaged over the replicas; clip_norm is applied to the mean, or to each step's own gradients
@@ -68,14 +71,13 @@ typedef struct dtg_replicated {
  * to a variable stands on the variable's device. What an optimizer keeps is added to the chief's model (DTG_SYNC_ASYNC: to
  * all), so ask dtg_model_init afterwards. The learning rate must not need feeding unless `update` is run by hand.
  * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. */
-DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer,
-                                   const dtg_replication *replication, dtg_replicated *out) DTG_NOEXCEPT;
+DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, const dtg_replication *replication,
+                                   dtg_replicated *out) DTG_NOEXCEPT;
 
 /* The same for gradients of one's own, as in dtg_nn_apply_gradients; the worker's state stands where the first of them
  * stands. Since 0.1. Semantics: tf.compat.v1.train.SyncReplicasOptimizer.apply_gradients. */
 DTG_ERR dtg_nn_apply_replicated(dtg_model *model, const dtg_value *handles, const dtg_gradient *gradients, size_t num_gradients,
-                                const dtg_optimizer *optimizer, const dtg_replication *replication,
-                                dtg_replicated *out) DTG_NOEXCEPT;
+                                const dtg_optimizer *optimizer, const dtg_replication *replication, dtg_replicated *out) DTG_NOEXCEPT;
 
 /* From here on layers and dtg_model_add_variable answer the variables that the model has, from the first, in their order,
  * until all have been asked for; then they make new ones again. Device scopes place the computation of the tower, variables

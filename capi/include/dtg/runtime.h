@@ -14,25 +14,26 @@ typedef int32_t dtg_log_level;
 enum { DTG_LOG_DEBUG = 0, DTG_LOG_INFO = 1, DTG_LOG_WARN = 2, DTG_LOG_ERROR = 3, DTG_LOG_OFF = 4 };
 
 /* One line of the log: servers that start and stop, sessions that come and go and why (INFO), frames that travel in the clear (WARN).
- * What fails is not logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call only. May be
- * called from any thread of the library, also at the same time; must not call back into the library. */
+ * What fails is not logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call
+ * only. May be called from any thread of the library, also at the same time; must not call back into the library. */
 typedef void (*dtg_log_fn)(void *user, dtg_log_level level, const char *component, const char *message);
 /* Called once when the library will not use `user` any more. */
 typedef void (*dtg_user_free_fn)(void *user);
 
 typedef struct dtg_runtime_options {
   size_t struct_size;
-  int32_t compute_threads;     /* 0: one per CPU that this process may use */
-  int32_t pin_threads;         /* non-zero: thread i stays on the i-th of those CPUs */
-  int64_t spin_ns;             /* how long an idle thread polls before it sleeps; 0: 50 us */
-  int64_t memory_limit_bytes;  /* for sizes that come from outside; 0: half of the machine's or the cgroup's memory */
-  dtg_log_fn log;              /* NULL: warnings and errors, one line each, to stderr */
+  int32_t compute_threads;    /* 0: one per CPU that this process may use */
+  int32_t pin_threads;        /* non-zero: thread i stays on the i-th of those CPUs */
+  int64_t spin_ns;            /* how long an idle thread polls before it sleeps; 0: 50 us */
+  int64_t memory_limit_bytes; /* for sizes that come from outside; 0: half of the machine's or the cgroup's memory */
+  dtg_log_fn log;             /* NULL: warnings and errors, one line each, to stderr */
   void *log_user;
   dtg_user_free_fn log_user_free; /* may be NULL */
-  int32_t log_level;           /* smallest level handed to `log` */
+  int32_t log_level;              /* smallest level handed to `log` */
   int32_t reserved0;
 } dtg_runtime_options;
-#define DTG_RUNTIME_OPTIONS_INIT {sizeof(dtg_runtime_options), 0, 0, 0, 0, NULL, NULL, NULL, DTG_LOG_WARN, 0}
+#define DTG_RUNTIME_OPTIONS_INIT \
+  { sizeof(dtg_runtime_options), 0, 0, 0, 0, NULL, NULL, NULL, DTG_LOG_WARN, 0 }
 
 /* Makes a runtime. `options` may be NULL. Threads start when they are first needed. On failure `log_user_free` is not
  * called. Errors: INVALID_ARGUMENT for values out of range. Since 0.1. */

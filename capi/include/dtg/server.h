@@ -25,6 +25,7 @@ DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
 
 /* ---- servers ---- */
 
+/* clang-format off */
 typedef struct dtg_server_options {
   size_t struct_size;
   const char *job;             /* NULL: the only job of the cluster */
@@ -43,11 +44,14 @@ typedef struct dtg_server_options {
   int64_t dead_ns;             /* silence after which a peer counts as dead; 0: 5 s */
 } dtg_server_options;
 #define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0}
+/* clang-format on */
 
 /* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
  * dtg_server_target tells. Errors: INVALID_ARGUMENT (no such task), NOT_FOUND (no such key file), PERMISSION_DENIED (a
- * socket's folder or a key file that others may use), FAILED_PRECONDITION (an address that others can reach, without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
-DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options, dtg_server **out) DTG_NOEXCEPT;
+ * socket's folder or a key file that others may use), FAILED_PRECONDITION (an address that others can reach, without a key; the message has
+ * the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
+DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options,
+                         dtg_server **out) DTG_NOEXCEPT;
 
 /* What a session connects to, "unix:/run/j/ps0" or "10.0.0.1:2222"; valid as long as the server, NULL for a bad handle.
  * Inside this process a session at this target shares the server's devices and variables without a socket. Since 0.1. */

@@ -10,10 +10,11 @@ DTG_BEGIN_DECLS
 /* How frames travel over TCP. Unix sockets need neither: the other process's user is checked. */
 typedef int32_t dtg_security;
 enum {
-  DTG_SECURITY_TLS = 0,          /* TLS 1.3 with keys derived from the job key */
-  DTG_SECURITY_CLEAR_FRAMES = 1  /* the handshake is authenticated, frames then travel in the clear; both ends must ask */
+  DTG_SECURITY_TLS = 0,         /* TLS 1.3 with keys derived from the job key */
+  DTG_SECURITY_CLEAR_FRAMES = 1 /* the handshake is authenticated, frames then travel in the clear; both ends must ask */
 };
 
+/* clang-format off */
 typedef struct dtg_session_options {
   size_t struct_size;
   int32_t cpu_devices;         /* local sessions: virtual CPU devices, "/device:CPU:0" and up; 0: 1 */
@@ -29,6 +30,7 @@ typedef struct dtg_session_options {
   int32_t reserved1;
 } dtg_session_options;
 #define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_SECURITY_TLS, 0}
+/* clang-format on */
 
 /* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
  * variables live and die with it; or the address of a task (dtg_server_target; "unix:PATH", "host:port"), which tells the
@@ -42,6 +44,7 @@ DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t tar
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 
 /* One run. Any value may be fed, which cuts what would compute it; fetches are returned, targets only run. */
+/* clang-format off */
 typedef struct dtg_run_args {
   size_t struct_size;
   const dtg_value *feeds;
@@ -57,13 +60,15 @@ typedef struct dtg_run_args {
   int64_t timeout_ns;                    /* 0: the session's default */
 } dtg_run_args;
 #define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0}
+/* clang-format on */
 
 /* Runs on the calling thread, with the runtime's threads helping, and returns when everything has ended. On failure no
  * entry of `fetched` changes, but a tensor that was given to be written may hold anything.
  * Errors: INVALID_ARGUMENT (nothing asked for, an unfed placeholder, wrong type or shape, a value fed twice or both fed
  * and fetched), UNIMPLEMENTED (no kernel; the message tells which there are), FAILED_PRECONDITION (a variable without
- * value, a closed session), UNAVAILABLE (a task of the cluster is gone, and did not come back within 30 s), DEADLINE_EXCEEDED, CANCELLED, OUT_OF_RANGE (end of a queue), or what the op that failed
- * says; the error names the node. Since 0.1. Semantics: TensorFlow's Session::Run. */
+ * value, a closed session), UNAVAILABLE (a task of the cluster is gone, and did not come back within 30 s), DEADLINE_EXCEEDED, CANCELLED,
+ * OUT_OF_RANGE (end of a queue), or what the op that failed says; the error names the node. Since 0.1. Semantics: TensorFlow's
+ * Session::Run. */
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
 
 /* Starts a run that no thread waits for and returns at once. Feeds are shared (do not write to them until the end);
@@ -77,8 +82,8 @@ DTG_ERR dtg_session_prepare(dtg_session *session, const dtg_run_args *args, dtg_
 
 /* Runs a callable: one tensor per prepared feed, one entry of `fetched` per prepared fetch, as in dtg_session_run. The
  * first call for a combination of types and shapes makes a plan. Errors as dtg_session_run. Since 0.1. */
-DTG_ERR dtg_callable_run(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds,
-                         dtg_tensor **fetched, size_t num_fetches, int64_t timeout_ns) DTG_NOEXCEPT;
+DTG_ERR dtg_callable_run(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds, dtg_tensor **fetched,
+                         size_t num_fetches, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the callable; NULL for NULL. Since 0.1. */
 DTG_API dtg_callable *dtg_callable_retain(dtg_callable *callable) DTG_NOEXCEPT;

@@ -51,8 +51,8 @@ static inline dtg_error *dtg_const(dtg_graph *graph, const dtg_tensor *tensor, d
 }
 
 /* A constant of these elements. */
-static inline dtg_error *dtg_const_of(dtg_graph *graph, dtg_dtype dtype, const int64_t *dims, size_t rank, const void *data,
-                                      size_t nbytes, dtg_value *out) {
+static inline dtg_error *dtg_const_of(dtg_graph *graph, dtg_dtype dtype, const int64_t *dims, size_t rank, const void *data, size_t nbytes,
+                                      dtg_value *out) {
   dtg_tensor *tensor = NULL;
   dtg_error *error = dtg_tensor_allocate(dtype, dims, rank, &tensor);
   if (!error) {

@@ -9,6 +9,7 @@
  * Several values or numbers under one name are a pointer and a count. Strings end with NUL. Devices, control inputs and name
  * prefixes come from the graph's scopes. Errors are those of dtg_graph_add_op, and the graph is single while it grows.
  */
+/* clang-format off */
 #ifndef DTG_SUGAR_OPS_H
 #define DTG_SUGAR_OPS_H
 

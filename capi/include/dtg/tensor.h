@@ -16,8 +16,8 @@ typedef void (*dtg_free_fn)(void *data, size_t nbytes, void *user);
  * user) is called; `data` must be aligned to the element size. On failure free_fn is not called.
  * Errors: INVALID_ARGUMENT (unknown type, rank above 8, negative dimension, wrong nbytes, NULL data with nbytes > 0),
  * UNIMPLEMENTED (types without plain memory), RESOURCE_EXHAUSTED. Since 0.1. */
-DTG_ERR dtg_tensor_create(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes,
-                          dtg_free_fn free_fn, void *user, dtg_tensor **out) DTG_NOEXCEPT;
+DTG_ERR dtg_tensor_create(dtg_dtype dtype, const int64_t *dims, size_t rank, void *data, size_t nbytes, dtg_free_fn free_fn, void *user,
+                          dtg_tensor **out) DTG_NOEXCEPT;
 
 /* A tensor with memory of its own, aligned to 64 bytes and zero-filled; write it through dtg_tensor_mutable_data
  * before others see it. Errors as above. Since 0.1. */

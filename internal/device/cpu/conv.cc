@@ -91,8 +91,8 @@ void pack_filter(const SweepPlan& p, int64_t panel, const float* filter, float* 
 // A tile with the A and B steps of one filter row (or of the whole filter, where the rows follow each other
 // at equal distance).
 struct Steps {
-  int64_t passes;   // tiles that are added up
-  int64_t a_pass;   // between the starts of two passes
+  int64_t passes;  // tiles that are added up
+  int64_t a_pass;  // between the starts of two passes
   Tile tile;
 };
 
@@ -182,8 +182,8 @@ SweepPlan finish(SweepPlan p) {
   p.tiles = &tile_set();
   const int64_t taps_depth = p.filter_height * p.filter_width * p.border.channels;
   const int64_t panels = ceil_div(p.out_channels, 2 * p.tiles->lanes);
-  const double flops = 2.0 * static_cast<double>(p.batch * p.out_height * p.out_width) *
-                       static_cast<double>(p.out_channels) * static_cast<double>(taps_depth);
+  const double flops = 2.0 * static_cast<double>(p.batch * p.out_height * p.out_width) * static_cast<double>(p.out_channels) *
+                       static_cast<double>(taps_depth);
   const int64_t wanted = wanted_shards(flops);
   if (p.batch > 0 && p.batch < wanted) {
     p.image_parts = std::clamp<int64_t>(ceil_div(wanted, p.batch), 1, std::max<int64_t>(p.out_height, 1));
@@ -197,9 +197,7 @@ SweepPlan finish(SweepPlan p) {
 
 }  // namespace
 
-bool Border::copies() const {
-  return nchw || top != 0 || left != 0 || spread_x != 1 || spread_y != 1 || rows > height || columns > width;
-}
+bool Border::copies() const { return nchw || top != 0 || left != 0 || spread_x != 1 || spread_y != 1 || rows > height || columns > width; }
 
 SweepPlan conv_forward_plan(const ConvDims& d) {
   SweepPlan p;
@@ -218,9 +216,14 @@ SweepPlan conv_forward_plan(const ConvDims& d) {
 // spread by the stride, with the filter turned around.
 SweepPlan conv_input_plan(const ConvDims& d) {
   SweepPlan p;
-  p.border = {.height = d.out_height, .width = d.out_width, .channels = d.out_channels,
-              .top = (d.filter_height - 1) * d.dilation_y - d.top, .left = (d.filter_width - 1) * d.dilation_x - d.left,
-              .spread_y = d.stride_y, .spread_x = d.stride_x, .nchw = d.nchw};
+  p.border = {.height = d.out_height,
+              .width = d.out_width,
+              .channels = d.out_channels,
+              .top = (d.filter_height - 1) * d.dilation_y - d.top,
+              .left = (d.filter_width - 1) * d.dilation_x - d.left,
+              .spread_y = d.stride_y,
+              .spread_x = d.stride_x,
+              .nchw = d.nchw};
   p.border.rows = reach(d.height, 1, d.filter_height, d.dilation_y);
   p.border.columns = reach(d.width, 1, d.filter_width, d.dilation_x);
   p.batch = d.batch;
@@ -264,7 +267,7 @@ void conv_sweep(const SweepPlan& p, Pool& pool, const float* x, const float* fil
 namespace {
 
 struct FilterTask {
-  int64_t tap_begin, tap_end;      // filter rows (or taps, where the filter is dilated sideways)
+  int64_t tap_begin, tap_end;  // filter rows (or taps, where the filter is dilated sideways)
   int64_t panel_begin, panel_end;
 };
 
@@ -290,8 +293,7 @@ bool packs_gradient(const FilterPlan& p, const Panel& cols) {
 }
 
 // Adds (or, for the first image, stores) one image's part of the filter's gradient.
-void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, const float* dy, bool first, float* df,
-                  float* packed) {
+void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, const float* dy, bool first, float* df, float* packed) {
   const ConvDims& d = p.dims;
   const Pieces pieces = filter_pieces(d);
   const int64_t pixels = d.out_height * d.out_width;
@@ -318,15 +320,14 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
       const float* at = a + piece_offset(p, piece);
       for (int64_t block = 0; block < blocks.count; ++block) {
         const int64_t row = blocks.start(block), rows = blocks.start(block + 1) - row;
-        p.tiles->along_columns[cols.wide][rows - 1](
-            tile, at + row, b, df + (piece * pieces.rows + row) * d.out_channels + cols.first);
+        p.tiles->along_columns[cols.wide][rows - 1](tile, at + row, b, df + (piece * pieces.rows + row) * d.out_channels + cols.first);
       }
     }
   }
 }
 
-void filter_images(const FilterPlan& p, const FilterTask& task, int64_t from, int64_t to, const float* x, const float* dy,
-                   float* df, float* bordered, float* packed) {
+void filter_images(const FilterPlan& p, const FilterTask& task, int64_t from, int64_t to, const float* x, const float* dy, float* df,
+                   float* bordered, float* packed) {
   const ConvDims& d = p.dims;
   for (int64_t image = from; image < to; ++image) {
     const float* a = x + image * d.height * d.width * d.channels;

@@ -21,7 +21,7 @@ struct ConvDims {
   int64_t filter_height = 0, filter_width = 0;
   int64_t out_height = 0, out_width = 0, out_channels = 0;
   int64_t stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
-  int64_t top = 0, left = 0;                    // padding before
+  int64_t top = 0, left = 0;  // padding before
   int64_t groups = 1;
   bool nchw = false;  // of input and output; filters are always [height, width, channels / groups, out_channels]
   int64_t filter_depth() const { return groups > 0 ? channels / groups : 0; }
@@ -45,8 +45,8 @@ struct SweepPlan {
   int64_t filter_height = 0, filter_width = 0;
   int64_t out_height = 0, out_width = 0, out_channels = 0;
   int64_t stride_y = 1, stride_x = 1, dilation_y = 1, dilation_x = 1;
-  bool flipped = false;         // filter turned around and its channels exchanged: the gradient of the input
-  int64_t image_parts = 1;      // an image's output rows are cut into that many units
+  bool flipped = false;     // filter turned around and its channels exchanged: the gradient of the input
+  int64_t image_parts = 1;  // an image's output rows are cut into that many units
   int64_t shards = 1;
   int64_t packed_bytes = 0, image_bytes = 0, result_bytes = 0;
   const TileSet* tiles = nullptr;
@@ -63,7 +63,7 @@ void conv_sweep(const SweepPlan& plan, Pool& pool, const float* x, const float* 
 struct FilterPlan {
   ConvDims dims;
   Border border;
-  bool split_filter = false;   // shards own parts of the filter; otherwise images, with partial sums
+  bool split_filter = false;  // shards own parts of the filter; otherwise images, with partial sums
   int64_t shards = 1;
   int64_t partial_bytes = 0, image_bytes = 0, packed_bytes = 0;  // per shard
   const TileSet* tiles = nullptr;

@@ -86,31 +86,21 @@ bool is_element_size(int64_t bytes) { return bytes == 1 || bytes == 2 || bytes =
 
 RowFn row_fn(int64_t bytes) {
   switch (bytes) {
-    case 1:
-      return row_of<uint8_t>;
-    case 2:
-      return row_of<uint16_t>;
-    case 4:
-      return row_of<uint32_t>;
-    case 8:
-      return row_of<uint64_t>;
-    default:
-      return row_of<Pair>;
+    case 1: return row_of<uint8_t>;
+    case 2: return row_of<uint16_t>;
+    case 4: return row_of<uint32_t>;
+    case 8: return row_of<uint64_t>;
+    default: return row_of<Pair>;
   }
 }
 
 PlaneFn plane_fn(int64_t bytes) {
   switch (bytes) {
-    case 1:
-      return plane_of<uint8_t>;
-    case 2:
-      return plane_of<uint16_t>;
-    case 4:
-      return plane_of<uint32_t>;
-    case 8:
-      return plane_of<uint64_t>;
-    default:
-      return plane_of<Pair>;
+    case 1: return plane_of<uint8_t>;
+    case 2: return plane_of<uint16_t>;
+    case 4: return plane_of<uint32_t>;
+    case 8: return plane_of<uint64_t>;
+    default: return plane_of<Pair>;
   }
 }
 

@@ -48,25 +48,13 @@ void clear(Pool& pool, void* to, int64_t bytes);
 // memcpy for short rows: known sizes become plain moves.
 inline void copy_row(char* to, const char* from, int64_t bytes) {
   switch (bytes) {
-    case 0:
-      return;
-    case 1:
-      *to = *from;
-      return;
-    case 2:
-      __builtin_memcpy(to, from, 2);
-      return;
-    case 4:
-      __builtin_memcpy(to, from, 4);
-      return;
-    case 8:
-      __builtin_memcpy(to, from, 8);
-      return;
-    case 16:
-      __builtin_memcpy(to, from, 16);
-      return;
-    default:
-      __builtin_memcpy(to, from, static_cast<size_t>(bytes));
+    case 0: return;
+    case 1: *to = *from; return;
+    case 2: __builtin_memcpy(to, from, 2); return;
+    case 4: __builtin_memcpy(to, from, 4); return;
+    case 8: __builtin_memcpy(to, from, 8); return;
+    case 16: __builtin_memcpy(to, from, 16); return;
+    default: __builtin_memcpy(to, from, static_cast<size_t>(bytes));
   }
 }
 

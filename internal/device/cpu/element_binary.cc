@@ -92,6 +92,7 @@ C sigmoid_of(C a) {
   return (a < 0 ? e : C(1)) / (e + C(1));
 }
 
+// clang-format off
 DTG_ELEMENT2(Add, wrap_add(a, b));
 DTG_ELEMENT2(Sub, wrap_sub(a, b));
 DTG_ELEMENT2(Mul, wrap_mul(a, b));
@@ -175,6 +176,7 @@ constexpr ElementBlock kBlocks[] = {
     DTG_SMALL("ReciprocalGrad", ReciprocalGrad),
     DTG_SMALL("InvGrad", ReciprocalGrad),
 };
+// clang-format on
 
 }  // namespace
 

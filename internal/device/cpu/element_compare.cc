@@ -4,6 +4,7 @@
 namespace dtg::cpu {
 namespace {
 
+// clang-format off
 DTG_ELEMENT2(Equal, a == b);
 DTG_ELEMENT2(NotEqual, a != b);
 DTG_ELEMENT2(Less, a < b);
@@ -13,6 +14,7 @@ DTG_ELEMENT2(GreaterEqual, a >= b);
 DTG_ELEMENT2(And, a && b);
 DTG_ELEMENT2(Or, a || b);
 DTG_ELEMENT1(Not, !a);
+// clang-format on
 
 // Moves values by size; what they mean does not matter.
 template <class W>
@@ -27,6 +29,7 @@ void select(const void* const* in, void* out, int64_t n) {
   }
 }
 
+// clang-format off
 #define DTG_ROW(name, type, op) {name, dtype_of<type>, 2, ask2<type, op>, false}
 #define DTG_REAL(name, op)                                                                                            \
   DTG_ROW(name, float, op), DTG_ROW(name, double, op), DTG_ROW(name, Half, op), DTG_ROW(name, BFloat16, op),          \
@@ -49,6 +52,7 @@ constexpr ElementBlock kBlocks[] = {
     {"LogicalNot", DType::boolean, 1, ask1<bool, Not>, false},
     DTG_SELECT("Select"), DTG_SELECT("SelectV2"),
 };
+// clang-format on
 
 }  // namespace
 

@@ -188,21 +188,21 @@ HWY_INLINE Vec<D> min_of(Vec<D> a, Vec<D> b) {
 }
 
 // One struct per op: of(d, a) or of(d, a, b).
-#define DTG_UNARY(name, expression)                   \
-  struct name {                                       \
-    template <class D>                                \
-    static HWY_INLINE Vec<D> of(D d, Vec<D> a) {      \
-      (void)d;                                        \
-      return expression;                              \
-    }                                                 \
+#define DTG_UNARY(name, expression)              \
+  struct name {                                  \
+    template <class D>                           \
+    static HWY_INLINE Vec<D> of(D d, Vec<D> a) { \
+      (void)d;                                   \
+      return expression;                         \
+    }                                            \
   }
-#define DTG_BINARY(name, expression)                          \
-  struct name {                                               \
-    template <class D>                                        \
-    static HWY_INLINE Vec<D> of(D d, Vec<D> a, Vec<D> b) {    \
-      (void)d;                                                \
-      return expression;                                      \
-    }                                                         \
+#define DTG_BINARY(name, expression)                       \
+  struct name {                                            \
+    template <class D>                                     \
+    static HWY_INLINE Vec<D> of(D d, Vec<D> a, Vec<D> b) { \
+      (void)d;                                             \
+      return expression;                                   \
+    }                                                      \
   }
 DTG_UNARY(Neg, hn::Neg(a));
 DTG_UNARY(Abs, hn::Abs(a));
@@ -296,9 +296,11 @@ void map2(const void* const* in, void* out, int64_t n) {
   if (i < n) store_part(d, Op::of(d, load_part(d, a + i, n - i), load_part(d, b + i, n - i)), y + i, n - i);
 }
 
+// clang-format off
 #define DTG_ONE(name, op) {name, DType::f32, 1, map1<float, op>, false}, {name, DType::f64, 1, map1<double, op>, false}
 #define DTG_TWO(name, op) {name, DType::f32, 2, map2<float, op>, false}, {name, DType::f64, 2, map2<double, op>, false}
 #define DTG_HEAVY(name, op) {name, DType::f32, 1, map1<float, op>, true}
+// clang-format on
 constexpr ElementBlock kBlocks[] = {
     DTG_ONE("Neg", Neg),
     DTG_ONE("Abs", Abs),

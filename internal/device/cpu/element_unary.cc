@@ -82,6 +82,7 @@ DTG_ELEMENT1(IsNan, std::isnan(a));
 DTG_ELEMENT1(IsInf, std::isinf(a));
 DTG_ELEMENT1(IsFinite, std::isfinite(a));
 
+// clang-format off
 #define DTG_ROW(name, type, op, heavy) {name, dtype_of<type>, 1, loop1<type, op>, heavy}
 #define DTG_SMALL(name, op, heavy) DTG_ROW(name, Half, op, heavy), DTG_ROW(name, BFloat16, op, heavy)
 #define DTG_NO_F32(name, op) DTG_SMALL(name, op, true), DTG_ROW(name, double, op, true)
@@ -139,6 +140,7 @@ constexpr ElementBlock kBlocks[] = {
     DTG_ASK("IsInf", IsInf),
     DTG_ASK("IsFinite", IsFinite),
 };
+// clang-format on
 
 }  // namespace
 

@@ -182,8 +182,8 @@ const ElementBlock* find_block(std::string_view op, DType dtype) {
   return nullptr;
 }
 
-ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes,
-                          const Shape& out, int64_t out_size) {
+ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes, const Shape& out,
+                          int64_t out_size) {
   Loop loop;
   loop.block = block;
   loop.operands = static_cast<int>(shapes.size());

@@ -22,10 +22,10 @@ using BlockFn = void (*)(const void* const* in, void* out, int64_t n);
 
 struct ElementBlock {
   std::string_view op;
-  DType dtype;   // of the operands that the op's attribute T types
+  DType dtype;  // of the operands that the op's attribute T types
   int arity;
   BlockFn block;
-  bool heavy;    // worth sharding early: transcendental functions
+  bool heavy;  // worth sharding early: transcendental functions
 };
 
 // The best block for an op on this machine, or null. Vector code first, then the generic loops.
@@ -68,8 +68,8 @@ struct ElementLoop {
 };
 
 // `shapes[i]` must broadcast to `out`. `sizes[i]` are bytes per element.
-ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes,
-                          const Shape& out, int64_t out_size);
+ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes, const Shape& out,
+                          int64_t out_size);
 void run_elements(const ElementLoop& loop, Pool& pool, const void* const* in, void* out);
 
 }  // namespace dtg::cpu

@@ -11,17 +11,17 @@ namespace dtg::cpu {
 namespace {
 
 constexpr int64_t kShardsMax = 16;
-constexpr int64_t kShardFlops = 12 << 20;     // about 60 us: less is not worth another thread
-constexpr int64_t kDepthMax = 512;            // a block of A of that depth stays in the first-level cache
-constexpr int64_t kDepthTurned = 264;         // a panel turned over on the way stays in it, too
-constexpr int64_t kPackedBytes = 512 << 10;   // panels packed at a time: half of a small second-level cache
+constexpr int64_t kShardFlops = 12 << 20;    // about 60 us: less is not worth another thread
+constexpr int64_t kDepthMax = 512;           // a block of A of that depth stays in the first-level cache
+constexpr int64_t kDepthTurned = 264;        // a panel turned over on the way stays in it, too
+constexpr int64_t kPackedBytes = 512 << 10;  // panels packed at a time: half of a small second-level cache
 // Plain panels are as fast as packed ones until many blocks of rows pass over them; when A is read along its
 // columns the first-level cache has no room for both, and packing pays at once.
 constexpr int64_t kPackRows = 320;
 constexpr int64_t kPackRowsTransposed = 40;
-constexpr int64_t kSharedBytes = 768 << 10;    // B packed as a whole, once for all shards
-constexpr int64_t kNarrow = 14;               // columns that make one block of rows when swapped
-constexpr int64_t kPanelsTogether = 4;        // panels side by side make long stretches of B and C
+constexpr int64_t kSharedBytes = 768 << 10;  // B packed as a whole, once for all shards
+constexpr int64_t kNarrow = 14;              // columns that make one block of rows when swapped
+constexpr int64_t kPanelsTogether = 4;       // panels side by side make long stretches of B and C
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -63,14 +63,14 @@ void pack_panels(const GemmPlan& p, const Stretch& s, const float* b, float* pac
   for (int64_t panel = s.panel_begin; panel < s.panel_end; ++panel) {
     const Columns cols = panel_columns(p, panel);
     if (!is_packed(p, cols)) continue;
-    pack_panel(panel_source(p, b, cols, s.k_from), p.transpose_b ? p.k : p.n, p.transpose_b, s.depth, cols.count,
-               cols.width, panel_place(p, s, panel, packed));
+    pack_panel(panel_source(p, b, cols, s.k_from), p.transpose_b ? p.k : p.n, p.transpose_b, s.depth, cols.count, cols.width,
+               panel_place(p, s, panel, packed));
   }
 }
 
 // A tile of a swapped plan holds columns of C: it is finished beside C and turned over when it is stored.
-void run_turned(const GemmPlan& p, Tile tile, TileFn fn, int64_t rows, const float* a, const float* b, Turned turned,
-                const float* bias, float* c) {
+void run_turned(const GemmPlan& p, Tile tile, TileFn fn, int64_t rows, const float* a, const float* b, Turned turned, const float* bias,
+                float* c) {
   alignas(64) float part[16 * 2 * TileSet::kLanesMax];
   turned.rows = rows;
   turned.columns = tile.columns;
@@ -84,8 +84,7 @@ void run_turned(const GemmPlan& p, Tile tile, TileFn fn, int64_t rows, const flo
   store_turned(turned, part, c);
 }
 
-void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float* b, float* packed, const float* bias, bool relu,
-               float* c) {
+void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float* b, float* packed, const float* bias, bool relu, float* c) {
   Tile tile;
   tile.length = s.depth;
   tile.a_stride = p.transpose_a ? p.m : p.k;
@@ -107,8 +106,7 @@ void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float*
       const float* bt = copy ? panel_place(p, s, panel, packed) : panel_source(p, b, cols, s.k_from);
       if (p.swapped) {
         const Turned turned = {.c_stride = p.m};
-        run_turned(p, tile, fns[cols.wide][rows - 1], rows, at, bt, turned, bias ? bias + row : nullptr,
-                   c + cols.first * p.m + row);
+        run_turned(p, tile, fns[cols.wide][rows - 1], rows, at, bt, turned, bias ? bias + row : nullptr, c + cols.first * p.m + row);
         continue;
       }
       tile.bias = bias ? bias + cols.first : nullptr;
@@ -128,9 +126,7 @@ void choose_groups(GemmPlan& p) {
 }
 
 // A product with few columns fills the vectors better the other way round, where A lies ready as the panels.
-bool should_swap(int64_t m, int64_t n, bool transpose_a, bool transpose_b) {
-  return transpose_a && !transpose_b && n <= kNarrow && m > n;
-}
+bool should_swap(int64_t m, int64_t n, bool transpose_a, bool transpose_b) { return transpose_a && !transpose_b && n <= kNarrow && m > n; }
 
 void choose_memory(GemmPlan& p) {
   const int64_t width = 2 * p.tiles->lanes;
@@ -168,8 +164,7 @@ GemmPlan plan_as_given(int64_t m, int64_t n, int64_t k, bool transpose_a, bool t
   return p;
 }
 
-void run_shard(const GemmPlan& p, int64_t shard, const float* a, const float* b, const float* bias, bool relu, float* c,
-               void* workspace) {
+void run_shard(const GemmPlan& p, int64_t shard, const float* a, const float* b, const float* bias, bool relu, float* c, void* workspace) {
   const int64_t column_group = shard % p.column_groups, row_group = shard / p.column_groups;
   const int64_t row_begin = p.m * row_group / p.row_groups, row_end = p.m * (row_group + 1) / p.row_groups;
   const int64_t panel_begin = p.panels * column_group / p.column_groups;
@@ -203,8 +198,7 @@ void gemm_run_alone(const GemmPlan& p, const float* a, const float* b, const flo
   for (int64_t shard = 0; shard < p.shards(); ++shard) run_shard(p, shard, a, b, bias, relu, c, workspace);
 }
 
-void gemm_run(const GemmPlan& p, Pool& pool, const float* a, const float* b, const float* bias, bool relu, float* c,
-              void* workspace) {
+void gemm_run(const GemmPlan& p, Pool& pool, const float* a, const float* b, const float* bias, bool relu, float* c, void* workspace) {
   if (p.shards() <= 1) return gemm_run_alone(p, a, b, bias, relu, c, workspace);
   if (p.swapped) std::swap(a, b);
   if (p.share_packed) {

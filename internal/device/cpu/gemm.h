@@ -20,13 +20,13 @@ struct GemmPlan {
   // The transposed product is computed, C^T = op(B)^T op(A)^T, and turned over when stored: m and n, a and b
   // have changed places in this plan, and a and b do in the run.
   bool swapped = false;
-  bool pack_b = false;          // full panels too; a part of one is always packed
-  int64_t k_block = 0;          // steps per pass over a panel
-  int64_t row_groups = 1;       // shards = row_groups * column_groups
+  bool pack_b = false;     // full panels too; a part of one is always packed
+  int64_t k_block = 0;     // steps per pass over a panel
+  int64_t row_groups = 1;  // shards = row_groups * column_groups
   int64_t column_groups = 1;
-  int64_t panels = 0;           // of 2 * lanes columns; the last may be narrower
-  int64_t panel_group = 1;      // panels packed at a time
-  bool share_packed = false;    // all of B is packed before the shards start
+  int64_t panels = 0;                                 // of 2 * lanes columns; the last may be narrower
+  int64_t panel_group = 1;                            // panels packed at a time
+  bool share_packed = false;                          // all of B is packed before the shards start
   int64_t shared_workspace = 0, shard_workspace = 0;  // bytes
   const TileSet* tiles = nullptr;
   int64_t shards() const { return row_groups * column_groups; }
@@ -37,11 +37,9 @@ struct GemmPlan {
 GemmPlan gemm_plan(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b, bool parallel = true);
 
 // bias: n values or null.
-void gemm_run(const GemmPlan& plan, Pool& pool, const float* a, const float* b, const float* bias, bool relu, float* c,
-              void* workspace);
+void gemm_run(const GemmPlan& plan, Pool& pool, const float* a, const float* b, const float* bias, bool relu, float* c, void* workspace);
 // All of it on the calling thread.
-void gemm_run_alone(const GemmPlan& plan, const float* a, const float* b, const float* bias, bool relu, float* c,
-                    void* workspace);
+void gemm_run_alone(const GemmPlan& plan, const float* a, const float* b, const float* bias, bool relu, float* c, void* workspace);
 
 // Rows cut into blocks of at most `most`, as even as they come: block i is [start(i), start(i + 1)).
 struct EvenBlocks {
@@ -53,8 +51,8 @@ struct EvenBlocks {
 // The same product for any element type, summed in Acc and rounded once: the oracle of the fast one, and
 // the kernel of the types that have none. Rows [row_begin, row_end).
 template <class T, class Acc>
-void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b, const T* a, const T* b, T* c,
-                int64_t row_begin, int64_t row_end) {
+void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b, const T* a, const T* b, T* c, int64_t row_begin,
+                int64_t row_end) {
   constexpr int64_t kColumns = 128;
   Acc sum[kColumns];
   for (int64_t i = row_begin; i < row_end; ++i) {

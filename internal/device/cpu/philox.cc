@@ -158,8 +158,7 @@ template <class T>
 void fill_floats(Distribution distribution, const Philox& stream, T* out, int64_t count, Pool& pool) {
   switch (distribution) {
     case Distribution::normal: return fill_groups(stream, 1, out, count, pool, Normal<T>::group);
-    case Distribution::truncated_normal:
-      return fill_groups(stream, kReserved<T>, out, count, pool, TruncatedNormal<T>::group);
+    case Distribution::truncated_normal: return fill_groups(stream, kReserved<T>, out, count, pool, TruncatedNormal<T>::group);
     default: return fill_groups(stream, 1, out, count, pool, Uniform<T>::group);
   }
 }
@@ -178,8 +177,8 @@ void fill_integers(Distribution distribution, const Philox& stream, U* out, int6
 
 }  // namespace
 
-void fill_random(Distribution distribution, DType dtype, const Philox& stream, void* out, int64_t count, int64_t low,
-                 int64_t high, Pool& pool) {
+void fill_random(Distribution distribution, DType dtype, const Philox& stream, void* out, int64_t count, int64_t low, int64_t high,
+                 Pool& pool) {
   switch (dtype) {
     case DType::f16: return fill_floats(distribution, stream, static_cast<Half*>(out), count, pool);
     case DType::bf16: return fill_floats(distribution, stream, static_cast<BFloat16*>(out), count, pool);

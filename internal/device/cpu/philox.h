@@ -15,8 +15,7 @@ class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
   // As the ops carry them: 64-bit key, 128-bit counter with the low word first.
-  Philox(uint64_t key, uint64_t counter_low, uint64_t counter_high)
-      : key_(key), low_(counter_low), high_(counter_high) {}
+  Philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) : key_(key), low_(counter_low), high_(counter_high) {}
 
   // The stream from `blocks` further on.
   void skip(uint64_t blocks) {
@@ -40,7 +39,7 @@ enum class Distribution : uint8_t {
 };
 
 // Fills `count` elements. `low` and `high` are for integers only, low < high.
-void fill_random(Distribution distribution, DType dtype, const Philox& stream, void* out, int64_t count, int64_t low,
-                 int64_t high, Pool& pool);
+void fill_random(Distribution distribution, DType dtype, const Philox& stream, void* out, int64_t count, int64_t low, int64_t high,
+                 Pool& pool);
 
 }  // namespace dtg::cpu

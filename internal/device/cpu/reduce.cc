@@ -12,10 +12,10 @@
 namespace dtg::cpu {
 namespace {
 
-constexpr int64_t kTile = 2048;             // as in reduce_passes.cc
-constexpr int64_t kPieceElements = 16384;   // of a piece of several columns
-constexpr int64_t kRunPiece = 32768;        // of a piece of a contiguous run
-constexpr int64_t kShardElements = 32768;   // what is worth waking a thread for
+constexpr int64_t kTile = 2048;            // as in reduce_passes.cc
+constexpr int64_t kPieceElements = 16384;  // of a piece of several columns
+constexpr int64_t kRunPiece = 32768;       // of a piece of a contiguous run
+constexpr int64_t kShardElements = 32768;  // what is worth waking a thread for
 
 bool is_small_float(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 DType accumulator(DType dtype) { return is_small_float(dtype) ? DType::f32 : dtype; }

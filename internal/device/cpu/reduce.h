@@ -29,15 +29,15 @@ using PassFn = void (*)(const ReducePass& pass, Pool& pool, const void* in, void
 
 struct ReducePlan {
   std::array<ReducePass, (kRankMax + 1) / 2> passes;
-  int count = 0;                 // passes
-  PassFn first = nullptr;        // from the input's type to the accumulator's
-  PassFn next = nullptr;         // between accumulators
+  int count = 0;           // passes
+  PassFn first = nullptr;  // from the input's type to the accumulator's
+  PassFn next = nullptr;   // between accumulators
   Reduction reduction = Reduction::sum;
   DType dtype = DType::invalid;
-  int64_t outputs = 0;           // elements of the output
-  int64_t reduced = 1;           // elements that make one
-  int64_t middle_bytes = 0;      // workspace: two areas for what passes hand on, ...
-  int64_t workspace_bytes = 0;   // ... and one for the results of pieces
+  int64_t outputs = 0;          // elements of the output
+  int64_t reduced = 1;          // elements that make one
+  int64_t middle_bytes = 0;     // workspace: two areas for what passes hand on, ...
+  int64_t workspace_bytes = 0;  // ... and one for the results of pieces
 };
 
 // The types that a reduction handles.

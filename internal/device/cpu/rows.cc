@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "device/cpu/rows.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+
 #include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -166,16 +167,12 @@ HWY_EXPORT(sum_rows_);
 HWY_EXPORT(largest_pixel_);
 HWY_EXPORT(largest_pixel_gradient_);
 
-float exp_row(const float* x, float* y, int64_t n, float* largest) {
-  return HWY_DYNAMIC_DISPATCH(exp_row_)(x, y, n, largest);
-}
+float exp_row(const float* x, float* y, int64_t n, float* largest) { return HWY_DYNAMIC_DISPATCH(exp_row_)(x, y, n, largest); }
 void scale_row(float* y, int64_t n, float factor) { HWY_DYNAMIC_DISPATCH(scale_row_)(y, n, factor); }
 void add_to_rows(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
   HWY_DYNAMIC_DISPATCH(add_to_rows_)(x, bias, y, rows, columns);
 }
-void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum) {
-  HWY_DYNAMIC_DISPATCH(sum_rows_)(x, rows, columns, sum);
-}
+void sum_rows(const float* x, int64_t rows, int64_t columns, float* sum) { HWY_DYNAMIC_DISPATCH(sum_rows_)(x, rows, columns, sum); }
 void largest_pixel(const float* const* x, int64_t count, int64_t n, bool more, float* y) {
   HWY_DYNAMIC_DISPATCH(largest_pixel_)(x, count, n, more, y);
 }

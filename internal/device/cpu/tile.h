@@ -15,14 +15,14 @@ namespace dtg::cpu {
 struct Tile {
   int64_t runs = 1;
   int64_t length = 0;
-  int64_t a_stride = 0;   // see above
-  int64_t a_run = 0;      // between the starts of two stretches of A
-  int64_t b_stride = 0;   // between two steps of B, also from one stretch to the next
-  int64_t c_stride = 0;   // between two rows of C
-  int64_t columns = 0;    // valid columns of C; the panel is read in full width
-  bool accumulate = false;         // C += rather than C =
-  bool relu = false;               // after all else
-  const float* bias = nullptr;     // one per column, added once, or null
+  int64_t a_stride = 0;         // see above
+  int64_t a_run = 0;            // between the starts of two stretches of A
+  int64_t b_stride = 0;         // between two steps of B, also from one stretch to the next
+  int64_t c_stride = 0;         // between two rows of C
+  int64_t columns = 0;          // valid columns of C; the panel is read in full width
+  bool accumulate = false;      // C += rather than C =
+  bool relu = false;            // after all else
+  const float* bias = nullptr;  // one per column, added once, or null
 };
 
 using TileFn = void (*)(const Tile& tile, const float* a, const float* b, float* c);
@@ -31,9 +31,9 @@ using TileFn = void (*)(const Tile& tile, const float* a, const float* b, float*
 struct TileSet {
   static constexpr int kRowsMax = 14;
   static constexpr int kLanesMax = 16;
-  int lanes = 0;     // columns of a narrow panel
-  int rows = 0;      // most rows at once, <= kRowsMax
-  const TileFn* along_rows[2] = {};     // [narrow, wide][rows - 1]
+  int lanes = 0;                     // columns of a narrow panel
+  int rows = 0;                      // most rows at once, <= kRowsMax
+  const TileFn* along_rows[2] = {};  // [narrow, wide][rows - 1]
   const TileFn* along_columns[2] = {};
 };
 
@@ -45,7 +45,7 @@ struct Turned {
   int64_t part_stride = 0;
   int64_t c_stride = 0;
   bool accumulate = false, relu = false;
-  const float* bias = nullptr;    // one per row of the part, or null
+  const float* bias = nullptr;  // one per row of the part, or null
 };
 
 void store_turned(const Turned& turned, const float* part, float* c);

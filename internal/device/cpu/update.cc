@@ -376,12 +376,8 @@ void run(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64
 #undef DTG_RULE
 }
 
-void update_floats(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64_t to) {
-  run<float>(loop, memory, from, to);
-}
-void update_doubles(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64_t to) {
-  run<double>(loop, memory, from, to);
-}
+void update_floats(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64_t to) { run<float>(loop, memory, from, to); }
+void update_doubles(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64_t to) { run<double>(loop, memory, from, to); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace dtg::cpu

@@ -76,8 +76,8 @@ static void loop(const char *path) {
     if (i == 100) resident = pages(), open_files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
     if (i == 299 && p.close(lasting) != 0) SAY("handles are left");
     if (i == 298 && (pages() > resident + 512 || entries("/proc/self/fd") > open_files || entries("/proc/self/task") > threads)) {
-      SAY("grown: %ld pages to %ld, %d descriptors to %d, %d threads to %d", resident, pages(), open_files, entries("/proc/self/fd"), threads,
-          entries("/proc/self/task"));
+      SAY("grown: %ld pages to %ld, %d descriptors to %d, %d threads to %d", resident, pages(), open_files, entries("/proc/self/fd"),
+          threads, entries("/proc/self/task"));
     }
     if (dlclose(p.library) != 0) SAY("dlclose: %s", dlerror());
   }
@@ -116,8 +116,9 @@ static void paths(const char *one, const char *two) {
   }
 }
 
-static const char *const family[] = {"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "malloc_usable_size",
-                                     "_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "sigaction", "pthread_create"};
+static const char *const family[] = {
+    "malloc", "calloc", "realloc", "free",   "memalign", "aligned_alloc", "posix_memalign", "malloc_usable_size",
+    "_Znwm",  "_Znam",  "_ZdlPv",  "_ZdaPv", "_ZdlPvm",  "_ZdaPvm",       "sigaction",      "pthread_create"};
 enum { members = sizeof family / sizeof *family };
 
 static void functions(const char *path) {

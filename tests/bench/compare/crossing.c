@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TRY(call) do { if ((err = (call)) != NULL) goto done; } while (0)
+#define TRY(call)                          \
+  do {                                     \
+    if ((err = (call)) != NULL) goto done; \
+  } while (0)
 #define SAMPLES 51
 #define CROSSINGS 200000
 #define STEPS 20000
@@ -42,9 +45,16 @@ static void crossings(void) {
 }
 
 int main(void) {
-  dtg_error *err = NULL; dtg_runtime *runtime = NULL; dtg_graph *graph = NULL; dtg_session *session = NULL; dtg_callable *call = NULL;
-  dtg_tensor *in = NULL, *out = NULL; dtg_value x, y; double samples[SAMPLES];
-  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT; dtg_run_args args = DTG_RUN_ARGS_INIT;
+  dtg_error *err = NULL;
+  dtg_runtime *runtime = NULL;
+  dtg_graph *graph = NULL;
+  dtg_session *session = NULL;
+  dtg_callable *call = NULL;
+  dtg_tensor *in = NULL, *out = NULL;
+  dtg_value x, y;
+  double samples[SAMPLES];
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
   options.compute_threads = 1;
   crossings();
   TRY(dtg_runtime_create(&options, &runtime));
@@ -52,7 +62,10 @@ int main(void) {
   TRY(dtg_placeholder(graph, "x", DTG_F32, NULL, 0, &x));
   TRY(dtg_add2(graph, "AddV2", x, x, &y));
   TRY(dtg_session_connect(runtime, "local", DTG_STRLEN, graph, NULL, &session));
-  args.feeds = &x; args.num_feeds = 1; args.fetches = &y; args.num_fetches = 1;
+  args.feeds = &x;
+  args.num_feeds = 1;
+  args.fetches = &y;
+  args.num_fetches = 1;
   TRY(dtg_session_prepare(session, &args, &call));
   TRY(dtg_tensor_allocate(DTG_F32, NULL, 0, &in));
   TRY(dtg_tensor_allocate(DTG_F32, NULL, 0, &out));
@@ -65,7 +78,11 @@ int main(void) {
   say("warm_step", samples);
 done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
-  dtg_tensor_release(in); dtg_tensor_release(out); dtg_callable_release(call); dtg_session_release(session);
-  dtg_graph_release(graph); dtg_runtime_release(runtime);
+  dtg_tensor_release(in);
+  dtg_tensor_release(out);
+  dtg_callable_release(call);
+  dtg_session_release(session);
+  dtg_graph_release(graph);
+  dtg_runtime_release(runtime);
   return err != NULL;
 }

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-#define TRY(call)                         \
-  do {                                    \
-    dtg_error *error_ = (call);           \
-    if (error_ != NULL) return error_;    \
+#define TRY(call)                      \
+  do {                                 \
+    dtg_error *error_ = (call);        \
+    if (error_ != NULL) return error_; \
   } while (0)
 
 enum { CHAIN = 1000, BIG_GRAPH = 100000, BATCHES = 5 };
@@ -33,8 +33,8 @@ struct workload {
   dtg_callable *call;
   dtg_tensor *feeds[2], *results[1];
   size_t num_feeds;
-  int new_result; /* each call makes its result instead of writing over the last */
-  long repeats;   /* calls of a slice, found by trying */
+  int new_result;  /* each call makes its result instead of writing over the last */
+  long repeats;    /* calls of a slice, found by trying */
   double per_call; /* what one call is divided by */
 };
 

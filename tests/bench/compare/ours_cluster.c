@@ -15,10 +15,10 @@
 
 #include "turns.h"
 
-#define TRY(call)                         \
-  do {                                    \
-    dtg_error *error_ = (call);           \
-    if (error_ != NULL) return error_;    \
+#define TRY(call)                      \
+  do {                                 \
+    dtg_error *error_ = (call);        \
+    if (error_ != NULL) return error_; \
   } while (0)
 
 enum { BATCH = 128, PIXELS = 784, HIDDEN = 512, CLASSES = 10, WORKERS = 2 };

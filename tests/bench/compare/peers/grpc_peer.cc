@@ -21,22 +21,22 @@ namespace {
 
 constexpr size_t kMessage = 64, kMost = size_t{64} << 20;
 
-std::vector<char>& variable() {
+std::vector<char> &variable() {
   static std::vector<char> all(kMost, 1);
   return all;
 }
 
-grpc::ByteBuffer borrowed(const char* at, size_t bytes) {
+grpc::ByteBuffer borrowed(const char *at, size_t bytes) {
   const grpc::Slice slice(at, bytes, grpc::Slice::STATIC_SLICE);
   return grpc::ByteBuffer(&slice, 1);
 }
 
 // Requests and answers may arrive cut into many slices.
-size_t copy_out(const grpc::ByteBuffer& from, char* to, size_t room) {
+size_t copy_out(const grpc::ByteBuffer &from, char *to, size_t room) {
   std::vector<grpc::Slice> slices;
   if (!from.Dump(&slices).ok()) return 0;
   size_t done = 0;
-  for (const grpc::Slice& slice : slices) {
+  for (const grpc::Slice &slice : slices) {
     if (slice.size() > room - done) return done;
     std::memcpy(to + done, slice.begin(), slice.size());
     done += slice.size();
@@ -49,8 +49,7 @@ size_t copy_out(const grpc::ByteBuffer& from, char* to, size_t room) {
 // One call: asked for, then read, then answered; then it is gone.
 class Call {
  public:
-  Call(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue)
-      : service_(service), queue_(queue), stream_(&context_) {
+  Call(grpc::AsyncGenericService *service, grpc::ServerCompletionQueue *queue) : service_(service), queue_(queue), stream_(&context_) {
     service_->RequestCall(&context_, &stream_, queue_, queue_, this);
   }
 
@@ -82,14 +81,14 @@ class Call {
   }
 
   enum { kAsked, kRead, kAnswered } state_ = kAsked;
-  grpc::AsyncGenericService* service_;
-  grpc::ServerCompletionQueue* queue_;
+  grpc::AsyncGenericService *service_;
+  grpc::ServerCompletionQueue *queue_;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_;
   grpc::ByteBuffer message_;
 };
 
-int serve(const std::string& address) {
+int serve(const std::string &address) {
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials());
@@ -106,9 +105,9 @@ int serve(const std::string& address) {
     }
     std::_Exit(0);
   }).detach();
-  void* call = nullptr;
+  void *call = nullptr;
   bool well = false;
-  while (queue->Next(&call, &well)) static_cast<Call*>(call)->go_on(well);
+  while (queue->Next(&call, &well)) static_cast<Call *>(call)->go_on(well);
   return 0;
 }
 
@@ -117,12 +116,11 @@ int serve(const std::string& address) {
 std::string to_address;
 
 struct Client {
-  explicit Client(const turns_workload& workload) {
+  explicit Client(const turns_workload &workload) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    stub =
-        std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(to_address, grpc::InsecureChannelCredentials(), arguments));
+    stub = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(to_address, grpc::InsecureChannelCredentials(), arguments));
     const std::string name = workload.name;
     method = name == "null" ? "/echo" : "/" + name;
     back = name == "pull" ? workload.bytes : kMessage;
@@ -134,7 +132,7 @@ struct Client {
     grpc::ClientContext context;
     grpc::Status status;
     grpc::ByteBuffer answer;
-    void* tag = nullptr;
+    void *tag = nullptr;
     bool well = false;
     const auto call = stub->PrepareUnaryCall(&context, method, body, &queue);
     call->StartCall();
@@ -155,11 +153,11 @@ struct Client {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   if (argc != 3) return 2;
   to_address = std::string("127.0.0.1:") + argv[2];
   if (!std::strcmp(argv[1], "serve")) return serve(to_address);
-  const turns client = {[](const turns_workload* workload) -> void* { return new Client(*workload); },
-                        [](void* made) { static_cast<Client*>(made)->step(); }};
+  const turns client = {[](const turns_workload *workload) -> void * { return new Client(*workload); },
+                        [](void *made) { static_cast<Client *>(made)->step(); }};
   return turns_serve(&client);
 }
