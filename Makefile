@@ -9,7 +9,7 @@
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer
 #   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 30 s each
 #   make install    into PREFIX (default /usr/local), below DESTDIR
-#   make format     reformat sources; make format-check only looks
+#   make format     reformat sources (clang-format 14); make format-check only looks, and is one of the tests
 #   make clean      remove build/
 #
 # Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
@@ -19,7 +19,7 @@ FUZZ_SECONDS ?= 600
 CMAKE_FLAGS ?=
 export JOBS FUZZ_SECONDS CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
 
-.PHONY: help deps deps-sanitize build demo test bench sanitize fuzz fuzz-smoke install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,9 @@ help:
 
 deps:
 	@.deps/build.sh
+
+deps-test:
+	@.deps/build.sh --with test
 
 deps-sanitize:
 	@.deps/build.sh --with sanitize
@@ -38,7 +41,7 @@ build: deps
 demo: deps
 	@.ci/demo
 
-test: deps
+test: deps-test
 	@python3 .ci/stages.py test
 
 bench: deps

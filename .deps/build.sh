@@ -3,6 +3,7 @@
 #
 #   .deps/build.sh                    install missing packages, unpack and build the pinned libraries once per machine
 #   .deps/build.sh --with sanitize    the same, and what `make sanitize` and `make fuzz` need
+#   .deps/build.sh --with test        the same, and, where they can be had, packages without which a test would be left out
 #   .deps/build.sh --judges           a Python with the packages of tests/requirements.txt, made once; prints its path
 #   .deps/build.sh --print            print the library folders, one per line; exit 1 when one is not built
 #
@@ -51,6 +52,7 @@ home_of() {
 base_packages=(cmake ninja-build ccache g++ pkg-config libflatbuffers-dev flatbuffers-compiler libhwy-dev nlohmann-json3-dev
   libssl-dev zlib1g-dev libgtest-dev libbenchmark-dev python3 python3-venv)
 sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14)
+optional_packages=(clang-format-14)
 
 # Old cargo cannot read the 2024 edition one of the crates is written in.
 have_cargo() {
@@ -89,6 +91,18 @@ ensure_packages() {
     return
   fi
   install_packages "$@"
+}
+
+# What only a test or two would miss: one attempt that neither asks for a password nor updates the index, and may fail.
+ensure_optional_packages() {
+  local missing root=()
+  if [[ $# -eq 0 || ${DTG_NO_APT:-} == 1 ]] || ! command -v dpkg-query >/dev/null; then return; fi
+  mapfile -t missing < <(missing_packages "$@")
+  if [[ ${#missing[@]} -eq 0 ]]; then return; fi
+  if [[ $(id -u) -ne 0 ]]; then root=(sudo -n); fi
+  say "installing ${missing[*]}"
+  DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get -qq -o Acquire::http::Timeout=10 install -y --no-install-recommends \
+    "${missing[@]}" >/dev/null 2>&1 || say "going on without; to install it: apt-get install ${missing[*]}"
 }
 
 # ---- sources ----------------------------------------------------------------------------------------------------------------
@@ -202,17 +216,27 @@ judges() {
 # ---- main -------------------------------------------------------------------------------------------------------------------
 
 packages=("${base_packages[@]}")
+optional=()
 print=0
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --with) [[ ${2:-} == sanitize ]] || die "--with knows only: sanitize"; packages+=("${sanitize_packages[@]}"); shift 2 ;;
+    --with)
+      case ${2:-} in
+        sanitize) packages+=("${sanitize_packages[@]}") ;;
+        test) optional+=("${optional_packages[@]}") ;;
+        *) die "--with knows only: sanitize, test" ;;
+      esac
+      shift 2 ;;
     --print) print=1; shift ;;
     --judges) judges; exit ;;
     *) die "unknown argument $1; see the head of .deps/build.sh" ;;
   esac
 done
 
-if [[ $print -eq 0 ]]; then ensure_packages "${packages[@]}"; fi
+if [[ $print -eq 0 ]]; then
+  ensure_packages "${packages[@]}"
+  ensure_optional_packages "${optional[@]}"
+fi
 compiler="$(${CXX:-c++} -dumpfullversion -dumpversion) $(${CXX:-c++} -dumpmachine)"
 
 homes=()
