@@ -44,6 +44,37 @@ class Connection::Registration final : public Pool::Task {
   const std::vector<uint32_t> targets_;
 };
 
+// Meeting the tasks that a part sends to, on the pool, since it waits. Deletes itself.
+class Connection::Introduction final : public Pool::Task {
+ public:
+  Introduction(Ref<Connection> connection, uint32_t call, Ref<ServedPart> part, std::vector<Neighbours::Sink> sinks)
+      : connection_(std::move(connection)), call_(call), part_(std::move(part)), sinks_(std::move(sinks)) {}
+
+  void run() override {
+    const Host& host = connection_->task_->host();
+    const Deadline until = Deadline::after(*host.seams.clock, connection_->timing_.handshake_ns);
+    std::vector<std::string> unreachable;
+    for (const Neighbours::Sink& sink : sinks_) {
+      const Status status = sink.worker ? sink.worker->connect(until) : not_found("the cluster that this task knows does not name it");
+      if (status.ok()) continue;
+      unreachable.push_back(sink.task);
+      say(host, LogLevel::warn,
+          connection_->task_->name() + " cannot send to " + sink.task + " itself, a session does so in its place: " + status.message());
+    }
+    Loop& loop = connection_->loop_;
+    loop.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable)] {
+      connection->introduced(call, part, unreachable);
+    });
+    delete this;
+  }
+
+ private:
+  const Ref<Connection> connection_;
+  const uint32_t call_;
+  const Ref<ServedPart> part_;
+  const std::vector<Neighbours::Sink> sinks_;
+};
+
 Connection::Connection(Server& server, Ref<Channel> channel)
     : server_(&server),
       task_(server.task_),
@@ -57,13 +88,14 @@ void Connection::open() {
 }
 
 void Connection::close(const Status& reason) {
-  server_ = nullptr;
+  if (!server_) return;
   link_->close(reason);
   lost(reason);
 }
 
 void Connection::lost(const Status& reason) {
-  if (server_) server_->connections_.erase(this);
+  server_->connections_.erase(this);
+  if (server_->session(session_) == this) server_->sessions_.erase(session_);
   server_ = nullptr;
   tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());
   // A session that is gone gets no answers, and nothing of it goes on.
@@ -71,6 +103,7 @@ void Connection::lost(const Status& reason) {
   parts_.clear();
   task_->trim();
   drop_graph();
+  neighbours_.close(reason);
   release();
 }
 
@@ -84,6 +117,7 @@ void Connection::drop_graph() {
 
 Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::string_view) {
   if (!known_) return unauthenticated("a payload came before hello");
+  if (neighbour_) return permission_denied("a neighbour brings values, not a %s", wire::kind_name(prefix.kind));
   if (prefix.kind != wire::Kind::register_part) return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
   DTG_TRY(task_->host().seams.budget->reserve(static_cast<int64_t>(prefix.payload_bytes), "a graph that is sent here"));
   graph_bytes_ = static_cast<size_t>(prefix.payload_bytes);
@@ -99,6 +133,7 @@ Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::st
 Status Connection::message(const wire::Prefix& prefix, std::string_view header) {
   if (prefix.kind == wire::Kind::hello) return hello(prefix.call, header);
   if (!known_) return unauthenticated("a %s frame came before hello", wire::kind_name(prefix.kind));
+  if (neighbour_) return permission_denied("a neighbour brings values, not a %s", wire::kind_name(prefix.kind));
   switch (prefix.kind) {
     case wire::Kind::register_part: return register_part(prefix.call, header);
     case wire::Kind::run_part: return run_part(header);
@@ -128,10 +163,27 @@ Status Connection::check_hello(const wire::Hello& hello) const {
                            static_cast<int>(std::min<size_t>(hello.task.size(), 200)), hello.task.c_str(),
                            proven->empty() ? "a client" : proven->c_str());
   }
+  // Whoever connects anew comes under his old name; nobody else takes over what belongs to a session.
+  const Connection* const before = hello.role == wire::Role::neighbour ? nullptr : server_->session(hello.session);
+  if (before && before->peer_task_ != hello.task)
+    return permission_denied("hello: the session %llu is somebody else's", static_cast<unsigned long long>(hello.session));
   if (!hello.wanted_task.empty() && hello.wanted_task != task_->name()) {
     return failed_precondition("hello: this is %s, but %s was expected here; do both ends have the same cluster?", task_->name().c_str(),
                                hello.wanted_task.c_str());
   }
+  return {};
+}
+
+// Whoever a task brings values for has to be here already, and the task one of ours.
+Status Connection::greet_neighbour(const wire::Hello& hello) {
+  if (!server_->options_.cluster.find(hello.task)) {
+    return permission_denied("hello: \"%s\" is no task of the cluster, so it has no values to bring", hello.task.c_str());
+  }
+  Connection* const session = server_->session(hello.session);
+  if (!session)
+    return unavailable("hello: the session that %s brings values for is not connected to %s", hello.task.c_str(), task_->name().c_str());
+  session->neighbours_.add_source(hello.task, link_);
+  neighbour_ = true;
   return {};
 }
 
@@ -141,6 +193,7 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   DTG_TRY(wire::decode(header, hello));
   wire::HelloReply reply;
   reply.status = check_hello(hello);
+  if (reply.status.ok() && hello.role == wire::Role::neighbour) reply.status = greet_neighbour(hello);
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -153,6 +206,8 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   }
   known_ = true;
   peer_task_ = hello.task;
+  session_ = hello.session;
+  if (!neighbour_) server_->sessions_[session_] = this;
   rights_ = rights_of(server_->options_.cluster, peer_task_);
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task);
   tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
@@ -175,8 +230,24 @@ Status Connection::register_part(uint32_t call, std::string_view header) {
 
 void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
   if (!link_->is_open()) return;
+  if (!part.ok()) return answer(call, std::move(part), {});
+  Host host = task_->host();
+  host.security = server_->options_.security;
+  auto missing = neighbours_.missing(*part.value(), host, timing_, server_->options_.cluster, session_);
+  if (missing.empty()) return answer(call, std::move(part), {});
+  host.pool->submit(new Introduction(Ref<Connection>::share(this), call, part.take(), std::move(missing)));
+}
+
+void Connection::introduced(uint32_t call, Ref<ServedPart> part, const std::vector<std::string>& unreachable) {
+  if (link_->is_open()) answer(call, std::move(part), unreachable);
+}
+
+void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {
   wire::RegisterReply reply;
   reply.status = part.status().at_task(task_->name());
+  reply.unreachable = unreachable;
+  if (!unreachable.empty())
+    reply.status = unavailable("register a part: %s cannot reach %s", task_->name().c_str(), unreachable[0].c_str());
   if (part.ok() && parts_.size() >= kPartsMax) {
     reply.status = resource_exhausted("register a part: this session has %zu parts here already", parts_.size());
   }
@@ -223,9 +294,14 @@ Status Connection::start_run(const wire::RunPart& request) {
   DTG_TRY(check_parts(request));
   const auto part = parts_.find(request.part);
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
-  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::vector<Ref<Link>>{link_},
-                                   request.sequence, false);
-  DTG_TRY(link_->add_step(request.sequence, edges));
+  DTG_ASSIGN(const std::vector<Ref<Link>> links, neighbours_.links(*part->second, link_));
+  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), links, request.sequence, false);
+  for (const Ref<Link>& link : links) {
+    if (Status status = link->add_step(request.sequence, edges); !status.ok()) {
+      edges->end();
+      return status;
+    }
+  }
   Run run;
   run.run = make_ref<PartRun>(part->second, edges, deadline,
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
@@ -286,7 +362,7 @@ Status Connection::inspect(uint32_t call) {
 }
 
 Json Connection::state() const {
-  return Json::Object{{"peer", link_->peer()},
+  return Json::Object{{"peer", neighbour_ ? "values for session " + std::to_string(session_) : link_->peer()},
                       {"task", peer_task_},
                       {"channel", channel_name(link_->channel().security())},
                       {"security", link_->channel().security()},

@@ -1,10 +1,12 @@
-// Connection: one session at a server: its parts and its runs, which end with it. Loop thread; results of work on the
+// Connection: one session at a server: its parts and its runs, which end with it. Or a neighbour: another task that only
+// brings what parts of a session, which is connected here itself, make over there. Loop thread; results of work on the
 // pool are posted back to it.
 #pragma once
 
 #include <unordered_map>
 
 #include "base/json.h"
+#include "cluster/neighbours.h"
 #include "cluster/part_run.h"
 #include "cluster/server.h"
 
@@ -22,6 +24,7 @@ class Connection final : public RefCounted, public Link::Listener {
 
  private:
   class Registration;
+  class Introduction;
   struct Run {
     Ref<PartRun> run;
     std::unique_ptr<AlarmCall> deadline;
@@ -33,8 +36,11 @@ class Connection final : public RefCounted, public Link::Listener {
 
   Status hello(uint32_t call, std::string_view header);
   Status check_hello(const wire::Hello& hello) const;
+  Status greet_neighbour(const wire::Hello& hello);
   Status register_part(uint32_t call, std::string_view header);
   void registered(uint32_t call, Result<Ref<ServedPart>> part);
+  void introduced(uint32_t call, Ref<ServedPart> part, const std::vector<std::string>& unreachable);
+  void answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
   Status run_part(std::string_view header);
   Status start_run(const wire::RunPart& request);
   void run_ended(uint64_t sequence, const Status& status);
@@ -51,12 +57,15 @@ class Connection final : public RefCounted, public Link::Listener {
   const Timing timing_;
   Loop& loop_;
   const Ref<Link> link_;
-  bool known_ = false;     // hello has passed
+  bool known_ = false;  // hello has passed
+  bool neighbour_ = false;
+  uint64_t session_ = 0;
   std::string peer_task_;  // whom the session speaks for; empty: a client that is no task
   Rights rights_ = Rights::worker;
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
   std::unordered_map<uint64_t, Run> runs_;
+  Neighbours neighbours_;
   Ref<Buffer> graph_;  // on its way in
   size_t graph_bytes_ = 0;
 };

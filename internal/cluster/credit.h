@@ -1,6 +1,7 @@
 // Credit: what one step may still send to one task before that task has memory for it, and the frames that wait for
 // more. Whoever begins a step has its own memory ready, so it takes everything; the run of a part may have to wait for a
-// thread or for its turn, and until it grants more it is sent no more than a window (wire::kEagerBytes).
+// thread or for its turn, and until it grants more its session sends no more than a window (wire::kEagerBytes), and
+// another task, whose words do not come after the session's, nothing.
 //
 // Owner: StepEdges, whose lock guards it. Any thread.
 #pragma once
@@ -19,19 +20,26 @@ class Credit {
   using Frames = std::vector<std::unique_ptr<OutFrame>>;
 
   explicit Credit(uint64_t bytes) : left_(bytes) {}
+  static Credit none() {
+    Credit credit(0);
+    credit.open_ = false;
+    return credit;
+  }
 
+  // So much may leave at once.
+  bool covers(uint64_t bytes) const { return open_ && waiting_.empty() && bytes <= left_; }
   // Takes the frame's payload out of the credit; or keeps the frame, because there is too little or others wait already.
   bool admit(std::unique_ptr<OutFrame>& frame, uint64_t bytes) {
-    if (left_ == kUnlimited) return true;
-    if (!waiting_.empty() || bytes > left_) {
+    if (!covers(bytes)) {
       waiting_.push_back(std::move(frame));
       return false;
     }
-    left_ -= bytes;
+    if (left_ != kUnlimited) left_ -= bytes;
     return true;
   }
   // The task has memory for all of the step now: what waited, in its order.
   Frames grant() {
+    open_ = true;
     left_ = kUnlimited;
     return std::exchange(waiting_, {});
   }
@@ -41,6 +49,7 @@ class Credit {
 
  private:
   uint64_t left_;
+  bool open_ = true;
   Frames waiting_;
 };
 

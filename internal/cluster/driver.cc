@@ -216,15 +216,20 @@ Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, D
   auto attendance = make_ref<Attendance>(Ref<Driver>::share(this), here_ ? here_->devices() : cpu_devices(kHome, 1));
   std::vector<std::string> peers;
   const Deadline back{std::min(Deadline::after(*host_.seams.clock, kReturnNs).at_ns, deadline.at_ns)};
+  // All of them before the first part: a task that sends to another tells it for whom.
+  for (const Part& part : parts.others) DTG_TRY(workers_[part.task]->connect(back));
   for (const Part& part : parts.others) {
     Worker& worker = *workers_[part.task];
-    DTG_TRY(worker.connect(back));
     DTG_ASSIGN(const std::string graph, encode_graph(*part.graph, host_.limits));
     DTG_ASSIGN(Worker::Part registered, worker.register_part(graph, part.request.targets, deadline));
+    if (!registered.unreachable.empty()) {
+      DTG_TRY(keep_apart(part.task, registered.unreachable));
+      return Ref<Attendance>();
+    }
     attendance->parts_.push_back(std::move(registered));
     peers.push_back(worker.name());
   }
-  const auto peer_of = [&](const std::string& peer) -> Result<uint32_t> {
+  const auto peer_of = [&](const std::string& peer, bool) -> Result<uint32_t> {
     const auto at = std::ranges::find(peers, peer);
     if (at == peers.end()) return internal_error("partition: an edge to %s, which has no part", peer.c_str());
     return static_cast<uint32_t>(at - peers.begin());
@@ -234,9 +239,25 @@ Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, D
   return attendance;
 }
 
+// What one of these makes for the other goes through home from now on.
+Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others) {
+  for (const std::string& other : others) {
+    const auto at = std::ranges::find(map_.tasks, other);
+    const auto to = static_cast<uint32_t>(at - map_.tasks.begin());
+    if (at == map_.tasks.end() || !map_.apart.insert({from, to}).second) {
+      return data_loss("%s cannot reach %s, to which it has nothing to send", map_.tasks[from].c_str(), other.c_str());
+    }
+  }
+  return {};
+}
+
 Result<Ref<Plan>> Driver::make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline) {
-  DTG_ASSIGN(Partition parts, partition(context, *graph, request, map_));
-  DTG_ASSIGN(Ref<Attendance> attendance, register_parts(parts, deadline));
+  Partition parts;
+  Ref<Attendance> attendance;
+  while (!attendance) {
+    DTG_ASSIGN(parts, partition(context, *graph, request, map_));
+    DTG_ASSIGN(attendance, register_parts(parts, deadline));
+  }
   PlanContext home = context;
   home.store = here_ ? &here_->store() : &home_store_;
   home.placer = &attendance->placer_;

@@ -45,6 +45,8 @@ class Driver final : public RefCounted {
   Status add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing);
   Status connect_all(Deadline deadline);
   Status add_devices(Worker& worker);
+  Status keep_apart(uint32_t from, const std::vector<std::string>& others);
+  // Null where tasks turned out to be apart, which map_ knows then: the request has to be cut anew.
   Result<Ref<Attendance>> register_parts(const Partition& parts, Deadline deadline);
 
   const Ref<RefCounted> owner_;

@@ -42,10 +42,15 @@ void Link::tick() {
 }
 
 Status Link::add_step(uint64_t sequence, Ref<StepPort> port) {
-  const std::lock_guard lock(steps_mutex_);
-  if (!open_) return reason_.ok() ? unavailable("it is not connected") : reason_;
-  const bool fresh = steps_.emplace(sequence, std::move(port)).second;
-  return fresh ? Status() : already_exists("step %llu runs already", static_cast<unsigned long long>(sequence));
+  {
+    const std::lock_guard lock(steps_mutex_);
+    if (!open_) return reason_.ok() ? unavailable("it is not connected") : reason_;
+    const bool fresh = steps_.emplace(sequence, port).second;
+    if (!fresh) return already_exists("step %llu runs already", static_cast<unsigned long long>(sequence));
+    if (std::erase(early_credits_, sequence) == 0) return {};
+  }
+  port->credited(*this);
+  return {};
 }
 
 Status Link::reason() {
@@ -75,7 +80,7 @@ Result<Channel::Landing> Link::begin(const wire::Prefix& prefix, std::string_vie
   DTG_TRY(wire::decode(header, data));
   const Ref<StepPort> port = step(data.sequence);
   // Of a step that has ended: forgotten.
-  return port ? port->landing(data, prefix.payload_bytes) : Channel::Landing{};
+  return port ? port->landing(*this, data, prefix.payload_bytes) : Channel::Landing{};
 }
 
 Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
@@ -103,7 +108,7 @@ Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
 Status Link::data_arrived(const wire::Prefix& prefix, std::string_view header) {
   wire::Data data;
   DTG_TRY(wire::decode(header, data));
-  if (const Ref<StepPort> port = step(data.sequence)) port->arrived(data, prefix.payload_bytes);
+  if (const Ref<StepPort> port = step(data.sequence)) port->arrived(*this, data, prefix.payload_bytes);
   return {};
 }
 
@@ -118,7 +123,16 @@ Status Link::credited(std::string_view header) {
   wire::Credit credit;
   DTG_TRY(wire::decode(header, credit));
   if (credit.edge != wire::kEveryEdge) return unimplemented("credit for a single edge");
-  if (const Ref<StepPort> port = step(credit.sequence)) port->credited(*this);
+  Ref<StepPort> port;
+  {
+    const std::lock_guard lock(steps_mutex_);
+    if (const auto at = steps_.find(credit.sequence); at != steps_.end()) port = at->second;
+    if (!port && keeps_credit_) {
+      if (early_credits_.size() >= kEarlyCredits) early_credits_.pop_front();
+      early_credits_.push_back(credit.sequence);
+    }
+  }
+  if (port) port->credited(*this);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -22,8 +23,8 @@ class Link;
 class StepPort : public RefCounted {
  public:
   // Where this range of a value goes; no memory: it is read and forgotten.
-  virtual Channel::Landing landing(const wire::Data& data, uint64_t bytes) = 0;
-  virtual void arrived(const wire::Data& data, uint64_t bytes) = 0;
+  virtual Channel::Landing landing(const Link& link, const wire::Data& data, uint64_t bytes) = 0;
+  virtual void arrived(const Link& link, const wire::Data& data, uint64_t bytes) = 0;
   // The part that runs at the other end of that link has ended, or the link has. `refused`: it never began.
   virtual void replied(const Link& link, const Status& status, bool refused) = 0;
   // It has memory for everything that the step sends there.
@@ -73,6 +74,8 @@ class Link final : public RefCounted, private Channel::Sink {
   // Any thread, so that a step is known before its first message leaves. Fails when the link is lost.
   Status add_step(uint64_t sequence, Ref<StepPort> port);
   void remove_step(uint64_t sequence, const StepPort* port);
+  // The other end may grant credit for a step before it has begun here; it is given to the step then. Before open().
+  void keep_early_credit() { keeps_credit_ = true; }
 
   // Says why, without a word to the listener.
   void close(const Status& reason);
@@ -95,9 +98,12 @@ class Link final : public RefCounted, private Channel::Sink {
   const Timing timing_;
   Listener* listener_;
   CallTable calls_;
-  std::mutex steps_mutex_;  // guards steps_ and reason_
+  static constexpr size_t kEarlyCredits = 8192;  // more than runs of a session can be under way
+  std::mutex steps_mutex_;                       // guards steps_, reason_ and early_credits_
   std::unordered_map<uint64_t, Ref<StepPort>> steps_;
   Status reason_;
+  bool keeps_credit_ = false;
+  std::deque<uint64_t> early_credits_;
   std::atomic<bool> open_{false};
   std::string peer_;
   bool trusted_ = false;

@@ -55,13 +55,15 @@ class RemoteWorker::Greeter final : public Link::Listener {
   void lost(const Status&) override {}
 };
 
-RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session)
+RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session,
+                           bool is_neighbour)
     : host_(host),
       timing_(timing),
       name_(std::move(name)),
       address_(std::move(address)),
       self_(std::move(self)),
       session_(session),
+      is_neighbour_(is_neighbour),
       greeter_(new Greeter) {}
 
 RemoteWorker::~RemoteWorker() { close(); }
@@ -107,10 +109,11 @@ Status RemoteWorker::connect_once(Deadline deadline) {
   DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, self_, name_));
   DTG_ASSIGN(Ref<Channel> channel, connect_channel(*host_.loop, address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
   Ref<Link> fresh = make_ref<Link>(*host_.loop, std::move(channel), timing_, greeter_.get());
+  if (is_neighbour_) fresh->keep_early_credit();
   if (!host_.loop->call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
   wire::Hello hello;
   hello.session = session_;
-  hello.role = self_.empty() ? wire::Role::client : wire::Role::task;
+  hello.role = is_neighbour_ ? wire::Role::neighbour : self_.empty() ? wire::Role::client : wire::Role::task;
   hello.task = self_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
@@ -185,6 +188,8 @@ Result<Worker::Part> RemoteWorker::register_part(const std::string& graph, std::
     return frame;
   };
   DTG_TRY(ask(*part.link, "register a part with", until, question, &reply));
+  part.unreachable = std::move(reply.unreachable);
+  if (!part.unreachable.empty()) return part;
   if (!reply.status.ok()) return reply.status.with_context(where());
   part.id = reply.part;
   return part;

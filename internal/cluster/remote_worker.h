@@ -10,8 +10,10 @@ namespace dtg {
 
 class RemoteWorker final : public Worker {
  public:
-  // `name` may be empty: then whoever listens there will do. `self` is the task that the session speaks for; empty: none.
-  RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session);
+  // `name` may be empty: then whoever listens there will do. `self` is the task that the session speaks for; empty: none. A
+  // neighbour only brings values that parts of the session make at that task.
+  RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session,
+               bool is_neighbour = false);
   ~RemoteWorker() override;
 
   const std::string& name() const override { return name_; }
@@ -24,12 +26,13 @@ class RemoteWorker final : public Worker {
   std::vector<std::string> devices() const override;
   std::string cluster() const override;
   void close() override;
+  // Of the last connection; null before the first.
+  Ref<Link> link() const;
 
  private:
   class Greeter;
   Status connect_once(Deadline deadline);
   Status greeted(const wire::HelloReply& reply, Ref<Link> link);
-  Ref<Link> link() const;
   std::string where() const;
   // A question and its answer, from a thread that may wait.
   template <class Answer>
@@ -42,6 +45,7 @@ class RemoteWorker final : public Worker {
   const Address address_;
   const std::string self_;
   const uint64_t session_;
+  const bool is_neighbour_;
   std::mutex connecting_;     // one attempt at a time
   mutable std::mutex mutex_;  // guards what follows
   Ref<Link> link_;

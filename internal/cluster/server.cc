@@ -69,6 +69,11 @@ void Server::accepted(Ref<Channel> channel) {
   connection->open();
 }
 
+Connection* Server::session(uint64_t number) const {
+  const auto at = sessions_.find(number);
+  return at == sessions_.end() ? nullptr : at->second;
+}
+
 void Server::end(bool by_chief) {
   const std::lock_guard lock(over_mutex_);
   by_chief_ = by_chief_ || (by_chief && !over_);
@@ -125,12 +130,9 @@ Status Server::stop(int64_t timeout_ns) {
   std::vector<Ref<Connection>> ending;
   host_.loop->call([&] {
     listener_ = nullptr;
-    const auto connections = std::move(connections_);
-    connections_.clear();
-    for (Connection* connection : connections) {
-      ending.push_back(Ref<Connection>::share(connection));
-      connection->close(reason);
-    }
+    // The end of one may be the end of others.
+    for (Connection* connection : connections_) ending.push_back(Ref<Connection>::share(connection));
+    for (const Ref<Connection>& connection : ending) connection->close(reason);
   });
   std::mutex mutex;
   std::condition_variable pause;

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/json.h"
@@ -52,6 +53,8 @@ class Server final : public RefCounted {
   Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
   void end(bool by_chief);
+  // The connection of that session; null when it has none here.
+  Connection* session(uint64_t number) const;
 
   static constexpr size_t kConnectionsMax = 4096;
   const Host host_;
@@ -66,6 +69,7 @@ class Server final : public RefCounted {
   // Loop thread.
   std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;
+  std::unordered_map<uint64_t, Connection*> sessions_;  // those of them that are no neighbours
 };
 
 }  // namespace dtg

@@ -161,6 +161,11 @@ const ClusterSpec::Task* ClusterSpec::find(std::string_view job, int index) cons
   return at == last || at->index != index ? nullptr : &*at;
 }
 
+const ClusterSpec::Task* ClusterSpec::find(std::string_view name) const {
+  const auto at = std::ranges::find_if(tasks_, [&](const Task& task) { return task.name() == name; });
+  return at == tasks_.end() ? nullptr : &*at;
+}
+
 size_t ClusterSpec::task_count(std::string_view job) const {
   const Job* const found = find_job(job);
   return found ? found->count : 0;

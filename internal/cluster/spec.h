@@ -39,6 +39,7 @@ class ClusterSpec {
   const std::vector<Task>& tasks() const { return tasks_; }
   const Job* find_job(std::string_view name) const;
   const Task* find(std::string_view job, int index) const;
+  const Task* find(std::string_view name) const;
   size_t task_count(std::string_view job) const;
   std::string text() const;  // the short form, or JSON where a path holds one of its marks
   Json json() const;         // dense jobs as lists, others as objects

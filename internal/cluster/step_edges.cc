@@ -12,7 +12,7 @@ constexpr uint64_t kCopyBytes = 32 << 10;
 
 }  // namespace
 
-Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<Result<uint32_t>(const std::string&)>& peer_of) {
+Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const PeerOf& peer_of) {
   auto table = make_ref<EdgeTable>();
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
@@ -23,7 +23,7 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<R
     if (edge < 0 || edge >= UINT32_MAX)
       return invalid_argument("edge number %lld is impossible", static_cast<long long>(edge)).at_node(node.name);
     row.edge = static_cast<uint32_t>(edge);
-    DTG_ASSIGN(row.peer, peer_of(node.attr<std::string>("peer")));
+    DTG_ASSIGN(row.peer, peer_of(node.attr<std::string>("peer"), row.incoming));
     row.dtype = row.incoming ? node.attr<DType>("dtype") : node.attr<DType>("T");
     if (row.incoming) {
       const auto& shape = node.attr<PartialShape>("shape");
@@ -37,10 +37,13 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const std::function<R
   uint64_t known = 0;
   for (const Row& row : table->rows_) {
     if (!row.incoming) continue;
-    if (row.dynamic) table->needs_credit_ = true;
+    if (row.peer != 0) table->sources_.push_back(row.peer);
+    else if (row.dynamic) table->needs_credit_ = true;
     else known += static_cast<uint64_t>(row.shape.count() * dtype_size(row.dtype));
   }
   table->needs_credit_ |= known > wire::kEagerBytes;
+  std::ranges::sort(table->sources_);
+  table->sources_.erase(std::ranges::unique(table->sources_).begin(), table->sources_.end());
   std::ranges::sort(table->rows_, {}, &Row::edge);
   const auto twice = std::ranges::adjacent_find(table->rows_, {}, &Row::edge);
   if (twice != table->rows_.end()) return invalid_argument("edge %u has two ends in one part", twice->edge);
@@ -63,17 +66,19 @@ class StepEdges::Sending final : public RefCounted {
   Completion done_;
 };
 
-StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool may_join)
+StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool is_home)
     : loop_(loop),
       budget_(budget),
       table_(std::move(table)),
       peers_(std::move(peers)),
       sequence_(sequence),
-      tells_peers_(may_join),
+      is_home_(is_home),
       in_(table_->rows().size()),
-      joins_(may_join ? peers_.size() : 0) {
+      joins_(is_home ? peers_.size() : 0) {
   credits_.reserve(peers_.size());
-  for (size_t i = 0; i < peers_.size(); ++i) credits_.emplace_back(may_join ? wire::kEagerBytes : Credit::kUnlimited);
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    credits_.push_back(is_home ? Credit(wire::kEagerBytes) : i == 0 ? Credit(Credit::kUnlimited) : Credit::none());
+  }
 }
 
 StepEdges::~StepEdges() { budget_.release(reserved_); }
@@ -91,10 +96,12 @@ void StepEdges::begin(Step& step) {
   grant();
 }
 
-// Who began the step needs no asking: his own memory was there before.
+// The parts that a home has begun need no asking: its own memory was there before.
 void StepEdges::grant() {
-  if (tells_peers_ || !table_->needs_credit()) return;
-  for (const Ref<Link>& peer : peers_) peer->send(wire::Credit{.sequence = sequence_});
+  if (is_home_) return;
+  const wire::Credit everything{.sequence = sequence_};
+  if (table_->needs_credit()) peers_[0]->send(everything);
+  for (uint32_t source : table_->sources()) peers_[source]->send(everything);
 }
 
 Status StepEdges::start(const std::function<void()>& send) {
@@ -171,7 +178,7 @@ void StepEdges::settle() {
       if (started_ && !joins_[k].replied) untold.push_back(k);
     }
   }
-  if (tells_peers_) {
+  if (is_home_) {
     for (uint32_t k : untold) peers_[k]->send(wire::Abort{sequence_, cause});
   }
   unsent.clear();
@@ -237,7 +244,8 @@ void StepEdges::put(uint32_t edge, DType dtype, const Shape& shape, const void* 
   const auto total = static_cast<uint64_t>(shape.count() * dtype_size(dtype));
   bool sent = false;
   Ref<Sending> sending;
-  if (total > kCopyBytes) sending = make_ref<Sending>(Ref<StepEdges>::share(this), std::move(done));
+  // What has to wait is not copied: the run would end, and what waits with it.
+  if (total > kCopyBytes || !credits_[peer].covers(total)) sending = make_ref<Sending>(Ref<StepEdges>::share(this), std::move(done));
   do {
     const uint64_t bytes = std::min(total - range.offset, wire::kChunkBytes);
     sent |= send_range(peer, range, data, bytes, sending);
@@ -304,10 +312,14 @@ void StepEdges::replied(const Link& link, const Status& status, bool refused) {
 }
 
 // What a range says about itself, against what the part expects on that edge.
-Status StepEdges::check(const wire::Data& data, int* row) const {
+Status StepEdges::check(const Link& link, const wire::Data& data, int* row) const {
   *row = table_->find(data.edge);
   if (*row < 0) return invalid_argument("a value came on edge %u, which this part does not have", data.edge);
   const EdgeTable::Row& expected = table_->rows()[static_cast<size_t>(*row)];
+  if (peers_[expected.peer].get() != &link) {
+    return permission_denied("edge %u: its value came from %s, but %s has to send it", data.edge, link.peer().c_str(),
+                             peers_[expected.peer]->peer().c_str());
+  }
   const bool same = expected.incoming && expected.dtype == data.dtype && (expected.dynamic || expected.shape == data.shape);
   if (same) return {};
   return invalid_argument("edge %u brought %s%s, but %s%s was expected", data.edge, dtype_name(data.dtype), data.shape.text().c_str(),
@@ -330,9 +342,9 @@ Status StepEdges::make_room(In& in, uint64_t end, uint64_t total) {
   return {};
 }
 
-Result<Channel::Landing> StepEdges::place(const wire::Data& data, uint64_t bytes) {
+Result<Channel::Landing> StepEdges::place(const Link& link, const wire::Data& data, uint64_t bytes) {
   int row = -1;
-  DTG_TRY(check(data, &row));
+  DTG_TRY(check(link, data, &row));
   const std::lock_guard lock(mutex_);
   if (aborted_ || ended_) return Channel::Landing{};
   In& in = in_[static_cast<size_t>(row)];
@@ -353,13 +365,13 @@ Result<Channel::Landing> StepEdges::place(const wire::Data& data, uint64_t bytes
   return Channel::Landing{base + data.offset, this};
 }
 
-Channel::Landing StepEdges::landing(const wire::Data& data, uint64_t bytes) {
+Channel::Landing StepEdges::landing(const Link& link, const wire::Data& data, uint64_t bytes) {
   const auto total = static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype));
   if (bytes > total - data.offset) {
     give_up(invalid_argument("edge %u: a range goes beyond the end of its value", data.edge));
     return {};
   }
-  auto placed = place(data, bytes);
+  auto placed = place(link, data, bytes);
   if (placed.ok()) return placed.value();
   give_up(placed.status());
   return {};
@@ -387,9 +399,9 @@ Status StepEdges::deliver(In& in, const EdgeTable::Row& row) {
   return {};
 }
 
-void StepEdges::arrived(const wire::Data& data, uint64_t bytes) {
+void StepEdges::arrived(const Link& link, const wire::Data& data, uint64_t bytes) {
   int row = -1;
-  if (Status status = check(data, &row); !status.ok()) return give_up(status);
+  if (Status status = check(link, data, &row); !status.ok()) return give_up(status);
   const auto total = static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype));
   std::unique_lock lock(mutex_);
   In& in = in_[static_cast<size_t>(row)];

@@ -29,23 +29,29 @@ class EdgeTable : public RefCounted {
     DType dtype = DType::invalid;
     Shape shape;
   };
-  // From the private ops of a part; `peer_of` turns their peer attribute into an index.
-  static Result<Ref<EdgeTable>> make(const Graph& graph, const std::function<Result<uint32_t>(const std::string&)>& peer_of);
+  // The index of the peer that the peer attribute of a private op names; what comes in from a task and what goes out to it
+  // may have different ones.
+  using PeerOf = std::function<Result<uint32_t>(const std::string& peer, bool incoming)>;
+  static Result<Ref<EdgeTable>> make(const Graph& graph, const PeerOf& peer_of);
   // Index of the row, or -1.
   int find(uint32_t edge) const;
   const std::vector<Row>& rows() const { return rows_; }
-  // More may come in than a peer sends unasked.
+  // More may come in from peer 0 than it sends unasked.
   bool needs_credit() const { return needs_credit_; }
+  // The other peers that something comes from.
+  const std::vector<uint32_t>& sources() const { return sources_; }
 
  private:
   std::vector<Row> rows_;  // by edge
   bool needs_credit_ = false;
+  std::vector<uint32_t> sources_;
 };
 
 class StepEdges final : public Edges, public StepPort, private Step::Waiter {
  public:
-  // `peers` are the links by number; joins are counted by the same numbers.
-  StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool may_join);
+  // `peers` are the links by number. The edges of a home part join them all, counted by the same numbers; of any other, peer
+  // 0 is the session and the rest are tasks that exchange values with it.
+  StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool is_home);
   ~StepEdges() override;
 
   // Begins to watch the step, whose memory is there: the peers may send all they have. The step must stay until end().
@@ -64,8 +70,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
   void take(uint32_t edge, void* into, Completion done) override;
   void join(uint32_t peer, Completion done) override;
-  Channel::Landing landing(const wire::Data& data, uint64_t bytes) override;
-  void arrived(const wire::Data& data, uint64_t bytes) override;
+  Channel::Landing landing(const Link& link, const wire::Data& data, uint64_t bytes) override;
+  void arrived(const Link& link, const wire::Data& data, uint64_t bytes) override;
   void replied(const Link& link, const Status& status, bool refused) override;
   void credited(const Link& link) override;
 
@@ -92,8 +98,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
 
   void aborted(const Status& cause) override;
   void settle();
-  Status check(const wire::Data& data, int* row) const;
-  Result<Channel::Landing> place(const wire::Data& data, uint64_t bytes);
+  Status check(const Link& link, const wire::Data& data, int* row) const;
+  Result<Channel::Landing> place(const Link& link, const wire::Data& data, uint64_t bytes);
   Status make_room(In& in, uint64_t end, uint64_t total);
   Status deliver(In& in, const EdgeTable::Row& row);
   // Its number; that of no peer where it is none.
@@ -108,7 +114,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   const Ref<EdgeTable> table_;
   const std::vector<Ref<Link>> peers_;
   const uint64_t sequence_;
-  const bool tells_peers_;    // an abort is told to them
+  const bool is_home_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;        // by row of the table
   std::vector<Join> joins_;

@@ -76,11 +76,6 @@ std::vector<NodeId> assigned_variables(const Graph& graph) {
   return found;
 }
 
-Result<uint32_t> only_session(const std::string& peer) {
-  if (peer.empty()) return 0u;
-  return unimplemented("an edge to %s: values travel between a session and a task; edges between two tasks are not built in", peer.c_str());
-}
-
 }  // namespace
 
 void Task::enter(Lodger* lodger) {
@@ -135,7 +130,15 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   DTG_TRY(decode_graph(bytes, *graph, *host_.seams.budget, host_.limits));
   DTG_TRY(check_graph(*graph, rights));
   part->assigned_ = assigned_variables(*graph);
-  DTG_ASSIGN(part->edges_, EdgeTable::make(*graph, only_session));
+  const auto peer_of = [&](const std::string& peer, bool incoming) -> Result<uint32_t> {
+    if (peer.empty()) return 0u;
+    if (peer == name_) return invalid_argument("an edge from %s to itself is impossible", peer.c_str());
+    const ServedPart::Neighbour neighbour{peer, incoming};
+    auto at = std::ranges::find(part->neighbours_, neighbour);
+    if (at == part->neighbours_.end()) at = part->neighbours_.insert(at, neighbour);
+    return static_cast<uint32_t>(at - part->neighbours_.begin()) + 1;
+  };
+  DTG_ASSIGN(part->edges_, EdgeTable::make(*graph, peer_of));
   PlanContext context;
   context.kernels = host_.kernels;
   context.ops = host_.ops;

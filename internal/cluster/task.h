@@ -27,6 +27,14 @@ class ServedPart final : public RefCounted {
   // Why a session that is not the chief may not run this now: it would overwrite a variable that has a value.
   Status check_assigns() const;
   const Ref<EdgeTable>& edges() const { return edges_; }
+  // Another task that a value comes from, or goes to, without the session in between.
+  struct Neighbour {
+    std::string task;
+    bool incoming = false;
+    bool operator==(const Neighbour&) const = default;
+  };
+  // The peers of its edges from number 1 on; 0 is the session.
+  const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   Task& task() const { return *task_; }
 
  private:
@@ -35,6 +43,7 @@ class ServedPart final : public RefCounted {
   Placer placer_;
   Ref<Plan> plan_;
   Ref<EdgeTable> edges_;
+  std::vector<Neighbour> neighbours_;
   std::vector<NodeId> assigned_;  // handles of the variables that are given new values
   std::string graph_;             // what it was made from
   std::vector<uint32_t> targets_;

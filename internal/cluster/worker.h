@@ -18,6 +18,8 @@ class Worker : public RefCounted {
     uint64_t id = 0;
     uint64_t epoch = 0;
     Ref<Link> link;
+    // Tasks that the part would send to, and that cannot be reached from there. Then nothing was registered.
+    std::vector<std::string> unreachable;
   };
   // The calls wait, until the deadline or until it is certain that they fail. Never on the loop.
   // Connects where that is needed. ABORTED, once, when the task has lost its state since the last connection.

@@ -50,6 +50,8 @@ class Cutter {
     return {};
   }
 
+  bool is_direct(uint32_t from, uint32_t to) const { return from == map_.home || to == map_.home || !map_.apart.contains({from, to}); }
+
   uint32_t task_of(uint32_t n) const { return map_.task_of_device[draft_.nodes[n].device]; }
 
   Result<NodeId> add(uint32_t task, const NodeSpec& spec) {
@@ -173,8 +175,7 @@ class Cutter {
           "partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
           value_text(value).c_str(), dtype_name(value.info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
-    if (from == map_.home || to == map_.home) return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
-    // Two other tasks know nothing of each other: the value passes through home.
+    if (is_direct(from, to)) return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
     DTG_ASSIGN(const Value between, value_in(v, map_.home));
     DTG_ASSIGN(const Value there, connect(between, value.info, map_.home, to, value.producer, {}));
     passed_on(value.producer, to);
@@ -222,7 +223,7 @@ class Cutter {
   Result<NodeId> control_in(uint32_t n, uint32_t task) {
     if (task_of(n) == task) return local_[n];
     if (const auto have = signals_.find({n, task}); have != signals_.end()) return have->second;
-    const bool direct = task_of(n) == map_.home || task == map_.home;
+    const bool direct = is_direct(task_of(n), task);
     const uint32_t from = direct ? task_of(n) : map_.home;
     NodeId before = local_[n];
     if (!direct) {

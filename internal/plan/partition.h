@@ -1,13 +1,15 @@
 // Partition: cuts what a run needs by task. Each task gets a graph of its own, with the nodes placed on it under
 // their names, and private ends of edges where a value or an order crosses to another task: _Send where it is made,
 // _Recv where it is used, one pair per value and receiving task, numbered at plan time. The home part is the one of
-// whoever drives the run: feeds enter and fetches leave there, it joins the other parts, and what one of these makes for
-// another passes through it.
+// whoever drives the run: feeds enter and fetches leave there, and it joins the other parts. What one of these makes for
+// another goes there directly, or through home where the two cannot meet.
 //
 // Values that are known beforehand do not travel: each part has its own constant. Pure; one thread.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/draft.h"
@@ -16,9 +18,10 @@ namespace dtg {
 
 // Where the devices of a placer are.
 struct TaskMap {
-  std::vector<std::string> tasks;        // "/job:ps/replica:0/task:0", ...
-  std::vector<uint32_t> task_of_device;  // device of the placer -> task
-  uint32_t home = 0;                     // task of whoever drives; may have no device
+  std::vector<std::string> tasks;                 // "/job:ps/replica:0/task:0", ...
+  std::vector<uint32_t> task_of_device;           // device of the placer -> task
+  uint32_t home = 0;                              // task of whoever drives; may have no device
+  std::set<std::pair<uint32_t, uint32_t>> apart;  // (from, to): tasks with no way but through home
 };
 
 struct Part {

@@ -61,7 +61,7 @@ Status decode(std::string_view header, Hello& m) {
   m.version_min = root->version_min();
   m.version_max = root->version_max();
   m.features = root->features();
-  if (root->role() > 1) return bad(Kind::hello, "an unknown role");
+  if (root->role() > 2) return bad(Kind::hello, "an unknown role");
   m.role = static_cast<Role>(root->role());
   m.task = text(root->task(), kNameMax);
   m.session = root->session();
@@ -117,6 +117,7 @@ Status decode(std::string_view header, RegisterReply& m) {
     m.edges.push_back(element(root->edges(), i));
     m.edge_bytes.push_back(element(root->edge_bytes(), i));
   }
+  m.unreachable = lines(root->unreachable());
   return {};
 }
 

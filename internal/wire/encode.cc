@@ -78,7 +78,9 @@ std::string encode(const RegisterReply& m) {
   const auto problem = status(b, m.status);
   const auto edges = b.CreateVector(m.edges);
   const auto bytes = b.CreateVector(m.edge_bytes);
-  return finish(b, fb::CreateRegisterReply(b, problem, m.part, m.window, edges, bytes));
+  const std::string list = lines(m.unreachable);
+  const auto unreachable = list.empty() ? 0 : b.CreateString(list);
+  return finish(b, fb::CreateRegisterReply(b, problem, m.part, m.window, edges, bytes, unreachable));
 }
 
 std::string encode(const DropPart& m) {

@@ -14,7 +14,7 @@
 
 namespace dtg::wire {
 
-enum class Role : uint8_t { client = 0, task = 1 };
+enum class Role : uint8_t { client = 0, task = 1, neighbour = 2 };
 
 struct Hello {
   static constexpr Kind kKind = Kind::hello;
@@ -60,6 +60,7 @@ struct RegisterReply {
   uint32_t window = 0;
   std::vector<uint32_t> edges;
   std::vector<int64_t> edge_bytes;
+  std::vector<std::string> unreachable;
 };
 struct DropPart {
   static constexpr Kind kKind = Kind::drop_part;

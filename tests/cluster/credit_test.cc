@@ -55,7 +55,7 @@ class CreditTest : public ::testing::Test {
   }
 
   Ref<StepEdges> make(Ref<Graph> graph, const Ref<Link>& link, bool home) {
-    auto table = EdgeTable::make(*graph, [](const std::string&) -> Result<uint32_t> { return 0u; });
+    auto table = EdgeTable::make(*graph, [](const std::string&, bool) -> Result<uint32_t> { return 0u; });
     EXPECT_TRUE(table.ok()) << table.status().message();
     return make_ref<StepEdges>(loop_, budget_, table.take(), std::vector<Ref<Link>>{link}, kSequence, home);
   }
@@ -166,7 +166,7 @@ TEST_F(CreditTest, AnAbortDropsWhatWaits) {
 TEST_F(CreditTest, NoMemoryIsAnErrorOfTheStepAlone) {
   MemoryBudget small(2 * kMiB);
   set_up(1, 32 * kMiB);
-  auto table = EdgeTable::make(*receive_graph(1, shape_), [](const std::string&) -> Result<uint32_t> { return 0u; });
+  auto table = EdgeTable::make(*receive_graph(1, shape_), [](const std::string&, bool) -> Result<uint32_t> { return 0u; });
   auto poor = make_ref<StepEdges>(loop_, small, table.take(), std::vector<Ref<Link>>{part_link_}, kSequence, false);
   part_link_->remove_step(kSequence, part_.get());
   ASSERT_TRUE(part_link_->add_step(kSequence, poor).ok());
@@ -177,6 +177,77 @@ TEST_F(CreditTest, NoMemoryIsAnErrorOfTheStepAlone) {
   EXPECT_TRUE(part_link_->is_open());
   loop_.run();
   poor->end();
+}
+
+// Two tasks, neither of which began the step: what one of them makes for the other.
+class NeighbourCredit : public CreditTest {
+ protected:
+  // The far end is the session's for peer 0, a neighbour's for peer 1; here both lead to the same place.
+  Ref<StepEdges> part(Ref<Graph> graph, const Ref<Link>& link) {
+    auto [a, b] = memory_channels(loop_, limits_);
+    session_links_.push_back(make_ref<Link>(loop_, a, timing_, &silent_));
+    other_ends_.push_back(make_ref<Link>(loop_, b, timing_, &silent_));
+    for (const Ref<Link>& each : {session_links_.back(), other_ends_.back()}) {
+      each->open();
+      each->trust("the session");
+    }
+    auto table = EdgeTable::make(*graph, [](const std::string&, bool) -> Result<uint32_t> { return 1u; });
+    EXPECT_TRUE(table.ok()) << table.status().message();
+    return make_ref<StepEdges>(loop_, budget_, table.take(), std::vector<Ref<Link>>{session_links_.back(), link}, kSequence, false);
+  }
+  void set_up(int64_t bytes) {
+    CreditTest::set_up(1, bytes);
+    home_link_->remove_step(kSequence, home_.get());
+    part_link_->remove_step(kSequence, part_.get());
+    home_link_->keep_early_credit();
+    home_ = part(send_graph(1), home_link_);
+    part_ = part(receive_graph(1, PartialShape(shape_)), part_link_);
+  }
+  ~NeighbourCredit() override {
+    for (const auto& links : {session_links_, other_ends_}) {
+      for (const Ref<Link>& link : links) link->close({});
+    }
+  }
+  std::vector<Ref<Link>> session_links_, other_ends_;
+};
+
+// The receiver may not even have heard of the step: nothing leaves, however small, and nothing is lost.
+TEST_F(NeighbourCredit, NothingLeavesBeforeTheOtherRunHasBegun) {
+  set_up(64);
+  ASSERT_TRUE(home_link_->add_step(kSequence, home_).ok());
+  put(0);
+  EXPECT_EQ(held(), 0);
+  ASSERT_TRUE(part_link_->add_step(kSequence, part_).ok());
+  part_->begin(step_);
+  EXPECT_EQ(held(), 64);
+  part_->end();
+}
+
+TEST_F(NeighbourCredit, CreditThatComesBeforeTheSendersRunIsKept) {
+  set_up(8 * kMiB);
+  ASSERT_TRUE(part_link_->add_step(kSequence, part_).ok());
+  part_->begin(step_);
+  EXPECT_EQ(held(), 0);
+  ASSERT_TRUE(home_link_->add_step(kSequence, home_).ok());
+  put(0);
+  EXPECT_EQ(held(), 8 * kMiB);
+  part_->end();
+}
+
+// Each edge has one sender: a task cannot put words into another's mouth, nor into the session's.
+TEST_F(NeighbourCredit, AValueFromSomebodyElseIsRefused) {
+  set_up(64);
+  ASSERT_TRUE(part_link_->add_step(kSequence, part_).ok());
+  ASSERT_TRUE(session_links_[1]->add_step(kSequence, part_).ok());
+  part_->begin(step_);
+  wire::Data forged{.sequence = kSequence, .edge = 0, .dtype = DType::f32, .shape = shape_};
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = wire::make_head(wire::Kind::data, 0, wire::encode(forged), 64) + std::string(64, 'x');
+  other_ends_[1]->channel().send(std::move(frame));
+  EXPECT_EQ(held(), 0);
+  EXPECT_EQ(step_.cause().code(), Code::permission_denied) << step_.cause().message();
+  EXPECT_TRUE(session_links_[1]->is_open());
+  part_->end();
 }
 
 }  // namespace

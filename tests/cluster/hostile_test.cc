@@ -95,6 +95,38 @@ TEST_F(Hostile, ServerIsAskedForSomebodyElse) {
   EXPECT_TRUE(peer.is_closed_within(2000));
 }
 
+// Who says that he only brings values for a session can do nothing else, and not even that without a session or a name.
+TEST_F(Hostile, NeighboursMayNotMore) {
+  const auto answer = [&](const wire::Hello& hello, Peer& peer) {
+    peer.say(wire::make_frame(hello, 1));
+    bool closed = false;
+    const std::string heard = peer.hear(100, &closed);
+    wire::HelloReply reply;
+    EXPECT_GT(heard.size(), wire::kPrefixBytes);
+    const Status read = wire::decode(std::string_view(heard).substr(std::min(heard.size(), size_t{wire::kPrefixBytes})), reply);
+    return read.ok() ? reply.status : read;
+  };
+  const std::string self = "/job:ps/replica:0/task:0";
+  Peer nobody(path_), lost(path_), guest(path_), session(path_);
+  EXPECT_EQ(answer({.role = wire::Role::neighbour, .session = 5}, nobody).code(), Code::permission_denied);
+  EXPECT_EQ(answer({.role = wire::Role::neighbour, .task = self, .session = 5}, lost).code(), Code::unavailable);
+  ASSERT_TRUE(answer({.session = 5}, session).ok());
+  ASSERT_TRUE(answer({.role = wire::Role::neighbour, .task = self, .session = 5}, guest).ok());
+  guest.say(wire::make_frame(wire::Credit{.sequence = 3}) +
+            wire::make_head(wire::Kind::data, 0, wire::encode(wire::Data{.sequence = 9, .dtype = DType::f32}), 0));
+  EXPECT_FALSE(guest.is_closed_within(300));
+  guest.say(wire::make_frame(wire::EndJob{}, 2));
+  EXPECT_TRUE(guest.is_closed_within(500));
+  EXPECT_FALSE(session.is_closed_within(100));
+  Peer thief(path_);
+  EXPECT_EQ(answer({.role = wire::Role::task, .task = self, .session = 5}, thief).code(), Code::permission_denied);
+  Peer again(path_);
+  ASSERT_TRUE(answer({.role = wire::Role::neighbour, .task = self, .session = 5}, again).ok());
+  again.say(wire::make_head(wire::Kind::register_part, 7, wire::encode(wire::RegisterPart{}), 100));
+  EXPECT_TRUE(again.is_closed_within(500));
+  expect_service();
+}
+
 TEST_F(Hostile, ManyIdleConnections) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < 200; ++i) {

@@ -114,9 +114,18 @@ TEST_F(PartitionTest, OrderTravelsAsATinyValue) {
   const NodeId after[] = {assign};
   const NodeId last = build_->node("NoOp", {}, {}, "last", after);
   off();
+  const Partition direct = cut({{}, {}, {last}});
+  ASSERT_EQ(direct.others.size(), 2u);
+  ASSERT_EQ(direct.edges.size(), 1u);
+  EXPECT_EQ(direct.edges[0].from, 0u);
+  EXPECT_EQ(direct.edges[0].to, 1u);
+  EXPECT_EQ(first(direct.others[0], "_Send").attr<std::string>("peer"), map_.tasks[1]);
+  EXPECT_EQ(first(direct.others[1], "_Recv").attr<std::string>("peer"), map_.tasks[0]);
+  EXPECT_EQ(direct.home.request.targets.size(), 2u);  // two joins
+  // Where they cannot meet, by way of home, which passes it on after it came.
+  map_.apart.insert({0, 1});
   const Partition parts = cut({{}, {}, {last}});
   ASSERT_EQ(parts.others.size(), 2u);
-  // By way of home, which passes it on after it came.
   ASSERT_EQ(parts.edges.size(), 2u);
   EXPECT_EQ(parts.edges[0].from, 0u);
   EXPECT_EQ(parts.edges[0].to, map_.home);
