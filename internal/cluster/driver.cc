@@ -19,6 +19,11 @@ constexpr int64_t kRoundLeastNs = 100'000'000;
 // How long a run looks for a task that went away, which may just be starting anew.
 constexpr int64_t kReturnNs = 30'000'000'000;
 
+// The server of this process at that target, if there is one.
+std::optional<Directory::Entry> find_here(const Host& host, const Address& target) {
+  return host.directory ? host.directory->find(target.text()) : std::nullopt;
+}
+
 bool is_pure(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const OpDef& op = *graph.node(id).op;
@@ -105,16 +110,19 @@ Driver::Driver(const Host& host, Ref<RefCounted> owner) : owner_(std::move(owner
 
 Driver::~Driver() { close(); }
 
+Ref<Driver> Driver::create(Host host, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner) {
+  if (here) host.security = here->security;
+  return Ref<Driver>::adopt(new Driver(host, std::move(owner)));
+}
+
 void Driver::close() {
   for (const Ref<Worker>& worker : workers_) worker->close();
 }
 
 Result<Ref<Driver>> Driver::connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline,
                                     Ref<RefCounted> owner) {
-  const auto here = host.directory ? host.directory->find(target.text()) : std::nullopt;
-  Host from = host;
-  if (here) from.security = here->security;
-  auto driver = Ref<Driver>::adopt(new Driver(from, std::move(owner)));
+  const auto here = find_here(host, target);
+  auto driver = create(host, here, std::move(owner));
   DTG_TRY(here ? driver->learn_here(timing, *here, deadline) : driver->learn(timing, target, deadline));
   return driver;
 }
@@ -155,10 +163,7 @@ Status Driver::connect_all(Deadline deadline) {
 }
 
 Result<std::string> Driver::look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
-  const auto here = host.directory ? host.directory->find(target.text()) : std::nullopt;
-  Host from = host;
-  if (here) from.security = here->security;
-  auto driver = Ref<Driver>::adopt(new Driver(from, std::move(owner)));
+  auto driver = create(host, find_here(host, target), std::move(owner));
   DTG_TRY(driver->meet(timing, target, deadline));
   return driver->inspect(deadline);
 }

@@ -39,6 +39,7 @@ class Driver final : public RefCounted {
  private:
   class Attendance;
   Driver(const Host& host, Ref<RefCounted> owner);
+  static Ref<Driver> create(Host host, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner);
   Status meet(const Timing& timing, const Address& target, Deadline deadline);
   Status learn(const Timing& timing, const Address& target, Deadline deadline);
   Status learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline);

@@ -18,7 +18,7 @@ void PartRun::run() {
 }
 
 void PartRun::granted(Frame& frame) {
-  frame.begin(0, edges_->sequence(), deadline_);
+  frame.begin(edges_->sequence(), deadline_);
   edges_->begin(frame.step());
   frame.start(this);
 }

@@ -59,7 +59,7 @@ Frame::Frame(const Program& program, const RefCounted& owner, Pool& pool, const 
       pool_(pool),
       clock_(clock),
       tracer_(tracer),
-      step_(0, 0, Deadline::never()),
+      step_(0, Deadline::never()),
       caller_spin_ns_(kCallerSpinNs) {}
 
 Frame::~Frame() {
@@ -95,8 +95,7 @@ Status Frame::allocate() {
   return {};
 }
 
-void Frame::begin(uint64_t session, uint64_t sequence, Deadline deadline) {
-  (void)session;
+void Frame::begin(uint64_t sequence, Deadline deadline) {
   step_.restart(sequence, deadline);
   const auto& segments = program_.segments();
   for (size_t i = 0; i < segments.size(); ++i) {

@@ -34,7 +34,7 @@ class Frame final : public DynamicSlots {
   ~Frame() override;
 
   // A run: begin, bind feeds and fetches, then run() or start(), then read results, then end().
-  void begin(uint64_t session, uint64_t sequence, Deadline deadline);
+  void begin(uint64_t sequence, Deadline deadline);
   void bind(uint32_t slot, void* data) { slots_[slot].data = data; }
   // On this thread until everything has finished, helped by the pool.
   Status run();

@@ -46,13 +46,6 @@ using SyncFn = Status (*)(RunContext&);
 // called later, from any thread, exactly once.
 using AsyncFn = bool (*)(RunContext&, Completion);
 
-// A complete type: what prepare sees of an input or output.
-struct TensorType {
-  DType dtype = DType::invalid;
-  Shape shape;
-  int64_t bytes() const { return shape.count() * dtype_size(dtype); }
-};
-
 // One step of a segment: the function, its argument block, and where its operands are.
 struct Instruction {
   SyncFn sync = nullptr;

@@ -31,9 +31,8 @@ class Step {
     bool listed_ = false;
   };
 
-  Step(uint64_t session, uint64_t sequence, Deadline deadline) : session_(session), sequence_(sequence), deadline_(deadline) {}
+  Step(uint64_t sequence, Deadline deadline) : sequence_(sequence), deadline_(deadline) {}
 
-  uint64_t session() const { return session_; }
   uint64_t sequence() const { return sequence_; }
   Deadline deadline() const { return deadline_; }
 
@@ -57,8 +56,7 @@ class Step {
   void restart(uint64_t sequence, Deadline deadline);
 
  private:
-  uint64_t session_;
-  uint64_t sequence_;
+  uint64_t sequence_;  // within its session
   Deadline deadline_;
   Edges* edges_ = nullptr;
   std::atomic<bool> aborted_{false};

@@ -85,7 +85,7 @@ struct Draft {
   std::vector<uint32_t> fetches;  // values, in the order of the request
   std::vector<uint32_t> order;    // schedule: live draft nodes
   std::vector<DraftSegment> segments;
-  std::vector<Crossing> crossings;
+  std::vector<Crossing> crossings;  // by node
   uint32_t events = 0;
 
   uint32_t add_value(DraftValue value) {

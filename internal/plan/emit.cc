@@ -268,8 +268,7 @@ void Emitter::append_unpins(const DraftNode& node, Chunk& chunk) {
 }
 
 void Emitter::append_signals(uint32_t n, Chunk& chunk) {
-  for (const Crossing& crossing : draft_.crossings) {
-    if (crossing.node != n) continue;
+  for (const Crossing& crossing : std::ranges::equal_range(draft_.crossings, n, {}, &Crossing::node)) {
     auto* args = sink_.arena->make<SignalArgs>();
     args->event = crossing.event;
     append(chunk, run_signal, args, {}, {}, draft_.nodes[n].node);

@@ -96,7 +96,7 @@ Status run_once(NodePreparer& prepared, FoldSlots& memory, size_t num_inputs, si
   instruction.workspace = 0;
   instruction.node = &prepared.node();
   DTG_ASSIGN(auto scratch, Buffer::allocate(prepared.workspace_bytes()));
-  Step step(0, 0, Deadline::never());
+  Step step(0, Deadline::never());
   RunContext run(memory, memory.slots.data(), static_cast<char*>(scratch->data()), step, pool);
   run.set_instruction(&instruction);
   return prepared.sync_fn()(run);

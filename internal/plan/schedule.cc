@@ -38,7 +38,7 @@ class Scheduler {
     collect_edges();
     order_variables();
     DTG_TRY(topological_order());
-    DTG_TRY(find_kernels());
+    find_kernels();
     assign_sets();
     assign_segments();
     return {};
@@ -264,7 +264,7 @@ class Scheduler {
     }
   }
 
-  Status find_kernels() {
+  void find_kernels() {
     for (uint32_t n : draft_.order) {
       const std::string& op = nodes_[n].node->op->name();
       if (op == "NoOp" || op == "Placeholder") continue;
@@ -272,7 +272,6 @@ class Scheduler {
       if (nodes_[n].row) continue;
       nodes_[n].row = context_.kernels->find(*nodes_[n].node, device.type);
     }
-    return {};
   }
 
   bool blocking(uint32_t n) const { return nodes_[n].row && nodes_[n].row->mode == KernelMode::blocking; }
@@ -316,6 +315,7 @@ class Scheduler {
       nodes_[n].set = set;
       if (blocking(n)) nodes_[n].event = static_cast<int32_t>(events_++);
     }
+    std::ranges::stable_sort(draft_.crossings, {}, &Crossing::node);
     draft_.events = events_;
   }
 

@@ -44,7 +44,7 @@ void AsyncRun::start() {
 void AsyncRun::granted(Frame& frame) { launch(frame); }
 
 void AsyncRun::launch(Frame& frame) {
-  frame.begin(session_->id_, session_->sequence_.fetch_add(1, std::memory_order_relaxed), deadline_);
+  frame.begin(session_->sequence_.fetch_add(1, std::memory_order_relaxed), deadline_);
   active_.frame = &frame;
   Status status = session_->enter(active_);
   // Between two runs nothing is under way that the close could have cancelled; the end is the same.

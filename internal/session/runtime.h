@@ -48,7 +48,6 @@ class Runtime final : public RefCounted {
   // What clusters need of this runtime; starts the network loop with the first call.
   Result<Host> host();
   // A number no other session of this process has.
-  uint64_t next_session_id() { return next_session_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   explicit Runtime(Options options);
@@ -64,7 +63,6 @@ class Runtime final : public RefCounted {
   Pool pool_;
   Timer timer_;
   Directory directory_;
-  std::atomic<uint64_t> next_session_{1};
   std::mutex loop_mutex_;
   std::unique_ptr<UvLoop> loop_;  // first to go: what it still runs may use everything above
 };

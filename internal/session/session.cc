@@ -53,7 +53,6 @@ Session::Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options,
     : runtime_(std::move(runtime)),
       graph_(std::move(graph)),
       options_(options),
-      id_(runtime_->next_session_id()),
       driver_(std::move(driver)),
       placer_(std::move(devices), &runtime_->kernels(), options.soft_placement),
       runs_(runtime_->counters().counter("dtg_runs_total", "Runs of sessions, asynchronous ones included.")),
@@ -226,13 +225,8 @@ Result<Ref<Plan>> Session::plan_for(const RunArgs& args) {
 
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
-  const uint64_t hash = hash_of(args);
-  bool outdated = false;
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash, args));
-  Status status = run_plan(*plan, args.feed_tensors, fetched, args.timeout_ns, &outdated);
-  if (!outdated) return status;
-  DTG_ASSIGN(plan, find_plan(hash, args));
-  return run_plan(*plan, args.feed_tensors, fetched, args.timeout_ns, &outdated);
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
+  return run_plan(plan, args, fetched);
 }
 
 Status Session::bind(Plan& plan, Frame& frame, std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
@@ -284,13 +278,21 @@ Result<Frame*> Session::wait_for_frame(Plan& plan, Deadline deadline) {
   return wait.until(runtime_->clock(), Deadline::never());
 }
 
-Status Session::run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, bool* outdated) {
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+Status Session::run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched) {
+  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  bool outdated = false;
+  Status status = attempt(*plan, args.feed_tensors, fetched, until, &outdated);
+  if (!outdated) return status;
+  DTG_ASSIGN(plan, find_plan(hash_of(args), args));
+  return attempt(*plan, args.feed_tensors, fetched, until, &outdated);
+}
+
+Status Session::attempt(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated) {
   DTG_ASSIGN(Frame * frame, plan.lease(nullptr));
   if (!frame) {
     DTG_ASSIGN(frame, wait_for_frame(plan, until));
   }
-  frame->begin(id_, sequence_.fetch_add(1, std::memory_order_relaxed), until);
+  frame->begin(sequence_.fetch_add(1, std::memory_order_relaxed), until);
   Active active;
   active.frame = frame;
   Status status = enter(active);
@@ -331,18 +333,12 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   for (const Tensor* tensor : feeds) {
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
   }
+  const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
   Ref<Plan> plan = Ref<Plan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
-    const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
     DTG_ASSIGN(plan, session_->find_plan(hash_of(args), args));
   }
-  bool outdated = false;
-  Status status = session_->run_plan(*plan, feeds, fetched, timeout_ns, &outdated);
-  if (outdated) {
-    const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
-    DTG_ASSIGN(plan, session_->find_plan(hash_of(args), args));
-    status = session_->run_plan(*plan, feeds, fetched, timeout_ns, &outdated);
-  }
+  const Status status = session_->run_plan(plan, args, fetched);
   // Back into the cell, unless another call has put one there meanwhile.
   Plan* none = nullptr;
   Plan* const mine = plan.leak();

@@ -106,8 +106,9 @@ class Session final : public RefCounted, private Task::Lodger {
   Result<Ref<Plan>> find_plan(uint64_t hash, const RunArgs& args);
   Result<Ref<Plan>> make_plan(uint64_t hash, const RunArgs& args);
   Status wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline until);
-  // `outdated`: it failed because the plan was out of date, and nothing was done.
-  Status run_plan(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, bool* outdated);
+  // Runs the plan; where it turns out to be out of date, before anything was done, the one that is not.
+  Status run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched);
+  Status attempt(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated);
   Result<Frame*> wait_for_frame(Plan& plan, Deadline deadline);
   Result<Deadline> deadline(int64_t timeout_ns) const;
   // The server of this process that the session lives at has stopped.
@@ -129,7 +130,6 @@ class Session final : public RefCounted, private Task::Lodger {
   const Ref<Runtime> runtime_;
   const Ref<Graph> graph_;
   const Options options_;
-  const uint64_t id_;
   ResourceStore store_;
   const Ref<Driver> driver_;  // of the tasks of a cluster; null for a local session
   std::mutex planning_;       // one plan is made at a time; guards placer_

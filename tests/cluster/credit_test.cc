@@ -97,7 +97,7 @@ class CreditTest : public ::testing::Test {
   Shape shape_;
   std::vector<float> value_;
   Ref<StepEdges> home_, part_;
-  Step step_{1, kSequence, Deadline{INT64_MAX}};
+  Step step_{kSequence, Deadline{INT64_MAX}};
 };
 
 TEST_F(CreditTest, ALargeValueWaitsForTheRun) {
@@ -157,7 +157,7 @@ TEST_F(CreditTest, AnAbortDropsWhatWaits) {
   EXPECT_EQ(held(), 4 * kMiB);
   step_.abort(cancelled("the test gave it up"));
   loop_.run();
-  Step late{1, kSequence, Deadline{INT64_MAX}};
+  Step late{kSequence, Deadline{INT64_MAX}};
   part_->begin(late);
   EXPECT_EQ(held(), 4 * kMiB) << "nothing came after the abort";
   part_->end();

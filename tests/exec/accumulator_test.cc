@@ -52,7 +52,7 @@ TEST(DenseAccumulator, TakesAllThatAreThere) {
 TEST(DenseAccumulator, TakesAreServedInOrderAndCancelled) {
   auto accumulator = make_ref<DenseAccumulator>("a", Accumulator::Spec{DType::f32, Shape(), false});
   const float one = 1;
-  Step step(1, 1, Deadline::never());
+  Step step(1, Deadline::never());
   Outcome first, second, none;
   accumulator->start(new Recorded(2, first), &step);
   accumulator->start(new Recorded(1, second), nullptr);

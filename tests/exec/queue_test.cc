@@ -103,7 +103,7 @@ TEST(Queue, ClosingLetsTheRestBeTaken) {
 
 TEST(Queue, AnAbortWithdrawsOnlyItsOwn) {
   auto queue = queue_of(-1);
-  Step mine(1, 1, Deadline::never()), other(1, 2, Deadline::never());
+  Step mine(1, Deadline::never()), other(2, Deadline::never());
   Outcome batch, single, in[2];
   take(*queue, batch, Verb::dequeue_many, 3, &mine);
   put(*queue, in[0], 1);
@@ -188,7 +188,7 @@ TEST(Queue, EveryOperationEndsOnce) {
   constexpr int kRounds = 2000;
   std::vector<Outcome> in(kRounds), out(kRounds);
   std::vector<std::unique_ptr<Step>> steps;
-  for (int i = 0; i < kRounds; ++i) steps.push_back(std::make_unique<Step>(1, i, Deadline::never()));
+  for (int i = 0; i < kRounds; ++i) steps.push_back(std::make_unique<Step>(i, Deadline::never()));
   std::thread taker([&] {
     for (int i = 0; i < kRounds; ++i) {
       take(*queue, out[static_cast<size_t>(i)], Verb::dequeue, 1, steps[static_cast<size_t>(i)].get());

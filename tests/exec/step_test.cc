@@ -19,7 +19,7 @@ struct Counting final : Step::Waiter {
 };
 
 TEST(Step, AbortKeepsTheFirstCauseAndWakesWhoWaits) {
-  Step step(1, 2, Deadline::never());
+  Step step(2, Deadline::never());
   Counting stays, leaves;
   EXPECT_TRUE(step.add(&stays));
   EXPECT_TRUE(step.add(&leaves));
@@ -37,7 +37,7 @@ TEST(Step, AbortKeepsTheFirstCauseAndWakesWhoWaits) {
 }
 
 TEST(Step, RestartIsANewLife) {
-  Step step(1, 2, Deadline::never());
+  Step step(2, Deadline::never());
   step.abort(cancelled("over"));
   step.restart(3, Deadline{5});
   EXPECT_FALSE(step.aborted());
@@ -50,7 +50,7 @@ TEST(Step, RestartIsANewLife) {
 
 TEST(Step, EachWaiterIsEitherRemovedOrAborted) {
   for (int round = 0; round < 200; ++round) {
-    Step step(1, 1, Deadline::never());
+    Step step(1, Deadline::never());
     constexpr int kWaiters = 16;
     Counting waiters[kWaiters];
     for (auto& waiter : waiters) EXPECT_TRUE(step.add(&waiter));

@@ -315,7 +315,7 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
   instruction.out = out_slots.data();
   instruction.workspace = 0;
   instruction.node = &node;
-  Step step(1, 1, Deadline::never());
+  Step step(1, Deadline::never());
   RunContext context(dynamic, slots.data(), scratch.as<char>(), step, prepare.pool());
   context.set_instruction(&instruction);
   if (Status status = instruction.sync(context); !status.ok()) return status.in_phase("run");
