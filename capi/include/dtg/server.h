@@ -47,9 +47,11 @@ typedef struct dtg_server_options {
 /* clang-format on */
 
 /* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
- * dtg_server_target tells. Errors: INVALID_ARGUMENT (no such task), NOT_FOUND (no such key file), PERMISSION_DENIED (a
- * socket's folder or a key file that others may use), FAILED_PRECONDITION (an address that others can reach, without a key; the message has
- * the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
+ * dtg_server_target tells. Where a session's run makes a value on this task for another one, the server connects there itself, at
+ * the address that the cluster has for it and with the key and security of these options; where that fails, the log says so and
+ * the value passes through the session's task. Errors: INVALID_ARGUMENT (no such task), NOT_FOUND (no such key file),
+ * PERMISSION_DENIED (a socket's folder or a key file that others may use), FAILED_PRECONDITION (an address that others can reach,
+ * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
 DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options,
                          dtg_server **out) DTG_NOEXCEPT;
 
@@ -65,8 +67,9 @@ DTG_ERR dtg_server_join(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
  * be called again. Variables go with the last reference. Errors: DEADLINE_EXCEEDED. Since 0.1. */
 DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 
-/* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, channel, security, parts, runs}],
- * variables {count, bytes}. `*out` is owned by the caller. Since 0.1. */
+/* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security, parts, runs}],
+ * variables {count, bytes}. A task that brings values for somebody's session is among the sessions, with the peer "values for
+ * session N". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the server; NULL for NULL. Since 0.1. */
