@@ -495,91 +495,73 @@ void add_avg(KernelTable& kernels) {
   kernels.add({.op = "AvgPoolGrad", .types = {type}, .prepare = avg_grad_prepare<T>});
 }
 
-}  // namespace
+constexpr const char* kSize = "ksize: list(int) >= 4";
+constexpr const char* kStrides = "strides: list(int) >= 4";
+constexpr const char* kFormat = "data_format: {'NHWC','NCHW'} = 'NHWC'";
+constexpr const char* kReal = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float";
+constexpr const char* kFractions = "T: {half, bfloat16, float, double}";
 
-void register_pool(OpTable& ops, KernelTable& kernels) {
-  constexpr const char* kReal = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64} = float";
-  constexpr const char* kSize = "ksize: list(int) >= 4";
-  constexpr const char* kStrides = "strides: list(int) >= 4";
-  constexpr const char* kPaddings = "padding: {'SAME','VALID','EXPLICIT'}";
-  constexpr const char* kFormat = "data_format: {'NHWC','NCHW'} = 'NHWC'";
-  ops.add(OpDef::make("MaxPool")
-              .input("input: T", {.rank = 4})
-              .output("output: T")
-              .attr("T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr(kPaddings)
-              .attr("explicit_paddings: list(int) = []")
+// The attributes of windows that may have any padding, and of those that may not.
+OpDef&& any_windows(OpDef&& def) {
+  return std::move(def).attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID','EXPLICIT'}").attr("explicit_paddings: list(int) = []");
+}
+OpDef&& windows(OpDef&& def) { return std::move(def).attr(kSize).attr(kStrides).attr("padding: {'SAME','VALID'}").attr(kFormat); }
+
+// What the gradients of a maximum look at: which pixel it was, and what to send or to fetch there.
+OpDef&& three_images(OpDef&& def) {
+  return std::move(def)
+      .input("orig_input: T", {.rank = 4})
+      .input("orig_output: T", {.rank = 4})
+      .input("grad: T", {.rank = 4})
+      .output("output: T");
+}
+
+void register_max(OpTable& ops) {
+  constexpr const char* kAny = "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float";
+  ops.add(any_windows(OpDef::make("MaxPool").input("input: T", {.rank = 4}).output("output: T").attr(kAny))
               .attr("data_format: {'NHWC','NCHW','NCHW_VECT_C'} = 'NHWC'")
               .shape(pool_shape)
               .gradient(max_pool_grad)
               .doc("The largest value of each window."));
-  ops.add(OpDef::make("MaxPoolGrad")
-              .input("orig_input: T", {.rank = 4})
-              .input("orig_output: T", {.rank = 4})
-              .input("grad: T", {.rank = 4})
-              .output("output: T")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr(kPaddings)
-              .attr("explicit_paddings: list(int) = []")
+  ops.add(any_windows(three_images(OpDef::make("MaxPoolGrad")))
               .attr(kFormat)
               .attr(kReal)
               .shape(max_grad_shape)
               .gradient(max_pool_grad_grad)
               .doc("Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum."));
   // ReluGrad of MaxPoolGrad over the same image; made by the planner.
-  ops.add(OpDef::make("_MaxPoolGradRelu")
-              .input("orig_input: T", {.rank = 4})
-              .input("orig_output: T", {.rank = 4})
-              .input("grad: T", {.rank = 4})
-              .output("output: T")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr(kPaddings)
-              .attr("explicit_paddings: list(int) = []")
+  ops.add(any_windows(three_images(OpDef::make("_MaxPoolGradRelu")))
               .attr(kFormat)
               .attr("T: {float}")
               .shape(max_grad_shape)
               .no_gradient()
               .doc("MaxPoolGrad and the ReluGrad after it."));
-  ops.add(OpDef::make("MaxPoolGradGrad")
-              .input("orig_input: T", {.rank = 4})
-              .input("orig_output: T", {.rank = 4})
-              .input("grad: T", {.rank = 4})
-              .output("output: T")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr("padding: {'SAME','VALID'}")
-              .attr(kFormat)
+  ops.add(windows(three_images(OpDef::make("MaxPoolGradGrad")))
               .attr(kReal)
               .shape(max_grad_grad_shape)
               .gradient(max_pool_grad_grad_grad)
               .doc("Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds its maximum."));
-  ops.add(OpDef::make("AvgPool")
-              .input("value: T", {.rank = 4})
-              .output("output: T")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr("padding: {'SAME','VALID'}")
-              .attr(kFormat)
-              .attr("T: {half, bfloat16, float, double}")
+}
+
+void register_avg(OpTable& ops) {
+  ops.add(windows(OpDef::make("AvgPool").input("value: T", {.rank = 4}).output("output: T"))
+              .attr(kFractions)
               .shape(pool_shape)
               .gradient(avg_pool_grad)
               .doc("The average of each window; padding does not count."));
-  ops.add(OpDef::make("AvgPoolGrad")
-              .input("orig_input_shape: int32", {.rank = 1})
-              .input("grad: T", {.rank = 4})
-              .output("output: T")
-              .attr(kSize)
-              .attr(kStrides)
-              .attr("padding: {'SAME','VALID'}")
-              .attr(kFormat)
-              .attr("T: {half, bfloat16, float, double}")
-              .shape(avg_grad_shape)
-              .gradient(avg_pool_grad_grad)
-              .doc("Gradient of AvgPool: each window's gradient shared out equally."));
+  ops.add(
+      windows(OpDef::make("AvgPoolGrad").input("orig_input_shape: int32", {.rank = 1}).input("grad: T", {.rank = 4}).output("output: T"))
+          .attr(kFractions)
+          .shape(avg_grad_shape)
+          .gradient(avg_pool_grad_grad)
+          .doc("Gradient of AvgPool: each window's gradient shared out equally."));
+}
+
+}  // namespace
+
+void register_pool(OpTable& ops, KernelTable& kernels) {
+  register_max(ops);
+  register_avg(ops);
   kernels.add({.op = "_MaxPoolGradRelu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = image_prepare<float, max_grad_run<float>>});
   add_max<float>(kernels);
   add_max<double>(kernels);
