@@ -43,7 +43,7 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const PeerOf& peer_of
   }
   table->needs_credit_ |= known > wire::kEagerBytes;
   std::ranges::sort(table->sources_);
-  table->sources_.erase(std::ranges::unique(table->sources_).begin(), table->sources_.end());
+  table->sources_.erase(std::unique(table->sources_.begin(), table->sources_.end()), table->sources_.end());
   std::ranges::sort(table->rows_, {}, &Row::edge);
   const auto twice = std::ranges::adjacent_find(table->rows_, {}, &Row::edge);
   if (twice != table->rows_.end()) return invalid_argument("edge %u has two ends in one part", twice->edge);

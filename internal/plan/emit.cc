@@ -268,9 +268,10 @@ void Emitter::append_unpins(const DraftNode& node, Chunk& chunk) {
 }
 
 void Emitter::append_signals(uint32_t n, Chunk& chunk) {
-  for (const Crossing& crossing : std::ranges::equal_range(draft_.crossings, n, {}, &Crossing::node)) {
+  const auto first = std::ranges::lower_bound(draft_.crossings, n, {}, &Crossing::node);
+  for (auto crossing = first; crossing != draft_.crossings.end() && crossing->node == n; ++crossing) {
     auto* args = sink_.arena->make<SignalArgs>();
-    args->event = crossing.event;
+    args->event = crossing->event;
     append(chunk, run_signal, args, {}, {}, draft_.nodes[n].node);
   }
 }

@@ -150,7 +150,7 @@ Result<Tensor> AsyncRun::take(size_t i) {
 Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
   std::vector<Tensor> feeds;
   for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::move(feeds), until, std::move(queue), tag);
@@ -162,7 +162,8 @@ Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, R
   if (targets.empty()) return invalid_argument("run repeatedly: nothing is asked for; name at least one target");
   RunArgs args;
   args.targets = targets;
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
+  DTG_ASSIGN(const Deadline until, deadline(0));
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
   auto run =
       make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
   run->start();

@@ -26,8 +26,7 @@ bool same_request(const Plan& plan, const RunArgs& args) {
   return feeds_match(plan, args.feed_tensors);
 }
 
-}  // namespace
-
+// Of everything that decides the plan.
 uint64_t hash_of(const RunArgs& args) {
   uint64_t hash = mix(args.feeds.size(), args.fetches.size());
   for (size_t i = 0; i < args.feeds.size(); ++i) {
@@ -39,6 +38,8 @@ uint64_t hash_of(const RunArgs& args) {
   for (NodeId target : args.targets) hash = mix(hash, target);
   return hash;
 }
+
+}  // namespace
 
 bool feeds_match(const Plan& plan, std::span<const Tensor* const> tensors) {
   const auto& feeds = plan.feeds();
@@ -144,7 +145,8 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
   return Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
 }
 
-Result<Ref<Plan>> Session::find_plan(uint64_t hash, const RunArgs& args) {
+Result<Ref<Plan>> Session::find_plan(const RunArgs& args, Deadline until) {
+  const uint64_t hash = hash_of(args);
   Ref<Plan> found;
   lock();
   for (size_t i = plans_.size(); i-- > 0;) {
@@ -156,7 +158,7 @@ Result<Ref<Plan>> Session::find_plan(uint64_t hash, const RunArgs& args) {
   }
   unlock();
   if (found && found->is_current()) return found;
-  return make_plan(hash, args);
+  return make_plan(hash, args, until);
 }
 
 // Whoever plans for a cluster may wait for other tasks; who comes after waits no longer than its own deadline.
@@ -176,8 +178,7 @@ Status Session::wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline un
   return {};
 }
 
-Result<Ref<Plan>> Session::make_plan(uint64_t hash, const RunArgs& args) {
-  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+Result<Ref<Plan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
   std::unique_lock planning(planning_, std::defer_lock);
   DTG_TRY(wait_to_plan(planning, until));
   PlanRequest request;
@@ -220,13 +221,15 @@ Result<Ref<Plan>> Session::make_plan(uint64_t hash, const RunArgs& args) {
 
 Result<Ref<Plan>> Session::plan_for(const RunArgs& args) {
   DTG_TRY(check(args));
-  return find_plan(hash_of(args), args);
+  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  return find_plan(args, until);
 }
 
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(hash_of(args), args));
-  return run_plan(plan, args, fetched);
+  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
+  return run_plan(plan, args, fetched, until);
 }
 
 Status Session::bind(Plan& plan, Frame& frame, std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
@@ -278,12 +281,11 @@ Result<Frame*> Session::wait_for_frame(Plan& plan, Deadline deadline) {
   return wait.until(runtime_->clock(), Deadline::never());
 }
 
-Status Session::run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched) {
-  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+Status Session::run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
   bool outdated = false;
   Status status = attempt(*plan, args.feed_tensors, fetched, until, &outdated);
   if (!outdated) return status;
-  DTG_ASSIGN(plan, find_plan(hash_of(args), args));
+  DTG_ASSIGN(plan, find_plan(args, until));
   return attempt(*plan, args.feed_tensors, fetched, until, &outdated);
 }
 
@@ -334,11 +336,12 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
   }
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
+  DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<Plan> plan = Ref<Plan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
-    DTG_ASSIGN(plan, session_->find_plan(hash_of(args), args));
+    DTG_ASSIGN(plan, session_->find_plan(args, until));
   }
-  const Status status = session_->run_plan(plan, args, fetched);
+  const Status status = session_->run_plan(plan, args, fetched, until);
   // Back into the cell, unless another call has put one there meanwhile.
   Plan* none = nullptr;
   Plan* const mine = plan.leak();

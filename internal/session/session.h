@@ -103,11 +103,11 @@ class Session final : public RefCounted, private Task::Lodger {
   Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, std::vector<Device> devices, Ref<Driver> driver);
   static Result<Ref<Driver>> connect_driver(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
   Status check(const RunArgs& args) const;
-  Result<Ref<Plan>> find_plan(uint64_t hash, const RunArgs& args);
-  Result<Ref<Plan>> make_plan(uint64_t hash, const RunArgs& args);
+  Result<Ref<Plan>> find_plan(const RunArgs& args, Deadline until);
+  Result<Ref<Plan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
   Status wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline until);
   // Runs the plan; where it turns out to be out of date, before anything was done, the one that is not.
-  Status run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched);
+  Status run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
   Status attempt(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated);
   Result<Frame*> wait_for_frame(Plan& plan, Deadline deadline);
   Result<Deadline> deadline(int64_t timeout_ns) const;
@@ -145,8 +145,6 @@ class Session final : public RefCounted, private Task::Lodger {
   Status refusal_;  // why no more runs begin: closed, or evicted
 };
 
-// Of everything that decides the plan.
-uint64_t hash_of(const RunArgs& args);
 // Do the tensors fit a plan that was made for such feeds?
 bool feeds_match(const Plan& plan, std::span<const Tensor* const> tensors);
 
