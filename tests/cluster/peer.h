@@ -1,6 +1,7 @@
 // A peer on a plain socket that says what it likes, for tests of servers.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "wire/messages.h"
 
 namespace dtg {
 
@@ -38,32 +40,56 @@ class Peer {
   ~Peer() { ::close(socket_); }
   bool connected() const { return connected_; }
   void say(std::string_view bytes) { (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
-  // What it hears until it is closed, or until nothing more comes for that long.
-  std::string hear(int milliseconds, bool* closed) {
-    std::string heard;
-    *closed = false;
+  // The header of the next frame of that kind; empty when none comes. Others are passed over.
+  std::string hear(wire::Kind kind) {
     for (;;) {
-      pollfd poll{socket_, POLLIN, 0};
-      if (::poll(&poll, 1, milliseconds) <= 0) return heard;
-      char bytes[4096];
-      const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
-      if (got <= 0) {
-        *closed = true;
-        return heard;
+      const auto prefix = wire::read_prefix(heard_, {});
+      if (heard_.size() >= wire::kPrefixBytes && !prefix.ok()) return {};
+      const size_t bytes = heard_.size() < wire::kPrefixBytes ? SIZE_MAX : wire::kPrefixBytes + prefix.value().header_bytes;
+      if (heard_.size() < bytes) {
+        if (!read(kPatienceMs)) return {};
+        continue;
       }
-      heard.append(bytes, static_cast<size_t>(got));
+      const std::string header = heard_.substr(wire::kPrefixBytes, prefix.value().header_bytes);
+      heard_.erase(0, bytes);
+      if (prefix.value().kind == kind) return header;
     }
   }
+  template <class M>
+  M hear() {
+    M message;
+    const Status status = wire::decode(hear(M::kKind), message);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return message;
+  }
+  // It has been closed, or soon will be.
+  bool is_closed() { return is_closed_within(kPatienceMs); }
   bool is_closed_within(int milliseconds) {
-    bool closed = false;
     const int64_t end = system_clock().monotonic_ns() + int64_t{milliseconds} * 1'000'000;
-    while (!closed && system_clock().monotonic_ns() < end) hear(milliseconds / 4, &closed);
-    return closed;
+    for (int64_t left = 1; !closed_ && left > 0;) {
+      left = (end - system_clock().monotonic_ns()) / 1'000'000;
+      if (left > 0) read(static_cast<int>(left));
+    }
+    return closed_;
   }
 
  private:
+  static constexpr int kPatienceMs = 20'000;  // a machine may be busy
+
+  bool read(int milliseconds) {
+    pollfd poll{socket_, POLLIN, 0};
+    if (closed_ || ::poll(&poll, 1, milliseconds) <= 0) return false;
+    char bytes[4096];
+    const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
+    closed_ = got <= 0;
+    if (!closed_) heard_.append(bytes, static_cast<size_t>(got));
+    return !closed_;
+  }
+
   const int socket_;
   bool connected_ = false;
+  bool closed_ = false;
+  std::string heard_;
 };
 
 }  // namespace dtg
