@@ -190,7 +190,7 @@ TEST_F(Probe, KilledInTheMiddleOfARun) {
   killer.join();
   EXPECT_EQ(killed.code(), Code::unavailable) << killed.message();
   EXPECT_NE(killed.message().find("/job:ps/replica:0/task:0 at unix:" + path(0)), std::string::npos) << killed.message();
-  EXPECT_LT(system_clock().monotonic_ns() - began, 2 * kSecond);
+  EXPECT_LT(system_clock().monotonic_ns() - began, 4 * kSecond);
   // Nobody there: refused within the deadline.
   const Status gone = run({}, {now}, {}, &out, kSecond / 2);
   EXPECT_EQ(gone.code(), Code::unavailable) << gone.message();
@@ -215,7 +215,7 @@ TEST_F(Probe, StoppedTaskHangsNobody) {
   const int64_t began = system_clock().monotonic_ns();
   std::vector<Tensor> out;
   EXPECT_EQ(run({}, {now}, {}, &out, kSecond / 2).code(), Code::deadline_exceeded);
-  EXPECT_LT(system_clock().monotonic_ns() - began, kSecond);
+  EXPECT_LT(system_clock().monotonic_ns() - began, 3 * kSecond);
   ps->signal(SIGCONT);
   EXPECT_EQ(fetch(now), (std::vector<float>{1, 2}));
 }

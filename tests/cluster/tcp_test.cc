@@ -74,7 +74,7 @@ TEST_F(Tcp, WithAKeyFile) {
   EXPECT_EQ(refused.code(), Code::unauthenticated) << refused.message();
   EXPECT_NE(refused.message().find("key_file"), std::string::npos) << refused.message();
   EXPECT_NE(refused.message().find(server_->target()), std::string::npos) << refused.message();
-  EXPECT_LT(system_clock().monotonic_ns() - began, 2 * kSecond);  // at once, not after a time
+  EXPECT_LT(system_clock().monotonic_ns() - began, 4 * kSecond);  // at once, not after a time
   other.key_file = scratch_ / "none.key";
   EXPECT_EQ(square(other, &result).code(), Code::not_found);
   expect_service(security_);

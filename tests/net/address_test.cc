@@ -56,7 +56,7 @@ TEST(Resolve, NumbersAndNames) {
   const Status unknown = find("no-such-host.invalid:1", 300'000'000).status();
   EXPECT_EQ(unknown.code(), Code::unavailable) << unknown.message();
   EXPECT_NE(unknown.message().find("no-such-host.invalid"), std::string::npos);
-  EXPECT_LT(system_clock().monotonic_ns() - began, 2'000'000'000);
+  EXPECT_LT(system_clock().monotonic_ns() - began, 4'000'000'000);
 }
 
 }  // namespace
