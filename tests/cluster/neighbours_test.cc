@@ -252,8 +252,9 @@ TEST_F(NeighboursTest, OneOfThemDiesAtAnyMoment) {
     // It comes back with nothing, and both talk to each other again.
     victim->kill();
     victim = std::make_unique<ServerProcess>(cluster(), "ps", i % 2 ? 0 : 1);
+    // The other task may have told of the death before the session's own connection did, and then that its state is gone is news.
     Status again = run(exchange_.assign);
-    if (again.code() == Code::aborted) again = run(exchange_.assign);
+    for (int k = 0; k < 2 && (again.code() == Code::unavailable || again.code() == Code::aborted); ++k) again = run(exchange_.assign);
     ASSERT_TRUE(again.ok()) << "seed " << seed_ << ": " << again.message();
     expect_steps(2);
   }
