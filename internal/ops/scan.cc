@@ -128,31 +128,23 @@ constexpr const char* kNumbers =
     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, "
     "complex128, half, uint32, uint64}";
 
+OpDef&& along_an_axis(OpDef&& def) {
+  return std::move(def)
+      .input("x: T")
+      .input("axis: Tidx")
+      .output("out: T")
+      .attr("exclusive: bool = false")
+      .attr("reverse: bool = false")
+      .attr(kNumbers)
+      .attr("Tidx: {int32, int64} = int32")
+      .shape(scan_shape);
+}
+
 }  // namespace
 
 void register_scan(OpTable& ops, KernelTable& kernels) {
-  ops.add(OpDef::make("Cumsum")
-              .input("x: T")
-              .input("axis: Tidx")
-              .output("out: T")
-              .attr("exclusive: bool = false")
-              .attr("reverse: bool = false")
-              .attr(kNumbers)
-              .attr("Tidx: {int32, int64} = int32")
-              .shape(scan_shape)
-              .gradient(cumsum_grad)
-              .doc("The running sum along an axis."));
-  ops.add(OpDef::make("Cumprod")
-              .input("x: T")
-              .input("axis: Tidx")
-              .output("out: T")
-              .attr("exclusive: bool = false")
-              .attr("reverse: bool = false")
-              .attr(kNumbers)
-              .attr("Tidx: {int32, int64} = int32")
-              .shape(scan_shape)
-              .gradient(cumprod_grad)
-              .doc("The running product along an axis."));
+  ops.add(along_an_axis(OpDef::make("Cumsum")).gradient(cumsum_grad).doc("The running sum along an axis."));
+  ops.add(along_an_axis(OpDef::make("Cumprod")).gradient(cumprod_grad).doc("The running product along an axis."));
   for (const char* name : {"Cumsum", "Cumprod"}) kernels.add({.op = name, .types = {{"T", kReal}}, .prepare = scan_prepare});
 }
 
