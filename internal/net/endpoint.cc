@@ -1,6 +1,7 @@
 // Which socket, which key, which channel.
 #include "net/endpoint.h"
 
+#include "net/openssl.h"
 #include "net/tcp_socket.h"
 #include "net/tls_channel.h"
 #include "net/unix_socket.h"
@@ -66,6 +67,7 @@ Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, c
     listener->address_ = address;
   } else {
     if (!credentials.key) return failed_precondition("listen on %s: there is no job key", address.text().c_str());
+    DTG_TRY(check_openssl());
     Address bound = address;
     DTG_ASSIGN(socket, listen_tcp(&bound, credentials.local, loop.clock(), Deadline::after(loop.clock(), kResolveNs)));
     listener->address_ = bound;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/openssl.h"
+
 namespace dtg {
 namespace {
 
@@ -131,6 +133,7 @@ TlsSession::~TlsSession() { SSL_free(ssl_); }
 
 Result<std::unique_ptr<TlsSession>> TlsSession::make(Side side, const Credentials& credentials, const std::string& name) {
   if (!credentials.key) return failed_precondition("start TLS: there is no job key");
+  DTG_TRY(check_openssl());
   std::unique_ptr<TlsSession> session(new TlsSession(side, credentials, name));
   DTG_TRY(session->start());
   return session;

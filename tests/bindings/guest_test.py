@@ -119,9 +119,10 @@ def main():
     case("a host with its own libuv, mimalloc, FlatBuffers", shop.make("trapped", parts, "-rdynamic", *shop.libs, rpath))
     case("the same, loaded late", shop.make("trapped_host", [shop.source / "host.c", traps], "-rdynamic", "-ldl"), "functions", plugin)
     static = [str(prefix / "lib" / "libdtg.a"), "-lssl", "-lcrypto", "-lz", "-lstdc++", "-lm", "-pthread"]
-    if "libssl" not in output("readelf", "-d", prefix / "lib" / "libdtg.so"):  # built with DTG_OPENSSL_INSIDE
-        parts_beside = [shop.source / "main.c", shop.source / "plugin.c", other_tls]
-        case("a host that exports another TLS library's functions", shop.make("other_tls", parts_beside, "-rdynamic", *shop.libs, rpath))
+    # It works where OpenSSL is inside (DTG_OPENSSL_INSIDE), and is refused otherwise.
+    shared = "libssl" in output("readelf", "-d", prefix / "lib" / "libdtg.so")
+    parts_beside = [shop.source / ("other_tls.c" if shared else "main.c"), shop.source / "plugin.c", other_tls]
+    case("a host that exports another TLS library's functions", shop.make("other_tls", parts_beside, "-rdynamic", *shop.libs, rpath))
     case("a host with its own libuv, mimalloc, FlatBuffers, with libdtg.a", shop.make("trapped_static", parts, "-rdynamic", *static))
 
     beside = [name for name in ("libflatbuffers.so.2", "libprotobuf.so.32") if name in output("/sbin/ldconfig", "-p")]
