@@ -7,9 +7,8 @@ What cargo builds goes to BUILD_DIR/rust. The crates that the binding's features
 
 import hashlib
 import itertools
-import pathlib
-import sys
 
+import programs
 from report import Report
 
 FEATURES = ["half", "ndarray"]
@@ -45,17 +44,15 @@ def compare(weights, language, file):
 
 
 def main():
-    prefix, build, source = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    prefix, build, source = programs.arguments()
     crates = source / "bindings" / "rust"
     report = Report("bindings_rust")
-    report.need("cargo", "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh")
+    report.need("cargo", programs.INSTALL["rust"])
     report.need("cargo-clippy", "rustup component add clippy")
     report.need("rustfmt", "rustup component add rustfmt")
     environment = {
-        "PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig"),
-        "LD_LIBRARY_PATH": str(prefix / "lib"),
+        **programs.environment(prefix),
         "CARGO_TARGET_DIR": str(build / "rust"),
-        "CARGO_TERM_COLOR": "never",
         # Line tables are enough for the backtrace of a test that failed, and quicker to link.
         "CARGO_PROFILE_DEV_DEBUG": "line-tables-only",
         "RUSTDOCFLAGS": "-D warnings",

@@ -8,11 +8,14 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 
 from sides import say
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+sys.path.append(str(SOURCE / "tests" / "bindings"))
+import programs  # noqa: E402
 ALLOWED = {"Go": 300e-9, "Rust": 30e-9, "Java": 150e-9}
 
 
@@ -31,10 +34,9 @@ def build_rust(_, build):
 def build_java(folder, _):
     """Without Maven: the classes, and the native half where the loader looks for it in a jar."""
     java, classes = SOURCE / "bindings/java", folder / "java"
-    home = pathlib.Path(shutil.which("javac")).resolve().parent.parent
     sources = [*(java / "src/main/java/org").rglob("*.java"), SOURCE / "tests/bench/compare/CrossingJava.java"]
     subprocess.run(["javac", "--release", "17", "-d", classes, *sources], check=True)
-    subprocess.run(["sh", java / "native/build.sh", classes / "META-INF/native/linux-x86_64", home], check=True)
+    subprocess.run(["sh", java / "native/build.sh", classes / "META-INF/native/linux-x86_64", programs.java_home()], check=True)
     return ["java", "-cp", classes, "CrossingJava"]
 
 
@@ -64,12 +66,7 @@ def goal_40(run):
         folder = pathlib.Path(name)
         prefix = run.options.build / "prefix"
         subprocess.run(["cmake", "--install", run.options.build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
-        library = prefix / "lib"
-        os.environ["PKG_CONFIG_PATH"] = str(library / "pkgconfig")
-        os.environ["LD_LIBRARY_PATH"] = str(library)
-        # Go's build cache does not see what pkg-config says, but it sees these.
-        os.environ["CGO_CFLAGS"] = f"-O2 -g -I{prefix / 'include'}"
-        os.environ["CGO_LDFLAGS"] = f"-O2 -g -L{library}"
+        os.environ.update(programs.environment(prefix))
         for language, (tool, build) in LANGUAGES.items():
             if shutil.which(tool) is None:
                 say(f"goal 40  {language}: left out, {tool} is not installed")
