@@ -63,7 +63,7 @@ class Connection::Introduction final : public Pool::Task {
     }
     Loop& loop = connection_->loop_;
     loop.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable)] {
-      connection->introduced(call, part, unreachable);
+      connection->answer(call, part, unreachable);
     });
     delete this;
   }
@@ -238,11 +238,8 @@ void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
   host.pool->submit(new Introduction(Ref<Connection>::share(this), call, part.take(), std::move(missing)));
 }
 
-void Connection::introduced(uint32_t call, Ref<ServedPart> part, const std::vector<std::string>& unreachable) {
-  if (link_->is_open()) answer(call, std::move(part), unreachable);
-}
-
 void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {
+  if (!link_->is_open()) return;
   wire::RegisterReply reply;
   reply.status = part.status().at_task(task_->name());
   reply.unreachable = unreachable;
@@ -294,13 +291,11 @@ Status Connection::start_run(const wire::RunPart& request) {
   DTG_TRY(check_parts(request));
   const auto part = parts_.find(request.part);
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
-  DTG_ASSIGN(const std::vector<Ref<Link>> links, neighbours_.links(*part->second, link_));
-  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), links, request.sequence, false);
-  for (const Ref<Link>& link : links) {
-    if (Status status = link->add_step(request.sequence, edges); !status.ok()) {
-      edges->end();
-      return status;
-    }
+  DTG_ASSIGN(std::vector<Ref<Link>> links, neighbours_.links(*part->second, link_));
+  auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::move(links), request.sequence, false);
+  if (Status status = edges->enter(); !status.ok()) {
+    edges->end();
+    return status;
   }
   Run run;
   run.run = make_ref<PartRun>(part->second, edges, deadline,

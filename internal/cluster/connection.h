@@ -39,7 +39,6 @@ class Connection final : public RefCounted, public Link::Listener {
   Status greet_neighbour(const wire::Hello& hello);
   Status register_part(uint32_t call, std::string_view header);
   void registered(uint32_t call, Result<Ref<ServedPart>> part);
-  void introduced(uint32_t call, Ref<ServedPart> part, const std::vector<std::string>& unreachable);
   void answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
   Status run_part(std::string_view header);
   Status start_run(const wire::RunPart& request);
@@ -59,7 +58,7 @@ class Connection final : public RefCounted, public Link::Listener {
   const Ref<Link> link_;
   bool known_ = false;  // hello has passed
   bool neighbour_ = false;
-  uint64_t session_ = 0;
+  uint64_t session_ = 0;   // which it is, or for which the neighbour brings values
   std::string peer_task_;  // whom the session speaks for; empty: a client that is no task
   Rights rights_ = Rights::worker;
   uint64_t last_part_ = 0;

@@ -56,7 +56,7 @@ class Driver::Attendance final : public Attendant {
       const std::lock_guard lock(mutex_);
       running_.emplace_back(&frame, edges);
     }
-    for (const Worker::Part& part : parts_) DTG_TRY(part.link->add_step(step.sequence(), edges));
+    DTG_TRY(edges->enter());
     edges->begin(frame.step());
     wire::RunPart request;
     request.sequence = step.sequence();

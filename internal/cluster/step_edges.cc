@@ -83,6 +83,11 @@ StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std
 
 StepEdges::~StepEdges() { budget_.release(reserved_); }
 
+Status StepEdges::enter() {
+  for (const Ref<Link>& peer : peers_) DTG_TRY(peer->add_step(sequence_, Ref<StepEdges>::share(this)));
+  return {};
+}
+
 void StepEdges::begin(Step& step) {
   Status cause;
   {

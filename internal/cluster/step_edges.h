@@ -54,6 +54,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std::vector<Ref<Link>> peers, uint64_t sequence, bool is_home);
   ~StepEdges() override;
 
+  // From now on, until end(), what comes for the step over any of the links comes here. When one of them is lost: end() it.
+  Status enter();
   // Begins to watch the step, whose memory is there: the peers may send all they have. The step must stay until end().
   void begin(Step& step);
   // Calls `send`, which queues what asks the other tasks to run their parts, unless the step is aborted already: then
