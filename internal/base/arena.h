@@ -33,6 +33,9 @@ class Arena {
     return block_ + at;
   }
 
+  // What it has taken from the system.
+  size_t bytes() const { return total_; }
+
   // An object that dies with the arena.
   template <class T, class... Args>
   T* make(Args&&... args) {
@@ -67,10 +70,13 @@ class Arena {
     void (*destroy)(void*);
   };
   void grow(size_t need) {
-    size_ = next_ > need ? next_ : need;
-    next_ = next_ < (size_t{1} << 18) ? next_ * 2 : next_;
-    blocks_.emplace_back(new char[size_]);
+    // Nothing changes before the memory is there: a failed growth leaves the arena as it was.
+    const size_t size = next_ > need ? next_ : need;
+    blocks_.emplace_back(new char[size]);
     block_ = blocks_.back().get();
+    size_ = size;
+    total_ += size;
+    next_ = next_ < (size_t{1} << 18) ? next_ * 2 : next_;
     used_ = 0;
   }
   std::vector<std::unique_ptr<char[]>> blocks_;
@@ -78,6 +84,7 @@ class Arena {
   char* block_ = nullptr;
   size_t used_ = 0;
   size_t size_ = 0;
+  size_t total_ = 0;
   size_t next_ = 4096;
 };
 

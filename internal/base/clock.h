@@ -1,9 +1,11 @@
 // Clock: the seam through which the library learns the time. Deadlines and leases use the monotonic
-// side only; wall time is for labels in logs and event files. The simulator hands in a virtual one.
-// Any thread.
+// side only; wall time is for labels in logs and event files. Waiting goes through it too, so that a virtual clock, as the
+// simulator hands in, decides how long a wait takes. Any thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 
 namespace dtg {
 
@@ -12,6 +14,9 @@ class Clock {
   virtual ~Clock() = default;
   virtual int64_t monotonic_ns() const = 0;
   virtual double wall_seconds() const = 0;
+  // Waits with `lock` given up until `changed` is notified or it is `until_ns` (INT64_MAX: never); it may also return for no
+  // reason, so the caller looks whether what it waits for is there.
+  virtual void wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, int64_t until_ns) const = 0;
 };
 
 // The real clock of this machine; lives as long as the process.

@@ -1,5 +1,5 @@
-// Two ways to the same number: eight tables at a time, or the SSE4.2 instruction when this processor has
-// it. The tables are computed by the compiler, so nothing runs when the library is loaded. Any thread.
+// CRC-32C computed in two ways, chosen by the processor: eight bytes at a time through tables, or by the SSE4.2
+// instruction. The tables are made by the compiler, so nothing runs when the library is loaded. Any thread.
 #include "base/crc32c.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// The machine's file system behind the Disk seam: plain POSIX calls with errno turned into a Status that
-// names the call and the path. Descriptors are close-on-exec.
+// The machine's file system behind the Disk seam: POSIX calls, with errno turned into a Status that names the call and
+// the path. Descriptors are close-on-exec. Any thread, never the network loop.
 #include "base/disk.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-// The default sink. One write(2) per line, so that lines of several processes do not interleave.
+// The default sink of the log: one line per message to stderr, by a single write(2), so that lines of several processes
+// do not interleave. Any thread.
 #include "base/log.h"
 
 #include <unistd.h>

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -40,6 +41,8 @@ struct Pool::Threads {
 namespace {
 
 constexpr int64_t kDefaultSpinNs = 50'000;
+// How long the owner of a job polls for its helpers before it sleeps; they wake it.
+constexpr int kOwnerTurns = 2000;
 
 // The pool that the current thread works for.
 thread_local const Pool* own_pool = nullptr;
@@ -75,6 +78,16 @@ void pin_to_nth_cpu(int index) {
   }
 }
 
+// A helper that lost its CPU in mid-shard needs ours more than we do, so the poll is short; what changes the value notifies.
+template <class T, class Fn>
+void wait_while(std::atomic<T>& value, Fn&& holds) {
+  for (int turn = 0; turn < kOwnerTurns; ++turn) {
+    if (!holds(value.load())) return;
+    spin_pause();
+  }
+  for (T seen = value.load(); holds(seen); seen = value.load()) value.wait(seen);
+}
+
 // Takes shards until there are none. An exception must not leave a helper's thread, nor the owner while
 // helpers use its context, so the owner throws it again at the end.
 template <class Job>
@@ -86,7 +99,7 @@ bool work_on(Job& job) {
     } catch (const std::bad_alloc&) {
       job.no_memory.store(true, std::memory_order_relaxed);
     }
-    job.finished.fetch_add(1, std::memory_order_release);
+    if (job.finished.fetch_add(1, std::memory_order_release) + 1 == job.count) job.finished.notify_one();
     worked = true;
   }
   return worked;
@@ -102,7 +115,10 @@ int usable_cpus() {
 }
 
 Pool::Pool(const Options& options)
-    : threads_(options.threads > 0 ? options.threads : usable_cpus()),
+    : own_threads_(options.own_threads),
+      threads_(!own_threads_         ? 1
+               : options.threads > 0 ? options.threads
+                                     : usable_cpus()),
       // With more threads than CPUs a spinning thread takes the CPU from the one it waits for.
       spin_ns_(threads_ > usable_cpus() ? 0
                : options.spin_ns > 0    ? options.spin_ns
@@ -159,13 +175,9 @@ void Pool::run_shards(int64_t count, ShardFn fn, void* context) {
   jobs_posted_.fetch_add(1, std::memory_order_relaxed);
   announce();
   work_on(*job);
-  for (int turns = 0; job->finished.load(std::memory_order_acquire) < count; ++turns) {
-    // A helper that lost its CPU in mid-shard needs ours more than we do.
-    if (turns > 2000) sched_yield();
-    spin_pause();
-  }
+  wait_while(job->finished, [count](int64_t finished) { return finished < count; });
   job->open.store(false);
-  while (job->visitors.load() != 0) spin_pause();
+  wait_while(job->visitors, [](int visitors) { return visitors != 0; });
   const bool no_memory = job->no_memory.load(std::memory_order_relaxed);
   job->taken.store(false, std::memory_order_release);
   if (no_memory) throw std::bad_alloc();
@@ -175,37 +187,33 @@ bool Pool::help(Job& job) {
   if (!job.open.load(std::memory_order_relaxed)) return false;
   job.visitors.fetch_add(1);
   const bool helped = job.open.load() && work_on(job);
-  job.visitors.fetch_sub(1);
+  if (job.visitors.fetch_sub(1) == 1) job.visitors.notify_one();
   return helped;
 }
 
 void Pool::submit(Task* task) {
-  if (state_.load(std::memory_order_acquire) == 0) start_threads();
+  if (own_threads_ && state_.load(std::memory_order_acquire) == 0) start_threads();
   // Nobody would ever run it.
-  if (state_.load(std::memory_order_acquire) == 0) throw std::bad_alloc();
+  if (own_threads_ && state_.load(std::memory_order_acquire) == 0) throw std::bad_alloc();
   task->next_ = nullptr;
-  while (queue_lock_.test_and_set(std::memory_order_acquire)) spin_pause();
-  if (queue_tail_) {
-    queue_tail_->next_ = task;
-  } else {
-    queue_head_ = task;
+  {
+    const std::lock_guard lock(queue_lock_);
+    (queue_tail_ ? queue_tail_->next_ : queue_head_) = task;
+    queue_tail_ = task;
   }
-  queue_tail_ = task;
-  queue_lock_.clear(std::memory_order_release);
   queued_.fetch_add(1);
   announce();
 }
 
 Pool::Task* Pool::pop_task() {
   if (queued_.load(std::memory_order_acquire) == 0) return nullptr;
-  while (queue_lock_.test_and_set(std::memory_order_acquire)) spin_pause();
+  const std::lock_guard lock(queue_lock_);
   Task* const task = queue_head_;
   if (task) {
     queue_head_ = task->next_;
     if (!queue_head_) queue_tail_ = nullptr;
     queued_.fetch_sub(1);
   }
-  queue_lock_.clear(std::memory_order_release);
   return task;
 }
 
@@ -219,6 +227,13 @@ bool Pool::run_task() {
   Task* const task = pop_task();
   if (task) task->run();
   return task != nullptr;
+}
+
+bool Pool::run_queued() {
+  if (own_threads_) return false;
+  bool ran = false;
+  while (run_task()) ran = true;
+  return ran;
 }
 
 bool Pool::is_own_thread() const { return own_pool == this; }

@@ -14,6 +14,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/spin_lock.h"
+
 namespace dtg {
 
 class Pool {
@@ -22,6 +24,9 @@ class Pool {
     int threads = 0;      // 0: one per CPU this process may use
     int64_t spin_ns = 0;  // how long a thread polls for more shards before it parks; 0: the default (50 us)
     bool pin = false;     // bind thread i to the i-th allowed CPU
+    // False: no thread is ever started. Shards run on their caller, tasks when somebody calls run_queued(): the whole of it in
+    // one thread, in an order that repeats.
+    bool own_threads = true;
   };
 
   // A unit of asynchronous work. The submitter owns it until run() is entered.
@@ -53,8 +58,11 @@ class Pool {
         const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
   }
 
-  // Runs the task on a thread of the pool, soon. Never blocks.
+  // Runs the task on a thread of the pool, soon. Never blocks, and never runs it before it returns.
   void submit(Task* task);
+  bool has_threads() const { return own_threads_; }
+  // For a pool without threads: runs what is queued, and what that queues. False: there was nothing.
+  bool run_queued();
 
   // Compute threads, the caller of parallel_for included.
   int threads() const { return threads_; }
@@ -79,6 +87,7 @@ class Pool {
   void announce();
 
   static constexpr int kJobs = 8;  // parallel_for calls that can share the threads at one time
+  const bool own_threads_;
   const int threads_;
   const int64_t spin_ns_;
   const bool pin_;
@@ -91,8 +100,7 @@ class Pool {
   std::atomic<int> parked_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<int64_t> wakes_{0};
-  // Intrusive queue of tasks under a spin lock held for a few instructions.
-  std::atomic_flag queue_lock_ = ATOMIC_FLAG_INIT;
+  SpinLock queue_lock_;  // guards the queue, which is intrusive
   Task* queue_head_ = nullptr;
   Task* queue_tail_ = nullptr;
   std::atomic<int64_t> queued_{0};
@@ -100,14 +108,5 @@ class Pool {
 
 // CPUs this process may run on, at least 1.
 int usable_cpus();
-
-// One polite turn of a spin loop.
-inline void spin_pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
 
 }  // namespace dtg

@@ -1,4 +1,5 @@
-// Owner, mode and kind are read from the open descriptor, so that nobody swaps the file in between.
+// Reading and making files with secrets, by POSIX calls. Owner, mode and kind are read from the open descriptor, so
+// that nobody swaps the file between the check and the read. See private_file.h for who may call.
 #include "base/private_file.h"
 
 #include <fcntl.h>

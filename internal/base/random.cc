@@ -1,5 +1,5 @@
-// The kernel's generator. getrandom cannot fail for small requests once the pool is seeded; should it be
-// interrupted, the rest is asked for again.
+// Random over the kernel's generator, getrandom(2). It cannot fail for small requests once the kernel's pool is seeded;
+// should it be interrupted, the rest is asked for again. Any thread.
 #include "base/random.h"
 
 #include <sys/random.h>

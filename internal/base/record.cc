@@ -1,4 +1,4 @@
-// Writing and reading records; see record.h.
+// Writing and reading TensorFlow's record framing; the layout and the thread rule are in record.h.
 #include "base/record.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Element types: every type the ABI names, with TensorFlow's numbers, so that graphs and checkpoints can
-// be exchanged without a table. Kernels exist for a part of them; the name of the rest is still known,
-// so that an error can say it.
+// Element types: every type the ABI names, with TensorFlow's numbers, so that graphs and checkpoints can be exchanged
+// without a table. Kernels exist for a part of them; the name of the rest is still known, so that an error can say it.
+// Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

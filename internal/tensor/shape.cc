@@ -1,4 +1,4 @@
-// Checked construction, merging and printing of shapes.
+// Shapes: checked construction, merging of partial ones, and printing. Pure functions; any thread.
 #include "tensor/shape.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Making tensors, with every size checked before memory is asked for.
+// Tensors: making them, around new memory or a buffer that is there, with every size checked before memory is asked
+// for. Pure functions; any thread.
 #include "tensor/tensor.h"
 
 namespace dtg {

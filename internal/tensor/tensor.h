@@ -1,6 +1,6 @@
-// Tensor: element type, shape, layout and a counted buffer. A value: copying shares the bytes. Contents
-// are plain row-major unless the layout says otherwise; who may write them is a matter of the owner
-// (a tensor with one holder is writable, a shared one is read-only by convention).
+// Tensor: element type, shape, layout and a counted buffer. A value: copying shares the bytes, and any thread may hold
+// a copy. Contents are plain row-major unless the layout says otherwise; who may write them is a matter of the owner (a
+// tensor with one holder is writable, a shared one is read-only by convention).
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,45 @@
+// SpinLock: the one lock of the library that is held for a few instructions only: a list is linked, a pointer is taken. Who finds
+// it taken polls for a bounded number of turns and then sleeps until it is free, so that a holder who lost his CPU gets it back.
+// Uncontended it makes no system call and is no mutex; nothing that may wait, allocate or call out happens under it. Any thread;
+// works with std::lock_guard, and in constant initialisation.
+#pragma once
+
+#include <atomic>
+
+namespace dtg {
+
+// One polite turn of a poll, which its caller bounds.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
+class SpinLock {
+ public:
+  constexpr SpinLock() = default;
+  SpinLock(const SpinLock&) = delete;
+  SpinLock& operator=(const SpinLock&) = delete;
+
+  void lock() {
+    if (!try_lock()) wait();
+  }
+  bool try_lock() {
+    int free = kFree;
+    return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unlock() {
+    if (word_.exchange(kFree, std::memory_order_release) == kWanted) word_.notify_one();
+  }
+
+ private:
+  static constexpr int kFree = 0;
+  static constexpr int kHeld = 1;
+  static constexpr int kWanted = 2;  // held, and somebody may sleep
+  void wait();
+  std::atomic<int> word_{kFree};
+};
+
+}  // namespace dtg
