@@ -7,6 +7,7 @@
 #   tests/oracle/         tools: <tool>_main.cc plus the folder's other files; run against vectors by the oracle tests
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
+#   tests/random/*.cc     one program, random_graphs: graphs from seeds, run in every mode, judged by an interpreter
 #   tests/tidy/*.py       one test each, run with the build's paths
 #   tests/bindings/*_test.py  one test each, on an installed copy of the build
 #
@@ -38,7 +39,7 @@ endfunction()
 file(GLOB dtg_test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS dtg_test_folders)
   cmake_path(GET folder FILENAME rung)
-  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings)$")
+  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings|random)$")
     continue()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -69,6 +70,20 @@ foreach(source IN LISTS sources)
   dtg_add_c_program(abi_${name} "${source}")
   dtg_add_test(abi_${name} abi_${name} abi)
 endforeach()
+
+# ---- random graphs ---------------------------------------------------------------------------------------------------------
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/random/*.cc")
+if(sources)
+  add_executable(random_graphs ${sources})
+  target_link_libraries(random_graphs PRIVATE dtg_internal dtg_flags Threads::Threads)
+  target_include_directories(random_graphs PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  set(dtg_random_count 3000 --cover)
+  if(DTG_SANITIZE)
+    set(dtg_random_count 500)
+  endif()
+  dtg_add_test(random_graphs random_graphs random --count ${dtg_random_count} --jobs 2 --corpus "${PROJECT_SOURCE_DIR}/tests/random/corpus")
+  set_tests_properties(random_graphs PROPERTIES PROCESSORS 2)
+endif()
 
 # ---- oracle tools ----------------------------------------------------------------------------------------------------------
 file(GLOB mains CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/oracle/*_main.cc")
@@ -150,6 +165,7 @@ set(dtg_compare "${PROJECT_SOURCE_DIR}/tests/bench/compare")
 if(NOT DTG_SANITIZE)
   dtg_add_c_program(bench_ours "${dtg_compare}/ours.c")
   dtg_add_c_program(bench_ours_cluster "${dtg_compare}/ours_cluster.c" "${dtg_compare}/turns.c")
+  dtg_add_c_program(bench_planning "${dtg_compare}/planning.c")
   dtg_add_c_program(bench_spin "${dtg_compare}/spin.c")
   dtg_add_c_program(bench_crossing "${dtg_compare}/crossing.c")
   add_executable(bench_ours_counted EXCLUDE_FROM_ALL "${dtg_compare}/ours.c" "${dtg_compare}/count.c")
@@ -157,8 +173,8 @@ if(NOT DTG_SANITIZE)
   target_link_libraries(bench_ours_counted PRIVATE dtg_internal dtg_flags)
   target_link_options(bench_ours_counted PRIVATE
     LINKER:--wrap=mi_malloc_aligned LINKER:--wrap=mi_free LINKER:--wrap=pthread_mutex_lock)
-  set_target_properties(bench_ours bench_ours_cluster bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
-  add_dependencies(bench bench_ours bench_ours_cluster bench_spin bench_crossing bench_ours_counted)
+  set_target_properties(bench_ours bench_ours_cluster bench_planning bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(bench bench_ours bench_ours_cluster bench_planning bench_spin bench_crossing bench_ours_counted)
 endif()
 
 # ---- tidy ------------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #   .deps/build.sh                    install missing packages, unpack and build the pinned libraries once per machine
 #   .deps/build.sh --with sanitize    the same, and what `make sanitize` and `make fuzz` need
 #   .deps/build.sh --with test        the same, and, where they can be had, packages without which a test would be left out
+#   .deps/build.sh --arm64            what the kernels' tests need for 64-bit ARM: a cross compiler, an emulator, mimalloc
 #   .deps/build.sh --judges           a Python with the packages of tests/requirements.txt, made once; prints its path
 #   .deps/build.sh --print            print the library folders, one per line; exit 1 when one is not built
 #
@@ -13,6 +14,7 @@
 #
 # Environment: DTG_DEPS_DIR   a folder with the crates' sources (a copy of <cache>/sources-*) for machines without a network
 #              DTG_NO_APT=1   never install packages, only say what is missing
+#              CC, CXX, AR, STRIP   the tools that build a library
 #              JOBS           parallel compile jobs (default: all processors)
 set -euo pipefail
 # Paths must sort the same everywhere, or the tree hashes would differ by locale.
@@ -51,7 +53,8 @@ home_of() {
 
 base_packages=(cmake ninja-build ccache g++ pkg-config libflatbuffers-dev flatbuffers-compiler libhwy-dev nlohmann-json3-dev
   libssl-dev zlib1g-dev libgtest-dev libbenchmark-dev python3 python3-venv)
-sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14)
+arm64_packages=(g++-aarch64-linux-gnu qemu-user googletest)
+sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14 "${arm64_packages[@]}")
 optional_packages=(clang-format-14)
 
 # Old cargo cannot read the 2024 edition one of the crates is written in.
@@ -157,7 +160,7 @@ build() {
   else
     build_with_cmake "$name" "$source" "$work"
   fi
-  find "$work/home" -name '*.a' -exec strip --strip-debug {} +
+  find "$work/home" -name '*.a' -exec "${STRIP:-strip}" --strip-debug {} +
   rm -rf "$home"
   mv -T "$work/home" "$home"
   rm -rf "$work"
@@ -227,6 +230,11 @@ while [[ $# -gt 0 ]]; do
         *) die "--with knows only: sanitize, test" ;;
       esac
       shift 2 ;;
+    --arm64)
+      packages+=("${arm64_packages[@]}")
+      libraries=(mimalloc)
+      CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ AR=aarch64-linux-gnu-ar STRIP=aarch64-linux-gnu-strip
+      shift ;;
     --print) print=1; shift ;;
     --judges) judges; exit ;;
     *) die "unknown argument $1; see the head of .deps/build.sh" ;;

@@ -36,6 +36,6 @@ build_mimalloc() {
   mkdir -p "$2/home/include" "$2/home/lib"
   # shellcheck disable=SC2086
   "${CC:-cc}" ${common_compiler_flags//SOURCE/$1} "${mimalloc_flags[@]}" -I"$1/include" -c "$1/src/static.c" -o "$2/mimalloc.o"
-  ar rcs "$2/home/lib/libmimalloc.a" "$2/mimalloc.o"
+  "${AR:-ar}" rcs "$2/home/lib/libmimalloc.a" "$2/mimalloc.o"
   cp "$1"/include/mimalloc*.h "$2/home/include/"
 }

@@ -65,7 +65,7 @@ Results run_fast(const ConvDims& d, const Inputs& in, Pool& pool) {
   Results r{std::vector<float>(in.dy.size(), nan), std::vector<float>(in.x.size(), nan), std::vector<float>(in.filter.size(), nan)};
   const SweepPlan forward = conv_forward_plan(d), back = conv_input_plan(d);
   const FilterPlan weights = conv_filter_plan(d);
-  const int64_t bytes = std::max({forward.workspace(), back.workspace(), weights.workspace()}) + 64;
+  const int64_t bytes = std::max({forward.workspace(), back.workspace(), weights.workspace()}).value() + 64;
   void* workspace = allocate_block(bytes);
   conv_sweep(forward, pool, in.x.data(), in.filter.data(), nullptr, false, r.y.data(), workspace);
   conv_sweep(back, pool, in.dy.data(), in.filter.data(), nullptr, false, r.dx.data(), workspace);

@@ -38,7 +38,7 @@ struct Case {
 
 std::vector<float> run(const Case& s, Pool& pool, const std::vector<float>& a, const std::vector<float>& b, const float* bias, bool relu) {
   const GemmPlan plan = gemm_plan(s.m, s.n, s.k, s.ta, s.tb);
-  Block workspace(plan.workspace());
+  Block workspace(plan.workspace().value());
   std::vector<float> c(static_cast<size_t>(s.m * s.n), std::numeric_limits<float>::quiet_NaN());
   gemm_run(plan, pool, a.data(), b.data(), bias, relu, c.data(), workspace.data);
   return c;

@@ -18,7 +18,8 @@ constexpr int64_t kPlainPanelStride = 128;  // columns up to which a panel is re
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-int64_t floor_bytes(int64_t floats) { return align_up(std::max<int64_t>(floats, 1) * 4); }
+// Of so many floats, at least one; where that does not fit, the largest number, which the workspace of the plan keeps.
+int64_t floor_bytes(Bytes floats) { return (std::max(floats, Bytes(1)) * 4).aligned(kBlockAlign).value(); }
 
 int64_t wanted_shards(double flops) {
   int64_t wanted = 1;
@@ -28,7 +29,8 @@ int64_t wanted_shards(double flops) {
 
 // Reach of a filter over `out` positions.
 int64_t reach(int64_t out, int64_t stride, int64_t filter, int64_t dilation) {
-  return std::max<int64_t>((out - 1) * stride + (filter - 1) * dilation + 1, 0);
+  if (out == 0) return 0;
+  return (Bytes::of(std::max<int64_t>(out - 1, 0), stride) + Bytes::of(std::max<int64_t>(filter - 1, 0), dilation) + Bytes(1)).value();
 }
 
 struct Panel {
@@ -189,9 +191,9 @@ SweepPlan finish(SweepPlan p) {
     p.image_parts = std::clamp<int64_t>(ceil_div(wanted, p.batch), 1, std::max<int64_t>(p.out_height, 1));
   }
   p.shards = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(p.batch * p.image_parts, 1));
-  p.packed_bytes = floor_bytes(panels * taps_depth * 2 * p.tiles->lanes);
-  if (p.border.copies()) p.image_bytes = floor_bytes(p.border.rows * p.border.columns * p.border.channels);
-  if (p.border.nchw) p.result_bytes = floor_bytes(p.out_height * p.out_width * p.out_channels);
+  p.packed_bytes = floor_bytes(Bytes::of(panels, 2 * p.tiles->lanes) * taps_depth);
+  if (p.border.copies()) p.image_bytes = floor_bytes(Bytes::of(p.border.rows, p.border.columns) * p.border.channels);
+  if (p.border.nchw) p.result_bytes = floor_bytes(Bytes::of(p.out_height, p.out_width) * p.out_channels);
   return p;
 }
 
@@ -371,9 +373,9 @@ FilterPlan conv_filter_plan(const ConvDims& d) {
   const int64_t panels = ceil_div(d.out_channels, 2 * p.tiles->lanes);
   const int64_t most = p.split_filter ? filter_pieces(d).count * panels : d.batch;
   p.shards = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1));
-  if (p.border.copies()) p.image_bytes = floor_bytes(p.border.rows * p.border.columns * p.border.channels);
-  p.packed_bytes = floor_bytes(d.out_height * d.out_width * 2 * p.tiles->lanes);
-  if (!p.split_filter && p.shards > 1) p.partial_bytes = floor_bytes(filter);
+  if (p.border.copies()) p.image_bytes = floor_bytes(Bytes::of(p.border.rows, p.border.columns) * p.border.channels);
+  p.packed_bytes = floor_bytes(Bytes::of(d.out_height, d.out_width) * (2 * p.tiles->lanes));
+  if (!p.split_filter && p.shards > 1) p.partial_bytes = floor_bytes(Bytes(filter));
   return p;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/pool.h"
+#include "base/size.h"
 #include "device/cpu/tile.h"
 
 namespace dtg::cpu {
@@ -50,7 +51,7 @@ struct SweepPlan {
   int64_t shards = 1;
   int64_t packed_bytes = 0, image_bytes = 0, result_bytes = 0;
   const TileSet* tiles = nullptr;
-  int64_t workspace() const { return packed_bytes + shards * (image_bytes + result_bytes); }
+  Bytes workspace() const { return Bytes(packed_bytes) + (Bytes(image_bytes) + Bytes(result_bytes)) * shards; }
 };
 
 SweepPlan conv_forward_plan(const ConvDims& dims);
@@ -67,7 +68,7 @@ struct FilterPlan {
   int64_t shards = 1;
   int64_t partial_bytes = 0, image_bytes = 0, packed_bytes = 0;  // per shard
   const TileSet* tiles = nullptr;
-  int64_t workspace() const { return shards * (partial_bytes + image_bytes + packed_bytes); }
+  Bytes workspace() const { return (Bytes(partial_bytes) + Bytes(image_bytes) + Bytes(packed_bytes)) * shards; }
 };
 
 FilterPlan conv_filter_plan(const ConvDims& dims);

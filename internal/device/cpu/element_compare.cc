@@ -30,27 +30,27 @@ void select(const void* const* in, void* out, int64_t n) {
 }
 
 // clang-format off
-#define DTG_ROW(name, type, op) {name, dtype_of<type>, 2, ask2<type, op>, false}
+#define DTG_ROW(name, type, op) {ElementFn::name, dtype_of<type>, 2, ask2<type, op>, false}
 #define DTG_REAL(name, op)                                                                                            \
   DTG_ROW(name, float, op), DTG_ROW(name, double, op), DTG_ROW(name, Half, op), DTG_ROW(name, BFloat16, op),          \
       DTG_ROW(name, int8_t, op), DTG_ROW(name, int16_t, op), DTG_ROW(name, int32_t, op), DTG_ROW(name, int64_t, op),  \
       DTG_ROW(name, uint8_t, op), DTG_ROW(name, uint16_t, op), DTG_ROW(name, uint32_t, op), DTG_ROW(name, uint64_t, op)
 #define DTG_SELECT(name)                                                                                   \
-  {name, DType::f32, 3, select<uint32_t>, false}, {name, DType::f64, 3, select<uint64_t>, false},          \
-      {name, DType::f16, 3, select<uint16_t>, false}, {name, DType::bf16, 3, select<uint16_t>, false},     \
-      {name, DType::i8, 3, select<uint8_t>, false}, {name, DType::i16, 3, select<uint16_t>, false},        \
-      {name, DType::i32, 3, select<uint32_t>, false}, {name, DType::i64, 3, select<uint64_t>, false},      \
-      {name, DType::u8, 3, select<uint8_t>, false}, {name, DType::u16, 3, select<uint16_t>, false},        \
-      {name, DType::u32, 3, select<uint32_t>, false}, {name, DType::u64, 3, select<uint64_t>, false},      \
-      {name, DType::boolean, 3, select<uint8_t>, false}, {name, DType::c64, 3, select<uint64_t>, false}
+  {ElementFn::name, DType::f32, 3, select<uint32_t>, false}, {ElementFn::name, DType::f64, 3, select<uint64_t>, false},          \
+      {ElementFn::name, DType::f16, 3, select<uint16_t>, false}, {ElementFn::name, DType::bf16, 3, select<uint16_t>, false},     \
+      {ElementFn::name, DType::i8, 3, select<uint8_t>, false}, {ElementFn::name, DType::i16, 3, select<uint16_t>, false},        \
+      {ElementFn::name, DType::i32, 3, select<uint32_t>, false}, {ElementFn::name, DType::i64, 3, select<uint64_t>, false},      \
+      {ElementFn::name, DType::u8, 3, select<uint8_t>, false}, {ElementFn::name, DType::u16, 3, select<uint16_t>, false},        \
+      {ElementFn::name, DType::u32, 3, select<uint32_t>, false}, {ElementFn::name, DType::u64, 3, select<uint64_t>, false},      \
+      {ElementFn::name, DType::boolean, 3, select<uint8_t>, false}, {ElementFn::name, DType::c64, 3, select<uint64_t>, false}
 constexpr ElementBlock kBlocks[] = {
-    DTG_REAL("Equal", Equal), DTG_ROW("Equal", bool, Equal),
-    DTG_REAL("NotEqual", NotEqual), DTG_ROW("NotEqual", bool, NotEqual),
-    DTG_REAL("Less", Less), DTG_REAL("LessEqual", LessEqual),
-    DTG_REAL("Greater", Greater), DTG_REAL("GreaterEqual", GreaterEqual),
-    DTG_ROW("LogicalAnd", bool, And), DTG_ROW("LogicalOr", bool, Or),
-    {"LogicalNot", DType::boolean, 1, ask1<bool, Not>, false},
-    DTG_SELECT("Select"), DTG_SELECT("SelectV2"),
+    DTG_REAL(equal, Equal), DTG_ROW(equal, bool, Equal),
+    DTG_REAL(not_equal, NotEqual), DTG_ROW(not_equal, bool, NotEqual),
+    DTG_REAL(less, Less), DTG_REAL(less_equal, LessEqual),
+    DTG_REAL(greater, Greater), DTG_REAL(greater_equal, GreaterEqual),
+    DTG_ROW(logical_and, bool, And), DTG_ROW(logical_or, bool, Or),
+    {ElementFn::logical_not, DType::boolean, 1, ask1<bool, Not>, false},
+    DTG_SELECT(select),
 };
 // clang-format on
 

@@ -5,12 +5,13 @@
 // fused multiply-add where the machine has it. A tail goes through the same vector code on a padded copy,
 // so that an element's bits do not depend on where it stands.
 #include "device/cpu/elementwise.h"
+#include "device/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/element_simd.cc"
 // SSE4, AVX2 and AVX-512 are the steps that pay; what lies between only costs compile time.
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
 #endif
 #include <hwy/foreach_target.h>
 
@@ -297,46 +298,43 @@ void map2(const void* const* in, void* out, int64_t n) {
 }
 
 // clang-format off
-#define DTG_ONE(name, op) {name, DType::f32, 1, map1<float, op>, false}, {name, DType::f64, 1, map1<double, op>, false}
-#define DTG_TWO(name, op) {name, DType::f32, 2, map2<float, op>, false}, {name, DType::f64, 2, map2<double, op>, false}
-#define DTG_HEAVY(name, op) {name, DType::f32, 1, map1<float, op>, true}
+#define DTG_ONE(name, op) {ElementFn::name, DType::f32, 1, map1<float, op>, false}, {ElementFn::name, DType::f64, 1, map1<double, op>, false}
+#define DTG_TWO(name, op) {ElementFn::name, DType::f32, 2, map2<float, op>, false}, {ElementFn::name, DType::f64, 2, map2<double, op>, false}
+#define DTG_HEAVY(name, op) {ElementFn::name, DType::f32, 1, map1<float, op>, true}
 // clang-format on
 constexpr ElementBlock kBlocks[] = {
-    DTG_ONE("Neg", Neg),
-    DTG_ONE("Abs", Abs),
-    DTG_ONE("Square", Square),
-    DTG_ONE("Sqrt", Sqrt),
-    DTG_ONE("Rsqrt", Rsqrt),
-    DTG_ONE("Reciprocal", Reciprocal),
-    DTG_ONE("Inv", Reciprocal),
-    DTG_ONE("Relu", Relu),
-    DTG_HEAVY("Exp", Exp),
-    DTG_HEAVY("Expm1", Expm1),
-    DTG_HEAVY("Log", Log),
-    DTG_HEAVY("Log1p", Log1p),
-    DTG_HEAVY("Tanh", Tanh),
-    DTG_HEAVY("Sigmoid", Sigmoid),
-    DTG_HEAVY("Softplus", Softplus),
-    DTG_HEAVY("Elu", Elu),
-    DTG_HEAVY("Selu", Selu),
-    DTG_TWO("AddV2", Add),
-    DTG_TWO("Add", Add),
-    DTG_TWO("Sub", Sub),
-    DTG_TWO("Mul", Mul),
-    DTG_TWO("RealDiv", Div),
-    DTG_TWO("Div", Div),
-    DTG_TWO("Maximum", Maximum),
-    DTG_TWO("Minimum", Minimum),
-    DTG_TWO("SquaredDifference", SquaredDifference),
-    DTG_TWO("ReluGrad", ReluGrad),
-    {"SoftplusGrad", DType::f32, 2, map2<float, SoftplusGrad>, true},
-    DTG_TWO("EluGrad", EluGrad),
-    DTG_TWO("TanhGrad", TanhGrad),
-    DTG_TWO("SigmoidGrad", SigmoidGrad),
-    DTG_TWO("SqrtGrad", SqrtGrad),
-    DTG_TWO("RsqrtGrad", RsqrtGrad),
-    DTG_TWO("ReciprocalGrad", ReciprocalGrad),
-    DTG_TWO("InvGrad", ReciprocalGrad),
+    DTG_ONE(neg, Neg),
+    DTG_ONE(abs, Abs),
+    DTG_ONE(square, Square),
+    DTG_ONE(sqrt, Sqrt),
+    DTG_ONE(rsqrt, Rsqrt),
+    DTG_ONE(reciprocal, Reciprocal),
+    DTG_ONE(relu, Relu),
+    DTG_HEAVY(exp, Exp),
+    DTG_HEAVY(expm1, Expm1),
+    DTG_HEAVY(log, Log),
+    DTG_HEAVY(log1p, Log1p),
+    DTG_HEAVY(tanh, Tanh),
+    DTG_HEAVY(sigmoid, Sigmoid),
+    DTG_HEAVY(softplus, Softplus),
+    DTG_HEAVY(elu, Elu),
+    DTG_HEAVY(selu, Selu),
+    DTG_TWO(add, Add),
+    DTG_TWO(sub, Sub),
+    DTG_TWO(mul, Mul),
+    DTG_TWO(real_div, Div),
+    DTG_TWO(div, Div),
+    DTG_TWO(maximum, Maximum),
+    DTG_TWO(minimum, Minimum),
+    DTG_TWO(squared_difference, SquaredDifference),
+    DTG_TWO(relu_grad, ReluGrad),
+    {ElementFn::softplus_grad, DType::f32, 2, map2<float, SoftplusGrad>, true},
+    DTG_TWO(elu_grad, EluGrad),
+    DTG_TWO(tanh_grad, TanhGrad),
+    DTG_TWO(sigmoid_grad, SigmoidGrad),
+    DTG_TWO(sqrt_grad, SqrtGrad),
+    DTG_TWO(rsqrt_grad, RsqrtGrad),
+    DTG_TWO(reciprocal_grad, ReciprocalGrad),
 };
 #undef DTG_ONE
 #undef DTG_TWO

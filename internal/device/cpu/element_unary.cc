@@ -83,7 +83,7 @@ DTG_ELEMENT1(IsInf, std::isinf(a));
 DTG_ELEMENT1(IsFinite, std::isfinite(a));
 
 // clang-format off
-#define DTG_ROW(name, type, op, heavy) {name, dtype_of<type>, 1, loop1<type, op>, heavy}
+#define DTG_ROW(name, type, op, heavy) {ElementFn::name, dtype_of<type>, 1, loop1<type, op>, heavy}
 #define DTG_SMALL(name, op, heavy) DTG_ROW(name, Half, op, heavy), DTG_ROW(name, BFloat16, op, heavy)
 #define DTG_NO_F32(name, op) DTG_SMALL(name, op, true), DTG_ROW(name, double, op, true)
 #define DTG_FLOATS(name, op, heavy) DTG_SMALL(name, op, heavy), DTG_ROW(name, float, op, heavy), DTG_ROW(name, double, op, heavy)
@@ -94,51 +94,50 @@ DTG_ELEMENT1(IsFinite, std::isfinite(a));
   DTG_ROW(name, uint8_t, op, false), DTG_ROW(name, uint16_t, op, false),    \
       DTG_ROW(name, uint32_t, op, false), DTG_ROW(name, uint64_t, op, false)
 #define DTG_ASK(name, op)                                                                                      \
-  {name, DType::f16, 1, ask1<Half, op>, false}, {name, DType::bf16, 1, ask1<BFloat16, op>, false},             \
-      {name, DType::f32, 1, ask1<float, op>, false}, {name, DType::f64, 1, ask1<double, op>, false}
+  {ElementFn::name, DType::f16, 1, ask1<Half, op>, false}, {ElementFn::name, DType::bf16, 1, ask1<BFloat16, op>, false},             \
+      {ElementFn::name, DType::f32, 1, ask1<float, op>, false}, {ElementFn::name, DType::f64, 1, ask1<double, op>, false}
 constexpr ElementBlock kBlocks[] = {
-    DTG_SMALL("Neg", NegFloat, false), DTG_SIGNED("Neg", Neg),
-    DTG_SMALL("Abs", Abs, false), DTG_SIGNED("Abs", Abs),
-    DTG_FLOATS("Sign", Sign, false), DTG_SIGNED("Sign", Sign),
-    DTG_SMALL("Square", Square, false), DTG_SIGNED("Square", Square), DTG_UNSIGNED("Square", Square),
-    DTG_SMALL("Sqrt", Sqrt, false),
-    DTG_SMALL("Rsqrt", Rsqrt, false),
-    DTG_SMALL("Reciprocal", Reciprocal, false), DTG_SIGNED("Reciprocal", Reciprocal),
-    DTG_SMALL("Inv", Reciprocal, false), DTG_SIGNED("Inv", Reciprocal),
-    DTG_SMALL("Relu", Relu, false), DTG_SIGNED("Relu", Relu), DTG_UNSIGNED("Relu", Relu),
-    DTG_FLOATS("Relu6", Relu6, false), DTG_SIGNED("Relu6", Relu6), DTG_UNSIGNED("Relu6", Relu6),
-    DTG_NO_F32("Exp", Exp),
-    DTG_NO_F32("Expm1", Expm1),
-    DTG_NO_F32("Log", Log),
-    DTG_NO_F32("Log1p", Log1p),
-    DTG_NO_F32("Tanh", Tanh),
-    DTG_NO_F32("Sigmoid", Sigmoid),
-    DTG_NO_F32("Softplus", Softplus),
-    DTG_NO_F32("Elu", Elu),
-    DTG_FLOATS("Softsign", Softsign, false),
-    DTG_FLOATS("Sin", Sin, true),
-    DTG_FLOATS("Cos", Cos, true),
-    DTG_FLOATS("Tan", Tan, true),
-    DTG_FLOATS("Asin", Asin, true),
-    DTG_FLOATS("Acos", Acos, true),
-    DTG_FLOATS("Atan", Atan, true),
-    DTG_FLOATS("Sinh", Sinh, true),
-    DTG_FLOATS("Cosh", Cosh, true),
-    DTG_FLOATS("Asinh", Asinh, true),
-    DTG_FLOATS("Acosh", Acosh, true),
-    DTG_FLOATS("Atanh", Atanh, true),
-    DTG_NO_F32("Selu", Selu),
-    DTG_SIGNED("Invert", Invert), DTG_UNSIGNED("Invert", Invert),
-    DTG_FLOATS("Erf", Erf, true),
-    DTG_FLOATS("Erfc", Erfc, true),
-    DTG_FLOATS("Floor", Floor, false),
-    DTG_FLOATS("Ceil", Ceil, false),
-    DTG_FLOATS("Rint", Rint, false),
+    DTG_SMALL(neg, NegFloat, false), DTG_SIGNED(neg, Neg),
+    DTG_SMALL(abs, Abs, false), DTG_SIGNED(abs, Abs),
+    DTG_FLOATS(sign, Sign, false), DTG_SIGNED(sign, Sign),
+    DTG_SMALL(square, Square, false), DTG_SIGNED(square, Square), DTG_UNSIGNED(square, Square),
+    DTG_SMALL(sqrt, Sqrt, false),
+    DTG_SMALL(rsqrt, Rsqrt, false),
+    DTG_SMALL(reciprocal, Reciprocal, false), DTG_SIGNED(reciprocal, Reciprocal),
+    DTG_SMALL(relu, Relu, false), DTG_SIGNED(relu, Relu), DTG_UNSIGNED(relu, Relu),
+    DTG_FLOATS(relu6, Relu6, false), DTG_SIGNED(relu6, Relu6), DTG_UNSIGNED(relu6, Relu6),
+    DTG_NO_F32(exp, Exp),
+    DTG_NO_F32(expm1, Expm1),
+    DTG_NO_F32(log, Log),
+    DTG_NO_F32(log1p, Log1p),
+    DTG_NO_F32(tanh, Tanh),
+    DTG_NO_F32(sigmoid, Sigmoid),
+    DTG_NO_F32(softplus, Softplus),
+    DTG_NO_F32(elu, Elu),
+    DTG_FLOATS(softsign, Softsign, false),
+    DTG_FLOATS(sin, Sin, true),
+    DTG_FLOATS(cos, Cos, true),
+    DTG_FLOATS(tan, Tan, true),
+    DTG_FLOATS(asin, Asin, true),
+    DTG_FLOATS(acos, Acos, true),
+    DTG_FLOATS(atan, Atan, true),
+    DTG_FLOATS(sinh, Sinh, true),
+    DTG_FLOATS(cosh, Cosh, true),
+    DTG_FLOATS(asinh, Asinh, true),
+    DTG_FLOATS(acosh, Acosh, true),
+    DTG_FLOATS(atanh, Atanh, true),
+    DTG_NO_F32(selu, Selu),
+    DTG_SIGNED(invert, Invert), DTG_UNSIGNED(invert, Invert),
+    DTG_FLOATS(erf, Erf, true),
+    DTG_FLOATS(erfc, Erfc, true),
+    DTG_FLOATS(floor, Floor, false),
+    DTG_FLOATS(ceil, Ceil, false),
+    DTG_FLOATS(rint, Rint, false),
     // TensorFlow 2.21 answers 0 for every integer here; what its documentation says is the integer itself.
-    DTG_FLOATS("Round", Rint, false), DTG_SIGNED("Round", Same),
-    DTG_ASK("IsNan", IsNan),
-    DTG_ASK("IsInf", IsInf),
-    DTG_ASK("IsFinite", IsFinite),
+    DTG_FLOATS(round, Rint, false), DTG_SIGNED(round, Same),
+    DTG_ASK(is_nan, IsNan),
+    DTG_ASK(is_inf, IsInf),
+    DTG_ASK(is_finite, IsFinite),
 };
 // clang-format on
 

@@ -173,10 +173,10 @@ void collapse(Loop& loop, const Shape& out) {
 
 }  // namespace
 
-const ElementBlock* find_block(std::string_view op, DType dtype) {
+const ElementBlock* find_block(ElementFn fn, DType dtype) {
   for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks()}) {
     for (const ElementBlock& row : table) {
-      if (row.dtype == dtype && row.op == op) return &row;
+      if (row.dtype == dtype && row.fn == fn) return &row;
     }
   }
   return nullptr;

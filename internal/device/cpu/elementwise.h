@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "base/pool.h"
 #include "tensor/dtype.h"
@@ -20,16 +19,33 @@ namespace dtg::cpu {
 // does not depend on its place in the block, so results are the same however the work is cut.
 using BlockFn = void (*)(const void* const* in, void* out, int64_t n);
 
+// The functions that have block loops: what each computes, and on which types, stands in the tables. Which op is which of
+// them is for ops/ to say.
+// clang-format off
+enum class ElementFn : uint8_t {
+  // of one operand
+  neg, abs, sign, square, sqrt, rsqrt, reciprocal, relu, relu6, exp, expm1, log, log1p, tanh, sigmoid, softplus, elu, softsign,
+  sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, selu, invert, erf, erfc, floor, ceil, rint, round, is_nan,
+  is_inf, is_finite,
+  // of two
+  add, sub, mul, real_div, div, div_no_nan, mul_no_nan, xdivy, xlogy, xlog1py, atan2, truncate_div, remainder, bitwise_and,
+  bitwise_or, bitwise_xor, floor_div, floor_mod, maximum, minimum, squared_difference, pow, relu_grad, relu6_grad, softplus_grad,
+  softsign_grad, selu_grad, elu_grad, tanh_grad, sigmoid_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
+  // comparisons and logic, whose result is a bool; the choice by one
+  equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_not, select,
+};
+// clang-format on
+
 struct ElementBlock {
-  std::string_view op;
-  DType dtype;  // of the operands that the op's attribute T types
+  ElementFn fn;
+  DType dtype;  // of the operands: of both, or of those that are chosen from
   int arity;
   BlockFn block;
   bool heavy;  // worth sharding early: transcendental functions
 };
 
-// The best block for an op on this machine, or null. Vector code first, then the generic loops.
-const ElementBlock* find_block(std::string_view op, DType dtype);
+// The best block for a function on this machine, or null. Vector code first, then the generic loops.
+const ElementBlock* find_block(ElementFn fn, DType dtype);
 
 // The tables behind it.
 std::span<const ElementBlock> simd_blocks();

@@ -130,12 +130,12 @@ bool should_swap(int64_t m, int64_t n, bool transpose_a, bool transpose_b) { ret
 
 void choose_memory(GemmPlan& p) {
   const int64_t width = 2 * p.tiles->lanes;
-  const int64_t all = p.panels * p.k * width * 4;
-  p.share_packed = p.pack_b && !p.transpose_b && all <= kSharedBytes;
+  const Bytes all = Bytes::of(p.panels, width * 4) * p.k;
+  p.share_packed = p.pack_b && !p.transpose_b && all <= Bytes(kSharedBytes);
   const int64_t shard_panels = std::max<int64_t>(ceil_div(p.panels, p.column_groups), 1);
   p.panel_group = p.transpose_b ? 1 : std::clamp<int64_t>(kPackedBytes / (p.k_block * width * 4), 1, shard_panels);
   if (p.share_packed) {
-    p.shared_workspace = align_up(all);
+    p.shared_workspace = align_up(all.value());
   } else if (p.pack_b) {
     p.shard_workspace = align_up(p.panel_group * p.k_block * width * 4);
   } else if (p.n % p.tiles->lanes != 0) {

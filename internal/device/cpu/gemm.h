@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/pool.h"
+#include "base/size.h"
 #include "device/cpu/tile.h"
 
 namespace dtg::cpu {
@@ -30,7 +31,7 @@ struct GemmPlan {
   int64_t shared_workspace = 0, shard_workspace = 0;  // bytes
   const TileSet* tiles = nullptr;
   int64_t shards() const { return row_groups * column_groups; }
-  int64_t workspace() const { return shared_workspace + shards() * shard_workspace; }
+  Bytes workspace() const { return Bytes(shared_workspace) + Bytes(shard_workspace) * shards(); }
 };
 
 // `parallel` false: one shard, for callers who cut the work themselves (batches).

@@ -12,7 +12,7 @@
 namespace dtg::cpu {
 namespace {
 
-constexpr int64_t kTile = 2048;            // as in reduce_passes.cc
+constexpr int64_t kTile = kReduceTile;
 constexpr int64_t kPieceElements = 16384;  // of a piece of several columns
 constexpr int64_t kRunPiece = 32768;       // of a piece of a contiguous run
 constexpr int64_t kShardElements = 32768;  // what is worth waking a thread for
@@ -132,7 +132,8 @@ ReducePlan plan_reduce(Reduction reduction, DType dtype, const Shape& in, uint32
   if (in.count() == 0) return plan;
   const Groups groups = group(in, axes);
   const int64_t size = dtype_size(accumulator(dtype));
-  int64_t a = in.count(), b = 1, parts = 0, middle = 0;
+  int64_t a = in.count(), b = 1;
+  Bytes parts, middle;
   for (size_t g = groups.count; g-- > 0;) {
     a /= groups.dims[g];
     if (!groups.reduced[g]) {
@@ -141,12 +142,12 @@ ReducePlan plan_reduce(Reduction reduction, DType dtype, const Shape& in, uint32
     }
     const ReducePass pass = plan_pass(a, groups.dims[g], b);
     plan.passes[static_cast<size_t>(plan.count++)] = pass;
-    if (pass.pieces > 1) parts = std::max(parts, pass.a * pass.pieces * pass.b * size);
-    middle = std::max(middle, pass.a * pass.b * size);
+    if (pass.pieces > 1) parts = std::max(parts, Bytes::of(pass.a * pass.b, size) * pass.pieces);
+    middle = std::max(middle, Bytes::of(pass.a * pass.b, size));
   }
   // The last pass writes to the output, unless that has another type.
-  if (plan.count > 1 || is_small_float(dtype)) plan.middle_bytes = align_up(middle);
-  plan.workspace_bytes = 2 * plan.middle_bytes + parts;
+  if (plan.count > 1 || is_small_float(dtype)) plan.middle_bytes = middle.aligned(kBlockAlign).value();
+  plan.parts_bytes = parts.value();
   return plan;
 }
 
@@ -170,5 +171,7 @@ void run_reduce(const ReducePlan& plan, Pool& pool, const void* in, void* out, v
   }
   if (!direct || plan.reduction == Reduction::mean) finish.finish(plan, from, out);
 }
+
+void finish_mean(const ReducePlan& plan, void* out) { find_finish(plan.dtype).finish(plan, out, out); }
 
 }  // namespace dtg::cpu

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/pool.h"
+#include "base/size.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -34,18 +35,32 @@ struct ReducePlan {
   PassFn next = nullptr;   // between accumulators
   Reduction reduction = Reduction::sum;
   DType dtype = DType::invalid;
-  int64_t outputs = 0;          // elements of the output
-  int64_t reduced = 1;          // elements that make one
-  int64_t middle_bytes = 0;     // workspace: two areas for what passes hand on, ...
-  int64_t workspace_bytes = 0;  // ... and one for the results of pieces
+  int64_t outputs = 0;       // elements of the output
+  int64_t reduced = 1;       // elements that make one
+  int64_t middle_bytes = 0;  // workspace: two areas for what passes hand on, ...
+  int64_t parts_bytes = 0;   // ... and one for the results of pieces
+  Bytes workspace() const { return Bytes(middle_bytes) * 2 + Bytes(parts_bytes); }
 };
 
 // The types that a reduction handles.
 DTypeSet reducible_types(Reduction reduction);
 // Bit d of `axes` is set where dimension d is reduced. The dtype must be one of reducible_types.
 ReducePlan plan_reduce(Reduction reduction, DType dtype, const Shape& in, uint32_t axes);
-// `workspace` has plan.workspace_bytes. The output is dense, of the input's type.
+// `workspace` has plan.workspace(). The output is dense, of the input's type.
 void run_reduce(const ReducePlan& plan, Pool& pool, const void* in, void* out, void* workspace);
+
+// A pass of one's own over values that are made tile by tile, with the same bits as run_reduce over the values: `tile` joins a
+// dense tile of `rows` rows of `width`; `join` joins one tile's pieces, `parts` being the first, when there are several.
+struct TileReduce {
+  int64_t size;  // bytes of an element
+  void (*tile)(const ReducePass& pass, const void* tile, int64_t rows, int64_t width, void* to);
+  void (*join)(const ReducePass& pass, void* parts, int64_t width, void* out);
+};
+inline constexpr int64_t kReduceTile = 2048;  // columns in a tile
+// Null for reductions and types that have no such form: what is accumulated in another type, products, all and any.
+const TileReduce* find_tile(Reduction reduction, DType dtype);
+// The division that ends a mean.
+void finish_mean(const ReducePlan& plan, void* out);
 
 // The function behind a pass; null where there is none. Filled by reduce_passes.cc.
 PassFn find_pass(Reduction reduction, DType dtype);

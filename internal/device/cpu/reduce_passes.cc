@@ -13,7 +13,7 @@
 namespace dtg::cpu {
 namespace {
 
-constexpr int64_t kTile = 2048;      // columns handled at a time; plan_reduce cuts alike
+constexpr int64_t kTile = kReduceTile;
 constexpr int64_t kRunBlock = 4096;  // contiguous elements joined without a tree
 
 struct Sum {
@@ -140,6 +140,14 @@ void join_pieces(Acc* parts, int64_t pieces, int64_t b, int64_t width, Acc* out)
   std::copy_n(parts, width, out);
 }
 
+// One tile of a piece: `rows` rows of `width` elements that lie `stride` apart.
+template <class In, class Acc, class Op>
+void run_tile(const Leaf<In, Acc, Op>& leaf, const ReducePass& pass, const In* from, int64_t rows, int64_t width, int64_t stride, Acc* to) {
+  if (pass.b == 1) *to = leaf.run(from, rows);
+  else if (pass.tiles == 1) leaf.narrow_rows(from, rows, width, to);
+  else leaf.rows(from, rows, width, stride, to);
+}
+
 template <class In, class Acc, class Op>
 void run_pass(const ReducePass& pass, Pool& pool, const void* in_data, void* out_data, void* scratch) {
   const In* in = static_cast<const In*>(in_data);
@@ -151,11 +159,8 @@ void run_pass(const ReducePass& pass, Pool& pool, const void* in_data, void* out
     const int64_t tile = u % pass.tiles, piece = u / pass.tiles % pass.pieces, a = u / pass.tiles / pass.pieces;
     const int64_t first = piece * pass.rows, rows = std::min(pass.rows, pass.r - first);
     const int64_t column = tile * kTile, width = std::min(kTile, pass.b - column);
-    const In* from = in + (a * pass.r + first) * pass.b + column;
-    Acc* to = parts + (a * pass.pieces + piece) * pass.b + column;
-    if (pass.b == 1) *to = leaf.run(from, rows);
-    else if (pass.tiles == 1) leaf.narrow_rows(from, rows, width, to);
-    else leaf.rows(from, rows, width, pass.b, to);
+    run_tile(leaf, pass, in + (a * pass.r + first) * pass.b + column, rows, width, pass.b,
+             parts + (a * pass.pieces + piece) * pass.b + column);
   };
   pool.parallel_for((units + pass.units_per_shard - 1) / pass.units_per_shard, [&](int64_t shard) {
     const int64_t end = std::min(units, (shard + 1) * pass.units_per_shard);
@@ -167,6 +172,26 @@ void run_pass(const ReducePass& pass, Pool& pool, const void* in_data, void* out
     join_pieces<Acc, Op>(parts + a * pass.pieces * pass.b + column, pass.pieces, pass.b, std::min(kTile, pass.b - column),
                          out + a * pass.b + column);
   });
+}
+
+template <class T, class Op>
+constexpr TileReduce kTiles{sizeof(T),
+                            [](const ReducePass& pass, const void* tile, int64_t rows, int64_t width, void* to) {
+                              run_tile(Leaf<T, T, Op>(), pass, static_cast<const T*>(tile), rows, width, width, static_cast<T*>(to));
+                            },
+                            [](const ReducePass& pass, void* parts, int64_t width, void* out) {
+                              join_pieces<T, Op>(static_cast<T*>(parts), pass.pieces, pass.b, width, static_cast<T*>(out));
+                            }};
+
+template <class Op>
+const TileReduce* tiles_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return &kTiles<float, Op>;
+    case DType::f64: return &kTiles<double, Op>;
+    case DType::i32: return &kTiles<int32_t, Op>;
+    case DType::i64: return &kTiles<int64_t, Op>;
+    default: return nullptr;
+  }
 }
 
 template <class Op>
@@ -189,6 +214,16 @@ PassFn number_pass(DType dtype) {
 }
 
 }  // namespace
+
+const TileReduce* find_tile(Reduction reduction, DType dtype) {
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::mean: return tiles_of<Sum>(dtype);
+    case Reduction::max: return tiles_of<Max>(dtype);
+    case Reduction::min: return tiles_of<Min>(dtype);
+    default: return nullptr;
+  }
+}
 
 PassFn find_pass(Reduction reduction, DType dtype) {
   switch (reduction) {

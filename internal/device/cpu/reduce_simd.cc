@@ -3,11 +3,12 @@
 // A run is taken in 64 virtual lanes whatever the width of the registers, and the lanes are joined in a
 // fixed order, so that a sum has the same bits on every x86 machine.
 #include "device/cpu/reduce.h"
+#include "device/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/reduce_simd.cc"
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
 #endif
 #include <hwy/foreach_target.h>
 

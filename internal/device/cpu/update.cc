@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/cpu/targets.h"
+
 // Between plain x86-64 and AVX2 nothing would be gained: these loops wait for memory.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_RVV | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/update.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -316,7 +318,10 @@ struct Rule<UpdateRule::ftrl> {
       const T accum = accum0 + grad * grad;
       const T shrunk = grad + 2 * shrinkage * var;
       const T change = root(accum) - root(accum0);
-      const T linear = static_cast<const T*>(olds[2])[i] + (at.option ? shrunk * lr - change * var : shrunk - change / lr * var);
+      const T pull = at.option ? shrunk * lr : shrunk, pulled = at.option ? change * var : change / lr * var;
+      const T linear0 = static_cast<const T*>(olds[2])[i];
+      // TensorFlow's two orders. Where the learning rate is small the terms are large, and the order shows.
+      const T linear = at.s[5] > 0 ? linear0 + pull - pulled : linear0 + (pull - pulled);
       const T limit = at.option ? l1 * lr : l1;
       const T divisor = at.option ? root(accum) + 2 * l2 * lr : root(accum) / lr + 2 * l2;
       const T sign = linear > 0 ? T(1) : linear < 0 ? T(-1) : T(0);

@@ -30,7 +30,8 @@ enum class UpdateRule : uint8_t {
   centered_rms_prop,          // var mg ms mom; lr rho momentum epsilon
   add_sign,                   // var m; lr alpha sign_decay beta
   power_sign,                 // var m; lr logbase sign_decay beta
-  ftrl,                       // var accum linear; lr l1 l2 l2_shrinkage lr_power; option: linear is times lr
+  ftrl,                       // var accum linear; lr l1 l2 l2_shrinkage lr_power order; option: linear is times lr
+                              // order 0: linear + (gradient - shift), 1: (linear + gradient) - shift
 };
 
 inline constexpr int kUpdateVariables = 4;
