@@ -1,4 +1,4 @@
-// Names of the attribute kinds, as the op registry spells them.
+// The names of attribute kinds, as the op registry spells them ("list(int)"). Pure functions; any thread.
 #include "graph/attr.h"
 
 namespace dtg {

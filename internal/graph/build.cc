@@ -1,4 +1,4 @@
-// Node building with a sticky error.
+// Build: adds nodes and keeps the first error. Used by the thread that builds the graph.
 #include "graph/build.h"
 
 namespace dtg {

@@ -1,5 +1,5 @@
-// Reading and merging device names. The strict grammar is a chain of prefixes that may repeat (the last one
-// wins); the lenient one splits at '/' and ':'.
+// Parses and merges device names. The strict grammar is a chain of prefixes that may repeat (the last one wins); the
+// lenient one splits at '/' and ':'. Pure functions; any thread.
 #include "graph/device_name.h"
 
 #include <array>

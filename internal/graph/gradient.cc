@@ -1,6 +1,6 @@
-// The backward walk: find the nodes between xs and ys, visit them in reverse order of creation (which is a
-// topological order, because a node's inputs exist before it), add up what arrives at each output, and ask
-// the op's rule for what flows on.
+// Reverse mode: finds the nodes between xs and ys, visits them in reverse order of creation (a topological order,
+// because a node's inputs exist before it), adds up what arrives at each output, and asks the op's rule for what flows
+// on. Called by the thread that builds the graph.
 #include "graph/gradient.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Reverse mode: d(sum of ys)/d(xs) as new nodes of the same graph. Each op's own rule lives with the op;
-// this file walks the graph backwards once, adds up what arrives at a value and keeps row gradients
-// (IndexedSlices) as rows until somebody needs them dense.
+// Reverse mode: d(sum of ys)/d(xs) as new nodes of the same graph. Each op's own rule lives with the op; this file
+// walks the graph backwards once, adds up what arrives at a value and keeps row gradients (IndexedSlices) as rows until
+// somebody needs them dense. Called by the thread that builds the graph.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Reading a graph: node lookup, values, names. Adding nodes is in graph_add.cc.
+// The reading half of Graph: looking up nodes, values and names, and the scopes. Adding nodes is in graph_add.cc. See
+// graph.h for threads.
 #include "graph/graph.h"
 
 #include <bit>
@@ -78,6 +79,12 @@ Result<Value> Graph::parse_value(std::string_view text) const {
   if (output > 0xffff) return invalid_argument("value \"%.*s\": no such output", int(text.size()), text.data());
   DTG_TRY(check(found));
   return found;
+}
+
+Tensor Graph::constant_value(Value v) const {
+  if (!check(v).ok()) return {};
+  const Node& owner = node(v.node());
+  return owner.known.empty() ? Tensor() : owner.known[v.output()];
 }
 
 std::string Graph::value_name(Value v) const {

@@ -41,6 +41,7 @@ struct Node {
   std::span<const NodeId> colocate;  // nodes to share a device with
   std::span<const Attr> attrs;       // all of them, defaults written out, in definition order
   std::span<const ValueInfo> outputs;
+  std::span<const Tensor> known;  // the outputs that constants and shapes alone decide; empty where none is
 
   const AttrValue* find_attr(std::string_view key) const;
   // The value of an attribute that the definition declares; the kind must match the definition's.
@@ -93,8 +94,7 @@ class Graph : public RefCounted {
   // "node" or "node:1"; NOT_FOUND / INVALID_ARGUMENT otherwise.
   Result<Value> parse_value(std::string_view text) const;
   std::string value_name(Value value) const;  // "node:1"
-  // The value of a node as far as it is known from constants alone; invalid tensor otherwise.
-  // Looks through Const, Identity, Shape of known shapes, Pack, Cast and integer arithmetic.
+  // The value as far as it was known from constants and shapes alone when its node was made; invalid tensor otherwise.
   Tensor constant_value(Value value) const;
 
   // A name that is free: `base`, `base_1`, ... inside the current name scope.
@@ -131,6 +131,7 @@ class Graph : public RefCounted {
   Status resolve_attrs(const NodeSpec& spec, Node& node);
   Status resolve_types(Node& node);
   Status infer(Node& node);
+  void find_known(Node& node);
   NodeId publish(const Node& node);
   std::string free_name(std::string_view base) const;
 

@@ -1,10 +1,12 @@
-// Adding a node: names and scopes, attributes (given, inferred from the inputs, or defaults), types,
-// contract, shapes. Everything is decided on a scratch Node; only a node that passed becomes visible.
+// The adding half of Graph: resolves names and scopes, attributes (given, inferred from the inputs, or defaults),
+// types, contract and shapes of a new node. Everything is decided on a scratch Node under the graph's lock; only a node
+// that passed becomes visible.
 #include <algorithm>
 #include <bit>
 
 #include "graph/device_name.h"
 #include "graph/infer.h"
+#include "graph/known.h"
 
 namespace dtg {
 namespace {
@@ -262,6 +264,30 @@ Status Graph::infer(Node& node) {
   return node.op->shape_fn()(context);
 }
 
+namespace {
+// What is known when a node is made: its inputs are in the graph.
+class BuildValues final : public ValueContext {
+ public:
+  BuildValues(const Graph& graph, const Node& node, std::span<Tensor> known) : ValueContext(node, node.outputs, known), graph_(graph) {}
+  Tensor input(int i) const override { return graph_.constant_value(node().inputs[static_cast<size_t>(i)]); }
+  const ValueInfo& input_info(int i) const override { return graph_.info(node().inputs[static_cast<size_t>(i)]); }
+
+ private:
+  const Graph& graph_;
+};
+}  // namespace
+
+// Once, for all who will ask: what it rests on never changes.
+void Graph::find_known(Node& node) {
+  const ValueFn fn = node.op->value_fn();
+  if (!fn) return;
+  std::vector<Tensor> known(node.outputs.size());
+  BuildValues context(*this, node, known);
+  fn(context);
+  if (std::ranges::none_of(known, [](const Tensor& tensor) { return tensor.valid(); })) return;
+  node.known = *arena_.make<std::vector<Tensor>>(std::move(known));
+}
+
 std::string Graph::free_name(std::string_view base) const {
   std::string name(base);
   if (names_.find(name) == names_.end()) return name;
@@ -396,6 +422,7 @@ Result<Node> Graph::resolve(const NodeSpec& spec) {
     DTG_TRY(resolve_attrs(spec, node));
     DTG_TRY(resolve_types(node));
     DTG_TRY(infer(node));
+    find_known(node);
     // Last: a device function counts the nodes that it is asked about, and should not count one that was refused.
     return resolve_device(spec, node);
   }();

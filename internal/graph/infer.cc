@@ -1,4 +1,4 @@
-// The checks and shape functions that op families share.
+// The checks and shape functions that several op families share. Pure functions of their InferContext; any thread.
 #include "graph/infer.h"
 
 #include <cstdarg>

@@ -1,6 +1,6 @@
-// InferContext: what a shape function sees. The same function serves twice: when the node is built, with
-// what is known then, and when a plan prepares it, with everything complete. It rejects what no kernel
-// could run.
+// InferContext: what a shape function sees. The same function serves twice: when the node is built, with what is known
+// then, and when a plan prepares it, with everything complete. It rejects what no kernel could run. A context lives for
+// one call, on the thread that builds or plans.
 #pragma once
 
 #include <span>

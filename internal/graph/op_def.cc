@@ -1,5 +1,6 @@
-// Reading op specs and keeping the table. A spec that does not parse makes the definition invalid; the
-// table keeps the first such error, and a test demands that there is none.
+// Parses op specs and keeps the table of op definitions. A spec that does not parse makes its definition invalid; the
+// table keeps the first such error, and a test demands that there is none. Written by the runtime that makes the table,
+// then read by any thread.
 #include "graph/op_def.h"
 
 #include <algorithm>
@@ -249,6 +250,36 @@ OpDef&& OpDef::stateful(Capability capability) && {
   capability_ = capability;
   return std::move(*this);
 }
+OpDef&& OpDef::access(Access access) && {
+  for (ArgDef& arg : inputs_) {
+    if (arg.dtype == DType::resource) arg.access = access;
+  }
+  return std::move(*this);
+}
+OpDef&& OpDef::role(Role role) && {
+  role_ = role;
+  return std::move(*this);
+}
+OpDef&& OpDef::forwards() && {
+  forwarding_ = Forwarding::first;
+  return std::move(*this);
+}
+OpDef&& OpDef::forwards_each() && {
+  forwarding_ = Forwarding::each;
+  return std::move(*this);
+}
+OpDef&& OpDef::value(ValueFn fn) && {
+  value_ = fn;
+  return std::move(*this);
+}
+OpDef&& OpDef::simplify(RewriteFn fn) && {
+  simplify_ = fn;
+  return std::move(*this);
+}
+OpDef&& OpDef::fuse(RewriteFn fn) && {
+  fuse_ = fn;
+  return std::move(*this);
+}
 OpDef&& OpDef::doc(const char* text) && {
   doc_ = text;
   return std::move(*this);
@@ -259,6 +290,35 @@ const AttrDef* OpDef::find_attr(std::string_view name) const {
     if (attr.name == name) return &attr;
   }
   return nullptr;
+}
+
+Access OpDef::access_of(size_t input) const {
+  // A resource argument is one value, and none comes after a list.
+  return input < inputs_.size() ? inputs_[input].access : Access::undeclared;
+}
+
+bool OpDef::forwards(size_t input, size_t output) const {
+  switch (forwarding_) {
+    case Forwarding::none: return false;
+    case Forwarding::first: return input == 0 && output == 0;
+    case Forwarding::each: return input == output;
+  }
+  return false;
+}
+
+// An effect that nobody declared is one that no pass would keep in order.
+Status OpDef::check_effects() const {
+  bool list = false;
+  for (const ArgDef& arg : inputs_) {
+    if (arg.dtype == DType::resource && arg.access == Access::undeclared) {
+      return internal_error("op %s does not say what it does with %s", name_.c_str(), arg.name.c_str());
+    }
+    if (arg.dtype == DType::resource && list) {
+      return internal_error("op %s: the resource %s must stand before its lists", name_.c_str(), arg.name.c_str());
+    }
+    list |= !arg.number_attr.empty() || !arg.list_attr.empty();
+  }
+  return {};
 }
 
 void OpTable::add(OpDef&& def) {
@@ -279,12 +339,14 @@ void OpTable::add(OpDef&& def) {
   if (def.status_.ok() && !def.gradient_declared_) {
     def.status_ = internal_error("op %s says neither gradient nor no_gradient", def.name_.c_str());
   }
+  if (def.status_.ok()) def.status_ = def.check_effects();
   if (def.status_.ok() && find(def.name_)) def.status_ = internal_error("op %s is defined twice", def.name_.c_str());
   if (!def.status_.ok()) {
     if (status_.ok()) status_ = def.status_;
     return;
   }
   auto kept = std::make_unique<OpDef>(std::move(def));
+  kept->number_ = static_cast<uint32_t>(ops_.size());
   const std::string_view name = kept->name();
   ops_.emplace(name, std::move(kept));
 }
@@ -292,6 +354,13 @@ void OpTable::add(OpDef&& def) {
 const OpDef* OpTable::find(std::string_view name) const {
   const auto it = ops_.find(name);
   return it == ops_.end() ? nullptr : it->second.get();
+}
+
+const OpDef* OpTable::with_role(Role role) const {
+  for (const auto& [name, def] : ops_) {
+    if (def->role() == role) return def.get();
+  }
+  return nullptr;
 }
 
 std::vector<const OpDef*> OpTable::list() const {

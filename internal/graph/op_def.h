@@ -25,11 +25,45 @@ namespace dtg {
 
 class InferContext;
 class GradContext;
+class ValueContext;
+class Rewriter;
 using ShapeFn = Status (*)(InferContext&);
 using GradFn = Status (*)(GradContext&);
+// What the outputs are, where constants and shapes alone decide it (graph/known.h). Serves building, inference and folding.
+using ValueFn = void (*)(ValueContext&);
+// A rule that replaces node `node` of a plan in the making by something cheaper (graph/rewriter.h); true when it did.
+using RewriteFn = bool (*)(Rewriter&, uint32_t node);
 
 // What an op may touch; remote graphs may hold pure and state ops only.
 enum class Capability : uint8_t { pure, state, file, net };
+
+// What an op does with the resource behind an input. Where neither data nor control edges order two effects on one resource
+// in a run, the order in which their nodes were made does.
+enum class Access : uint8_t {
+  undeclared,  // the table refuses such an op
+  read,        // takes its value, which stays what it was when it was read
+  peek,        // looks at it while it runs
+  write,       // changes it
+  assign,      // a write that replaces it, whatever it was
+  destroy,     // a write that ends it
+  produce,     // adds to something that others take from, and may wait: ordered among its like only
+  consume,     // takes, and may wait: ordered among its like only
+  concurrent,  // the resource itself keeps order: asking, closing
+};
+
+// What an op is to the planner, beyond computing.
+enum class Role : uint8_t {
+  compute,
+  constant,   // its attribute "value" is its value
+  feed,       // has no value but what a run feeds
+  nothing,    // a point for control edges
+  handle,     // names a resource by container and shared_name (or the node's name)
+  send,       // a value leaves for another task
+  receive,    // a value arrives
+  join,       // ends when the part on another task has ended
+  chain,      // element-wise ops in one pass, as its attributes list them
+  reduction,  // its rule may take the chain before it along
+};
 
 struct ArgDef {
   std::string name;
@@ -39,6 +73,7 @@ struct ArgDef {
   std::string list_attr;         // a list(type) attribute: one value per entry
   int rank_min = 0;              // contract, checked at build and at prepare
   int rank_max = kRankMax;
+  Access access = Access::undeclared;  // of a resource
 };
 
 struct AttrDef {
@@ -68,6 +103,17 @@ class OpDef {
   OpDef&& gradient(GradFn fn) &&;
   OpDef&& no_gradient() &&;
   OpDef&& stateful(Capability capability = Capability::state) &&;
+  // The op's effect on the resources it takes, all of them.
+  OpDef&& access(Access access) &&;
+  OpDef&& role(Role role) &&;
+  // Output 0 may be the memory of input 0 (or each output that of its input): no copy is made. Kernels may do so for declared
+  // pairs only.
+  OpDef&& forwards() &&;
+  OpDef&& forwards_each() &&;
+  OpDef&& value(ValueFn fn) &&;
+  // A cheaper form with the same bits; and one that does the work of several nodes in one pass.
+  OpDef&& simplify(RewriteFn fn) &&;
+  OpDef&& fuse(RewriteFn fn) &&;
   OpDef&& doc(const char* text) &&;
 
   const std::string& name() const { return name_; }
@@ -80,20 +126,38 @@ class OpDef {
   bool is_differentiable() const { return differentiable_; }
   bool is_stateful() const { return stateful_; }
   Capability capability() const { return capability_; }
+  Role role() const { return role_; }
+  // Of the k-th value that a node takes, which is a resource; list arguments take none with an effect.
+  Access access_of(size_t input) const;
+  bool forwards(size_t input, size_t output) const;
+  bool forwards_any() const { return forwarding_ != Forwarding::none; }
+  ValueFn value_fn() const { return value_; }
+  RewriteFn simplify_fn() const { return simplify_; }
+  RewriteFn fuse_fn() const { return fuse_; }
+  // Counts the definitions of a table from 0.
+  uint32_t number() const { return number_; }
   const std::string& doc_text() const { return doc_; }
   // Problems in the definition itself; the table refuses such an op.
   const Status& status() const { return status_; }
 
  private:
   void arg(std::vector<ArgDef>& list, std::string_view spec, Contract contract);
+  Status check_effects() const;
   std::string name_;
   std::string doc_;
   std::vector<ArgDef> inputs_;
   std::vector<ArgDef> outputs_;
   std::vector<AttrDef> attrs_;
+  enum class Forwarding : uint8_t { none, first, each };
   ShapeFn shape_ = nullptr;
   GradFn grad_ = nullptr;
+  ValueFn value_ = nullptr;
+  RewriteFn simplify_ = nullptr;
+  RewriteFn fuse_ = nullptr;
   Status status_;
+  uint32_t number_ = 0;
+  Role role_ = Role::compute;
+  Forwarding forwarding_ = Forwarding::none;
   Capability capability_ = Capability::pure;
   bool stateful_ = false;
   bool differentiable_ = false;
@@ -111,6 +175,9 @@ class OpTable {
   void add(OpDef&& def);
   // The definition, or null. Pointers stay valid for the life of the table.
   const OpDef* find(std::string_view name) const;
+  // The one definition with that role (not compute), or null.
+  const OpDef* with_role(Role role) const;
+  size_t count() const { return ops_.size(); }
   // All definitions, sorted by name.
   std::vector<const OpDef*> list() const;
   const Status& status() const { return status_; }

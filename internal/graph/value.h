@@ -1,6 +1,6 @@
-// Value and NodeId: the small integers that name things in a graph. A Value is one output of one node of
-// one graph, in 8 bytes: graph tag 20 bits, node 28, output 16; 0 is invalid. Tags count up in the
-// process, so a value that belongs to another graph is found out.
+// Value and NodeId: the small integers that name things in a graph. A Value is one output of one node of one graph, in
+// 8 bytes: graph tag 20 bits, node 28, output 16; 0 is invalid. Tags count up in the process, so a value that belongs
+// to another graph is found out. Values; any thread.
 #pragma once
 
 #include <cstdint>

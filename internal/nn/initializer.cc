@@ -1,4 +1,5 @@
-// Initial values as nodes: constants, or stateless random numbers scaled to what the initializer promises.
+// Adds the nodes of a first value: a constant, or stateless random numbers scaled to what the initializer promises.
+// Called by the thread that builds the model.
 #include "nn/initializer.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Dense, convolution, pooling, flattening, dropout and embedding, as nodes.
+// Adds the nodes of layers: dense, convolution, pooling, flattening, dropout and embedding. Called by the thread that
+// builds the model.
 #include "nn/layers.h"
 
 #include <cmath>

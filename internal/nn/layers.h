@@ -1,6 +1,7 @@
-// Layers: functions that put nodes and variables into a model and return the output. Each opens a name
-// scope, so a second layer of the same name becomes "dense_1". Images are [batch, height, width, channels].
-// The batch may be open when the graph is built; whatever decides the shape of a variable must be known.
+// Layers: functions that put nodes and variables into a model and return the output. Each opens a name scope, so a
+// second layer of the same name becomes "dense_1". Images are [batch, height, width, channels]. The batch may be open
+// when the graph is built; whatever decides the shape of a variable must be known. Called by the thread that builds the
+// model.
 #pragma once
 
 #include <string_view>

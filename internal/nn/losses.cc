@@ -1,4 +1,4 @@
-// Losses and metrics, as nodes.
+// Adds the nodes of losses and metrics. Called by the thread that builds the graph.
 #include "nn/losses.h"
 
 #include "nn/scope.h"

@@ -1,5 +1,6 @@
-// Losses and metrics: scalars that training makes small or people look at. Means are over the whole batch;
-// what a data-parallel strategy does about that is the strategy's business.
+// Losses and metrics: functions that add the nodes of a scalar: one that training makes small, or one for people to
+// look at. Means are over the whole batch of the graph; dividing by the number of workers is left to strategy/. Called
+// by the thread that builds the graph.
 #pragma once
 
 #include "nn/model.h"

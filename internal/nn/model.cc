@@ -1,5 +1,6 @@
-// Variables of a model as nodes. The names follow TensorFlow: "dense/kernel" is the handle,
-// "dense/kernel/Initializer/..." makes the first value, "dense/kernel/Assign" and "dense/kernel/Read" use it.
+// Adds the nodes of variables and keeps the model's list of them. The names follow TensorFlow: "dense/kernel" is the
+// handle, "dense/kernel/Initializer/..." makes the first value, "dense/kernel/Assign" and "dense/kernel/Read" use it.
+// One thread builds a model.
 #include "nn/model.h"
 
 #include "nn/scope.h"

@@ -1,4 +1,5 @@
-// Gradients, their norm, and the update nodes of each kind of optimizer.
+// Adds the nodes of training: gradients, their norm, and the updates of each kind of optimizer. Called by the thread
+// that builds the model.
 #include "nn/optimizer.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Learning-rate schedules, as nodes.
+// Adds the nodes of learning-rate schedules. Called by the thread that builds the graph.
 #include "nn/schedule.h"
 
 #include <numbers>

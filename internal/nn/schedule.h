@@ -1,5 +1,6 @@
-// Schedules: a learning rate that follows the count of steps, as nodes. `step` is an int64 scalar, usually
-// the global step. Formulas are those of tf.keras.optimizers.schedules. Results are float32 scalars.
+// Schedules: functions that add the nodes of a learning rate which follows the count of steps. `step` is an int64
+// scalar, usually the global step. Formulas are those of tf.keras.optimizers.schedules. Results are float32 scalars.
+// Called by the thread that builds the graph.
 #pragma once
 
 #include <span>

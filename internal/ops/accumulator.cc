@@ -49,6 +49,7 @@ void register_handle(OpTable& ops, KernelTable& kernels, const char* name, Prepa
               .shape(handle_shape)
               .no_gradient()
               .stateful()
+              .role(Role::handle)
               .doc(doc));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = prepare});
 }
@@ -113,6 +114,7 @@ void register_apply(OpTable& ops, KernelTable& kernels, const char* name) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::produce)
               .doc("Adds a gradient; one whose local_step is behind the accumulator's is dropped."));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
 }
@@ -223,6 +225,7 @@ void register_take(OpTable& ops, KernelTable& kernels, const char* name) {
               .shape(take_shape)
               .no_gradient()
               .stateful()
+              .access(Access::consume)
               .doc("The mean or sum of all gradients that are there, once there are num_required; waits for them."));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = take_prepare, .mode = KernelMode::blocking});
 }
@@ -248,6 +251,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::produce)
               .doc("Gradients with a local step below the new one are dropped from now on."));
   kernels.add({.op = step, .prepare = [](PrepareContext& c) { return c.sync(set_step_run); }});
   ops.add(OpDef::make(count)
@@ -256,6 +260,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
+              .access(Access::concurrent)
               .doc("How many gradients an accumulator holds."));
   kernels.add({.op = count, .prepare = [](PrepareContext& c) { return c.sync(count_run); }});
 }
@@ -274,6 +279,7 @@ void register_sparse(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::produce)
               .doc("Adds rows; a gradient whose local_step is behind the accumulator's is dropped."));
   kernels.add({.op = "SparseAccumulatorApplyGradient", .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
   ops.add(OpDef::make("SparseAccumulatorTakeGradient")
@@ -286,6 +292,7 @@ void register_sparse(OpTable& ops, KernelTable& kernels) {
               .shape(take_sparse_shape)
               .no_gradient()
               .stateful()
+              .access(Access::consume)
               .doc("The rows of all gradients that are there, once there are num_required; waits for them."));
   kernels.add(
       {.op = "SparseAccumulatorTakeGradient", .types = {{"dtype", kFloating}}, .prepare = take_prepare, .mode = KernelMode::blocking});

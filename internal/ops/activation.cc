@@ -8,6 +8,7 @@
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/element.h"
+#include "ops/fuse.h"
 
 namespace dtg::ops {
 namespace {
@@ -59,9 +60,10 @@ struct Activation {
   const char* types;
   GradFn gradient;
   const char* doc;
+  RewriteFn fuse = nullptr;
 };
 constexpr Activation kActivations[] = {
-    {"Relu", "features: T", "activations: T", kRealOrQuantized, relu_grad, "x where it is positive, else 0."},
+    {"Relu", "features: T", "activations: T", kRealOrQuantized, relu_grad, "x where it is positive, else 0.", fuse_relu},
     {"Relu6", "features: T", "activations: T", kReal, relu6_grad, "x held between 0 and 6."},
     {"Elu", "features: T", "activations: T", kFloat, elu_grad, "x where it is positive, else exp(x) - 1."},
     {"Selu", "features: T", "activations: T", kFloat, selu_grad, "Elu, scaled so that layers keep mean and variance."},
@@ -131,9 +133,10 @@ struct GradientOp {
   const char* types;
   GradFn gradient;
   const char* doc;
+  RewriteFn fuse = nullptr;
 };
 constexpr GradientOp kGradients[] = {
-    {"ReluGrad", "features: T", kReal, linear_grad_grad, "The gradients where the features are positive, else 0."},
+    {"ReluGrad", "features: T", kReal, linear_grad_grad, "The gradients where the features are positive, else 0.", fuse_relu_grad},
     {"Relu6Grad", "features: T", kReal, linear_grad_grad, "The gradients where the features are between 0 and 6, else 0."},
     {"EluGrad", "outputs: T", kFloat, elu_grad_grad, "The gradient of Elu, from its outputs."},
     {"SeluGrad", "outputs: T", kFloat, selu_grad_grad, "The gradient of Selu, from its outputs."},
@@ -221,24 +224,15 @@ void register_leaky(OpTable& ops, KernelTable& kernels) {
 
 void register_activation(OpTable& ops, KernelTable& kernels) {
   for (const Activation& row : kActivations) {
-    ops.add(OpDef::make(row.name)
-                .input(row.input)
-                .output(row.output)
-                .attr(row.types)
-                .shape(unchanged_shape)
-                .gradient(row.gradient)
-                .doc(row.doc));
+    OpDef def = OpDef::make(row.name).input(row.input).output(row.output).attr(row.types).shape(unchanged_shape).doc(row.doc);
+    if (row.fuse) std::move(def).fuse(row.fuse);
+    ops.add(std::move(def).gradient(row.gradient));
     add_element_kernels(kernels, row.name);
   }
   for (const GradientOp& row : kGradients) {
-    ops.add(OpDef::make(row.name)
-                .input("gradients: T")
-                .input(row.second)
-                .output("backprops: T")
-                .attr(row.types)
-                .shape(merged_shape)
-                .gradient(row.gradient)
-                .doc(row.doc));
+    OpDef def = OpDef::make(row.name).input("gradients: T").input(row.second).output("backprops: T").attr(row.types);
+    if (row.fuse) std::move(def).fuse(row.fuse);
+    ops.add(std::move(def).shape(merged_shape).gradient(row.gradient).doc(row.doc));
     add_element_kernels(kernels, row.name);
   }
   register_leaky(ops, kernels);

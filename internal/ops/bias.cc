@@ -7,6 +7,7 @@
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
+#include "ops/fuse.h"
 
 namespace dtg::ops {
 namespace {
@@ -176,7 +177,7 @@ Status bias_grad_prepare(PrepareContext& c) {
   const Shape& shape = c.input(0).shape;
   set_layout(args, c.node(), shape);
   args.shards = std::clamp<int64_t>(shape.count() / kShardElements, 1, std::clamp<int64_t>(args.outer, 1, 16));
-  c.workspace(std::max<int64_t>(args.shards * args.channels, 1) * static_cast<int64_t>(sizeof(WideOf<T>)));
+  c.workspace(std::max(Bytes::of(args.channels, sizeof(WideOf<T>)) * args.shards, Bytes(sizeof(WideOf<T>))));
   return c.sync(bias_grad_run<T>);
 }
 
@@ -198,6 +199,7 @@ void register_bias(OpTable& ops, KernelTable& kernels) {
               .attr(kNumberTypes)
               .attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
               .shape(bias_add_shape)
+              .fuse(fuse_bias_add)
               .gradient(bias_add_grad)
               .doc("Adds one bias per channel."));
   ops.add(OpDef::make("BiasAddV1")

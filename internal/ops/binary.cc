@@ -6,6 +6,8 @@
 #include "graph/infer.h"
 #include "ops/all.h"
 #include "ops/element.h"
+#include "ops/known.h"
+#include "ops/simplify.h"
 
 namespace dtg::ops {
 namespace {
@@ -253,8 +255,8 @@ Status add_n_grad(GradContext& c) {
   return {};
 }
 
-constexpr int64_t kAddBlock = 4096;  // elements summed while they are in the first-level cache
-constexpr int64_t kAddShard = 16 * kAddBlock;
+constexpr int64_t kAddBlock = 1024;  // elements summed while they are in the first-level cache
+constexpr int64_t kAddShard = 64 * kAddBlock;
 
 struct AddNArgs {
   cpu::BlockFn add = nullptr;
@@ -263,18 +265,20 @@ struct AddNArgs {
   int64_t size = 0;
 };
 
-// Left to right, as many inputs as there are, block by block.
+// Left to right, as many inputs as there are, block by block. The sum of a block grows in a buffer and goes out with the
+// last addition: the output may lie over an input, and that input may be in the list more than once.
 Status add_n_run(RunContext& c) {
   const auto& args = c.args<AddNArgs>();
   const auto sum_block = [&](int64_t from, int64_t n) {
+    alignas(64) char sum[kAddBlock * 8];
     const auto input = [&](int i) { return c.in<char>(i) + from * args.size; };
-    char* to = c.out<char>(0) + from * args.size;
+    char* const out = c.out<char>(0) + from * args.size;
     const void* operands[2] = {input(0), input(1)};
-    args.add(operands, to, n);
+    args.add(operands, args.inputs == 2 ? out : sum, n);
     for (int i = 2; i < args.inputs; ++i) {
-      operands[0] = to;
+      operands[0] = sum;
       operands[1] = input(i);
-      args.add(operands, to, n);
+      args.add(operands, i + 1 == args.inputs ? out : sum, n);
     }
   };
   c.pool().parallel_for((args.count + kAddShard - 1) / kAddShard, [&](int64_t shard) {
@@ -289,13 +293,11 @@ Status add_n_prepare(PrepareContext& c) {
     c.alias(0, 0);
     return {};
   }
-  const cpu::ElementBlock* add = cpu::find_block("AddV2", c.input(0).dtype);
+  const cpu::ElementBlock* add = cpu::find_block(cpu::ElementFn::add, c.input(0).dtype);
   if (!add) return c.error("no loop for %s", dtype_name(c.input(0).dtype));
   auto* args = c.args<AddNArgs>();
   *args = {add->block, c.num_inputs(), c.input(0).shape.count(), dtype_size(c.input(0).dtype)};
-  // Only these two are read before the output is first written.
-  c.may_overwrite(0, 0);
-  c.may_overwrite(1, 0);
+  for (int i = 0; i < c.num_inputs(); ++i) c.may_overwrite(i, 0);
   return c.sync(add_n_run);
 }
 
@@ -304,8 +306,10 @@ Status add_n_prepare(PrepareContext& c) {
 void register_binary(OpTable& ops, KernelTable& kernels) {
   for (const BinaryOp& row : kBinary) {
     OpDef def = OpDef::make(row.name).input("x: T").input("y: T").output("z: T").attr(row.types).shape(broadcast_shape).doc(row.doc);
+    if (const ValueFn value = arithmetic_value(row.name)) std::move(def).value(value);
+    if (const RewriteFn rule = simplify_binary(row.name)) std::move(def).simplify(rule);
     ops.add(row.gradient ? std::move(def).gradient(row.gradient) : std::move(def).no_gradient());
-    add_element_kernels(kernels, row.name, row.prepare);
+    add_element_kernels(kernels, row.name, row.prepare, "T", row.prepare == element_prepare ? Fusing::keeps : Fusing::floats);
   }
   ops.add(OpDef::make("Atan2")
               .input("y: T")
@@ -323,6 +327,7 @@ void register_binary(OpTable& ops, KernelTable& kernels) {
               .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
                     "quint16, uint16, complex128, half, uint32, uint64, variant}")
               .shape(add_n_shape)
+              .forwards()
               .gradient(add_n_grad)
               .doc("The sum of all inputs, which have one shape."));
   kernels.add({.op = "AddN", .types = {{"T", dtg::kReal}}, .prepare = add_n_prepare});

@@ -3,6 +3,7 @@
 #include "graph/infer.h"
 #include "ops/all.h"
 #include "ops/element.h"
+#include "ops/known.h"
 
 namespace dtg::ops {
 namespace {
@@ -42,9 +43,19 @@ void register_cast(OpTable& ops, KernelTable& kernels) {
               .attr("DstT: type")
               .attr("Truncate: bool = false")
               .shape(unchanged_shape)
+              .forwards()
+              .value(cast_value)
               .gradient(cast_grad)
               .doc("x in another type; floats lose their fraction on the way to integers."));
   kernels.add({.op = "Cast", .types = {{"SrcT", kCastable}, {"DstT", kCastable}}, .prepare = cast_prepare});
+  // For chains: those that do not truncate.
+  for (uint32_t from = 1; from < 32; ++from) {
+    for (uint32_t to = 1; to < 32; ++to) {
+      const auto a = static_cast<DType>(from), b = static_cast<DType>(to);
+      if (a == b || !kCastable.has(a) || !kCastable.has(b)) continue;
+      kernels.add_element({.op = "Cast", .arity = 1, .in = {a}, .out = b, .block = cpu::find_cast(a, b, false)});
+    }
+  }
 }
 
 }  // namespace dtg::ops

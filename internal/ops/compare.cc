@@ -52,7 +52,7 @@ void register_equality(OpTable& ops, KernelTable& kernels) {
                 .shape(equal_shape)
                 .no_gradient()
                 .doc(row.doc));
-    add_element_kernels(kernels, row.name, equal_prepare, "T", false);
+    add_element_kernels(kernels, row.name, equal_prepare, "T", Fusing::asks);
   }
 }
 
@@ -65,7 +65,7 @@ void register_order(OpTable& ops, KernelTable& kernels) {
                          Row{"Greater", "x > y, with broadcasting."}, Row{"GreaterEqual", "x >= y, with broadcasting."}}) {
     ops.add(
         OpDef::make(row.name).input("x: T").input("y: T").output("z: bool").attr(kReal).shape(broadcast_shape).no_gradient().doc(row.doc));
-    add_element_kernels(kernels, row.name, element_prepare, "T", false);
+    add_element_kernels(kernels, row.name, element_prepare, "T", Fusing::asks);
   }
 }
 
@@ -86,7 +86,7 @@ void register_logic(OpTable& ops, KernelTable& kernels) {
               .doc("x or y, with broadcasting."));
   ops.add(OpDef::make("LogicalNot").input("x: bool").output("y: bool").shape(unchanged_shape).no_gradient().doc("Not x."));
   for (const char* name : {"LogicalAnd", "LogicalOr", "LogicalNot"}) {
-    add_element_kernels(kernels, name, element_prepare, nullptr, false);
+    add_element_kernels(kernels, name, element_prepare, nullptr, Fusing::keeps);
   }
 }
 
@@ -158,7 +158,7 @@ Status select_prepare(PrepareContext& c) {
   for (int d = 1; d < out.rank(); ++d) dims[d] = 1;
   DTG_ASSIGN(const Shape column, Shape::make({dims, static_cast<size_t>(out.rank())}));
   const DType dtype = c.input(1).dtype;
-  const cpu::ElementBlock* block = cpu::find_block("Select", dtype);
+  const cpu::ElementBlock* block = cpu::find_block(cpu::ElementFn::select, dtype);
   if (!block) return c.error("no loop for %s", dtype_name(dtype));
   const Shape shapes[] = {column, out, out};
   const int64_t size = dtype_size(dtype), sizes[] = {1, size, size};
@@ -178,7 +178,7 @@ void register_choice(OpTable& ops, KernelTable& kernels) {
               .shape(select_v2_shape)
               .gradient(select_v2_grad)
               .doc("t where the condition holds, else e; all three broadcast."));
-  add_element_kernels(kernels, "SelectV2", element_prepare, "T", false);
+  add_element_kernels(kernels, "SelectV2", element_prepare, "T", Fusing::chooses);
   ops.add(OpDef::make("Select")
               .input("condition: bool")
               .input("t: T")
@@ -188,7 +188,7 @@ void register_choice(OpTable& ops, KernelTable& kernels) {
               .shape(select_shape)
               .gradient(select_grad)
               .doc("t where the condition holds, else e; the condition is a scalar, one per row, or one per element."));
-  add_element_kernels(kernels, "Select", select_prepare, "T", false);
+  add_element_kernels(kernels, "Select", select_prepare, "T", Fusing::none);
 }
 
 }  // namespace

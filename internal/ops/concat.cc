@@ -4,6 +4,7 @@
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/known.h"
 
 namespace dtg::ops {
 namespace {
@@ -364,7 +365,7 @@ Status split_prepare_of(PrepareContext& c, int value, int axis_input, int sizes)
   std::vector<OutputSpec> outs(static_cast<size_t>(c.num_outputs()));
   for (int o = 0; o < c.num_outputs(); ++o) outs[static_cast<size_t>(o)].prepare(c, o);
   a->outs = c.arena().copy(std::span<const OutputSpec>(outs));
-  c.workspace(c.num_outputs() * static_cast<int64_t>(sizeof(int64_t)));
+  c.workspace(Bytes::of(c.num_outputs(), sizeof(int64_t)));
   return c.sync(split_run);
 }
 Status split_prepare(PrepareContext& c) { return split_prepare_of(c, 1, 0, -1); }
@@ -462,6 +463,7 @@ void register_pack(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("axis: int = 0")
               .shape(pack_shape)
+              .value(pack_value)
               .gradient(pack_grad)
               .doc("Stacks tensors of one shape along a new axis."));
   kernels.add({.op = "Pack", .types = {{"T", kPlain}}, .prepare = pack_prepare});
@@ -523,6 +525,7 @@ void register_concat(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tidx: {int32, int64} = int32")
               .shape(concat_v2_shape)
+              .value(concat_value)
               .gradient(concat_v2_grad)
               .doc("Joins tensors along an axis."));
   kernels.add({.op = "ConcatV2", .types = {{"T", kPlain}}, .prepare = concat_v2_prepare});

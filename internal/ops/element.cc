@@ -2,6 +2,7 @@
 #include "ops/element.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace dtg::ops {
 
@@ -14,6 +15,44 @@ Status element_run(RunContext& c) {
 }
 
 namespace {
+
+using Fn = cpu::ElementFn;
+
+// Which function an op maps its operands by. Ops of equal meaning share one.
+struct Meaning {
+  std::string_view op;
+  Fn fn;
+};
+// clang-format off
+constexpr Meaning kMeanings[] = {
+    {"Abs", Fn::abs}, {"Acos", Fn::acos}, {"Acosh", Fn::acosh}, {"Add", Fn::add}, {"AddV2", Fn::add}, {"Asin", Fn::asin},
+    {"Asinh", Fn::asinh}, {"Atan", Fn::atan}, {"Atan2", Fn::atan2}, {"Atanh", Fn::atanh}, {"BitwiseAnd", Fn::bitwise_and},
+    {"BitwiseOr", Fn::bitwise_or}, {"BitwiseXor", Fn::bitwise_xor}, {"Ceil", Fn::ceil}, {"Cos", Fn::cos}, {"Cosh", Fn::cosh},
+    {"Div", Fn::div}, {"DivNoNan", Fn::div_no_nan}, {"Elu", Fn::elu}, {"EluGrad", Fn::elu_grad}, {"Equal", Fn::equal},
+    {"Erf", Fn::erf}, {"Erfc", Fn::erfc}, {"Exp", Fn::exp}, {"Expm1", Fn::expm1}, {"Floor", Fn::floor},
+    {"FloorDiv", Fn::floor_div}, {"FloorMod", Fn::floor_mod}, {"Greater", Fn::greater}, {"GreaterEqual", Fn::greater_equal},
+    {"Inv", Fn::reciprocal}, {"InvGrad", Fn::reciprocal_grad}, {"Invert", Fn::invert}, {"IsFinite", Fn::is_finite},
+    {"IsInf", Fn::is_inf}, {"IsNan", Fn::is_nan}, {"Less", Fn::less}, {"LessEqual", Fn::less_equal}, {"Log", Fn::log},
+    {"Log1p", Fn::log1p}, {"LogicalAnd", Fn::logical_and}, {"LogicalNot", Fn::logical_not}, {"LogicalOr", Fn::logical_or},
+    {"Maximum", Fn::maximum}, {"Minimum", Fn::minimum}, {"Mod", Fn::remainder}, {"Mul", Fn::mul}, {"MulNoNan", Fn::mul_no_nan},
+    {"Neg", Fn::neg}, {"NotEqual", Fn::not_equal}, {"Pow", Fn::pow}, {"RealDiv", Fn::real_div}, {"Reciprocal", Fn::reciprocal},
+    {"ReciprocalGrad", Fn::reciprocal_grad}, {"Relu", Fn::relu}, {"Relu6", Fn::relu6}, {"Relu6Grad", Fn::relu6_grad},
+    {"ReluGrad", Fn::relu_grad}, {"Rint", Fn::rint}, {"Round", Fn::round}, {"Rsqrt", Fn::rsqrt}, {"RsqrtGrad", Fn::rsqrt_grad},
+    {"Select", Fn::select}, {"SelectV2", Fn::select}, {"Selu", Fn::selu}, {"SeluGrad", Fn::selu_grad}, {"Sigmoid", Fn::sigmoid},
+    {"SigmoidGrad", Fn::sigmoid_grad}, {"Sign", Fn::sign}, {"Sin", Fn::sin}, {"Sinh", Fn::sinh}, {"Softplus", Fn::softplus},
+    {"SoftplusGrad", Fn::softplus_grad}, {"Softsign", Fn::softsign}, {"SoftsignGrad", Fn::softsign_grad}, {"Sqrt", Fn::sqrt},
+    {"SqrtGrad", Fn::sqrt_grad}, {"Square", Fn::square}, {"SquaredDifference", Fn::squared_difference}, {"Sub", Fn::sub},
+    {"Tan", Fn::tan}, {"Tanh", Fn::tanh}, {"TanhGrad", Fn::tanh_grad}, {"TruncateDiv", Fn::truncate_div},
+    {"TruncateMod", Fn::remainder}, {"Xdivy", Fn::xdivy}, {"Xlog1py", Fn::xlog1py}, {"Xlogy", Fn::xlogy},
+};
+// clang-format on
+
+const cpu::ElementBlock* block_of(std::string_view op, DType dtype) {
+  for (const Meaning& row : kMeanings) {
+    if (row.op == op) return cpu::find_block(row.fn, dtype);
+  }
+  return nullptr;
+}
 
 // Operands as large as the result, and too few elements for a second thread: the block and nothing around it.
 // For scalars and small tensors what lies around costs more than the work.
@@ -38,7 +77,7 @@ SyncFn run_for(const cpu::ElementLoop& loop) {
 
 Status element_prepare(PrepareContext& c) {
   const DType dtype = c.input(c.num_inputs() - 1).dtype;
-  const cpu::ElementBlock* block = cpu::find_block(c.node().op->name(), dtype);
+  const cpu::ElementBlock* block = block_of(c.node().op->name(), dtype);
   if (!block) return c.error("no loop for %s", dtype_name(dtype));
   Shape shapes[cpu::kElementOperands];
   int64_t sizes[cpu::kElementOperands];
@@ -55,15 +94,25 @@ Status element_prepare(PrepareContext& c) {
   return c.sync(run_for(loop));
 }
 
-void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare, const char* type_attr, bool fuse) {
+static void add_element_row(KernelTable& kernels, const char* op, const cpu::ElementBlock& block, DType dtype, Fusing fusing) {
+  if (fusing == Fusing::none || (fusing == Fusing::floats && !dtype_is_floating(dtype))) return;
+  ElementRow row;
+  row.op = op;
+  row.arity = block.arity;
+  row.block = block.block;
+  for (int k = 0; k < block.arity; ++k) row.in[k] = fusing == Fusing::chooses && k == 0 ? DType::boolean : dtype;
+  row.out = fusing == Fusing::asks ? DType::boolean : dtype;
+  kernels.add_element(row);
+}
+
+void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare, const char* type_attr, Fusing fusing) {
   DTypeSet types;
   for (uint32_t n = 1; n < 32; ++n) {
     const auto dtype = static_cast<DType>(n);
-    const cpu::ElementBlock* block = cpu::find_block(op, dtype);
+    const cpu::ElementBlock* block = block_of(op, dtype);
     if (!block) continue;
     types = types | DTypeSet{dtype};
-    const bool plain = dtype == DType::f32 || dtype == DType::f64;
-    if (fuse && plain) kernels.add_element({.op = op, .dtype = dtype, .arity = block->arity, .block = block->block});
+    add_element_row(kernels, op, *block, dtype, fusing);
   }
   KernelRow row;
   row.op = op;

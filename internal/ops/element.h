@@ -18,9 +18,18 @@ struct ElementArgs {
   bool (*refused)(const void* data, int64_t n) = nullptr;
 };
 
+// How an op takes part in fused chains: what its result is, from operands of a type T.
+enum class Fusing : uint8_t {
+  none,     // it does not
+  keeps,    // T
+  floats,   // T, and only where that is a floating-point type: of integers it refuses some values
+  asks,     // bool
+  chooses,  // T, of a bool and two T
+};
+
 // Kernel rows for `op` from the block tables: its attribute T (`type_attr` null: none) may be any type that
-// has a block. Rows for fusion where the op maps float32 or float64 to itself.
+// has a block. With them the rows for fusion.
 void add_element_kernels(KernelTable& kernels, const char* op, PrepareFn prepare = element_prepare, const char* type_attr = "T",
-                         bool fuse = true);
+                         Fusing fusing = Fusing::keeps);
 
 }  // namespace dtg::ops

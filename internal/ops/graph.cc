@@ -6,6 +6,8 @@
 #include "graph/infer.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/known.h"
+#include "ops/simplify.h"
 
 namespace dtg::ops {
 namespace {
@@ -90,13 +92,12 @@ Status default_prepare(PrepareContext& c) {
 
 Status nothing(PrepareContext&) { return {}; }
 
-}  // namespace
-
-void register_graph(OpTable& ops, KernelTable& kernels) {
+void register_inputs(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("Placeholder")
               .output("output: dtype")
               .attr("dtype: type")
               .attr("shape: shape = unknown")
+              .role(Role::feed)
               .shape(placeholder_shape)
               .no_gradient()
               .doc("A value that every run that needs it must feed."));
@@ -106,20 +107,31 @@ void register_graph(OpTable& ops, KernelTable& kernels) {
               .attr("dtype: type")
               .attr("shape: shape")
               .shape(default_shape)
+              .forwards()
               .gradient(identity_grad)
               .doc("A value that a run may feed; otherwise it is the input."));
   ops.add(OpDef::make("Const")
               .output("output: dtype")
               .attr("value: tensor")
               .attr("dtype: type")
+              .role(Role::constant)
               .shape(const_shape)
+              .value(const_value)
               .no_gradient()
               .doc("A tensor that is part of the graph."));
+  kernels.add({.op = "PlaceholderWithDefault", .prepare = default_prepare});
+  for (const char* op : {"Placeholder", "Const"}) kernels.add({.op = op, .prepare = nothing});
+}
+
+void register_passing_on(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("Identity")
               .input("input: T")
               .output("output: T")
               .attr("T: type")
               .shape(identity_shape)
+              .forwards()
+              .value(first_value)
+              .simplify(simplify_identity)
               .gradient(identity_grad)
               .doc("Its input, unchanged."));
   ops.add(OpDef::make("IdentityN")
@@ -127,6 +139,7 @@ void register_graph(OpTable& ops, KernelTable& kernels) {
               .output("output: T")
               .attr("T: list(type) >= 1")
               .shape(identity_shape)
+              .forwards_each()
               .gradient(identity_grad)
               .doc("Its inputs, unchanged; none is available before all are."));
   ops.add(OpDef::make("PreventGradient")
@@ -135,14 +148,20 @@ void register_graph(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("message: string = ''")
               .shape(identity_shape)
+              .forwards()
               .gradient(prevent_grad)
               .doc("Its input, unchanged; asking for a gradient through it is an error."));
-  ops.add(OpDef::make("NoOp").shape(no_outputs).no_gradient().doc("Computes nothing; a point to tie control edges to."));
-  kernels.add({.op = "PlaceholderWithDefault", .prepare = default_prepare});
-  for (const char* op : {"Identity", "IdentityN", "PreventGradient"}) {
-    kernels.add({.op = op, .prepare = alias_prepare});
-  }
-  for (const char* op : {"Placeholder", "Const", "NoOp"}) kernels.add({.op = op, .prepare = nothing});
+  for (const char* op : {"Identity", "IdentityN", "PreventGradient"}) kernels.add({.op = op, .prepare = alias_prepare});
+}
+
+}  // namespace
+
+void register_graph(OpTable& ops, KernelTable& kernels) {
+  register_inputs(ops, kernels);
+  register_passing_on(ops, kernels);
+  ops.add(
+      OpDef::make("NoOp").role(Role::nothing).shape(no_outputs).no_gradient().doc("Computes nothing; a point to tie control edges to."));
+  kernels.add({.op = "NoOp", .prepare = nothing});
 }
 
 }  // namespace dtg::ops

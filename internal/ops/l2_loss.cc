@@ -70,11 +70,11 @@ Status l2_loss_prepare(PrepareContext& c) {
   const DType dtype = c.input(0).dtype;
   const bool wide = dtype == DType::f64;
   if (dtype == DType::f16 || dtype == DType::bf16) args.widen = cpu::find_cast(dtype, DType::f32, false);
-  args.square = cpu::find_block("Square", wide ? DType::f64 : DType::f32)->block;
+  args.square = cpu::find_block(cpu::ElementFn::square, wide ? DType::f64 : DType::f32)->block;
   args.count = c.input(0).shape.count();
   args.size = dtype_size(dtype);
   args.pieces = (args.count + kPiece - 1) / kPiece;
-  c.workspace(args.pieces * (wide ? 8 : 4));
+  c.workspace(Bytes::of(args.pieces, wide ? 8 : 4));
   switch (dtype) {
     case DType::f64: return c.sync(l2_loss_run<double, double>);
     case DType::f16: return c.sync(l2_loss_run<float, Half>);

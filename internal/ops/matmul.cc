@@ -206,7 +206,7 @@ Status batch_run_f32(RunContext& c) {
     return {};
   }
   c.pool().parallel_for(a.shards, [&](int64_t shard) {
-    char* workspace = c.workspace() + shard * a.gemm.workspace();
+    char* workspace = c.workspace() + shard * a.gemm.workspace().value();
     for (int64_t i = batch * shard / a.shards; i < batch * (shard + 1) / a.shards; ++i) {
       cpu::gemm_run_alone(a.gemm, c.in<float>(0) + a.x_offsets[i], c.in<float>(1) + a.y_offsets[i], nullptr, false,
                           c.out<float>(0) + i * a.m * a.n, workspace);
@@ -303,7 +303,7 @@ Status batch_matmul_prepare(PrepareContext& c) {
   }
   args.shards = batch < 4 ? 1 : shard_count(steps, 4 << 20, batch);
   args.gemm = cpu::gemm_plan(args.m, args.n, args.k, args.ta, args.tb, batch < 4);
-  c.workspace(args.shards * args.gemm.workspace());
+  c.workspace(args.gemm.workspace() * args.shards);
   return c.sync(batch_run_f32);
 }
 

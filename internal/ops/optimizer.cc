@@ -297,9 +297,11 @@ Status apply_sparse(RunContext& c, VariableUpdate& update) {
   const Shape& shape = update.tensor(0).shape();
   DTG_TRY(check_slots(c, update));
   DTG_TRY(check_rows(c, a, shape));
-  const cpu::UpdateLoop loop = loop_of(c, a);
+  cpu::UpdateLoop loop = loop_of(c, a);
   const cpu::UpdateMemory memory = memory_of(update);
   const int64_t width = shape.count(1, shape.rank()), row_bytes = width * dtype_size(loop.dtype);
+  // Rows of one element are a loop of their own in TensorFlow, which adds in another order.
+  if (loop.rule == cpu::UpdateRule::ftrl && width == 1) loop.scalar[5] = 1;
   for (int64_t i = 0; i < a.rows; ++i) {
     const int64_t offset = index_at(c, a, i) * row_bytes;
     cpu::UpdateMemory row;
@@ -379,7 +381,7 @@ OpDef define(const Entry& entry) {
   std::move(op).attr("use_locking: bool = false");
   if (entry.option) std::move(op).attr(entry.option);
   std::move(op).shape(entry.grad_at_build ? slots_and_grad_shape : slots_shape);
-  std::move(op).no_gradient().stateful().doc(entry.doc);
+  std::move(op).no_gradient().stateful().access(Access::write).doc(entry.doc);
   return op;
 }
 

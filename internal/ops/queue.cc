@@ -103,7 +103,7 @@ void register_queue_handle(OpTable& ops, KernelTable& kernels, const char* name,
     std::move(def).attr("min_after_dequeue: int = 0").attr("seed: int = 0").attr("seed2: int = 0");
   }
   std::move(def).attr("container: string = ''").attr("shared_name: string = ''");
-  std::move(def).shape(queue_shape).no_gradient().stateful().doc(doc);
+  std::move(def).shape(queue_shape).no_gradient().stateful().role(Role::handle).doc(doc);
   ops.add(std::move(def));
   kernels.add({.op = name, .prepare = queue_prepare});
 }
@@ -280,6 +280,7 @@ void register_enqueue(OpTable& ops, KernelTable& kernels, const char* name, cons
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::produce)
               .doc(doc));
   kernels.add({.op = name, .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
@@ -290,7 +291,7 @@ void register_dequeue(OpTable& ops, KernelTable& kernels, const char* name, bool
   if (many) std::move(op).input("n: int32", {.rank = 0});
   std::move(op).output("components: component_types");
   std::move(op).attr("component_types: list(type) >= 1").attr("timeout_ms: int = -1");
-  std::move(op).shape(many ? dequeue_many_shape : dequeue_shape).no_gradient().stateful().doc(doc);
+  std::move(op).shape(many ? dequeue_many_shape : dequeue_shape).no_gradient().stateful().access(Access::consume).doc(doc);
   ops.add(std::move(op));
   kernels.add({.op = name, .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
@@ -302,6 +303,7 @@ void register_close(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::concurrent)
               .doc("No more enqueues: waits for those before it, or cancels them. What is in the queue can be taken."));
   kernels.add({.op = "QueueCloseV2", .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
@@ -325,6 +327,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
+              .access(Access::concurrent)
               .doc("How many tuples are in a queue."));
   kernels.add({.op = "QueueSizeV2", .prepare = [](PrepareContext& c) { return c.sync(size_run); }});
   ops.add(OpDef::make("QueueIsClosedV2")
@@ -333,6 +336,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
+              .access(Access::concurrent)
               .doc("Whether a queue was closed."));
   kernels.add({.op = "QueueIsClosedV2", .prepare = [](PrepareContext& c) { return c.sync(is_closed_run); }});
 }

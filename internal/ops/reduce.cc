@@ -9,6 +9,7 @@
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
+#include "ops/fuse.h"
 
 namespace dtg::ops {
 
@@ -223,9 +224,9 @@ Status late_prepare(PrepareContext& c, ReduceArgs& args) {
   args.axes = axes.shape.count();
   args.keep_dims = c.boolean("keep_dims");
   args.lease = c.output(0).dynamic;
-  int64_t most = 0;
+  Bytes most;
   for (uint32_t mask = 0; mask < 1u << args.in.rank(); ++mask) {
-    most = std::max(most, cpu::plan_reduce(args.reduction, args.dtype, args.in, mask).workspace_bytes);
+    most = std::max(most, cpu::plan_reduce(args.reduction, args.dtype, args.in, mask).workspace());
   }
   c.workspace(most);
   return c.sync(late_reduce_run);
@@ -246,7 +247,7 @@ Status reduce_prepare(PrepareContext& c, cpu::Reduction reduction) {
     c.alias(0, 0);
     return {};
   }
-  c.workspace(args.plan.workspace_bytes);
+  c.workspace(args.plan.workspace());
   return c.sync(reduce_run);
 }
 
@@ -269,12 +270,14 @@ struct ReduceOp {
   GradFn gradient;  // null: none
   PrepareFn prepare;
   const char* doc;
+  bool closes_chains = false;
 };
 constexpr ReduceOp kReductions[] = {
-    {"Sum", kNumbers, cpu::Reduction::sum, sum_grad, prepare<cpu::Reduction::sum>, "The sum over some axes."},
-    {"Mean", kNumbers, cpu::Reduction::mean, mean_grad, prepare<cpu::Reduction::mean>, "The mean over some axes."},
+    {"Sum", kNumbers, cpu::Reduction::sum, sum_grad, prepare<cpu::Reduction::sum>, "The sum over some axes.", true},
+    {"Mean", kNumbers, cpu::Reduction::mean, mean_grad, prepare<cpu::Reduction::mean>, "The mean over some axes.", true},
     {"Prod", kNumbers, cpu::Reduction::prod, prod_grad, prepare<cpu::Reduction::prod>, "The product over some axes."},
-    {"Max", kOrdered, cpu::Reduction::max, extreme_grad, prepare<cpu::Reduction::max>, "The largest over some axes; NaN if there is one."},
+    {"Max", kOrdered, cpu::Reduction::max, extreme_grad, prepare<cpu::Reduction::max>, "The largest over some axes; NaN if there is one.",
+     true},
     {"Min", kOrdered, cpu::Reduction::min, extreme_grad, prepare<cpu::Reduction::min>, "The smallest over some axes; NaN if there is one."},
     {"All", nullptr, cpu::Reduction::all, nullptr, prepare<cpu::Reduction::all>, "Are all true, over some axes?"},
     {"Any", nullptr, cpu::Reduction::any, nullptr, prepare<cpu::Reduction::any>, "Is any true, over some axes?"},
@@ -291,7 +294,8 @@ void register_reduce(OpTable& ops, KernelTable& kernels) {
                     .attr("keep_dims: bool = false");
     // The setters change the definition in place; assigning it to itself would empty it.
     if (row.types) std::move(def).attr(row.types);
-    std::move(def).attr("Tidx: {int32, int64} = int32").shape(reduce_shape).doc(row.doc);
+    std::move(def).attr("Tidx: {int32, int64} = int32").shape(reduce_shape).forwards().doc(row.doc);
+    if (row.closes_chains) std::move(def).role(Role::reduction).fuse(fuse_reduction);
     ops.add(row.gradient ? std::move(def).gradient(row.gradient) : std::move(def).no_gradient());
     KernelRow kernel{.op = row.name, .prepare = row.prepare};
     if (row.types) kernel.types = {{"T", cpu::reducible_types(row.reduction)}};

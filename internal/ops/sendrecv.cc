@@ -81,6 +81,7 @@ void register_sendrecv(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .role(Role::send)
               .doc("Private: a value leaves for another task (the session itself when peer is empty)."));
   ops.add(OpDef::make("_Recv")
               .output("tensor: dtype")
@@ -91,12 +92,14 @@ void register_sendrecv(OpTable& ops, KernelTable& kernels) {
               .shape(recv_shape)
               .no_gradient()
               .stateful()
+              .role(Role::receive)
               .doc("Private: a value arrives from another task (the session itself when peer is empty)."));
   ops.add(OpDef::make("_Join")
               .attr("task: int >= 0")
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .role(Role::join)
               .doc("Private: ends when the part on that task has ended."));
   kernels.add({.op = "_Send", .types = {{"T", kPlain}}, .prepare = send_prepare, .mode = KernelMode::blocking});
   kernels.add({.op = "_Recv", .types = {{"dtype", kPlain}}, .prepare = recv_prepare, .mode = KernelMode::blocking});

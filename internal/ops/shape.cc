@@ -8,6 +8,8 @@
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/known.h"
+#include "ops/simplify.h"
 
 namespace dtg::ops {
 namespace {
@@ -402,6 +404,7 @@ void register_shape_values(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("out_type: {int32, int64} = int32")
               .shape(shape_shape)
+              .value(shape_value)
               .no_gradient()
               .doc("The dimensions of the input as a vector."));
   kernels.add({.op = "Shape", .prepare = shape_prepare});
@@ -412,6 +415,7 @@ void register_shape_values(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("out_type: {int32, int64} = int32")
               .shape(shape_shape)
+              .value(shape_value)
               .no_gradient()
               .doc("The dimensions of each input as vectors."));
   kernels.add({.op = "ShapeN", .prepare = shape_prepare});
@@ -421,6 +425,7 @@ void register_shape_values(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("out_type: {int32, int64} = int32")
               .shape(scalar_shape)
+              .value(size_value)
               .no_gradient()
               .doc("The number of elements of the input."));
   kernels.add({.op = "Size", .prepare = size_prepare});
@@ -429,6 +434,7 @@ void register_shape_values(OpTable& ops, KernelTable& kernels) {
               .output("output: int32")
               .attr("T: type")
               .shape(scalar_shape)
+              .value(rank_value)
               .no_gradient()
               .doc("The number of dimensions of the input."));
   kernels.add({.op = "Rank", .prepare = rank_prepare});
@@ -444,6 +450,9 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tshape: {int32, int64} = int32")
               .shape(reshape_shape)
+              .forwards()
+              .value(reshape_value)
+              .simplify(simplify_reshape)
               .gradient(reshape_back)
               .doc("The same elements under another shape; one dimension may be -1 and is inferred."));
   kernels.add({.op = "Reshape", .types = {{"T", kPlain}}, .prepare = reshape_prepare});
@@ -454,6 +463,8 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tdim: {int32, int64} = int32")
               .shape(expand_dims_shape)
+              .forwards()
+              .value(reshape_value)
               .gradient(reshape_back)
               .doc("Inserts a dimension of 1 before axis dim."));
   kernels.add({.op = "ExpandDims", .types = {{"T", kPlain}}, .prepare = expand_dims_prepare});
@@ -463,6 +474,8 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("squeeze_dims: list(int) >= 0 = []")
               .shape(squeeze_shape)
+              .forwards()
+              .value(reshape_value)
               .gradient(reshape_back)
               .doc("Removes dimensions of 1: those listed, or all."));
   kernels.add({.op = "Squeeze", .types = {{"T", kPlain}}, .prepare = reshape_prepare});
@@ -472,6 +485,7 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .attr("shape: shape")
               .attr("T: type")
               .shape(ensure_shape_shape)
+              .forwards()
               .gradient(ensure_shape_grad)
               .doc("The input, once it is sure to have the shape."));
   kernels.add({.op = "EnsureShape", .types = {{"T", kPlain}}, .prepare = ensure_shape_prepare});

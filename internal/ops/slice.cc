@@ -8,6 +8,7 @@
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/known.h"
 
 namespace dtg::ops {
 namespace {
@@ -390,6 +391,8 @@ void register_slice(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Index: {int32, int64}")
               .shape(slice_shape)
+              .forwards()
+              .value(slice_value)
               .gradient(slice_grad)
               .doc("The block of the input that starts at begin; a size of -1 means all that is left."));
   kernels.add({.op = "Slice", .types = {{"T", kPlain}}, .prepare = slice_prepare});
@@ -407,6 +410,8 @@ void register_slice(OpTable& ops, KernelTable& kernels) {
               .attr("new_axis_mask: int = 0")
               .attr("shrink_axis_mask: int = 0")
               .shape(strided_slice_shape)
+              .forwards()
+              .value(strided_slice_value)
               .gradient(strided_slice_grad)
               .doc("What x[begin:end:stride, index, ..., newaxis] takes; bit i of a mask changes what entry i means."));
   kernels.add({.op = "StridedSlice", .types = {{"T", kPlain}}, .prepare = strided_slice_prepare});

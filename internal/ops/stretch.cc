@@ -319,6 +319,7 @@ void register_stretch(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tmultiples: {int32, int64} = int32")
               .shape(tile_shape)
+              .forwards()
               .gradient(tile_grad)
               .doc("The input repeated multiples[i] times along each dimension i."));
   kernels.add({.op = "Tile", .types = {{"T", kPlain}}, .prepare = stretch_prepare<tile_run>});
@@ -329,6 +330,7 @@ void register_stretch(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tidx: {int32, int64} = int32")
               .shape(broadcast_to_shape)
+              .forwards()
               .gradient(broadcast_to_grad)
               .doc("The input broadcast to a shape."));
   kernels.add({.op = "BroadcastTo", .types = {{"T", kPlain}}, .prepare = stretch_prepare<broadcast_to_run>});
@@ -339,6 +341,7 @@ void register_stretch(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tpaddings: {int32, int64} = int32")
               .shape(pad_shape)
+              .forwards()
               .gradient(pad_grad)
               .doc("The input with paddings[i, 0] zeros before and paddings[i, 1] after it along each dimension i."));
   kernels.add({.op = "Pad", .types = {{"T", kPlain}}, .prepare = stretch_prepare<pad_run>});
@@ -350,6 +353,7 @@ void register_stretch(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .attr("Tpaddings: {int32, int64} = int32")
               .shape(pad_shape)
+              .forwards()
               .gradient(pad_grad)
               .doc("The input with copies of constant_values around it."));
   kernels.add({.op = "PadV2", .types = {{"T", kPlain}}, .prepare = stretch_prepare<pad_run>});

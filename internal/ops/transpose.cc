@@ -6,6 +6,7 @@
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/simplify.h"
 
 namespace dtg::ops {
 namespace {
@@ -205,6 +206,8 @@ void register_transpose(OpTable& ops, KernelTable& kernels) {
                 .attr("T: type")
                 .attr("Tperm: {int32, int64} = int32")
                 .shape(transpose_shape)
+                .forwards()
+                .simplify(simplify_transpose)
                 .gradient(transpose_grad)
                 .doc("Dimension i of the result is dimension perm[i] of x."));
   }
@@ -225,6 +228,7 @@ void register_transpose(OpTable& ops, KernelTable& kernels) {
               .attr("Tidx: {int32, int64} = int32")
               .attr("T: type")
               .shape(reverse_shape)
+              .forwards()
               .gradient(reverse_grad)
               .doc("The elements in opposite order along the given axes."));
   kernels.add({.op = "ReverseV2", .types = {{"T", kPlain}}, .prepare = reorder_prepare<reverse_run>});

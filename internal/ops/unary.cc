@@ -6,6 +6,8 @@
 #include "ops/activation.h"
 #include "ops/all.h"
 #include "ops/element.h"
+#include "ops/known.h"
+#include "ops/simplify.h"
 
 namespace dtg::ops {
 namespace {
@@ -210,7 +212,7 @@ void register_questions(OpTable& ops, KernelTable& kernels) {
   for (const Question& row : {Question{"IsNan", "Is x not a number?"}, Question{"IsInf", "Is x infinite?"},
                               Question{"IsFinite", "Is x neither infinite nor NaN?"}}) {
     ops.add(OpDef::make(row.name).input("x: T").output("y: bool").attr(kReal).shape(unchanged_shape).no_gradient().doc(row.doc));
-    add_element_kernels(kernels, row.name, element_prepare, "T", false);
+    add_element_kernels(kernels, row.name, element_prepare, "T", Fusing::asks);
   }
 }
 
@@ -301,6 +303,9 @@ void register_stop_gradient(OpTable& ops, KernelTable& kernels) {
               .output("output: T")
               .attr("T: type")
               .shape(unchanged_shape)
+              .forwards()
+              .value(first_value)
+              .simplify(simplify_identity)
               .no_gradient()
               .doc("Its input; gradients do not pass."));
   kernels.add({.op = "StopGradient", .prepare = stop_gradient_prepare});

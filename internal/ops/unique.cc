@@ -185,7 +185,7 @@ Status unique_prepare(PrepareContext& c) {
   a->slots = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(a->count) * 2 + 2));
   a->values.prepare(c, 0);
   if (c.num_outputs() > 2) a->counts.prepare(c, 2);
-  c.workspace((a->count + a->slots) * static_cast<int64_t>(sizeof(uint32_t)));
+  c.workspace(Bytes::of(a->count + a->slots, sizeof(uint32_t)));
   return c.sync(unique_run);
 }
 

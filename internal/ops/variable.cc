@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "device/cpu/update.h"
-#include "exec/variable.h"
+#include "exec/pinned_read.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
@@ -61,6 +61,7 @@ void register_handle(OpTable& ops, KernelTable& kernels) {
               .shape(handle_shape)
               .no_gradient()
               .stateful()
+              .role(Role::handle)
               .doc("The handle of a variable, found or made by container and shared_name (or the node's name)."));
   kernels.add({.op = "VarHandleOp", .prepare = handle_prepare});
 }
@@ -90,7 +91,7 @@ struct ReadArgs : UpdateArgs {
   bool dynamic = false;
 };
 
-// A copy. Plans usually read through a pin instead and never come here.
+// A copy, for who runs the op by itself. Plans read through a pin instead.
 Status read_copy(RunContext& c, const Tensor& value) {
   const auto& a = c.args<ReadArgs>();
   DTG_TRY(check_tensor(c, value, a.dtype, a.dynamic ? nullptr : &a.shape));
@@ -103,6 +104,7 @@ Status read_copy(RunContext& c, const Tensor& value) {
 }
 
 Status read_prepare(PrepareContext& c) {
+  if (c.pin() != PrepareContext::kNoPin) return prepare_pinned_read(c, c.output(0).dynamic);
   auto* const a = c.args<ReadArgs>();
   a->dtype = c.attr<DType>("dtype");
   a->dynamic = c.output(0).dynamic;
@@ -118,6 +120,7 @@ void register_read(OpTable& ops, KernelTable& kernels) {
               .shape(read_shape)
               .gradient(read_grad)
               .stateful()
+              .access(Access::read)
               .doc("The value of a variable. Updates that come later do not change what was read."));
   kernels.add({.op = "ReadVariableOp", .types = {{"dtype", kPlain}}, .prepare = read_prepare});
 }
@@ -168,6 +171,7 @@ void register_assign(OpTable& ops, KernelTable& kernels) {
               .shape(value_fits)
               .no_gradient()
               .stateful()
+              .access(Access::assign)
               .doc("A new value for a variable."));
   kernels.add({.op = "AssignVariableOp", .types = {{"dtype", kPlain}}, .prepare = assign_prepare});
 }
@@ -236,6 +240,7 @@ void register_add(OpTable& ops, KernelTable& kernels, const char* name, const ch
               .shape(value_fits)
               .no_gradient()
               .stateful()
+              .access(Access::write)
               .doc(doc));
   kernels.add({.op = name, .types = {{"dtype", kReal}}, .prepare = add_prepare});
 }
@@ -288,6 +293,7 @@ void register_count(OpTable& ops, KernelTable& kernels) {
               .shape(count_shape)
               .no_gradient()
               .stateful()
+              .access(Access::write)
               .doc("The value of a counter, which then goes up by one; OUT_OF_RANGE once it has reached limit."));
   kernels.add({.op = "ResourceCountUpTo", .prepare = count_prepare});
 }
@@ -346,6 +352,7 @@ void register_questions(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
+              .access(Access::peek)
               .doc("Whether a variable has a value."));
   kernels.add({.op = "VarIsInitializedOp", .prepare = [](PrepareContext& c) { return c.sync(initialized_run); }});
   ops.add(OpDef::make("VariableShape")
@@ -355,6 +362,7 @@ void register_questions(OpTable& ops, KernelTable& kernels) {
               .shape(variable_shape_shape)
               .no_gradient()
               .stateful()
+              .access(Access::peek)
               .doc("The shape of a variable's value."));
   kernels.add({.op = "VariableShape", .prepare = variable_shape_prepare});
 }
@@ -393,6 +401,7 @@ void register_destroy(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
+              .access(Access::destroy)
               .doc("Removes a resource from its device; its name is free again."));
   kernels.add({.op = "DestroyResourceOp", .prepare = destroy_prepare});
 }

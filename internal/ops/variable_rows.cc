@@ -246,6 +246,7 @@ void register_gather_rows(OpTable& ops, KernelTable& kernels) {
               .shape(gather_shape)
               .gradient(gather_grad)
               .stateful()
+              .access(Access::peek)
               .doc("Rows of a variable by index, without reading the rest."));
   kernels.add({.op = "ResourceGather", .types = {{"dtype", kPlain}}, .prepare = gather_prepare});
   ops.add(OpDef::make("ResourceGatherNd")
@@ -257,6 +258,7 @@ void register_gather_rows(OpTable& ops, KernelTable& kernels) {
               .shape(gather_nd_shape)
               .gradient(gather_nd_grad)
               .stateful()
+              .access(Access::peek)
               .doc("Slices of a variable; the last dimension of indices names a slice."));
   kernels.add({.op = "ResourceGatherNd", .types = {{"dtype", kPlain}}, .prepare = gather_nd_prepare});
 }
@@ -454,7 +456,7 @@ void register_scatter_rows(OpTable& ops, KernelTable& kernels, const char* name,
   } else {
     std::move(op).attr("dtype: type").attr("Tindices: {int32, int64}");
   }
-  std::move(op).shape(nd ? scatter_nd_shape : scatter_shape).no_gradient().stateful();
+  std::move(op).shape(nd ? scatter_nd_shape : scatter_shape).no_gradient().stateful().access(Access::write);
   std::move(op).doc("Combines rows of a variable, named by indices, with updates; equal indices in their order.");
   ops.add(std::move(op));
   kernels.add({.op = name, .types = {{nd ? "T" : "dtype", update ? kPlain : kReal}}, .prepare = nd ? scatter_nd_prepare : scatter_prepare});

@@ -1,8 +1,12 @@
 // See window.h.
 #include "ops/window.h"
 
+#include "base/size.h"
+
 namespace dtg::ops {
 namespace {
+
+constexpr int64_t kReachMax = int64_t{1} << 61;  // sums with image sizes stay in range
 
 const char* op_name(const Node& node) { return node.op->name().c_str(); }
 
@@ -89,8 +93,12 @@ Status require_spatial(const Node& node, const Window& w) {
 
 Result<Extent> extent_of(const Node& node, const Window& w, int i, int64_t in) {
   const auto at = static_cast<size_t>(i);
-  const int64_t reach = (w.size[at] - 1) * w.dilation[at] + 1, stride = w.stride[at];
   if (in < 0) return Extent{};
+  if (Bytes::of(std::max<int64_t>(w.size[at] - 1, 0), w.dilation[at]).value() > kReachMax) {
+    return invalid_argument("%s: a window of %lld with dilation %lld reaches too far", op_name(node), static_cast<long long>(w.size[at]),
+                            static_cast<long long>(w.dilation[at]));
+  }
+  const int64_t reach = (w.size[at] - 1) * w.dilation[at] + 1, stride = w.stride[at];
   if (w.padding == Padding::same) {
     const int64_t out = (in + stride - 1) / stride;
     return Extent{out, std::max<int64_t>((out - 1) * stride + reach - in, 0) / 2};

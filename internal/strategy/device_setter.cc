@@ -1,4 +1,5 @@
-// The merge rules of the device setter, and its two ways to choose a task.
+// DeviceSetter: merges what a node asks for with the setter's devices, and chooses the task for a variable, by turns or
+// by bytes. Called under the graph's lock.
 #include "strategy/device_setter.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Accumulators, tokens and steps as nodes. What belongs to a variable stands beside it, tokens beside the global step,
-// the rest with the worker.
+// Adds the nodes of one worker's share: accumulators, tokens and steps. What belongs to a variable stands beside it,
+// tokens beside the global step, the rest with the worker. Called by the thread that builds the model.
 #include "strategy/replicas.h"
 
 #include <algorithm>
@@ -56,9 +56,9 @@ class Replicas {
   // --- async ---
 
   Status apply_at_once(std::vector<VariableGradient>& own) {
-    DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own, nullptr));
-    // Before the count: a read that nothing orders comes first.
+    // Made before the update, so it reads what was there before it.
     out_.local_step = read_step({}, "step_before");
+    DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own, nullptr));
     out_.next_step = read_step({&out_.train, 1}, "step_after");
     const ColocationScope at_home(graph_, home_);
     out_.local_init = build_.node("NoOp", {}, {}, "local_init");

@@ -1,4 +1,5 @@
-// The mean of gradients as nodes, and the step that applies it.
+// Adds the nodes that average the gradients of several towers, and the step that applies the mean. Called by the thread
+// that builds the model.
 #include "strategy/towers.h"
 
 #include <algorithm>

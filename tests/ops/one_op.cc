@@ -4,8 +4,10 @@
 
 #include <cstring>
 
+#include "exec/memory_pool.h"
 #include "exec/step.h"
 #include "graph/infer.h"
+#include "graph/known.h"
 
 namespace dtg {
 namespace {
@@ -37,7 +39,9 @@ void add_private_ops(OpTable& ops) {
               .output("output: dtype")
               .attr("value: tensor")
               .attr("dtype: type")
+              .role(Role::constant)
               .shape(const_shape)
+              .value([](ValueContext& c) { c.output(0, c.node().attr<Tensor>("value")); })
               .no_gradient()
               .doc("A constant."));
 }
@@ -63,12 +67,14 @@ bool guard_intact(const void* end) {
 // Opens up what the planner fills in.
 class OneOp::Prepare : public PrepareContext {
  public:
-  Prepare(const Node& node, std::span<const Datum> inputs, std::span<const Datum> outputs, const Options& options, ResourceStore* store)
+  Prepare(const Node& node, std::span<const Datum> inputs, std::span<const Datum> outputs, const Options& options, ResourceStore* store,
+          const KernelTable& kernels)
       : data_(inputs), known_(options.known), pool_own_(Pool::Options{.threads = options.threads}) {
     node_ = &node;
     arena_ = &arena_own_;
     pool_ = &pool_own_;
     store_ = store;
+    kernels_ = &kernels;
     device_ = "/job:localhost/replica:0/task:0/device:CPU:0";
     for (const Datum& datum : inputs) inputs_.push_back(operand(datum));
     for (const Datum& datum : outputs) outputs_.push_back(operand(datum));
@@ -78,8 +84,13 @@ class OneOp::Prepare : public PrepareContext {
   bool is_async() const { return async_ != nullptr; }
   const void* args_block() const { return args_; }
   int64_t workspace_bytes() const { return workspace_; }
-  // The input that output o lies over or is, or -1.
-  int overwritten(int o) const { return find(overwrites_, o); }
+  // The input that output o may lie over, or -1: `wanted`, or the first when that is -1.
+  int overwritten(int o, int wanted) const {
+    for (const Pair& pair : overwrites_) {
+      if (pair.out == o && (wanted < 0 || pair.in == wanted)) return pair.in;
+    }
+    return -1;
+  }
   int aliased(int o) const { return find(aliases_, o); }
   Ref<RefCounted> bound(int o) const {
     for (const Bound& row : bound_) {
@@ -110,60 +121,16 @@ class OneOp::Prepare : public PrepareContext {
   Arena arena_own_;
 };
 
-// Leases become tensors of their own.
-class OneOp::Dynamic : public DynamicSlots {
- public:
-  Dynamic(std::span<Slot> slots, uint32_t first_output, std::span<Datum> outputs)
-      : slots_(slots), first_(first_output), outputs_(outputs), shapes_(slots.size()) {}
+namespace {
 
-  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape) override {
-    DTG_ASSIGN(Tensor tensor, guarded(dtype, shape));
-    if (slot < first_) return internal_error("a kernel leased an input slot");
-    if (dtype != outputs_[slot - first_].info.dtype) {
-      return internal_error("a kernel leased output %u as %s", slot - first_, dtype_name(dtype));
-    }
-    outputs_[slot - first_].tensor = tensor;
-    leased_.push_back(tensor);
-    shapes_[slot] = shape;
-    return slots_[slot].data = tensor.data();
-  }
-  const Shape& shape(uint32_t slot) const override { return shapes_[slot]; }
-  void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) override {
-    Datum& out = outputs_[slot - first_];
-    const int64_t bytes = shape.count() * dtype_size(out.info.dtype);
-    out.resource = nullptr;
-    auto tensor = Tensor::wrap(Buffer::borrow(data, bytes, nullptr, nullptr), 0, out.info.dtype, shape);
-    if (tensor.ok()) out.tensor = tensor.take();
-    held_.push_back(std::move(holder));
-    shapes_[slot] = shape;
-    slots_[slot].data = data;
-  }
-  void set_shape(uint32_t slot, const Shape& shape) { shapes_[slot] = shape; }
-  // Held memory belongs to others; the result needs a copy that outlives them.
-  Status own_outputs() {
-    for (Datum& out : outputs_) {
-      if (!out.tensor.valid() || held_.empty()) continue;
-      DTG_ASSIGN(Tensor copy, Tensor::allocate(out.tensor.dtype(), out.tensor.shape()));
-      if (copy.bytes() > 0) std::memcpy(copy.data(), out.tensor.data(), static_cast<size_t>(copy.bytes()));
-      out.tensor = copy;
-    }
-    return {};
-  }
-  bool intact() const {
-    for (const Tensor& tensor : leased_) {
-      if (!guard_intact(tensor.as<char>() + tensor.bytes())) return false;
-    }
-    return true;
-  }
+// What a kernel leased or was given belongs to the run; the result needs a copy that outlives it.
+Result<Tensor> copy_of(const Slots& slots, uint32_t slot, DType dtype) {
+  DTG_ASSIGN(Tensor copy, Tensor::allocate(dtype, slots.shape(slot)));
+  if (copy.bytes() > 0) std::memcpy(copy.data(), slots.data(slot), static_cast<size_t>(copy.bytes()));
+  return copy;
+}
 
- private:
-  std::span<Slot> slots_;
-  uint32_t first_;
-  std::span<Datum> outputs_;
-  std::vector<Shape> shapes_;
-  std::vector<Tensor> leased_;
-  std::vector<Ref<RefCounted>> held_;
-};
+}  // namespace
 
 OneOp::OneOp(std::span<const RegisterFn> families) {
   for (RegisterFn family : families) family(ops_, kernels_);
@@ -254,7 +221,7 @@ Result<std::vector<OneOp::Datum>> OneOp::run_node(const Node& node, std::span<co
     return unimplemented("no CPU kernel for %s; there are: %s", node.op->name().c_str(), kernels_.describe(node.op->name()).c_str())
         .in_phase("prepare");
   }
-  Prepare prepare(node, inputs, outputs, options, store_);
+  Prepare prepare(node, inputs, outputs, options, store_, kernels_);
   if (Status status = row->prepare(prepare); !status.ok()) return status.in_phase("prepare");
   if (prepare.is_async()) return unimplemented("one_op runs synchronous kernels only: %s", node.op->name().c_str());
   DTG_TRY(execute(node, inputs, options, prepare, outputs));
@@ -265,14 +232,14 @@ Result<std::vector<OneOp::Datum>> OneOp::run_node(const Node& node, std::span<co
 }
 
 Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare, std::span<Datum> outputs) {
-  std::vector<Slot> slots(inputs.size() + outputs.size());
+  MemoryPool memory(nullptr);
+  Slots slots(static_cast<uint32_t>(inputs.size() + outputs.size()), 0, true, memory);
   std::vector<uint32_t> in_slots, out_slots;
   std::vector<Tensor> guards;
-  Dynamic dynamic(slots, static_cast<uint32_t>(inputs.size()), outputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     in_slots.push_back(static_cast<uint32_t>(i));
-    slots[i].data = inputs[i].data();
-    dynamic.set_shape(static_cast<uint32_t>(i), inputs[i].tensor.valid() ? inputs[i].tensor.shape() : Shape());
+    slots.bind(static_cast<uint32_t>(i), inputs[i].data());
+    slots.set_shape(static_cast<uint32_t>(i), inputs[i].tensor.valid() ? inputs[i].tensor.shape() : Shape());
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     const auto slot = static_cast<uint32_t>(inputs.size() + o);
@@ -281,27 +248,30 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
     const int output = static_cast<int>(o);
     out.resource = prepare.bound(output);
     if (out.resource || (prepare.output(output).dynamic && prepare.aliased(output) < 0)) {
-      slots[slot].data = out.data();
+      slots.bind(slot, out.data());
       continue;
     }
     if (const int from = prepare.aliased(output); from >= 0) {
       out.resource = inputs[static_cast<size_t>(from)].resource;
       if (!out.resource) out.tensor = inputs[static_cast<size_t>(from)].tensor.reshaped(prepare.output(output).shape);
-      slots[slot].data = out.data();
+      slots.bind(slot, out.data());
       continue;
     }
     DTG_ASSIGN(out.tensor, guarded(out.info.dtype, prepare.output(output).shape));
     guards.push_back(out.tensor);
-    slots[slot].data = out.tensor.data();
-    dynamic.set_shape(slot, out.tensor.shape());
-    const int over = options.in_place ? prepare.overwritten(output) : -1;
+    slots.bind(slot, out.tensor.data());
+    slots.set_shape(slot, out.tensor.shape());
+    const int over = options.in_place ? prepare.overwritten(output, options.over) : -1;
     if (over >= 0) {
       const Tensor& from = inputs[static_cast<size_t>(over)].tensor;
       if (from.bytes() != out.tensor.bytes()) {
         return internal_error("prepare lets output %d overwrite input %d of another size", output, over);
       }
       if (from.bytes() > 0) std::memcpy(out.tensor.data(), from.data(), static_cast<size_t>(from.bytes()));
-      slots[static_cast<size_t>(over)].data = out.tensor.data();
+      // A tensor that comes several times is one memory.
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].data() == from.data()) slots.bind(static_cast<uint32_t>(i), out.tensor.data());
+      }
     }
   }
   if (!prepare.sync_fn()) return {};
@@ -316,18 +286,19 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
   instruction.workspace = 0;
   instruction.node = &node;
   Step step(1, Deadline::never());
-  RunContext context(dynamic, slots.data(), scratch.as<char>(), step, prepare.pool());
+  RunContext context(slots, scratch.as<char>(), step, prepare.pool());
   context.set_instruction(&instruction);
   if (Status status = instruction.sync(context); !status.ok()) return status.in_phase("run");
-  bool intact = dynamic.intact() && guard_intact(scratch.as<char>() + bytes);
+  bool intact = guard_intact(scratch.as<char>() + bytes);
   for (const Tensor& tensor : guards) intact = intact && guard_intact(tensor.as<char>() + tensor.bytes());
   if (!intact) return internal_error("the kernel of %s wrote past the end of an output or its workspace", node.op->name().c_str());
   for (size_t o = 0; o < outputs.size(); ++o) {
-    if (!outputs[o].tensor.valid() && !outputs[o].resource) {
-      return internal_error("%s leased no memory for output %zu", node.op->name().c_str(), o);
-    }
+    if (outputs[o].tensor.valid() || outputs[o].resource) continue;
+    const auto slot = static_cast<uint32_t>(inputs.size() + o);
+    if (!slots.data(slot)) return internal_error("%s leased no memory for output %zu", node.op->name().c_str(), o);
+    DTG_ASSIGN(outputs[o].tensor, copy_of(slots, slot, outputs[o].info.dtype));
   }
-  return dynamic.own_outputs();
+  return {};
 }
 
 namespace one_op {

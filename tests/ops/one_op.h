@@ -33,6 +33,7 @@ class OneOp {
     Known known = Known::values;
     int threads = 1;
     bool in_place = false;  // outputs lie over the inputs that prepare says they may overwrite
+    int over = -1;          // in place: over this input only; -1: over the first that prepare names
   };
 
   // Const is added when no family brings it.
@@ -69,7 +70,6 @@ class OneOp {
     void* data() const { return resource ? static_cast<void*>(resource.get()) : tensor.data(); }
   };
   class Prepare;
-  class Dynamic;
   Result<std::vector<Datum>> run_node(const Node& node, std::span<const Datum> inputs, const Options& options);
   Status execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare, std::span<Datum> outputs);
 

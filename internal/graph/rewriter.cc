@@ -1,0 +1,16 @@
+// What rules share.
+#include "graph/rewriter.h"
+
+namespace dtg {
+
+std::vector<Attr> Rewriter::attrs_for(const OpDef& op, uint32_t n) const {
+  std::vector<Attr> attrs;
+  for (const AttrDef& def : op.attrs()) {
+    const AttrValue* value = node(n).find_attr(def.name);
+    if (value) attrs.push_back({def.name, *value});
+    else if (def.fallback) attrs.push_back({def.name, *def.fallback});
+  }
+  return attrs;
+}
+
+}  // namespace dtg
