@@ -17,7 +17,7 @@ class Interpreter {
   Interpreter(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
   ~Interpreter() {
     for (int i = 0; i < 4; ++i) {
-      dtg_op_release(ops_[i]);
+      dtg_run_release(runs_[i]);
       dtg_callable_release(callables_[i]);
       dtg_session_release(sessions_[i]);
       dtg_model_release(models_[i]);
@@ -72,7 +72,7 @@ class Interpreter {
   dtg_session* sessions_[4] = {};
   dtg_callable* callables_[4] = {};
   dtg_model* models_[4] = {};
-  dtg_op* ops_[4] = {};
+  dtg_run* runs_[4] = {};
   dtg_cq* queues_[4] = {};
   dtg_string* strings_[4] = {};
   dtg_dataset* datasets_[4] = {};
@@ -149,7 +149,7 @@ void Interpreter::run_session() {
     case 0: answer(dtg_session_prepare(session, &args, into(callables_, dtg_callable_release))); break;
     case 1: {
       dtg_cq* const queue = queues_[slot()];
-      answer(dtg_session_run_async(session, &args, queue, 1, into(ops_, dtg_op_release)));
+      answer(dtg_session_run_async(session, &args, queue, 1, into(runs_, dtg_run_release)));
       break;
     }
     case 2: answer(dtg_callable_run(callables_[slot()], fed, args.num_feeds, fetched, args.num_fetches, args.timeout_ns)); break;
@@ -298,8 +298,8 @@ void Interpreter::step() {
       if (count) answer(done.error);
       break;
     }
-    case 17: dtg_op_cancel(ops_[slot()]); break;
-    case 18: answer(dtg_op_take_result(ops_[slot()], byte() % 3, into(tensors_, dtg_tensor_release))); break;
+    case 17: dtg_run_cancel(runs_[slot()]); break;
+    case 18: answer(dtg_run_take_result(runs_[slot()], byte() % 3, into(tensors_, dtg_tensor_release))); break;
     case 19: answer(dtg_session_close(sessions_[slot()], 1'000'000'000)); break;
     case 20: answer(dtg_session_reset(sessions_[slot()], nullptr, 0)); break;
     // clang-format off

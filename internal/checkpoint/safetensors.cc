@@ -1,4 +1,5 @@
-// Writing and reading the files; the header's rules are in safetensors_header.cc.
+// Writes and reads safetensors files: atomically, with a checksum of the data in the metadata. The header's rules are
+// in safetensors_header.cc. See safetensors.h for threads.
 #include "checkpoint/safetensors.h"
 
 #include <algorithm>

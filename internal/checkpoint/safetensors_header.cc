@@ -1,5 +1,5 @@
-// Checking a header: types known, shapes sane, sizes that agree with types and shapes, and ranges that
-// tile the data exactly. After this nothing in the file can contradict itself.
+// Parses and writes the header, and checks it: types known, shapes sane, sizes that agree with types and shapes, and
+// ranges that tile the data exactly. After this nothing in the file can contradict itself. Pure functions; any thread.
 #include "checkpoint/safetensors_header.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Names, completeness and pruning of checkpoint sets; the files themselves are safetensors.cc's.
+// CheckpointSeries: the names of sets and parts, which sets are complete, and pruning old ones. The files themselves
+// are written by safetensors.cc. See series.h for threads.
 #include "checkpoint/series.h"
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 namespace dtg {
 namespace {
 
-constexpr uint32_t kWindow = 4;  // runs of a part that may send their data along: as many as a plan has frames
 constexpr size_t kPartsMax = 1024;
 
 const char* channel_name(std::string_view security) { return security == "uid" ? "unix" : security == "memory" ? "memory" : "tcp"; }
@@ -17,17 +16,18 @@ const char* channel_name(std::string_view security) { return security == "uid" ?
 // Preparing a part on the pool. Deletes itself.
 class Connection::Registration final : public Pool::Task {
  public:
-  Registration(Ref<Connection> connection, uint32_t call, Ref<Buffer> graph, size_t bytes, std::vector<uint32_t> targets)
+  Registration(Ref<Connection> connection, uint32_t call, Ref<Buffer> graph, size_t bytes, std::vector<uint32_t> targets, Deadline deadline)
       : connection_(std::move(connection)),
         rights_(connection_->rights_),
         call_(call),
         graph_(std::move(graph)),
         bytes_(bytes),
-        targets_(std::move(targets)) {}
+        targets_(std::move(targets)),
+        deadline_(deadline) {}
 
   void run() override {
     const std::string_view bytes(static_cast<const char*>(graph_->data()), bytes_);
-    auto part = connection_->task_->prepare(bytes, targets_, rights_);
+    auto part = connection_->task_->prepare(bytes, targets_, rights_, deadline_);
     connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
     Loop& loop = connection_->loop_;
     loop.post(
@@ -42,6 +42,7 @@ class Connection::Registration final : public Pool::Task {
   const Ref<Buffer> graph_;
   const size_t bytes_;
   const std::vector<uint32_t> targets_;
+  const Deadline deadline_;
 };
 
 // Meeting the tasks that a part sends to, on the pool, since it waits. Deletes itself.
@@ -79,7 +80,7 @@ Connection::Connection(Server& server, Ref<Channel> channel)
     : server_(&server),
       task_(server.task_),
       timing_(server.options_.timing),
-      loop_(*server.host_.loop),
+      loop_(server.host_.loop()),
       link_(make_ref<Link>(loop_, std::move(channel), timing_, this)) {}
 
 void Connection::open() {
@@ -222,8 +223,10 @@ Status Connection::register_part(uint32_t call, std::string_view header) {
     drop_graph();
     return status;
   }
-  auto* registration =
-      new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_, std::move(request.targets));
+  // Who says no time gets as much as a call may take, and nobody more.
+  const int64_t left_ns = request.deadline_left_ns > 0 ? std::min(request.deadline_left_ns, timing_.call_ns) : timing_.call_ns;
+  auto* registration = new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_,
+                                        std::move(request.targets), Deadline::after(loop_.clock(), left_ns));
   task_->host().pool->submit(registration);
   return {};
 }
@@ -250,12 +253,6 @@ void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::
   }
   if (reply.status.ok()) {
     reply.part = ++last_part_;
-    reply.window = kWindow;
-    for (const EdgeTable::Row& row : part.value()->edges()->rows()) {
-      if (!row.incoming) continue;
-      reply.edges.push_back(row.edge);
-      reply.edge_bytes.push_back(row.dynamic ? -1 : row.shape.count() * dtype_size(row.dtype));
-    }
     parts_[reply.part] = part.take();
   }
   link_->send(reply, call);
@@ -316,6 +313,7 @@ void Connection::run_ended(uint64_t sequence, const Status& status) {
   if (at == runs_.end()) return;
   loop_.cancel(*at->second.deadline);
   runs_.erase(at);
+  if (runs_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
   if (!link_->is_open()) return;
   wire::RunReply reply;
   reply.sequence = sequence;

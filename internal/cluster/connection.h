@@ -19,6 +19,8 @@ class Connection final : public RefCounted, public Link::Listener {
   // The server is stopping.
   void close(const Status& reason);
   bool idle() const { return runs_.empty(); }
+  // `fn` is called once, when the last of the runs has ended.
+  void when_idle(std::function<void()> fn) { when_idle_ = std::move(fn); }
   // For whoever asks what the server is doing.
   Json state() const;
 
@@ -64,6 +66,7 @@ class Connection final : public RefCounted, public Link::Listener {
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
   std::unordered_map<uint64_t, Run> runs_;
+  std::function<void()> when_idle_;
   Neighbours neighbours_;
   Ref<Buffer> graph_;  // on its way in
   size_t graph_bytes_ = 0;

@@ -1,17 +1,17 @@
-// Making and accompanying plans.
+// Learning the cluster, and making plans for it.
 #include "cluster/driver.h"
 
 #include <algorithm>
 
 #include "base/json.h"
-#include "cluster/task.h"
-#include "wire/graph_codec.h"
 
 namespace dtg {
 namespace {
 
-// Not a task of the cluster: nothing can be placed there, feeds enter and fetches leave.
-constexpr const char* kHome = "/job:session/replica:0/task:0";
+// Of a client that is no task of the cluster: nothing can be placed there, feeds enter and fetches leave.
+constexpr const char* kClient = "/job:session/replica:0/task:0";
+// The task of a session that knows no other.
+constexpr const char* kLocal = "/job:localhost/replica:0/task:0";
 
 // How long a round of connecting waits for one task; at least so long that one who is there can answer.
 constexpr int64_t kRoundNs = 1'000'000'000;
@@ -27,117 +27,64 @@ std::optional<Directory::Entry> find_here(const Host& host, const Address& targe
 bool is_pure(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const OpDef& op = *graph.node(id).op;
-    if (op.capability() != Capability::pure && op.name() != "_Send" && op.name() != "_Recv" && op.name() != "_Join") return false;
+    const bool edge = op.role() == Role::send || op.role() == Role::receive || op.role() == Role::join;
+    if (op.capability() != Capability::pure && !edge) return false;
   }
   return true;
 }
 
 }  // namespace
 
-// Keeps the parts of one plan, and the edges of its runs.
-class Driver::Attendance final : public Attendant {
- public:
-  Attendance(Ref<Driver> driver, std::vector<Device> devices)
-      : driver_(std::move(driver)), placer_(std::move(devices), driver_->host_.kernels, false) {}
-
-  ~Attendance() override {
-    for (const Worker::Part& part : parts_) {
-      if (part.link->is_open()) part.link->send(wire::DropPart{part.id});
-    }
-  }
-
-  Status begin(Frame& frame) override {
-    if (parts_.empty()) return {};
-    std::vector<Ref<Link>> links;
-    for (const Worker::Part& part : parts_) links.push_back(part.link);
-    const Step& step = frame.step();
-    auto edges = make_ref<StepEdges>(*driver_->host_.loop, *driver_->host_.seams.budget, table_, std::move(links), step.sequence(), true);
-    {
-      const std::lock_guard lock(mutex_);
-      running_.emplace_back(&frame, edges);
-    }
-    DTG_TRY(edges->enter());
-    edges->begin(frame.step());
-    wire::RunPart request;
-    request.sequence = step.sequence();
-    request.deadline_left_ns = step.deadline().left_ns(*driver_->host_.seams.clock);
-    DTG_TRY(edges->start([&] {
-      for (const Worker::Part& part : parts_) {
-        request.part = part.id;
-        part.link->queue(request);
-      }
-    }));
-    for (const Worker::Part& part : parts_) part.link->kick();
-    return {};
-  }
-
-  bool end(Frame& frame) override {
-    Ref<StepEdges> edges;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto at = std::ranges::find(running_, &frame, &Running::first);
-      if (at == running_.end()) return false;
-      edges = std::move(at->second);
-      running_.erase(at);
-    }
-    edges->end();
-    if (frame.step().cause().code() != Code::aborted) return false;
-    // A task that refused does not know its part any more, or something the part names is gone.
-    stale_.store(true, std::memory_order_relaxed);
-    return home_is_pure_ && edges->refused();
-  }
-
-  bool is_current() const override {
-    return std::ranges::all_of(parts_, [](const Worker::Part& part) { return part.link->is_open(); }) &&
-           !stale_.load(std::memory_order_relaxed);
-  }
-
- private:
-  friend class Driver;
-  using Running = std::pair<Frame*, Ref<StepEdges>>;
-
-  const Ref<Driver> driver_;
-  Placer placer_;
-  std::vector<Worker::Part> parts_;  // the peers of a run, by number
-  Ref<EdgeTable> table_;             // of the home part
-  bool home_is_pure_ = false;        // it changes nothing, so it may run again
-  std::atomic<bool> stale_{false};
-  std::mutex mutex_;
-  std::vector<Running> running_;
-};
-
-Driver::Driver(const Host& host, Ref<RefCounted> owner) : owner_(std::move(owner)), host_(host), session_(host.seams.random->u64() | 1) {}
+Driver::Driver(const Host& host, const Planning& planning, Ref<RefCounted> owner)
+    : owner_(std::move(owner)), host_(host), planning_(planning), session_(host.seams.random->u64() | 1) {}
 
 Driver::~Driver() { close(); }
 
-Ref<Driver> Driver::create(Host host, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner) {
+Ref<Driver> Driver::create(Host host, const Planning& planning, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner) {
   if (here) host.security = here->security;
-  return Ref<Driver>::adopt(new Driver(host, std::move(owner)));
+  return Ref<Driver>::adopt(new Driver(host, planning, std::move(owner)));
 }
 
 void Driver::close() {
   for (const Ref<Worker>& worker : workers_) worker->close();
 }
 
-Result<Ref<Driver>> Driver::connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline,
-                                    Ref<RefCounted> owner) {
+Result<Ref<Driver>> Driver::connect(const Host& host, const Planning& planning, const Timing& timing, const Address& target,
+                                    Deadline deadline, Ref<RefCounted> owner) {
   const auto here = find_here(host, target);
-  auto driver = create(host, here, std::move(owner));
+  auto driver = create(host, planning, here, std::move(owner));
   DTG_TRY(here ? driver->learn_here(timing, *here, deadline) : driver->learn(timing, target, deadline));
+  driver->placer_.emplace(driver->devices_, host.kernels, planning.soft_placement);
   return driver;
 }
 
-Status Driver::add_devices(Worker& worker) {
+Result<Ref<Driver>> Driver::local(const Host& host, const Planning& planning, int cpu_devices, Ref<RefCounted> owner) {
+  auto driver = create(host, planning, std::nullopt, owner);
+  driver->is_local_ = true;
+  driver->live_at(make_ref<Task>(host, kLocal, cpu_devices, std::move(owner)));
+  DTG_TRY(driver->add_devices(0));
+  return driver;
+}
+
+// This task is home. The last of the workers, as its number is known when the others are.
+void Driver::live_at(Ref<Task> task) {
+  home_ = make_ref<LocalWorker>(std::move(task), planning_);
+  map_.home = static_cast<uint32_t>(workers_.size());
+  workers_.push_back(Ref<Worker>::share(home_.get()));
+  for (const Ref<Worker>& worker : workers_) map_.tasks.push_back(worker->name());
+}
+
+Status Driver::add_devices(uint32_t task) {
+  Worker& worker = *workers_[task];
   const std::vector<std::string> names = worker.devices();
   DTG_ASSIGN(const std::vector<Device> devices, parse_devices(names));
   for (const Device& device : devices) {
     if (task_of_device(device.text) != worker.name()) {
       return data_loss("%s says that it has the device %s", worker.name().c_str(), device.text.c_str());
     }
-    map_.task_of_device.push_back(static_cast<uint32_t>(map_.tasks.size()));
+    map_.task_of_device.push_back(task);
     devices_.push_back(device);
   }
-  map_.tasks.push_back(worker.name());
   return {};
 }
 
@@ -163,7 +110,7 @@ Status Driver::connect_all(Deadline deadline) {
 }
 
 Result<std::string> Driver::look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
-  auto driver = create(host, find_here(host, target), std::move(owner));
+  auto driver = create(host, {}, find_here(host, target), std::move(owner));
   DTG_TRY(driver->meet(timing, target, deadline));
   return driver->inspect(deadline);
 }
@@ -173,75 +120,67 @@ Status Driver::meet(const Timing& timing, const Address& target, Deadline deadli
   workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_));
   DTG_TRY(workers_[0]->connect(deadline));
   DTG_ASSIGN(const ClusterSpec cluster, ClusterSpec::parse(workers_[0]->cluster()));
-  return add_others(cluster, workers_[0]->name(), {}, timing);
+  return add_others(cluster, workers_[0]->name(), "", {}, timing);
 }
 
 Status Driver::learn(const Timing& timing, const Address& target, Deadline deadline) {
   DTG_TRY(meet(timing, target, deadline));
   DTG_TRY(connect_all(deadline));
-  for (const Ref<Worker>& worker : workers_) DTG_TRY(add_devices(*worker));
-  map_.home = static_cast<uint32_t>(map_.tasks.size());
-  map_.tasks.push_back(kHome);
+  // Its own task has a device for the home parts, which nothing is placed on.
+  live_at(make_ref<Task>(host_, kClient, 1, owner_));
+  for (uint32_t task = 0; task < map_.home; ++task) DTG_TRY(add_devices(task));
   return {};
 }
 
 Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline) {
-  here_ = here.task;
-  DTG_TRY(add_others(here.cluster, here_->name(), here.filters, timing));
+  DTG_TRY(add_others(here.cluster, here.task->name(), here.task->name(), here.filters, timing));
   DTG_TRY(connect_all(deadline));
-  map_.home = static_cast<uint32_t>(workers_.size());
-  for (const Device& device : here_->devices()) {
-    map_.task_of_device.push_back(map_.home);
-    devices_.push_back(device);
-  }
-  for (const Ref<Worker>& worker : workers_) DTG_TRY(add_devices(*worker));
-  map_.tasks.push_back(here_->name());
+  live_at(here.task);
+  DTG_TRY(add_devices(map_.home));
+  for (uint32_t task = 0; task < map_.home; ++task) DTG_TRY(add_devices(task));
   return {};
 }
 
-// A task is seen if it matches one of the filters, or there are none.
-Status Driver::add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters,
-                          const Timing& timing) {
+// All but `known`. A task is seen if it matches one of the filters, or there are none. The session speaks for `self`.
+Status Driver::add_others(const ClusterSpec& cluster, const std::string& known, const std::string& self,
+                          const std::vector<std::string>& filters, const Timing& timing) {
   std::vector<DeviceName> wanted;
   for (const std::string& filter : filters) {
     DTG_ASSIGN(DeviceName name, DeviceName::parse(filter));
     wanted.push_back(std::move(name));
   }
   for (const ClusterSpec::Task& task : cluster.tasks()) {
-    if (task.name() == self) continue;
+    if (task.name() == known) continue;
     DTG_ASSIGN(const DeviceName name, DeviceName::parse(task.name()));
     const bool seen =
         wanted.empty() || std::ranges::any_of(wanted, [&](const DeviceName& filter) { return DeviceName::intersect(filter, name).ok(); });
-    if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, here_ ? here_->name() : "", session_));
+    if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, self, session_));
   }
   return {};
 }
 
-Result<Ref<Driver::Attendance>> Driver::register_parts(const Partition& parts, Deadline deadline) {
-  auto attendance = make_ref<Attendance>(Ref<Driver>::share(this), here_ ? here_->devices() : cpu_devices(kHome, 1));
-  std::vector<std::string> peers;
+// False where tasks turned out to be apart.
+Result<bool> Driver::register_parts(Partition& parts, PartitionedPlan& plan, Deadline deadline) {
   const Deadline back{std::min(Deadline::after(*host_.seams.clock, kReturnNs).at_ns, deadline.at_ns)};
   // All of them before the first part: a task that sends to another tells it for whom.
   for (const Part& part : parts.others) DTG_TRY(workers_[part.task]->connect(back));
-  for (const Part& part : parts.others) {
-    Worker& worker = *workers_[part.task];
-    DTG_ASSIGN(const std::string graph, encode_graph(*part.graph, host_.limits));
-    DTG_ASSIGN(Worker::Part registered, worker.register_part(graph, part.request.targets, deadline));
+  for (Part& part : parts.others) {
+    const Ref<Worker>& worker = workers_[part.task];
+    DTG_ASSIGN(Worker::Part registered, worker->register_part(part.graph, std::move(part.request), deadline));
     if (!registered.unreachable.empty()) {
       DTG_TRY(keep_apart(part.task, registered.unreachable));
-      return Ref<Attendance>();
+      return false;
     }
-    attendance->parts_.push_back(std::move(registered));
-    peers.push_back(worker.name());
+    plan.others_.push_back({worker, std::move(registered)});
   }
   const auto peer_of = [&](const std::string& peer, bool) -> Result<uint32_t> {
-    const auto at = std::ranges::find(peers, peer);
-    if (at == peers.end()) return internal_error("partition: an edge to %s, which has no part", peer.c_str());
-    return static_cast<uint32_t>(at - peers.begin());
+    const auto at = std::ranges::find_if(plan.others_, [&](const PartitionedPlan::Piece& piece) { return piece.worker->name() == peer; });
+    if (at == plan.others_.end()) return internal_error("partition: an edge to %s, which has no part", peer.c_str());
+    return static_cast<uint32_t>(at - plan.others_.begin());
   };
-  DTG_ASSIGN(attendance->table_, EdgeTable::make(*parts.home.graph, peer_of));
-  attendance->home_is_pure_ = is_pure(*parts.home.graph);
-  return attendance;
+  DTG_ASSIGN(plan.edges_, EdgeTable::make(*parts.home.graph, peer_of));
+  plan.home_is_pure_ = is_pure(*parts.home.graph);
+  return true;
 }
 
 // What one of these makes for the other goes through home from now on.
@@ -256,22 +195,29 @@ Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others)
   return {};
 }
 
-Result<Ref<Plan>> Driver::make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline) {
-  Partition parts;
-  Ref<Attendance> attendance;
-  while (!attendance) {
-    DTG_ASSIGN(parts, partition(context, *graph, request, map_));
-    DTG_ASSIGN(attendance, register_parts(parts, deadline));
+Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline) {
+  Part home{map_.home, graph, request};
+  Ref<PartitionedPlan> plan;
+  for (bool done = false; !done;) {
+    plan = make_ref<PartitionedPlan>(Ref<RefCounted>::share(this), host_, graph, request);
+    if (workers_.size() == 1) break;
+    DTG_ASSIGN(Partition parts, partition(home_->context(*placer_, deadline), *graph, request, map_));
+    DTG_ASSIGN(done, register_parts(parts, *plan, deadline));
+    home = std::move(parts.home);
   }
-  PlanContext home = context;
-  home.store = here_ ? &here_->store() : &home_store_;
-  home.placer = &attendance->placer_;
-  DTG_ASSIGN(Ref<Plan> plan, Plan::make(home, std::move(parts.home.graph), std::move(parts.home.request)));
-  plan->attend(std::move(attendance), std::move(graph), std::move(request));
+  plan->home_.worker = workers_[map_.home];
+  DTG_ASSIGN(plan->home_.part, home_->register_part(std::move(home.graph), std::move(home.request), deadline));
   return plan;
 }
 
+Result<PlanPages> Driver::explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const {
+  if (workers_.size() == 1) return home_->explain(std::move(graph), std::move(request), deadline);
+  Placer placer = *placer_;
+  return explain_parts(home_->context(placer, deadline), *graph, request, map_);
+}
+
 Status Driver::end_job(Deadline deadline) {
+  if (is_local_) return failed_precondition("end the job: this session is local, there are no other tasks");
   const Clock& clock = *host_.seams.clock;
   Status first;
   for (const Ref<Worker>& worker : workers_) {
@@ -285,9 +231,11 @@ Status Driver::end_job(Deadline deadline) {
 }
 
 Result<std::string> Driver::inspect(Deadline deadline) {
+  if (is_local_) return failed_precondition("inspect the cluster: this session is local, there are no other tasks");
   const Clock& clock = *host_.seams.clock;
   std::string list;
   for (const Ref<Worker>& worker : workers_) {
+    if (home_ && worker.get() == home_.get()) continue;  // it can ask itself
     Status status = worker->connect(Deadline{std::min(Deadline::after(clock, kRoundNs).at_ns, deadline.at_ns)});
     Result<std::string> text = status.ok() ? worker->inspect(deadline) : Result<std::string>(status);
     list += list.empty() ? "" : ",";
@@ -297,7 +245,6 @@ Result<std::string> Driver::inspect(Deadline deadline) {
 }
 
 Status Driver::reset(const std::vector<std::string>& containers, Deadline deadline) {
-  if (here_) here_->store().reset(containers);
   for (const Ref<Worker>& worker : workers_) {
     DTG_TRY(worker->connect(deadline));
     DTG_TRY(worker->reset(containers, deadline));

@@ -1,14 +1,16 @@
-// Driver: runs plans that have parts on other tasks, on behalf of a session. It knows the tasks of the cluster, cuts
-// requests, registers the parts, and accompanies each run: it starts the other parts and gives the home part its
-// edges. The home part runs like any local plan.
+// Driver: knows the tasks of a session's cluster, each by its worker, and makes plans whose parts they run. The task of this
+// process is one of them; a local session drives a cluster of that one, with no network.
 //
-// Owner: the session and its plans. Any thread but the loop's.
+// Owner: the session and its plans. Any thread but the loop's; plans are made one at a time.
 #pragma once
 
+#include <optional>
+
 #include "cluster/directory.h"
+#include "cluster/local_worker.h"
+#include "cluster/partitioned_plan.h"
 #include "cluster/remote_worker.h"
-#include "plan/partition.h"
-#include "plan/plan.h"
+#include "plan/explain.h"
 
 namespace dtg {
 
@@ -16,48 +18,55 @@ class Driver final : public RefCounted {
  public:
   // Learns the cluster from the task at `target` and connects to all of it. A server of this process is not connected to:
   // its task becomes home. `owner` keeps what the host points to.
-  static Result<Ref<Driver>> connect(const Host& host, const Timing& timing, const Address& target, Deadline deadline,
-                                     Ref<RefCounted> owner);
+  static Result<Ref<Driver>> connect(const Host& host, const Planning& planning, const Timing& timing, const Address& target,
+                                     Deadline deadline, Ref<RefCounted> owner);
+  // A cluster of one task, which lives as long as its sessions.
+  static Result<Ref<Driver>> local(const Host& host, const Planning& planning, int cpu_devices, Ref<RefCounted> owner);
   // What inspect() tells, from a cluster of which any number of tasks but the one at `target` may be gone. Over the network
   // even where the target is a server of this process.
   static Result<std::string> look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
   ~Driver() override;
 
-  // The task of this process that the session speaks for, or null.
-  Task* here() const { return here_.get(); }
+  // The task of this process: the one that the session speaks for, or one of its own.
+  Task& task() const { return home_->task(); }
   // All devices of the cluster, those of the target first.
   const std::vector<Device>& devices() const { return devices_; }
-  // `context` places on these devices.
-  Result<Ref<Plan>> make_plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with
+  // what each task would get. No task is asked anything, and nothing is left behind. Not at the same time as make_plan.
+  Result<PlanPages> explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const;
   Status reset(const std::vector<std::string>& containers, Deadline deadline);
   // Tells all other tasks to stop; who is gone already is no error.
   Status end_job(Deadline deadline);
-  // What each task says of itself, as a JSON list.
+  // What each of the others says of itself, as a JSON list.
   Result<std::string> inspect(Deadline deadline);
   void close();
 
  private:
-  class Attendance;
-  Driver(const Host& host, Ref<RefCounted> owner);
-  static Ref<Driver> create(Host host, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner);
+  Driver(const Host& host, const Planning& planning, Ref<RefCounted> owner);
+  static Ref<Driver> create(Host host, const Planning& planning, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner);
   Status meet(const Timing& timing, const Address& target, Deadline deadline);
   Status learn(const Timing& timing, const Address& target, Deadline deadline);
   Status learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline);
-  Status add_others(const ClusterSpec& cluster, const std::string& self, const std::vector<std::string>& filters, const Timing& timing);
+  Status add_others(const ClusterSpec& cluster, const std::string& known, const std::string& self, const std::vector<std::string>& filters,
+                    const Timing& timing);
   Status connect_all(Deadline deadline);
-  Status add_devices(Worker& worker);
+  void live_at(Ref<Task> task);
+  Status add_devices(uint32_t task);
   Status keep_apart(uint32_t from, const std::vector<std::string>& others);
-  // Null where tasks turned out to be apart, which map_ knows then: the request has to be cut anew.
-  Result<Ref<Attendance>> register_parts(const Partition& parts, Deadline deadline);
+  // False where tasks turned out to be apart, which map_ knows then: the request has to be cut anew.
+  Result<bool> register_parts(Partition& parts, PartitionedPlan& plan, Deadline deadline);
 
   const Ref<RefCounted> owner_;
   const Host host_;
+  const Planning planning_;
   const uint64_t session_;
-  std::vector<Ref<Worker>> workers_;  // by task of map_; the last task is home
-  Ref<Task> here_;                    // the task that is home; null for a client that is no task
+  bool is_local_ = false;
+  std::vector<Ref<Worker>> workers_;  // by task of map_; the last is home
+  Ref<LocalWorker> home_;
   std::vector<Device> devices_;
   TaskMap map_;
-  ResourceStore home_store_;
+  std::optional<Placer> placer_;  // on all of them; where there are others
 };
 
 }  // namespace dtg

@@ -4,8 +4,8 @@
 #include "base/pool.h"
 #include "base/seams.h"
 #include "exec/kernel.h"
-#include "net/credentials.h"
-#include "net/uv_loop.h"
+#include "exec/memory_pool.h"
+#include "net/network.h"
 #include "wire/limits.h"
 
 namespace dtg {
@@ -13,11 +13,13 @@ namespace dtg {
 class Directory;
 
 struct Host {
+  Loop& loop() const { return network->loop(); }
   const OpTable* ops = nullptr;
   const KernelTable* kernels = nullptr;
   Pool* pool = nullptr;
   Seams seams;
-  UvLoop* loop = nullptr;
+  Ref<MemoryPool> memory;          // that runs work in
+  Network* network = nullptr;      // null: a local session needs none
   Directory* directory = nullptr;  // servers of this process
   wire::Limits limits;
   SecurityOptions security = {};  // of connections that leave from here

@@ -4,44 +4,28 @@
 namespace dtg {
 
 PartRun::PartRun(Ref<ServedPart> part, Ref<StepEdges> edges, Deadline deadline, Ended ended)
-    : part_(std::move(part)), edges_(std::move(edges)), deadline_(deadline), ended_(std::move(ended)) {}
+    : Run(part->plan(), *part->task().host().seams.clock, Caller::is_told, edges->sequence(), deadline),
+      part_(std::move(part)),
+      ended_(std::move(ended)) {
+  set_edges(std::move(edges));
+}
 
 void PartRun::start() {
-  retain();  // until finish()
+  retain();  // until ended()
   part_->task().host().pool->submit(this);
 }
 
-void PartRun::run() {
-  auto frame = part_->plan().lease(this);
-  if (!frame.ok()) return finish(frame.status());
-  if (frame.value()) granted(*frame.value());
+void PartRun::run() { (void)execute().ok(); }
+
+Status PartRun::begun() {
+  edges()->begin(frame().step());
+  return {};
 }
 
-void PartRun::granted(Frame& frame) {
-  frame.begin(edges_->sequence(), deadline_);
-  edges_->begin(frame.step());
-  frame.start(this);
-}
-
-void PartRun::finished(Frame& frame) {
-  const Status status = frame.step().cause();
-  edges_->end();
-  part_->plan().give_back(frame);
-  finish(status);
-}
-
-void PartRun::finish(const Status& status) {
+void PartRun::ended(Status status) {
   const Ended ended = std::move(ended_);
   ended(status);
   release();
-}
-
-void PartRun::stop(const Status& cause) {
-  edges_->give_up(cause);
-  if (part_->plan().withdraw(this)) {
-    edges_->end();
-    finish(cause);
-  }
 }
 
 }  // namespace dtg

@@ -2,38 +2,17 @@
 #include "cluster/remote_worker.h"
 
 #include <algorithm>
-#include <condition_variable>
 
+#include "base/condition.h"
+#include "cluster/run.h"
 #include "cluster/security.h"
-#include "net/endpoint.h"
+#include "wire/graph_codec.h"
 
 namespace dtg {
 namespace {
 
 constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 2'000'000'000;
-
-// A result that another thread brings. The loop bounds the wait: every call there has a deadline.
-class Answered {
- public:
-  void set(Status status) {
-    const std::lock_guard lock(mutex_);
-    status_ = std::move(status);
-    there_ = true;
-    changed_.notify_all();
-  }
-  Status wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return there_; });
-    return status_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool there_ = false;
-  Status status_;
-};
 
 std::unique_ptr<OutFrame> frame_of(std::string head) {
   auto frame = std::make_unique<OutFrame>();
@@ -90,27 +69,31 @@ std::string RemoteWorker::cluster() const {
 template <class Answer>
 Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline,
                          const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question, Answer* answer) {
-  Answered answered;
-  const bool posted = host_.loop->call([&] {
-    if (!link.is_open()) return answered.set(link.reason().with_context("the connection to " + where() + " is lost"));
-    const uint32_t call =
-        link.calls().start(std::string(what) + " " + where(), deadline, [&answered, answer](const Status& status, std::string_view header) {
-          answered.set(status.ok() ? wire::decode(header, *answer) : status);
-        });
+  Condition answered;
+  std::optional<Status> outcome;
+  const auto answer_with = [&](Status status) { answered.change([&] { outcome = std::move(status); }); };
+  const bool posted = host_.loop().call([&] {
+    if (!link.is_open()) return answer_with(link.reason().with_context("the connection to " + where() + " is lost"));
+    const uint32_t call = link.calls().start(std::string(what) + " " + where(), deadline,
+                                             [answer_with, answer](const Status& status, std::string_view header) {
+                                               answer_with(status.ok() ? wire::decode(header, *answer) : status);
+                                             });
     link.channel().send(question(call));
   });
   if (!posted) return unavailable("%s %s: the network loop has stopped", what, where().c_str());
-  return answered.wait();
+  // The loop bounds the wait: every call there has a deadline.
+  answered.wait(*host_.seams.clock, Deadline::never(), [&] { return outcome.has_value(); });
+  return *outcome;
 }
 
 Status RemoteWorker::connect_once(Deadline deadline) {
   const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
   const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
   DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, self_, name_));
-  DTG_ASSIGN(Ref<Channel> channel, connect_channel(*host_.loop, address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
-  Ref<Link> fresh = make_ref<Link>(*host_.loop, std::move(channel), timing_, greeter_.get());
+  DTG_ASSIGN(Ref<Channel> channel, host_.network->connect(address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
+  Ref<Link> fresh = make_ref<Link>(host_.loop(), std::move(channel), timing_, greeter_.get());
   if (is_neighbour_) fresh->keep_early_credit();
-  if (!host_.loop->call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
+  if (!host_.loop().call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
   wire::Hello hello;
   hello.session = session_;
   hello.role = is_neighbour_ ? wire::Role::neighbour : self_.empty() ? wire::Role::client : wire::Role::task;
@@ -123,13 +106,13 @@ Status RemoteWorker::connect_once(Deadline deadline) {
   if (status.ok()) status = reply.status;
   if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
   if (status.ok()) return greeted(reply, fresh);
-  host_.loop->call([&] { fresh->close(status); });
+  host_.loop().call([&] { fresh->close(status); });
   return status;
 }
 
 Status RemoteWorker::greeted(const wire::HelloReply& reply, Ref<Link> link) {
   if (name_.empty()) name_ = reply.task;
-  host_.loop->call([&] { link->trust(where()); });
+  host_.loop().call([&] { link->trust(where()); });
   const std::lock_guard lock(mutex_);
   const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
   link_ = std::move(link);
@@ -142,43 +125,47 @@ Status RemoteWorker::greeted(const wire::HelloReply& reply, Ref<Link> link) {
 Status RemoteWorker::connect(Deadline deadline) {
   const std::lock_guard one(connecting_);
   int64_t pause_ns = kRetryFirstNs;
-  std::mutex mutex;
-  std::condition_variable never;
   for (;;) {
     if (const Ref<Link> present = link()) {
       if (present->is_open()) return {};
       if (present->reason().code() == Code::cancelled) return present->reason().with_context("connect to " + where());
     }
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return failed_precondition("connect to %s: the session is closed", where().c_str());
-    }
     const Status status = connect_once(deadline);
     if (status.ok() || status.code() != Code::unavailable) return status.with_context("connect to " + where()).in_phase("connect");
     const int64_t left = deadline.left_ns(*host_.seams.clock);
     if (left <= pause_ns) return status.with_context("connect to " + where()).at_peer(where()).in_phase("connect");
-    std::unique_lock lock(mutex);
-    never.wait_for(lock, std::chrono::nanoseconds(pause_ns));
+    if (closed_.wait(*host_.seams.clock, Deadline::after(*host_.seams.clock, pause_ns), [this] { return is_closed_; }))
+      return failed_precondition("connect to %s: the session is closed", where().c_str());
     pause_ns = std::min(pause_ns * 2, kRetryLastNs);
   }
 }
 
-Result<Worker::Part> RemoteWorker::register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) {
+Status RemoteWorker::run(const Part& part, Run& run) {
+  wire::RunPart request;
+  request.part = part.id;
+  request.sequence = run.sequence();
+  request.deadline_left_ns = run.deadline().left_ns(*host_.seams.clock);
+  DTG_TRY(run.edges()->start([&] { part.link->queue(request); }));
+  part.link->kick();
+  return {};
+}
+
+void RemoteWorker::drop(const Part& part) {
+  if (part.link->is_open()) part.link->send(wire::DropPart{part.id});
+}
+
+Result<Worker::Part> RemoteWorker::register_part(Ref<Graph> graph, PlanRequest asked, Deadline deadline) {
+  // The frame may outlive a call that ran out of time.
+  DTG_ASSIGN(std::string encoded, encode_graph(*graph, host_.limits));
+  const auto bytes = std::make_shared<const std::string>(std::move(encoded));
   Part part;
   part.link = link();
   if (!part.link) return unavailable("register a part with %s: it is not connected", where().c_str());
-  {
-    const std::lock_guard lock(mutex_);
-    part.epoch = epoch_;
-  }
   const Deadline call = Deadline::after(*host_.seams.clock, timing_.call_ns);
   const Deadline until{std::min(call.at_ns, deadline.at_ns)};
   wire::RegisterPart request;
-  request.hash = hash_content(graph);
-  request.targets.assign(targets.begin(), targets.end());
+  request.targets.assign(asked.targets.begin(), asked.targets.end());
   request.deadline_left_ns = until.left_ns(*host_.seams.clock);
-  // The frame may outlive a call that ran out of time.
-  const auto bytes = std::make_shared<const std::string>(graph);
   wire::RegisterReply reply;
   const auto question = [&](uint32_t number) {
     auto frame = frame_of(wire::make_head(wire::Kind::register_part, number, wire::encode(request), bytes->size()));
@@ -225,13 +212,13 @@ Result<std::string> RemoteWorker::inspect(Deadline deadline) {
 }
 
 void RemoteWorker::close() {
+  closed_.change([this] { is_closed_ = true; });
   Ref<Link> present;
   {
     const std::lock_guard lock(mutex_);
-    closed_ = true;
     present = link_;
   }
-  if (present) host_.loop->call([&] { present->close({}); });
+  if (present) host_.loop().call([&] { present->close({}); });
 }
 
 }  // namespace dtg

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "base/condition.h"
 #include "cluster/spec.h"
 #include "cluster/worker.h"
 
@@ -18,7 +19,9 @@ class RemoteWorker final : public Worker {
 
   const std::string& name() const override { return name_; }
   Status connect(Deadline deadline) override;
-  Result<Part> register_part(const std::string& graph, std::span<const NodeId> targets, Deadline deadline) override;
+  Status run(const Part& part, Run& run) override;
+  void drop(const Part& part) override;
+  Result<Part> register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline) override;
   Status reset(const std::vector<std::string>& containers, Deadline deadline) override;
   Status end_job(Deadline deadline) override;
   Result<std::string> inspect(Deadline deadline) override;
@@ -52,7 +55,8 @@ class RemoteWorker final : public Worker {
   std::unique_ptr<Greeter> greeter_;
   wire::HelloReply known_;
   uint64_t epoch_ = 0;
-  bool closed_ = false;
+  Condition closed_;  // guards is_closed_
+  bool is_closed_ = false;
 };
 
 }  // namespace dtg

@@ -12,6 +12,15 @@ Rights rights_of(const ClusterSpec& cluster, std::string_view peer_task) {
   return chief ? Rights::all : Rights::worker;
 }
 
+namespace {
+bool destroys(const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.op->access_of(i) == Access::destroy) return true;
+  }
+  return false;
+}
+}  // namespace
+
 Status check_graph(const Graph& graph, Rights rights) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
@@ -21,7 +30,7 @@ Status check_graph(const Graph& graph, Rights rights) {
                                int(node.name.size()), node.name.data(), node.op->name().c_str())
           .at_node(node.name);
     }
-    if (rights == Rights::worker && node.op->name() == "DestroyResourceOp") {
+    if (rights == Rights::worker && destroys(node)) {
       return permission_denied("register a part: \"%.*s\" destroys a resource of another task, which only the chief may",
                                int(node.name.size()), node.name.data())
           .at_node(node.name);

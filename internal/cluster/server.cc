@@ -2,7 +2,6 @@
 #include "cluster/server.h"
 
 #include <algorithm>
-#include <condition_variable>
 
 #include "cluster/connection.h"
 #include "cluster/directory.h"
@@ -13,7 +12,6 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
-constexpr int64_t kJoinSliceNs = int64_t{3600} * 1'000'000'000;
 
 // The task that the options mean, when they do not say all of it.
 Result<ClusterSpec::Task> own_task(const Server::Options& options) {
@@ -55,9 +53,9 @@ Status Server::listen(const ClusterSpec::Task& self) {
   for (const ClusterSpec::Task& task : options_.cluster.tasks()) credentials.tasks.push_back(task.name());
   const EndpointLimits limits{host_.limits, options_.timing.dead_ns, options_.accept};
   DTG_ASSIGN(auto listener,
-             dtg::listen(*host_.loop, self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
+             host_.network->listen(self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
   target_ = listener->address().text();
-  host_.loop->call([&] { listener_ = std::move(listener); });
+  host_.loop().call([&] { listener_ = std::move(listener); });
   return {};
 }
 
@@ -75,20 +73,15 @@ Connection* Server::session(uint64_t number) const {
 }
 
 void Server::end(bool by_chief) {
-  const std::lock_guard lock(over_mutex_);
-  by_chief_ = by_chief_ || (by_chief && !over_);
-  over_ = true;
-  over_changed_.notify_all();
+  over_changed_.change([&] {
+    by_chief_ = by_chief_ || (by_chief && !over_);
+    over_ = true;
+  });
 }
 
 Status Server::join(Deadline deadline) {
-  std::unique_lock lock(over_mutex_);
-  while (!over_) {
-    if (deadline.passed(*host_.seams.clock)) return deadline_exceeded("join %s: it still runs", task_->name().c_str());
-    const int64_t left = std::min(deadline.left_ns(*host_.seams.clock), kJoinSliceNs);
-    over_changed_.wait_for(lock, std::chrono::nanoseconds(left));
-  }
-  return {};
+  if (over_changed_.wait(*host_.seams.clock, deadline, [this] { return over_; })) return {};
+  return deadline_exceeded("join %s: it still runs", task_->name().c_str());
 }
 
 Json Server::state() const {
@@ -111,7 +104,7 @@ Json Server::state() const {
 
 Result<std::string> Server::inspect() {
   std::string text;
-  if (!host_.loop->call([&] { text = state().text(); }))
+  if (!host_.loop().call([&] { text = state().text(); }))
     return unavailable("inspect %s: the network loop has stopped", task_->name().c_str());
   return text;
 }
@@ -123,30 +116,29 @@ Status Server::stop(int64_t timeout_ns) {
   // Who is told that the job has ended does not look for the task again.
   const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())
                                   : unavailable("the server %s was stopped", task_->name().c_str());
-  task_->evict(reason);
+  task_->stopped(reason);
   if (!told_.exchange(true)) say(host_, LogLevel::info, task_->name() + " stops: " + reason.message());
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
-  // Kept beyond the stop, to see their runs end.
-  std::vector<Ref<Connection>> ending;
-  host_.loop->call([&] {
+  // Of the connections that still have runs; the last run of one tells it, also when nobody waits any more.
+  struct Ending {
+    Condition changed;
+    size_t busy = 0;
+  };
+  const auto ending = std::make_shared<Ending>();
+  host_.loop().call([&] {
     listener_ = nullptr;
     // The end of one may be the end of others.
-    for (Connection* connection : connections_) ending.push_back(Ref<Connection>::share(connection));
-    for (const Ref<Connection>& connection : ending) connection->close(reason);
+    std::vector<Ref<Connection>> all;
+    for (Connection* connection : connections_) all.push_back(Ref<Connection>::share(connection));
+    for (const Ref<Connection>& connection : all) {
+      connection->close(reason);
+      if (connection->idle()) continue;
+      ++ending->busy;
+      connection->when_idle([ending] { ending->changed.change([&] { --ending->busy; }); });
+    }
   });
-  std::mutex mutex;
-  std::condition_variable pause;
-  for (;;) {
-    bool idle = true;
-    host_.loop->call([&] { idle = std::ranges::all_of(ending, [](const auto& connection) { return connection->idle(); }); });
-    if (idle) break;
-    if (deadline.passed(*host_.seams.clock))
-      return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
-    std::unique_lock lock(mutex);
-    pause.wait_for(lock, std::chrono::milliseconds(1));
-  }
-  host_.loop->call([&] { ending.clear(); });
-  return {};
+  if (ending->changed.wait(*host_.seams.clock, deadline, [&] { return ending->busy == 0; })) return {};
+  return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
 }
 
 }  // namespace dtg

@@ -5,16 +5,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/condition.h"
 #include "base/json.h"
 #include "cluster/spec.h"
 #include "cluster/task.h"
-#include "net/endpoint.h"
 
 namespace dtg {
 
@@ -60,9 +58,8 @@ class Server final : public RefCounted {
   const Host host_;
   const Options options_;
   const Ref<Task> task_;
-  std::string target_;     // constant once it listens
-  std::mutex over_mutex_;  // guards over_
-  std::condition_variable over_changed_;
+  std::string target_;      // constant once it listens
+  Condition over_changed_;  // guards over_ and by_chief_
   bool over_ = false;
   bool by_chief_ = false;
   std::atomic<bool> told_{false};  // the log knows that it stops

@@ -17,8 +17,8 @@ Result<Ref<EdgeTable>> EdgeTable::make(const Graph& graph, const PeerOf& peer_of
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     Row row;
-    row.incoming = node.op->name() == "_Recv";
-    if (!row.incoming && node.op->name() != "_Send") continue;
+    row.incoming = node.op->role() == Role::receive;
+    if (!row.incoming && node.op->role() != Role::send) continue;
     const int64_t edge = node.attr<int64_t>("edge");
     if (edge < 0 || edge >= UINT32_MAX)
       return invalid_argument("edge number %lld is impossible", static_cast<long long>(edge)).at_node(node.name);
@@ -128,12 +128,9 @@ void StepEdges::end() {
   }
   // Somebody who aborts right now is still inside; neither the step nor this may go before he is out.
   const bool calm = !step || step->remove(this);
-  for (bool inside = true; inside;) {
-    {
-      const std::lock_guard lock(mutex_);
-      inside = aborting_ > 0 || (!calm && !left_);
-    }
-    if (inside) spin_pause();
+  {
+    std::unique_lock lock(mutex_);
+    calm_.wait(lock, [&] { return aborting_ == 0 && (calm || left_); });
   }
   for (const Ref<Link>& peer : peers_) peer->remove_step(sequence_, this);
 }
@@ -151,6 +148,7 @@ void StepEdges::give_up(const Status& cause) {
   step->abort(cause);
   const std::lock_guard lock(mutex_);
   --aborting_;
+  calm_.notify_all();
 }
 
 void StepEdges::aborted(const Status& cause) {
@@ -163,6 +161,7 @@ void StepEdges::aborted(const Status& cause) {
   loop_.post([self = Ref<StepEdges>::share(this)] { self->settle(); });
   const std::lock_guard lock(mutex_);
   left_ = true;
+  calm_.notify_all();
 }
 
 void StepEdges::settle() {

@@ -7,6 +7,7 @@
 // loop's.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -58,8 +59,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   Status enter();
   // Begins to watch the step, whose memory is there: the peers may send all they have. The step must stay until end().
   void begin(Step& step);
-  // Calls `send`, which queues what asks the other tasks to run their parts, unless the step is aborted already: then
-  // nobody must hear of it at all.
+  // Calls `send`, which queues what asks another task to run its part, unless the step is aborted already: then it must not
+  // hear of it at all. Once per other task.
   Status start(const std::function<void()>& send);
   // The run has ended: no completion is open any more.
   void end();
@@ -125,8 +126,9 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   Step* step_ = nullptr;
   bool started_ = false;
   bool aborted_ = false;
-  int aborting_ = 0;   // calls of give_up() that may still touch the step
-  bool left_ = false;  // aborted() is over
+  int aborting_ = 0;              // calls of give_up() that may still touch the step
+  std::condition_variable calm_;  // that number, or left_, has changed
+  bool left_ = false;             // aborted() is over
   bool ended_ = false;
   Status cause_;
 };

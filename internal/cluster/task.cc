@@ -65,35 +65,46 @@ namespace {
 constexpr int kServedFrames = 4096;
 constexpr size_t kSharedParts = 1024;
 
+// The node that names the resource, however often its handle was passed on.
+NodeId handle_of(const Graph& graph, Value value) {
+  for (;;) {
+    const Node& node = graph.node(value.node());
+    size_t input = 0;
+    while (input < node.inputs.size() && !node.op->forwards(input, value.output())) ++input;
+    if (input == node.inputs.size()) return node.id;
+    value = node.inputs[input];
+  }
+}
+
 std::vector<NodeId> assigned_variables(const Graph& graph) {
   std::vector<NodeId> found;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
-    if (node.op->name() != "AssignVariableOp") continue;
-    const NodeId handle = node.inputs[0].node();
-    if (graph.node(handle).op->name() == "VarHandleOp") found.push_back(handle);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.op->access_of(i) == Access::assign) found.push_back(handle_of(graph, node.inputs[i]));
+    }
   }
   return found;
 }
 
 }  // namespace
 
-void Task::enter(Lodger* lodger) {
-  const std::lock_guard lock(lodgers_mutex_);
-  if (gone_.ok()) lodgers_.push_back(lodger);
-  else lodger->evicted(gone_);
+void Task::add_observer(Observer* observer) {
+  const std::lock_guard lock(observers_mutex_);
+  if (gone_.ok()) observers_.push_back(observer);
+  else observer->task_stopped(gone_);
 }
 
-void Task::leave(Lodger* lodger) {
-  const std::lock_guard lock(lodgers_mutex_);
-  std::erase(lodgers_, lodger);
+void Task::remove_observer(Observer* observer) {
+  const std::lock_guard lock(observers_mutex_);
+  std::erase(observers_, observer);
 }
 
-void Task::evict(const Status& why) {
-  const std::lock_guard lock(lodgers_mutex_);
+void Task::stopped(const Status& why) {
+  const std::lock_guard lock(observers_mutex_);
   if (!gone_.ok()) return;
   gone_ = why;
-  for (Lodger* lodger : std::exchange(lodgers_, {})) lodger->evicted(why);
+  for (Observer* observer : std::exchange(observers_, {})) observer->task_stopped(why);
 }
 
 void Task::trim(bool all) {
@@ -113,12 +124,14 @@ Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::spa
   return {};
 }
 
-Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, Rights rights) {
+Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, Rights rights, Deadline deadline) {
   const Hash128 hash = hash_content(bytes);
   if (Ref<ServedPart> present = shared_part(hash, bytes, targets)) {
     DTG_TRY(check_graph(present->plan().graph(), rights));
     return present;
   }
+  if (deadline.passed(*host_.seams.clock))
+    return deadline_exceeded("register a part: its time was over before %s came to it", name_.c_str());
   auto part = make_ref<ServedPart>(Ref<Task>::share(this), devices_);
   DTG_ASSIGN(const int64_t decoded, graph_memory(bytes, host_.limits));
   const int64_t memory = decoded + static_cast<int64_t>(bytes.size());
@@ -147,6 +160,9 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.placer = &part->placer_;
   context.clock = host_.seams.clock;
   context.frames = kServedFrames;
+  context.memory = host_.memory;
+  context.budget = host_.seams.budget;
+  context.deadline = deadline;
   PlanRequest request;
   for (uint32_t target : targets) request.targets.push_back(target);
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));

@@ -52,12 +52,12 @@ class ServedPart final : public RefCounted {
 
 class Task final : public RefCounted {
  public:
-  // Whoever lives on the task's devices without a connection: a session of the same process.
-  class Lodger {
+  // Whoever uses the task without a connection: a session of the same process.
+  class Observer {
    public:
-    virtual ~Lodger() = default;
+    virtual ~Observer() = default;
     // The server has stopped. Once, from the stopping thread.
-    virtual void evicted(const Status& why) = 0;
+    virtual void task_stopped(const Status& why) = 0;
   };
   Task(const Host& host, std::string name, int cpu_devices, Ref<RefCounted> owner);
 
@@ -68,12 +68,13 @@ class Task final : public RefCounted {
   const Host& host() const { return host_; }
 
   // From graph bytes of a peer: verified, held against the rights of remote graphs, placed and planned. Takes long;
-  // never on the loop. The same part is prepared once.
-  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, Rights rights);
-  // A lodger that comes too late is told at once. After leave() it is not called any more.
-  void enter(Lodger* lodger);
-  void leave(Lodger* lodger);
-  void evict(const Status& why);
+  // never on the loop, and no longer than the deadline. The same part is prepared once.
+  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, Rights rights, Deadline deadline);
+  // An observer that comes too late is told at once. After remove_observer() it is not called any more.
+  void add_observer(Observer* observer);
+  void remove_observer(Observer* observer);
+  // The server has stopped.
+  void stopped(const Status& why);
   // Forgets the parts that nobody has registered any more; with `all`, those in use too.
   void trim(bool all = false);
 
@@ -86,8 +87,8 @@ class Task final : public RefCounted {
   const uint64_t incarnation_;
   std::vector<Device> devices_;
   ResourceStore store_;
-  std::mutex lodgers_mutex_;  // guards lodgers_ and gone_; held while a lodger is told
-  std::vector<Lodger*> lodgers_;
+  std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
+  std::vector<Observer*> observers_;
   Status gone_;
   std::mutex parts_mutex_;  // guards parts_
   std::vector<std::pair<Hash128, Ref<ServedPart>>> parts_;

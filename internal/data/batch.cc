@@ -1,6 +1,6 @@
-// Batch: stacks elements. Rows of a table are gathered straight into the batch, converted on the way;
-// other elements are copied. The memory of batches that nobody holds any more is used again, because
-// fresh pages cost more than filling them.
+// The batch stage: stacks elements along a new first dimension. Rows of a table are gathered straight into the batch,
+// converted on the way; other elements are copied. The memory of batches that nobody holds any more is used again,
+// because fresh pages cost more than filling them. Belongs to the thread of its pipeline.
 #include <algorithm>
 
 #include "data/dataset.h"

@@ -1,5 +1,5 @@
-// Two passes over the text: the first finds columns, kinds and the number of rows, the second fills
-// tensors of exactly that size. So memory is the text plus the result, whatever the text holds.
+// Parses CSV in two passes over the text: the first finds columns, kinds and the number of rows, the second fills
+// tensors of exactly that size. So memory is the text plus the result, whatever the text holds. See csv.h for threads.
 #include "data/csv.h"
 
 #include <algorithm>

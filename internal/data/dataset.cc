@@ -1,4 +1,5 @@
-// What all data sets share: turning items into elements, and the two simplest sources.
+// What all stages of a pipeline share: turning items (row numbers or tensors) into elements; and the two simplest
+// sources, slices of tensors and ranges. See dataset.h for threads.
 #include "data/dataset.h"
 
 namespace dtg {

@@ -1,4 +1,4 @@
-// Decompression by zlib behind the FileReader interface.
+// Decompresses gzip by zlib behind the FileReader interface. A reader belongs to one thread.
 #include "data/gzip.h"
 
 #include <zlib.h>

@@ -1,5 +1,5 @@
-// Reading files that may be gzip-compressed: what comes out is the plain bytes either way. Pure
-// functions over a Disk; any thread except the network loop.
+// Opens a file that may be gzip-compressed as a FileReader of its plain bytes. Works over a Disk; any thread except the
+// network loop.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// The native maps: scale and cast. Over a table, bytes to floats happen while batches are gathered, and
-// any other conversion once for the whole column; elements that are no rows are converted one by one.
+// The stages that convert elements in C++: scale and cast. Over a table, bytes become floats while batches are
+// gathered, and any other conversion is done once for the whole column; elements that are no rows are converted one by
+// one. Belongs to the thread of its pipeline.
 #include <algorithm>
 #include <limits>
 #include <type_traits>

@@ -1,5 +1,5 @@
-// Order: the random numbers behind shuffling: a small generator of our own, so that equal seeds give
-// equal orders on every machine, with every compiler, for good. Values; one thread each.
+// The random numbers of shuffling: a small generator of our own, so that equal seeds give equal orders on every
+// machine, with every compiler, for good. Values; one thread each.
 #pragma once
 
 #include <cstdint>

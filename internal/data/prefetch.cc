@@ -1,6 +1,6 @@
-// Prefetch: the one stage with a thread. The thread owns the source while it runs; the pipeline's own
-// thread touches the source only when the other has ended. All signals are blocked on it, so that the
-// host's handlers never run on a thread of ours.
+// The prefetch stage: a thread of its own makes elements ahead and puts them into a bounded queue. That thread owns the
+// source while it runs; the pipeline's own thread touches the source only when the other has ended. All signals are
+// blocked on it, so that the host's handlers never run on a thread of ours.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

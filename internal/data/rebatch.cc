@@ -1,4 +1,5 @@
-// Rebatch: global batches cut into those of replicas, and the sizes by which workers cut them. See dataset.h.
+// The rebatch stage, which cuts global batches into those of replicas, and the arithmetic of batch sizes per worker.
+// See dataset.h for threads.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,5 @@
-// Gathering rows and scaling bytes: the two loops that every in-memory epoch spends its time in.
+// Gathers rows of a table and scales bytes to floats: the two loops in which every in-memory epoch spends its time.
+// Pure functions; any thread.
 #include "data/table.h"
 
 #include <bit>

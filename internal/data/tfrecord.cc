@@ -1,5 +1,5 @@
-// Reading tf.Example: a map from names to one of three kinds of lists. Unknown features are skipped;
-// those asked for are copied into tensors of their declared shape.
+// Parses tf.Example messages: a map from names to one of three kinds of lists. Unknown features are skipped; those
+// asked for are copied into tensors of their declared shape. Belongs to the thread of its pipeline.
 #include "data/tfrecord.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// TFRecord files of tf.Example messages, plain or gzip, as a data set. Files are read as a stream, one
-// record at a time; every checksum is verified.
+// A data set source: TFRecord files of tf.Example messages, plain or gzip. Files are read as a stream, one record at a
+// time; every checksum is verified. Belongs to the thread of its pipeline.
 #pragma once
 
 #include <optional>

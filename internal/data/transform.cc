@@ -1,5 +1,5 @@
-// Transforms that choose and order elements without looking into them: shuffle, shard, repeat, take,
-// skip. Each owns its source; see dataset.h for what they do.
+// The stages that choose and order elements without looking into them: shuffle, shard, repeat, take, skip. Each owns
+// its source and belongs to the thread of its pipeline; see dataset.h for what they do.
 #include <algorithm>
 
 #include "data/dataset.h"

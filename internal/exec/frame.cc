@@ -7,6 +7,7 @@
 
 #include <ctime>
 #include <exception>
+#include <mutex>
 #include <new>
 
 namespace dtg {
@@ -24,23 +25,12 @@ void futex_wait_for(std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
 }
 
-// While one lives, the word is held; also when what it guards runs out of memory.
-class Hold {
- public:
-  explicit Hold(std::atomic_flag& word) : word_(word) {
-    while (word_.test_and_set(std::memory_order_acquire)) spin_pause();
-  }
-  ~Hold() { word_.clear(std::memory_order_release); }
-
- private:
-  std::atomic_flag& word_;
-};
-
 // Nothing may leave a pool's thread but through the step, so lack of memory is the step's failure.
 Status no_memory() { return resource_exhausted("out of memory"); }
 
-// False when the pool has no thread and could not make one.
+// False when the pool has no thread, and could not or must not make one.
 bool handed_over(Pool& pool, Pool::Task* task) {
+  if (!pool.has_threads()) return false;
   try {
     pool.submit(task);
     return true;
@@ -53,66 +43,52 @@ Status too_late() { return deadline_exceeded("the run's deadline passed; raise t
 
 }  // namespace
 
-Frame::Frame(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock, Tracer* tracer)
-    : program_(program),
-      owner_(owner),
-      pool_(pool),
-      clock_(clock),
-      tracer_(tracer),
+Frame::Frame(const Surroundings& around)
+    : around_(around),
       step_(0, Deadline::never()),
-      caller_spin_ns_(kCallerSpinNs) {}
-
-Frame::~Frame() {
-  end();
-  if (arena_) release_block(arena_, program_.frame_bytes());
-}
-
-Result<std::unique_ptr<Frame>> Frame::create(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock,
-                                             Tracer* tracer) {
-  std::unique_ptr<Frame> frame(new Frame(program, owner, pool, clock, tracer));
-  DTG_TRY(frame->allocate());
-  return frame;
-}
-
-Status Frame::allocate() {
-  slots_.reset(new Slot[program_.slot_count() + 1]);
-  if (program_.has_dynamic()) shapes_.reset(new Shape[program_.slot_count() + 1]);
-  pins_.reset(new Pin[program_.pin_count() + 1]);
-  if (program_.frame_bytes() > 0) {
-    arena_ = static_cast<char*>(allocate_block(program_.frame_bytes()));
-    if (!arena_) return resource_exhausted("allocate %lld bytes for a run's values", static_cast<long long>(program_.frame_bytes()));
-  }
-  for (const auto& place : program_.places()) slots_[place.slot].data = arena_ + place.offset;
-  for (const auto& constant : program_.constants()) slots_[constant.slot].data = constant.data;
+      slots_(around.program.slot_count, around.program.pin_count, around.program.open, around.memory),
+      caller_spin_ns_(kCallerSpinNs) {
+  for (const auto& constant : program().constants) slots_.bind(constant.slot, constant.data);
   end_task_.frame = this;
-  raised_.reset(new std::atomic<bool>[program_.events().size() + 1]);
-  const size_t count = program_.segments().size();
+  raised_.reset(new std::atomic<bool>[program().events.size() + 1]);
+  const size_t count = program().segments.size();
   states_.reset(new SegmentState[count + 1]);
   for (size_t i = 0; i < count; ++i) {
     states_[i].frame = this;
     states_[i].index = static_cast<uint32_t>(i);
   }
+}
+
+Frame::~Frame() { end(); }
+
+Status Frame::take_memory() {
+  if (program().frame_bytes == 0) return {};
+  DTG_ASSIGN(memory_, around_.memory.take(program().frame_bytes, "the values of a run"));
+  if (memory_ == settled_) return {};
+  for (const auto& place : program().places) slots_.bind(place.slot, memory_ + place.offset);
+  settled_ = memory_;
   return {};
 }
 
-void Frame::begin(uint64_t sequence, Deadline deadline) {
+Status Frame::begin(uint64_t sequence, Deadline deadline) {
   step_.restart(sequence, deadline);
-  const auto& segments = program_.segments();
+  DTG_TRY(take_memory());
+  const auto& segments = program().segments;
   for (size_t i = 0; i < segments.size(); ++i) {
     states_[i].chunk = segments[i].first;
-    states_[i].base = arena_;
+    states_[i].base = memory_;
     states_[i].pc = 0;
     states_[i].pending.store(segments[i].waits, std::memory_order_relaxed);
   }
-  for (size_t i = 0; i < program_.events().size(); ++i) raised_[i].store(false, std::memory_order_relaxed);
+  for (size_t i = 0; i < program().events.size(); ++i) raised_[i].store(false, std::memory_order_relaxed);
   unfinished_.store(static_cast<uint32_t>(segments.size()), std::memory_order_relaxed);
-  if (shapes_) {
-    for (const Feed& feed : program_.feeds()) shapes_[feed.slot] = feed.shape;
-  }
+  for (const Feed& feed : program().feeds) slots_.set_shape(feed.slot, feed.shape);
+  for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
+  return {};
 }
 
 Status Frame::run() {
-  const size_t count = program_.segments().size();
+  const size_t count = program().segments.size();
   if (count == 0) return {};
   watcher_ = nullptr;
   caller_attached_ = true;
@@ -132,23 +108,23 @@ Status Frame::run() {
 void Frame::start(Watcher* watcher) {
   watcher_ = watcher;
   caller_attached_ = false;
-  if (program_.segments().empty()) return watcher->finished(*this);
+  if (program().segments.empty()) return watcher->finished(*this);
   launch();
 }
 
 // The segments that wait for nothing; the caller takes the last of them itself.
 void Frame::launch() {
-  const auto& segments = program_.segments();
+  const auto& segments = program().segments;
   SegmentState* mine = nullptr;
   for (size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].waits != 0) continue;
-    if (mine && !caller_attached_) pool_.submit(mine);
-    else if (mine && !handed_over(pool_, mine)) make_ready(*mine);
+    if (mine && !caller_attached_) pool().submit(mine);
+    else if (mine && !handed_over(pool(), mine)) make_ready(*mine);
     mine = &states_[i];
   }
   if (!mine) return;
   if (caller_attached_) run_segment(*mine);
-  else pool_.submit(mine);
+  else pool().submit(mine);
 }
 
 void Frame::run_segment(SegmentState& state) {
@@ -170,24 +146,28 @@ void Frame::run_segment(SegmentState& state) {
 // True when the chunk is through (or the step is aborted); false when an instruction suspended it.
 bool Frame::run_chunk(SegmentState& state) {
   const std::vector<Instruction>& instructions = state.chunk->instructions;
-  RunContext context(*this, slots_.get(), state.base, step_, pool_);
+  RunContext context(slots_, state.base, step_, pool());
   const auto count = static_cast<uint32_t>(instructions.size());
-  const bool traced = tracer_ && tracer_->on();
+  Tracer* const tracer = around_.tracer;
+  const bool traced = tracer && tracer->on();
   while (state.pc < count) {
     if (step_.aborted()) return true;
     const Instruction& instruction = instructions[state.pc];
     context.set_instruction(&instruction);
     if (instruction.sync) {
-      const int64_t began = traced ? tracer_->now_ns() : 0;
+      const int64_t began = traced ? tracer->now_ns() : 0;
       if (Status status = instruction.sync(context); !status.ok()) {
         fail(instruction, status);
         return true;
       }
       // The op's name lives as long as the runtime, and so as long as the tracer.
       if (traced && instruction.node)
-        tracer_->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer_->now_ns() - began, 0);
+        tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
       ++state.pc;
-      if (state.pc % kDeadlineStride == 0 && step_.deadline().passed(clock_)) step_.abort(too_late());
+      if (state.pc % kDeadlineStride == 0 && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+    } else if (!instruction.async) {
+      signal(static_cast<uint32_t>(instruction.event));
+      ++state.pc;
     } else if (!run_async(state, instruction, context)) {
       return false;
     }
@@ -220,34 +200,16 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
 }
 
 Status Frame::enter_next_chunk(SegmentState& state) {
-  DTG_ASSIGN(const Chunk* chunk, program_.next_chunk(*this, state.index, state.chunk->end));
+  DTG_ASSIGN(const Chunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
   state.chunk = chunk;
   state.pc = 0;
   state.base = nullptr;
   if (chunk->bytes > 0) {
-    state.base = static_cast<char*>(allocate_block(chunk->bytes));
-    if (!state.base)
-      return resource_exhausted("allocate %lld bytes for values whose shape depends on data", static_cast<long long>(chunk->bytes));
-    remember(state.base, chunk->bytes);
+    DTG_ASSIGN(state.base, slots_.lease_block(chunk->bytes, "values whose shape depends on data"));
   }
-  for (const auto& place : chunk->places) slots_[place.slot].data = state.base + place.offset;
-  for (const auto& typed : chunk->shapes) shapes_[typed.slot] = typed.shape;
+  for (const auto& place : chunk->places) slots_.bind(place.slot, state.base + place.offset);
+  for (const auto& typed : chunk->shapes) slots_.set_shape(typed.slot, typed.shape);
   return {};
-}
-
-void Frame::remember(void* block, int64_t bytes) {
-  try {
-    const Hold hold(leases_word_);
-    leases_.push_back({block, bytes});
-  } catch (const std::bad_alloc&) {
-    release_block(block, bytes);
-    throw;
-  }
-}
-
-void Frame::keep(Ref<RefCounted> holder) {
-  const Hold hold(leases_word_);
-  holders_.push_back(std::move(holder));
 }
 
 void Frame::fail(const Instruction& instruction, const Status& status) {
@@ -263,7 +225,7 @@ void Frame::fail(const Instruction& instruction, const Status& status) {
 }
 
 void Frame::finish_segment(SegmentState& state) {
-  const Segment& segment = program_.segments()[state.index];
+  const Segment& segment = program().segments[state.index];
   // What an aborted segment did not come to must not keep others waiting; they see the abort themselves.
   if (step_.aborted()) {
     for (uint32_t event : segment.raises) signal(event);
@@ -280,7 +242,7 @@ void Frame::finish_one(bool from_completion) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (attached) return wake_caller();
   if (!watcher) return;
-  if (from_completion) pool_.submit(&end_task_);
+  if (from_completion) pool().submit(&end_task_);
   else watcher->finished(*this);
 }
 
@@ -290,7 +252,7 @@ void Frame::release(uint32_t segment) {
 }
 
 void Frame::make_ready(SegmentState& state) {
-  if (!caller_attached_) return pool_.submit(&state);
+  if (!caller_attached_) return pool().submit(&state);
   SegmentState* head = ready_.load(std::memory_order_relaxed);
   do {
     state.next_ready = head;
@@ -304,7 +266,7 @@ Frame::SegmentState* Frame::take_ready() {
   if (!all) return nullptr;
   for (SegmentState* state = all->next_ready; state;) {
     SegmentState* const next = state->next_ready;
-    if (!handed_over(pool_, state)) make_ready(*state);
+    if (!handed_over(pool(), state)) make_ready(*state);
     state = next;
   }
   return all;
@@ -315,21 +277,21 @@ void Frame::wait_for_work() {
     return unfinished_.load(std::memory_order_acquire) == 0 || ready_.load(std::memory_order_acquire) != nullptr;
   };
   if (something()) return;
-  const int64_t began = clock_.monotonic_ns();
+  const int64_t began = around_.clock.monotonic_ns();
   while (!something()) {
     for (int i = 0; i < 64 && !something(); ++i) spin_pause();
     if (something()) break;
-    if (!step_.aborted() && step_.deadline().passed(clock_)) step_.abort(too_late());
-    if (clock_.monotonic_ns() - began < caller_spin_ns_) continue;
+    if (!step_.aborted() && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+    if (around_.clock.monotonic_ns() - began < caller_spin_ns_) continue;
     caller_word_.store(1);
     if (!something()) {
       // Waking at least every second bounds what a lost wake-up could cost.
-      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_.deadline().left_ns(clock_) + 1'000'000, 1'000'000'000));
+      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_.deadline().left_ns(around_.clock), 999'000'000) + 1'000'000);
     }
     caller_word_.store(0);
   }
   // Polling pays where waits are short. Where they are long, what is waited for may need just this CPU.
-  const bool brief = clock_.monotonic_ns() - began < kCallerSpinNs;
+  const bool brief = around_.clock.monotonic_ns() - began < kCallerSpinNs;
   caller_spin_ns_ = brief ? std::min(caller_spin_ns_ + kCallerSpinMoreNs, kCallerSpinNs) : caller_spin_ns_ / 2;
 }
 
@@ -339,7 +301,8 @@ void Frame::wake_caller() {
 
 void Frame::completed(uint32_t segment, const Instruction& instruction, Status status) {
   // What is released below may end the run on another thread before this call returns.
-  const Ref<const RefCounted> inside = Ref<const RefCounted>::share(&owner_);
+  const Ref<const RefCounted> owner = Ref<const RefCounted>::share(&around_.owner);
+  const Visit visit(*this);
   if (!status.ok()) fail(instruction, status);
   if (instruction.event < 0) return make_ready(states_[segment]);
   signal(static_cast<uint32_t>(instruction.event));
@@ -348,44 +311,18 @@ void Frame::completed(uint32_t segment, const Instruction& instruction, Status s
 
 void Frame::signal(uint32_t event) {
   if (raised_[event].exchange(true, std::memory_order_acq_rel)) return;
-  for (uint32_t successor : program_.events()[event].successors) release(successor);
+  for (uint32_t successor : program().events[event].successors) release(successor);
 }
 
 RunContext Frame::context(const Instruction& instruction) {
-  RunContext context(*this, slots_.get(), nullptr, step_, pool_);
+  RunContext context(slots_, nullptr, step_, pool());
   context.set_instruction(&instruction);
   return context;
 }
 
-Result<void*> Frame::lease(uint32_t slot, DType dtype, const Shape& shape) {
-  const int64_t bytes = shape.count() * dtype_size(dtype);
-  void* const block = allocate_block(bytes);
-  if (!block) return resource_exhausted("allocate %lld bytes for a value of shape %s", static_cast<long long>(bytes), shape.text().c_str());
-  remember(block, bytes);
-  slots_[slot].data = block;
-  if (shapes_) shapes_[slot] = shape;
-  return block;
-}
-
-const Shape& Frame::shape(uint32_t slot) const { return shapes_[slot]; }
-
-void Frame::hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) {
-  slots_[slot].data = data;
-  if (shapes_) shapes_[slot] = shape;
-  if (holder) keep(std::move(holder));
-}
-
-void Frame::unpin(uint32_t number) {
-  const Pin pin = std::exchange(pins_[number], {});
-  if (pin.version) pin.variable->unpin(pin.version);
-}
-
 void Frame::end() {
-  // Without pins it is a frame that ran out of memory while it was made.
-  for (uint32_t i = 0; pins_ && i < program_.pin_count(); ++i) unpin(i);
-  for (const Lease& lease : leases_) release_block(lease.block, lease.bytes);
-  leases_.clear();
-  holders_.clear();
+  slots_.release();
+  if (char* const memory = std::exchange(memory_, nullptr)) around_.memory.give_back(memory);
 }
 
 RunContext Completion::context() const { return frame_->context(*instruction_); }

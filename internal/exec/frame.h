@@ -1,8 +1,8 @@
-// Frame: the memory and the moving parts of one run of a program: slot table, arena, pending counts, the
-// step. A plan keeps a few frames and leases one to each run, so that two runs of one plan are at the same
-// time right. A warm run of a program without blocking instructions allocates nothing and takes no lock.
+// Frame: the memory and the moving parts of one run of a program: slots, a block of memory, pending counts, the step. A FramePool
+// keeps a few frames and leases one to each run, so that two runs of one program are at the same time right. A warm run of a program
+// without blocking instructions allocates nothing and takes no lock.
 //
-// Owner: the plan. A frame belongs to one run at a time; its segments may run on several threads, each
+// Owner: the pool of the program. A frame belongs to one run at a time; its segments may run on several threads, each
 // segment on one at a time.
 #pragma once
 
@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "exec/completion.h"
+#include "exec/memory_pool.h"
 #include "exec/program.h"
 #include "exec/step.h"
-#include "exec/variable.h"
 #include "monitor/trace.h"
 
 namespace dtg {
 
-class Frame final : public DynamicSlots {
+class Frame final {
  public:
   // Told when an asynchronous run has ended; called once, from any thread.
   class Watcher {
@@ -28,45 +28,55 @@ class Frame final : public DynamicSlots {
     virtual void finished(Frame& frame) = 0;
   };
 
-  // `owner` keeps program and frame alive; threads that come in from outside hold it while they are inside.
-  static Result<std::unique_ptr<Frame>> create(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock,
-                                               Tracer* tracer);
-  ~Frame() override;
+  // What a frame works with. `owner` keeps all of it and the frame alive; threads that come in from outside hold it while they are
+  // inside.
+  struct Surroundings {
+    const Program& program;
+    const RefCounted& owner;
+    ChunkSource& chunks;
+    MemoryPool& memory;
+    Pool& pool;
+    const Clock& clock;
+    Tracer* tracer;  // may be null
+  };
+  explicit Frame(const Surroundings& around);
+  ~Frame();
 
-  // A run: begin, bind feeds and fetches, then run() or start(), then read results, then end().
-  void begin(uint64_t sequence, Deadline deadline);
-  void bind(uint32_t slot, void* data) { slots_[slot].data = data; }
+  // A run: begin (which takes the memory), bind feeds and fetches, then run() or start(), then read results, then end().
+  Status begin(uint64_t sequence, Deadline deadline);
+  void bind(uint32_t slot, void* data) { slots_.bind(slot, data); }
   // On this thread until everything has finished, helped by the pool.
   Status run();
   // On the pool; `watcher` hears of the end.
   void start(Watcher* watcher);
   Status outcome() const { return step_.cause(); }
-  void* data(uint32_t slot) const { return slots_[slot].data; }
-  // Keeps an object alive until end().
-  void keep(Ref<RefCounted> holder);
-  // Drops pins, leases and holders of the run.
+  void* data(uint32_t slot) const { return slots_.data(slot); }
+  const Shape& shape(uint32_t slot) const { return slots_.shape(slot); }
+  Slots& slots() { return slots_; }
+  // Gives back what the run borrowed, its memory too.
   void end();
 
+  // Is a thread of the pool, or one that brought an end from outside, still on its way out? Asked when the run is over.
+  bool visited() const { return visitors_.load(std::memory_order_acquire) != 0; }
+
   Step& step() { return step_; }
-  Pool& pool() const { return pool_; }
-  const Program& program() const { return program_; }
-
-  // DynamicSlots.
-  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape) override;
-  const Shape& shape(uint32_t slot) const override;
-  void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) override;
-
-  // Pins of variables, by number; an instruction pins, a later one or end() unpins.
-  void pin(uint32_t number, Variable* variable, Variable::Version* version) { pins_[number] = {variable, version}; }
-  void unpin(uint32_t number);
+  Pool& pool() const { return around_.pool; }
+  const Program& program() const { return around_.program; }
 
   // The end of an instruction, from its Completion.
   void completed(uint32_t segment, const Instruction& instruction, Status status);
   RunContext context(const Instruction& instruction);
-  // A hand-over between devices has happened.
-  void signal(uint32_t event);
 
  private:
+  // A thread may still be inside when the run that it ended is over.
+  class Visit {
+   public:
+    explicit Visit(Frame& frame) : frame_(frame) { frame_.visitors_.fetch_add(1, std::memory_order_relaxed); }
+    ~Visit() { frame_.visitors_.fetch_sub(1, std::memory_order_release); }
+
+   private:
+    Frame& frame_;
+  };
   struct SegmentState : Pool::Task {
     Frame* frame = nullptr;
     SegmentState* next_ready = nullptr;
@@ -76,7 +86,8 @@ class Frame final : public DynamicSlots {
     uint32_t pc = 0;
     std::atomic<uint32_t> pending{0};
     void run() override {
-      const Ref<const RefCounted> inside = Ref<const RefCounted>::share(&frame->owner_);
+      const Ref<const RefCounted> owner = Ref<const RefCounted>::share(&frame->around_.owner);
+      const Visit visit(*frame);
       frame->run_segment(*this);
     }
   };
@@ -85,24 +96,14 @@ class Frame final : public DynamicSlots {
     Frame* frame = nullptr;
     void run() override { frame->watcher_->finished(*frame); }
   };
-  struct Pin {
-    Variable* variable = nullptr;
-    Variable::Version* version = nullptr;
-  };
-  struct Lease {
-    void* block;
-    int64_t bytes;
-  };
-
-  Frame(const Program& program, const RefCounted& owner, Pool& pool, const Clock& clock, Tracer* tracer);
-  Status allocate();
+  Status take_memory();
+  void signal(uint32_t event);
   void launch();
   void run_segment(SegmentState& state);
   bool run_chunk(SegmentState& state);
   bool run_async(SegmentState& state, const Instruction& instruction, RunContext& context);
   Status enter_next_chunk(SegmentState& state);
   void fail(const Instruction& instruction, const Status& status);
-  void remember(void* block, int64_t bytes);
   void finish_segment(SegmentState& state);
   void finish_one(bool from_completion);
   void release(uint32_t segment);
@@ -111,26 +112,18 @@ class Frame final : public DynamicSlots {
   void wait_for_work();
   void wake_caller();
 
-  const Program& program_;
-  const RefCounted& owner_;
-  Pool& pool_;
-  const Clock& clock_;
-  Tracer* const tracer_;  // may be null
+  const Surroundings around_;
   Step step_;
-  std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<Shape[]> shapes_;  // only for programs with dynamic shapes
-  char* arena_ = nullptr;
+  Slots slots_;
+  char* memory_ = nullptr;   // of this run
+  char* settled_ = nullptr;  // the block that the slots point into; the next run mostly gets the same one
   std::unique_ptr<SegmentState[]> states_;
-  std::unique_ptr<Pin[]> pins_;
   std::unique_ptr<std::atomic<bool>[]> raised_;  // events that were signalled in this run
-  // What a run has borrowed, under a spin word because segments may lease at the same time.
-  std::atomic_flag leases_word_ = ATOMIC_FLAG_INIT;
-  std::vector<Lease> leases_;
-  std::vector<Ref<RefCounted>> holders_;
   // The run.
   Watcher* watcher_ = nullptr;
   std::atomic<uint32_t> unfinished_{0};  // segments, and blocking instructions that were started
   EndTask end_task_;
+  std::atomic<int> visitors_{0};
   bool caller_attached_ = false;
   std::atomic<SegmentState*> ready_{nullptr};
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps

@@ -1,6 +1,7 @@
 // The kernel table and the error texts of kernels.
 #include "exec/kernel.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -29,22 +30,68 @@ Status PrepareContext::error(const char* format, ...) const {
   return status;
 }
 
+Status PrepareContext::workspace_error() const {
+  std::string shapes;
+  for (const Operand& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + input.shape.text();
+  return resource_exhausted("%s \"%.*s\": for inputs of shape %s it needs more scratch memory than can be counted in 63 bits",
+                            node_->op->name().c_str(), static_cast<int>(node_->name.size()), node_->name.data(), shapes.c_str());
+}
+
 void KernelTable::add(KernelRow row) { rows_[row.op].push_back(std::move(row)); }
 void KernelTable::add_element(ElementRow row) { elements_[row.op].push_back(row); }
 
-const ElementRow* KernelTable::find_element(std::string_view op, DType dtype) const {
-  const auto at = elements_.find(op);
-  if (at == elements_.end()) return nullptr;
-  for (const ElementRow& row : at->second) {
-    if (row.dtype == dtype) return &row;
+namespace {
+
+const ElementRow* match(const std::vector<ElementRow>& rows, std::span<const DType> in, DType out) {
+  for (const ElementRow& row : rows) {
+    if (row.out == out && std::ranges::equal(std::span(row.in, static_cast<size_t>(row.arity)), in)) return &row;
   }
   return nullptr;
 }
 
+template <class Rows>
+auto* find_in(const Rows& table, std::string_view op) {
+  const auto at = table.find(op);
+  return at == table.end() ? nullptr : &at->second;
+}
+
+}  // namespace
+
+void KernelTable::index(const OpTable& ops) {
+  indexed_.assign(ops.count(), {});
+  for (const OpDef* op : ops.list()) indexed_[op->number()] = {op, find_in(rows_, op->name()), find_in(elements_, op->name())};
+}
+
+const std::vector<KernelRow>* KernelTable::rows_of(const OpDef& op) const {
+  if (op.number() < indexed_.size() && indexed_[op.number()].op == &op) return indexed_[op.number()].rows;
+  return find_in(rows_, op.name());
+}
+
+const ElementRow* KernelTable::find_element(const OpDef& op, std::span<const DType> in, DType out) const {
+  const bool known = op.number() < indexed_.size() && indexed_[op.number()].op == &op;
+  const auto* const rows = known ? indexed_[op.number()].elements : find_in(elements_, op.name());
+  return rows ? match(*rows, in, out) : nullptr;
+}
+
+const ElementRow* KernelTable::find_element(std::string_view op, std::span<const DType> in, DType out) const {
+  const auto* const rows = find_in(elements_, op);
+  return rows ? match(*rows, in, out) : nullptr;
+}
+
+const ElementRow* KernelTable::find_element(std::string_view op, DType dtype) const {
+  const DType in[] = {dtype, dtype, dtype};
+  return find_element(op, {in, static_cast<size_t>(element_arity(op))}, dtype);
+}
+
+int KernelTable::element_arity(std::string_view op) const {
+  const auto at = elements_.find(op);
+  return at == elements_.end() ? 0 : at->second.front().arity;
+}
+
 const KernelRow* KernelTable::find(const Node& node, std::string_view device_type) const {
-  const auto at = rows_.find(node.op->name());
-  if (at == rows_.end()) return nullptr;
-  for (const KernelRow& row : at->second) {
+  const std::vector<KernelRow>* const rows = rows_of(*node.op);
+  if (!rows) return nullptr;
+  for (const KernelRow& row : *rows) {
     if (device_type != row.device) continue;
     bool fits = true;
     for (const auto& clause : row.types) {

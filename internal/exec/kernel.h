@@ -31,6 +31,8 @@
 #include "base/pool.h"
 #include "base/ref.h"
 #include "base/seams.h"
+#include "base/size.h"
+#include "exec/slots.h"
 #include "graph/graph.h"
 
 namespace dtg {
@@ -46,7 +48,8 @@ using SyncFn = Status (*)(RunContext&);
 // called later, from any thread, exactly once.
 using AsyncFn = bool (*)(RunContext&, Completion);
 
-// One step of a segment: the function, its argument block, and where its operands are.
+// One step of a segment: the function, its argument block, and where its operands are. Without a function it tells that its event
+// has happened: a hand-over to another device.
 struct Instruction {
   SyncFn sync = nullptr;
   AsyncFn async = nullptr;
@@ -58,39 +61,21 @@ struct Instruction {
   const Node* node = nullptr;     // for errors and traces
 };
 
-// A row of the frame's operand table. `data` is what kernels read; dynamic shapes are set by kernels whose
-// output shape depends on data.
-struct Slot {
-  void* data = nullptr;
-};
-
-// The part of a frame that deals with what is known only at run time: shapes that depend on data, and
-// memory leased until the step ends. Implemented by Frame.
-class DynamicSlots {
- public:
-  virtual ~DynamicSlots() = default;
-  // Memory for a value of that type, kept until the step ends; the slot points at it and has that shape.
-  virtual Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape) = 0;
-  virtual const Shape& shape(uint32_t slot) const = 0;
-  // The slot points at someone else's memory; `holder` (may be null) is kept until the step ends.
-  virtual void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) = 0;
-};
-
 // What one instruction sees while it runs. Lives on the runner's stack.
 class RunContext {
  public:
-  RunContext(DynamicSlots& dynamic, Slot* slots, char* scratch, Step& step, Pool& pool)
-      : slots_(slots), scratch_(scratch), dynamic_(dynamic), step_(step), pool_(pool) {}
+  RunContext(Slots& slots, char* scratch, Step& step, Pool& pool)
+      : table_(slots.table()), scratch_(scratch), slots_(slots), step_(step), pool_(pool) {}
   // The runner moves on to the next instruction.
   void set_instruction(const Instruction* instruction) { instruction_ = instruction; }
 
   template <class T>
   const T* in(int i) const {
-    return static_cast<const T*>(slots_[instruction_->in[i]].data);
+    return static_cast<const T*>(table_[instruction_->in[i]]);
   }
   template <class T>
   T* out(int i) const {
-    return static_cast<T*>(slots_[instruction_->out[i]].data);
+    return static_cast<T*>(table_[instruction_->out[i]]);
   }
   template <class A>
   const A& args() const {
@@ -103,16 +88,16 @@ class RunContext {
   }
   Pool& pool() const { return pool_; }
   Step& step() const { return step_; }
-  DynamicSlots& dynamic() const { return dynamic_; }
+  Slots& slots() const { return slots_; }
   const Instruction& instruction() const { return *instruction_; }
   const Node& node() const { return *instruction_->node; }
 
   // For ops whose output shape is known only now: memory for output i, owned by the step. Outputs whose
   // shape is static have their memory already.
-  Result<void*> lease_output(int i, DType dtype, const Shape& shape) { return dynamic_.lease(instruction_->out[i], dtype, shape); }
+  Result<void*> lease_output(int i, DType dtype, const Shape& shape) { return slots_.lease(instruction_->out[i], dtype, shape); }
   // Output i is this memory, kept alive until the step ends by the holder (may be null).
   void set_output(int i, void* data, const Shape& shape, Ref<RefCounted> holder) {
-    dynamic_.hold(instruction_->out[i], data, shape, std::move(holder));
+    slots_.hold(instruction_->out[i], data, shape, std::move(holder));
   }
 
   // Value errors, with the node named.
@@ -122,10 +107,10 @@ class RunContext {
   Status take_status() { return std::move(status_); }
 
  private:
-  Slot* const slots_;
+  void* const* const table_;
   char* const scratch_;
   const Instruction* instruction_ = nullptr;
-  DynamicSlots& dynamic_;
+  Slots& slots_;
   Step& step_;
   Pool& pool_;
   Status status_;
@@ -139,7 +124,7 @@ class PrepareContext {
     Shape shape;  // of a resource: shape of what it holds
     DType held = DType::invalid;
     bool dynamic = false;  // output only: shape known when it has run; shape is not valid
-    int64_t bytes() const { return shape.count() * dtype_size(dtype); }
+    int64_t bytes() const { return Bytes::of(shape.count(), dtype_size(dtype)).value(); }
   };
   virtual ~PrepareContext() = default;
 
@@ -169,24 +154,31 @@ class PrepareContext {
   // State of the task; handle ops (VarHandleOp, FIFOQueueV2, ...) find or create theirs here and bind it.
   ResourceStore& store() const { return *store_; }
   const KernelTable& kernels() const { return *kernels_; }
+  // A read of a variable: the pin of the run that it is to use; kNoPin where it should give a copy.
+  static constexpr uint32_t kNoPin = UINT32_MAX;
+  uint32_t pin() const { return pin_; }
   // Full name of the device the node was placed on.
   std::string_view device() const { return device_; }
   // Output o is this resource from now on; the plan keeps it alive. The kernel needs no function then.
   void bind(int o, Ref<RefCounted> resource) { bound_.push_back({o, std::move(resource)}); }
 
-  void workspace(int64_t bytes) { workspace_ = bytes; }
-  // Output o may be written over input i (element-wise, same bytes), should i die here.
+  void workspace(int64_t bytes) { workspace(Bytes(bytes)); }
+  void workspace(Bytes bytes) { workspace_ = bytes.value(); }
+  // More than can be counted was asked for; sync() and async_in_place() are RESOURCE_EXHAUSTED then.
+  bool workspace_overflows() const { return Bytes(workspace_).is_overflow(); }
+  // Output o may be written over input i (element-wise, same bytes), should i die here and be no other operand as well.
   void may_overwrite(int i, int o) { overwrites_.push_back({i, o}); }
-  // Output o IS input i, no copy: Identity, Reshape. The kernel needs no function then.
+  // Output o IS input i, no copy: Identity, Reshape. The op's definition must declare it (OpDef::forwards). The kernel needs no
+  // function then.
   void alias(int i, int o) { aliases_.push_back({i, o}); }
   Status sync(SyncFn fn) {
     sync_ = fn;
-    return {};
+    return workspace_overflows() ? workspace_error() : Status();
   }
   // Completes in place: the segment waits at this instruction.
   Status async_in_place(AsyncFn fn) {
     async_ = fn;
-    return {};
+    return workspace_overflows() ? workspace_error() : Status();
   }
   // What was chosen.
   SyncFn sync_fn() const { return sync_; }
@@ -194,6 +186,7 @@ class PrepareContext {
   [[gnu::format(printf, 2, 3)]] Status error(const char* format, ...) const;
 
  protected:
+  Status workspace_error() const;
   struct Pair {
     int in, out;
   };
@@ -209,6 +202,7 @@ class PrepareContext {
   ResourceStore* store_ = nullptr;
   const KernelTable* kernels_ = nullptr;
   std::string_view device_;
+  uint32_t pin_ = kNoPin;
   std::vector<Bound> bound_;
   void* args_ = nullptr;
   int64_t workspace_ = 0;
@@ -242,13 +236,14 @@ struct KernelRow {
 };
 
 // An element-wise op as a function over a short block, so that chains of them run in one pass: a fused
-// chain calls one after the other on blocks that stay in the first-level cache. All operands have `dtype`
-// and n elements; an operand may be `out` itself.
+// chain calls one after the other on blocks that stay in the first-level cache. Operands and result have n
+// elements; an operand whose elements are as large as the result's may be `out` itself.
 struct ElementRow {
   using BlockFn = void (*)(const void* const* in, void* out, int64_t n);
   const char* op = nullptr;
-  DType dtype = DType::f32;
   int arity = 1;
+  DType in[3] = {};  // of the operands
+  DType out = DType::invalid;
   BlockFn block = nullptr;
 };
 
@@ -256,16 +251,32 @@ class KernelTable {
  public:
   void add(KernelRow row);
   void add_element(ElementRow row);
+  const ElementRow* find_element(std::string_view op, std::span<const DType> in, DType out) const;
+  // Where all operands and the result have that type.
   const ElementRow* find_element(std::string_view op, DType dtype) const;
+  // Operands of an op that has rows, whatever their types; 0 for others.
+  int element_arity(std::string_view op) const;
+  // Called once all rows are there: finds them by the numbers of the definitions from then on, without hashing a name.
+  void index(const OpTable& ops);
   // The row for a node on a device type, or null.
   const KernelRow* find(const Node& node, std::string_view device_type) const;
   // "CPU: T in {float32, float64}; ..." for an error, or "none".
   std::string describe(std::string_view op) const;
   bool has_device(std::string_view op, std::string_view device_type) const;
+  // The rows of an op for chains, by its definition.
+  const ElementRow* find_element(const OpDef& op, std::span<const DType> in, DType out) const;
 
  private:
+  const std::vector<KernelRow>* rows_of(const OpDef& op) const;
+
   std::unordered_map<std::string_view, std::vector<KernelRow>> rows_;
   std::unordered_map<std::string_view, std::vector<ElementRow>> elements_;
+  struct Indexed {
+    const OpDef* op = nullptr;  // numbers of another table mean nothing
+    const std::vector<KernelRow>* rows = nullptr;
+    const std::vector<ElementRow>* elements = nullptr;
+  };
+  std::vector<Indexed> indexed_;  // by number of the definition
 };
 
 }  // namespace dtg

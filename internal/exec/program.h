@@ -1,6 +1,5 @@
 // Program: a plan in the form that runs. Straight-line segments of instructions over numbered slots, the
-// events between them, and what goes in and out. Made by the planner, immutable but for the chunks that
-// it prepares when shapes become known; shared by all frames.
+// events between them, and what goes in and out. Made by the planner, immutable, shared by all frames.
 //
 // A segment is a list of instructions that runs in order on one thread at a time. It starts when its
 // pending count reaches zero: each segment it needs and each event it needs counts one. Events are ends of
@@ -10,14 +9,12 @@
 // the chunk ends, and the rest is prepared for the concrete shapes when they are first met.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "exec/kernel.h"
 
 namespace dtg {
-
-class Frame;
-class Variable;
 
 struct Chunk {
   std::vector<Instruction> instructions;
@@ -36,6 +33,10 @@ struct Chunk {
   std::vector<Typed> shapes;
   uint32_t end = 0;  // position in the segment's node list where the next chunk begins
   bool last = true;  // nothing follows
+
+  size_t bytes_of_itself() const {
+    return sizeof *this + instructions.size() * sizeof(Instruction) + places.size() * sizeof(Place) + shapes.size() * sizeof(Typed);
+  }
 };
 
 struct Segment {
@@ -63,38 +64,42 @@ struct Fetch {
   bool direct = false;   // the kernel writes into the fetched buffer; otherwise it is copied at the end
 };
 
-class Program {
- public:
-  virtual ~Program() = default;
-  // The chunk of `segment` that begins at `position`, for the shapes that `frame` now knows.
-  virtual Result<const Chunk*> next_chunk(Frame& frame, uint32_t segment, uint32_t position) const = 0;
-
-  const std::vector<Segment>& segments() const { return segments_; }
-  const std::vector<Event>& events() const { return events_; }
-  const std::vector<Feed>& feeds() const { return feeds_; }
-  const std::vector<Fetch>& fetches() const { return fetches_; }
-  uint32_t slot_count() const { return slot_count_; }
-  uint32_t pin_count() const { return pin_count_; }
-  int64_t frame_bytes() const { return frame_bytes_; }
-  const std::vector<Chunk::Place>& places() const { return places_; }
+// The whole of it. Plain data: who runs it, in what memory and how often at a time is the business of frames.
+struct Program {
+  std::vector<Segment> segments;
+  std::vector<Event> events;
+  std::vector<Feed> feeds;
+  std::vector<Fetch> fetches;
+  std::vector<Chunk::Place> places;  // values of first chunks, in the run's block
+  std::vector<Chunk::Typed> shapes;  // that first chunks give to slots whose shape was not known before
   struct Constant {
     uint32_t slot;
     void* data;
   };
-  const std::vector<Constant>& constants() const { return constants_; }
-  bool has_dynamic() const { return dynamic_; }
+  std::vector<Constant> constants;  // constants and resource handles
+  uint32_t slot_count = 0;
+  uint32_t pin_count = 0;
+  int64_t frame_bytes = 0;  // of the block that a run works in
+  bool open = false;        // some shapes are known only while it runs
+  bool blocking = false;    // it may wait for others
 
- protected:
-  std::vector<Segment> segments_;
-  std::vector<Event> events_;
-  std::vector<Feed> feeds_;
-  std::vector<Fetch> fetches_;
-  std::vector<Chunk::Place> places_;  // values of first chunks, in the frame's own memory
-  std::vector<Constant> constants_;   // constants and resource handles
-  uint32_t slot_count_ = 0;
-  uint32_t pin_count_ = 0;
-  int64_t frame_bytes_ = 0;
-  bool dynamic_ = false;
+  // What the above points to.
+  Arena arena;  // argument blocks and operand lists
+  std::deque<Chunk> chunks;
+  std::vector<Tensor> tensors;
+  std::vector<Ref<RefCounted>> resources;
+
+  size_t instruction_count() const;
+  // Memory that the program itself takes, for whoever keeps many of them.
+  int64_t bytes() const;
+};
+
+// Where the chunks come from that are prepared while a run is under way. Implemented by the plan.
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+  // The chunk of `segment` that begins at `position`, for what `slots` now know; kept by them until the run ends.
+  virtual Result<const Chunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) = 0;
 };
 
 }  // namespace dtg

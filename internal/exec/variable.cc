@@ -15,11 +15,9 @@ Variable::~Variable() {
   for (Version* version : spare_) delete version;
 }
 
-void Variable::lock() const {
-  while (word_.test_and_set(std::memory_order_acquire)) spin_pause();
-}
+void Variable::lock() const { word_.lock(); }
 
-void Variable::unlock() const { word_.clear(std::memory_order_release); }
+void Variable::unlock() const { word_.unlock(); }
 
 void Variable::destroy(const Status&) {
   lock();

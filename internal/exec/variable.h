@@ -87,7 +87,7 @@ class Variable final : public Resource {
   const DType dtype_;
   PartialShape shape_;
   const Placement placement_;
-  mutable std::atomic_flag word_ = ATOMIC_FLAG_INIT;
+  mutable SpinLock word_;
   Version* current_ = nullptr;  // null: uninitialised
   Version* next_ = nullptr;     // what a writer works on while readers pin `current_`
   Version* spare_[2] = {};      // retired versions kept for the next writer; one without tensor is a shell

@@ -1,5 +1,5 @@
-// Chrome's trace JSON from trace dumps: complete events, marks, counters, flows and the names of
-// processes and threads. Times are microseconds with three decimals. Pure functions.
+// Turns trace dumps into Chrome's trace JSON: complete events, marks, counters, flows and the names of processes and
+// threads. Times are microseconds with three decimals. Pure functions; any thread.
 #include "base/json.h"
 #include "monitor/trace.h"
 

@@ -1,4 +1,4 @@
-// Event records: protobuf messages in TensorFlow's record framing. See event_file.h for who may call.
+// Writes event files: protobuf messages in TensorFlow's record framing. See event_file.h for who may call.
 #include "monitor/event_file.h"
 
 #include <unistd.h>

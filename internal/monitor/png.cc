@@ -1,4 +1,5 @@
-// A minimal PNG: header, one compressed data chunk of unfiltered rows, end. zlib does the work.
+// Writes a minimal PNG: header, one compressed data chunk of unfiltered rows, end. zlib compresses. A pure function;
+// any thread.
 #include "monitor/png.h"
 
 #include <zlib.h>

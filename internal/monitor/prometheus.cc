@@ -1,6 +1,6 @@
-// Writing the text format: HELP and TYPE per family, one line per sample, cumulative buckets for
-// histograms. The set of buckets is fixed per unit, because a set that changes between two scrapes would
-// break every rate() over it.
+// Writes a snapshot of the registry in the text format: HELP and TYPE per family, one line per sample, cumulative
+// buckets for histograms. The set of buckets is fixed per unit, because a set that changes between two scrapes would
+// break every rate() over it. A pure function; any thread.
 #include "monitor/prometheus.h"
 
 #include <charconv>

@@ -1,4 +1,5 @@
-// The registry as Prometheus reads it: text exposition format 0.0.4, for GET /metrics. A pure function.
+// The registry's numbers in Prometheus' text exposition format 0.0.4, for an answer to GET /metrics. A pure function;
+// any thread.
 #pragma once
 
 #include <span>

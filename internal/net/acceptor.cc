@@ -1,4 +1,5 @@
-// Taking connections, and pausing when there is nothing to take them with.
+// Acceptor: accepts connections, asks admission for each, and pauses for a while when descriptors or memory have run
+// out. On the loop's thread.
 #include "net/acceptor.h"
 
 #include <arpa/inet.h>

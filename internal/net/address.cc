@@ -1,4 +1,4 @@
-// Reading and writing addresses.
+// Parses and prints addresses. Pure functions; any thread.
 #include "net/address.h"
 
 #include <arpa/inet.h>

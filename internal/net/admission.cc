@@ -1,4 +1,5 @@
-// Counting strangers.
+// Admission: counts connections by how far their handshake is and by source address, and refuses those beyond the
+// limits. On the loop's thread.
 #include "net/admission.h"
 
 #include <algorithm>

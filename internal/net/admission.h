@@ -1,5 +1,6 @@
-// Admission: how many strangers a listener bears. It counts connections by what they have proven so far and by where they
-// come from, so that a storm of them costs those who behave nothing. Belongs to the loop's thread.
+// Admission: decides which new connections a listener keeps. It counts those that have not proven who they are yet, in
+// all and by source address, so that a storm of strangers costs proven peers nothing. Owned by the listener; belongs to
+// the loop's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Calls under way and their alarms.
+// CallTable: numbers the calls under way, matches answers to them and ends them by alarm. On the loop's thread.
 #include "net/call_table.h"
 
 namespace dtg {

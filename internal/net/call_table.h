@@ -1,4 +1,5 @@
-// CallTable: questions that wait for their answers, each with a deadline. Belongs to the loop's thread.
+// CallTable: requests of one connection that wait for their replies, by call number, each with a deadline. Owned by the
+// connection; belongs to the loop's thread.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Framing in both directions.
+// Channel: cuts the stream of bytes into frames and puts frames into the stream, in two lanes. See channel.h for
+// threads.
 #include "net/channel.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Finding the key.
+// Finds the job key: in the file that was named, or on loopback in the user's own, which is made if need be. Any thread
+// that may wait for the disk.
 #include "net/credentials.h"
 
 namespace dtg {

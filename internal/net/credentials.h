@@ -1,5 +1,5 @@
-// Credentials: with which key an end of a connection proves who it is, to whom, and what then protects the frames. Values;
-// any thread.
+// Credentials: the job key with which an end of a connection proves itself, who the other end must be, and whether
+// frames are encrypted afterwards. Values; any thread.
 #pragma once
 
 #include <string>

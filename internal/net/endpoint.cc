@@ -1,6 +1,8 @@
-// Which socket, which key, which channel.
+// Endpoints: picks by address the socket, the credentials and the kind of channel, for connecting and for listening.
+// Any thread that may wait.
 #include "net/endpoint.h"
 
+#include "net/acceptor.h"
 #include "net/openssl.h"
 #include "net/tcp_socket.h"
 #include "net/tls_channel.h"
@@ -10,6 +12,41 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kResolveNs = int64_t{10} * 1'000'000'000;
+
+class SocketListener final : public Listener {
+ public:
+  explicit SocketListener(Address address) : address_(std::move(address)) {}
+  ~SocketListener() override {
+    acceptor_ = nullptr;
+    if (address_.is_unix()) remove_unix(address_.path);
+  }
+  const Address& address() const override { return address_; }
+  Status start(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Acceptor::Make make, Acceptor::Accepted accepted) {
+    DTG_ASSIGN(acceptor_, Acceptor::start(loop, std::move(socket), limits, std::move(make), std::move(accepted)));
+    return {};
+  }
+
+ private:
+  const Address address_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+class Sockets final : public Network {
+ public:
+  explicit Sockets(std::unique_ptr<UvLoop> loop) : loop_(std::move(loop)) {}
+  Loop& loop() override { return *loop_; }
+  Result<Ref<Channel>> connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
+                               Deadline deadline) override {
+    return connect_channel(*loop_, address, credentials, limits, deadline);
+  }
+  Result<std::unique_ptr<Listener>> listen(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
+                                           Accepted accepted) override {
+    return dtg::listen(*loop_, address, credentials, limits, std::move(accepted));
+  }
+
+ private:
+  const std::unique_ptr<UvLoop> loop_;
+};
 
 class UnixChannel final : public SocketChannel {
  public:
@@ -53,34 +90,28 @@ Result<Ref<Channel>> connect_channel(UvLoop& loop, const Address& address, const
   return Ref<Channel>(make_ref<TlsChannel>(loop, std::move(socket), limits.wire, std::move(session), credentials.security));
 }
 
-Listener::~Listener() {
-  acceptor_ = nullptr;
-  if (address_.is_unix()) remove_unix(address_.path);
+Result<std::unique_ptr<Network>> start_sockets(const Clock& clock) {
+  DTG_ASSIGN(auto loop, UvLoop::start(clock));
+  return std::unique_ptr<Network>(new Sockets(std::move(loop)));
 }
 
 Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                                         Acceptor::Accepted accepted) {
-  std::unique_ptr<Listener> listener(new Listener);
+                                         Network::Accepted accepted) {
   Descriptor socket;
+  Address bound = address;
   if (address.is_unix()) {
     DTG_ASSIGN(socket, listen_unix(address.path));
-    listener->address_ = address;
   } else {
     if (!credentials.key) return failed_precondition("listen on %s: there is no job key", address.text().c_str());
     DTG_TRY(check_openssl());
-    Address bound = address;
     DTG_ASSIGN(socket, listen_tcp(&bound, credentials.local, loop.clock(), Deadline::after(loop.clock(), kResolveNs)));
-    listener->address_ = bound;
   }
-  Acceptor::Make make = address.is_unix() ? unix_channels(loop, limits.wire) : tcp_channels(loop, listener->address_, credentials, limits);
+  Acceptor::Make make = address.is_unix() ? unix_channels(loop, limits.wire) : tcp_channels(loop, bound, credentials, limits);
+  auto listener = std::make_unique<SocketListener>(std::move(bound));
   Status status = unavailable("listen on %s: the network loop has stopped", address.text().c_str());
-  loop.call([&] {
-    auto acceptor = Acceptor::start(loop, std::move(socket), limits.accept, std::move(make), std::move(accepted));
-    status = acceptor.status();
-    if (acceptor.ok()) listener->acceptor_ = acceptor.take();
-  });
+  loop.call([&] { status = listener->start(loop, std::move(socket), limits.accept, std::move(make), std::move(accepted)); });
   DTG_TRY(status);
-  return listener;
+  return std::unique_ptr<Listener>(std::move(listener));
 }
 
 }  // namespace dtg

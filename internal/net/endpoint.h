@@ -5,38 +5,19 @@
 
 #include <memory>
 
-#include "net/acceptor.h"
-#include "net/credentials.h"
+#include "net/network.h"
+#include "net/uv_loop.h"
 
 namespace dtg {
 
-struct EndpointLimits {
-  wire::Limits wire;
-  int64_t dead_ns = 5'000'000'000;  // a peer that acknowledges nothing for so long is given up
-  AcceptLimits accept;
-};
+// The network of a process that is not simulated, on a loop with a thread of its own.
+Result<std::unique_ptr<Network>> start_sockets(const Clock& clock);
 
-// UNAVAILABLE while nobody listens there. What TLS finds wrong is said when the channel is open: UNAUTHENTICATED.
+// What it does. What TLS finds wrong is said when the channel is open: UNAUTHENTICATED.
 Result<Ref<Channel>> connect_channel(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
                                      Deadline deadline);
-
-class Listener {
- public:
-  // Where it listens, with the port that the system chose.
-  const Address& address() const { return address_; }
-  // On the loop's thread. Removes the name of a unix socket.
-  ~Listener();
-
- private:
-  friend Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials,
-                                                  const EndpointLimits& limits, Acceptor::Accepted accepted);
-  Listener() = default;
-  Address address_;
-  std::unique_ptr<Acceptor> acceptor_;
-};
-
-// `accepted` is called on the loop's thread.
+// The end of the listener removes the name of a unix socket.
 Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                                         Acceptor::Accepted accepted);
+                                         Network::Accepted accepted);
 
 }  // namespace dtg

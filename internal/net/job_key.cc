@@ -1,4 +1,4 @@
-// Keys in files, and keys from keys.
+// JobKey: reads and makes key files, and derives the keys of pairs of tasks from the job's. See job_key.h for threads.
 #include "net/job_key.h"
 
 #include <openssl/core_names.h>

@@ -1,14 +1,16 @@
-// Alarms in order of time, and calls that wait.
+// What all loops share: alarms in order of time, and calls of other threads that wait for the loop. See loop.h for
+// threads.
 #include "net/loop.h"
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+
+#include "base/condition.h"
 
 namespace dtg {
 
 void Loop::set(Alarm& alarm, int64_t at_ns) {
   cancel(alarm);
+  if (at_ns == INT64_MAX) return;
   alarm.set_ = true;
   alarm.at_ns_ = at_ns;
   const auto at = alarms_.emplace(at_ns, &alarm);
@@ -42,8 +44,7 @@ bool Loop::call(const std::function<void()>& fn) {
     return true;
   }
   struct Wait {
-    std::mutex mutex;
-    std::condition_variable changed;
+    Condition changed;
     bool ran = false;
     bool over = false;
   };
@@ -52,9 +53,7 @@ bool Loop::call(const std::function<void()>& fn) {
   struct Ticket {
     std::shared_ptr<Wait> wait;
     ~Ticket() {
-      const std::lock_guard lock(wait->mutex);
-      wait->over = true;
-      wait->changed.notify_all();
+      wait->changed.change([this] { wait->over = true; });
     }
   };
   auto ticket = std::make_shared<Ticket>();
@@ -63,8 +62,7 @@ bool Loop::call(const std::function<void()>& fn) {
     fn();
     ticket->wait->ran = true;
   });
-  std::unique_lock lock(wait->mutex);
-  wait->changed.wait(lock, [&] { return wait->over; });
+  wait->changed.wait(clock_, Deadline::never(), [&] { return wait->over; });
   return wait->ran;
 }
 

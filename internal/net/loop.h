@@ -45,7 +45,7 @@ class Loop {
   // Runs `fn` on the loop's thread and waits until it has returned. False when the loop has stopped.
   bool call(const std::function<void()>& fn);
 
-  // Loop thread only. Setting a set alarm moves it.
+  // Loop thread only. Setting a set alarm moves it; at INT64_MAX it never rings.
   void set(Alarm& alarm, int64_t at_ns);
   void cancel(Alarm& alarm);
 

@@ -1,4 +1,4 @@
-// Streams of bytes in memory.
+// Streams and channels whose bytes stay in this process's memory. On the loop's thread.
 #include "net/memory_channel.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where functions come from, as the dynamic linker tells it.
+// Asks the dynamic linker which library OpenSSL's functions come from. Any thread.
 #include "net/openssl.h"
 
 #include <dlfcn.h>

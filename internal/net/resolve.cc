@@ -1,4 +1,5 @@
-// getaddrinfo, kept at a distance.
+// Looks host names up by getaddrinfo on a thread of its own, which is left behind when the deadline passes. Any thread
+// that may wait.
 #include "net/resolve.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
-// From host names to numbers. Numbers are read on the spot; names are looked up on a thread of their own, never the loop's
-// and never libuv's pool, and a caller waits for it no longer than its deadline. Any thread that may wait.
+// Resolves host names to socket addresses. Numeric ones are parsed on the spot; names are looked up on a thread of
+// their own, never the loop's and never libuv's pool, and a caller waits for it no longer than its deadline. Any thread
+// that may wait.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// Reading and writing sockets.
+// SocketChannel: reads and writes a non-blocking socket when the loop says that it is ready. On the loop's thread.
 #include "net/socket_channel.h"
 
 #include <sys/socket.h>

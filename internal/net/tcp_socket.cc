@@ -1,4 +1,4 @@
-// Connecting within a deadline.
+// TCP sockets: connecting within a deadline, listening, and the socket options. Any thread; connecting waits.
 #include "net/tcp_socket.h"
 
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// The one place that speaks to OpenSSL's TLS.
+// TlsSession over OpenSSL: the only file that calls its TLS functions. One thread at a time.
 #include "net/tls.h"
 
 #include <openssl/err.h>

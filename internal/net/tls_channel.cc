@@ -1,4 +1,4 @@
-// Moving bytes between a socket and TLS.
+// TlsChannel: moves bytes between the socket and the TLS session: handshake first, then frames. On the loop's thread.
 #include "net/tls_channel.h"
 
 #include <algorithm>

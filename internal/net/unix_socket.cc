@@ -1,4 +1,5 @@
-// Paths, owners, and the leftovers of processes that are gone.
+// Unix sockets: checks paths and owners, and removes sockets that processes which are gone have left behind. Any
+// thread.
 #include "net/unix_socket.h"
 
 #include <sys/socket.h>

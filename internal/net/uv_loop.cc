@@ -1,4 +1,5 @@
-// The libuv side of the loop. libuv's thread pool is never used: a forked child would crash in it.
+// UvLoop over libuv: polling sockets, timers, wake-ups, and taking turns. libuv's thread pool is never used: a forked
+// child would crash in it. See uv_loop.h for threads.
 #include "net/uv_loop.h"
 
 #include <poll.h>
@@ -162,7 +163,8 @@ void UvLoop::rearm() {
   uv_update_time(&state.loop);
   const int64_t left = next_due() - clock().monotonic_ns();
   state.changed = true;
-  const auto ms = static_cast<uint64_t>(std::max<int64_t>(0, (left + 999'999) / 1'000'000));
+  // At most an hour at a time: libuv counts milliseconds in an int at places.
+  const auto ms = static_cast<uint64_t>(std::clamp<int64_t>(left / 1'000'000 + 1, 0, 3'600'000));
   uv_timer_start(
       &state.timer,
       [](uv_timer_t* timer) {

@@ -1,10 +1,11 @@
-// Emitting one node: infer what is open, prepare the kernel, find memory for its results, and write the
-// instruction with the small ones around it (unpin before a write, signal after a hand-over).
+// Emitting one node: infer what is open, prepare the kernel, say what memory its results need, and write the instruction with the small
+// ones around it (unpin before a write, signal after a hand-over).
 #include "plan/emit.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "plan/pinned_read.h"
+#include "exec/completion.h"
 
 namespace dtg {
 namespace {
@@ -15,21 +16,13 @@ struct UnpinArgs {
   std::span<uint32_t> pins;
 };
 Status run_unpin(RunContext& c) {
-  for (uint32_t pin : c.args<UnpinArgs>().pins) static_cast<Frame&>(c.dynamic()).unpin(pin);
-  return {};
-}
-
-struct SignalArgs {
-  uint32_t event = 0;
-};
-Status run_signal(RunContext& c) {
-  static_cast<Frame&>(c.dynamic()).signal(c.args<SignalArgs>().event);
+  for (uint32_t pin : c.args<UnpinArgs>().pins) c.slots().unpin(pin);
   return {};
 }
 
 // One slot takes the address of another; its shape was set when the chunk was entered.
 Status run_alias(RunContext& c) {
-  static_cast<Frame&>(c.dynamic()).bind(c.instruction().out[0], const_cast<char*>(c.in<char>(0)));
+  c.slots().bind(c.instruction().out[0], const_cast<char*>(c.in<char>(0)));
   return {};
 }
 
@@ -37,187 +30,182 @@ struct BindArgs {
   void* data = nullptr;
 };
 Status run_bind(RunContext& c) {
-  static_cast<Frame&>(c.dynamic()).bind(c.instruction().out[0], c.args<BindArgs>().data);
+  c.slots().bind(c.instruction().out[0], c.args<BindArgs>().data);
   return {};
 }
 
+bool is_open(const ValueInfo& info) { return info.dtype != DType::resource && !info.shape.complete(); }
+
 }  // namespace
+
+const char* Emitter::own_name(const Instruction& instruction) {
+  if (!instruction.sync && !instruction.async) return "signal";
+  if (instruction.sync == run_alias) return "alias";
+  if (instruction.sync == run_bind) return "bind";
+  return instruction.sync == run_unpin ? "unpin" : nullptr;
+}
 
 Tensor Emitter::constant(void* context, int input) {
   const auto* lookup = static_cast<const Lookup*>(context);
-  const uint32_t value = lookup->node->inputs[static_cast<size_t>(input)];
-  const DraftValue& known = lookup->emitter->draft_.values[value];
-  return known.known.valid() ? known.known : lookup->emitter->runtime_value(value);
+  const uint32_t v = lookup->node->inputs[static_cast<size_t>(input)];
+  const IrValue& value = lookup->emitter->ir_.values[v];
+  return value.is_known() ? lookup->emitter->ir_.constant(value) : lookup->emitter->runtime_value(v);
 }
 
-// The bytes of a small integer value that has been computed already, when there is a frame to look into.
+// The bytes of a small integer value that has been computed already, when there is a run to look into.
 Tensor Emitter::runtime_value(uint32_t value) {
-  const ValueInfo of = info(value);
+  const ValueInfo& of = info(value);
   if (!kIndex.has(of.dtype) || !of.shape.complete()) {
     wanted_unknown_ |= kIndex.has(of.dtype);
     return {};
   }
-  if (!frame_ || (value < made_here_.size() && made_here_[value])) {
+  if (!slots_ || (value < made_here_.size() && made_here_[value])) {
     wanted_unknown_ = true;
     return {};
   }
   auto shape = of.shape.to_shape();
-  if (!shape.ok() || shape.value().count() * dtype_size(of.dtype) > kConsultBytes) return {};
+  if (!shape.ok() || shape.value().count() > kConsultBytes / dtype_size(of.dtype)) return {};
   auto copy = Tensor::allocate(of.dtype, shape.value());
   if (!copy.ok()) return {};
-  const void* const data = frame_->data(slot(value));
+  const void* const data = slots_->data(slot(value));
   if (copy.value().bytes() > 0) std::memcpy(copy.value().data(), data, static_cast<size_t>(copy.value().bytes()));
   const auto* bytes = static_cast<const char*>(copy.value().data());
   consulted_.emplace_back(slot(value), std::vector<char>(bytes, bytes + copy.value().bytes()));
   return copy.take();
 }
 
-ValueInfo Emitter::info(uint32_t value) {
+const ValueInfo& Emitter::info(uint32_t value) {
+  const ValueInfo& of = *ir_.values[value].info;
+  if (!is_open(of)) return of;
   if (const auto known = infos_.find(value); known != infos_.end()) return known->second;
-  ValueInfo of = draft_.values[value].info;
-  const bool here = value < made_here_.size() && made_here_[value];
-  if (frame_ && !here && of.dtype != DType::resource && !of.shape.complete()) of.shape = PartialShape(frame_->shape(slot(value)));
-  return of;
-}
-
-Status Emitter::check_ranks(const DraftNode& node, const std::vector<ValueInfo>& inputs) const {
-  size_t at = 0;
-  for (const ArgDef& arg : node.node->op->inputs()) {
-    if (!arg.number_attr.empty() || !arg.list_attr.empty()) return {};  // list arguments carry no rank contract
-    const PartialShape& shape = inputs[at].shape;
-    if (inputs[at].dtype != DType::resource && shape.has_rank() && (shape.rank() < arg.rank_min || shape.rank() > arg.rank_max)) {
-      return invalid_argument("%s: input %s must have rank %d or so, but has shape %s", node.node->op->name().c_str(), arg.name.c_str(),
-                              arg.rank_min, shape.text().c_str())
-          .at_node(node.node->name)
-          .in_phase("prepare");
-    }
-    ++at;
-  }
-  return {};
+  if (!slots_ || (value < made_here_.size() && made_here_[value])) return of;
+  return infos_.emplace(value, ValueInfo{of.dtype, of.held, PartialShape(slots_->shape(slot(value)))}).first->second;
 }
 
 // Shapes of the outputs for these inputs. cut_before: a value is needed that this chunk is yet to compute.
-Result<Emitter::Verdict> Emitter::infer(const DraftNode& node, const std::vector<ValueInfo>& inputs, std::vector<ValueInfo>& outputs) {
+Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   bool open = false;
+  outputs_.clear();
   for (uint32_t output : node.outputs) {
-    outputs.push_back(draft_.values[output].info);
-    open |= draft_.values[output].dynamic();
+    outputs_.push_back(*ir_.values[output].info);
+    open |= ir_.values[output].dynamic();
   }
   if (!open) return Verdict::done;
   Lookup lookup{this, &node};
   wanted_unknown_ = false;
-  DTG_TRY(infer_node(*node.node, inputs, outputs, constant, &lookup));
-  for (const ValueInfo& output : outputs) {
-    if (output.dtype == DType::resource || output.shape.complete()) continue;
-    return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
+  DTG_TRY(infer_node(*node.node, inputs_, outputs_, constant, &lookup));
+  for (const ValueInfo& output : outputs_) {
+    if (is_open(output)) return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
   }
   return Verdict::done;
 }
 
-Result<Emitter::Verdict> Emitter::emit(uint32_t n, uint32_t segment, Chunk& chunk, MemoryPlan& memory) {
-  const DraftNode& node = draft_.nodes[n];
-  std::vector<ValueInfo> inputs, outputs;
-  for (uint32_t input : node.inputs) {
-    inputs.push_back(info(input));
-    if (inputs.back().dtype != DType::resource && !inputs.back().shape.complete()) return Verdict::cut_before;
-  }
-  DTG_TRY(check_ranks(node, inputs));
-  DTG_ASSIGN(Verdict verdict, infer(node, inputs, outputs));
-  if (verdict == Verdict::cut_before) return verdict;
-  made_here_.resize(draft_.values.size());
-  for (size_t o = 0; o < outputs.size(); ++o) {
+Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {
+  made_here_.resize(ir_.values.size());
+  for (size_t o = 0; o < outputs_.size(); ++o) {
     const uint32_t value = node.outputs[o];
     made_here_[value] = true;
-    if (!draft_.values[value].dynamic()) continue;
-    infos_[value] = outputs[o];
-    if (outputs[o].shape.complete()) {
-      DTG_ASSIGN(Shape shape, outputs[o].shape.to_shape());
-      chunk.shapes.push_back({slot(value), shape});
-    }
+    if (!ir_.values[value].dynamic()) continue;
+    infos_[value] = outputs_[o];
+    if (!outputs_[o].shape.complete()) continue;
+    DTG_ASSIGN(const Shape shape, outputs_[o].shape.to_shape());
+    chunk.shapes.push_back({slot(value), shape});
   }
-  const std::string& op = node.node->op->name();
-  if (op != "NoOp" && op != "Placeholder") DTG_TRY(prepare(n, inputs, outputs, segment, chunk, memory));
-  append_signals(n, chunk);
-  const bool blocking = node.row && node.row->mode == KernelMode::blocking;
-  return blocking ? Verdict::done : verdict;
+  return {};
 }
 
-Status Emitter::prepare(uint32_t n, const std::vector<ValueInfo>& inputs, const std::vector<ValueInfo>& outputs, uint32_t segment,
-                        Chunk& chunk, MemoryPlan& memory) {
-  const DraftNode& node = draft_.nodes[n];
+Result<Emitter::Verdict> Emitter::emit(uint32_t n, Chunk& chunk) {
+  const IrNode& node = ir_.nodes[n];
+  Verdict verdict = Verdict::done;
+  if (!node.barrier) {
+    inputs_.clear();
+    for (uint32_t input : node.inputs) {
+      inputs_.push_back(info(input));
+      if (is_open(inputs_.back())) return Verdict::cut_before;
+    }
+    DTG_ASSIGN(verdict, infer(node));
+    if (verdict == Verdict::cut_before) return verdict;
+    if (node.dynamic) DTG_TRY(note_shapes(node, chunk));
+    DTG_TRY(prepare(n, chunk));
+  }
+  append_signals(n, chunk);
+  return node.blocking() ? Verdict::done : verdict;
+}
+
+Status Emitter::prepare(uint32_t n, Chunk& chunk) {
+  const IrNode& node = ir_.nodes[n];
   const Device& device = context_.placer->devices()[node.device];
   const KernelRow* row = node.row;
   if (!row) {
     DTG_ASSIGN(row, find_kernel(context_, *node.node, device));
   }
-  NodePreparer kernel(*node.node, context_, device.text, *sink_.arena);
-  for (const ValueInfo& input : inputs) DTG_TRY(kernel.add_input(input));
-  for (const ValueInfo& output : outputs) DTG_TRY(kernel.add_output(output));
+  kernel_.reset(*node.node, device.text, *sink_.arena, node.pin);
+  for (const ValueInfo& input : inputs_) DTG_TRY(kernel_.add_input(input));
+  for (const ValueInfo& output : outputs_) DTG_TRY(kernel_.add_output(output));
   Lookup lookup{this, &node};
-  kernel.constants(constant, &lookup);
-  const bool pinned = node.node->op->name() == "ReadVariableOp" && !node.snapshot;
-  Instruction instruction;
-  if (pinned) {
-    DTG_TRY(prepare_pinned_read(kernel, node.pin, !outputs[0].shape.complete()));
-    instruction.async = pinned_read;
-  } else {
-    DTG_TRY(kernel.prepare(*row));
-    instruction.sync = kernel.sync_fn();
-    instruction.async = kernel.async_fn();
-  }
-  bind_outputs(node, kernel, chunk);
-  alias_outputs(node, kernel, outputs, chunk);
-  if (!instruction.sync && !instruction.async) return {};
+  kernel_.constants(constant, &lookup);
+  DTG_TRY(kernel_.prepare(*row));
+  bind_outputs(node, chunk);
+  alias_outputs(node, chunk);
+  if (!kernel_.sync_fn() && !kernel_.async_fn()) return {};
   append_unpins(node, chunk);
   const auto at = static_cast<uint32_t>(chunk.instructions.size());
-  if (!pinned) place_operands(node, kernel, outputs, segment, at, memory);
-  std::vector<uint32_t> slots;
-  for (uint32_t input : node.inputs) slots.push_back(slot(input));
-  instruction.in = sink_.arena->copy(std::span<const uint32_t>(slots)).data();
-  slots.clear();
-  for (uint32_t output : node.outputs) slots.push_back(slot(output));
-  instruction.out = sink_.arena->copy(std::span<const uint32_t>(slots)).data();
-  instruction.args = kernel.arguments();
+  DTG_TRY(place_operands(node, at));
+  Instruction instruction;
+  instruction.sync = kernel_.sync_fn();
+  instruction.async = kernel_.async_fn();
+  uint32_t* const in =
+      static_cast<uint32_t*>(sink_.arena->allocate((node.inputs.size() + node.outputs.size()) * sizeof(uint32_t), alignof(uint32_t)));
+  uint32_t* const out = in + node.inputs.size();
+  std::ranges::transform(node.inputs, in, [&](uint32_t v) { return slot(v); });
+  std::ranges::transform(node.outputs, out, [&](uint32_t v) { return slot(v); });
+  instruction.in = in;
+  instruction.out = out;
+  instruction.args = kernel_.arguments();
   instruction.node = node.node;
   instruction.event = node.event;
-  if (kernel.workspace_bytes() > 0) {
-    memory.workspace(kernel.workspace_bytes(), at);
-    instruction.workspace = 0;  // the offset is known when the chunk is laid out
+  if (kernel_.workspace_bytes() > 0) {
+    memory_.workspace(kernel_.workspace_bytes(), node.segment, at);
+    instruction.workspace = 0;  // the offset is known when memory is laid out
   }
   chunk.instructions.push_back(instruction);
   return {};
 }
 
-// Memory of the results, and until when the operands are read.
-void Emitter::place_operands(const DraftNode& node, const NodePreparer& kernel, const std::vector<ValueInfo>& outputs, uint32_t segment,
-                             uint32_t at, MemoryPlan& memory) {
-  const bool blocking = node.row && node.row->mode == KernelMode::blocking;
+// Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run.
+Status Emitter::place_operands(const IrNode& node, uint32_t at) {
+  const bool blocking = node.blocking();
   for (uint32_t input : node.inputs) {
-    const Home& home = homes_[slot(input)];
-    // Somebody else's value is kept by the pass that knows all users; a blocked instruction reads late.
-    if (home.segment != segment) continue;
-    memory.used(home.item, at);
-    if (blocking) memory.keep(home.item);
+    const uint32_t item = item_of(input);
+    if (item == kNone) continue;
+    // An instruction that waits reads late, until its event.
+    if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
+    memory_.used(item, node.segment, at);
   }
-  for (size_t o = 0; o < outputs.size(); ++o) {
+  for (size_t o = 0; o < outputs_.size(); ++o) {
     const auto number = static_cast<int>(o);
-    if (!outputs[o].shape.complete() || outputs[o].dtype == DType::resource) continue;
-    if (kernel.alias_of(number) >= 0 || kernel.bound_to(number)) continue;
-    const auto shape = outputs[o].shape.to_shape();
-    const uint32_t item = memory.value(shape.value().count() * dtype_size(outputs[o].dtype), at);
-    homes_[slot(node.outputs[o])] = {segment, item};
-    if (blocking) memory.keep(item);
+    if (node.pin != kNone || dtype_size(outputs_[o].dtype) == 0 || !outputs_[o].shape.complete()) continue;
+    if (kernel_.alias_of(number) >= 0 || kernel_.bound_to(number)) continue;
+    DTG_ASSIGN(const Shape shape, outputs_[o].shape.to_shape());
+    DTG_ASSIGN(const int64_t bytes, value_bytes(context_, *node.node, outputs_[o].dtype, shape));
+    const uint32_t item = memory_.value(bytes, node.segment, at);
+    items_[slot(node.outputs[o])] = item;
+    if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
   }
-  kernel.for_overwrites([&](int in, int out) {
-    const Home& from = homes_[slot(node.inputs[static_cast<size_t>(in)])];
-    const Home& to = homes_[slot(node.outputs[static_cast<size_t>(out)])];
-    if (from.segment == segment && to.segment == segment) memory.may_overwrite(from.item, to.item, at);
+  if (blocking) return {};
+  kernel_.for_overwrites([&](int in, int out) {
+    const uint32_t from = item_of(node.inputs[static_cast<size_t>(in)]), to = item_of(node.outputs[static_cast<size_t>(out)]);
+    if (from == kNone || to == kNone) return;
+    // Memory that is another operand as well, under whatever name, is read again after it was written.
+    const auto same = std::ranges::count_if(node.inputs, [&](uint32_t v) { return item_of(v) == from; });
+    if (same == 1) memory_.may_overwrite(from, to, node.segment, at);
   });
+  return {};
 }
 
-void Emitter::bind_outputs(const DraftNode& node, const NodePreparer& kernel, Chunk& chunk) {
+void Emitter::bind_outputs(const IrNode& node, Chunk& chunk) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
-    Ref<RefCounted> resource = kernel.bound_to(static_cast<int>(o));
+    Ref<RefCounted> resource = kernel_.bound_to(static_cast<int>(o));
     if (!resource) continue;
     const uint32_t target = slot(node.outputs[o]);
     if (sink_.constants) {
@@ -231,18 +219,19 @@ void Emitter::bind_outputs(const DraftNode& node, const NodePreparer& kernel, Ch
   }
 }
 
-void Emitter::alias_outputs(const DraftNode& node, const NodePreparer& kernel, const std::vector<ValueInfo>& outputs, Chunk& chunk) {
+void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
-    const int from = kernel.alias_of(static_cast<int>(o));
+    const int from = kernel_.alias_of(static_cast<int>(o));
     if (from < 0) continue;
     const uint32_t source = slot(node.inputs[static_cast<size_t>(from)]);
-    DraftValue& value = draft_.values[node.outputs[o]];
+    const IrValue& value = ir_.values[node.outputs[o]];
     // Shapes are kept per slot where they depend on data, so only a plan in the making may share a slot.
-    if (!frame_ && outputs[o].shape.complete() && !value.dynamic()) {
-      value.slot = source;
+    if (making_ && outputs_[o].shape.complete() && !value.dynamic()) {
+      making_->values[node.outputs[o]].slot = source;
       continue;
     }
-    homes_[value.slot] = homes_[source];
+    items_[value.slot] = items_[source];
+    if (items_[source] != kNone) memory_.used(items_[source], node.segment, static_cast<uint32_t>(chunk.instructions.size()));
     append(chunk, run_alias, nullptr, {&source, 1}, {&value.slot, 1}, node.node);
   }
 }
@@ -258,21 +247,22 @@ void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const 
   chunk.instructions.push_back(instruction);
 }
 
-void Emitter::append_unpins(const DraftNode& node, Chunk& chunk) {
+void Emitter::append_unpins(const IrNode& node, Chunk& chunk) {
   if (node.unpins.empty()) return;
   std::vector<uint32_t> pins;
-  for (uint32_t read : node.unpins) pins.push_back(draft_.nodes[read].pin);
+  for (uint32_t read : node.unpins) pins.push_back(ir_.nodes[read].pin);
   auto* args = sink_.arena->make<UnpinArgs>();
   args->pins = sink_.arena->copy(std::span<const uint32_t>(pins));
   append(chunk, run_unpin, args, {}, {}, node.node);
 }
 
 void Emitter::append_signals(uint32_t n, Chunk& chunk) {
-  const auto first = std::ranges::lower_bound(draft_.crossings, n, {}, &Crossing::node);
-  for (auto crossing = first; crossing != draft_.crossings.end() && crossing->node == n; ++crossing) {
-    auto* args = sink_.arena->make<SignalArgs>();
-    args->event = crossing->event;
-    append(chunk, run_signal, args, {}, {}, draft_.nodes[n].node);
+  const auto first = std::ranges::lower_bound(ir_.hand_overs, n, {}, &HandOver::node);
+  for (auto over = first; over != ir_.hand_overs.end() && over->node == n; ++over) {
+    Instruction instruction;
+    instruction.event = static_cast<int32_t>(over->event);
+    instruction.node = ir_.nodes[n].node;
+    chunk.instructions.push_back(instruction);
   }
 }
 

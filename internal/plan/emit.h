@@ -1,24 +1,18 @@
-// Emitter: turns draft nodes into the instructions of one chunk. The same code serves a plan in the making
-// (shapes known beforehand) and a later chunk (shapes taken from a frame that runs).
+// Emitter: turns nodes into the instructions of one chunk and tells the memory plan what lives when. The same code serves a plan in the
+// making (shapes known beforehand) and a later chunk (shapes taken from a run that is under way).
 //
-// Lives while a chunk is made; one thread.
+// Lives while chunks are made; one thread.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
-#include "exec/frame.h"
-#include "plan/draft.h"
+#include "exec/program.h"
 #include "plan/memory.h"
+#include "plan/passes.h"
 #include "plan/prepare.h"
 
 namespace dtg {
-
-// Where the slot's memory was laid out.
-struct Home {
-  uint32_t segment = kNone;
-  uint32_t item = 0;  // number in that segment's layout
-};
 
 class Emitter {
  public:
@@ -30,45 +24,60 @@ class Emitter {
   };
   enum class Verdict { done, cut_before, cut_after };
 
-  // `frame` is null while the plan is made.
-  Emitter(const PlanContext& context, Draft& draft, Sink sink, Frame* frame)
-      : context_(context), draft_(draft), sink_(sink), frame_(frame), homes_(draft.values.size()) {}
+  // `slots` is null while the plan is made; then aliases share a slot, which the Ir is told.
+  Emitter(const PlanContext& context, Ir& ir, MemoryPlan& memory, Sink sink) : Emitter(context, ir, &ir, memory, sink, nullptr) {}
+  Emitter(const PlanContext& context, const Ir& ir, MemoryPlan& memory, Sink sink, const Slots& slots)
+      : Emitter(context, ir, nullptr, memory, sink, &slots) {}
 
   // Appends what node `n` needs to the chunk of its segment, or says that the chunk ends here.
-  Result<Verdict> emit(uint32_t n, uint32_t segment, Chunk& chunk, MemoryPlan& memory);
-  // A value of a laid-out slot is read outside of its chunk.
-  std::vector<Home>& homes() { return homes_; }
+  Result<Verdict> emit(uint32_t n, Chunk& chunk);
+  // What the planner puts around kernels itself: "alias", "bind", "unpin" or "signal"; null for a kernel's instruction.
+  static const char* own_name(const Instruction& instruction);
+  // The memory plan's number of what lies in a slot, or kNone.
+  const std::vector<uint32_t>& items() const { return items_; }
   // Run-time values that were looked at while preparing: slot and bytes.
   const std::vector<std::pair<uint32_t, std::vector<char>>>& consulted() const { return consulted_; }
 
  private:
+  Emitter(const PlanContext& context, const Ir& ir, Ir* making, MemoryPlan& memory, Sink sink, const Slots* slots)
+      : context_(context),
+        ir_(ir),
+        making_(making),
+        memory_(memory),
+        sink_(sink),
+        slots_(slots),
+        kernel_(context),
+        items_(ir.values.size(), kNone) {}
   struct Lookup {
     Emitter* emitter;
-    const DraftNode* node;
+    const IrNode* node;
   };
   static Tensor constant(void* lookup, int input);
   Tensor runtime_value(uint32_t value);
-  ValueInfo info(uint32_t value);
-  uint32_t slot(uint32_t value) const { return draft_.values[value].slot; }
-  Status check_ranks(const DraftNode& node, const std::vector<ValueInfo>& inputs) const;
-  Result<Verdict> infer(const DraftNode& node, const std::vector<ValueInfo>& inputs, std::vector<ValueInfo>& outputs);
-  Status prepare(uint32_t n, const std::vector<ValueInfo>& inputs, const std::vector<ValueInfo>& outputs, uint32_t segment, Chunk& chunk,
-                 MemoryPlan& memory);
-  void place_operands(const DraftNode& node, const NodePreparer& kernel, const std::vector<ValueInfo>& outputs, uint32_t segment,
-                      uint32_t at, MemoryPlan& memory);
-  void bind_outputs(const DraftNode& node, const NodePreparer& kernel, Chunk& chunk);
-  void alias_outputs(const DraftNode& node, const NodePreparer& kernel, const std::vector<ValueInfo>& outputs, Chunk& chunk);
+  const ValueInfo& info(uint32_t value);
+  uint32_t slot(uint32_t value) const { return ir_.values[value].slot; }
+  uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
+  Result<Verdict> infer(const IrNode& node);
+  Status note_shapes(const IrNode& node, Chunk& chunk);
+  Status prepare(uint32_t n, Chunk& chunk);
+  Status place_operands(const IrNode& node, uint32_t at);
+  void bind_outputs(const IrNode& node, Chunk& chunk);
+  void alias_outputs(const IrNode& node, Chunk& chunk);
   void append(Chunk& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out, const Node* node);
-  void append_unpins(const DraftNode& node, Chunk& chunk);
+  void append_unpins(const IrNode& node, Chunk& chunk);
   void append_signals(uint32_t n, Chunk& chunk);
 
   const PlanContext& context_;
-  Draft& draft_;
+  const Ir& ir_;
+  Ir* const making_;  // the same, where it may be changed
+  MemoryPlan& memory_;
   const Sink sink_;
-  Frame* const frame_;
-  std::vector<Home> homes_;                        // by slot
-  std::unordered_map<uint32_t, ValueInfo> infos_;  // values whose shape the draft does not know
+  const Slots* const slots_;
+  NodePreparer kernel_;
+  std::vector<uint32_t> items_;                    // by slot
+  std::unordered_map<uint32_t, ValueInfo> infos_;  // values whose shape the Ir does not know
   std::vector<bool> made_here_;                    // values this chunk computes
+  std::vector<ValueInfo> inputs_, outputs_;        // of the node at hand
   std::vector<std::pair<uint32_t, std::vector<char>>> consulted_;
   bool wanted_unknown_ = false;
 };

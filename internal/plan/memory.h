@@ -1,53 +1,103 @@
-// MemoryPlan: offsets for the values and workspaces of one chunk. Values live from the instruction that makes
-// them to the last one that reads them; a block that became free is used again, an element-wise result may
-// take the place of an operand that dies. Because a chunk is a straight line, its order is the only thing
-// this relies on. Pure; one thread.
+// MemoryPlan: offsets for the values and workspaces of a program. A value lives from the instruction that makes it to the last ones that
+// read it; a block that became free is used again by whoever surely comes later, also across segments; an element-wise result may take
+// the place of an operand that dies. Relies on nothing but the order that segments and events imply. Pure; one thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
+#include "base/status.h"
+
 namespace dtg {
+
+// What comes surely before a segment.
+class SegmentReach {
+ public:
+  virtual ~SegmentReach() = default;
+  // Has segment `first` ended when `then` begins? May say no where the answer is not cheap.
+  virtual bool ended(uint32_t first, uint32_t then) const = 0;
+  virtual bool happened(uint32_t event, uint32_t then) const = 0;
+};
 
 class MemoryPlan {
  public:
-  // A value of `bytes`, made by instruction `from`. Returns its number.
-  uint32_t value(int64_t bytes, uint32_t from);
-  void used(uint32_t value, uint32_t instruction);  // read by that instruction
-  void keep(uint32_t value);                        // needed beyond the chunk: never reused
-  void drop(uint32_t value);                        // lives elsewhere: gets no offset here
-  void workspace(int64_t bytes, uint32_t instruction);
-  // `out` (made by `instruction`) may be written over `in`.
-  void may_overwrite(uint32_t in, uint32_t out, uint32_t instruction);
+  // A value of `bytes`, made by that instruction. Returns its number.
+  uint32_t value(int64_t bytes, uint32_t segment, uint32_t instruction);
+  // Read by that instruction; or by one that goes on until `event`.
+  void used(uint32_t value, uint32_t segment, uint32_t instruction);
+  void used_until(uint32_t value, uint32_t event);
+  void keep(uint32_t value) { values_[value].kept = true; }     // needed until the run ends
+  void drop(uint32_t value) { values_[value].dropped = true; }  // lives elsewhere: gets no offset here
+  void workspace(int64_t bytes, uint32_t segment, uint32_t instruction);
+  // `out` (made by that instruction) may be written over `in`, which is one operand of it only.
+  void may_overwrite(uint32_t in, uint32_t out, uint32_t segment, uint32_t instruction);
 
-  // Decides all offsets; returns the bytes needed.
-  int64_t solve(uint32_t instruction_count);
+  // Decides all offsets. `segments`: all that have instructions, each after those it waits for.
+  Status solve(const std::vector<uint32_t>& segments, const SegmentReach& reach);
   int64_t bytes() const { return top_; }
   int64_t offset(uint32_t value) const { return values_[value].offset; }
-  int64_t workspace_offset(uint32_t instruction) const;
+  // Calls fn(segment, instruction, offset) for each workspace.
+  template <class Fn>
+  void for_workspaces(Fn&& fn) const {
+    for (const Work& work : workspaces_) fn(work.segment, work.instruction, work.offset);
+  }
 
  private:
+  // Who must be over before a block is free: a segment, or an event.
+  struct Condition {
+    uint32_t number;
+    bool event;
+    bool operator==(const Condition&) const = default;
+  };
+  using Conditions = std::vector<Condition>;
   struct Item {
     int64_t bytes = 0;
+    uint32_t segment = 0;
     uint32_t from = 0;
-    uint32_t last = 0;
+    uint32_t last = 0;    // read in its own segment
+    uint32_t reader = 0;  // the segment in which it is read last, as solve() walks them
+    uint32_t reader_last = 0;
+    bool elsewhere = false;  // read in other segments, or until events: see uses_
     bool kept = false;
     bool dropped = false;
     bool given = false;  // its block went to an output written over it
     int64_t offset = -1;
   };
-  struct Overwrite {
-    uint32_t in, out, instruction;
+  struct Use {
+    uint32_t value;
+    uint32_t segment;      // or the event
+    uint32_t instruction;  // kUntilEvent for an event
   };
-  int64_t take(int64_t bytes);
-  void give(int64_t offset, int64_t bytes);
-  bool overwrite(uint32_t value);
+  struct Work {
+    int64_t bytes;
+    uint32_t segment, instruction;
+    int64_t offset;
+  };
+  struct Overwrite {
+    uint32_t in, out, segment, instruction;
+  };
+  struct Free {
+    int64_t bytes;
+    Conditions after;
+  };
+  static constexpr uint32_t kUntilEvent = UINT32_MAX;
+
+  void sort_uses(const std::vector<uint32_t>& place);
+  bool is_over(const Conditions& conditions, uint32_t segment, const SegmentReach& reach) const;
+  Conditions conditions_of(uint32_t value) const;
+  int64_t take(int64_t bytes, uint32_t segment, const SegmentReach& reach);
+  void give(int64_t offset, int64_t bytes, Conditions after);
+  void forget(std::map<int64_t, Free>::iterator block);
+  void note(int64_t offset, int64_t bytes, Conditions after);
+  bool overwrite(uint32_t value, const SegmentReach& reach);
 
   std::vector<Item> values_;
-  std::vector<Item> workspaces_;
+  std::vector<Use> uses_;  // beyond the own segment; sorted by value in solve()
+  std::vector<Work> workspaces_;
   std::vector<Overwrite> overwrites_;
-  std::map<int64_t, int64_t> free_;  // offset -> bytes
+  std::map<int64_t, Free> free_;             // by offset
+  std::multimap<int64_t, int64_t> by_size_;  // bytes -> offset
   int64_t top_ = 0;
 };
 

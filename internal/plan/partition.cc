@@ -1,30 +1,27 @@
-// The draft says what is needed, where it runs and what is known; this walks it once in order and builds the parts.
+// The Ir says what is needed, where it runs and what is known; this walks it once in order and builds the parts. The nodes of a part
+// stand in the order of the whole, and each end of an edge where its value is first asked for, so that the order of creation inside
+// the parts, by which each task orders the effects on its resources, is the one of the graph.
 #include "plan/partition.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace dtg {
 namespace {
 
-// Edges on a task's own later receives depend on, by way of other tasks.
-using EdgeSet = std::set<uint32_t>;
-
 class Cutter {
  public:
-  Cutter(const PlanContext& context, const TaskMap& map, const Draft& draft) : context_(context), map_(map), draft_(draft) {}
+  Cutter(const PlanContext& context, const TaskMap& map, const Ir& ir) : context_(context), map_(map), ir_(ir) {}
 
   Result<Partition> run(const PlanRequest& request) {
     DTG_TRY(add_part(map_.home));
     DTG_TRY(add_feeds(request));
-    upstream_.resize(draft_.nodes.size());
-    after_write_.resize(draft_.nodes.size());
-    local_.resize(draft_.nodes.size(), kNoNode);
-    for (uint32_t n = 0; n < draft_.nodes.size(); ++n) {
-      if (!draft_.nodes[n].dead) DTG_TRY(add_node(n));
+    local_.resize(ir_.nodes.size(), kNoNode);
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
+      if (!ir_.nodes[n].dead) DTG_TRY(add_node(n));
     }
-    for (uint32_t value : draft_.fetches) {
+    for (uint32_t value : ir_.fetches) {
       DTG_ASSIGN(const Value here, value_in(value, map_.home));
       part(map_.home).request.fetches.push_back(here);
     }
@@ -52,7 +49,7 @@ class Cutter {
 
   bool is_direct(uint32_t from, uint32_t to) const { return from == map_.home || to == map_.home || !map_.apart.contains({from, to}); }
 
-  uint32_t task_of(uint32_t n) const { return map_.task_of_device[draft_.nodes[n].device]; }
+  uint32_t task_of(uint32_t n) const { return map_.task_of_device[ir_.nodes[n].device]; }
 
   Result<NodeId> add(uint32_t task, const NodeSpec& spec) {
     DTG_TRY(add_part(task));
@@ -60,94 +57,66 @@ class Cutter {
     return added.ok() ? added : added.status().with_context("partition for " + map_.tasks[task]);
   }
 
+  std::string_view name_of(Role role) const { return context_.ops->with_role(role)->name(); }
+
   Status add_feeds(const PlanRequest& request) {
-    for (size_t i = 0; i < draft_.feeds.size(); ++i) {
+    for (size_t i = 0; i < ir_.feeds.size(); ++i) {
       const FeedSpec& feed = request.feeds[i];
       const Attr attrs[] = {{"dtype", AttrValue(feed.dtype)}, {"shape", AttrValue(feed.shape)}};
       const std::string name = "_feed/" + std::to_string(i);
-      DTG_ASSIGN(const NodeId node, add(map_.home, {.op = "Placeholder", .name = name, .attrs = attrs}));
+      DTG_ASSIGN(const NodeId node, add(map_.home, {.op = name_of(Role::feed), .name = name, .attrs = attrs}));
       const Value here = part(map_.home).graph->value(node);
       part(map_.home).request.feeds.push_back({here, feed.dtype, feed.shape});
-      values_[{draft_.feeds[i], map_.home}] = here;
+      values_[{ir_.feeds[i], map_.home}] = here;
     }
     return {};
   }
 
   Status add_node(uint32_t n) {
-    const DraftNode& node = draft_.nodes[n];
+    const IrNode& node = ir_.nodes[n];
     const uint32_t task = task_of(n);
     std::vector<Value> inputs;
-    for (uint32_t value : node.inputs) {
-      DTG_ASSIGN(const Value here, value_in(value, task));
-      inputs.push_back(here);
-      note_upstream(n, draft_.values[value].known.valid() ? kNone : draft_.values[value].producer);
-    }
     std::vector<NodeId> controls;
-    for (uint32_t control : live_controls(n)) {
+    for (uint32_t v : node.inputs) {
+      const IrValue& value = ir_.values[v];
+      if (!node.barrier) {
+        DTG_ASSIGN(const Value here, value_in(v, task));
+        inputs.push_back(here);
+        if (!value.is_known()) continue;
+      }
+      if (!ir_.waits_for(node, value)) continue;
+      DTG_ASSIGN(const NodeId here, control_in(value.producer, task));
+      controls.push_back(here);
+    }
+    for (uint32_t control : node.controls) {
+      if (ir_.nodes[control].dead) continue;
       DTG_ASSIGN(const NodeId here, control_in(control, task));
       controls.push_back(here);
-      note_upstream(n, control);
     }
     NodeSpec spec;
-    // A fed placeholder that is asked to run has nothing to do.
-    const bool placeholder = node.node->op->name() == "Placeholder";
-    spec.op = placeholder ? std::string_view("NoOp") : std::string_view(node.node->op->name());
+    spec.op = node.barrier ? name_of(Role::nothing) : std::string_view(node.node->op->name());
     spec.name = node.node->name;
     spec.location = node.node->location;
     spec.device = context_.placer->devices()[node.device].text;
     spec.inputs = inputs;
     spec.controls = controls;
-    if (!placeholder) spec.attrs = node.node->attrs;
+    if (!node.barrier) spec.attrs = node.node->attrs;
     DTG_ASSIGN(const NodeId id, add(task, spec));
     local_[n] = id;
     Part& into = part(task);
-    for (uint32_t o = 0; !placeholder && o < node.outputs.size(); ++o) values_[{node.outputs[o], task}] = into.graph->value(id, o);
-    if (node.target) into.request.targets.push_back(id);
-    after_write_[n] = after_write_[n] || writes(*node.node);
+    for (uint32_t o = 0; !node.barrier && o < node.outputs.size(); ++o) values_[{node.outputs[o], task}] = into.graph->value(id, o);
+    // Nobody takes the value of a barrier from it, so a fetch that waits for one asks for it by name.
+    const bool fetched = node.barrier && std::ranges::any_of(node.outputs, [&](uint32_t v) { return ir_.values[v].fetches > 0; });
+    if (node.target || fetched) into.request.targets.push_back(id);
     return {};
-  }
-
-  // A control edge on a folded node means what it forwards to.
-  std::vector<uint32_t> live_controls(uint32_t n) const {
-    std::vector<uint32_t> live, stack(draft_.nodes[n].controls);
-    while (!stack.empty()) {
-      const uint32_t control = stack.back();
-      stack.pop_back();
-      const DraftNode& node = draft_.nodes[control];
-      if (node.dead) stack.insert(stack.end(), node.forwards.begin(), node.forwards.end());
-      else live.push_back(control);
-    }
-    std::ranges::sort(live);
-    live.erase(std::unique(live.begin(), live.end()), live.end());
-    return live;
-  }
-
-  static bool writes(const Node& node) {
-    const std::string& op = node.op->name();
-    return node.op->is_stateful() && op != "VarHandleOp" && op != "ReadVariableOp" && op != "VarIsInitializedOp" && op != "VariableShape" &&
-           op != "ResourceGather" && op != "ResourceGatherNd";
-  }
-
-  // Which sends that follow a write stand before a node, on any task: a receive on the task of such a send comes
-  // after it, although nothing in that task's part would say so, and a part's order of reads and writes must know.
-  void note_upstream(uint32_t n, uint32_t before) {
-    if (before == kNone) return;
-    upstream_[n].insert(upstream_[before].begin(), upstream_[before].end());
-    if (task_of(before) == task_of(n)) {
-      after_write_[n] = after_write_[n] || after_write_[before];
-      return;
-    }
-    if (const auto sent = sent_.find({before, task_of(n)}); sent != sent_.end()) {
-      upstream_[n].insert(sent->second.begin(), sent->second.end());
-    }
   }
 
   Result<Value> value_in(uint32_t v, uint32_t task) {
     if (const auto have = values_.find({v, task}); have != values_.end()) return have->second;
-    const DraftValue& value = draft_.values[v];
+    const IrValue& value = ir_.values[v];
     Value here;
-    if (value.known.valid()) {
-      DTG_ASSIGN(here, add_constant(value.known, task));
+    if (value.is_known()) {
+      DTG_ASSIGN(here, add_constant(ir_.constant(value), task));
     } else {
       DTG_ASSIGN(here, add_edge(v, task));
     }
@@ -158,41 +127,26 @@ class Cutter {
   Result<Value> add_constant(const Tensor& tensor, uint32_t task) {
     const Attr attrs[] = {{"value", AttrValue(tensor)}, {"dtype", AttrValue(tensor.dtype())}};
     const std::string name = "_known/" + std::to_string(constants_++);
-    DTG_ASSIGN(const NodeId node, add(task, {.op = "Const", .name = name, .attrs = attrs}));
+    DTG_ASSIGN(const NodeId node, add(task, {.op = name_of(Role::constant), .name = name, .attrs = attrs}));
     return part(task).graph->value(node);
   }
 
-  std::string value_text(const DraftValue& value) const {
-    if (value.producer == kNone) return "feed " + std::to_string(value.feed);
-    return std::string(draft_.nodes[value.producer].node->name) + ":" + std::to_string(value.output);
-  }
-
   Result<Value> add_edge(uint32_t v, uint32_t to) {
-    const DraftValue& value = draft_.values[v];
+    const IrValue& value = ir_.values[v];
     const uint32_t from = value.producer == kNone ? map_.home : task_of(value.producer);
-    if (dtype_size(value.info.dtype) == 0) {
+    const ValueInfo& info = *value.info;
+    if (dtype_size(info.dtype) == 0) {
       return unimplemented(
           "partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
-          value_text(value).c_str(), dtype_name(value.info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
+          ir_.value_text(v).c_str(), dtype_name(info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
-    if (is_direct(from, to)) return connect(values_.at({v, from}), value.info, from, to, value.producer, {});
+    if (is_direct(from, to)) return connect(values_.at({v, from}), info, from, to, {});
     DTG_ASSIGN(const Value between, value_in(v, map_.home));
-    DTG_ASSIGN(const Value there, connect(between, value.info, map_.home, to, value.producer, {}));
-    passed_on(value.producer, to);
-    return there;
-  }
-
-  // What home passed on stands behind the send to home, too.
-  void passed_on(uint32_t producer, uint32_t to) {
-    if (producer == kNone) return;
-    const auto first = sent_.find({producer, map_.home});
-    if (first == sent_.end()) return;
-    const EdgeSet edges = first->second;
-    sent_[{producer, to}].insert(edges.begin(), edges.end());
+    return connect(between, info, map_.home, to, {});
   }
 
   // Both ends of a new edge, and the value at the far one.
-  Result<Value> connect(Value value, const ValueInfo& info, uint32_t from, uint32_t to, uint32_t producer, std::span<const NodeId> after) {
+  Result<Value> connect(Value value, const ValueInfo& info, uint32_t from, uint32_t to, std::span<const NodeId> after) {
     const auto edge = static_cast<uint32_t>(edges_.size());
     edges_.push_back({from, to});
     const std::string name = "_edge/" + std::to_string(edge);
@@ -201,21 +155,13 @@ class Cutter {
     const Attr send_attrs[] = {{"edge", AttrValue(int64_t{edge})}, {"peer", AttrValue(peer_to)}};
     const Value inputs[] = {value};
     DTG_ASSIGN(const NodeId send,
-               add(from, {.op = "_Send", .name = name + "/send", .inputs = inputs, .controls = after, .attrs = send_attrs}));
+               add(from, {.op = name_of(Role::send), .name = name + "/send", .inputs = inputs, .controls = after, .attrs = send_attrs}));
     part(from).request.targets.push_back(send);
-    sends_.push_back(send);
     const Attr recv_attrs[] = {{"edge", AttrValue(int64_t{edge})},
                                {"peer", AttrValue(peer_from)},
                                {"dtype", AttrValue(info.dtype)},
                                {"shape", AttrValue(info.shape)}};
-    std::vector<NodeId> order;
-    if (producer != kNone) {
-      if (after_write_[producer]) sent_[{producer, to}].insert(edge);
-      for (uint32_t earlier : upstream_[producer]) {
-        if (edges_[earlier].from == to) order.push_back(sends_[earlier]);
-      }
-    }
-    DTG_ASSIGN(const NodeId recv, add(to, {.op = "_Recv", .name = name + "/recv", .controls = order, .attrs = recv_attrs}));
+    DTG_ASSIGN(const NodeId recv, add(to, {.op = name_of(Role::receive), .name = name + "/recv", .attrs = recv_attrs}));
     return part(to).graph->value(recv);
   }
 
@@ -232,8 +178,7 @@ class Cutter {
     DTG_ASSIGN(const Tensor token, Tensor::scalar<bool>(true));
     DTG_ASSIGN(const Value value, add_constant(token, from));
     const NodeId after[] = {before};
-    DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, n, after));
-    if (!direct) passed_on(n, task);
+    DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, after));
     signals_[{n, task}] = arrival.node();
     return arrival.node();
   }
@@ -246,36 +191,35 @@ class Cutter {
     for (size_t k = 0; k < joined_.size(); ++k) {
       const Attr attrs[] = {{"task", AttrValue(static_cast<int64_t>(k))}};
       const std::string name = "_join/" + std::to_string(k);
-      DTG_ASSIGN(const NodeId join, add(map_.home, {.op = "_Join", .name = name, .attrs = attrs}));
+      DTG_ASSIGN(const NodeId join, add(map_.home, {.op = name_of(Role::join), .name = name, .attrs = attrs}));
       part(map_.home).request.targets.push_back(join);
     }
     return {};
   }
 
-  using Key = std::pair<uint32_t, uint32_t>;  // (draft value or node, task)
+  using Key = std::pair<uint32_t, uint32_t>;  // (value or node of the Ir, task)
   const PlanContext& context_;
   const TaskMap& map_;
-  const Draft& draft_;
+  const Ir& ir_;
   std::map<uint32_t, Part> parts_;
   std::vector<uint32_t> joined_;
   std::map<Key, Value> values_;
   std::map<Key, NodeId> signals_;
-  std::map<Key, EdgeSet> sent_;    // (draft node, receiving task) -> edges
-  std::vector<EdgeSet> upstream_;  // per draft node: edges after writes that stand before it
-  std::vector<bool> after_write_;  // per draft node: a write on its own task stands before it
-  std::vector<NodeId> local_;      // draft node -> node of its part
-  std::vector<NodeId> sends_;      // edge -> its _Send
+  std::vector<NodeId> local_;  // node of the Ir -> node of its part
   std::vector<Edge> edges_;
   uint32_t constants_ = 0;
 };
 
 }  // namespace
 
-Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map) {
-  Draft draft;
+Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map,
+                            PassListener listener, void* user) {
+  Ir ir;
+  ir.graph = &graph;
+  ir.request = &request;
   context.placer->update(graph, graph.node_count());
-  DTG_TRY(make_draft(context, graph, request, draft));
-  return Cutter(context, map, draft).run(request);
+  DTG_TRY(run_passes(context, front_passes(), ir, listener, user));
+  return Cutter(context, map, ir).run(request);
 }
 
 }  // namespace dtg

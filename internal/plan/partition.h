@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/draft.h"
+#include "plan/passes.h"
 
 namespace dtg {
 
@@ -41,6 +41,8 @@ struct Partition {
   std::vector<Edge> edges;
 };
 
-Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map);
+// `listener` as in run_passes.
+Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map,
+                            PassListener listener = nullptr, void* user = nullptr);
 
 }  // namespace dtg

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "plan/passes.h"
+
 namespace dtg {
 
 uint32_t Placer::find(uint32_t node) {
@@ -103,6 +105,15 @@ std::string Placer::device_list() const {
   std::string text;
   for (const Device& device : devices_) text += (text.empty() ? "" : ", ") + device.text;
   return text;
+}
+
+Status place(const PlanContext& context, Ir& ir) {
+  for (uint32_t n = 0; n < ir.nodes.size(); ++n) {
+    if (context.is_checkpoint(n)) DTG_TRY(context.check_time());
+    // Those too that turned out to have nothing to do: a wrong device is an error, whatever a pass made of the node.
+    DTG_ASSIGN(ir.nodes[n].device, context.placer->place(*ir.graph, ir.nodes[n].node->id));
+  }
+  return {};
 }
 
 }  // namespace dtg

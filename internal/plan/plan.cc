@@ -1,160 +1,216 @@
-// Plans at work: leasing frames, recycling fetched memory, and preparing later chunks.
+// Making a plan: the passes, then every node is emitted in order into the first chunk of its segment, memory is laid out, and feeds,
+// fetches, constants and waits are written down. And the chunks that are made later, while a run waits for them.
 #include "plan/plan.h"
 
 #include <algorithm>
 
-#include "plan/emit.h"
-#include "plan/fetch_pool.h"
+#include "plan/lay_out.h"
 
 namespace dtg {
 
+class PlanMaker {
+ public:
+  PlanMaker(Plan& plan, Ir& ir)
+      : plan_(plan),
+        context_(plan.context_),
+        ir_(ir),
+        program_(plan.program_),
+        emitter_(context_, ir, memory_, {&program_.arena, &program_.tensors, &program_.resources, &program_.constants}) {}
+
+  Status run() {
+    number();
+    DTG_TRY(emit());
+    choose_direct_fetches();
+    keep_for_later();
+    DTG_TRY(lay_out(context_, ir_, emitter_, memory_, chunks_, program_));
+    connect();
+    for (const Chunk* chunk : chunks_) program_.open |= !chunk->last;
+    for (const IrValue& value : ir_.values) program_.open |= value.slot != kNone && value.dynamic();
+    for (uint32_t n : ir_.order) program_.blocking |= ir_.nodes[n].blocking();
+    return {};
+  }
+
+ private:
+  void number() {
+    uint32_t slot = 0;
+    for (IrValue& value : ir_.values) value.slot = slot++;
+    program_.slot_count = slot;
+    program_.pin_count = ir_.pins;
+    std::vector<bool> wanted(ir_.values.size());
+    for (uint32_t n : ir_.order) {
+      for (uint32_t input : ir_.nodes[n].inputs) wanted[input] = true;
+    }
+    for (uint32_t fetch : ir_.fetches) wanted[fetch] = true;
+    for (uint32_t v = 0; v < ir_.values.size(); ++v) {
+      if (!wanted[v] || !ir_.values[v].is_known()) continue;
+      const Tensor& tensor = ir_.constant(ir_.values[v]);
+      program_.constants.push_back({ir_.values[v].slot, tensor.data()});
+      program_.tensors.push_back(tensor);
+    }
+    for (size_t i = 0; i < ir_.feeds.size(); ++i) {
+      const FeedSpec& feed = plan_.request_.feeds[i];
+      program_.feeds.push_back({ir_.values[ir_.feeds[i]].slot, feed.dtype, feed.shape});
+    }
+  }
+
+  Status emit() {
+    for (size_t s = 0; s < ir_.segments.size(); ++s) chunks_.push_back(&program_.chunks.emplace_back());
+    std::vector<bool> cut(chunks_.size());
+    for (uint32_t i = 0; i < ir_.order.size(); ++i) {
+      if (context_.is_checkpoint(i)) DTG_TRY(context_.check_time());
+      const uint32_t n = ir_.order[i], segment = ir_.nodes[n].segment;
+      if (cut[segment]) continue;
+      DTG_ASSIGN(const Emitter::Verdict verdict, emitter_.emit(n, *chunks_[segment]));
+      cut[segment] = verdict != Emitter::Verdict::done;
+      if (verdict != Emitter::Verdict::cut_before) ++chunks_[segment]->end;
+    }
+    for (size_t s = 0; s < chunks_.size(); ++s) {
+      chunks_[s]->last = chunks_[s]->end == ir_.segments[s].nodes.size();
+      program_.shapes.insert(program_.shapes.end(), chunks_[s]->shapes.begin(), chunks_[s]->shapes.end());
+      chunks_[s]->shapes.clear();
+    }
+    return {};
+  }
+
+  // Where a kernel can write a fetched value straight into its buffer, it has no place in the run's own memory.
+  void choose_direct_fetches() {
+    std::vector<bool> taken(ir_.values.size());
+    for (uint32_t v : ir_.fetches) {
+      const IrValue& value = ir_.values[v];
+      Fetch fetch;
+      fetch.slot = value.slot;
+      fetch.dtype = value.info->dtype;
+      fetch.dynamic = value.dynamic();
+      if (!fetch.dynamic) fetch.shape = value.info->shape.to_shape().value();
+      const uint32_t item = emitter_.items()[value.slot];
+      fetch.direct = !fetch.dynamic && item != kNone && !taken[value.slot];
+      if (fetch.direct) {
+        taken[value.slot] = true;
+        memory_.drop(item);
+      } else if (item != kNone) {
+        memory_.keep(item);
+      }
+      program_.fetches.push_back(std::move(fetch));
+    }
+  }
+
+  // What is read by chunks that are made later stays until the run ends.
+  void keep_for_later() {
+    for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
+      const std::vector<uint32_t>& nodes = ir_.segments[s].nodes;
+      for (uint32_t i = chunks_[s]->end; i < nodes.size(); ++i) {
+        for (uint32_t input : ir_.nodes[nodes[i]].inputs) {
+          const uint32_t item = emitter_.items()[ir_.values[input].slot];
+          if (item != kNone) memory_.keep(item);
+        }
+      }
+    }
+  }
+
+  void connect() {
+    program_.events.resize(ir_.events);
+    program_.segments.resize(ir_.segments.size());
+    for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
+      const IrSegment& segment = ir_.segments[s];
+      program_.segments[s].first = chunks_[s];
+      program_.segments[s].waits = static_cast<uint32_t>(segment.events.size() + segment.after.size());
+      for (uint32_t event : segment.events) program_.events[event].successors.push_back(s);
+      for (uint32_t before : segment.after) program_.segments[before].successors.push_back(s);
+    }
+    for (uint32_t event = 0; event < ir_.events; ++event) program_.segments[ir_.nodes[ir_.raisers[event]].segment].raises.push_back(event);
+  }
+
+  Plan& plan_;
+  const PlanContext& context_;
+  Ir& ir_;
+  Program& program_;
+  MemoryPlan memory_;
+  Emitter emitter_;
+  std::vector<Chunk*> chunks_;  // the first of each segment
+};
+
 Plan::Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request)
-    : context_(context), graph_(std::move(graph)), request_(std::move(request)), generation_(context.store->generation()) {}
+    : context_(context),
+      graph_(std::move(graph)),
+      request_(std::move(request)),
+      generation_(context.store->generation()),
+      memory_(context.memory ? context.memory : make_ref<MemoryPool>(context.budget)) {}
 
 Plan::~Plan() = default;
 
-void Plan::attend(Ref<Attendant> attendant, Ref<Graph> asked_graph, PlanRequest asked) {
-  attendant_ = std::move(attendant);
-  asked_graph_ = std::move(asked_graph);
-  asked_ = std::move(asked);
-}
-
-Result<Frame*> Plan::lease(FrameWaiter* waiter) {
-  for (auto& cell : free_) {
-    if (!cell.load(std::memory_order_relaxed)) continue;
-    if (Frame* frame = cell.exchange(nullptr, std::memory_order_acq_rel)) return frame;
-  }
-  const std::lock_guard lock(frames_mutex_);
-  if (!spare_.empty()) {
-    Frame* const frame = spare_.back();
-    spare_.pop_back();
-    return frame;
-  }
-  if (frames_.size() < static_cast<size_t>(context_.frames)) {
-    spare_.reserve(frames_.size() + 1);  // giving back must not fail
-    DTG_ASSIGN(auto frame, Frame::create(*this, *this, *context_.pool, *context_.clock, context_.tracer));
-    frames_.push_back(std::move(frame));
-    return frames_.back().get();
-  }
-  // Who gives a frame back looks at waiting_ after it has freed the cell, and we look at the cells after
-  // we have raised it, so one of the two sees the other.
-  if (waiter) waiters_.push_back(waiter);  // what may fail comes first
-  waiting_.fetch_add(1);
-  for (auto& cell : free_) {
-    if (Frame* frame = cell.exchange(nullptr)) {
-      if (waiter) waiters_.pop_back();
-      waiting_.fetch_sub(1);
-      return frame;
-    }
-  }
-  if (!waiter) waiting_.fetch_sub(1);
-  return nullptr;
-}
-
-bool Plan::withdraw(FrameWaiter* waiter) {
-  const std::lock_guard lock(frames_mutex_);
-  const auto at = std::ranges::find(waiters_, waiter);
-  if (at == waiters_.end()) return false;
-  waiters_.erase(at);
-  waiting_.fetch_sub(1);
-  return true;
-}
-
-bool Plan::give_back(Frame& frame) {
-  const bool outdated = attendant_ && attendant_->end(frame);
-  recycle(frame);
-  return outdated;
-}
-
-void Plan::recycle(Frame& frame) {
-  frame.end();
-  if (waiting_.load() == 0) {
-    for (auto& cell : free_) {
-      Frame* none = nullptr;
-      if (!cell.compare_exchange_strong(none, &frame)) continue;
-      if (waiting_.load() == 0) return;
-      // A waiter came just now; take the frame out again for it, unless somebody was faster.
-      Frame* mine = &frame;
-      if (!cell.compare_exchange_strong(mine, nullptr)) return;
-      break;
-    }
-  }
-  FrameWaiter* next = nullptr;
-  {
-    const std::lock_guard lock(frames_mutex_);
-    if (!waiters_.empty()) {
-      next = waiters_.front();
-      waiters_.pop_front();
-      waiting_.fetch_sub(1);
-    } else {
-      bool kept = false;
-      for (auto& cell : free_) {
-        Frame* none = nullptr;
-        kept = kept || cell.compare_exchange_strong(none, &frame);
-      }
-      if (!kept) spare_.push_back(&frame);
-    }
-  }
-  if (next) next->granted(frame);
+Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Listener* listener) {
+  auto plan = Ref<Plan>::adopt(new Plan(context, std::move(graph), std::move(request)));
+  auto ir = std::make_unique<Ir>();
+  ir->graph = plan->graph_.get();
+  ir->request = &plan->request_;
+  context.placer->update(*plan->graph_, plan->graph_->node_count());
+  const PassListener passed = [](void* user, const Pass& pass, const Ir& now) { static_cast<Listener*>(user)->passed(pass, now); };
+  DTG_TRY(run_passes(context, front_passes(), *ir, listener ? passed : nullptr, listener));
+  DTG_TRY(run_passes(context, back_passes(), *ir, listener ? passed : nullptr, listener));
+  DTG_TRY(PlanMaker(*plan, *ir).run());
+  if (listener) listener->made(*ir, plan->program_);
+  // Later chunks are made for runs with deadlines of their own.
+  plan->context_.deadline = Deadline::never();
+  plan->context_.cancelled = nullptr;
+  if (plan->program_.open) plan->ir_ = std::move(ir);
+  const size_t frames = plan->program_.blocking ? SIZE_MAX : static_cast<size_t>(context.frames);
+  const Frame::Surroundings around{plan->program_, *plan, *plan, *plan->memory_, *context.pool, *context.clock, context.tracer};
+  plan->frames_ = std::make_unique<FramePool>(around, frames);
+  return plan;
 }
 
 Result<Tensor> Plan::fetch_tensor(size_t fetch) const {
-  const Fetch& wanted = fetches_[fetch];
-  DTG_ASSIGN(auto buffer, fetch_pools_[fetch]->take());
+  const Fetch& wanted = program_.fetches[fetch];
+  DTG_ASSIGN(auto buffer, memory_->take_buffer(wanted.shape.count() * dtype_size(wanted.dtype)));
   return Tensor::wrap(std::move(buffer), 0, wanted.dtype, wanted.shape);
 }
 
-size_t Plan::instruction_count() const {
-  size_t count = 0;
-  for (const Chunk& chunk : chunks_) count += chunk.instructions.size();
-  return count;
+int64_t Plan::bytes() const {
+  int64_t bytes = program_.bytes() + static_cast<int64_t>(sizeof *this);
+  if (ir_) {
+    bytes += static_cast<int64_t>(ir_->arena.bytes() + ir_->nodes.capacity() * sizeof(IrNode) + ir_->values.capacity() * sizeof(IrValue));
+  }
+  return bytes;
 }
 
-bool Plan::matches(const Variant& variant, Frame& frame) const {
-  for (const auto& [slot, shape] : variant.shapes) {
-    if (!(frame.shape(slot) == shape)) return false;
+Result<const Chunk*> Plan::next_chunk(Slots& slots, uint32_t segment, uint32_t position) {
+  Ref<LaterChunk> later = later_.find(segment, position, slots);
+  if (!later) {
+    // Two runs that meet the same shapes at the same time each make it; one of them is dropped soon.
+    DTG_ASSIGN(later, make_chunk(slots, segment, position));
+    later_.add(later);
   }
-  for (const auto& [slot, bytes] : variant.values) {
-    if (!bytes.empty() && std::memcmp(frame.data(slot), bytes.data(), bytes.size()) != 0) return false;
-  }
-  return true;
+  const Chunk* const chunk = &later->chunk;
+  slots.keep(std::move(later));
+  return chunk;
 }
 
-Result<const Chunk*> Plan::next_chunk(Frame& frame, uint32_t segment, uint32_t position) const {
-  const std::lock_guard lock(variants_mutex_);
-  for (auto at = variants_.begin(); at != variants_.end(); ++at) {
-    if ((*at)->segment != segment || (*at)->position != position || !matches(**at, frame)) continue;
-    Ref<Variant> found = *at;
-    variants_.erase(at);
-    variants_.push_front(found);
-    frame.keep(found);
-    return &found->chunk;
-  }
-  auto variant = make_ref<Variant>();
-  variant->segment = segment;
-  variant->position = position;
-  const std::vector<uint32_t>& nodes = draft_->segments[segment].nodes;
+Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, uint32_t position) const {
+  auto later = make_ref<LaterChunk>();
+  later->segment = segment;
+  later->position = position;
+  const std::vector<uint32_t>& nodes = ir_->segments[segment].nodes;
   // Every value from before whose shape the plan did not know is part of the key.
-  std::vector<bool> made(draft_->values.size());
+  std::vector<bool> made(ir_->values.size());
   for (uint32_t i = position; i < nodes.size(); ++i) {
-    for (uint32_t output : draft_->nodes[nodes[i]].outputs) made[output] = true;
+    for (uint32_t output : ir_->nodes[nodes[i]].outputs) made[output] = true;
   }
   for (uint32_t i = position; i < nodes.size(); ++i) {
-    for (uint32_t input : draft_->nodes[nodes[i]].inputs) {
-      const DraftValue& value = draft_->values[input];
-      if (value.dynamic() && !made[input]) variant->shapes.emplace_back(value.slot, frame.shape(value.slot));
+    for (uint32_t input : ir_->nodes[nodes[i]].inputs) {
+      const IrValue& value = ir_->values[input];
+      if (value.dynamic() && !made[input]) later->shapes.emplace_back(value.slot, slots.shape(value.slot));
     }
   }
-  Emitter emitter(context_, *draft_, {&variant->arena, &variant->tensors, &variant->resources, nullptr}, &frame);
   MemoryPlan memory;
-  Chunk& chunk = variant->chunk;
+  Emitter emitter(context_, *ir_, memory, {&later->arena, &later->tensors, &later->resources, nullptr}, slots);
+  Chunk& chunk = later->chunk;
   uint32_t at = position;
   for (; at < nodes.size(); ++at) {
-    DTG_ASSIGN(const Emitter::Verdict verdict, emitter.emit(nodes[at], segment, chunk, memory));
+    DTG_ASSIGN(const Emitter::Verdict verdict, emitter.emit(nodes[at], chunk));
     if (verdict == Emitter::Verdict::cut_before) {
       if (at == position) {
         return internal_error("prepare \"%s\": the shapes of its inputs are still unknown",
-                              std::string(draft_->nodes[nodes[at]].node->name).c_str());
+                              std::string(ir_->nodes[nodes[at]].node->name).c_str());
       }
       break;
     }
@@ -165,38 +221,37 @@ Result<const Chunk*> Plan::next_chunk(Frame& frame, uint32_t segment, uint32_t p
   }
   chunk.end = at;
   chunk.last = at == nodes.size();
-  finish_memory(chunk, memory, emitter, segment);
+  keep_outside_values(*later, emitter, memory);
+  // In one straight line nothing but its own order is relied on.
+  class Alone final : public SegmentReach {
+    bool ended(uint32_t, uint32_t) const override { return false; }
+    bool happened(uint32_t, uint32_t) const override { return false; }
+  };
+  DTG_TRY(memory.solve({segment}, Alone()));
   chunk.bytes = memory.bytes();
-  variant->values = emitter.consulted();
-  variants_.push_front(variant);
-  if (variants_.size() > kVariants) variants_.pop_back();
-  frame.keep(variant);
-  return &chunk;
+  memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { chunk.instructions[instruction].workspace = offset; });
+  for (uint32_t slot = 0; slot < emitter.items().size(); ++slot) {
+    if (emitter.items()[slot] != kNone) chunk.places.push_back({slot, memory.offset(emitter.items()[slot])});
+  }
+  later->values = emitter.consulted();
+  return later;
 }
 
-// Values that somebody outside of the chunk reads stay; then offsets are decided and written down.
-void Plan::finish_memory(Chunk& chunk, MemoryPlan& memory, Emitter& emitter, uint32_t segment) const {
-  const std::vector<Home>& homes = emitter.homes();
-  const std::vector<uint32_t>& nodes = draft_->segments[segment].nodes;
-  std::vector<bool> inside(draft_->nodes.size());
-  for (uint32_t i = 0; i < chunk.end; ++i) inside[nodes[i]] = true;
-  for (uint32_t n : draft_->order) {
-    const DraftNode& node = draft_->nodes[n];
-    for (uint32_t input : node.inputs) {
-      const Home& home = homes[draft_->values[input].slot];
-      if (!inside[n] && home.segment == segment) memory.keep(home.item);
+// What somebody outside of the chunk reads stays until the run ends.
+void Plan::keep_outside_values(const LaterChunk& later, const Emitter& emitter, MemoryPlan& memory) const {
+  const std::vector<uint32_t>& nodes = ir_->segments[later.segment].nodes;
+  std::vector<bool> inside(ir_->nodes.size());
+  for (uint32_t i = later.position; i < later.chunk.end; ++i) inside[nodes[i]] = true;
+  for (uint32_t n : ir_->order) {
+    if (inside[n]) continue;
+    for (uint32_t input : ir_->nodes[n].inputs) {
+      const uint32_t item = emitter.items()[ir_->values[input].slot];
+      if (item != kNone) memory.keep(item);
     }
   }
-  for (uint32_t fetch : draft_->fetches) {
-    const Home& home = homes[draft_->values[fetch].slot];
-    if (home.segment == segment) memory.keep(home.item);
-  }
-  memory.solve(static_cast<uint32_t>(chunk.instructions.size()));
-  for (uint32_t slot = 0; slot < homes.size(); ++slot) {
-    if (homes[slot].segment == segment) chunk.places.push_back({slot, memory.offset(homes[slot].item)});
-  }
-  for (uint32_t i = 0; i < chunk.instructions.size(); ++i) {
-    if (chunk.instructions[i].workspace >= 0) chunk.instructions[i].workspace = memory.workspace_offset(i);
+  for (uint32_t fetch : ir_->fetches) {
+    const uint32_t item = emitter.items()[ir_->values[fetch].slot];
+    if (item != kNone) memory.keep(item);
   }
 }
 

@@ -1,43 +1,57 @@
-// Preparing one node, and evaluating one at plan time for constant folding.
+// Preparing one node.
 #include "plan/prepare.h"
-
-#include "exec/step.h"
 
 namespace dtg {
 
-NodePreparer::NodePreparer(const Node& node, const PlanContext& plan, std::string_view device, Arena& arena) {
-  node_ = &node;
-  arena_ = &arena;
+NodePreparer::NodePreparer(const PlanContext& plan) {
   pool_ = plan.pool;
   store_ = plan.store;
   kernels_ = plan.kernels;
-  device_ = device;
 }
 
-Status NodePreparer::add_input(const ValueInfo& info) {
-  Operand operand{info.dtype, Shape(), info.held, false};
+void NodePreparer::reset(const Node& node, std::string_view device, Arena& arena, uint32_t pin) {
+  node_ = &node;
+  device_ = device;
+  arena_ = &arena;
+  pin_ = pin;
+  args_ = nullptr;
+  workspace_ = 0;
+  sync_ = nullptr;
+  async_ = nullptr;
+  inputs_.clear();
+  outputs_.clear();
+  bound_.clear();
+  overwrites_.clear();
+  aliases_.clear();
+  constant_fn_ = nullptr;
+}
+
+Status NodePreparer::add(std::vector<Operand>& list, const ValueInfo& info) {
+  Operand& operand = list.emplace_back();
+  operand.dtype = info.dtype;
+  operand.held = info.held;
   if (info.shape.complete()) {
     DTG_ASSIGN(operand.shape, info.shape.to_shape());
   } else {
     operand.dynamic = true;  // of a resource: what it holds has an open shape
   }
-  inputs_.push_back(std::move(operand));
   return {};
 }
 
-Status NodePreparer::add_output(const ValueInfo& info) {
-  Operand operand{info.dtype, Shape(), info.held, false};
-  if (info.shape.complete()) {
-    DTG_ASSIGN(operand.shape, info.shape.to_shape());
-  } else {
-    operand.dynamic = true;
+// An output that lies in an operand's memory although nobody declared it would be overwritten while it is read.
+Status NodePreparer::check() const {
+  for (const Pair& pair : aliases_) {
+    if (node_->op->forwards(static_cast<size_t>(pair.in), static_cast<size_t>(pair.out))) continue;
+    return internal_error("the kernel of %s hands input %d on as output %d, which its definition does not declare",
+                          node_->op->name().c_str(), pair.in, pair.out);
   }
-  outputs_.push_back(std::move(operand));
+  if (workspace_ < 0) return resource_exhausted("the kernel of %s needs more scratch than any memory has", node_->op->name().c_str());
   return {};
 }
 
 Status NodePreparer::prepare(const KernelRow& row) {
   Status status = row.prepare ? row.prepare(*this) : Status();
+  if (status.ok()) status = check();
   if (status.ok()) return status;
   std::string where = "prepare \"" + std::string(node_->name) + "\"";
   if (!node_->location.empty()) where += " (made at " + std::string(node_->location) + ")";
@@ -64,81 +78,6 @@ Result<const KernelRow*> find_kernel(const PlanContext& plan, const Node& node, 
                        node.op->name().c_str(), device.text.c_str(), plan.kernels->describe(node.op->name()).c_str())
       .at_node(node.name)
       .in_phase("prepare");
-}
-
-namespace {
-
-constexpr int64_t kFoldBytes = 1 << 16;
-
-// Outputs of a folded node are plain tensors; a kernel that leases (data-dependent shape) gets one too.
-class FoldSlots final : public DynamicSlots {
- public:
-  explicit FoldSlots(size_t count) : slots(count), tensors(count) {}
-  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape) override {
-    DTG_ASSIGN(tensors[slot], Tensor::allocate(dtype, shape));
-    slots[slot].data = tensors[slot].data();
-    return slots[slot].data;
-  }
-  const Shape& shape(uint32_t slot) const override { return tensors[slot].shape(); }
-  void hold(uint32_t, void*, const Shape&, Ref<RefCounted>) override {}
-
-  std::vector<Slot> slots;
-  std::vector<Tensor> tensors;
-};
-
-Status run_once(NodePreparer& prepared, FoldSlots& memory, size_t num_inputs, size_t num_outputs, Pool& pool) {
-  std::vector<uint32_t> numbers(num_inputs + num_outputs);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i);
-  Instruction instruction;
-  instruction.args = prepared.arguments();
-  instruction.in = numbers.data();
-  instruction.out = numbers.data() + num_inputs;
-  instruction.workspace = 0;
-  instruction.node = &prepared.node();
-  DTG_ASSIGN(auto scratch, Buffer::allocate(prepared.workspace_bytes()));
-  Step step(0, Deadline::never());
-  RunContext run(memory, memory.slots.data(), static_cast<char*>(scratch->data()), step, pool);
-  run.set_instruction(&instruction);
-  return prepared.sync_fn()(run);
-}
-
-}  // namespace
-
-std::vector<Tensor> evaluate_node(const PlanContext& plan, const Node& node, std::span<const Tensor> inputs,
-                                  std::span<const ValueInfo> input_infos, std::span<const ValueInfo> output_infos) {
-  for (const ValueInfo& info : output_infos) {
-    auto shape = info.shape.complete() ? info.shape.to_shape() : Result<Shape>(invalid_argument("open"));
-    if (!shape.ok() || shape.value().count() * dtype_size(info.dtype) > kFoldBytes) return {};
-  }
-  const KernelRow* row = plan.kernels->find(node, "CPU");
-  if (!row || row->mode == KernelMode::blocking) return {};
-  Arena arena;
-  NodePreparer prepared(node, plan, "", arena);
-  for (const ValueInfo& info : input_infos) {
-    if (!prepared.add_input(info).ok()) return {};
-  }
-  for (const ValueInfo& info : output_infos) {
-    if (!prepared.add_output(info).ok()) return {};
-  }
-  prepared.constants([](void* c, int i) { return (*static_cast<std::span<const Tensor>*>(c))[static_cast<size_t>(i)]; }, &inputs);
-  if (!prepared.prepare(*row).ok() || prepared.async_fn()) return {};
-  FoldSlots memory(inputs.size() + output_infos.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    memory.tensors[i] = inputs[i];
-    memory.slots[i].data = inputs[i].data();
-  }
-  for (size_t o = 0; o < output_infos.size(); ++o) {
-    const size_t slot = inputs.size() + o;
-    const auto shape = output_infos[o].shape.to_shape();
-    if (const int from = prepared.alias_of(static_cast<int>(o)); from >= 0) {
-      memory.tensors[slot] = inputs[static_cast<size_t>(from)].reshaped(shape.value());
-      memory.slots[slot].data = memory.tensors[slot].data();
-    } else if (!memory.lease(static_cast<uint32_t>(slot), output_infos[o].dtype, shape.value()).ok()) {
-      return {};
-    }
-  }
-  if (prepared.sync_fn() && !run_once(prepared, memory, inputs.size(), output_infos.size(), *plan.pool).ok()) return {};
-  return {memory.tensors.begin() + static_cast<std::ptrdiff_t>(inputs.size()), memory.tensors.end()};
 }
 
 }  // namespace dtg

@@ -1,8 +1,8 @@
-// NodePreparer: calls a kernel's prepare for one node and keeps what it said. Lives for one node.
+// NodePreparer: calls a kernel's prepare for one node and keeps what it said until the next reset(). One thread.
 #pragma once
 
 #include "exec/kernel.h"
-#include "plan/draft.h"
+#include "plan/passes.h"
 
 namespace dtg {
 
@@ -10,10 +10,12 @@ class NodePreparer final : public PrepareContext {
  public:
   // Where a known input value comes from.
   using ConstantFn = Tensor (*)(void* context, int input);
-  NodePreparer(const Node& node, const PlanContext& plan, std::string_view device, Arena& arena);
+  explicit NodePreparer(const PlanContext& plan);
 
-  Status add_input(const ValueInfo& info);
-  Status add_output(const ValueInfo& info);
+  // Begins with another node; argument blocks go to `arena`.
+  void reset(const Node& node, std::string_view device, Arena& arena, uint32_t pin = kNoPin);
+  Status add_input(const ValueInfo& info) { return add(inputs_, info); }
+  Status add_output(const ValueInfo& info) { return add(outputs_, info); }
   void constants(ConstantFn fn, void* context) {
     constant_fn_ = fn;
     constant_context_ = context;
@@ -33,15 +35,14 @@ class NodePreparer final : public PrepareContext {
   Ref<RefCounted> bound_to(int o) const;
 
  private:
+  static Status add(std::vector<Operand>& list, const ValueInfo& info);
+  Status check() const;
+
   ConstantFn constant_fn_ = nullptr;
   void* constant_context_ = nullptr;
 };
 
 // The row for a node on a device, or an error that says what there is.
 Result<const KernelRow*> find_kernel(const PlanContext& plan, const Node& node, const Device& device);
-
-// Runs a pure node whose inputs are known, now. Invalid tensors where it cannot be done cheaply.
-std::vector<Tensor> evaluate_node(const PlanContext& plan, const Node& node, std::span<const Tensor> inputs,
-                                  std::span<const ValueInfo> input_infos, std::span<const ValueInfo> output_infos);
 
 }  // namespace dtg

@@ -1,117 +1,57 @@
-// The life of an asynchronous run: wait for a frame, run on the pool, collect, announce.
+// What an asynchronous run adds to one that is waited for: a deadline of its own, a place for the results, an announcement.
 #include "session/async_run.h"
 
 namespace dtg {
-namespace {
 
-// What fails for lack of memory on a thread of our own is the end of the run, not of the process.
-template <class Fn>
-Status contained(Fn&& fn) {
-  try {
-    return fn();
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("run: out of memory");
-  }
-}
-
-}  // namespace
-
-AsyncRun::AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue,
-                   uint64_t tag, bool repeated)
-    : session_(std::move(session)),
+AsyncRun::AsyncRun(Ref<Session> session, Ref<PartitionedPlan> plan, std::vector<Tensor> feeds, Deadline deadline,
+                   Ref<CompletionQueue> queue, uint64_t tag, bool repeated)
+    : SessionRun(*session, *plan, Caller::is_told, deadline),
+      session_(std::move(session)),
       plan_(std::move(plan)),
       feeds_(std::move(feeds)),
-      deadline_(deadline),
       queue_(std::move(queue)),
       tag_(tag),
       repeated_(repeated),
-      results_(plan_->fetches().size()) {}
+      results_(plan_->request().fetches.size()) {
+  for (const Tensor& feed : feeds_) feed_list_.push_back(&feed);
+  give(feed_list_, results_);
+}
 
 void AsyncRun::start() {
   // First what may fail while the run is still nobody's promise.
   if (queue_) queue_->expect();
-  if (!repeated_) session_->runtime_->timer().schedule(deadline_.at_ns, Ref<Timer::Alarm>::share(this));
-  retain();  // dropped in end()
-  Frame* frame = nullptr;
-  Status status = contained([&]() -> Status {
-    DTG_ASSIGN(frame, plan_->lease(this));
-    return {};
-  });
-  if (!status.ok()) return end(std::move(status));
-  if (frame) launch(*frame);
+  session_->runtime().timer().schedule(deadline().at_ns, Ref<Timer::Timeout>::share(this));
+  retain();                      // dropped in announce()
+  (void)plan_->run(*this).ok();  // how it ends is told to ended()
 }
 
-void AsyncRun::granted(Frame& frame) { launch(frame); }
-
-void AsyncRun::launch(Frame& frame) {
-  frame.begin(session_->sequence_.fetch_add(1, std::memory_order_relaxed), deadline_);
-  active_.frame = &frame;
-  Status status = session_->enter(active_);
+Status AsyncRun::begun() {
+  const Status status = SessionRun::begun();
   // Between two runs nothing is under way that the close could have cancelled; the end is the same.
-  if (again_ && status.code() == Code::failed_precondition) status = cancelled("the session was closed");
-  if (status.ok()) {
-    status = contained([&] {
-      std::vector<const Tensor*> feeds;
-      for (const Tensor& feed : feeds_) feeds.push_back(&feed);
-      return Session::bind(*plan_, frame, feeds, results_);
-    });
-    if (!status.ok()) session_->leave(active_);
-  }
-  if (status.ok()) {
-    const std::lock_guard lock(mutex_);
-    if (stop_cause_.ok()) frame_ = &frame;
-    else frame.step().abort(stop_cause_);
-  }
-  if (status.ok()) {
-    status = contained([&]() -> Status {
-      frame.start(this);
-      return {};
-    });
-    if (status.ok()) return;
-    const std::lock_guard lock(mutex_);
-    frame_ = nullptr;
-    session_->leave(active_);
-  }
-  plan_->give_back(frame);
-  end(status);
+  return again_ && status.code() == Code::failed_precondition ? cancelled("the session was closed") : status;
 }
 
-void AsyncRun::finished(Frame& frame) {
-  {
-    const std::lock_guard lock(mutex_);
-    frame_ = nullptr;  // from here on nobody cancels into a frame that serves another run
+void AsyncRun::ended(Status status) {
+  plan_->ended(*this, status);
+  session_->count_run(status);
+  if (repeated_ && status.ok()) {
+    status = again();
+    if (status.ok()) return;  // the next one is under way, or this has gone with it already
   }
-  Status status = frame.step().aborted() ? frame.step().cause() : Status();
-  if (status.ok()) status = contained([&] { return Session::collect(*plan_, frame, results_); });
-  session_->leave(active_);
-  plan_->give_back(frame);
-  if (repeated_ && status.ok() && again()) return;
-  end(std::move(status));
+  announce(std::move(status));
 }
 
-// The next of repeated runs; false when it cannot begin, and the end is announced instead.
-bool AsyncRun::again() {
+// The next of repeated runs; an error when it cannot begin.
+Status AsyncRun::again() {
   again_ = true;
-  session_->runs_.add();
-  Frame* frame = nullptr;
-  Status status = contained([&]() -> Status {
-    {
-      const std::lock_guard lock(mutex_);
-      DTG_TRY(stop_cause_);
-    }
-    if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
-    DTG_ASSIGN(frame, plan_->lease(this));
-    return {};
-  });
-  if (!status.ok()) end(std::move(status));
-  else if (frame) launch(*frame);
-  return true;
+  DTG_TRY(stop_cause());
+  if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
+  renew(session_->next_sequence());
+  return plan_->run(*this);
 }
 
-void AsyncRun::end(Status status) {
-  session_->runs_.add();
-  if (!status.ok()) session_->failures_.add();
-  if (!repeated_) session_->runtime_->timer().cancel(*this, deadline_.at_ns);
+void AsyncRun::announce(Status status) {
+  session_->runtime().timer().cancel(*this, deadline().at_ns);
   {
     const std::lock_guard lock(results_mutex_);
     outcome_ = status;
@@ -120,19 +60,6 @@ void AsyncRun::end(Status status) {
   }
   if (queue_) queue_->push(tag_, std::move(status));
   release();
-}
-
-void AsyncRun::stop(const Status& cause) {
-  bool queued = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!stop_cause_.ok()) return;
-    stop_cause_ = cause;
-    if (frame_) frame_->step().abort(cause);
-    else queued = !finished();
-  }
-  // A run that still waits for a frame has nothing to abort: it leaves the queue and ends here.
-  if (queued && plan_->withdraw(this)) end(cause);
 }
 
 void AsyncRun::cancel() { stop(cancelled("the run was cancelled by its caller")); }
@@ -150,7 +77,7 @@ Result<Tensor> AsyncRun::take(size_t i) {
 Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   std::vector<Tensor> feeds;
   for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::move(feeds), until, std::move(queue), tag);
@@ -163,7 +90,7 @@ Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, R
   RunArgs args;
   args.targets = targets;
   DTG_ASSIGN(const Deadline until, deadline(0));
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   auto run =
       make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
   run->start();

@@ -4,6 +4,7 @@
 // Owner: the host's op handle, and itself while it is under way. Any thread.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "session/completion_queue.h"
@@ -11,11 +12,11 @@
 
 namespace dtg {
 
-class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan::FrameWaiter {
+class AsyncRun final : public Timer::Timeout, private SessionRun {
  public:
   // `queue` may be null: then nobody is told.
-  AsyncRun(Ref<Session> session, Ref<Plan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
-           bool repeated = false);
+  AsyncRun(Ref<Session> session, Ref<PartitionedPlan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue,
+           uint64_t tag, bool repeated = false);
   // Begins; from here on the end is announced whatever happens.
   void start();
   // Sticky and idempotent; a run that has ended stays as it is.
@@ -27,28 +28,21 @@ class AsyncRun final : public Timer::Alarm, private Frame::Watcher, private Plan
   size_t result_count() const { return results_.size(); }
 
  private:
-  void granted(Frame& frame) override;
-  void finished(Frame& frame) override;
+  Status begun() override;
+  void ended(Status status) override;
   void ring() override;
-  void launch(Frame& frame);
-  bool again();
-  void end(Status status);
-  void stop(const Status& cause);
+  Status again();
+  void announce(Status status);
 
   const Ref<Session> session_;
-  const Ref<Plan> plan_;
+  const Ref<PartitionedPlan> plan_;
   const std::vector<Tensor> feeds_;
-  const Deadline deadline_;
+  std::vector<const Tensor*> feed_list_;
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   const bool repeated_;
   bool again_ = false;  // of a repeated run: it is not the first any more
   std::vector<Tensor> results_;
-  Session::Active active_;
-  // Guards frame_ and stop_cause_ against cancel() from other threads.
-  std::mutex mutex_;
-  Frame* frame_ = nullptr;
-  Status stop_cause_;
   std::atomic<bool> finished_{false};
   std::mutex results_mutex_;
   Status outcome_;

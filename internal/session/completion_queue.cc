@@ -37,8 +37,7 @@ size_t CompletionQueue::next(std::span<Event> events, const Clock& clock, Deadli
   std::unique_lock lock(mutex_);
   while (events_.empty()) {
     if (deadline.passed(clock)) return 0;
-    if (deadline.is_never()) arrived_.wait(lock);
-    else arrived_.wait_for(lock, std::chrono::nanoseconds(std::min<int64_t>(deadline.left_ns(clock), 1'000'000'000)));
+    clock.wait(arrived_, lock, deadline.at_ns);
   }
   const size_t count = std::min(events.size(), events_.size());
   for (size_t i = 0; i < count; ++i) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "monitor/prometheus.h"
+#include "net/endpoint.h"
 #include "ops/all.h"
 
 namespace dtg {
@@ -14,17 +15,24 @@ namespace dtg {
 Runtime::Runtime(Options options)
     : log_owner_(std::move(options.log_owner)),
       budget_(options.memory_limit_bytes > 0 ? options.memory_limit_bytes : default_budget_bytes()),
-      seams_{&system_clock(), &system_random(), &system_disk(), &budget_, options.log ? options.log : &stderr_sink()},
-      tracer_(system_clock()),
-      pool_({.threads = options.compute_threads, .spin_ns = options.spin_ns, .pin = options.pin_threads}),
-      timer_(system_clock()) {
+      seams_{options.clock ? options.clock : &system_clock(), options.random ? options.random : &system_random(),
+             options.disk ? options.disk : &system_disk(), &budget_, options.log ? options.log : &stderr_sink()},
+      memory_(make_ref<MemoryPool>(&budget_)),
+      tracer_(clock()),
+      pool_(
+          {.threads = options.compute_threads, .spin_ns = options.spin_ns, .pin = options.pin_threads, .own_threads = options.own_threads}),
+      timer_(clock(), options.own_threads),
+      make_network_(options.network ? std::move(options.network) : start_sockets) {
   ops::register_all(ops_, kernels_);
+  kernels_.index(ops_);
 }
+
+Runtime::~Runtime() { memory_->close(); }
 
 // The end of an asynchronous run may drop the last reference on a thread of the runtime itself, which cannot
 // join itself; then a thread of its own does the rest.
 void Runtime::last_release() {
-  if (!pool_.is_own_thread() && !timer_.is_own_thread() && !(loop_ && loop_->is_current())) {
+  if (!pool_.is_own_thread() && !timer_.is_own_thread() && !(network_ && network_->loop().is_current())) {
     delete this;
     return;
   }
@@ -49,11 +57,20 @@ Result<Ref<Runtime>> Runtime::create(Options options) {
 }
 
 Result<Host> Runtime::host() {
-  const std::lock_guard lock(loop_mutex_);
-  if (!loop_) {
-    DTG_ASSIGN(loop_, UvLoop::start(clock()));
+  Host host = local_host();
+  const std::lock_guard lock(network_mutex_);
+  if (!network_) {
+    DTG_ASSIGN(network_, make_network_(clock()));
   }
-  return Host{&ops_, &kernels_, &pool_, seams_, loop_.get(), &directory_, {}};
+  host.network = network_.get();
+  return host;
+}
+
+Host Runtime::local_host() { return Host{&ops_, &kernels_, &pool_, seams_, memory_, nullptr, &directory_, {}}; }
+
+bool Runtime::turn() {
+  const bool ran = pool_.run_queued();
+  return timer_.ring_due() || ran;
 }
 
 std::string Runtime::metrics_text() {

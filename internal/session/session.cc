@@ -1,12 +1,9 @@
-// The run path. A warm synchronous run: hash what is asked, find the plan, take a frame, set addresses, run,
-// give the frame back. No mutex and no allocation on that way.
+// The run path. A warm synchronous run: hash what is asked, find the plan, run it (cluster/run.h). No mutex and no allocation on
+// that way.
 #include "session/session.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "cluster/driver.h"
-#include "session/frame_wait.h"
+#include <mutex>
 
 namespace dtg {
 namespace {
@@ -16,8 +13,8 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-bool same_request(const Plan& plan, const RunArgs& args) {
-  const PlanRequest& request = plan.asked();
+bool same_request(const PartitionedPlan& plan, const RunArgs& args) {
+  const PlanRequest& request = plan.request();
   if (!std::ranges::equal(request.fetches, args.fetches) || !std::ranges::equal(request.targets, args.targets)) return false;
   if (request.feeds.size() != args.feeds.size()) return false;
   for (size_t i = 0; i < args.feeds.size(); ++i) {
@@ -41,8 +38,8 @@ uint64_t hash_of(const RunArgs& args) {
 
 }  // namespace
 
-bool feeds_match(const Plan& plan, std::span<const Tensor* const> tensors) {
-  const auto& feeds = plan.feeds();
+bool feeds_match(const PartitionedPlan& plan, std::span<const Tensor* const> tensors) {
+  const auto& feeds = plan.home().feeds();
   if (feeds.size() != tensors.size()) return false;
   for (size_t i = 0; i < feeds.size(); ++i) {
     if (feeds[i].dtype != tensors[i]->dtype() || !(feeds[i].shape == tensors[i]->shape())) return false;
@@ -50,34 +47,58 @@ bool feeds_match(const Plan& plan, std::span<const Tensor* const> tensors) {
   return true;
 }
 
-Session::Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, std::vector<Device> devices, Ref<Driver> driver)
+// A run whose caller waits for it. On the caller's stack.
+class Session::WaitingRun final : public SessionRun {
+ public:
+  WaitingRun(Session& session, PartitionedPlan& plan, Deadline deadline) : SessionRun(session, plan, Caller::waits, deadline) {}
+  using Run::give;
+
+ private:
+  void ended(Status) override {}
+};
+
+SessionRun::SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline)
+    : Run(plan.home(), session.runtime().clock(), caller, session.next_sequence(), deadline), session_(session), partitioned_(plan) {}
+
+Status SessionRun::begun() {
+  DTG_TRY(session_.enter(*this));
+  return partitioned_.begin(*this);
+}
+
+void SessionRun::left() {
+  if (listed_) session_.leave(*this);
+}
+
+std::string SessionRun::fetch_name(size_t fetch) const { return partitioned_.graph().value_name(partitioned_.request().fetches[fetch]); }
+
+Session::Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, Ref<Driver> driver)
     : runtime_(std::move(runtime)),
       graph_(std::move(graph)),
       options_(options),
       driver_(std::move(driver)),
-      placer_(std::move(devices), &runtime_->kernels(), options.soft_placement),
       runs_(runtime_->counters().counter("dtg_runs_total", "Runs of sessions, asynchronous ones included.")),
       failures_(runtime_->counters().counter("dtg_run_failures_total", "Runs that ended with an error.")),
       plans_made_(runtime_->counters().counter("dtg_plans_total",
                                                "Plans made; a number that grows with the runs means shapes that never repeat.")) {
   plans_.reserve(kPlans + 1);
-  if (driver_ && driver_->here()) driver_->here()->enter(this);
+  driver_->task().add_observer(this);
 }
 
 Session::~Session() {
-  if (driver_ && driver_->here()) driver_->here()->leave(this);
+  driver_->task().remove_observer(this);
   plans_.clear();
-  if (driver_) driver_->close();
+  driver_->close();
 }
 
 // A target that is no local session names a task, which tells the rest of the cluster.
-Result<Ref<Driver>> Session::connect_driver(const Ref<Runtime>& runtime, std::string_view target, const Options& options) {
-  if (target.empty() || target == "local") return Ref<Driver>();
+Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options) {
+  const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement};
+  if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.cpu_devices, runtime);
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
   DTG_ASSIGN(const Address address, Address::parse(target));
   DTG_ASSIGN(Host host, runtime->host());
   host.security = options.security;
-  return Driver::connect(host, {}, address, Deadline::after(runtime->clock(), options.connect_timeout_ns), runtime);
+  return Driver::connect(host, planning, {}, address, Deadline::after(runtime->clock(), options.connect_timeout_ns), runtime);
 }
 
 Result<Ref<Session>> Session::connect(Ref<Runtime> runtime, std::string_view target, Ref<Graph> graph, const Options& options) {
@@ -85,48 +106,58 @@ Result<Ref<Session>> Session::connect(Ref<Runtime> runtime, std::string_view tar
     return invalid_argument("connect a session: cpu_devices is %d; from 1 to 256 are possible", options.cpu_devices);
   }
   if (options.default_timeout_ns <= 0) return invalid_argument("connect a session: the default timeout must be positive");
-  DTG_ASSIGN(Ref<Driver> driver, connect_driver(runtime, target, options));
-  std::vector<Device> devices;
-  if (driver) devices = driver->devices();
-  for (int i = 0; !driver && i < options.cpu_devices; ++i) {
-    Device device;
-    device.text = "/job:localhost/replica:0/task:0/device:CPU:" + std::to_string(i);
-    DTG_ASSIGN(device.name, DeviceName::parse(device.text));
-    device.type = "CPU";
-    devices.push_back(std::move(device));
+  DTG_ASSIGN(Ref<Driver> driver, drive(runtime, target, options));
+  return Ref<Session>::adopt(new Session(std::move(runtime), std::move(graph), options, std::move(driver)));
+}
+
+Status Session::enter(SessionRun& run) {
+  const std::lock_guard lock(lock_);
+  if (!refusal_.ok()) return refusal_;
+  run.prev_ = nullptr;  // a repeated run comes more than once
+  run.next_ = first_;
+  if (first_) first_->prev_ = &run;
+  first_ = &run;
+  run.listed_ = true;
+  return {};
+}
+
+void Session::leave(SessionRun& run) {
+  const auto unlink = [&] {
+    const std::lock_guard lock(lock_);
+    if (run.held_ > 0) return false;
+    (run.prev_ ? run.prev_->next_ : first_) = run.next_;
+    if (run.next_) run.next_->prev_ = run.prev_;
+    run.listed_ = false;
+    return true;
+  };
+  if (!unlink()) idle_.wait(runtime_->clock(), Deadline::never(), unlink);
+  if (closing_.load()) idle_.change([] {});
+}
+
+// Stops them with the lock given up, since an abort calls whoever waits on behalf of the step. A run that is held stays in its
+// place on the list meanwhile.
+void Session::stop_runs(const Status& cause) {
+  lock_.lock();
+  SessionRun* run = first_;
+  if (run) ++run->held_;
+  while (run) {
+    lock_.unlock();
+    run->stop(cause);
+    lock_.lock();
+    SessionRun* const next = run->next_;
+    if (next) ++next->held_;
+    --run->held_;
+    run = next;
   }
-  return Ref<Session>::adopt(new Session(std::move(runtime), std::move(graph), options, std::move(devices), std::move(driver)));
+  lock_.unlock();
+  idle_.change([] {});
 }
 
-void Session::lock() const {
-  while (word_.test_and_set(std::memory_order_acquire)) spin_pause();
-}
-
-Status Session::enter(Active& active) {
-  lock();
-  Status refusal = refusal_;
-  if (refusal.ok()) {
-    active.prev = nullptr;  // a repeated run comes more than once
-    active.next = first_;
-    if (first_) first_->prev = &active;
-    first_ = &active;
-  }
-  unlock();
-  return refusal;
-}
-
-void Session::evicted(const Status& why) {
-  lock();
+void Session::task_stopped(const Status& why) {
+  lock_.lock();
   if (refusal_.ok()) refusal_ = why;
-  for (Active* run = first_; run; run = run->next) run->frame->step().abort(why);
-  unlock();
-}
-
-void Session::leave(Active& active) {
-  lock();
-  (active.prev ? active.prev->next : first_) = active.next;
-  if (active.next) active.next->prev = active.prev;
-  unlock();
+  lock_.unlock();
+  stop_runs(why);
 }
 
 Status Session::check(const RunArgs& args) const {
@@ -145,10 +176,10 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
   return Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
 }
 
-Result<Ref<Plan>> Session::find_plan(const RunArgs& args, Deadline until) {
+Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
-  Ref<Plan> found;
-  lock();
+  Ref<PartitionedPlan> found;
+  lock_.lock();
   for (size_t i = plans_.size(); i-- > 0;) {
     if (plans_[i].hash != hash || !same_request(*plans_[i].plan, args)) continue;
     found = plans_[i].plan;
@@ -156,70 +187,71 @@ Result<Ref<Plan>> Session::find_plan(const RunArgs& args, Deadline until) {
       std::rotate(plans_.begin() + static_cast<std::ptrdiff_t>(i), plans_.begin() + static_cast<std::ptrdiff_t>(i) + 1, plans_.end());
     break;
   }
-  unlock();
+  lock_.unlock();
   if (found && found->is_current()) return found;
   return make_plan(hash, args, until);
 }
 
 // Whoever plans for a cluster may wait for other tasks; who comes after waits no longer than its own deadline.
-Status Session::wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline until) {
-  if (!driver_) {
-    planning.lock();
-    return {};
-  }
-  std::mutex mutex;
-  std::condition_variable pause;
-  while (!planning.try_lock()) {
-    if (until.passed(runtime_->clock()))
-      return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
-    std::unique_lock lock(mutex);
-    pause.wait_for(lock, std::chrono::milliseconds(1));
-  }
-  return {};
+Status Session::begin_planning(Deadline until) {
+  const bool mine = planning_.wait(runtime_->clock(), until, [this] {
+    if (is_planning_) return false;
+    is_planning_ = true;
+    return true;
+  });
+  return mine ? Status() : deadline_exceeded("run: another run of the session was being planned until the deadline passed");
 }
 
-Result<Ref<Plan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
-  std::unique_lock planning(planning_, std::defer_lock);
-  DTG_TRY(wait_to_plan(planning, until));
+Session::Turn::~Turn() {
+  session.planning_.change([this] { session.is_planning_ = false; });
+}
+
+Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  if (request.fetches.empty() && request.targets.empty()) ask_for_everything(*graph_, request);
+  DTG_TRY(begin_planning(until));
+  const Turn turn{*this};
+  return driver_->explain(graph_, std::move(request), until);
+}
+
+Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
+  DTG_TRY(begin_planning(until));
+  const Turn turn{*this};
   PlanRequest request;
   for (size_t i = 0; i < args.feeds.size(); ++i)
     request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
   request.fetches.assign(args.fetches.begin(), args.fetches.end());
   request.targets.assign(args.targets.begin(), args.targets.end());
-  PlanContext context;
-  context.kernels = &runtime_->kernels();
-  context.ops = &runtime_->ops();
-  context.pool = &runtime_->pool();
-  context.store = &store_;
-  context.placer = &placer_;
-  context.clock = &runtime_->clock();
-  context.tracer = &runtime_->tracer();
-  context.fuse = options_.fusion;
-  Ref<Plan> plan;
-  if (driver_) {
-    DTG_ASSIGN(plan, driver_->make_plan(context, graph_, std::move(request), until));
-  } else {
-    DTG_ASSIGN(plan, Plan::make(context, graph_, std::move(request)));
-  }
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, std::move(request), until));
   plans_made_.add();
-  std::vector<Ref<Plan>> dropped;  // destroyed outside of the spin word
-  dropped.reserve(4);
-  lock();
-  std::erase_if(plans_, [&](Entry& entry) {
-    const bool stale = entry.hash == hash && same_request(*entry.plan, args);
-    if (stale && dropped.size() < 4) dropped.push_back(std::move(entry.plan));
-    return stale;
-  });
-  if (plans_.size() >= kPlans) {
-    dropped.push_back(std::move(plans_.front().plan));
-    plans_.erase(plans_.begin());
-  }
-  plans_.push_back({hash, plan});
-  unlock();
+  keep_plan(hash, args, plan);
   return plan;
 }
 
-Result<Ref<Plan>> Session::plan_for(const RunArgs& args) {
+// Bounded by count and by bytes: plans of a thousand shapes that never come again must not fill the memory.
+void Session::keep_plan(uint64_t hash, const RunArgs& args, const Ref<PartitionedPlan>& plan) {
+  const int64_t bytes = plan->home().bytes();
+  std::vector<Ref<PartitionedPlan>> dropped;  // destroyed outside of the lock
+  dropped.reserve(kPlans);
+  const std::lock_guard lock(lock_);
+  const auto drop = [&](Entry& entry) {
+    plan_bytes_ -= entry.bytes;
+    dropped.push_back(std::move(entry.plan));
+  };
+  std::erase_if(plans_, [&](Entry& entry) {
+    const bool stale = entry.hash == hash && same_request(*entry.plan, args);
+    if (stale) drop(entry);
+    return stale;
+  });
+  while (!plans_.empty() && (plans_.size() >= kPlans || plan_bytes_ + bytes > options_.plan_bytes)) {
+    drop(plans_.front());
+    plans_.erase(plans_.begin());
+  }
+  plans_.push_back({hash, plan, bytes});
+  plan_bytes_ += bytes;
+}
+
+Result<Ref<PartitionedPlan>> Session::plan_for(const RunArgs& args) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
   return find_plan(args, until);
@@ -228,90 +260,31 @@ Result<Ref<Plan>> Session::plan_for(const RunArgs& args) {
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
-  DTG_ASSIGN(Ref<Plan> plan, find_plan(args, until));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   return run_plan(plan, args, fetched, until);
 }
 
-Status Session::bind(Plan& plan, Frame& frame, std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
-  for (size_t i = 0; i < feeds.size(); ++i) frame.bind(plan.feeds()[i].slot, feeds[i]->data());
-  for (size_t i = 0; i < fetched.size(); ++i) {
-    const Fetch& fetch = plan.fetches()[i];
-    if (fetched[i].valid()) {
-      const bool fits = fetched[i].dtype() == fetch.dtype && (fetch.dynamic || fetched[i].shape() == fetch.shape);
-      if (!fits) {
-        return invalid_argument("fetch \"%s\" into a given tensor: the value is %s%s, the tensor is %s",
-                                plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(), dtype_name(fetch.dtype),
-                                fetch.dynamic ? "" : fetch.shape.text().c_str(), fetched[i].text().c_str());
-      }
-    } else if (!fetch.dynamic) {
-      DTG_ASSIGN(fetched[i], plan.fetch_tensor(i));
-    }
-    if (fetch.direct) frame.bind(fetch.slot, fetched[i].data());
-  }
-  return plan.attendant() ? plan.attendant()->begin(frame) : Status();
-}
-
-Status Session::collect(Plan& plan, Frame& frame, std::span<Tensor> fetched) {
-  for (size_t i = 0; i < fetched.size(); ++i) {
-    const Fetch& fetch = plan.fetches()[i];
-    if (fetch.direct) continue;
-    if (fetch.dynamic) {
-      const Shape& shape = frame.shape(fetch.slot);
-      if (!fetched[i].valid()) {
-        DTG_ASSIGN(fetched[i], Tensor::allocate(fetch.dtype, shape));
-      } else if (!(fetched[i].shape() == shape)) {
-        return invalid_argument("fetch \"%s\" into a given tensor: the value has shape %s, the tensor is %s",
-                                plan.asked_graph().value_name(plan.asked().fetches[i]).c_str(), shape.text().c_str(),
-                                fetched[i].text().c_str());
-      }
-    }
-    if (fetched[i].bytes() > 0) std::memcpy(fetched[i].data(), frame.data(fetch.slot), static_cast<size_t>(fetched[i].bytes()));
-  }
-  return {};
-}
-
-Result<Frame*> Session::wait_for_frame(Plan& plan, Deadline deadline) {
-  FrameWait wait;
-  DTG_ASSIGN(Frame * frame, plan.lease(&wait));
-  if (frame) return frame;
-  if (Frame* granted = wait.until(runtime_->clock(), deadline)) return granted;
-  if (plan.withdraw(&wait)) {
-    return deadline_exceeded("run: %s", "other runs of the same plan took all its frames until the deadline passed");
-  }
-  return wait.until(runtime_->clock(), Deadline::never());
-}
-
-Status Session::run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
+Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
   bool outdated = false;
-  Status status = attempt(*plan, args.feed_tensors, fetched, until, &outdated);
+  Status status = run_once(*plan, args.feed_tensors, fetched, until, &outdated);
   if (!outdated) return status;
   DTG_ASSIGN(plan, find_plan(args, until));
-  return attempt(*plan, args.feed_tensors, fetched, until, &outdated);
+  return run_once(*plan, args.feed_tensors, fetched, until, &outdated);
 }
 
-Status Session::attempt(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated) {
-  DTG_ASSIGN(Frame * frame, plan.lease(nullptr));
-  if (!frame) {
-    DTG_ASSIGN(frame, wait_for_frame(plan, until));
-  }
-  frame->begin(sequence_.fetch_add(1, std::memory_order_relaxed), until);
-  Active active;
-  active.frame = frame;
-  Status status = enter(active);
-  if (status.ok()) {
-    try {
-      status = bind(plan, *frame, feeds, fetched);
-      if (status.ok()) status = frame->run();
-      if (status.ok()) status = collect(plan, *frame, fetched);
-    } catch (const std::bad_alloc&) {
-      status = resource_exhausted("run: out of memory");  // the frame and the list of runs must stay whole
-    }
-    leave(active);
-  }
-  *outdated = plan.give_back(*frame);
+Status Session::run_once(PartitionedPlan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until,
+                         bool* outdated) {
+  WaitingRun run(*this, plan, until);
+  run.give(feeds, fetched);
+  Status status = plan.run(run);
+  *outdated = plan.ended(run, status);
+  count_run(status);
+  return status;
+}
+
+void Session::count_run(const Status& status) {
   runs_.add();
   if (!status.ok()) failures_.add();
-  return status;
 }
 
 Result<Ref<Callable>> Session::prepare(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets) {
@@ -324,7 +297,7 @@ Result<Ref<Callable>> Session::prepare(std::span<const Value> feeds, std::span<c
 }
 
 Callable::~Callable() {
-  if (Plan* plan = last_.exchange(nullptr)) plan->release();
+  if (PartitionedPlan* plan = last_.exchange(nullptr)) plan->release();
 }
 
 Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns) {
@@ -337,33 +310,29 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   }
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
-  Ref<Plan> plan = Ref<Plan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
+  Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
     DTG_ASSIGN(plan, session_->find_plan(args, until));
   }
   const Status status = session_->run_plan(plan, args, fetched, until);
   // Back into the cell, unless another call has put one there meanwhile.
-  Plan* none = nullptr;
-  Plan* const mine = plan.leak();
+  PartitionedPlan* none = nullptr;
+  PartitionedPlan* const mine = plan.leak();
   if (!last_.compare_exchange_strong(none, mine, std::memory_order_acq_rel)) mine->release();
   return status;
 }
 
 Status Session::reset(const std::vector<std::string>& containers) {
-  store_.reset(containers);
-  if (!driver_) return {};
   DTG_ASSIGN(const Deadline until, deadline(0));
   return driver_->reset(containers, until);
 }
 
 Status Session::end_job(int64_t timeout_ns) {
-  if (!driver_) return failed_precondition("end the job: this session is local, there are no other tasks");
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   return driver_->end_job(until);
 }
 
 Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
-  if (!driver_) return failed_precondition("inspect the cluster: this session is local, there are no other tasks");
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   return driver_->inspect(until);
 }
@@ -372,23 +341,19 @@ Status Session::close(int64_t timeout_ns) {
   if (timeout_ns < 0) return invalid_argument("close: the timeout may not be negative");
   const Deadline until = Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
   const Status refusal = failed_precondition("run: the session is closed");
-  lock();
+  lock_.lock();
   refusal_ = refusal;
-  for (Active* run = first_; run; run = run->next)
-    run->frame->step().abort(cancelled("the session was closed while this run was under way"));
-  unlock();
-  for (;;) {
-    lock();
-    const bool idle = first_ == nullptr;
-    unlock();
-    if (idle) {
-      if (driver_) driver_->close();
-      return {};
-    }
-    if (until.passed(runtime_->clock()))
-      return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
-    sched_yield();
-  }
+  lock_.unlock();
+  closing_ = true;
+  stop_runs(cancelled("the session was closed while this run was under way"));
+  const auto is_idle = [this] {
+    const std::lock_guard lock(lock_);
+    return first_ == nullptr;
+  };
+  if (!idle_.wait(runtime_->clock(), until, is_idle))
+    return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
+  driver_->close();
+  return {};
 }
 
 }  // namespace dtg

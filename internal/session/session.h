@@ -9,20 +9,19 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cluster/task.h"
-#include "exec/resource.h"
-#include "plan/plan.h"
+#include "base/condition.h"
+#include "base/spin_lock.h"
+#include "cluster/driver.h"
 #include "session/runtime.h"
+#include "session/session_run.h"
 
 namespace dtg {
 
 class AsyncRun;
-class Driver;
 class CompletionQueue;
 class Session;
 
@@ -52,10 +51,10 @@ class Callable final : public RefCounted {
   const std::vector<Value> fetches_;
   const std::vector<NodeId> targets_;
   // The plan of the last call; taken while a run checks it, so that two callers do not share the pointer.
-  std::atomic<Plan*> last_{nullptr};
+  std::atomic<PartitionedPlan*> last_{nullptr};
 };
 
-class Session final : public RefCounted, private Task::Lodger {
+class Session final : public RefCounted, private Task::Observer {
  public:
   struct Options {
     SecurityOptions security;  // of connections to other tasks
@@ -63,6 +62,7 @@ class Session final : public RefCounted, private Task::Lodger {
     bool soft_placement = false;
     bool fusion = true;
     int64_t default_timeout_ns = int64_t{600} * 1'000'000'000;
+    int64_t plan_bytes = int64_t{64} << 20;                    // what kept plans may take together; the newest is kept whatever it takes
     int64_t connect_timeout_ns = int64_t{30} * 1'000'000'000;  // to find all tasks of a cluster
   };
   // `target`: "" or "local" for this process alone, or the address of a task, which tells the rest of its cluster.
@@ -84,68 +84,73 @@ class Session final : public RefCounted, private Task::Lodger {
   Status end_job(int64_t timeout_ns);
   Result<std::string> inspect_cluster(int64_t timeout_ns);
 
-  const std::vector<Device>& devices() const { return placer_.devices(); }
+  const std::vector<Device>& devices() const { return driver_->devices(); }
   Runtime& runtime() const { return *runtime_; }
   const Graph& graph() const { return *graph_; }
-  ResourceStore& store() { return store_; }
-  // The plan such a run would use; for tests and `dtg graph`.
-  Result<Ref<Plan>> plan_for(const RunArgs& args);
+  ResourceStore& store() { return driver_->task().store(); }
+  // The plan such a run would use; for tests.
+  Result<Ref<PartitionedPlan>> plan_for(const RunArgs& args);
+  // How such a run would be planned, as text (plan/explain.h). Nothing is kept, and no other task hears of it. Where neither fetches nor
+  // targets are asked for: all that the graph is for.
+  Result<PlanPages> explain(PlanRequest request, int64_t timeout_ns);
 
  private:
   friend class Callable;
   friend class AsyncRun;
-  // A run under way, so that close() can cancel it.
-  struct Active {
-    Frame* frame = nullptr;
-    Active* prev = nullptr;
-    Active* next = nullptr;
-  };
-  Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, std::vector<Device> devices, Ref<Driver> driver);
-  static Result<Ref<Driver>> connect_driver(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
+  friend class SessionRun;
+  class WaitingRun;
+  Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, Ref<Driver> driver);
+  static Result<Ref<Driver>> drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
   Status check(const RunArgs& args) const;
-  Result<Ref<Plan>> find_plan(const RunArgs& args, Deadline until);
-  Result<Ref<Plan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
-  Status wait_to_plan(std::unique_lock<std::mutex>& planning, Deadline until);
+  Result<Ref<PartitionedPlan>> find_plan(const RunArgs& args, Deadline until);
+  Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
+  // Whose turn to plan it is, from a begin_planning() that went well to the end of the scope.
+  struct Turn {
+    Session& session;
+    ~Turn();
+  };
+  Status begin_planning(Deadline until);
+  void keep_plan(uint64_t hash, const RunArgs& args, const Ref<PartitionedPlan>& plan);
   // Runs the plan; where it turns out to be out of date, before anything was done, the one that is not.
-  Status run_plan(Ref<Plan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
-  Status attempt(Plan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated);
-  Result<Frame*> wait_for_frame(Plan& plan, Deadline deadline);
+  Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
+  Status run_once(PartitionedPlan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated);
   Result<Deadline> deadline(int64_t timeout_ns) const;
+  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
+  void count_run(const Status& status);
   // The server of this process that the session lives at has stopped.
-  void evicted(const Status& why) override;
-  Status enter(Active& active);
-  void leave(Active& active);
-  void lock() const;
-  void unlock() const { word_.clear(std::memory_order_release); }
-  // Copies what the kernels did not write straight into the fetched tensors.
-  static Status bind(Plan& plan, Frame& frame, std::span<const Tensor* const> feeds, std::span<Tensor> fetched);
-  static Status collect(Plan& plan, Frame& frame, std::span<Tensor> fetched);
+  void task_stopped(const Status& why) override;
+  // The list of runs under way. A run that is being stopped stays on it until that is over.
+  Status enter(SessionRun& run);
+  void leave(SessionRun& run);
+  void stop_runs(const Status& cause);
 
   static constexpr size_t kPlans = 128;
   struct Entry {
     uint64_t hash;
-    Ref<Plan> plan;
+    Ref<PartitionedPlan> plan;
+    int64_t bytes;
   };
 
   const Ref<Runtime> runtime_;
   const Ref<Graph> graph_;
   const Options options_;
-  ResourceStore store_;
-  const Ref<Driver> driver_;  // of the tasks of a cluster; null for a local session
-  std::mutex planning_;       // one plan is made at a time; guards placer_
-  Placer placer_;
+  const Ref<Driver> driver_;
+  Condition planning_;  // one plan is made at a time, by whoever set is_planning_
+  bool is_planning_ = false;
+  Condition idle_;                    // a run has left, or may leave now
+  std::atomic<bool> closing_{false};  // somebody waits for runs to leave
   std::atomic<uint64_t> sequence_{0};
   Counter& runs_;
   Counter& failures_;
   Counter& plans_made_;
-  // Guards what follows; held for a few instructions.
-  mutable std::atomic_flag word_ = ATOMIC_FLAG_INIT;
+  SpinLock lock_;             // guards what follows
   std::vector<Entry> plans_;  // most recently used last
-  Active* first_ = nullptr;
+  int64_t plan_bytes_ = 0;    // of all of them
+  SessionRun* first_ = nullptr;
   Status refusal_;  // why no more runs begin: closed, or evicted
 };
 
 // Do the tensors fit a plan that was made for such feeds?
-bool feeds_match(const Plan& plan, std::span<const Tensor* const> tensors);
+bool feeds_match(const PartitionedPlan& plan, std::span<const Tensor* const> tensors);
 
 }  // namespace dtg

@@ -17,34 +17,37 @@ Timer::~Timer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Timer::schedule(int64_t at_ns, Ref<Alarm> alarm) {
-  const std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) {
-    // Signals belong to the host.
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::system_error&) {
-      // No thread is left: to the caller that is like no memory.
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!thread_.joinable()) throw std::bad_alloc();
+void Timer::start() {
+  // Signals belong to the host.
+  sigset_t all, before;
+  sigfillset(&all);
+  for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error&) {
+    // No thread is left: to the caller that is like no memory.
   }
-  alarms_.emplace(at_ns, std::move(alarm));
-  if (alarms_.begin()->first == at_ns) changed_.notify_one();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!thread_.joinable()) throw std::bad_alloc();
 }
 
-void Timer::cancel(const Alarm& alarm, int64_t at_ns) {
-  Ref<Alarm> dropped;  // released after the lock
+void Timer::schedule(int64_t at_ns, Ref<Timeout> timeout) {
+  if (at_ns == INT64_MAX) return;
   const std::lock_guard lock(mutex_);
-  const auto [from, to] = alarms_.equal_range(at_ns);
+  if (own_thread_ && !thread_.joinable()) start();
+  timeouts_.emplace(at_ns, std::move(timeout));
+  if (timeouts_.begin()->first == at_ns) changed_.notify_one();
+}
+
+void Timer::cancel(const Timeout& timeout, int64_t at_ns) {
+  Ref<Timeout> dropped;  // released after the lock
+  const std::lock_guard lock(mutex_);
+  const auto [from, to] = timeouts_.equal_range(at_ns);
   for (auto at = from; at != to; ++at) {
-    if (at->second.get() != &alarm) continue;
+    if (at->second.get() != &timeout) continue;
     dropped = std::move(at->second);
-    alarms_.erase(at);
+    timeouts_.erase(at);
     return;
   }
 }
@@ -53,21 +56,32 @@ void Timer::work() {
   own_id_.store(std::this_thread::get_id(), std::memory_order_release);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (alarms_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    const int64_t left = alarms_.begin()->first - clock_.monotonic_ns();
-    if (left > 0) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(left));
-      continue;
-    }
-    const Ref<Alarm> alarm = std::move(alarms_.begin()->second);
-    alarms_.erase(alarms_.begin());
-    lock.unlock();
-    alarm->ring();
-    lock.lock();
+    if (!ring_one(lock)) clock_.wait(changed_, lock, timeouts_.empty() ? INT64_MAX : timeouts_.begin()->first);
   }
+}
+
+// False when none is due.
+bool Timer::ring_one(std::unique_lock<std::mutex>& lock) {
+  if (timeouts_.empty() || timeouts_.begin()->first > clock_.monotonic_ns()) return false;
+  Ref<Timeout> timeout = std::move(timeouts_.begin()->second);
+  timeouts_.erase(timeouts_.begin());
+  lock.unlock();
+  timeout->ring();
+  timeout = nullptr;
+  lock.lock();
+  return true;
+}
+
+bool Timer::ring_due() {
+  std::unique_lock lock(mutex_);
+  bool rang = false;
+  while (!own_thread_ && ring_one(lock)) rang = true;
+  return rang;
+}
+
+int64_t Timer::next_due() {
+  const std::lock_guard lock(mutex_);
+  return timeouts_.empty() ? INT64_MAX : timeouts_.begin()->first;
 }
 
 }  // namespace dtg

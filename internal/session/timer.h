@@ -1,5 +1,6 @@
 // Timer: one thread that aborts what has passed its deadline. It exists for asynchronous runs, which no
-// thread waits for; it starts with the first of them. Any thread may schedule and cancel.
+// thread waits for; it starts with the first of them that has a deadline. Without a thread of its own, whoever drives the
+// runtime calls ring_due(). Any thread may schedule and cancel.
 #pragma once
 
 #include <atomic>
@@ -16,27 +17,34 @@ namespace dtg {
 
 class Timer {
  public:
-  class Alarm : public RefCounted {
+  class Timeout : public RefCounted {
    public:
     // Called once, from the timer's thread, unless it was cancelled in time. Must not block.
     virtual void ring() = 0;
   };
 
-  explicit Timer(const Clock& clock) : clock_(clock) {}
+  Timer(const Clock& clock, bool own_thread) : clock_(clock), own_thread_(own_thread) {}
   ~Timer();
-  // Rings at `at_ns` of the monotonic clock or soon after.
-  void schedule(int64_t at_ns, Ref<Alarm> alarm);
-  // After it, the alarm does not ring any more, or has begun to.
-  void cancel(const Alarm& alarm, int64_t at_ns);
+  // Rings at `at_ns` of the monotonic clock or soon after; at INT64_MAX never.
+  void schedule(int64_t at_ns, Ref<Timeout> timeout);
+  // After it, it does not ring any more, or has begun to.
+  void cancel(const Timeout& timeout, int64_t at_ns);
+  // For a timer without a thread: rings what is due. False: nothing was.
+  bool ring_due();
+  // When the next is due; INT64_MAX: there is none.
+  int64_t next_due();
   // The calling thread is ours, so it may not be the one that destroys the timer.
   bool is_own_thread() const { return std::this_thread::get_id() == own_id_.load(std::memory_order_acquire); }
 
  private:
+  void start();
   void work();
+  bool ring_one(std::unique_lock<std::mutex>& lock);
   const Clock& clock_;
+  const bool own_thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::multimap<int64_t, Ref<Alarm>> alarms_;
+  std::multimap<int64_t, Ref<Timeout>> timeouts_;
   std::thread thread_;
   std::atomic<std::thread::id> own_id_{};
   bool stopping_ = false;

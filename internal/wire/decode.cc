@@ -1,5 +1,5 @@
-// Messages from header bytes. Every root is verified first; every number that means a size, a type or a code is
-// checked before it becomes one.
+// Decodes messages from header bytes that come from anywhere. Every root is verified first; every number that means a
+// size, a type or a code is checked before it becomes one. Pure functions; any thread.
 #include <algorithm>
 
 #include "wire/messages.h"
@@ -98,7 +98,6 @@ Status decode(std::string_view header, Goodbye& m) {
 
 Status decode(std::string_view header, RegisterPart& m) {
   DTG_ASSIGN(const auto root, open<fb::RegisterPart>(header, Kind::register_part));
-  m.hash = {root->hash_high(), root->hash_low()};
   m.deadline_left_ns = nanoseconds(root->deadline_left_ns());
   m.targets.clear();
   for (uint32_t i = 0; i < size_of(root->targets()); ++i) m.targets.push_back(element(root->targets(), i));
@@ -109,14 +108,6 @@ Status decode(std::string_view header, RegisterReply& m) {
   DTG_ASSIGN(const auto root, open<fb::RegisterReply>(header, Kind::register_reply));
   m.status = status(root->status());
   m.part = root->part();
-  m.window = root->window();
-  if (size_of(root->edges()) != size_of(root->edge_bytes())) return bad(Kind::register_reply, "its receive table is uneven");
-  m.edges.clear();
-  m.edge_bytes.clear();
-  for (uint32_t i = 0; i < size_of(root->edges()); ++i) {
-    m.edges.push_back(element(root->edges(), i));
-    m.edge_bytes.push_back(element(root->edge_bytes(), i));
-  }
   m.unreachable = lines(root->unreachable());
   return {};
 }
@@ -131,7 +122,6 @@ Status decode(std::string_view header, RunPart& m) {
   DTG_ASSIGN(const auto root, open<fb::RunPart>(header, Kind::run_part));
   m.part = root->part();
   m.sequence = root->sequence();
-  m.epoch = root->epoch();
   m.deadline_left_ns = nanoseconds(root->deadline_left_ns());
   m.trace = root->trace();
   m.writer = root->writer();
@@ -160,7 +150,6 @@ Status decode(std::string_view header, Abort& m) {
 Status decode(std::string_view header, Data& m) {
   DTG_ASSIGN(const auto root, open<fb::Data>(header, Kind::data));
   m.sequence = root->sequence();
-  m.epoch = root->epoch();
   m.edge = root->edge();
   if (!dtype_is_known(root->dtype()) || dtype_size(static_cast<DType>(root->dtype())) == 0) {
     return bad(Kind::data, "its element type cannot travel");
@@ -183,7 +172,6 @@ Status decode(std::string_view header, Data& m) {
 Status decode(std::string_view header, Credit& m) {
   DTG_ASSIGN(const auto root, open<fb::Credit>(header, Kind::credit));
   m.sequence = root->sequence();
-  m.epoch = root->epoch();
   m.edge = root->edge();
   m.bytes = root->bytes();
   return {};

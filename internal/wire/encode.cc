@@ -1,4 +1,4 @@
-// Messages to header bytes.
+// Encodes messages as FlatBuffers headers. Pure functions; any thread.
 #include <algorithm>
 
 #include "wire/messages.h"
@@ -70,17 +70,15 @@ std::string encode(const Goodbye& m) {
 std::string encode(const RegisterPart& m) {
   Builder b(256);
   const auto targets = b.CreateVector(m.targets);
-  return finish(b, fb::CreateRegisterPart(b, m.hash.high, m.hash.low, targets, nanoseconds(m.deadline_left_ns)));
+  return finish(b, fb::CreateRegisterPart(b, targets, nanoseconds(m.deadline_left_ns)));
 }
 
 std::string encode(const RegisterReply& m) {
   Builder b(256);
   const auto problem = status(b, m.status);
-  const auto edges = b.CreateVector(m.edges);
-  const auto bytes = b.CreateVector(m.edge_bytes);
   const std::string list = lines(m.unreachable);
   const auto unreachable = list.empty() ? 0 : b.CreateString(list);
-  return finish(b, fb::CreateRegisterReply(b, problem, m.part, m.window, edges, bytes, unreachable));
+  return finish(b, fb::CreateRegisterReply(b, problem, m.part, unreachable));
 }
 
 std::string encode(const DropPart& m) {
@@ -90,7 +88,7 @@ std::string encode(const DropPart& m) {
 
 std::string encode(const RunPart& m) {
   Builder b(128);
-  return finish(b, fb::CreateRunPart(b, m.part, m.sequence, m.epoch, nanoseconds(m.deadline_left_ns), m.trace, m.writer, m.writer_epoch,
+  return finish(b, fb::CreateRunPart(b, m.part, m.sequence, nanoseconds(m.deadline_left_ns), m.trace, m.writer, m.writer_epoch,
                                      m.writer_sequence, m.stage));
 }
 
@@ -108,13 +106,12 @@ std::string encode(const Data& m) {
   Builder b(128);
   const auto dims = b.CreateVector(m.shape.dims().data(), m.shape.dims().size());
   const int64_t total = m.shape.count() * dtype_size(m.dtype);
-  return finish(
-      b, fb::CreateData(b, m.sequence, m.epoch, m.edge, static_cast<int32_t>(m.dtype), dims, static_cast<uint64_t>(total), m.offset));
+  return finish(b, fb::CreateData(b, m.sequence, m.edge, static_cast<int32_t>(m.dtype), dims, static_cast<uint64_t>(total), m.offset));
 }
 
 std::string encode(const Credit& m) {
   Builder b(64);
-  return finish(b, fb::CreateCredit(b, m.sequence, m.epoch, m.edge, m.bytes));
+  return finish(b, fb::CreateCredit(b, m.sequence, m.edge, m.bytes));
 }
 
 std::string encode(const Reset& m) {

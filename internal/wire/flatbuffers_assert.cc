@@ -1,4 +1,4 @@
-// Counting what flatbuffers would have aborted for. Any thread.
+// The counter of assertions in FlatBuffers that failed; see flatbuffers_assert.h. Any thread.
 #include "wire/flatbuffers_assert.h"
 
 #include <atomic>

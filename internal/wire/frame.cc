@@ -1,4 +1,4 @@
-// Writing and checking prefixes.
+// Writes and checks the fixed prefix of frames; the layout is in frame.h. Pure functions; any thread.
 #include "wire/frame.h"
 
 #include <bit>

@@ -1,4 +1,5 @@
-// Reading a graph from foreign bytes: verify, count, reserve, and only then copy, node by node through Graph::add.
+// Decodes a graph from foreign bytes: verifies them, counts and reserves what they would take in memory, and only then
+// copies, node by node through Graph::add. Called by the thread that builds the graph.
 #include <cstring>
 
 #include "base/crc32c.h"

@@ -1,4 +1,5 @@
-// Writing a graph: words are interned, everything else is numbers.
+// Encodes a graph as FlatBuffers bytes: strings that recur are interned as numbered words, everything else is numbers.
+// A pure function over the nodes that are there; any thread.
 #include <unordered_map>
 
 #include "wire/graph_codec.h"

@@ -1,4 +1,5 @@
-// What foreign bytes may cost. The numbers are the defaults; a server's owner may raise them, a peer may not.
+// What foreign bytes may cost: the largest frames, graphs, names and queues that a connection accepts. The numbers are
+// the defaults; a server's owner may raise them, a peer may not. Values; any thread.
 #pragma once
 
 #include <cstddef>

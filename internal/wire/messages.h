@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hash.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 #include "wire/frame.h"
@@ -49,7 +48,6 @@ struct Goodbye {
 };
 struct RegisterPart {  // payload: the graph
   static constexpr Kind kKind = Kind::register_part;
-  Hash128 hash;
   std::vector<uint32_t> targets;
   int64_t deadline_left_ns = 0;
 };
@@ -57,9 +55,6 @@ struct RegisterReply {
   static constexpr Kind kKind = Kind::register_reply;
   Status status;
   uint64_t part = 0;
-  uint32_t window = 0;
-  std::vector<uint32_t> edges;
-  std::vector<int64_t> edge_bytes;
   std::vector<std::string> unreachable;
 };
 struct DropPart {
@@ -70,7 +65,6 @@ struct RunPart {
   static constexpr Kind kKind = Kind::run_part;
   uint64_t part = 0;
   uint64_t sequence = 0;
-  uint32_t epoch = 0;
   int64_t deadline_left_ns = 0;
   uint64_t trace = 0;
   uint64_t writer = 0;
@@ -93,7 +87,6 @@ struct Abort {
 struct Data {  // payload: bytes [offset, offset + payload) of the value
   static constexpr Kind kKind = Kind::data;
   uint64_t sequence = 0;
-  uint32_t epoch = 0;
   uint32_t edge = 0;
   DType dtype = DType::invalid;
   Shape shape;
@@ -103,7 +96,6 @@ inline constexpr uint32_t kEveryEdge = UINT32_MAX;
 struct Credit {
   static constexpr Kind kKind = Kind::credit;
   uint64_t sequence = 0;
-  uint32_t epoch = 0;
   uint32_t edge = kEveryEdge;
   uint64_t bytes = 0;
 };

@@ -1,8 +1,6 @@
 // Pins on the fast path; a reader that must wait for a writer in place goes through the waiting of
 // exec/update.cc, whose body pins once more for the frame.
-#include "plan/pinned_read.h"
-
-#include "exec/frame.h"
+#include "exec/pinned_read.h"
 
 namespace dtg {
 namespace {
@@ -14,11 +12,10 @@ struct PinArgs : UpdateArgs {
 };
 
 void give(RunContext& c, const PinArgs& args, Variable& variable, Variable::Version* version) {
-  auto& frame = static_cast<Frame&>(c.dynamic());
-  frame.pin(args.pin, &variable, version);
+  c.slots().pin(args.pin, &variable, version);
   const Tensor& tensor = version->tensor;
   if (args.open) c.set_output(0, tensor.data(), tensor.shape(), nullptr);
-  else frame.bind(c.instruction().out[0], tensor.data());
+  else c.slots().bind(c.instruction().out[0], tensor.data());
 }
 
 // The variable is pinned by the caller already, so this pin cannot have to wait.
@@ -27,17 +24,6 @@ Status pin_again(RunContext& c, const Tensor&) {
   Variable::Version* version = nullptr;
   if (variable->pin(&version, nullptr) != Variable::Pinned::yes) return no_value(*variable, "read");
   give(c, c.args<PinArgs>(), *variable, version);
-  return {};
-}
-
-}  // namespace
-
-Status prepare_pinned_read(PrepareContext& c, uint32_t pin, bool open) {
-  auto* args = c.args<PinArgs>();
-  args->pin = pin;
-  args->open = open;
-  DTG_TRY(prepare_read(c, 0, pin_again));
-  args->waiting = c.async_fn();
   return {};
 }
 
@@ -56,6 +42,17 @@ bool pinned_read(RunContext& c, Completion done) {
   if (outcome == Variable::Pinned::yes) give(c, args, *variable, version);
   else c.set_status(no_value(*variable, "read"));
   return true;
+}
+
+}  // namespace
+
+Status prepare_pinned_read(PrepareContext& c, bool open) {
+  auto* args = c.args<PinArgs>();
+  args->pin = c.pin();
+  args->open = open;
+  DTG_TRY(prepare_read(c, 0, pin_again));
+  args->waiting = c.async_fn();
+  return c.async_in_place(pinned_read);
 }
 
 }  // namespace dtg

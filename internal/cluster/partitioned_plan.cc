@@ -1,0 +1,32 @@
+// A run of parts on several tasks.
+#include "cluster/partitioned_plan.h"
+
+namespace dtg {
+
+PartitionedPlan::~PartitionedPlan() {
+  for (const Piece& piece : others_) piece.worker->drop(piece.part);
+}
+
+bool PartitionedPlan::others_are_current() const {
+  return !stale_.load(std::memory_order_relaxed) &&
+         std::ranges::all_of(others_, [](const Piece& piece) { return piece.worker->is_current(piece.part); });
+}
+
+Status PartitionedPlan::begin_others(Run& run) {
+  std::vector<Ref<Link>> links;
+  for (const Piece& piece : others_) links.push_back(piece.part.link);
+  run.set_edges(make_ref<StepEdges>(host_.loop(), *host_.seams.budget, edges_, std::move(links), run.sequence(), true));
+  DTG_TRY(run.edges()->enter());
+  run.edges()->begin(run.frame().step());
+  for (const Piece& piece : others_) DTG_TRY(piece.worker->run(piece.part, run));
+  return {};
+}
+
+bool PartitionedPlan::outdated(const Run& run, const Status& status) {
+  if (status.code() != Code::aborted || !run.edges()) return false;
+  // A task that refused does not know its part any more, or something the part names is gone.
+  stale_.store(true, std::memory_order_relaxed);
+  return home_is_pure_ && run.edges()->refused();
+}
+
+}  // namespace dtg

@@ -1,0 +1,58 @@
+// PartitionedPlan: what was asked of a session, ready to run: one part per task, each with the worker that runs it. The home
+// part is that of this process: feeds enter and fetches leave there. In a cluster of one it is all there is.
+//
+// Owner: the session's cache, prepared callables and the runs under way, by count. Any thread.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "cluster/run.h"
+#include "cluster/worker.h"
+
+namespace dtg {
+
+class PartitionedPlan final : public RefCounted {
+ public:
+  struct Piece {
+    Ref<Worker> worker;
+    Worker::Part part;
+  };
+  // `owner` keeps what `host` points to.
+  PartitionedPlan(Ref<RefCounted> owner, const Host& host, Ref<Graph> graph, PlanRequest request)
+      : owner_(std::move(owner)), host_(host), graph_(std::move(graph)), request_(std::move(request)) {}
+  ~PartitionedPlan() override;
+
+  // What was asked, in terms of the session's graph.
+  const PlanRequest& request() const { return request_; }
+  const Graph& graph() const { return *graph_; }
+  Plan& home() const { return *home_.part.plan; }
+  bool is_current() const { return home_.worker->is_current(home_.part) && (others_.empty() || others_are_current()); }
+
+  // As the run says: until its end, or not.
+  Status run(Run& run) { return home_.worker->run(home_.part, run); }
+  // For the run, when its step has begun: gives it its edges and has the other workers run their parts.
+  Status begin(Run& run) { return others_.empty() ? Status() : begin_others(run); }
+  // For the run, when it has ended. True: the others knew nothing of their parts and nothing was done, so a plan that is made
+  // anew may be tried.
+  bool ended(const Run& run, const Status& status) { return !others_.empty() && !status.ok() && outdated(run, status); }
+
+ private:
+  friend class Driver;
+  Status begin_others(Run& run);
+  bool others_are_current() const;
+  bool outdated(const Run& run, const Status& status);
+
+  const Ref<RefCounted> owner_;
+  const Host host_;
+  const Ref<Graph> graph_;
+  const PlanRequest request_;
+  Piece home_;
+  std::vector<Piece> others_;  // the peers of a run, by number
+  Ref<EdgeTable> edges_;       // of the home part; null in a cluster of one
+  bool home_is_pure_ = false;  // it changes nothing, so it may run again
+  std::atomic<bool> stale_{false};
+};
+
+}  // namespace dtg

@@ -1,0 +1,42 @@
+// ChunkCache: chunks that were prepared while runs were under way, for the shapes and values that they were met with. Bounded in number and
+// bytes, least recently used goes first; a run that uses one holds it.
+//
+// Owner: the plan. Any thread; a chunk is immutable once it is here.
+#pragma once
+
+#include <deque>
+#include <mutex>
+
+#include "exec/program.h"
+
+namespace dtg {
+
+// A chunk, and what it holds for.
+struct LaterChunk final : RefCounted {
+  uint32_t segment = 0;
+  uint32_t position = 0;
+  std::vector<std::pair<uint32_t, Shape>> shapes;              // slot -> shape
+  std::vector<std::pair<uint32_t, std::vector<char>>> values;  // slot -> bytes that were looked at
+  Arena arena;
+  std::vector<Tensor> tensors;  // constants it refers to
+  std::vector<Ref<RefCounted>> resources;
+  Chunk chunk;
+
+  bool fits(uint32_t in_segment, uint32_t at_position, const Slots& slots) const;
+};
+
+class ChunkCache {
+ public:
+  Ref<LaterChunk> find(uint32_t segment, uint32_t position, const Slots& slots);
+  void add(Ref<LaterChunk> chunk);
+
+ private:
+  static constexpr size_t kChunks = 64;
+  static constexpr size_t kBytes = size_t{8} << 20;
+
+  std::mutex mutex_;
+  std::deque<Ref<LaterChunk>> chunks_;  // most recently used first
+  size_t bytes_ = 0;
+};
+
+}  // namespace dtg

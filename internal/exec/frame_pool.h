@@ -1,0 +1,47 @@
+// FramePool: the frames of one program. A run leases one and gives it back; a few are taken and given back without a lock. When all are
+// taken, the next run waits for one, first come, first served. A program that may block has as many frames as runs, because the run
+// that would free a frame may be the very one that waits for it; there the memory budget is the bound.
+//
+// Owner: the plan. Any thread.
+#pragma once
+
+#include <deque>
+#include <mutex>
+
+#include "exec/frame.h"
+
+namespace dtg {
+
+class FramePool {
+ public:
+  // Who wants a frame while all are taken; called once, from the thread that gives one back.
+  class Waiter {
+   public:
+    virtual ~Waiter() = default;
+    virtual void granted(Frame& frame) = 0;
+  };
+
+  FramePool(const Frame::Surroundings& around, size_t limit) : around_(around), limit_(limit) {}
+
+  // A frame for a run, or null: then `waiter` (if any) is queued and will be granted one.
+  Result<Frame*> lease(Waiter* waiter);
+  // Takes a queued waiter back; false when it has been granted a frame.
+  bool withdraw(Waiter* waiter);
+  void give_back(Frame& frame);
+
+ private:
+  std::vector<std::unique_ptr<Frame>> drop_spare();
+
+  static constexpr int kCells = 4;  // frames that are taken and given back without a lock
+
+  const Frame::Surroundings around_;
+  const size_t limit_;
+  std::atomic<Frame*> free_[kCells] = {};
+  std::atomic<int> waiting_{0};
+  std::mutex mutex_;  // making frames, and runs that find none free
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<Frame*> spare_;  // free ones beyond the cells, which somebody was about to leave
+  std::deque<Waiter*> waiters_;
+};
+
+}  // namespace dtg

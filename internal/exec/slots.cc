@@ -1,0 +1,63 @@
+// Leasing, holding, pinning, and giving everything back.
+#include "exec/slots.h"
+
+#include <mutex>
+
+#include "base/size.h"
+#include "exec/memory_pool.h"
+#include "exec/variable.h"
+
+namespace dtg {
+
+Slots::Slots(uint32_t count, uint32_t pins, bool open, MemoryPool& memory)
+    : memory_(memory), pin_count_(pins), table_(new void*[count + 1]()), pins_(new Pin[pins + 1]) {
+  if (open) shapes_.reset(new Shape[count + 1]);
+}
+
+Result<char*> Slots::lease_block(int64_t bytes, const char* what) {
+  DTG_ASSIGN(char* const block, memory_.take(bytes, what));
+  try {
+    const std::lock_guard lock(lock_);
+    leases_.push_back(block);
+  } catch (const std::bad_alloc&) {
+    memory_.give_back(block);
+    throw;
+  }
+  return block;
+}
+
+Result<void*> Slots::lease(uint32_t slot, DType dtype, const Shape& shape) {
+  const Bytes bytes = Bytes::of(shape.count(), dtype_size(dtype));
+  if (bytes.is_overflow()) {
+    return resource_exhausted("a value %s%s is larger than any memory", dtype_name(dtype), shape.text().c_str());
+  }
+  DTG_ASSIGN(char* const block, lease_block(bytes.value(), "a value whose shape depends on data"));
+  table_[slot] = block;
+  set_shape(slot, shape);
+  return static_cast<void*>(block);
+}
+
+void Slots::keep(Ref<RefCounted> holder) {
+  const std::lock_guard lock(lock_);
+  holders_.push_back(std::move(holder));
+}
+
+void Slots::hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder) {
+  table_[slot] = data;
+  set_shape(slot, shape);
+  if (holder) keep(std::move(holder));
+}
+
+void Slots::unpin(uint32_t number) {
+  const Pin pin = std::exchange(pins_[number], {});
+  if (pin.version) pin.variable->unpin(static_cast<Variable::Version*>(pin.version));
+}
+
+void Slots::release() {
+  for (uint32_t i = 0; i < pin_count_; ++i) unpin(i);
+  for (char* const block : leases_) memory_.give_back(block);
+  leases_.clear();
+  holders_.clear();
+}
+
+}  // namespace dtg

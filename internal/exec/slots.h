@@ -1,0 +1,65 @@
+// Slots: the operands of one run. Each numbered slot says where its value is; where data decides a shape, what it is; and the run's
+// borrowings are kept here until its end: memory leased for such values, objects that others gave, pins of
+// variables.
+//
+// Owner: the frame that runs, or whoever runs a kernel by itself. Segments of one run may use different slots at the same time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/ref.h"
+#include "base/spin_lock.h"
+#include "tensor/tensor.h"
+
+namespace dtg {
+
+class MemoryPool;
+class Variable;
+
+class Slots {
+ public:
+  // `open`: some slots get their shapes only while the run is under way. The pool outlives the slots.
+  Slots(uint32_t count, uint32_t pins, bool open, MemoryPool& memory);
+  ~Slots() { release(); }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+
+  void* const* table() const { return table_.get(); }
+  void* data(uint32_t slot) const { return table_[slot]; }
+  void bind(uint32_t slot, void* data) { table_[slot] = data; }
+  const Shape& shape(uint32_t slot) const { return shapes_[slot]; }
+  void set_shape(uint32_t slot, const Shape& shape) {
+    if (shapes_) shapes_[slot] = shape;
+  }
+
+  // Memory for a value of that type until release(); the slot points at it and has that shape.
+  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape);
+  // Plain memory until release().
+  Result<char*> lease_block(int64_t bytes, const char* what);
+  // The slot points at someone else's memory; `holder` (may be null) is kept until release().
+  void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder);
+  void keep(Ref<RefCounted> holder);
+
+  // Pins are numbered by the plan; one instruction pins, and a later one or release() unpins.
+  void pin(uint32_t number, Variable* variable, void* version) { pins_[number] = {variable, version}; }
+  void unpin(uint32_t number);
+  // The run has ended: everything that it borrowed goes back.
+  void release();
+
+ private:
+  struct Pin {
+    Variable* variable = nullptr;
+    void* version = nullptr;
+  };
+  MemoryPool& memory_;
+  const uint32_t pin_count_;
+  std::unique_ptr<void*[]> table_;
+  std::unique_ptr<Shape[]> shapes_;
+  std::unique_ptr<Pin[]> pins_;
+  SpinLock lock_;  // guards what follows: segments may lease at the same time
+  std::vector<char*> leases_;
+  std::vector<Ref<RefCounted>> holders_;
+};
+
+}  // namespace dtg

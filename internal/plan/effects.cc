@@ -1,0 +1,178 @@
+// Walks the nodes in the order in which they were made, with a record per resource of what happened to it last.
+#include "plan/effects.h"
+
+#include <string>
+#include <unordered_map>
+
+namespace dtg {
+namespace {
+
+class EffectFinder {
+ public:
+  EffectFinder(const PlanContext&, Ir& ir) : ir_(ir) {}
+
+  Effects run() {
+    found_.writes.resize(ir_.nodes.size());
+    resource_of_.assign(ir_.values.size(), kNone);
+    memory_of_.assign(ir_.values.size(), kNone);
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      if (!ir_.nodes[n].dead) follow_memory(n);
+    }
+    if (reads_.empty() && records_.empty()) return std::move(found_);
+    find_lookers();
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      if (!ir_.nodes[n].dead) apply(n);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  struct Record {
+    uint32_t last_write = kNone;
+    uint32_t last_produce = kNone;
+    uint32_t last_consume = kNone;
+    std::vector<uint32_t> reads, peeks;  // since the last write
+  };
+  // Who looks at the memory that a read handed out.
+  struct Lookers {
+    uint32_t read = kNone;
+    bool kept = false;  // fetched: it must stay as it is until the run ends
+    std::vector<uint32_t> nodes;
+  };
+
+  // Two handles with one name are one resource.
+  uint32_t resource_named(const IrNode& node) {
+    const AttrValue* const shared = node.node->find_attr("shared_name");
+    const std::string* const name = shared ? shared->get<std::string>() : nullptr;
+    const AttrValue* const container = node.node->find_attr("container");
+    std::string key = std::to_string(node.device) + "\n";
+    if (container && container->get<std::string>()) key += *container->get<std::string>();
+    key += "\n";
+    key += name && !name->empty() ? std::string_view(*name) : node.node->name;
+    const auto [at, fresh] = names_.emplace(std::move(key), static_cast<uint32_t>(records_.size()));
+    if (fresh) records_.emplace_back();
+    return at->second;
+  }
+
+  // Which resource a handle names, and which read's memory a value is (or may be).
+  void follow_memory(uint32_t n) {
+    IrNode& node = ir_.nodes[n];
+    const OpDef& op = *node.node->op;
+    if (op.role() == Role::handle) {
+      resource_of_[node.outputs[0]] = resource_named(node);
+      return;
+    }
+    if (reads_a_resource(node)) {
+      node.pin = static_cast<uint32_t>(reads_.size());
+      reads_.push_back({n, false, {}});
+      memory_of_[node.outputs[0]] = node.pin;
+      return;
+    }
+    if (!op.forwards_any()) return;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!op.forwards(i, o)) continue;
+        resource_of_[node.outputs[o]] = resource_of_[node.inputs[i]];
+        memory_of_[node.outputs[o]] = memory_of_[node.inputs[i]];
+      }
+    }
+  }
+
+  bool reads_a_resource(const IrNode& node) const {
+    return !node.inputs.empty() && !node.outputs.empty() && node.node->op->access_of(0) == Access::read;
+  }
+
+  void find_lookers() {
+    for (uint32_t v = 0; v < ir_.values.size(); ++v) {
+      if (memory_of_[v] != kNone && ir_.values[v].fetches > 0) reads_[memory_of_[v]].kept = true;
+    }
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      const IrNode& node = ir_.nodes[n];
+      if (node.dead || node.barrier) continue;
+      for (uint32_t input : node.inputs) {
+        if (memory_of_[input] != kNone) reads_[memory_of_[input]].nodes.push_back(n);
+      }
+    }
+    ir_.pins = static_cast<uint32_t>(reads_.size());
+  }
+
+  void add_edge(uint32_t first, uint32_t then) {
+    if (first != kNone && first != then) found_.edges.emplace_back(first, then);
+  }
+
+  Record& record_of(uint32_t value) {
+    uint32_t& resource = resource_of_[value];
+    if (resource == kNone) {
+      resource = static_cast<uint32_t>(records_.size());
+      records_.emplace_back();
+    }
+    return records_[resource];
+  }
+
+  void apply(uint32_t n) {
+    IrNode& node = ir_.nodes[n];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (ir_.values[node.inputs[i]].info->dtype != DType::resource) continue;
+      const Access access = node.node->op->access_of(i);
+      if (access == Access::undeclared || access == Access::concurrent) continue;  // a handle that is passed on
+      Record& record = record_of(node.inputs[i]);
+      switch (access) {
+        case Access::read:
+          add_edge(record.last_write, n);
+          record.reads.push_back(n);
+          break;
+        case Access::peek:
+          add_edge(record.last_write, n);
+          record.peeks.push_back(n);
+          break;
+        case Access::produce: add_edge(std::exchange(record.last_produce, n), n); break;
+        case Access::consume: add_edge(std::exchange(record.last_consume, n), n); break;
+        default: write(record, n);
+      }
+    }
+  }
+
+  void write(Record& record, uint32_t n) {
+    found_.writes[n] = true;
+    // A variable that a node names twice is written once.
+    if (record.last_write == n) return;
+    add_edge(record.last_write, n);
+    for (uint32_t peek : record.peeks) add_edge(peek, n);
+    std::vector<uint32_t> unpins;
+    for (uint32_t read : record.reads) {
+      add_edge(read, n);
+      if (release(reads_[ir_.nodes[read].pin], n)) unpins.push_back(read);
+    }
+    const std::span<uint32_t> before = ir_.nodes[n].unpins;
+    unpins.insert(unpins.end(), before.begin(), before.end());
+    ir_.nodes[n].unpins = ir_.arena.copy(std::span<const uint32_t>(unpins));
+    record.reads.clear();
+    record.peeks.clear();
+    record.last_write = n;
+  }
+
+  // Everyone who looks at the memory comes before the write, when all of them can.
+  bool release(const Lookers& lookers, uint32_t write) {
+    if (lookers.kept) return false;
+    for (uint32_t looker : lookers.nodes) {
+      if (looker > write) return false;
+    }
+    for (uint32_t looker : lookers.nodes) add_edge(looker, write);
+    // A write that looks at the memory itself reads it while it writes; the update copies then, as for any other reader.
+    return lookers.nodes.empty() || lookers.nodes.back() != write;
+  }
+
+  Ir& ir_;
+  Effects found_;
+  std::vector<Record> records_;
+  std::unordered_map<std::string, uint32_t> names_;
+  std::vector<uint32_t> resource_of_;  // by value: index of the record
+  std::vector<uint32_t> memory_of_;    // by value: pin of the read
+  std::vector<Lookers> reads_;         // by pin
+};
+
+}  // namespace
+
+Effects find_effects(const PlanContext& context, Ir& ir) { return EffectFinder(context, ir).run(); }
+
+}  // namespace dtg

@@ -1,0 +1,99 @@
+// One kernel by itself: operands are plain tensors, results too.
+#include "plan/evaluate.h"
+
+#include <algorithm>
+
+#include "exec/memory_pool.h"
+#include "exec/step.h"
+#include "plan/prepare.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kFoldBytes = 1 << 16;
+
+class Evaluation {
+ public:
+  Evaluation(const PlanContext& context, const Ir& ir, const IrNode& node) : context_(context), ir_(ir), node_(node), kernel_(context) {}
+
+  std::vector<Tensor> run() {
+    const KernelRow* row = context_.kernels->find(*node_.node, "CPU");
+    if (!row || row->mode == KernelMode::blocking || !is_small()) return {};
+    if (!prepare(*row)) return {};
+    const auto inputs = static_cast<uint32_t>(node_.inputs.size()), outputs = static_cast<uint32_t>(node_.outputs.size());
+    MemoryPool memory(nullptr);
+    Slots slots(inputs + outputs, 0, true, memory);
+    for (uint32_t i = 0; i < inputs; ++i) {
+      slots.bind(i, operand(i).data());
+      slots.set_shape(i, operand(i).shape());
+    }
+    std::vector<Tensor> results;
+    for (uint32_t o = 0; o < outputs; ++o) {
+      auto shape = info(o).shape.to_shape();
+      const int from = kernel_.alias_of(static_cast<int>(o));
+      auto result = from >= 0 ? Result<Tensor>(operand(static_cast<uint32_t>(from)).reshaped(shape.value()))
+                              : Tensor::allocate(info(o).dtype, shape.value());
+      if (!result.ok()) return {};
+      results.push_back(result.take());
+      slots.bind(inputs + o, results.back().data());
+    }
+    if (kernel_.sync_fn() && !call(slots, inputs, outputs).ok()) return {};
+    return results;
+  }
+
+ private:
+  const ValueInfo& info(uint32_t o) const { return *ir_.values[node_.outputs[o]].info; }
+  const Tensor& operand(uint32_t i) const { return ir_.constant(ir_.values[node_.inputs[i]]); }
+
+  bool is_small() const {
+    return std::ranges::all_of(node_.outputs, [&](uint32_t v) {
+      const ValueInfo& of = *ir_.values[v].info;
+      if (!of.shape.complete() || dtype_size(of.dtype) == 0) return false;
+      const auto shape = of.shape.to_shape();
+      return shape.ok() && shape.value().count() <= kFoldBytes / dtype_size(of.dtype);
+    });
+  }
+
+  bool prepare(const KernelRow& row) {
+    kernel_.reset(*node_.node, "", arena_);
+    for (uint32_t input : node_.inputs) {
+      if (!kernel_.add_input(*ir_.values[input].info).ok()) return false;
+    }
+    for (uint32_t output : node_.outputs) {
+      if (!kernel_.add_output(*ir_.values[output].info).ok()) return false;
+    }
+    kernel_.constants([](void* self, int i) { return static_cast<const Evaluation*>(self)->operand(static_cast<uint32_t>(i)); }, this);
+    return kernel_.prepare(row).ok() && !kernel_.async_fn() && kernel_.workspace_bytes() <= 16 * kFoldBytes;
+  }
+
+  Status call(Slots& slots, uint32_t inputs, uint32_t outputs) {
+    std::vector<uint32_t> numbers(inputs + outputs);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<uint32_t>(i);
+    Instruction instruction;
+    instruction.args = kernel_.arguments();
+    instruction.in = numbers.data();
+    instruction.out = numbers.data() + inputs;
+    instruction.workspace = 0;
+    instruction.node = node_.node;
+    DTG_ASSIGN(auto scratch, Buffer::allocate(kernel_.workspace_bytes()));
+    Step step(0, Deadline::never());
+    RunContext run(slots, static_cast<char*>(scratch->data()), step, *context_.pool);
+    run.set_instruction(&instruction);
+    return kernel_.sync_fn()(run);
+  }
+
+  const PlanContext& context_;
+  const Ir& ir_;
+  const IrNode& node_;
+  Arena arena_;
+  NodePreparer kernel_;
+};
+
+}  // namespace
+
+std::vector<Tensor> evaluate_node(const PlanContext& context, const Ir& ir, const IrNode& node) {
+  if (node.inputs.empty() || !std::ranges::all_of(node.inputs, [&](uint32_t v) { return ir.values[v].is_known(); })) return {};
+  return Evaluation(context, ir, node).run();
+}
+
+}  // namespace dtg

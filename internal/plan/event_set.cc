@@ -1,0 +1,51 @@
+// The shared tree.
+#include "plan/event_set.h"
+
+#include <algorithm>
+
+namespace dtg {
+
+EventSets::EventSets(uint32_t count) : parts_(1) {
+  while ((uint64_t{64} << height_) < count) ++height_;
+}
+
+uint32_t EventSets::leaf(uint64_t bits) {
+  const auto [at, fresh] = leaves_.emplace(bits, static_cast<uint32_t>(parts_.size()));
+  if (fresh) parts_.push_back({bits, 0, 0});
+  return at->second;
+}
+
+uint32_t EventSets::inner(uint32_t left, uint32_t right) {
+  const auto [at, fresh] = inners_.emplace(Pair{left, right}, static_cast<uint32_t>(parts_.size()));
+  if (fresh) parts_.push_back({0, left, right});
+  return at->second;
+}
+
+uint32_t EventSets::single(uint32_t event) {
+  uint32_t part = leaf(uint64_t{1} << (event % 64));
+  for (int level = 0; level < height_; ++level) {
+    part = (event / 64) >> level & 1 ? inner(0, part) : inner(part, 0);
+  }
+  return part;
+}
+
+uint32_t EventSets::unite(uint32_t a, uint32_t b, int height) {
+  if (a == b || b == 0) return a;
+  if (a == 0) return b;
+  if (height == 0) return leaf(parts_[a].bits | parts_[b].bits);
+  const Pair key{std::min(a, b), std::max(a, b)};
+  if (const auto known = unions_.find(key); known != unions_.end()) return known->second;
+  // The parts are read before anything is added, which may move them.
+  const Part x = parts_[a], y = parts_[b];
+  const uint32_t left = unite(x.left, y.left, height - 1), right = unite(x.right, y.right, height - 1);
+  const uint32_t both = inner(left, right);
+  unions_.emplace(key, both);
+  return both;
+}
+
+bool EventSets::contains(uint32_t set, uint32_t event) const {
+  for (int level = height_; level-- > 0 && set != 0;) set = (event / 64) >> level & 1 ? parts_[set].right : parts_[set].left;
+  return set != 0 && (parts_[set].bits >> (event % 64) & 1) != 0;
+}
+
+}  // namespace dtg

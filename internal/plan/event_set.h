@@ -1,0 +1,48 @@
+// EventSets: sets of events, each stored once and shared where they agree, so that thousands of nodes that come after thousands of events
+// cost little. A set is a number; equal sets have equal numbers; 0 is the empty one. A bitmap as a binary tree of 64-bit words whose
+// equal parts are one: union, difference and membership look only at parts that differ.
+//
+// Owner: the pass that orders; one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace dtg {
+
+class EventSets {
+ public:
+  // For events below `count`.
+  explicit EventSets(uint32_t count);
+
+  uint32_t single(uint32_t event);
+  uint32_t unite(uint32_t a, uint32_t b) { return unite(a, b, height_); }
+  bool contains(uint32_t set, uint32_t event) const;
+
+ private:
+  struct Part {
+    uint64_t bits = 0;  // of a leaf
+    uint32_t left = 0;
+    uint32_t right = 0;
+  };
+  struct Pair {
+    uint32_t a, b;
+    bool operator==(const Pair&) const = default;
+  };
+  struct PairHash {
+    std::size_t operator()(Pair pair) const { return (uint64_t{pair.a} << 32 | pair.b) * 0x9e3779b97f4a7c15ull >> 7; }
+  };
+  uint32_t leaf(uint64_t bits);
+  uint32_t inner(uint32_t left, uint32_t right);
+  uint32_t unite(uint32_t a, uint32_t b, int height);
+
+  int height_ = 0;  // of the tree above the words
+  std::vector<Part> parts_;
+  std::unordered_map<uint64_t, uint32_t> leaves_;
+  std::unordered_map<Pair, uint32_t, PairHash> inners_;
+  std::unordered_map<Pair, uint32_t, PairHash> unions_;
+};
+
+}  // namespace dtg

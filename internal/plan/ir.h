@@ -1,0 +1,128 @@
+// Ir: a plan in the making. Typed nodes over typed values, in an order that respects inputs and control edges; an edge always goes
+// from a lower number to a higher one. Passes (plan/passes.h) change it in turn until it is a program; each is a function of its
+// own, O(nodes + edges), and looks at no op by its name: what an op means to a pass is in its definition.
+//
+// Owner: the plan that is made; one thread. A plan with shapes that depend on data keeps its Ir, read-only from then on, because the
+// rest of it is prepared when those shapes are known.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/kernel.h"
+#include "graph/graph.h"
+#include "plan/event_set.h"
+
+namespace dtg {
+
+struct FeedSpec {
+  Value value;
+  DType dtype = DType::invalid;
+  Shape shape;
+};
+
+// What a run asks for; with the graph and the devices it decides the plan.
+struct PlanRequest {
+  std::vector<FeedSpec> feeds;
+  std::vector<Value> fetches;
+  std::vector<NodeId> targets;
+};
+
+inline constexpr uint32_t kNone = UINT32_MAX;
+
+struct IrValue {
+  const ValueInfo* info = nullptr;  // type, and shape or what is open of it
+  uint32_t producer = kNone;        // kNone for a feed
+  uint32_t output = 0;
+  uint32_t known = kNone;  // in Ir::constants: nobody computes it
+  int32_t feed = -1;
+  uint32_t fetches = 0;  // how often it is fetched
+  uint32_t uses = 0;     // operands of live nodes that it is
+  uint32_t slot = kNone;
+  bool unsure = false;  // what was known of it when the graph was built rests on a value that is fed now
+
+  bool is_known() const { return known != kNone; }
+  bool dynamic() const { return info->dtype != DType::resource && !info->shape.complete(); }
+};
+
+struct IrNode {
+  const Node* node = nullptr;  // of the graph, or a private one that a rule made; its own inputs are never looked at
+  const KernelRow* row = nullptr;
+  std::span<uint32_t> inputs;    // values
+  std::span<uint32_t> outputs;   // values
+  std::span<uint32_t> controls;  // nodes that must be done first
+  std::span<uint32_t> unpins;    // reads whose pins are over when this write begins
+  uint32_t device = 0;
+  uint32_t set = 0;  // which events it comes after
+  uint32_t segment = kNone;
+  uint32_t position = 0;  // in Ir::order
+  uint32_t pin = kNone;   // a read: number of its pin
+  int32_t event = -1;     // blocking: the event of its end
+  bool dead = false;      // folded, fused or not needed
+  bool dynamic = false;   // a shape it needs or gives depends on data, or it comes after such a node
+  bool target = false;
+  bool controlled = false;  // a live node has a control edge from it
+  bool barrier = false;     // computes nothing: a point in the order that somebody waits for
+  bool gated = false;       // its value may be known, but control edges say when it is there
+
+  bool blocking() const { return row && row->mode == KernelMode::blocking; }
+};
+
+struct IrSegment {
+  std::vector<uint32_t> nodes;   // in order
+  std::vector<uint32_t> events;  // it waits for these, beyond what the segments before it waited for
+  std::vector<uint32_t> after;   // and for these segments
+  uint32_t device = 0;
+  uint32_t set = 0;
+};
+
+// After node `node` has run, another device may go on with its results.
+struct HandOver {
+  uint32_t node;
+  uint32_t event;
+};
+
+struct Ir {
+  Arena arena;
+  const Graph* graph = nullptr;
+  const PlanRequest* request = nullptr;
+  std::vector<IrNode> nodes;
+  std::vector<IrValue> values;
+  std::vector<Tensor> constants;
+  std::vector<uint32_t> feeds;    // values, in the order of the request
+  std::vector<uint32_t> fetches;  // values, in the order of the request
+  std::vector<uint32_t> order;    // live nodes as they run
+  std::vector<IrSegment> segments;
+  std::vector<HandOver> hand_overs;  // by node
+  std::vector<uint32_t> raisers;     // event -> the node that raises it
+  std::unique_ptr<EventSets> sets;   // what the numbers of sets mean
+  uint32_t events = 0;
+  uint32_t pins = 0;
+
+  uint32_t add_value(const IrValue& value) {
+    values.push_back(value);
+    return static_cast<uint32_t>(values.size() - 1);
+  }
+  const Tensor& constant(const IrValue& value) const { return constants[value.known]; }
+  void set_known(uint32_t value, Tensor tensor) {
+    values[value].known = static_cast<uint32_t>(constants.size());
+    constants.push_back(std::move(tensor));
+  }
+  // All outputs are known, and there is at least one.
+  bool all_known(const IrNode& node) const;
+  // Does `node` come after who makes this operand? What is known is there already, but for a barrier, which waits for whoever would have
+  // made it, and where control edges say when a known value may be used.
+  bool waits_for(const IrNode& node, const IrValue& operand) const;
+  // For messages: "node:0", or "feed 2".
+  std::string value_text(uint32_t value) const;
+
+  // One line per live node: values, op, what it is known to be, where it runs, segment, pins. For people and tests.
+  std::string text() const;
+};
+
+// Counts uses and control edges anew, from the back, and lets go of what nobody needs. Every pass that takes readers away ends so.
+void sweep(Ir& ir);
+
+}  // namespace dtg

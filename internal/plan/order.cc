@@ -1,0 +1,216 @@
+// Order: when nodes run. Three things are decided here:
+//
+// 1. Effects on resources are kept in order (plan/effects.h).
+// 2. Inside a device, nodes whose shapes are known come before those that depend on data, otherwise in the order in which they were
+//    made, with writes as early as they may, while the gradient is still in the cache.
+// 3. Events are ends of blocking nodes and hand-overs between devices. A node's set is all events that have happened when it runs.
+//    Nodes of one device and one set form a segment: none of them waits for anything the others do not wait for, so a segment runs
+//    straight through. A segment waits only for what the segments and events before it do not imply.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "plan/effects.h"
+#include "plan/passes.h"
+
+namespace dtg {
+namespace {
+
+// Lists of numbers, one per node, in one array.
+struct Lists {
+  std::vector<uint32_t> begin, items;
+  std::span<const uint32_t> of(uint32_t n) const { return {items.data() + begin[n], items.data() + begin[n + 1]}; }
+};
+
+class Orderer {
+ public:
+  Orderer(const PlanContext& context, Ir& ir) : context_(context), ir_(ir), nodes_(ir.nodes) {}
+
+  Status run() {
+    find_kernels();
+    const Effects effects = find_effects(context_, ir_);
+    collect_before(effects);
+    spread_dynamic();
+    DTG_TRY(sort(effects.writes));
+    assign_sets();
+    assign_segments();
+    return {};
+  }
+
+ private:
+  void find_kernels() {
+    for (IrNode& node : nodes_) {
+      if (!node.dead && !node.barrier) node.row = context_.kernels->find(*node.node, context_.placer->devices()[node.device].type);
+    }
+  }
+
+  template <class Fn>
+  void for_before(uint32_t n, Fn&& fn) const {
+    for (uint32_t input : nodes_[n].inputs) {
+      const IrValue& value = ir_.values[input];
+      if (ir_.waits_for(nodes_[n], value)) fn(value.producer);
+    }
+    for (uint32_t control : nodes_[n].controls) {
+      if (!nodes_[control].dead) fn(control);
+    }
+  }
+
+  // Who must come before each node; once each, sorted.
+  void collect_before(const Effects& effects) {
+    const size_t count = nodes_.size();
+    before_.begin.assign(count + 1, 0);
+    for (uint32_t n = 0; n < count; ++n) {
+      if (!nodes_[n].dead) for_before(n, [&](uint32_t) { ++before_.begin[n + 1]; });
+    }
+    for (const auto& [first, then] : effects.edges) ++before_.begin[then + 1];
+    std::partial_sum(before_.begin.begin(), before_.begin.end(), before_.begin.begin());
+    before_.items.resize(before_.begin[count]);
+    std::vector<uint32_t> at(before_.begin.begin(), before_.begin.end() - 1);
+    for (uint32_t n = 0; n < count; ++n) {
+      if (!nodes_[n].dead) for_before(n, [&](uint32_t b) { before_.items[at[n]++] = b; });
+    }
+    for (const auto& [first, then] : effects.edges) before_.items[at[then]++] = first;
+  }
+
+  // Edges go from lower to higher numbers, so one walk reaches everyone.
+  void spread_dynamic() {
+    for (uint32_t n = 0; n < nodes_.size(); ++n) {
+      if (nodes_[n].dead) continue;
+      for (uint32_t b : before_.of(n)) nodes_[n].dynamic |= nodes_[b].dynamic;
+    }
+  }
+
+  // Who waits for each node among the writes.
+  Lists writes_after(const std::vector<bool>& writes) const {
+    Lists after;
+    after.begin.assign(nodes_.size() + 1, 0);
+    const auto for_edges = [&](auto&& fn) {
+      for (uint32_t n = 0; n < nodes_.size(); ++n) {
+        if (nodes_[n].dead || !writes[n]) continue;
+        for (uint32_t b : before_.of(n)) fn(b, n);
+      }
+    };
+    for_edges([&](uint32_t b, uint32_t) { ++after.begin[b + 1]; });
+    std::partial_sum(after.begin.begin(), after.begin.end(), after.begin.begin());
+    after.items.resize(after.begin.back());
+    std::vector<uint32_t> at(after.begin.begin(), after.begin.end() - 1);
+    for_edges([&](uint32_t b, uint32_t n) { after.items[at[b]++] = n; });
+    return after;
+  }
+
+  Status sort(const std::vector<bool>& writes) {
+    const Lists after = writes_after(writes);
+    std::vector<uint32_t> missing(nodes_.size());
+    for (uint32_t n = 0; n < nodes_.size(); ++n) missing[n] = static_cast<uint32_t>(before_.of(n).size());
+    std::vector<bool> done(nodes_.size());
+    std::vector<uint32_t> ready;
+    ir_.order.reserve(nodes_.size());
+    for (const bool dynamic : {false, true}) {
+      for (uint32_t n = 0; n < nodes_.size(); ++n) {
+        if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
+        if (nodes_[n].dead || nodes_[n].dynamic != dynamic || done[n]) continue;
+        ready.push_back(n);
+        while (!ready.empty()) {
+          const uint32_t next = ready.back();
+          ready.pop_back();
+          done[next] = true;
+          nodes_[next].position = static_cast<uint32_t>(ir_.order.size());
+          ir_.order.push_back(next);
+          for (uint32_t write : after.of(next)) {
+            if (--missing[write] == 0 && nodes_[write].dynamic == dynamic) ready.push_back(write);
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  // No more events than blocking nodes and edges between devices.
+  uint32_t count_events() const {
+    uint32_t count = 0;
+    for (uint32_t n : ir_.order) {
+      count += nodes_[n].blocking() ? 1 : 0;
+      for (uint32_t b : before_.of(n)) count += nodes_[b].device != nodes_[n].device ? 1 : 0;
+    }
+    return count;
+  }
+
+  // The event that tells node `n` of the end of `b`, or -1 where they run in turn on one device.
+  int64_t event_between(uint32_t b, uint32_t n) {
+    if (nodes_[b].blocking()) return nodes_[b].event;
+    if (nodes_[b].device == nodes_[n].device) return -1;
+    const auto [at, fresh] = hand_overs_.emplace(std::pair{b, nodes_[n].device}, ir_.events);
+    if (fresh) {
+      ir_.hand_overs.push_back({b, ir_.events++});
+      ir_.raisers.push_back(b);
+    }
+    return at->second;
+  }
+
+  void assign_sets() {
+    EventSets sets(count_events());
+    for (uint32_t n : ir_.order) {
+      uint32_t set = 0;
+      for (uint32_t b : before_.of(n)) {
+        set = sets.unite(set, nodes_[b].set);
+        if (const int64_t event = event_between(b, n); event >= 0) set = sets.unite(set, sets.single(static_cast<uint32_t>(event)));
+      }
+      nodes_[n].set = set;
+      if (nodes_[n].blocking()) {
+        nodes_[n].event = static_cast<int32_t>(ir_.events++);
+        ir_.raisers.push_back(n);
+      }
+    }
+    std::ranges::stable_sort(ir_.hand_overs, {}, &HandOver::node);
+    ir_.sets = std::make_unique<EventSets>(std::move(sets));
+  }
+
+  void assign_segments() {
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;  // (device, set) -> segment
+    for (uint32_t n : ir_.order) {
+      IrNode& node = nodes_[n];
+      const auto [at, fresh] = numbers.emplace(std::pair{node.device, node.set}, static_cast<uint32_t>(ir_.segments.size()));
+      if (fresh) {
+        IrSegment& made = ir_.segments.emplace_back();
+        made.device = node.device;
+        made.set = node.set;
+      }
+      node.segment = at->second;
+      IrSegment& segment = ir_.segments[at->second];
+      segment.nodes.push_back(n);
+      for (uint32_t b : before_.of(n)) {
+        if (const int64_t event = event_between(b, n); event >= 0) segment.events.push_back(static_cast<uint32_t>(event));
+        else if (nodes_[b].segment != node.segment) segment.after.push_back(nodes_[b].segment);
+      }
+    }
+    for (IrSegment& segment : ir_.segments) drop_implied(segment);
+  }
+
+  static void make_unique(std::vector<uint32_t>& list) {
+    std::ranges::sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+
+  // What has happened when a segment before this one ran, or when the raiser of another event did, need not be waited for again.
+  void drop_implied(IrSegment& segment) {
+    make_unique(segment.after);
+    make_unique(segment.events);
+    if (segment.events.size() + segment.after.size() < 2) return;
+    uint32_t implied = 0;
+    for (uint32_t before : segment.after) implied = ir_.sets->unite(implied, ir_.segments[before].set);
+    for (uint32_t event : segment.events) implied = ir_.sets->unite(implied, nodes_[ir_.raisers[event]].set);
+    std::erase_if(segment.events, [&](uint32_t event) { return ir_.sets->contains(implied, event); });
+  }
+
+  const PlanContext& context_;
+  Ir& ir_;
+  std::vector<IrNode>& nodes_;
+  Lists before_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> hand_overs_;  // (node, device) -> event
+};
+
+}  // namespace
+
+Status order(const PlanContext& context, Ir& ir) { return Orderer(context, ir).run(); }
+
+}  // namespace dtg

@@ -1,0 +1,170 @@
+// Prune: from a request on a graph to the nodes that it needs, in the order in which they were made.
+#include <algorithm>
+#include <unordered_map>
+
+#include "plan/passes.h"
+
+namespace dtg {
+namespace {
+
+class Pruner {
+ public:
+  Pruner(const PlanContext& context, Ir& ir) : context_(context), graph_(*ir.graph), request_(*ir.request), ir_(ir) {}
+
+  Status run() {
+    DTG_TRY(take_feeds());
+    DTG_TRY(check_request());
+    mark_needed();
+    ir_.nodes.reserve(needed_count_);
+    ir_.values.reserve(needed_count_ + request_.feeds.size() + 16);
+    for (NodeId id = 0; id < needed_.size(); ++id) {
+      if (needed_[id]) DTG_TRY(add(id));
+      if (context_.is_checkpoint(id)) DTG_TRY(context_.check_time());
+    }
+    for (NodeId target : request_.targets) ir_.nodes[at_[target]].target = true;
+    for (Value fetch : request_.fetches) {
+      const uint32_t value = value_of(fetch);
+      ir_.fetches.push_back(value);
+      ++ir_.values[value].fetches;
+    }
+    return {};
+  }
+
+ private:
+  Status take_feeds() {
+    for (const FeedSpec& feed : request_.feeds) {
+      DTG_TRY(graph_.check(feed.value).with_context("feed"));
+      const ValueInfo& info = graph_.info(feed.value);
+      DTG_TRY(check_feed(feed, info));
+      IrValue value;
+      value.info = ir_.arena.make<ValueInfo>(ValueInfo{feed.dtype, DType::invalid, PartialShape(feed.shape)});
+      value.feed = static_cast<int32_t>(ir_.feeds.size());
+      value.unsure = graph_.constant_value(feed.value).valid();
+      const uint32_t at = ir_.add_value(value);
+      if (!fed_.emplace(feed.value.id, at).second) {
+        return invalid_argument("feed \"%s\": it is fed twice", graph_.value_name(feed.value).c_str());
+      }
+      ir_.feeds.push_back(at);
+    }
+    return {};
+  }
+
+  Status check_feed(const FeedSpec& feed, const ValueInfo& info) const {
+    const std::string name = graph_.value_name(feed.value);
+    if (info.dtype == DType::resource || info.dtype == DType::variant) {
+      return invalid_argument("feed \"%s\": a %s cannot be fed", name.c_str(), dtype_name(info.dtype));
+    }
+    if (info.dtype != feed.dtype) {
+      return invalid_argument("feed \"%s\": it is %s, but a %s tensor was given", name.c_str(), dtype_name(info.dtype),
+                              dtype_name(feed.dtype));
+    }
+    if (!info.shape.admits(feed.shape)) {
+      return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given", name.c_str(), info.shape.text().c_str(),
+                              feed.shape.text().c_str());
+    }
+    return {};
+  }
+
+  Status check_request() const {
+    if (request_.fetches.empty() && request_.targets.empty()) {
+      return invalid_argument("run: nothing is asked for; name at least one fetch or target");
+    }
+    for (Value fetch : request_.fetches) {
+      DTG_TRY(graph_.check(fetch).with_context("fetch"));
+      if (fed_.count(fetch.id)) return invalid_argument("fetch \"%s\": it is fed in the same run", graph_.value_name(fetch).c_str());
+      const DType dtype = graph_.info(fetch).dtype;
+      if (dtype_size(dtype) == 0) {
+        return invalid_argument("fetch \"%s\": a %s has no plain value", graph_.value_name(fetch).c_str(), dtype_name(dtype));
+      }
+    }
+    for (NodeId target : request_.targets) DTG_TRY(graph_.check_node(target).with_context("target"));
+    return {};
+  }
+
+  // A control edge from a placeholder whose output is fed is satisfied by the feed; any other fed node still runs when a control
+  // edge asks for it.
+  bool satisfied_by_feed(const Node& node) const { return node.op->role() == Role::feed && fed_.count(graph_.value(node.id).id) != 0; }
+
+  void need(NodeId id) {
+    if (needed_[id]) return;
+    needed_[id] = true;
+    ++needed_count_;
+    stack_.push_back(id);
+  }
+
+  void mark_needed() {
+    needed_.assign(graph_.node_count(), false);
+    at_.assign(needed_.size(), kNone);
+    for (NodeId target : request_.targets) need(target);
+    for (Value fetch : request_.fetches) need(fetch.node());
+    while (!stack_.empty()) {
+      const Node& node = graph_.node(stack_.back());
+      stack_.pop_back();
+      for (Value input : node.inputs) {
+        if (!is_fed(input)) need(input.node());
+      }
+      for (NodeId control : node.controls) {
+        if (!satisfied_by_feed(graph_.node(control))) need(control);
+      }
+    }
+  }
+
+  bool is_fed(Value value) const { return !fed_.empty() && fed_.count(value.id) != 0; }
+
+  uint32_t value_of(Value value) const {
+    if (!fed_.empty()) {
+      if (const auto fed = fed_.find(value.id); fed != fed_.end()) return fed->second;
+    }
+    return ir_.nodes[at_[value.node()]].outputs[value.output()];
+  }
+
+  Status add(NodeId id) {
+    const Node& node = graph_.node(id);
+    // Only a target or a control edge brings a fed placeholder here; it has nothing left to do.
+    if (node.op->role() == Role::feed && !satisfied_by_feed(node)) {
+      return invalid_argument("run: placeholder \"%.*s\" (%s%s) is needed but not fed", int(node.name.size()), node.name.data(),
+                              dtype_name(node.outputs[0].dtype), node.outputs[0].shape.text().c_str())
+          .at_node(node.name)
+          .in_phase("prepare");
+    }
+    const auto number = static_cast<uint32_t>(ir_.nodes.size());
+    IrNode& made = ir_.nodes.emplace_back();
+    made.node = &node;
+    list_.clear();
+    for (Value input : node.inputs) list_.push_back(value_of(input));
+    made.inputs = ir_.arena.copy(std::span<const uint32_t>(list_));
+    list_.clear();
+    for (NodeId control : node.controls) {
+      if (at_[control] != kNone) list_.push_back(at_[control]);
+    }
+    made.controls = ir_.arena.copy(std::span<const uint32_t>(list_));
+    list_.clear();
+    for (uint32_t o = 0; o < node.outputs.size(); ++o) {
+      IrValue value;
+      value.producer = number;
+      value.output = o;
+      value.info = &node.outputs[o];
+      list_.push_back(ir_.add_value(value));
+    }
+    made.outputs = ir_.arena.copy(std::span<const uint32_t>(list_));
+    at_[id] = number;
+    return {};
+  }
+
+  const PlanContext& context_;
+  const Graph& graph_;
+  const PlanRequest& request_;
+  Ir& ir_;
+  std::unordered_map<uint64_t, uint32_t> fed_;
+  std::vector<bool> needed_;
+  size_t needed_count_ = 0;
+  std::vector<NodeId> stack_;
+  std::vector<uint32_t> at_;  // graph node -> node
+  std::vector<uint32_t> list_;
+};
+
+}  // namespace
+
+Status prune(const PlanContext& context, Ir& ir) { return Pruner(context, ir).run(); }
+
+}  // namespace dtg

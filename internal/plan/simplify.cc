@@ -1,0 +1,100 @@
+// Simplify: equal pure nodes become one, and the ops' own rules apply (OpDef::simplify). One walk, operands before readers.
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "plan/rewrite.h"
+
+namespace dtg {
+namespace {
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  return a.data() == b.data() || (a.bytes() <= 256 && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
+}
+
+bool same_attr(const AttrValue& a, const AttrValue& b) {
+  if (a.kind() != b.kind()) return false;
+  return std::visit(
+      [&]<class T>(const T& value) {
+        if constexpr (std::is_same_v<T, Tensor>) return same_tensor(value, *b.get<Tensor>());
+        else return value == *b.get<T>();
+      },
+      a.variant());
+}
+
+class Simplifier {
+ public:
+  Simplifier(const PlanContext& context, Ir& ir) : context_(context), ir_(ir), rewriter_(context, ir) {}
+
+  Status run() {
+    seen_.reserve(ir_.nodes.size());
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
+      if (ir_.nodes[n].dead) continue;
+      rewriter_.resolve_operands(n);
+      if (!is_pure(ir_.nodes[n])) continue;
+      const RewriteFn rule = ir_.nodes[n].node->op->simplify_fn();
+      if (rule) rule(rewriter_, n);
+      if (!ir_.nodes[n].dead) merge(n);
+    }
+    if (rewriter_.changed()) sweep(ir_);
+    return {};
+  }
+
+ private:
+  bool is_pure(const IrNode& node) const {
+    return !node.barrier && !node.outputs.empty() && !node.node->op->is_stateful() && node.controls.empty() && !ir_.all_known(node);
+  }
+
+  uint64_t hash_of(const IrNode& node) const {
+    uint64_t hash = node.node->op->number() + 1;
+    for (uint32_t input : node.inputs) hash = (hash ^ key_of(input)) * 0x9e3779b97f4a7c15ull;
+    return hash ^ (hash >> 32);
+  }
+
+  // Known values that are equal count as one.
+  uint64_t key_of(uint32_t value) const {
+    const IrValue& v = ir_.values[value];
+    if (!v.is_known()) return value;
+    const Tensor& tensor = ir_.constant(v);
+    uint64_t bits = 0;
+    if (tensor.bytes() > 0) std::memcpy(&bits, tensor.data(), static_cast<size_t>(std::min<int64_t>(tensor.bytes(), 8)));
+    return bits * 31 + static_cast<uint64_t>(tensor.count()) + (uint64_t{1} << 40);
+  }
+
+  bool same_value(uint32_t a, uint32_t b) const {
+    const IrValue &x = ir_.values[a], &y = ir_.values[b];
+    return a == b || (x.is_known() && y.is_known() && same_tensor(ir_.constant(x), ir_.constant(y)));
+  }
+
+  bool same(const IrNode& a, const IrNode& b) const {
+    if (a.node->op != b.node->op || a.node->device != b.node->device || !a.node->colocate.empty() || !b.node->colocate.empty())
+      return false;
+    return std::ranges::equal(a.inputs, b.inputs, [&](uint32_t x, uint32_t y) { return same_value(x, y); }) &&
+           std::ranges::equal(a.node->attrs, b.node->attrs, [](const Attr& x, const Attr& y) { return same_attr(x.value, y.value); });
+  }
+
+  // An equal node that was met before gives its value. Ops without operands hold their value, or are few.
+  void merge(uint32_t n) {
+    const IrNode& node = ir_.nodes[n];
+    if (node.outputs.size() != 1 || node.inputs.empty()) return;
+    const auto [at, fresh] = seen_.emplace(hash_of(node), n);
+    if (fresh || ir_.nodes[at->second].dead || !same(ir_.nodes[at->second], node)) return;
+    rewriter_.forward(n, ir_.nodes[at->second].outputs[0]);
+  }
+
+  const PlanContext& context_;
+  Ir& ir_;
+  IrRewriter rewriter_;
+  std::unordered_map<uint64_t, uint32_t> seen_;  // one node for each hash; a collision only misses a chance
+};
+
+}  // namespace
+
+Status simplify(const PlanContext& context, Ir& ir) {
+  if (!context.fuse) return {};
+  return Simplifier(context, ir).run();
+}
+
+}  // namespace dtg
