@@ -1,4 +1,4 @@
-// Version, features and element types.
+// dtg/base.h: version, features and element types. Any thread.
 #include "dtg/base.h"
 
 #include <string_view>
@@ -15,8 +15,8 @@ const char* dtg_version(void) noexcept { return "0.1.0"; }
 
 int32_t dtg_has_feature(const char* name) noexcept {
   if (!name) return 0;
-  // What is built in has a row here; the rest of the names of the header are not built in yet.
-  constexpr std::string_view kBuiltIn[] = {"cpu"};
+  // What is built in has a row here. TLS always is: OpenSSL is required to build the library.
+  constexpr std::string_view kBuiltIn[] = {"cpu", "tls"};
   for (std::string_view feature : kBuiltIn) {
     if (feature == name) return 1;
   }

@@ -1,4 +1,4 @@
-// Clusters of the host: reading them, reading TF_CONFIG, answering what is in them.
+// dtg/cluster.h: parses clusters and TF_CONFIG, and answers what is in them. Clusters are immutable; any thread.
 #include "dtg/cluster.h"
 
 #include <algorithm>

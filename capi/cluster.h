@@ -1,4 +1,5 @@
-// The cluster behind a handle, shared by cluster.cc (the value), graph.cc (device setters) and whoever starts servers.
+// ClusterObject: the cluster spec behind a dtg_cluster. Immutable, owned by its handle; used by cluster.cc, by graph.cc
+// (device setters) and by server.cc. Any thread.
 #pragma once
 
 #include <string>

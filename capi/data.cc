@@ -1,4 +1,5 @@
-// Data sets of the host: sources, transforms added in place, elements.
+// dtg/data.h: data sets, each a pipeline of data/ that a handle owns; transforms replace it by the wrapped one. One
+// thread at a time uses a data set.
 #include "dtg/data.h"
 
 #include <algorithm>

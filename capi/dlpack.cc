@@ -1,4 +1,5 @@
-// DLPack in and out: memory that changes hands with other libraries, described by their structs.
+// dtg/dlpack.h: tensors made around memory of other libraries, and lent to them, by DLPack's structs. Whoever takes
+// such a struct over calls its deleter once. Any thread.
 #include "dtg/dlpack.h"
 
 #include <memory>

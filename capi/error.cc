@@ -1,4 +1,5 @@
-// Errors and strings for the host. Two errors are static: when memory ran out, and in a forked child.
+// dtg/error.h: errors and strings, owned by their handles and immutable. Two errors are static, because they must need
+// no memory: that memory ran out, and that the process was forked. Any thread.
 #include "dtg/error.h"
 
 #include "capi/guard.h"

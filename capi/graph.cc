@@ -1,4 +1,5 @@
-// Graphs of the host: reading specs and attributes, names and shapes, gradients, bytes.
+// dtg/graph.h: reads op specs, attributes and scopes of the host into calls of graph/; names, shapes, gradients and
+// serialised bytes of it out again. One thread at a time adds to a graph; any may read.
 #include "dtg/graph.h"
 
 #include <vector>

@@ -1,10 +1,11 @@
-// Slabs, the free list, quarantine and the fork flag.
+// Handles: the slabs of cells, the free list, the quarantine of closed cells, and the flag of forked children. See
+// handle.h for threads.
 #include "capi/handle.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "base/pool.h"
+#include "base/spin_lock.h"
 
 namespace dtg::capi {
 namespace {
@@ -22,7 +23,7 @@ bool is_open(const Cell* cell, HandleType type) {
   return reinterpret_cast<uintptr_t>(cell) % alignof(Cell) == 0 && cell->tag.load(std::memory_order_acquire) == tag_of(type);
 }
 
-std::atomic_flag word = ATOMIC_FLAG_INIT;  // guards the lists below
+constinit SpinLock word;  // guards the lists below
 Cell* free_first = nullptr;
 Cell* quarantine_first = nullptr;
 Cell* quarantine_last = nullptr;
@@ -31,10 +32,8 @@ std::atomic<size_t> live{0};
 std::atomic<bool> forked{false};
 std::atomic<bool> fork_watched{false};
 
-void lock() {
-  while (word.test_and_set(std::memory_order_acquire)) spin_pause();
-}
-void unlock() { word.clear(std::memory_order_release); }
+void lock() { word.lock(); }
+void unlock() { word.unlock(); }
 
 void after_fork_in_child() { forked.store(true, std::memory_order_relaxed); }
 
@@ -80,7 +79,7 @@ const char* handle_type_name(HandleType type) {
     case HandleType::graph: return "graph";
     case HandleType::session: return "session";
     case HandleType::callable: return "callable";
-    case HandleType::op: return "op";
+    case HandleType::run: return "run";
     case HandleType::cq: return "completion queue";
     case HandleType::error: return "error";
     case HandleType::string: return "string";

@@ -22,7 +22,7 @@ enum class HandleType : uint8_t {
   graph,
   session,
   callable,
-  op,
+  run,
   cq,
   error,
   string,

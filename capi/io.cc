@@ -1,4 +1,4 @@
-// Weight sets and event writers of the host.
+// dtg/io.h: weight sets over checkpoint/, event writers over monitor/. One thread at a time uses either.
 #include "dtg/io.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Models of the host: the variables, their first values, their files.
+// dtg/nn.h, the half about models: adding and finding variables, the target of first values, saving and restoring. One
+// thread at a time uses a model.
 #include "capi/model.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The model behind a handle, shared by nn.cc and replicas.cc (what is built) and model.cc (what is kept).
+// ModelObject: the model behind a dtg_model, owned by its handle. Shared by nn.cc and replicas.cc, which build, and
+// model.cc, which keeps variables and files. One thread at a time uses it.
 #pragma once
 
 #include <cstring>

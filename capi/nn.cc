@@ -1,5 +1,5 @@
-// Models of the host: layers, losses, optimizers, and their variables. Each function reads its struct, fills in
-// the defaults and calls its namesake in internal/nn.
+// dtg/nn.h, the half about layers, losses, schedules and optimizers. Each function reads its struct, fills in the
+// defaults and calls its namesake in internal/nn. One thread at a time uses a model.
 #include "dtg/nn.h"
 
 #include "capi/guard.h"

@@ -1,4 +1,5 @@
-// What stands behind the handles that have no class of their own further down.
+// The counted objects behind handles that have no class of their own in internal/: errors, strings, tensors (also
+// around memory that the host lends), graphs. Owned by their handles; threads as the public headers say.
 #pragma once
 
 #include <string>

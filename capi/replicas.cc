@@ -1,4 +1,5 @@
-// Replicated training of the host: what one worker runs, and waiting for the variables that another one makes.
+// dtg/replicas.h: adds one worker's share of replicated training, begins towers, and waits until another task has given
+// the variables their values. One thread at a time uses a model.
 #include "dtg/replicas.h"
 
 #include <algorithm>

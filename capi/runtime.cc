@@ -1,4 +1,4 @@
-// Runtimes of the host.
+// dtg/runtime.h: makes runtimes, keeps the default one of the process, and gives out metrics and traces. Any thread.
 #include "dtg/runtime.h"
 
 #include <string>

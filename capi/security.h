@@ -1,4 +1,4 @@
-// Key file and security mode, as servers and sessions of the host give them.
+// Reads the key file and the security mode out of the options of servers and sessions. A pure function; any thread.
 #pragma once
 
 #include "capi/guard.h"

@@ -1,4 +1,5 @@
-// Servers, and what a session can do with its cluster.
+// dtg/server.h: keys, servers, and what a session can do with its cluster: status, the end of the job, repeated runs.
+// Any thread.
 #include "dtg/server.h"
 
 #include "capi/cluster.h"
@@ -77,7 +78,7 @@ Status give_text(Result<std::string> text, dtg_string** out) {
   return give(HandleType::string, make_ref<StringObject>(text.take()), out);
 }
 
-Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag, dtg_op** out) {
+Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag, dtg_run** out) {
   DTG_TRY(require_array(targets, num_targets, "targets"));
   std::vector<NodeId> nodes;
   for (size_t i = 0; i < num_targets; ++i) {
@@ -92,7 +93,7 @@ Status run_repeatedly(Session& session, const dtg_value* targets, size_t num_tar
   }
   DTG_ASSIGN(Ref<AsyncRun> run, session.run_repeatedly(nodes, std::move(queue), tag));
   if (!out) return {};
-  Status status = give(HandleType::op, run, out);
+  Status status = give(HandleType::run, run, out);
   if (!status.ok()) run->cancel();
   return status;
 }
@@ -168,7 +169,7 @@ dtg_error* dtg_cluster_status(dtg_runtime* runtime, const char* target, size_t t
   });
 }
 dtg_error* dtg_session_run_repeatedly(dtg_session* session, const dtg_value* targets, size_t num_targets, dtg_cq* cq, uint64_t tag,
-                                      dtg_op** out) noexcept {
+                                      dtg_run** out) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return run_repeatedly(s, targets, num_targets, cq, tag, out); });
 }
 

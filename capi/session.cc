@@ -1,4 +1,5 @@
-// Sessions, callables, asynchronous runs and completion queues of the host.
+// dtg/session.h: sessions, callables, asynchronous runs and completion queues. Holds the handles for the length of a
+// call, checks what the host gave, and calls session/. Any thread.
 #include "dtg/session.h"
 
 #include <memory>
@@ -187,11 +188,11 @@ Status run(Session& session, const dtg_run_args* given) {
   return fetched.give_back(args.fetched);
 }
 
-Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64_t tag, dtg_op** out) {
+Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64_t tag, dtg_run** out) {
   Request request;
   DTG_TRY(request.read(given, session.graph()));
   const dtg_run_args& args = request.args;
-  if (args.fetched) return invalid_argument("fetched must be NULL for an asynchronous run; take the results from the op");
+  if (args.fetched) return invalid_argument("fetched must be NULL for an asynchronous run; take the results from the run");
   DTG_TRY(require_array(args.feed_tensors, args.num_feeds, "feed_tensors"));
   const Held<CompletionQueue> queue(cq, HandleType::cq);
   DTG_TRY(queue.status());
@@ -199,7 +200,7 @@ Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64
   DTG_TRY(feeds.take(args.feed_tensors, args.num_feeds, "feed_tensors"));
   DTG_ASSIGN(Ref<AsyncRun> started, session.run_async({request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns},
                                                       Ref<CompletionQueue>::share(queue.get()), tag));
-  return out ? give(HandleType::op, std::move(started), out) : Status();
+  return out ? give(HandleType::run, std::move(started), out) : Status();
 }
 
 Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** slots, size_t num_fetches,
@@ -216,6 +217,45 @@ Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t nu
   DTG_TRY(fetched.take(slots));
   DTG_TRY(callable.run(feeds.span(), fetched.span(), timeout_ns));
   return fetched.give_back(slots);
+}
+
+Status read_feeds(const dtg_plan_args& args, std::vector<FeedSpec>* feeds) {
+  DTG_TRY(require_array(args.feeds, args.num_feeds, "feeds"));
+  DTG_TRY(require_array(args.feed_dtypes, args.num_feeds, "feed_dtypes"));
+  DTG_TRY(require_array(args.feed_dims, args.num_feeds, "feed_dims"));
+  DTG_TRY(require_array(args.feed_ranks, args.num_feeds, "feed_ranks"));
+  for (size_t i = 0; i < args.num_feeds; ++i) {
+    if (!dtype_is_known(args.feed_dtypes[i]))
+      return invalid_argument("feed_dtypes[%zu] is %d, which is no element type", i, args.feed_dtypes[i]);
+    if (args.feed_ranks[i] > static_cast<size_t>(kRankMax)) {
+      return invalid_argument("feed_ranks[%zu] is %zu; at most %d dimensions are possible", i, args.feed_ranks[i], kRankMax);
+    }
+    DTG_TRY(require_array(args.feed_dims[i], args.feed_ranks[i], "an entry of feed_dims"));
+    DTG_ASSIGN(const Shape shape, Shape::make({args.feed_dims[i], args.feed_ranks[i]}));
+    feeds->push_back({value_of(args.feeds[i]), static_cast<DType>(args.feed_dtypes[i]), shape});
+  }
+  return {};
+}
+
+Status plan_text(Session& session, const dtg_plan_args* given, dtg_string** out) {
+  DTG_TRY(require(out, "out"));
+  dtg_plan_args args = DTG_PLAN_ARGS_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_plan_args), "dtg_plan_args", &args));
+  DTG_TRY(require_array(args.fetches, args.num_fetches, "fetches"));
+  DTG_TRY(require_array(args.targets, args.num_targets, "targets"));
+  if (args.num_feeds > kListMax || args.num_fetches > kListMax || args.num_targets > kListMax) {
+    return invalid_argument("dtg_plan_args: a count of more than %zu cannot be right", kListMax);
+  }
+  PlanRequest request;
+  DTG_TRY(read_feeds(args, &request.feeds));
+  for (size_t i = 0; i < args.num_fetches; ++i) request.fetches.push_back(value_of(args.fetches[i]));
+  for (size_t i = 0; i < args.num_targets; ++i) {
+    DTG_TRY(check_owner(session.graph(), value_of(args.targets[i])));
+    request.targets.push_back(value_of(args.targets[i]).node());
+  }
+  DTG_ASSIGN(const PlanPages pages, session.explain(std::move(request), args.timeout_ns));
+  DTG_ASSIGN(std::string chosen, choose_pages(pages, text(args.pass, args.pass_len)));
+  return give(HandleType::string, make_ref<StringObject>(std::move(chosen)), out);
 }
 
 Status next(CompletionQueue& queue, dtg_completion* events, size_t stride, size_t cap, int64_t timeout_ns, size_t* count) {
@@ -255,7 +295,7 @@ dtg_error* dtg_session_connect(dtg_runtime* runtime, const char* target, size_t 
 dtg_error* dtg_session_run(dtg_session* session, const dtg_run_args* args) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return run(s, args); });
 }
-dtg_error* dtg_session_run_async(dtg_session* session, const dtg_run_args* args, dtg_cq* cq, uint64_t tag, dtg_op** out) noexcept {
+dtg_error* dtg_session_run_async(dtg_session* session, const dtg_run_args* args, dtg_cq* cq, uint64_t tag, dtg_run** out) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return run_async(s, args, cq, tag, out); });
 }
 dtg_error* dtg_session_prepare(dtg_session* session, const dtg_run_args* args, dtg_callable** out) noexcept {
@@ -266,6 +306,9 @@ dtg_error* dtg_session_prepare(dtg_session* session, const dtg_run_args* args, d
     DTG_ASSIGN(Ref<Callable> callable, s.prepare(request.feeds, request.fetches, request.targets));
     return give(HandleType::callable, std::move(callable), out);
   });
+}
+dtg_error* dtg_session_plan_text(dtg_session* session, const dtg_plan_args* args, dtg_string** out) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) { return plan_text(s, args, out); });
 }
 dtg_error* dtg_callable_run(dtg_callable* callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** fetched,
                             size_t num_fetches, int64_t timeout_ns) noexcept {
@@ -301,22 +344,22 @@ dtg_error* dtg_session_close(dtg_session* session, int64_t timeout_ns) noexcept 
 dtg_session* dtg_session_retain(dtg_session* session) noexcept { return retain_handle(session, HandleType::session); }
 void dtg_session_release(dtg_session* session) noexcept { release_handle(session, HandleType::session); }
 
-void dtg_op_cancel(dtg_op* op) noexcept {
+void dtg_run_cancel(dtg_run* run) noexcept {
   // A cancel cannot report anything, so running out of memory inside it is swallowed.
-  dtg_error_release(with<AsyncRun>(op, HandleType::op, [](AsyncRun& run) -> Status {
-    run.cancel();
+  dtg_error_release(with<AsyncRun>(run, HandleType::run, [](AsyncRun& held) -> Status {
+    held.cancel();
     return {};
   }));
 }
-dtg_error* dtg_op_take_result(dtg_op* op, size_t i, dtg_tensor** out) noexcept {
-  return with<AsyncRun>(op, HandleType::op, [&](AsyncRun& run) -> Status {
+dtg_error* dtg_run_take_result(dtg_run* run, size_t i, dtg_tensor** out) noexcept {
+  return with<AsyncRun>(run, HandleType::run, [&](AsyncRun& held) -> Status {
     DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(Tensor tensor, run.take(i));
+    DTG_ASSIGN(Tensor tensor, held.take(i));
     return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
   });
 }
-dtg_op* dtg_op_retain(dtg_op* op) noexcept { return retain_handle(op, HandleType::op); }
-void dtg_op_release(dtg_op* op) noexcept { release_handle(op, HandleType::op); }
+dtg_run* dtg_run_retain(dtg_run* run) noexcept { return retain_handle(run, HandleType::run); }
+void dtg_run_release(dtg_run* run) noexcept { release_handle(run, HandleType::run); }
 
 dtg_error* dtg_cq_create(dtg_cq** out) noexcept {
   return guard([&]() -> Status {

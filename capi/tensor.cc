@@ -1,7 +1,7 @@
-// Tensors of the host.
+// dtg/tensor.h: tensors from copied, borrowed or new memory, and reading them. Any thread.
 #include "dtg/tensor.h"
 
-#include "base/pool.h"
+#include "base/spin_lock.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 
@@ -10,13 +10,11 @@ namespace dtg::capi {
 // A few spare objects under a spin word.
 struct TensorPool {
   static constexpr int kSpare = 64;
-  std::atomic_flag word = ATOMIC_FLAG_INIT;
+  SpinLock word;
   TensorObject* first = nullptr;
   int count = 0;
-  void lock() {
-    while (word.test_and_set(std::memory_order_acquire)) spin_pause();
-  }
-  void unlock() { word.clear(std::memory_order_release); }
+  void lock() { word.lock(); }
+  void unlock() { word.unlock(); }
 
   TensorObject* take() {
     lock();

@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
+#include "plan.h"
 
 namespace dtg::cli {
 namespace {
@@ -123,21 +124,34 @@ int show(const std::string& path, const std::vector<Node>& nodes, bool all, bool
 }  // namespace
 
 int graph(int argc, char** argv) {
-  bool as_json = false, all = false;
+  bool as_json = false, all = false, plan = false;
   std::string path, bytes;
-  Arguments arguments("graph", "graph FILE [--nodes] [--json]",
-                      "What is in a serialised graph: how many nodes of which ops, on which devices. The file is verified first.");
+  PlanWish wish;
+  Arguments arguments("graph", "graph FILE [--nodes] [--plan [--pass NAME|all] [--dim N] [--devices N]] [--json]",
+                      "What is in a serialised graph: how many nodes of which ops, on which devices. The file is verified first.\n\n"
+                      "--plan shows how a session of this process would run all of it: what nobody reads is fetched or run, and\n"
+                      "placeholders are fed as they were declared. It gives the last pass of the planner and the program that comes of\n"
+                      "it: instructions, where each value lives, and the memory that a run works in.");
   arguments.position("FILE", true, &path, "what dtg_graph_serialize gave");
   arguments.flag("--nodes", &all, "every node, with types and shapes");
+  arguments.flag("--plan", &plan, "how it would be run");
+  arguments.text("--pass", "NAME|all", &wish.pass, "of the plan: one pass (prune, infer, ..., program), or all of them");
+  arguments.number("--dim", "N", 0, int64_t{1} << 40, &wish.dim, "of the plan: what open dimensions of placeholders are; default 1");
+  arguments.number("--devices", "N", 1, 256, &wish.devices, "of the plan: virtual CPU devices of the session; default 1");
   arguments.flag("--json", &as_json, "all of it as JSON");
   int code = kOk;
   if (!arguments.read(argc, argv, &code)) return code;
+  if (!plan && (!wish.pass.empty() || wish.dim != 1 || wish.devices != 1))
+    return complain("--pass, --dim and --devices are about a plan: say --plan too"), kUsage;
   if (!read_file(path, &bytes)) return kFailed;
   dtg_graph* made = nullptr;
   if (dtg_error* error = dtg_graph_create(nullptr, &made)) return report(error, as_json);
   const Owned<dtg_graph> owned(made);
   if (dtg_error* error = dtg_graph_import(made, bytes.data(), bytes.size()))
     return report(error, as_json, path + " is no graph that this version reads");
+  wish.file = path;
+  wish.as_json = as_json;
+  if (plan) return show_plan(made, wish);
   std::vector<Node> nodes(dtg_graph_node_count(made));
   for (size_t i = 0; i < nodes.size(); i++) {
     if (dtg_error* error = describe_node(made, i, &nodes[i])) return report(error, as_json);

@@ -18,32 +18,32 @@ type completionQueue struct {
 	sync.Mutex
 	queue   *C.dtg_cq
 	next    uint64
-	pending map[uint64]*Op
+	pending map[uint64]*Run
 }
 
-// expect enters an op before its run starts: the end may come before the start has returned.
-func (q *completionQueue) expect(o *Op) (*C.dtg_cq, uint64, error) {
+// expect enters a run before it starts: the end may come before the start has returned.
+func (q *completionQueue) expect(r *Run) (*C.dtg_cq, uint64, error) {
 	q.Lock()
 	defer q.Unlock()
 	if q.queue == nil {
 		if err := failure(C.dtg_cq_create(&q.queue)); err != nil {
 			return nil, 0, err
 		}
-		q.pending = map[uint64]*Op{}
+		q.pending = map[uint64]*Run{}
 		go q.drain()
 	}
 	q.next++
-	q.pending[q.next] = o
+	q.pending[q.next] = r
 	return q.queue, q.next, nil
 }
 
-// forget takes out an op whose run did not start.
-func (q *completionQueue) forget(tag uint64) *Op {
+// forget takes out a run that did not start.
+func (q *completionQueue) forget(tag uint64) *Run {
 	q.Lock()
 	defer q.Unlock()
-	o := q.pending[tag]
+	run := q.pending[tag]
 	delete(q.pending, tag)
-	return o
+	return run
 }
 
 // drain waits for completions for as long as the process lives.
@@ -57,8 +57,8 @@ func (q *completionQueue) drain() {
 			return
 		}
 		for i := range batch[:count] {
-			if o := q.forget(uint64(batch[i].tag)); o != nil {
-				o.finish(failure(batch[i].error))
+			if run := q.forget(uint64(batch[i].tag)); run != nil {
+				run.finish(failure(batch[i].error))
 			} else {
 				C.dtg_error_release(batch[i].error)
 			}
@@ -68,8 +68,8 @@ func (q *completionQueue) drain() {
 }
 
 // finish tells who waits that the run has ended.
-func (o *Op) finish(err error) {
-	o.failed = err
-	o.request.end()
-	close(o.done)
+func (r *Run) finish(err error) {
+	r.failed = err
+	r.request.end()
+	close(r.done)
 }

@@ -102,9 +102,9 @@ func ExampleSession_RunAsync() {
 	session := dtg.Must(dtg.Connect(context.Background(), "local", g))
 	defer dtg.Close(session, g)
 	var value float32
-	op := dtg.Must(session.RunAsync(dtg.Fetch(get, &value))) // waits in the queue; no thread waits
+	run := dtg.Must(session.RunAsync(dtg.Fetch(get, &value))) // waits in the queue; no thread waits
 	dtg.Check(session.Run(context.Background(), dtg.Target(put)))
-	dtg.Check(op.Wait(context.Background()))
+	dtg.Check(run.Wait(context.Background()))
 	fmt.Println(value)
 	// Output: 7
 }

@@ -1,222 +1,178 @@
-// A run: what is fed, fetched and asked for, and how it is carried out. Any goroutine.
+// Run: an asynchronous run. Any goroutine.
 
 package dtg
 
-// #cgo noescape dtg_go_run
 // #include "shim.h"
 import "C"
 
 import (
 	"context"
-	"fmt"
 	"runtime"
-	"time"
+	"sync"
 	"unsafe"
 )
 
-// Arg is a part of what a run is asked: Feed, FeedSlice, FeedScalar, Fetch, FetchSlice, FetchTensor, Target, Timeout.
-type Arg func(*request) error
+var runKind = &kind{"run", func(p unsafe.Pointer) { C.dtg_run_release((*C.dtg_run)(p)) }}
 
-// request is one run. It belongs to the goroutine that makes it, and then to its Op.
-type request struct {
-	feeds    []Value
-	tensors  []*C.dtg_tensor // one per feed
-	given    []*Tensor       // those of the caller, kept alive
-	made     []*Tensor       // those of this run, closed at its end
-	loans    []*loan
-	fetches  []Value
-	into     []*Tensor // one per fetch: where the value goes; nil: into a new tensor
-	take     []func(*Tensor) error
-	targets  []Value
-	timeout  time.Duration
-	deadline bool // the timeout is what is left of the context
+// Run is a run that no thread waits for. Wait for it, or Close it: the run then goes on and its results are dropped.
+type Run struct {
+	handle
+	session *Session
+	request *request
+	done    chan struct{}
+	failed  error // valid when done is closed
+	once    sync.Once
+	result  error // of taking the results
 }
 
-// Feed gives v the value t during the run, which cuts what would compute it. Nobody may write to t meanwhile.
-func Feed(v Value, t *Tensor) Arg {
-	return func(r *request) error {
-		p, err := t.c()
-		if err != nil {
-			return err
-		}
-		r.feeds, r.tensors, r.given = append(r.feeds, v), append(r.tensors, p), append(r.given, t)
-		return nil
-	}
-}
+// RunAsync starts a run and returns at once. What the args fetch is there when Wait has returned nil. Errors: those found before
+// the run starts.
+func (s *Session) RunAsync(args ...Arg) (*Run, error) { return s.start(context.Background(), args) }
 
-// FeedSlice gives v these elements; without a shape they are a vector. Up to 64 KiB are copied; more is used where it lies, so nobody
-// may write to data until the run has ended.
-func FeedSlice[T Element](v Value, data []T, shape ...int64) Arg {
-	return func(r *request) error {
-		if shape == nil {
-			shape = Shape{int64(len(data))}
-		}
-		if unsafe.Sizeof(data[0])*uintptr(len(data)) > lendAbove {
-			return r.lend(v, DTypeOf[T](), shape, unsafe.Pointer(&data[0]), len(data)*int(unsafe.Sizeof(data[0])))
-		}
-		return r.feedCopy(v, func() (*Tensor, error) { return tensorOf(data, shape) })
-	}
-}
-
-// FeedScalar gives v a value without dimensions.
-func FeedScalar[T Element](v Value, value T) Arg {
-	return func(r *request) error {
-		return r.feedCopy(v, func() (*Tensor, error) { return ScalarTensor(value) })
-	}
-}
-
-func (r *request) feedCopy(v Value, make func() (*Tensor, error)) error {
-	t, err := make()
-	if err != nil {
-		return err
-	}
-	r.made = append(r.made, t)
-	r.feeds, r.tensors = append(r.feeds, v), append(r.tensors, (*C.dtg_tensor)(unsafe.Pointer(t.pointer.Load())))
-	return nil
-}
-
-// Fetch writes the value of v, a scalar, to *into when the run has ended well.
-func Fetch[T Element](v Value, into *T) Arg {
-	return fetch(v, nil, func(t *Tensor) (err error) {
-		defer t.Close()
-		*into, err = Scalar[T](t)
-		return err
-	})
-}
-
-// FetchSlice writes a copy of the elements of v to *into, reusing its memory where that is enough.
-func FetchSlice[T Element](v Value, into *[]T) Arg {
-	return fetch(v, nil, func(t *Tensor) error {
-		defer t.Close()
-		view, err := View[T](t)
-		if err == nil {
-			*into = append((*into)[:0], view...)
-		}
-		return err
-	})
-}
-
-// FetchTensor gives the value of v as a tensor: a new one, which the caller closes, where *into is nil. Otherwise the value is
-// written into that tensor, whose type and shape must fit; after a failed run it may hold anything.
-func FetchTensor(v Value, into **Tensor) Arg {
-	return func(r *request) error {
-		given := *into
-		if given != nil {
-			if _, err := given.c(); err != nil {
-				return err
-			}
-		}
-		return fetch(v, given, func(t *Tensor) error {
-			*into = t
-			return nil
-		})(r)
-	}
-}
-
-func fetch(v Value, into *Tensor, take func(*Tensor) error) Arg {
-	return func(r *request) error {
-		r.fetches, r.into, r.take = append(r.fetches, v), append(r.into, into), append(r.take, take)
-		return nil
-	}
-}
-
-// Target runs the nodes of these values.
-func Target(values ...Value) Arg {
-	return func(r *request) error {
-		r.targets = append(r.targets, values...)
-		return nil
-	}
-}
-
-// Timeout bounds the run, as a deadline of its context does. 0: the session's default.
-func Timeout(d time.Duration) Arg {
-	return func(r *request) error {
-		r.timeout = d
-		return nil
-	}
-}
-
-// Run runs what args say and returns when everything has ended. The end of ctx cancels the run; the error is then
-// ctx.Err() around the library's. A context that can never end costs nothing: the run is one call on this thread.
-// Errors: InvalidArgument (nothing asked for, an unfed placeholder, a wrong type or shape), Unimplemented,
-// FailedPrecondition (a variable without value, a closed session), DeadlineExceeded, Cancelled, OutOfRange (the end of a
-// queue), or what the op that failed says; Error.Node names it.
-func (s *Session) Run(ctx context.Context, args ...Arg) error {
-	if ctx.Done() != nil {
-		op, err := s.start(ctx, args)
-		if err != nil {
-			return err
-		}
-		return op.Wait(ctx)
+func (s *Session) start(ctx context.Context, args []Arg) (*Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	r := &request{}
-	defer r.end()
 	if err := r.read(args); err != nil {
-		return err
+		r.end()
+		return nil, err
 	}
-	return s.run(r)
+	deadline := boundBy(ctx, &r.timeout)
+	r.deadline = deadline
+	run, err := s.launch(r, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_run) *C.dtg_error {
+		feeds, numFeeds := valuesOf(r.feeds)
+		fetches, numFetches := valuesOf(r.fetches)
+		targets, numTargets := valuesOf(r.targets)
+		return C.dtg_go_run_async(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, numFetches, targets, numTargets,
+			nanoseconds(r.timeout), queue, tag, out)
+	})
+	// The deadline may pass before anything has begun, while the run is planned.
+	return run, ended(ctx, err, deadline)
 }
 
-// read gathers the args.
-func (r *request) read(args []Arg) error {
-	for _, arg := range args {
-		if err := arg(r); err != nil {
-			return err
-		}
-	}
-	return nil
+// RunRepeatedly runs the targets again and again, one run after the other and without a thread that waits, until a run fails, the
+// it is cancelled or the session is closed: TensorFlow's queue runner. Its end is never nil: Cancelled is the good one.
+func (s *Session) RunRepeatedly(targets ...Value) (*Run, error) {
+	return s.launch(&request{}, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_run) *C.dtg_error {
+		data, count := valuesOf(targets)
+		return C.dtg_session_run_repeatedly(p, data, count, queue, tag, out)
+	})
 }
 
-// run is one crossing.
-func (s *Session) run(r *request) error {
+func (s *Session) launch(r *request, begin func(*C.dtg_session, *C.dtg_cq, C.uint64_t, **C.dtg_run) *C.dtg_error) (*Run, error) {
 	p, err := s.c()
 	if err != nil {
-		return err
+		r.end()
+		return nil, err
 	}
-	fetched := make([]*C.dtg_tensor, len(r.fetches))
-	for i, t := range r.into {
-		if t == nil {
-			continue
-		}
-		if fetched[i], err = t.c(); err != nil {
-			return err
-		}
+	run := &Run{session: s, request: r, done: make(chan struct{})}
+	queue, tag, err := completions.expect(run)
+	if err != nil {
+		r.end()
+		return nil, err
 	}
-	feeds, numFeeds := valuesOf(r.feeds)
-	fetches, numFetches := valuesOf(r.fetches)
-	targets, numTargets := valuesOf(r.targets)
-	err = failure(C.dtg_go_run(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, unsafe.SliceData(fetched), numFetches, targets,
-		numTargets, nanoseconds(r.timeout)))
+	var out *C.dtg_run
+	err = failure(begin(p, queue, C.uint64_t(tag), &out))
 	runtime.KeepAlive(s)
 	runtime.KeepAlive(r)
 	if err != nil {
+		completions.forget(tag)
+		r.end()
+		return nil, err
+	}
+	run.open(runKind, unsafe.Pointer(out), "")
+	return run, nil
+}
+
+// Cancel ends the run soon with Cancelled, unless it ends by itself first. Any number of times.
+func (r *Run) Cancel() {
+	if p, err := r.get(runKind); err == nil {
+		C.dtg_run_cancel((*C.dtg_run)(p))
+	}
+	runtime.KeepAlive(r)
+}
+
+// Done is closed when the run has ended.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// Wait waits for the end of the run and delivers what it fetched. The end of ctx cancels the run; Wait then still waits for the
+// run's end, which is soon, and the error is ctx.Err() around the library's. May be called again: it answers the same.
+func (r *Run) Wait(ctx context.Context) error {
+	if ctx.Done() != nil {
+		cancelled := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(cancelled)
+			r.Cancel()
+		})
+		// Whoever got the answer may count open objects: no call of ours is under way any more.
+		defer func() {
+			if !stop() {
+				<-cancelled
+			}
+		}()
+	}
+	<-r.done
+	r.once.Do(func() { r.result = r.collect() })
+	return ended(ctx, r.result, r.request.deadline)
+}
+
+// collect takes the results and drops the handle.
+func (r *Run) collect() error {
+	defer r.close(runKind)
+	if r.failed != nil {
+		return r.failed
+	}
+	asked := r.request
+	p, err := r.get(runKind)
+	if err != nil {
 		return err
 	}
-	return r.deliver(fetched)
+	results := make([]*C.dtg_tensor, len(asked.fetches))
+	err = failure(C.dtg_go_take((*C.dtg_run)(p), unsafe.SliceData(results), C.size_t(len(results))))
+	if err != nil {
+		return err
+	}
+	for i, into := range asked.into {
+		if into == nil {
+			continue
+		}
+		if err = into.overwrite(wrapTensor(results[i])); err != nil {
+			for _, rest := range results[i+1:] {
+				C.dtg_tensor_release(rest)
+			}
+			return err
+		}
+	}
+	return asked.deliver(results)
 }
 
-// deliver hands fetched tensors to who asked for them; all are taken, whatever fails.
-func (r *request) deliver(fetched []*C.dtg_tensor) (err error) {
-	for i, pointer := range fetched {
-		t := r.into[i]
-		if t == nil {
-			t = wrapTensor(pointer)
-		}
-		if failed := r.take[i](t); failed != nil && err == nil {
-			err = fmt.Errorf("fetch number %d of the run: %w", i, failed)
+// overwrite copies the elements of from, which it closes: what a synchronous run does where a tensor is given.
+func (t *Tensor) overwrite(from *Tensor) error {
+	defer from.Close()
+	if _, err := t.c(); err != nil {
+		return err
+	}
+	if t.readOnly {
+		return invalid("fetch into a tensor: its memory came in read-only")
+	}
+	if t.dtype != from.dtype || t.nbytes != from.nbytes || len(t.shape) != len(from.shape) {
+		return invalid("fetch into a tensor of %v %v: the value is %v %v", t.dtype, t.shape, from.dtype, from.shape)
+	}
+	for i, d := range t.shape {
+		if d != from.shape[i] {
+			return invalid("fetch into a tensor of %v %v: the value is %v %v", t.dtype, t.shape, from.dtype, from.shape)
 		}
 	}
-	return err
+	copy(t.bytes(), from.bytes())
+	runtime.KeepAlive(t)
+	return nil
 }
 
-// end gives back what the run has borrowed and made.
-func (r *request) end() {
-	for _, t := range r.made {
-		t.Close()
+// Close drops the handle; a run under way goes on. Closing twice, and after Wait, is fine.
+func (r *Run) Close() error {
+	if r != nil {
+		r.close(runKind)
 	}
-	r.made, r.given = nil, nil
-	for _, l := range r.loans {
-		l.end()
-	}
-	r.loans = nil
+	return nil
 }

@@ -122,13 +122,13 @@ func TestCancel(t *testing.T) {
 	leaves(t)
 	s, wait, _ := blocked(t)
 	ctx, cancel := context.WithCancel(background)
-	op := get(s.RunAsync(dtg.Target(wait)))(t)
+	run := get(s.RunAsync(dtg.Target(wait)))(t)
 	answer := make(chan error)
-	go func() { answer <- op.Wait(ctx) }()
+	go func() { answer <- run.Wait(ctx) }()
 	select {
 	case err := <-answer:
 		t.Fatalf("a dequeue from an empty queue ended: %v", err)
-	case <-op.Done():
+	case <-run.Done():
 		t.Fatal("a dequeue from an empty queue ended")
 	default:
 		cancel()
@@ -138,7 +138,7 @@ func TestCancel(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, dtg.ErrCancelled) {
 		t.Errorf("not the context's error: %v", err)
 	}
-	if again := op.Wait(background); !errors.Is(again, dtg.ErrCancelled) || errors.Is(again, context.Canceled) {
+	if again := run.Wait(background); !errors.Is(again, dtg.ErrCancelled) || errors.Is(again, context.Canceled) {
 		t.Errorf("another answer for another context: %v", again)
 	}
 	if err := s.Run(ctx, dtg.Target(wait)); !errors.Is(err, context.Canceled) {
@@ -177,15 +177,15 @@ func TestAsynchronousRuns(t *testing.T) {
 	leaves(t)
 	s, wait, release := blocked(t)
 	var value float32
-	op := get(s.RunAsync(dtg.Fetch(wait, &value)))(t)
+	run := get(s.RunAsync(dtg.Fetch(wait, &value)))(t)
 	want(t, s.Run(background, dtg.Target(release)))
-	want(t, op.Wait(background))
-	want(t, op.Wait(background))
+	want(t, run.Wait(background))
+	want(t, run.Wait(background))
 	if value != 5 {
 		t.Errorf("dequeued %g", value)
 	}
-	op.Cancel() // too late
-	want(t, op.Close())
+	run.Cancel() // too late
+	want(t, run.Close())
 	dropped := get(s.RunAsync(dtg.Target(wait)))(t)
 	want(t, dropped.Close())
 	want(t, dropped.Close())
@@ -204,12 +204,12 @@ func TestRunRepeatedly(t *testing.T) {
 	init := model.Init()
 	s := connect(t, g)
 	want(t, s.Run(background, dtg.Target(init)))
-	op := get(s.RunRepeatedly(more))(t)
+	run := get(s.RunRepeatedly(more))(t)
 	for value := float32(0); value < 100; {
 		want(t, s.Run(background, dtg.Fetch(w.Read, &value)))
 	}
-	op.Cancel()
-	refused(t, op.Wait(background), dtg.Cancelled)
+	run.Cancel()
+	refused(t, run.Wait(background), dtg.Cancelled)
 	_, err := s.RunRepeatedly(dtg.Value{})
 	refused(t, err, dtg.InvalidArgument)
 }
@@ -254,9 +254,9 @@ func TestCancelStorm(t *testing.T) {
 func TestCloseCancelsRuns(t *testing.T) {
 	leaves(t)
 	s, wait, _ := blocked(t)
-	op := get(s.RunAsync(dtg.Target(wait)))(t)
+	run := get(s.RunAsync(dtg.Target(wait)))(t)
 	want(t, s.Shutdown(background))
-	refused(t, op.Wait(background), dtg.Cancelled)
+	refused(t, run.Wait(background), dtg.Cancelled)
 }
 
 func TestCallable(t *testing.T) {

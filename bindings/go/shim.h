@@ -137,7 +137,7 @@ static inline dtg_error *dtg_go_run(dtg_session *session, const dtg_value *feeds
 
 static inline dtg_error *dtg_go_run_async(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
                                           const dtg_value *fetches, size_t num_fetches, const dtg_value *targets, size_t num_targets,
-                                          int64_t timeout_ns, dtg_cq *cq, uint64_t tag, dtg_op **out) {
+                                          int64_t timeout_ns, dtg_cq *cq, uint64_t tag, dtg_run **out) {
   const dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, NULL, num_fetches, targets, num_targets, timeout_ns);
   return dtg_session_run_async(session, &args, cq, tag, out);
 }
@@ -163,10 +163,10 @@ static inline dtg_error *dtg_go_call_few(uintptr_t callable, size_t num_feeds, u
 }
 
 /* All results of a run that has ended well. */
-static inline dtg_error *dtg_go_take(dtg_op *op, dtg_tensor **results, size_t count) {
+static inline dtg_error *dtg_go_take(dtg_run *run, dtg_tensor **results, size_t count) {
   size_t i;
   for (i = 0; i < count; i++) {
-    dtg_error *const error = dtg_op_take_result(op, i, &results[i]);
+    dtg_error *const error = dtg_run_take_result(run, i, &results[i]);
     if (error) {
       while (i > 0) {
         dtg_tensor_release(results[--i]);

@@ -1,17 +1,17 @@
-/* async.c: ops and their completions. One Java thread waits in `next`; the rest may be called from any. */
+/* async.c: asynchronous runs and their completions. One Java thread waits in `next`; the rest may be called from any. */
 #include "dtg_jni.h"
 
 enum { BATCH = 64 };
 
-static void cancel(JNIEnv* env, jclass self, jlong op) {
+static void cancel(JNIEnv* env, jclass self, jlong run) {
   (void)env, (void)self;
-  dtg_op_cancel(AS(dtg_op, op));
+  dtg_run_cancel(AS(dtg_run, run));
 }
 
-static jlong take_result(JNIEnv* env, jclass self, jlong op, jlong i) {
+static jlong take_result(JNIEnv* env, jclass self, jlong run, jlong i) {
   dtg_tensor* out = NULL;
   (void)self;
-  return jni_threw(env, dtg_op_take_result(AS(dtg_op, op), (size_t)i, &out)) ? 0 : JLONG(out);
+  return jni_threw(env, dtg_run_take_result(AS(dtg_run, run), (size_t)i, &out)) ? 0 : JLONG(out);
 }
 
 static jlong create(JNIEnv* env, jclass self) {
@@ -42,8 +42,8 @@ static jint next(JNIEnv* env, jclass self, jlong cq, jlong timeout_ns, jlongArra
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("opCancel", "(J)V", cancel),
-    NATIVE("opTakeResult", "(JJ)J", take_result),
+    NATIVE("runCancel", "(J)V", cancel),
+    NATIVE("runTakeResult", "(JJ)J", take_result),
     NATIVE("cqCreate", "()J", create),
     NATIVE("cqNext", "(JJ[J[Ljava/lang/Throwable;)I", next),
 };

@@ -65,7 +65,7 @@ static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
     case 2: dtg_graph_release(AS(dtg_graph, handle)); break;
     case 3: dtg_session_release(AS(dtg_session, handle)); break;
     case 4: dtg_callable_release(AS(dtg_callable, handle)); break;
-    case 5: dtg_op_release(AS(dtg_op, handle)); break;
+    case 5: dtg_run_release(AS(dtg_run, handle)); break;
     case 6: dtg_cq_release(AS(dtg_cq, handle)); break;
     case 7: dtg_model_release(AS(dtg_model, handle)); break;
     case 8: dtg_dataset_release(AS(dtg_dataset, handle)); break;

@@ -87,7 +87,7 @@ static void run(JNIEnv* env, jclass self, jlong session, jlongArray array) {
 
 static jlong run_async(JNIEnv* env, jclass self, jlong session, jlongArray array, jlong cq, jlong tag) {
   request ask;
-  dtg_op* out = NULL;
+  dtg_run* out = NULL;
   (void)self;
   if (!request_open(env, array, &ask)) return 0;
   ask.args.fetched = NULL;
@@ -99,7 +99,7 @@ static jlong run_async(JNIEnv* env, jclass self, jlong session, jlongArray array
 static jlong run_repeatedly(JNIEnv* env, jclass self, jlong session, jlongArray targets, jlong cq, jlong tag) {
   size_t count;
   int64_t* ids = jni_longs(env, targets, &count);
-  dtg_op* out = NULL;
+  dtg_run* out = NULL;
   (void)self;
   if (ids) {
     jni_threw(env, dtg_session_run_repeatedly(AS(dtg_session, session), (const dtg_value*)ids, count, AS(dtg_cq, cq), (uint64_t)tag, &out));

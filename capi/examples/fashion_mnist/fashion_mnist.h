@@ -101,7 +101,7 @@ struct training_run {
   dtg_session *session;
   dtg_callable *step, *test, *rate;
   dtg_cq *ended; /* of the chief's update loop */
-  dtg_op *updates;
+  dtg_run *updates;
   dtg_tensor *results[5]; /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
                              allocates nothing */
   int num_results;

@@ -262,7 +262,7 @@ dtg_error *finish_run(struct training_run *run) {
   dtg_completion end = {0, NULL};
   size_t count = 0;
   if (!run->updates) return NULL;
-  dtg_op_cancel(run->updates);
+  dtg_run_cancel(run->updates);
   TRY(dtg_cq_next(run->ended, &end, 0, 1, 10 * SECOND, &count));
   if (count == 0 || dtg_error_code(end.error) == DTG_CANCELLED) return dtg_error_release(end.error), NULL;
   return end.error;
@@ -270,7 +270,7 @@ dtg_error *finish_run(struct training_run *run) {
 
 void release_run(struct training_run *run) {
   for (int i = 0; i < 5; i++) dtg_tensor_release(run->results[i]);
-  dtg_op_release(run->updates);
+  dtg_run_release(run->updates);
   dtg_cq_release(run->ended);
   dtg_callable_release(run->step);
   dtg_callable_release(run->test);

@@ -12,7 +12,7 @@
  *    field. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
- *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_op, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
+ *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
  *              dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
  *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_dataset, dtg_weights,
  *              dtg_event_writer
@@ -20,6 +20,15 @@
  *    the ABI. In a forked child every call answers DTG_FAILED_PRECONDITION and every release does nothing.
  * 7. Times are relative nanoseconds. 0 means "the default"; negative values are refused except where DTG_INFINITE is
  *    allowed by name.
+ * 8. "Since" tells the release that brought a function, "Semantics" whose rules it follows where a rule is not written out.
+ *
+ * A call and its errors, in full:
+ *
+ *   dtg_error *error = dtg_graph_create(NULL, &graph);
+ *   if (error != NULL) {
+ *     fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(error)), dtg_error_message(error, NULL));
+ *     dtg_error_release(error);
+ *   }
  */
 #ifndef DTG_BASE_H
 #define DTG_BASE_H
@@ -27,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What lets one header serve C11 and C++: C linkage, and the promise that nothing is thrown. */
 #ifdef __cplusplus
 #define DTG_NOEXCEPT noexcept
 #define DTG_BEGIN_DECLS extern "C" {
@@ -42,12 +52,13 @@
 /* A function of the ABI that can fail: the result must be looked at and released. */
 #define DTG_ERR __attribute__((warn_unused_result, visibility("default"))) struct dtg_error *
 
-/* Length of a string that ends with NUL. */
+/* In place of a length: the string ends with NUL. In place of a rank (dtg/graph.h): the rank is not known. */
 #define DTG_STRLEN SIZE_MAX
 /* No deadline; accepted only by dtg_cq_next. */
 #define DTG_INFINITE INT64_C(-1)
 
-/* Version of these headers. */
+/* Version of these headers; that of the library which is loaded is told by dtg_abi_version and dtg_version. Until 1.0 another
+ * minor version may be another ABI, and the SONAME (libdtg.so.0.1) says so. DTG_VERSION_AT_LEAST is for #if. */
 #define DTG_VERSION_MAJOR 0
 #define DTG_VERSION_MINOR 1
 #define DTG_VERSION_PATCH 0
@@ -55,23 +66,49 @@
 
 DTG_BEGIN_DECLS
 
+/* Why a call failed: dtg/error.h. */
 typedef struct dtg_error dtg_error;
+/* Bytes that the library hands out: dtg/error.h. */
 typedef struct dtg_string dtg_string;
+/* Compute threads, the op table, the memory limit and the log: dtg/runtime.h. */
 typedef struct dtg_runtime dtg_runtime;
+/* A value outside of graphs: element type, shape, memory: dtg/tensor.h. */
 typedef struct dtg_tensor dtg_tensor;
+/* Nodes and what connects them: dtg/graph.h. */
 typedef struct dtg_graph dtg_graph;
+/* Runs of one graph on the devices of one target: dtg/session.h. */
 typedef struct dtg_session dtg_session;
+/* A run with its feeds, fetches and targets fixed: dtg/session.h. */
 typedef struct dtg_callable dtg_callable;
-typedef struct dtg_op dtg_op;
+/* A run under way that no thread waits for: dtg/session.h. */
+typedef struct dtg_run dtg_run;
+/* A queue in which the ends of such runs are announced: dtg/session.h. */
 typedef struct dtg_cq dtg_cq;
 
 /* One output of one node of one graph; also names the node itself where a node is asked for (targets, control
- * inputs). 0 is invalid. A value of another graph is recognised and refused. */
+ * inputs). A plain number: copied and compared freely, owned by nobody, good for as long as its graph. 0 is invalid, and stands
+ * for "none" where a value may be left out. A value of another graph is recognised and refused. */
 typedef struct dtg_value {
   uint64_t id;
 } dtg_value;
 
-/* Why a call failed. The numbers are those of TensorFlow, Abseil and gRPC. */
+/* Why a call failed. The numbers are those of TensorFlow, Abseil and gRPC. New codes may come: treat one that is not listed as
+ * DTG_UNKNOWN. Which calls answer what, and why, stands with each function; in general:
+ *   CANCELLED            the host asked for it: dtg_run_cancel, or a session that was closed
+ *   INVALID_ARGUMENT     the call is wrong, whatever the state: a closed handle, a bad shape, a value of another graph
+ *   DEADLINE_EXCEEDED    the time was up; what was begun is cancelled
+ *   NOT_FOUND            no such op, name, file or column
+ *   ALREADY_EXISTS       what would be made is there: a key file, a listener at the address
+ *   PERMISSION_DENIED    the file system or the other task forbids it
+ *   RESOURCE_EXHAUSTED   memory, the memory limit, descriptors or threads ran out
+ *   FAILED_PRECONDITION  right call, wrong state: a variable without value, a closed session, a forked child
+ *   ABORTED              the run lost against another one; trying it again is sensible
+ *   OUT_OF_RANGE         an index beyond the end, or the end of a queue or data set in a run
+ *   UNIMPLEMENTED        TensorFlow has it, this release has not
+ *   INTERNAL             a defect of the library; please report it
+ *   UNAVAILABLE          a task of the cluster cannot be reached, or was lost; it may come back
+ *   DATA_LOSS            bytes that are cut, damaged or not of the format
+ *   UNAUTHENTICATED      the other end has another key */
 typedef int32_t dtg_code;
 enum {
   DTG_OK = 0,
@@ -94,7 +131,10 @@ enum {
 };
 
 /* Element types, with TensorFlow's numbers. Every type is named; which ops compute on which types is told by
- * dtg_ops_json and by the error of a call that asks for one that is missing. */
+ * dtg_ops_json and by the error of a call that asks for one that is missing. F, I, U and C are floating-point, signed, unsigned
+ * and complex numbers, with their bits; BF16 is the upper half of an F32, F8 the two forms of OCP's 8 bits; the Qs are the plain
+ * integers of quantized models. BOOL is one byte, 0 or 1. STRING, RESOURCE (what stands for a
+ * variable or a queue), VARIANT and the 4-bit types have no plain memory, so tensors of them are refused as UNIMPLEMENTED. */
 typedef int32_t dtg_dtype;
 enum {
   DTG_F32 = 1,
@@ -126,7 +166,8 @@ enum {
   DTG_U4 = 30
 };
 
-/* Version of the library that is loaded: major << 16 | minor. Never fails; any thread. Since 0.1. */
+/* Version of the library that is loaded: major << 16 | minor. Compare with DTG_VERSION_MAJOR and _MINOR where the library is
+ * loaded by name (dlopen). Never fails; any thread. Since 0.1. */
 DTG_API uint32_t dtg_abi_version(void) DTG_NOEXCEPT;
 
 /* "0.1.0": static, never freed. Any thread. Since 0.1. */
@@ -147,7 +188,8 @@ DTG_API const char *dtg_dtype_name(dtg_dtype dtype) DTG_NOEXCEPT;
  * thread. Since 0.1. */
 DTG_API dtg_dtype dtg_dtype_from_name(const char *name) DTG_NOEXCEPT;
 
-/* Handles of all types that are alive in this process, for leak checks in tests. Any thread. Since 0.1. */
+/* Handles of all types that are alive in this process and were not released, errors and strings included: 0 at the end of a
+ * test that leaks nothing. Counts handles, not references. Any thread. Since 0.1. */
 DTG_API size_t dtg_live_handles(void) DTG_NOEXCEPT;
 
 DTG_END_DECLS

@@ -34,6 +34,7 @@ DTG_ERR dtg_dataset_range(dtg_runtime *runtime, int64_t start, int64_t stop, int
  * end with NUL. Errors: NOT_FOUND, DATA_LOSS (not IDX, cut), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_dataset_idx(dtg_runtime *runtime, const char *const *paths, size_t num_paths, dtg_dataset **out) DTG_NOEXCEPT;
 
+/* How a CSV file is read. Read during the call only. */
 /* clang-format off */
 typedef struct dtg_csv_options {
   size_t struct_size;

@@ -1,4 +1,6 @@
-/* dtg/error.h: errors and strings that the library hands out. Both are immutable and shared: any thread. */
+/* dtg/error.h: errors and strings that the library hands out. Both are immutable and shared: any thread. Who receives one owns it;
+ * what the functions here point at lives as long as the error or string, and is never NULL. An error tells its code for programs, a
+ * message for people, and, where they are known, the node, the task, the connection and the phase for tools. */
 #ifndef DTG_ERROR_H
 #define DTG_ERROR_H
 
@@ -13,7 +15,8 @@ DTG_API dtg_code dtg_error_code(const dtg_error *error) DTG_NOEXCEPT;
  * NULL) receives its bytes. Borrowed from the error; "" for NULL. Since 0.1. */
 DTG_API const char *dtg_error_message(const dtg_error *error, size_t *length) DTG_NOEXCEPT;
 
-/* Name of the graph node that failed, "" when none is to blame. Borrowed. Since 0.1. */
+/* Full name of the graph node that failed, as dtg_graph_find takes it; "" when none is to blame. UTF-8, ends with NUL. Borrowed.
+ * Since 0.1. */
 DTG_API const char *dtg_error_node(const dtg_error *error) DTG_NOEXCEPT;
 
 /* The task that found the failure, "/job:ps/task:0", or "". Borrowed. Since 0.1. */
@@ -28,7 +31,7 @@ DTG_API const char *dtg_error_phase(const dtg_error *error) DTG_NOEXCEPT;
 /* "INVALID_ARGUMENT" and so on: static; "UNKNOWN" for numbers that are no code. Since 0.1. */
 DTG_API const char *dtg_code_name(dtg_code code) DTG_NOEXCEPT;
 
-/* Adds a reference and returns the error; NULL for NULL. Since 0.1. */
+/* Adds a reference and returns the error; NULL for NULL. Needed only where two owners keep the same error. Since 0.1. */
 DTG_API dtg_error *dtg_error_retain(dtg_error *error) DTG_NOEXCEPT;
 
 /* Drops a reference. NULL is fine. Since 0.1. */

@@ -1,6 +1,17 @@
 /* dtg/graph.h: dataflow graphs. Ops, attributes and their meaning are those of TensorFlow's op registry (dtg_ops_json
  * lists what is here). A graph is append-only: nodes never change and never go, so it may be run by other threads
- * while one thread adds to it. Single while nodes are added or scopes change; shared otherwise. */
+ * while one thread adds to it. Single while nodes are added or scopes change; shared otherwise.
+ *
+ *   dtg_op_spec spec = DTG_OP_SPEC_INIT;             y = a * b, with b transposed
+ *   dtg_attr transpose = DTG_ATTR_INIT;
+ *   const dtg_value inputs[] = {a, b};
+ *   transpose.name = "transpose_b"; transpose.kind = DTG_ATTR_BOOL; transpose.i = 1;
+ *   spec.type = "MatMul"; spec.inputs = inputs; spec.num_inputs = 2; spec.attrs = &transpose; spec.num_attrs = 1;
+ *   dtg_graph_add_op(graph, &spec, &y, 1);           or, with dtg/sugar_ops.h, dtg_add_mat_mul
+ *
+ * Nothing is computed here: a graph is a description, which sessions (dtg/session.h) plan and run. Errors of all functions:
+ * INVALID_ARGUMENT for a closed handle or a value of another graph, RESOURCE_EXHAUSTED without memory; others stand with the
+ * function. Names are UTF-8 without NUL. */
 #ifndef DTG_GRAPH_H
 #define DTG_GRAPH_H
 
@@ -9,7 +20,9 @@
 
 DTG_BEGIN_DECLS
 
-/* What an attribute holds, and which fields of dtg_attr say it. */
+/* What an attribute holds, and which fields of dtg_attr say it. The kind must be the one that the op declares ("list(int)" is
+ * DTG_ATTR_LIST_INT); a list may be empty. Attributes that only repeat what the inputs tell, such as the T of MatMul or the N of
+ * AddN, need not be given. */
 typedef int32_t dtg_attr_kind;
 enum {
   DTG_ATTR_INT = 0,         /* i */
@@ -27,6 +40,8 @@ enum {
   DTG_ATTR_LIST_STRING = 12 /* strings[count], lens[count] (NULL: all end with NUL) */
 };
 
+/* An attribute of a node. Fields that its kind does not name are ignored. Everything is copied by the call that takes it, but for
+ * `tensor`, which is shared: do not write to it afterwards. */
 typedef struct dtg_attr {
   size_t struct_size;
   const char *name;
@@ -47,7 +62,7 @@ typedef struct dtg_attr {
 #define DTG_ATTR_INIT \
   { sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL }
 
-/* A node to add. */
+/* A node to add. Read during the call only. `controls` order without passing a value; together with those of open control scopes. */
 /* clang-format off */
 typedef struct dtg_op_spec {
   size_t struct_size;
@@ -74,8 +89,8 @@ typedef struct dtg_op_spec {
    DTG_STRLEN, NULL, 0, NULL, DTG_STRLEN}
 /* clang-format on */
 
-/* An empty graph over the ops of `runtime`, which it keeps alive. Errors: RESOURCE_EXHAUSTED after 2^20 graphs in
- * one process. Since 0.1. */
+/* An empty graph over the ops of `runtime` (NULL: the default one), which it keeps alive. `*out` is owned by the caller. Errors:
+ * RESOURCE_EXHAUSTED after 2^20 graphs in one process. Since 0.1. */
 DTG_ERR dtg_graph_create(dtg_runtime *runtime, dtg_graph **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the graph; NULL for NULL. Since 0.1. */
@@ -92,35 +107,40 @@ DTG_API void dtg_graph_release(dtg_graph *graph) DTG_NOEXCEPT;
  * Semantics: TensorFlow's op registry. */
 DTG_ERR dtg_graph_add_op(dtg_graph *graph, const dtg_op_spec *spec, dtg_value *outs, size_t num_outs) DTG_NOEXCEPT;
 
-/* Number of nodes; 0 for a bad handle. Since 0.1. */
+/* Number of nodes so far; never falls. 0 for a bad handle. With dtg_graph_node_at it walks the graph in the order in which nodes
+ * were added, in which each comes after its inputs. Since 0.1. */
 DTG_API size_t dtg_graph_node_count(const dtg_graph *graph) DTG_NOEXCEPT;
 
-/* The value that names the node added as number `index`, counted from 0. Errors: OUT_OF_RANGE. Since 0.1. */
+/* The value that names the node added as number `index`, counted from 0: its first output, or the node itself. Errors:
+ * OUT_OF_RANGE. Since 0.1. */
 DTG_ERR dtg_graph_node_at(const dtg_graph *graph, size_t index, dtg_value *out) DTG_NOEXCEPT;
 
-/* The value of that name: "node" (its first output, or the node itself) or "node:1". Errors: NOT_FOUND, INVALID_ARGUMENT.
- * Since 0.1. */
+/* The value of that name: "node" (its first output, or the node itself) or "node:1". Names are full ones, "outer/inner/node",
+ * whatever scope is open. Errors: NOT_FOUND, INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_graph_find(const dtg_graph *graph, const char *name, size_t name_len, dtg_value *out) DTG_NOEXCEPT;
 
-/* Name of a value's node, its op, its requested device: UTF-8, end with NUL, valid as long as the graph. `length` may
- * be NULL. Errors: INVALID_ARGUMENT for a value of another graph. Since 0.1. */
+/* Full name of a value's node, scopes included: UTF-8, ends with NUL, borrowed from the graph and valid as long as it. `length` (may
+ * be NULL) receives its bytes. Errors: INVALID_ARGUMENT for a value of another graph. Since 0.1. */
 DTG_ERR dtg_value_name(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
 /* As dtg_value_name, for the op's type. Since 0.1. */
 DTG_ERR dtg_value_op(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
 /* As dtg_value_name, for the device that was asked for; "" when none was. Since 0.1. */
 DTG_ERR dtg_value_device(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
 
-/* Number of outputs of a value's node. Errors: INVALID_ARGUMENT. Since 0.1. */
+/* Number of outputs of a value's node; 0 for one that only runs, such as an update. Errors: INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_value_num_outputs(const dtg_graph *graph, dtg_value value, size_t *out) DTG_NOEXCEPT;
 
-/* Output `i` of the node that `value` belongs to. Errors: OUT_OF_RANGE, INVALID_ARGUMENT. Since 0.1. */
+/* Output `i` of the node that `value` belongs to, whichever of its outputs that is: how one gets at the second output of a node that
+ * was found by name. Errors: OUT_OF_RANGE, INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_value_output(const dtg_graph *graph, dtg_value value, size_t i, dtg_value *out) DTG_NOEXCEPT;
 
-/* Element type of a value. Errors: INVALID_ARGUMENT, also for a node without outputs. Since 0.1. */
+/* Element type of a value, known for every value when its node is added. Errors: INVALID_ARGUMENT, also for a node without
+ * outputs. Since 0.1. */
 DTG_ERR dtg_value_dtype(const dtg_graph *graph, dtg_value value, dtg_dtype *out) DTG_NOEXCEPT;
 
-/* What is known of a value's shape: `rank` receives the number of dimensions or -1 when unknown; up to `cap` of them
- * are written to `dims` (-1 = open). Errors: INVALID_ARGUMENT. Since 0.1. */
+/* What is known of a value's shape before a run: `rank` receives the number of dimensions or -1 when unknown; up to `cap` of them
+ * are written to `dims` (-1 = open; NULL with cap 0: only the rank). A run knows more: it infers all shapes again from what is fed.
+ * Errors: INVALID_ARGUMENT. Since 0.1. Semantics: the shape functions of TensorFlow's op registry. */
 DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, size_t cap, int32_t *rank) DTG_NOEXCEPT;
 
 /* Scopes: everything added until the matching pop gets them. Innermost last. Popping what was not pushed is
@@ -132,11 +152,12 @@ DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, 
  *   controls:   the nodes of `values` run before everything added inside.
  *   colocation: the device of the node of `value`. */
 DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t name_len) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Leaves the innermost name scope. See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_pop_name_scope(dtg_graph *graph) DTG_NOEXCEPT;
 /* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read. Since 0.1. */
 DTG_ERR dtg_graph_push_device(dtg_graph *graph, const char *device, size_t device_len) DTG_NOEXCEPT;
-/* Leaves a device scope or a device setter. Since 0.1. */
+/* Leaves the innermost device scope or device setter, whichever was opened last. Errors: FAILED_PRECONDITION when none is open.
+ * Since 0.1. */
 DTG_ERR dtg_graph_pop_device(dtg_graph *graph) DTG_NOEXCEPT;
 
 /* How a device setter chooses the task for a variable. */
@@ -144,7 +165,8 @@ typedef int32_t dtg_setter_strategy;
 #define DTG_SETTER_ROUND_ROBIN 0  /* task after task, in the order in which variables are made */
 #define DTG_SETTER_GREEDY_BYTES 1 /* the task with the fewest bytes so far, the first of equals; needs known shapes */
 
-/* Who goes where in between-graph replication. Zero is the default of every field. */
+/* Who goes where in between-graph replication: each worker builds the same graph under such a setter, so that variables meet on the
+ * ps tasks and computation stays at home. Zero is the default of every field. Read during the call only. */
 typedef struct dtg_device_setter {
   size_t struct_size;
   const dtg_cluster *cluster; /* takes the ps tasks from the cluster's job of that name, or */
@@ -168,18 +190,21 @@ typedef struct dtg_device_setter {
  * cluster, it changes nothing. Each push starts anew with the first task. Errors: INVALID_ARGUMENT. Single.
  * Since 0.1. */
 DTG_ERR dtg_graph_push_device_setter(dtg_graph *graph, const dtg_device_setter *setter) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Opens a control scope; `values` may be outputs or nodes, and none at all. See dtg_graph_push_name_scope. Since 0.1.
+ * Semantics: tf.control_dependencies; an empty list adds nothing and lifts nothing. */
 DTG_ERR dtg_graph_push_controls(dtg_graph *graph, const dtg_value *values, size_t num_values) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Leaves the innermost control scope. See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_pop_controls(dtg_graph *graph) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Opens a colocation scope: what is added goes where the node of `value` goes, whatever device scopes say. See
+ * dtg_graph_push_name_scope. Since 0.1. Semantics: tf.compat.v1.colocate_with. */
 DTG_ERR dtg_graph_push_colocation(dtg_graph *graph, dtg_value value) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Since 0.1. */
+/* Leaves the innermost colocation scope. See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_pop_colocation(dtg_graph *graph) DTG_NOEXCEPT;
 
-/* The gradient with respect to one x. Exactly one form is valid (non-zero): `dense`; or rows: values[i] is the
- * gradient of row indices[i], rows that are not listed have none, and equal indices add up. All zero: no path leads
- * from x to any y. */
+/* The gradient with respect to one x. Exactly one form is valid (non-zero): `dense`, of the type and shape of x; or rows, where x was
+ * looked up by number (GatherV2, ResourceGather): values[i] is the gradient of row indices[i], rows that are not listed have none,
+ * equal indices add up, and `dense_shape` is an int vector with the shape of x. All zero: no path leads from x to any y. Written by
+ * the library; does not grow. Semantics: a tensor or tf.IndexedSlices. */
 typedef struct dtg_gradient {
   dtg_value dense;
   dtg_value values;
@@ -187,20 +212,22 @@ typedef struct dtg_gradient {
   dtg_value dense_shape;
 } dtg_gradient;
 
-/* Adds the nodes that compute d(sum of the ys)/d(x) for each x. `grad_ys` weights the ys: NULL for ones, otherwise one
- * value per y of its type and shape (an invalid value = ones). `out` receives num_xs entries, with rows kept as rows.
+/* Adds the nodes that compute d(sum of the ys)/d(x) for each x, in reverse mode. An x may be any value of the graph, also the handle
+ * of a variable, whose reads then count together. `grad_ys` weights the ys: NULL for ones, otherwise one
+ * value per y of its type and shape (an invalid value = ones). `out` receives num_xs entries, with rows kept as rows. May be called
+ * on its own results: gradients of gradients.
  * Errors: INVALID_ARGUMENT (a y that is not floating-point, foreign values), UNIMPLEMENTED (an op on the path has no
  * gradient; the message names it), FAILED_PRECONDITION (a PreventGradient is in the way). Since 0.1.
  * Semantics: tf.gradients. */
 DTG_ERR dtg_graph_add_gradients(dtg_graph *graph, const dtg_value *ys, size_t num_ys, const dtg_value *xs, size_t num_xs,
                                 const dtg_value *grad_ys, dtg_gradient *out) DTG_NOEXCEPT;
 
-/* The dense form of a gradient that came as rows; `*out` is `dense` itself when it is dense already. Errors:
- * INVALID_ARGUMENT when it is neither. Since 0.1. */
+/* The dense form of a gradient that came as rows, of the shape `dense_shape`, equal indices added up; `*out` is `dense` itself when it
+ * is dense already. Errors: INVALID_ARGUMENT when it is neither. Since 0.1. Semantics: tf.convert_to_tensor of IndexedSlices. */
 DTG_ERR dtg_graph_densify(dtg_graph *graph, const dtg_gradient *gradient, dtg_value *out) DTG_NOEXCEPT;
 
-/* The whole graph as FlatBuffers bytes, readable by dtg_graph_import of this and later versions. `*out` is owned by the
- * caller. Since 0.1. */
+/* The whole graph as FlatBuffers bytes (dtg_string_data), readable by dtg_graph_import of this and later versions, on any machine;
+ * `dtg graph FILE` shows them. Constants are inside. Open scopes are not part of it. `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_graph_serialize(const dtg_graph *graph, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds the nodes of a serialised graph to an empty graph, under their names. The bytes are verified before anything is

@@ -9,6 +9,7 @@ DTG_BEGIN_DECLS
 /* ---- weight sets: named tensors, in memory and in safetensors files. Single. ----
  * Format: https://github.com/huggingface/safetensors */
 
+/* Keeps the tensors it was given alive. Names are UTF-8 and unlike each other; a set may be as large as memory. */
 typedef struct dtg_weights dtg_weights;
 
 /* An empty set. Since 0.1. */
@@ -51,8 +52,10 @@ DTG_API void dtg_weights_release(dtg_weights *weights) DTG_NOEXCEPT;
 
 /* ---- event writers: files that TensorBoard reads. Single. ---- */
 
+/* One event file that grows. What is written waits in memory for a while; dtg_event_writer_close tells whether all of it arrived. */
 typedef struct dtg_event_writer dtg_event_writer;
 
+/* Settings of a writer, fixed when it is opened. */
 typedef struct dtg_event_writer_options {
   size_t struct_size;
   int64_t flush_every_ns;  /* how long records may wait in memory; 0: 2 s */

@@ -10,9 +10,14 @@
  *   dtg_nn_minimize(model, loss, &optimizer, &training);
  *   dtg_model_init(model, &init);         then run init once and training.train every step
  *
- * Single: one thread at a time uses a model, the one that builds its graph. Functions that fail leave the model as it
- * was; the graph may hold nodes that nobody uses. Errors of all functions here: INVALID_ARGUMENT, with the node and
- * what was expected.
+ * Single: one thread at a time uses a model, the one that builds its graph; runs of the graph may go on meanwhile. Functions
+ * that fail leave the model as it was; the graph may hold nodes that nobody uses. Errors of all functions here:
+ * INVALID_ARGUMENT (a closed handle, a value of another graph, a shape or type that does not fit; with the node and what was
+ * expected) and RESOURCE_EXHAUSTED (no memory); others stand with the function.
+ *
+ * Layers, losses and optimizers compute nothing themselves: they add nodes, which sessions run. What they added can be looked at
+ * with dtg_graph_node_at or `dtg graph`, and can be written by hand in the same way. Only dtg_model_save, dtg_model_restore and
+ * dtg_model_wait_ready (dtg/replicas.h) use a session.
  */
 #ifndef DTG_NN_H
 #define DTG_NN_H
@@ -27,16 +32,19 @@ typedef struct dtg_model dtg_model;
 /* ---- the model ---- */
 
 /* A model without variables, adding to `graph`, which it keeps alive. Weights are functions of (seed, order of creation,
- * shape): equal programs with equal seeds get equal weights on every machine. Since 0.1. */
+ * shape): equal programs with equal seeds get equal weights on every machine. Any `seed` will do, 0 as well. Several models
+ * may share a graph; each knows only its own variables. `*out` is owned by the caller. Errors: INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_model_create(dtg_graph *graph, uint64_t seed, dtg_model **out) DTG_NOEXCEPT;
 
-/* Adds a reference and returns the model; NULL for NULL. Since 0.1. */
+/* Adds a reference and returns the model; NULL for NULL. Any thread, though only one at a time may use it. Since 0.1. */
 DTG_API dtg_model *dtg_model_retain(dtg_model *model) DTG_NOEXCEPT;
 
-/* Drops a reference. NULL is fine. The graph keeps its nodes. Since 0.1. */
+/* Drops a reference. NULL is fine. The graph keeps its nodes, and sessions the values of the variables. Since 0.1. */
 DTG_API void dtg_model_release(dtg_model *model) DTG_NOEXCEPT;
 
-/* Where the first value of a variable comes from. */
+/* Where the first value of a variable comes from. Random ones are drawn by a counter-based generator, element by element, and
+ * need a floating-point variable. For "inputs" and "outputs" read the last two dimensions of the kernel, times the window of a
+ * convolution; a vector counts as both. Semantics: tf.keras.initializers. */
 typedef int32_t dtg_initializer_kind;
 enum {
   DTG_INIT_DEFAULT = 0, /* what the layer would take: Glorot uniform for kernels, zeros for biases */
@@ -52,7 +60,8 @@ enum {
   DTG_INIT_HE_NORMAL = 10        /* truncated, variance 2 / inputs */
 };
 
-/* Part of other structs by value; it does not grow. All zero: the default of its place. */
+/* An initializer and its two numbers; which of them count, and as what, stands beside each kind above. Part of other structs by
+ * value, so it has no size and does not grow. All zero: the default of its place. */
 typedef struct dtg_initializer {
   dtg_initializer_kind kind;
   int32_t reserved0;
@@ -62,7 +71,8 @@ typedef struct dtg_initializer {
 #define DTG_INITIALIZER_INIT \
   { DTG_INIT_DEFAULT, 0, 0.0, 0.0 }
 
-/* A variable to add by hand. */
+/* A variable to add by hand. The open name scopes go before its name, so that "bias" under "head" is "head/bias" in the graph
+ * and in checkpoints. The shape must be known: no dimension is -1. */
 typedef struct dtg_variable_spec {
   size_t struct_size;
   const char *name; /* one that is taken gets a number */
@@ -76,7 +86,8 @@ typedef struct dtg_variable_spec {
 #define DTG_VARIABLE_SPEC_INIT \
   { sizeof(dtg_variable_spec), NULL, DTG_STRLEN, 0, 0, NULL, 0, DTG_INITIALIZER_INIT }
 
-/* A variable of a model. `name` is borrowed from the graph. */
+/* A variable of a model, as the library tells it; the host sets struct_size (DTG_VARIABLE_INIT) and nothing else. The values are
+ * of the model's graph. `name` is borrowed from the graph and valid as long as that. */
 typedef struct dtg_variable {
   size_t struct_size;
   const char *name; /* also its name in checkpoints; ends with NUL */
@@ -93,38 +104,58 @@ typedef struct dtg_variable {
 #define DTG_VARIABLE_INIT {sizeof(dtg_variable), NULL, 0, 0, 0, {0}, {0}, {0}, 0, {0, 0, 0, 0, 0, 0, 0, 0}}
 /* clang-format on */
 
-/* Adds a variable; its handle is made on the device of the open device scope, its first value beside it. `out` may be
- * NULL. Since 0.1. */
+/* Adds a variable; its handle is made on the device of the open device scope, its first value beside it. It has no value in a
+ * session until its `assign`, the target of dtg_model_init or dtg_model_restore has run there. `out` may be NULL.
+ * Errors: INVALID_ARGUMENT (no name, rank above 8, an element type or initializer that is none), FAILED_PRECONDITION (a
+ * tower asks for another variable than the first one did, see dtg_model_next_tower). Since 0.1. */
 DTG_ERR dtg_model_add_variable(dtg_model *model, const dtg_variable_spec *spec, dtg_variable *out) DTG_NOEXCEPT;
 
-/* Number of variables, in order of creation: those of layers, then those of optimizers. 0 for a bad handle. Since 0.1. */
+/* Number of variables, in order of creation: usually those of layers, then those of optimizers. Counters and what optimizers
+ * keep are among them (`trainable` 0), as a checkpoint needs them. 0 for a bad handle. Since 0.1. */
 DTG_API size_t dtg_model_variable_count(const dtg_model *model) DTG_NOEXCEPT;
 
-/* Variable `i`. Errors: OUT_OF_RANGE. Since 0.1. */
+/* The variable added as number `i`, counted from 0 in order of creation; numbers never change while the model lives. Errors: OUT_OF_RANGE,
+ * INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_model_variable(const dtg_model *model, size_t i, dtg_variable *out) DTG_NOEXCEPT;
 
-/* The variable of that name. Errors: NOT_FOUND. Since 0.1. */
+/* The variable of that full name, scopes included: "dense/kernel". Errors: NOT_FOUND, INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_model_find_variable(const dtg_model *model, const char *name, size_t name_len, dtg_variable *out) DTG_NOEXCEPT;
 
-/* The int64 scalar variable that counts training steps, "global_step"; made when first asked for. Since 0.1. */
+/* The int64 scalar variable that counts training steps, "global_step"; made when first asked for, with the first value 0, and
+ * from then on always the same one. Not trainable. Since 0.1. Semantics: tf.train.get_or_create_global_step. */
 DTG_ERR dtg_model_global_step(dtg_model *model, dtg_variable *out) DTG_NOEXCEPT;
 
-/* The target that gives every variable so far its first value. Ask when the model is complete: variables that come later
- * are not covered. Since 0.1. */
+/* The target that gives every variable so far its first value, counters and what optimizers keep included; running it again
+ * begins anew. Ask when the model is complete: variables that come later are not covered by a target that was handed out, but by
+ * the one that the next call makes. Since 0.1. Semantics: tf.compat.v1.global_variables_initializer. */
 DTG_ERR dtg_model_init(dtg_model *model, dtg_value *out) DTG_NOEXCEPT;
 
 /* Writes the values that the model's variables have in `session` to a safetensors file, under their names, atomically:
- * readers find the old file or the new one. Errors: FAILED_PRECONDITION (a variable without value), and those of the
- * disk. The values are those of one run; keep training out of its way if they must belong to one step. Since 0.1. */
+ * readers find the old file or the new one. The values are fetched in one run, with the session's default timeout; keep training
+ * out of its way if they must belong to one step. The session must be one of the model's graph. Blocks for the run and the disk.
+ * Errors: FAILED_PRECONDITION (no variables, or one without value), those of dtg_session_run and of the disk. Since 0.1.
+ * Format: https://github.com/huggingface/safetensors */
 DTG_ERR dtg_model_save(const dtg_model *model, dtg_session *session, const char *path, size_t path_len) DTG_NOEXCEPT;
 
-/* Gives every variable of the model its value from such a file. Types and shapes must be equal; tensors of the file that
- * the model does not have are ignored. Nothing is assigned on failure. Errors: NOT_FOUND (no file, or a variable is not
- * in it), INVALID_ARGUMENT (another type or shape), DATA_LOSS (cut or damaged). Since 0.1. */
+/* Gives every variable of the model its value from such a file; dtg_model_init need not have run. Types and shapes must be equal;
+ * tensors of the file that the model does not have are ignored. The whole file is checked first: nothing is assigned where it does
+ * not fit. Errors: NOT_FOUND (no file, or a variable is not in it), INVALID_ARGUMENT (another type or shape), DATA_LOSS (cut or
+ * damaged), RESOURCE_EXHAUSTED (beyond the runtime's memory limit), and those of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_model_restore(const dtg_model *model, dtg_session *session, const char *path, size_t path_len) DTG_NOEXCEPT;
 
-/* ---- layers ---- */
+/* ---- layers ----
+ *
+ * A layer adds its variables and nodes under a name scope of its own, on the devices of the open device scopes, and gives its output
+ * as a value of the graph. Its variables are trainable and have the element type of its input. Layers check shapes when they are
+ * built; dimensions that are open then (a batch of any size, dimension -1) are settled by what a run feeds. `x` and `out` may be the
+ * same variable of the host. The structs are read during the call only. */
 
+/* What is applied to each element x of a layer's output, after the bias. Semantics: tf.keras.activations.
+ *   RELU      max(x, 0)                         RELU6     min(max(x, 0), 6)
+ *   ELU       x; below 0: e^x - 1               SELU      1.0507 x; below 0: 1.7581 (e^x - 1)
+ *   SOFTPLUS  log(1 + e^x)                      SIGMOID   1 / (1 + e^-x)
+ *   TANH      tanh x                            GELU      x/2 (1 + erf(x / sqrt 2)), the exact form
+ *   SOFTMAX   e^x / sum of e^x over the last dimension */
 typedef int32_t dtg_activation;
 enum {
   DTG_ACT_NONE = 0,
@@ -135,16 +166,19 @@ enum {
   DTG_ACT_SOFTPLUS = 5,
   DTG_ACT_SIGMOID = 6,
   DTG_ACT_TANH = 7,
-  DTG_ACT_SOFTMAX = 8, /* over the last dimension */
-  DTG_ACT_GELU = 9     /* with erf */
+  DTG_ACT_SOFTMAX = 8,
+  DTG_ACT_GELU = 9
 };
 
+/* What a window does at the edges of an image. Semantics: "VALID" and "SAME" of TensorFlow's Conv2D. */
 typedef int32_t dtg_padding;
 enum {
   DTG_PADDING_VALID = 0, /* only windows that lie inside */
   DTG_PADDING_SAME = 1   /* output ceil(input / stride), the image surrounded by zeros */
 };
 
+/* A fully connected layer. Variables: "kernel" of [in, units], first value Glorot uniform, and "bias" of [units], first value
+ * zeros. */
 typedef struct dtg_dense {
   size_t struct_size;
   const char *name; /* NULL: "dense"; a second one becomes "dense_1" */
@@ -158,10 +192,14 @@ typedef struct dtg_dense {
 #define DTG_DENSE_INIT \
   { sizeof(dtg_dense), NULL, DTG_STRLEN, 0, DTG_ACT_NONE, 0, DTG_INITIALIZER_INIT, DTG_INITIALIZER_INIT }
 
-/* out[..., units] = activation(x[..., in] * kernel[in, units] + bias[units]); x floating-point, of rank 2 or more, with a
- * known last dimension. Since 0.1. Semantics: tf.keras.layers.Dense. */
+/* out[..., units] = activation(x[..., in] * kernel[in, units] + bias[units]); x floating-point, of rank 2 to 8, with a
+ * known last dimension. `units` is at least 1. Bias and activation are computed where the product is made, in one pass. Since 0.1.
+ * Semantics: tf.keras.layers.Dense. */
 DTG_ERR dtg_nn_dense(dtg_model *model, dtg_value x, const dtg_dense *layer, dtg_value *out) DTG_NOEXCEPT;
 
+/* A layer of filters over images. Variables: "kernel" of [kernel_height, kernel_width, in, filters], first value Glorot uniform,
+ * and "bias" of [filters], first value zeros. A dilation of d looks at every d-th pixel, so
+ * that a kernel of 3 spans 2 * d + 1 of them. */
 typedef struct dtg_conv2d {
   size_t struct_size;
   const char *name; /* NULL: "conv2d" */
@@ -186,10 +224,14 @@ typedef struct dtg_conv2d {
    DTG_INITIALIZER_INIT}
 /* clang-format on */
 
-/* Slides kernel[height, width, in, filters] over x[batch, height, width, in] (cross-correlation), adds bias[filters].
- * The channels of x must be known. Since 0.1. Semantics: tf.keras.layers.Conv2D, channels last. */
+/* Slides kernel[height, width, in, filters] over x[batch, height, width, in] (cross-correlation: the kernel is not turned), adds
+ * bias[filters] and applies the activation: out[batch, height', width', filters]. Along each axis the output has ceil((size -
+ * dilation * (kernel - 1)) / stride) pixels with DTG_PADDING_VALID and ceil(size / stride) with DTG_PADDING_SAME. x is floating-point,
+ * its channels must be known; `filters` is at least 1. Since 0.1. Semantics: tf.keras.layers.Conv2D, channels last. */
 DTG_ERR dtg_nn_conv2d(dtg_model *model, dtg_value x, const dtg_conv2d *layer, dtg_value *out) DTG_NOEXCEPT;
 
+/* Windows that an image is made smaller by. No variables. Where windows overlap (a stride below the window) or leave pixels out (one
+ * above it) is the caller's choice; by default they tile the image. */
 typedef struct dtg_pool2d {
   size_t struct_size;
   const char *name; /* NULL: "max_pool2d" or "avg_pool2d" */
@@ -204,22 +246,28 @@ typedef struct dtg_pool2d {
 #define DTG_POOL2D_INIT \
   { sizeof(dtg_pool2d), NULL, DTG_STRLEN, 0, 0, 0, 0, DTG_PADDING_VALID, 0 }
 
-/* The greatest element of each window of x[batch, height, width, channels]. `layer` may be NULL: windows of 2 x 2.
- * Since 0.1. Semantics: tf.keras.layers.MaxPool2D. */
+/* The greatest element of each window of x[batch, height, width, channels], for each channel: out[batch, height', width', channels],
+ * in the type of x. `layer` may be NULL: windows of 2 x 2. The gradient goes to the first of equally great elements. Since 0.1.
+ * Semantics: tf.keras.layers.MaxPool2D. */
 DTG_ERR dtg_nn_max_pool2d(dtg_model *model, dtg_value x, const dtg_pool2d *layer, dtg_value *out) DTG_NOEXCEPT;
 
-/* The mean of each window, padding not counted. `layer` may be NULL. Since 0.1.
+/* The mean of each window, shapes as in dtg_nn_max_pool2d; x floating-point. What lies outside of the image is not counted, so a
+ * window at the edge divides by fewer pixels. `layer` may be NULL: windows of 2 x 2. Since 0.1.
  * Semantics: tf.keras.layers.AveragePooling2D. */
 DTG_ERR dtg_nn_avg_pool2d(dtg_model *model, dtg_value x, const dtg_pool2d *layer, dtg_value *out) DTG_NOEXCEPT;
 
-/* x as [batch, everything else]; all dimensions but the first must be known. Since 0.1. */
+/* x as [batch, everything else], without copying: what stands between convolutions and a dense layer. x may have any type and a
+ * rank of 1 or more; all dimensions but the first must be known. Since 0.1. Semantics: tf.keras.layers.Flatten. */
 DTG_ERR dtg_nn_flatten(dtg_model *model, dtg_value x, dtg_value *out) DTG_NOEXCEPT;
 
-/* Sets a share `rate` in [0, 1) of the elements to zero and divides the rest by 1 - rate; which ones is decided anew for
- * each value of `step`, an int64 scalar, so a run can be repeated. `training`, a bool scalar, lets x through unchanged
- * where it is false; {0} means always true. Since 0.1. Semantics: tf.keras.layers.Dropout. */
+/* Sets a share `rate` in [0, 1) of the elements to zero and divides the rest by 1 - rate, so that sums keep their expectation; which
+ * ones is decided anew for each value of `step`, an int64 scalar such as the `read` of dtg_model_global_step. The choice is a function
+ * of (seed of the model, number of the dropout layer, step): a run can be repeated, and no state is kept. `training`, a bool scalar
+ * such as a placeholder, lets x through unchanged where it is false; {0} means always true. x is floating-point, of any shape, which
+ * the output has too. Since 0.1. Semantics: tf.keras.layers.Dropout, but for the source of randomness. */
 DTG_ERR dtg_nn_dropout(dtg_model *model, dtg_value x, double rate, dtg_value step, dtg_value training, dtg_value *out) DTG_NOEXCEPT;
 
+/* A table of vectors that is looked up by number. Variable: "embeddings", float32 of [rows, width]. */
 typedef struct dtg_embedding {
   size_t struct_size;
   const char *name; /* NULL: "embedding" */
@@ -231,35 +279,57 @@ typedef struct dtg_embedding {
 #define DTG_EMBEDDING_INIT \
   { sizeof(dtg_embedding), NULL, DTG_STRLEN, 0, 0, DTG_INITIALIZER_INIT }
 
-/* out[..., width] = table[ids[...]], ids int32 or int64 in [0, rows). Its gradient is rows, and optimizers touch only the
- * rows that were used (Adam excepted, as in TensorFlow). Since 0.1. Semantics: tf.keras.layers.Embedding. */
+/* out[..., width] = table[ids[...]], ids int32 or int64 of any shape, in [0, rows); an id beyond is an error of the run,
+ * INVALID_ARGUMENT, that names it. Its gradient is rows, and optimizers touch only the rows that were used (Adam
+ * excepted, as in TensorFlow). On a cluster only the rows that are asked for travel. Since 0.1.
+ * Semantics: tf.keras.layers.Embedding. */
 DTG_ERR dtg_nn_embedding(dtg_model *model, dtg_value ids, const dtg_embedding *layer, dtg_value *out) DTG_NOEXCEPT;
 
-/* x through an activation. Since 0.1. */
+/* x through an activation, element by element (DTG_ACT_SOFTMAX: row by row); x floating-point. DTG_ACT_NONE gives x itself.
+ * Layers take an activation of their own; this is for one's own nodes. Since 0.1. Semantics: tf.keras.layers.Activation. */
 DTG_ERR dtg_nn_activation(dtg_model *model, dtg_value x, dtg_activation activation, dtg_value *out) DTG_NOEXCEPT;
 
-/* ---- losses and metrics: scalars ---- */
+/* ---- losses and metrics: scalars ----
+ *
+ * Labels come before predictions, as in tf.keras.losses. Losses are means, so that learning rates do not depend on the batch; they
+ * have the element type of the logits or predictions and can be differentiated with respect to them. Metrics have no gradient.
+ * `out` is a value of the graph; fetch it, or give it to dtg_nn_minimize. The model gets no variables. */
 
-/* Mean over the batch of -log softmax(logits)[label]; logits[batch, classes], labels int32 or int64 [batch]. Since 0.1. */
+/* Mean over the batch of -log softmax(logits)[label]; logits[batch, classes] floating-point, labels int32 or int64 [batch], each
+ * in [0, classes). The logits are not normalised before: no layer with DTG_ACT_SOFTMAX goes in front. Computed so that no logit
+ * overflows. Since 0.1. Semantics: tf.nn.sparse_softmax_cross_entropy_with_logits, averaged. */
 DTG_ERR dtg_nn_sparse_softmax_cross_entropy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* The same with labels[batch, classes] as distributions. Since 0.1. */
+/* The same with labels[batch, classes] as distributions, of the type of the logits: mean of -sum(label * log softmax(logits)). Rows
+ * of labels should add up to 1; that is not checked. Since 0.1. Semantics: tf.nn.softmax_cross_entropy_with_logits, averaged. */
 DTG_ERR dtg_nn_softmax_cross_entropy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* Mean over all elements of the cross entropy of labels in [0, 1] under sigmoid(logits). Since 0.1. */
+/* Mean over all elements of the cross entropy of labels in [0, 1] under sigmoid(logits): classes that do not exclude each other.
+ * Labels have the type and the shape of the logits. Computed so that no logit overflows. Since 0.1.
+ * Semantics: tf.nn.sigmoid_cross_entropy_with_logits, averaged. */
 DTG_ERR dtg_nn_sigmoid_cross_entropy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* Mean over all elements of (labels - predictions)^2. Since 0.1. */
+/* Mean over all elements of (labels - predictions)^2; both of one floating-point type, with shapes that broadcast to each other.
+ * Since 0.1. Semantics: tf.keras.losses.MeanSquaredError. */
 DTG_ERR dtg_nn_mean_squared_error(dtg_model *model, dtg_value labels, dtg_value predictions, dtg_value *out) DTG_NOEXCEPT;
 
-/* Share of rows whose greatest logit is the label's: float32 in [0, 1]. Labels int32 or int64 [batch]. Since 0.1. */
+/* Share of rows whose greatest logit is the label's: float32 in [0, 1]. Labels int32 or int64 [batch], logits[batch, classes]; the
+ * first of equally great logits counts. Since 0.1. Semantics: tf.keras.metrics.SparseCategoricalAccuracy, of one batch. */
 DTG_ERR dtg_nn_accuracy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* How many rows that are: int64, for accuracy over many batches. Since 0.1. */
+/* How many rows that are: int64, for accuracy over many batches of different sizes. Arguments as in dtg_nn_accuracy. Since 0.1. */
 DTG_ERR dtg_nn_correct_count(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
 /* ---- training ---- */
 
+/* How a variable v is moved by its gradient g. What is kept per variable beside it (a, s, m: its "slots") is a variable of the
+ * model, not trainable, with the type and shape of v; `t` counts the steps from 1. Formulas and names are those of TensorFlow's ops
+ * ResourceApply...; for gradients that are rows the sparse ones of them, which leave other rows alone. Slots of a variable "v" and
+ * their first values, as checkpoints have them:
+ *   MOMENTUM   "v/Momentum"   a, 0
+ *   ADAM       "v/Adam"       m, 0        "v/Adam_1"      s, 0
+ *   ADAGRAD    "v/Adagrad"    a, initial_accumulator
+ *   RMSPROP    "v/RMSProp"    s, 1        "v/RMSProp_1"   a, 0 */
 typedef int32_t dtg_optimizer_kind;
 enum {
   DTG_OPT_SGD = 0,      /* v -= rate * g */
@@ -269,6 +339,8 @@ enum {
   DTG_OPT_RMSPROP = 4   /* s = decay * s + (1 - decay) * g^2; a = momentum * a + rate * g / sqrt(s + epsilon); v -= a */
 };
 
+/* An optimizer and its numbers, which are constants of the graph; only the learning rate may change from step to step. A 0 means
+ * the default that stands beside the field, so to get a rate of 0 feed one. Fields that the kind does not use are ignored. */
 typedef struct dtg_optimizer {
   size_t struct_size;
   dtg_optimizer_kind kind;
@@ -286,7 +358,7 @@ typedef struct dtg_optimizer {
 #define DTG_OPTIMIZER_INIT \
   { sizeof(dtg_optimizer), DTG_OPT_SGD, 0, {0}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }
 
-/* What dtg_nn_minimize adds. */
+/* What dtg_nn_minimize adds, as values of the graph; written by the library. */
 typedef struct dtg_training {
   size_t struct_size;
   dtg_value train;         /* the target that makes one step: all updates, then global_step + 1 */
@@ -298,25 +370,32 @@ typedef struct dtg_training {
 #define DTG_TRAINING_INIT {sizeof(dtg_training), {0}, {0}, {0}, {0}}
 /* clang-format on */
 
-/* Adds the gradients of `loss` with respect to every trainable variable so far, and the updates of `optimizer` (NULL:
- * SGD). What an optimizer keeps per variable stands on the variable's device and is named after it
- * ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. Since 0.1.
- * Semantics: tf.train.Optimizer.minimize. */
+/* Adds the gradients of `loss` with respect to every trainable variable so far, and the updates of `optimizer` (NULL: SGD) to the
+ * graph; runs of it that are under way do not see them. `loss` is floating-point; one that is no scalar counts as the sum of its
+ * elements. Variables that it does not depend on are left alone. What an optimizer keeps per variable stands on the variable's
+ * device and is named after it ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. A run of
+ * `train` computes all gradients from the values before the step. With clip_norm a norm that is not finite turns the variables to
+ * NaN, as in TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range, a learning rate that is no
+ * floating-point scalar, a loss that depends on no variable), FAILED_PRECONDITION (no trainable variable), UNIMPLEMENTED (an op
+ * without gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize. */
 DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, dtg_training *out) DTG_NOEXCEPT;
 
-/* The second half of it, for gradients of one's own: handles[i] is the handle of a variable of the model, gradients[i] its
- * gradient (all zero: left out). clip_norm is not applied. `out` receives the target that makes one step. Since 0.1.
- * Semantics: tf.train.Optimizer.apply_gradients. */
+/* The second half of it, for gradients of one's own (dtg_graph_add_gradients, then whatever one likes): handles[i] is the handle
+ * of a variable of the model, gradients[i] its gradient, dense or rows (all zero: left out), of the variable's type. clip_norm is not
+ * applied. `out` receives the target that makes one step: all updates, then global_step + 1. Errors: INVALID_ARGUMENT (a handle that
+ * is no variable of the model, no gradient at all). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.apply_gradients. */
 DTG_ERR dtg_nn_apply_gradients(dtg_model *model, const dtg_optimizer *optimizer, const dtg_value *handles, const dtg_gradient *gradients,
                                size_t num_gradients, dtg_value *out) DTG_NOEXCEPT;
 
-/* rate * factor^(step / every), the exponent rounded down with a non-zero `staircase`; step an int64 scalar. float32
- * scalar. Since 0.1. Semantics: tf.keras.optimizers.schedules.ExponentialDecay. */
+/* A learning rate that falls by `factor` every `every` steps: rate * factor^(step / every), the exponent rounded down with a non-zero
+ * `staircase`. `step` is an int64 scalar, such as the `read` of dtg_model_global_step; `every` and `factor` are positive. `out` is a
+ * float32 scalar for dtg_optimizer.learning_rate. Since 0.1. Semantics: tf.keras.optimizers.schedules.ExponentialDecay. */
 DTG_ERR dtg_nn_exponential_decay(dtg_model *model, dtg_value step, double rate, double every, double factor, int32_t staircase,
                                  dtg_value *out) DTG_NOEXCEPT;
 
 /* From 0 up to `rate` over the first `warmup` steps, then down to rate * floor along half a cosine until step `steps`,
- * then constant. float32 scalar. Since 0.1. Semantics: tf.keras.optimizers.schedules.CosineDecay. */
+ * then constant. `floor` is a share of the rate, 0 to end at nothing; `steps` counts the warm-up too and must be more than it. `step`
+ * and `out` as in dtg_nn_exponential_decay. Since 0.1. Semantics: tf.keras.optimizers.schedules.CosineDecay. */
 DTG_ERR dtg_nn_cosine_decay(dtg_model *model, dtg_value step, double rate, double steps, double floor, double warmup,
                             dtg_value *out) DTG_NOEXCEPT;
 

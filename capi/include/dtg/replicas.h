@@ -33,9 +33,11 @@
 
 DTG_BEGIN_DECLS
 
+/* How the workers' gradients meet; see the head of this file. All workers of a job use the same. */
 typedef int32_t dtg_sync_mode;
 enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2 };
 
+/* The place of one worker among all. Every worker says the same but for `worker`. */
 typedef struct dtg_replication {
   size_t struct_size;
   dtg_sync_mode mode;
@@ -46,7 +48,7 @@ typedef struct dtg_replication {
 #define DTG_REPLICATION_INIT \
   { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0 }
 
-/* One worker's share. Targets that this worker does not have are {0}. */
+/* One worker's share, as values of its graph; written by the library. Targets that this worker does not have are {0}. */
 typedef struct dtg_replicated {
   size_t struct_size;
   dtg_value train;         /* target: one step; push, then wait for the token */

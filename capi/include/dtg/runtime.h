@@ -1,7 +1,8 @@
 /* dtg/runtime.h: the compute threads, the op table and the settings that sessions share. Shared: any thread.
  *
  * Wherever a `dtg_runtime *` is asked for, NULL means the default runtime of the process, made at its first use with
- * default options. Several runtimes may live side by side; they share nothing.
+ * default options. Several runtimes may live side by side; they share nothing. Most programs need none of this header: make a
+ * runtime to bound threads or memory, or to take the log.
  */
 #ifndef DTG_RUNTIME_H
 #define DTG_RUNTIME_H
@@ -10,6 +11,7 @@
 
 DTG_BEGIN_DECLS
 
+/* How much a line of the log matters. OFF is for options only: nothing is handed out. */
 typedef int32_t dtg_log_level;
 enum { DTG_LOG_DEBUG = 0, DTG_LOG_INFO = 1, DTG_LOG_WARN = 2, DTG_LOG_ERROR = 3, DTG_LOG_OFF = 4 };
 
@@ -20,6 +22,7 @@ typedef void (*dtg_log_fn)(void *user, dtg_log_level level, const char *componen
 /* Called once when the library will not use `user` any more. */
 typedef void (*dtg_user_free_fn)(void *user);
 
+/* Settings of a runtime, fixed when it is made. The number of threads changes the speed of a run, never the bits of its results. */
 typedef struct dtg_runtime_options {
   size_t struct_size;
   int32_t compute_threads;    /* 0: one per CPU that this process may use */
@@ -59,8 +62,8 @@ DTG_ERR dtg_ops_json(dtg_runtime *runtime, dtg_string **out) DTG_NOEXCEPT;
  * "text/plain; version=0.0.4; charset=utf-8". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_runtime_metrics(dtg_runtime *runtime, dtg_string **out) DTG_NOEXCEPT;
 
-/* Begins to record what each thread executes; each keeps its latest 16,384 entries. While nothing is recorded it costs
- * one branch per op. Since 0.1. */
+/* Begins to record what each thread executes, for all sessions of the runtime; each thread keeps its latest 16,384 entries. While
+ * nothing is recorded it costs one branch per op. NULL: the default runtime, as everywhere here. Since 0.1. */
 DTG_ERR dtg_runtime_trace_start(dtg_runtime *runtime) DTG_NOEXCEPT;
 
 /* Stops recording and gives what was recorded as Chrome trace JSON, which Perfetto and chrome://tracing open. `*out` is

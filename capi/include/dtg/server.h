@@ -14,6 +14,7 @@
 
 DTG_BEGIN_DECLS
 
+/* One task of a cluster, with its devices, variables and queues. Shared: any thread. */
 typedef struct dtg_server dtg_server;
 
 /* ---- keys ---- */
@@ -25,6 +26,7 @@ DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
 
 /* ---- servers ---- */
 
+/* Which task a server is, and how it is reached. Strings are copied. */
 /* clang-format off */
 typedef struct dtg_server_options {
   size_t struct_size;
@@ -95,12 +97,12 @@ DTG_ERR dtg_session_cluster_status(dtg_session *session, int64_t timeout_ns, dtg
 DTG_ERR dtg_cluster_status(dtg_runtime *runtime, const char *target, size_t target_len, const dtg_session_options *options,
                            dtg_string **out) DTG_NOEXCEPT;
 
-/* Runs `targets` again and again, one run after the other and without a thread that waits, until a run fails, the op is
+/* Runs `targets` again and again, one run after the other and without a thread that waits, until a run fails, it is
  * cancelled or the session is closed: TensorFlow's queue runner. The end is announced in `cq` with `tag` (NULL: nobody is
  * told) and is never ok: CANCELLED is the good one. No deadline bounds the single run. `out` may be NULL. Errors: those
  * found before the first run starts. Since 0.1. */
 DTG_ERR dtg_session_run_repeatedly(dtg_session *session, const dtg_value *targets, size_t num_targets, dtg_cq *cq, uint64_t tag,
-                                   dtg_op **out) DTG_NOEXCEPT;
+                                   dtg_run **out) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

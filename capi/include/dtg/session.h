@@ -1,5 +1,19 @@
 /* dtg/session.h: running graphs. A session finds or makes the plan for what a run asks, and runs it; any number of
- * runs may be under way at once, from any threads. Shared. */
+ * runs may be under way at once, from any threads. Shared: sessions, callables, runs and queues alike.
+ *
+ * Three ways to run the same:
+ *   dtg_session_run        on the calling thread; says in every call what is fed and fetched
+ *   dtg_callable_run       the same for what dtg_session_prepare was told once: well under a microsecond of its own
+ *   dtg_session_run_async  by the runtime's threads; the end is announced in a completion queue
+ *
+ *   dtg_cq_create(&queue);
+ *   dtg_session_run_async(session, &args, queue, 7, &run);
+ *   dtg_cq_next(queue, &done, 0, 1, DTG_INFINITE, &count);      done.tag is 7, done.error NULL or why the run failed
+ *   dtg_run_take_result(run, 0, &tensor);  dtg_run_release(run);
+ *
+ * Planning happens once for each combination of fetches, targets, feeds and types and shapes of what is fed. Within a run a
+ * variable is read before or after a write as data and control edges say, and in either order where they do not. Errors of all
+ * functions: INVALID_ARGUMENT for a closed handle, RESOURCE_EXHAUSTED without memory; others stand with the function. */
 #ifndef DTG_SESSION_H
 #define DTG_SESSION_H
 
@@ -7,13 +21,16 @@
 
 DTG_BEGIN_DECLS
 
-/* How frames travel over TCP. Unix sockets need neither: the other process's user is checked. */
+/* How frames travel over TCP. Unix sockets need neither: the other process's user is checked. Both ends must say the same, or the
+ * connection is refused with FAILED_PRECONDITION. */
 typedef int32_t dtg_security;
 enum {
   DTG_SECURITY_TLS = 0,         /* TLS 1.3 with keys derived from the job key */
   DTG_SECURITY_CLEAR_FRAMES = 1 /* the handshake is authenticated, frames then travel in the clear; both ends must ask */
 };
 
+/* Settings of a session, fixed when it is made. Those of devices count for local sessions, those of a cluster (connect_timeout_ns,
+ * key_file, security) for the others. Strings are copied. */
 /* clang-format off */
 typedef struct dtg_session_options {
   size_t struct_size;
@@ -43,7 +60,9 @@ typedef struct dtg_session_options {
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 
-/* One run. Any value may be fed, which cuts what would compute it; fetches are returned, targets only run. */
+/* One run. Any value may be fed, which cuts what would compute it; fetches are returned, targets only run, and nothing runs that none
+ * of them needs. Read during the call only, but for the tensors that
+ * are fed: an asynchronous run shares them until its end. Semantics: the arguments of TensorFlow's Session::Run. */
 /* clang-format off */
 typedef struct dtg_run_args {
   size_t struct_size;
@@ -53,7 +72,7 @@ typedef struct dtg_run_args {
   const dtg_value *fetches;
   dtg_tensor **fetched;                  /* one per fetch. NULL on entry: receives a new tensor owned by the caller. Not
                                             NULL: the value is written into that tensor, whose type and shape must fit.
-                                            dtg_session_run_async takes no `fetched`: see dtg_op_take_result */
+                                            dtg_session_run_async takes no `fetched`: see dtg_run_take_result */
   size_t num_fetches;
   const dtg_value *targets;
   size_t num_targets;
@@ -72,25 +91,59 @@ typedef struct dtg_run_args {
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
 
 /* Starts a run that no thread waits for and returns at once. Feeds are shared (do not write to them until the end);
- * `args->fetched` must be NULL. The end is announced once in `cq` with `tag`; results are then taken from the op.
- * `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
-DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dtg_cq *cq, uint64_t tag, dtg_op **out) DTG_NOEXCEPT;
+ * `args->fetched` must be NULL. The end is announced once in `cq` with `tag`; results are then taken from the run's handle
+ * (dtg_run_take_result). `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
+DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dtg_cq *cq, uint64_t tag, dtg_run **out) DTG_NOEXCEPT;
 
 /* A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible. Values and
  * counts are read from `args`; its tensors and its timeout are not used. Errors: INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_session_prepare(dtg_session *session, const dtg_run_args *args, dtg_callable **out) DTG_NOEXCEPT;
 
-/* Runs a callable: one tensor per prepared feed, one entry of `fetched` per prepared fetch, as in dtg_session_run. The
- * first call for a combination of types and shapes makes a plan. Errors as dtg_session_run. Since 0.1. */
+/* Runs a callable: one tensor per prepared feed, one entry of `fetched` per prepared fetch, in their order and as in
+ * dtg_session_run; `timeout_ns` 0: the session's default. Several threads may run the same callable at once. The
+ * first call for a combination of types and shapes makes a plan; later ones allocate nothing where `fetched` has tensors to write
+ * into. Errors as dtg_session_run. Since 0.1. Semantics: TensorFlow's Session::RunCallable. */
 DTG_ERR dtg_callable_run(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds, dtg_tensor **fetched,
                          size_t num_fetches, int64_t timeout_ns) DTG_NOEXCEPT;
 
+/* What a run would ask, without its values: for dtg_session_plan_text. Read during the call only. */
+/* clang-format off */
+typedef struct dtg_plan_args {
+  size_t struct_size;
+  const dtg_value *feeds;
+  const dtg_dtype *feed_dtypes;       /* one per feed: what the fed tensor would be */
+  const int64_t *const *feed_dims;    /* one per feed: its dimensions, all known; an entry may be NULL where the rank is 0 */
+  const size_t *feed_ranks;           /* one per feed */
+  size_t num_feeds;
+  const dtg_value *fetches;
+  size_t num_fetches;
+  const dtg_value *targets;
+  size_t num_targets;
+  const char *pass;                   /* which page to give; see below */
+  size_t pass_len;
+  int64_t timeout_ns;                 /* 0: the session's default */
+} dtg_plan_args;
+#define DTG_PLAN_ARGS_INIT {sizeof(dtg_plan_args), NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, DTG_STRLEN, 0}
+/* clang-format on */
+
+/* How the session would plan such a run, as text for people: what `dtg graph FILE --plan` shows. Nothing is run or kept, no variable is
+ * made, and no other task hears of it. With neither fetches nor targets the run is all that the graph is for: every value that nobody
+ * reads is fetched, every other node that nobody waits for is a target.
+ * There is a page for each pass of the planner, in their order (one line per node that is left: its values, op, operands and place), and
+ * one for what came of it. In a local session that is "program": its segments and instructions, the bytes of the frame that a run works
+ * in, and where each value lives: in the frame at an offset, as a constant or handle, with who feeds or fetches it, in a variable, or in
+ * memory that is leased while the run goes on. In a session of a cluster it is "parts": the nodes that each task would get, and the edges
+ * between them. `pass` names one page; NULL gives the last pass and what came of it; "all" gives all pages. Where a text may have several
+ * pages, a line "== NAME" stands before each. The form of the lines may change from release to release. `*out` is owned by the caller.
+ * Errors: INVALID_ARGUMENT (no such pass; the message lists them), and those that dtg_session_run finds before anything runs. Since 0.1. */
+DTG_ERR dtg_session_plan_text(dtg_session *session, const dtg_plan_args *args, dtg_string **out) DTG_NOEXCEPT;
+
 /* Adds a reference and returns the callable; NULL for NULL. Since 0.1. */
 DTG_API dtg_callable *dtg_callable_retain(dtg_callable *callable) DTG_NOEXCEPT;
-/* Drops a reference. NULL is fine. Since 0.1. */
+/* Drops a reference; calls under way go on. NULL is fine. Since 0.1. */
 DTG_API void dtg_callable_release(dtg_callable *callable) DTG_NOEXCEPT;
 
-/* Number of devices; 0 for a bad handle. Since 0.1. */
+/* Number of devices that a run of the session may use, those of all tasks of a cluster; 0 for a bad handle. Since 0.1. */
 DTG_API size_t dtg_session_device_count(const dtg_session *session) DTG_NOEXCEPT;
 /* Full name of device `i`, "/job:localhost/replica:0/task:0/device:CPU:0", valid as long as the session; NULL when i is
  * out of range. Since 0.1. */
@@ -111,24 +164,26 @@ DTG_API void dtg_session_release(dtg_session *session) DTG_NOEXCEPT;
 
 /* Cancels a run: it ends soon with CANCELLED, unless it ends by itself first. Any thread, any time, any number of
  * times; NULL is fine. Since 0.1. */
-DTG_API void dtg_op_cancel(dtg_op *op) DTG_NOEXCEPT;
+DTG_API void dtg_run_cancel(dtg_run *run) DTG_NOEXCEPT;
 
 /* Result `i` of a run that has ended well, once; owned by the caller from then on. Errors: FAILED_PRECONDITION (not
  * ended, or taken already), INVALID_ARGUMENT, or the run's own error. Since 0.1. */
-DTG_ERR dtg_op_take_result(dtg_op *op, size_t i, dtg_tensor **out) DTG_NOEXCEPT;
+DTG_ERR dtg_run_take_result(dtg_run *run, size_t i, dtg_tensor **out) DTG_NOEXCEPT;
 
-/* Adds a reference and returns the op; NULL for NULL. Since 0.1. */
-DTG_API dtg_op *dtg_op_retain(dtg_op *op) DTG_NOEXCEPT;
-/* Drops a reference; the run goes on. NULL is fine. Since 0.1. */
-DTG_API void dtg_op_release(dtg_op *op) DTG_NOEXCEPT;
+/* Adds a reference and returns the run; NULL for NULL. Since 0.1. */
+DTG_API dtg_run *dtg_run_retain(dtg_run *run) DTG_NOEXCEPT;
+/* Drops a reference; the run goes on, its end is announced all the same, and results that nobody took are dropped. NULL is fine.
+ * Since 0.1. */
+DTG_API void dtg_run_release(dtg_run *run) DTG_NOEXCEPT;
 
-/* The end of an asynchronous run. */
+/* The end of an asynchronous run: comes once for each that was started, whether its handle is still held or not. */
 typedef struct dtg_completion {
   uint64_t tag;
   dtg_error *error; /* NULL: it ended well; owned by the receiver */
 } dtg_completion;
 
-/* A queue of completions. Errors: RESOURCE_EXHAUSTED (no file descriptor left). Since 0.1. */
+/* A queue of completions, for any number of runs of any sessions; a run keeps its queue alive. `*out` is owned by the caller. Errors:
+ * RESOURCE_EXHAUSTED (no file descriptor left). Since 0.1. */
 DTG_ERR dtg_cq_create(dtg_cq **out) DTG_NOEXCEPT;
 
 /* Waits until a completion is there or `timeout_ns` has passed (0: does not wait; DTG_INFINITE: for ever), then takes up

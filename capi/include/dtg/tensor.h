@@ -1,6 +1,11 @@
 /* dtg/tensor.h: values: element type, shape and plain row-major memory. Counted and shared. The library reads a
  * tensor while a run that was given it is under way and never writes into one, except where a run is told to put its
- * result there; the host keeps its own writes away from those times. */
+ * result there; the host keeps its own writes away from those times.
+ *
+ *   const int64_t dims[] = {2, 3};
+ *   dtg_tensor_create(DTG_F32, dims, 2, floats, 24, NULL, NULL, &tensor);       2 rows of 3, copied
+ *
+ * A tensor has up to 8 dimensions, the last one changes fastest; a scalar has none and one element. Type and shape never change. */
 #ifndef DTG_TENSOR_H
 #define DTG_TENSOR_H
 

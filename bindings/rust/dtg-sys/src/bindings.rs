@@ -24,7 +24,7 @@ pub struct dtg_session(Opaque);
 #[repr(C)]
 pub struct dtg_callable(Opaque);
 #[repr(C)]
-pub struct dtg_op(Opaque);
+pub struct dtg_run(Opaque);
 #[repr(C)]
 pub struct dtg_cq(Opaque);
 #[repr(C)]
@@ -487,6 +487,24 @@ pub struct dtg_run_args {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct dtg_plan_args {
+    pub struct_size: usize,
+    pub feeds: *const dtg_value,
+    pub feed_dtypes: *const dtg_dtype,
+    pub feed_dims: *const *const i64,
+    pub feed_ranks: *const usize,
+    pub num_feeds: usize,
+    pub fetches: *const dtg_value,
+    pub num_fetches: usize,
+    pub targets: *const dtg_value,
+    pub num_targets: usize,
+    pub pass: *const c_char,
+    pub pass_len: usize,
+    pub timeout_ns: i64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct dtg_completion {
     pub tag: u64,
     pub error: *mut dtg_error,
@@ -820,6 +838,25 @@ impl dtg_run_args {
     };
 }
 
+impl dtg_plan_args {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_plan_args>(),
+        feeds: null(),
+        feed_dtypes: null(),
+        feed_dims: null(),
+        feed_ranks: null(),
+        num_feeds: 0,
+        fetches: null(),
+        num_fetches: 0,
+        targets: null(),
+        num_targets: 0,
+        pass: null(),
+        pass_len: DTG_STRLEN,
+        timeout_ns: 0,
+    };
+}
+
 unsafe extern "C" {
     pub fn dtg_abi_version() -> u32;
     pub fn dtg_version() -> *const c_char;
@@ -976,12 +1013,13 @@ unsafe extern "C" {
     pub fn dtg_session_end_job(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_cluster_status(session: *mut dtg_session, timeout_ns: i64, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_cluster_status(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, options: *const dtg_session_options, out: *mut *mut dtg_string) -> *mut dtg_error;
-    pub fn dtg_session_run_repeatedly(session: *mut dtg_session, targets: *const dtg_value, num_targets: usize, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_op) -> *mut dtg_error;
+    pub fn dtg_session_run_repeatedly(session: *mut dtg_session, targets: *const dtg_value, num_targets: usize, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_run) -> *mut dtg_error;
     pub fn dtg_session_connect(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, graph: *mut dtg_graph, options: *const dtg_session_options, out: *mut *mut dtg_session) -> *mut dtg_error;
     pub fn dtg_session_run(session: *mut dtg_session, args: *const dtg_run_args) -> *mut dtg_error;
-    pub fn dtg_session_run_async(session: *mut dtg_session, args: *const dtg_run_args, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_op) -> *mut dtg_error;
+    pub fn dtg_session_run_async(session: *mut dtg_session, args: *const dtg_run_args, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_run) -> *mut dtg_error;
     pub fn dtg_session_prepare(session: *mut dtg_session, args: *const dtg_run_args, out: *mut *mut dtg_callable) -> *mut dtg_error;
     pub fn dtg_callable_run(callable: *mut dtg_callable, feed_tensors: *const *const dtg_tensor, num_feeds: usize, fetched: *mut *mut dtg_tensor, num_fetches: usize, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_session_plan_text(session: *mut dtg_session, args: *const dtg_plan_args, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_callable_retain(callable: *mut dtg_callable) -> *mut dtg_callable;
     pub fn dtg_callable_release(callable: *mut dtg_callable);
     pub fn dtg_session_device_count(session: *const dtg_session) -> usize;
@@ -990,10 +1028,10 @@ unsafe extern "C" {
     pub fn dtg_session_close(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_retain(session: *mut dtg_session) -> *mut dtg_session;
     pub fn dtg_session_release(session: *mut dtg_session);
-    pub fn dtg_op_cancel(op: *mut dtg_op);
-    pub fn dtg_op_take_result(op: *mut dtg_op, i: usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
-    pub fn dtg_op_retain(op: *mut dtg_op) -> *mut dtg_op;
-    pub fn dtg_op_release(op: *mut dtg_op);
+    pub fn dtg_run_cancel(run: *mut dtg_run);
+    pub fn dtg_run_take_result(run: *mut dtg_run, i: usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_run_retain(run: *mut dtg_run) -> *mut dtg_run;
+    pub fn dtg_run_release(run: *mut dtg_run);
     pub fn dtg_cq_create(out: *mut *mut dtg_cq) -> *mut dtg_error;
     pub fn dtg_cq_next(cq: *mut dtg_cq, events: *mut dtg_completion, stride: usize, cap: usize, timeout_ns: i64, count: *mut usize) -> *mut dtg_error;
     pub fn dtg_cq_fd(cq: *const dtg_cq) -> i32;

@@ -132,7 +132,7 @@ objects! {
     dtg_event_writer: dtg_event_writer_release,
     dtg_graph: dtg_graph_release,
     dtg_model: dtg_model_release,
-    dtg_op: dtg_op_release,
+    dtg_run: dtg_run_release,
     dtg_runtime: dtg_runtime_release,
     dtg_server: dtg_server_release,
     dtg_session: dtg_session_release,
@@ -145,7 +145,7 @@ shared_objects! {
     dtg_callable: dtg_callable_retain,
     dtg_cluster: dtg_cluster_retain,
     dtg_cq: dtg_cq_retain,
-    dtg_op: dtg_op_retain,
+    dtg_run: dtg_run_retain,
     dtg_runtime: dtg_runtime_retain,
     dtg_server: dtg_server_retain,
     dtg_session: dtg_session_retain,
@@ -169,10 +169,10 @@ unsafe impl Send for Handle<sys::dtg_cq> {}
 // SAFETY: as above.
 unsafe impl Sync for Handle<sys::dtg_cq> {}
 
-// SAFETY: dtg/base.h lists dtg_op as shared: any thread, any time.
-unsafe impl Send for Handle<sys::dtg_op> {}
+// SAFETY: dtg/base.h lists dtg_run as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_run> {}
 // SAFETY: as above.
-unsafe impl Sync for Handle<sys::dtg_op> {}
+unsafe impl Sync for Handle<sys::dtg_run> {}
 
 // SAFETY: dtg/base.h lists dtg_runtime as shared: any thread, any time.
 unsafe impl Send for Handle<sys::dtg_runtime> {}

@@ -35,7 +35,7 @@ use crate::tensor::Tensor;
 /// ```
 #[must_use = "a run that is dropped is cancelled"]
 pub struct Run {
-    op: Handle<sys::dtg_op>,
+    handle: Handle<sys::dtg_run>,
     end: Arc<End>,
     fetches: usize,
     taken: bool,
@@ -45,17 +45,17 @@ impl Run {
     /// Starts a run by a function of the ABI that announces its end in a queue.
     pub(crate) fn start(
         fetches: usize,
-        begin: impl FnOnce(*mut sys::dtg_cq, u64, *mut *mut sys::dtg_op) -> *mut sys::dtg_error,
+        begin: impl FnOnce(*mut sys::dtg_cq, u64, *mut *mut sys::dtg_run) -> *mut sys::dtg_error,
     ) -> Result<Self> {
-        // SAFETY: `begin` answers NULL only when it has written an op that is ours.
-        let (op, end) = pump::announce(|cq, tag| unsafe { Handle::create(|out| begin(cq, tag, out)) })?;
-        Ok(Self { op, end, fetches, taken: false })
+        // SAFETY: `begin` answers NULL only when it has written a handle that is ours.
+        let (handle, end) = pump::announce(|cq, tag| unsafe { Handle::create(|out| begin(cq, tag, out)) })?;
+        Ok(Self { handle, end, fetches, taken: false })
     }
 
     /// Cancels the run: it ends soon with `Cancelled`, unless it ends by itself first. Any number of times.
     pub fn cancel(&self) {
-        // SAFETY: an open op.
-        unsafe { sys::dtg_op_cancel(self.op.raw()) }
+        // SAFETY: an open run.
+        unsafe { sys::dtg_run_cancel(self.handle.raw()) }
     }
 
     /// Whether the run has ended, well or not.
@@ -85,8 +85,8 @@ impl Run {
     fn take(&self) -> Result<Outputs> {
         let mut tensors = Vec::with_capacity(self.fetches);
         for i in 0..self.fetches {
-            // SAFETY: an open op, and a new tensor of ours on success.
-            tensors.push(Tensor::adopt(unsafe { Handle::create(|out| sys::dtg_op_take_result(self.op.raw(), i, out)) }?));
+            // SAFETY: an open run, and a new tensor of ours on success.
+            tensors.push(Tensor::adopt(unsafe { Handle::create(|out| sys::dtg_run_take_result(self.handle.raw(), i, out)) }?));
         }
         Ok(Outputs::new(tensors))
     }

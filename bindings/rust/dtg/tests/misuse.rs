@@ -214,15 +214,15 @@ fn deadlines_and_cancels() {
     run.cancel();
     let fetch = twin.value("take");
     let args = sys::dtg_run_args { fetches: &fetch, num_fetches: 1, ..sys::dtg_run_args::INIT };
-    let (mut cq, mut op, mut count) = (null_mut(), null_mut(), 0);
+    let (mut cq, mut other, mut count) = (null_mut(), null_mut(), 0);
     let mut event = sys::dtg_completion { tag: 0, error: null_mut() };
     // SAFETY: open handles and places for what comes out.
     unsafe {
         assert!(sys::dtg_cq_create(&mut cq).is_null());
-        assert!(sys::dtg_session_run_async(twin.session, &args, cq, 7, &mut op).is_null());
-        sys::dtg_op_cancel(op);
+        assert!(sys::dtg_session_run_async(twin.session, &args, cq, 7, &mut other).is_null());
+        sys::dtg_run_cancel(other);
         assert!(sys::dtg_cq_next(cq, &mut event, 0, 1, sys::DTG_INFINITE, &mut count).is_null());
-        sys::dtg_op_release(op);
+        sys::dtg_run_release(other);
         sys::dtg_cq_release(cq);
     }
     same(run.wait(), ErrorKind::Cancelled, event.error);
@@ -266,6 +266,8 @@ fn a_server_that_stops_under_a_session() {
     ps.join(Some(Duration::ZERO)).unwrap();
     // A peer that is gone may come back: it is looked for during a part of the deadline.
     let short = Duration::from_millis(300);
+    // Whoever asks first may hear of the stop itself.
+    refused(session.run().feed(x, &tensor).fetch(y).timeout(short).call(), ErrorKind::Unavailable, "ps");
     let ours = session.run().feed(x, &tensor).fetch(y).timeout(short).call();
     same(ours, ErrorKind::Unavailable, twin.run(Some(("x", Raw::zeros(DType::F32, &[2]).0)), "y", short));
     refused(worker.join(Some(Duration::ZERO)), ErrorKind::DeadlineExceeded, "");

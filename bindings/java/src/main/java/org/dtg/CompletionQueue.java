@@ -13,18 +13,18 @@ final class CompletionQueue extends Handle implements Runnable {
   private static CompletionQueue open;
   private static long lastTag;
 
-  private final Map<Long, Op<?>> waiting = new HashMap<>(); // guarded by GUARD
+  private final Map<Long, RunFuture<?>> waiting = new HashMap<>(); // guarded by GUARD
 
   private CompletionQueue() {
     super(Kind.CQ, Native.cqCreate());
   }
 
-  /** Starts a run in C and gives its op. */
+  /** Starts a run in C and gives its handle. */
   interface Starter {
     long start(long queue, long tag);
   }
 
-  static void start(Op<?> op, Starter starter) {
+  static void start(RunFuture<?> run, Starter starter) {
     CompletionQueue queue;
     long tag;
     synchronized (GUARD) {
@@ -36,16 +36,16 @@ final class CompletionQueue extends Handle implements Runnable {
       }
       queue = open;
       tag = ++lastTag;
-      queue.waiting.put(tag, op);
+      queue.waiting.put(tag, run);
     }
     long address = queue.hold();
     try {
-      op.started(starter.start(address, tag));
+      run.started(starter.start(address, tag));
     } catch (DtgException e) { // what is wrong before the run starts comes the same way as what fails later
       synchronized (GUARD) {
         queue.waiting.remove(tag);
       }
-      op.completeExceptionally(e);
+      run.completeExceptionally(e);
     } finally {
       queue.drop();
     }
@@ -69,11 +69,11 @@ final class CompletionQueue extends Handle implements Runnable {
   }
 
   private void end(long tag, Throwable error) {
-    Op<?> op;
+    RunFuture<?> run;
     synchronized (GUARD) {
-      op = waiting.remove(tag);
+      run = waiting.remove(tag);
     }
-    if (op != null) op.ended(error);
+    if (run != null) run.ended(error);
   }
 
   private boolean idle() {

@@ -22,7 +22,7 @@ public abstract class Handle implements AutoCloseable {
     GRAPH("graph"),
     SESSION("session"),
     CALLABLE("callable"),
-    OP("op"),
+    RUN("run"),
     CQ("completion queue"),
     MODEL("model"),
     DATASET("dataset"),

@@ -20,7 +20,7 @@ final class Leaks {
       if (leaked != null) throw new IllegalStateException(leaked);
     }
     if (STACKS) return new Throwable("made here");
-    return kind == Handle.Kind.TENSOR || kind == Handle.Kind.OP ? null : caller();
+    return kind == Handle.Kind.TENSOR || kind == Handle.Kind.RUN ? null : caller();
   }
 
   /** "File.java:12" of the nearest caller outside of this package; null when there is none. */

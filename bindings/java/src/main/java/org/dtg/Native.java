@@ -190,9 +190,9 @@ final class Native {
 
   static native byte[] sessionClusterStatus(long session, long timeoutNs);
 
-  static native void opCancel(long op);
+  static native void runCancel(long run);
 
-  static native long opTakeResult(long op, long i);
+  static native long runTakeResult(long run, long i);
 
   static native long cqCreate();
 

@@ -31,10 +31,10 @@ public final class Results implements AutoCloseable, Iterable<Tensor> {
     return new Results(out, given);
   }
 
-  /** The results of an op that has ended well. */
-  static Results taken(long op, int count) {
+  /** The results of a run that has ended well. */
+  static Results taken(long run, int count) {
     long[] handles = new long[count];
-    for (int i = 0; i < count; i++) handles[i] = Native.opTakeResult(op, i);
+    for (int i = 0; i < count; i++) handles[i] = Native.runTakeResult(run, i);
     return owning(handles);
   }
 

@@ -140,7 +140,7 @@ public final class Run {
     }
     Tensor[] in = fed.toArray(Tensor[]::new);
     int count = fetches.size();
-    Op<Results> out = new Op<>(op -> Results.taken(op, count));
+    RunFuture<Results> out = new RunFuture<>(run -> Results.taken(run, count));
     CompletionQueue.start(out, (queue, tag) -> {
       long mine = session.hold();
       try {

@@ -102,7 +102,7 @@ public final class Session extends Handle {
    */
   public CompletableFuture<Void> runRepeatedly(Value... targets) {
     long[] ids = Value.ids(targets);
-    Op<Void> out = new Op<>(op -> null);
+    RunFuture<Void> out = new RunFuture<>(run -> null);
     CompletionQueue.start(out, (queue, tag) -> {
       long mine = hold();
       try {

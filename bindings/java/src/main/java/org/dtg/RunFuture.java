@@ -6,10 +6,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.LongFunction;
 
 /** A run that nobody waits for; completed by the thread of CompletionQueue. */
-final class Op<T> extends CompletableFuture<T> {
+final class RunFuture<T> extends CompletableFuture<T> {
   private static final class Running extends Handle {
     Running(long address) {
-      super(Kind.OP, address);
+      super(Kind.RUN, address);
     }
 
     void cancel() {
@@ -20,7 +20,7 @@ final class Op<T> extends CompletableFuture<T> {
         return; // it has ended
       }
       try {
-        Native.opCancel(mine);
+        Native.runCancel(mine);
       } finally {
         drop();
       }
@@ -30,7 +30,7 @@ final class Op<T> extends CompletableFuture<T> {
   private final LongFunction<T> collect;
   private Running running; // guarded by this
 
-  Op(LongFunction<T> collect) {
+  RunFuture(LongFunction<T> collect) {
     this.collect = collect;
   }
 

@@ -1,0 +1,222 @@
+// What one run feeds, fetches and runs, and its synchronous form. Any goroutine.
+
+package dtg
+
+// #cgo noescape dtg_go_run
+// #include "shim.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+	"unsafe"
+)
+
+// Arg is a part of what a run is asked: Feed, FeedSlice, FeedScalar, Fetch, FetchSlice, FetchTensor, Target, Timeout.
+type Arg func(*request) error
+
+// request is one run. It belongs to the goroutine that makes it, and then to its Run.
+type request struct {
+	feeds    []Value
+	tensors  []*C.dtg_tensor // one per feed
+	given    []*Tensor       // those of the caller, kept alive
+	made     []*Tensor       // those of this run, closed at its end
+	loans    []*loan
+	fetches  []Value
+	into     []*Tensor // one per fetch: where the value goes; nil: into a new tensor
+	take     []func(*Tensor) error
+	targets  []Value
+	timeout  time.Duration
+	deadline bool // the timeout is what is left of the context
+}
+
+// Feed gives v the value t during the run, which cuts what would compute it. Nobody may write to t meanwhile.
+func Feed(v Value, t *Tensor) Arg {
+	return func(r *request) error {
+		p, err := t.c()
+		if err != nil {
+			return err
+		}
+		r.feeds, r.tensors, r.given = append(r.feeds, v), append(r.tensors, p), append(r.given, t)
+		return nil
+	}
+}
+
+// FeedSlice gives v these elements; without a shape they are a vector. Up to 64 KiB are copied; more is used where it lies, so nobody
+// may write to data until the run has ended.
+func FeedSlice[T Element](v Value, data []T, shape ...int64) Arg {
+	return func(r *request) error {
+		if shape == nil {
+			shape = Shape{int64(len(data))}
+		}
+		if unsafe.Sizeof(data[0])*uintptr(len(data)) > lendAbove {
+			return r.lend(v, DTypeOf[T](), shape, unsafe.Pointer(&data[0]), len(data)*int(unsafe.Sizeof(data[0])))
+		}
+		return r.feedCopy(v, func() (*Tensor, error) { return tensorOf(data, shape) })
+	}
+}
+
+// FeedScalar gives v a value without dimensions.
+func FeedScalar[T Element](v Value, value T) Arg {
+	return func(r *request) error {
+		return r.feedCopy(v, func() (*Tensor, error) { return ScalarTensor(value) })
+	}
+}
+
+func (r *request) feedCopy(v Value, make func() (*Tensor, error)) error {
+	t, err := make()
+	if err != nil {
+		return err
+	}
+	r.made = append(r.made, t)
+	r.feeds, r.tensors = append(r.feeds, v), append(r.tensors, (*C.dtg_tensor)(unsafe.Pointer(t.pointer.Load())))
+	return nil
+}
+
+// Fetch writes the value of v, a scalar, to *into when the run has ended well.
+func Fetch[T Element](v Value, into *T) Arg {
+	return fetch(v, nil, func(t *Tensor) (err error) {
+		defer t.Close()
+		*into, err = Scalar[T](t)
+		return err
+	})
+}
+
+// FetchSlice writes a copy of the elements of v to *into, reusing its memory where that is enough.
+func FetchSlice[T Element](v Value, into *[]T) Arg {
+	return fetch(v, nil, func(t *Tensor) error {
+		defer t.Close()
+		view, err := View[T](t)
+		if err == nil {
+			*into = append((*into)[:0], view...)
+		}
+		return err
+	})
+}
+
+// FetchTensor gives the value of v as a tensor: a new one, which the caller closes, where *into is nil. Otherwise the value is
+// written into that tensor, whose type and shape must fit; after a failed run it may hold anything.
+func FetchTensor(v Value, into **Tensor) Arg {
+	return func(r *request) error {
+		given := *into
+		if given != nil {
+			if _, err := given.c(); err != nil {
+				return err
+			}
+		}
+		return fetch(v, given, func(t *Tensor) error {
+			*into = t
+			return nil
+		})(r)
+	}
+}
+
+func fetch(v Value, into *Tensor, take func(*Tensor) error) Arg {
+	return func(r *request) error {
+		r.fetches, r.into, r.take = append(r.fetches, v), append(r.into, into), append(r.take, take)
+		return nil
+	}
+}
+
+// Target runs the nodes of these values.
+func Target(values ...Value) Arg {
+	return func(r *request) error {
+		r.targets = append(r.targets, values...)
+		return nil
+	}
+}
+
+// Timeout bounds the run, as a deadline of its context does. 0: the session's default.
+func Timeout(d time.Duration) Arg {
+	return func(r *request) error {
+		r.timeout = d
+		return nil
+	}
+}
+
+// Run runs what args say and returns when everything has ended. The end of ctx cancels the run; the error is then
+// ctx.Err() around the library's. A context that can never end costs nothing: the run is one call on this thread.
+// Errors: InvalidArgument (nothing asked for, an unfed placeholder, a wrong type or shape), Unimplemented,
+// FailedPrecondition (a variable without value, a closed session), DeadlineExceeded, Cancelled, OutOfRange (the end of a
+// queue), or what the op that failed says; Error.Node names it.
+func (s *Session) Run(ctx context.Context, args ...Arg) error {
+	if ctx.Done() != nil {
+		run, err := s.start(ctx, args)
+		if err != nil {
+			return err
+		}
+		return run.Wait(ctx)
+	}
+	r := &request{}
+	defer r.end()
+	if err := r.read(args); err != nil {
+		return err
+	}
+	return s.run(r)
+}
+
+// read gathers the args.
+func (r *request) read(args []Arg) error {
+	for _, arg := range args {
+		if err := arg(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run is one crossing.
+func (s *Session) run(r *request) error {
+	p, err := s.c()
+	if err != nil {
+		return err
+	}
+	fetched := make([]*C.dtg_tensor, len(r.fetches))
+	for i, t := range r.into {
+		if t == nil {
+			continue
+		}
+		if fetched[i], err = t.c(); err != nil {
+			return err
+		}
+	}
+	feeds, numFeeds := valuesOf(r.feeds)
+	fetches, numFetches := valuesOf(r.fetches)
+	targets, numTargets := valuesOf(r.targets)
+	err = failure(C.dtg_go_run(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, unsafe.SliceData(fetched), numFetches, targets,
+		numTargets, nanoseconds(r.timeout)))
+	runtime.KeepAlive(s)
+	runtime.KeepAlive(r)
+	if err != nil {
+		return err
+	}
+	return r.deliver(fetched)
+}
+
+// deliver hands fetched tensors to who asked for them; all are taken, whatever fails.
+func (r *request) deliver(fetched []*C.dtg_tensor) (err error) {
+	for i, pointer := range fetched {
+		t := r.into[i]
+		if t == nil {
+			t = wrapTensor(pointer)
+		}
+		if failed := r.take[i](t); failed != nil && err == nil {
+			err = fmt.Errorf("fetch number %d of the run: %w", i, failed)
+		}
+	}
+	return err
+}
+
+// end gives back what the run has borrowed and made.
+func (r *request) end() {
+	for _, t := range r.made {
+		t.Close()
+	}
+	r.made, r.given = nil, nil
+	for _, l := range r.loans {
+		l.end()
+	}
+	r.loans = nil
+}
