@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the stages of testing and adds up what passed.
 
-    .ci/stages.py test sanitize fuzz-smoke     any of: test, sanitize, fuzz-smoke, fuzz, bench
+    .ci/stages.py test sanitize fuzz-smoke     any of: test, sanitize, arm64, fuzz-smoke, fuzz, bench
 
 Each stage prints its time. The last line is `N passed, N failed`, counting GoogleTest cases one by one and every other test as
 one; the exit code is 0 only if something passed and nothing failed. A stage that cannot run (a build that breaks, a configuration
@@ -136,6 +136,27 @@ def sanitize(tally):
         run_tests(tally, "asan")
     if configure_and_build(tally, "tsan"):
         run_tests(tally, "tsan", ["-LE", "^oracle$"])
+    arm64(tally)
+
+
+# The kernels' loops are other code on 64-bit ARM: built by a cross compiler and run by an emulator.
+def arm64(tally):
+    if not stage("arm64: dependencies", [ROOT / ".deps" / "build.sh", "--arm64"]):
+        tally.fail("arm64: dependencies")
+    elif configure_and_build(tally, "arm64"):
+        run_tests(tally, "arm64")
+
+
+# A short run takes the same seeds every time; a long one takes those that nobody has tried.
+def fuzz_graphs(tally, seconds):
+    random = ROOT / "tests" / "random"
+    first = 1_000_000 if seconds <= 30 else int(time.time()) * 1000
+    command = [ROOT / "build" / "asan" / "random_graphs", "--from", first, "--count", 10**9, "--seconds", seconds,
+               "--jobs", JOBS, "--corpus", random / "corpus"]
+    if stage(f"fuzz random_graphs ({seconds} s)", command):
+        tally.passed += 1
+    else:
+        tally.fail("fuzz random_graphs: reproduce with the seed named above")
 
 
 def fuzz(tally, seconds):
@@ -143,8 +164,9 @@ def fuzz(tally, seconds):
     if not targets:
         say("    no fuzz targets")
         return
-    if not configure_and_build(tally, "asan", [f"fuzz_{name}" for name in targets]):
+    if not configure_and_build(tally, "asan", [*[f"fuzz_{name}" for name in targets], "random_graphs"]):
         return
+    fuzz_graphs(tally, seconds)
     for name in targets:
         seeds = ROOT / "fuzz" / "corpus" / name
         # New finds go to the build folder; the committed corpus is only read.
@@ -184,6 +206,7 @@ def bench(tally):
 STAGES = {
     "test": test,
     "sanitize": sanitize,
+    "arm64": arm64,
     "fuzz-smoke": lambda tally: fuzz(tally, 30),
     "fuzz": lambda tally: fuzz(tally, int(os.environ.get("FUZZ_SECONDS") or 600)),
     "bench": bench,

@@ -34,14 +34,14 @@ class Async : public World {
     OK(dtg_graph_add_op(h.graph, &spec, &dequeue, 1));
   }
 
-  dtg_op* start(dtg_value fetch, uint64_t tag, int64_t timeout_ns = 0) {
+  dtg_run* start(dtg_value fetch, uint64_t tag, int64_t timeout_ns = 0) {
     dtg_run_args args = DTG_RUN_ARGS_INIT;
     args.fetches = &fetch;
     args.num_fetches = 1;
     args.timeout_ns = timeout_ns;
-    dtg_op* op = nullptr;
-    OK(dtg_session_run_async(h.session, &args, h.cq, tag, &op));
-    return op;
+    dtg_run* run = nullptr;
+    OK(dtg_session_run_async(h.session, &args, h.cq, tag, &run));
+    return run;
   }
   dtg_completion next(int64_t timeout_ns = 20'000'000'000) {
     dtg_completion done{};
@@ -59,25 +59,25 @@ class Async : public World {
 };
 
 TEST_F(Async, ABlockedDequeueIsCancelled) {
-  dtg_op* const op = start(dequeue, 42);
+  dtg_run* const run = start(dequeue, 42);
   EXPECT_FALSE(readable(50));
   dtg_tensor* out = nullptr;
-  refused(dtg_op_take_result(op, 0, &out), DTG_FAILED_PRECONDITION, "take before the end");
-  dtg_op_cancel(op);
-  dtg_op_cancel(op);
+  refused(dtg_run_take_result(run, 0, &out), DTG_FAILED_PRECONDITION, "take before the end");
+  dtg_run_cancel(run);
+  dtg_run_cancel(run);
   EXPECT_TRUE(readable(20'000));
   const dtg_completion done = next();
   EXPECT_EQ(done.tag, 42u);
   refused(done.error, DTG_CANCELLED, "a cancelled run");
   EXPECT_FALSE(readable(0));
-  refused(dtg_op_take_result(op, 0, &out), DTG_CANCELLED, "take after a cancel");
-  dtg_op_release(op);
+  refused(dtg_run_take_result(run, 0, &out), DTG_CANCELLED, "take after a cancel");
+  dtg_run_release(run);
 }
 
 TEST_F(Async, ABlockedDequeueHasADeadline) {
-  dtg_op* const op = start(dequeue, 1, 20'000'000);
+  dtg_run* const run = start(dequeue, 1, 20'000'000);
   refused(next().error, DTG_DEADLINE_EXCEEDED, "an asynchronous run");
-  dtg_op_release(op);
+  dtg_run_release(run);
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   dtg_tensor* fetched = nullptr;
   args.fetches = &dequeue;
@@ -90,17 +90,17 @@ TEST_F(Async, ABlockedDequeueHasADeadline) {
 
 TEST_F(Async, ResultsAreTakenOnce) {
   dtg_tensor* out = nullptr;
-  OK(dtg_op_take_result(h.op, 0, &out));
+  OK(dtg_run_take_result(h.run, 0, &out));
   EXPECT_EQ(static_cast<const float*>(dtg_tensor_data(out, nullptr))[1], 9);
   dtg_tensor_release(out);
-  refused(dtg_op_take_result(h.op, 0, &out), DTG_FAILED_PRECONDITION, "take twice");
-  refused(dtg_op_take_result(h.op, 1, &out), DTG_INVALID_ARGUMENT, "take what is not there");
+  refused(dtg_run_take_result(h.run, 0, &out), DTG_FAILED_PRECONDITION, "take twice");
+  refused(dtg_run_take_result(h.run, 1, &out), DTG_INVALID_ARGUMENT, "take what is not there");
 }
 
 TEST_F(Async, ManyCompletionsWithAStride) {
   dtg_value value;
   OK(dtg_const_f32(h.graph, 5, &value));
-  for (uint64_t tag = 0; tag < 20; ++tag) dtg_op_release(start(value, tag));
+  for (uint64_t tag = 0; tag < 20; ++tag) dtg_run_release(start(value, tag));
   struct Wide {
     dtg_completion completion;
     uint64_t mine;
@@ -126,7 +126,7 @@ TEST_F(Async, ManyCompletionsWithAStride) {
 }
 
 TEST_F(Async, ClosingASessionEndsItsRuns) {
-  dtg_op* const op = start(dequeue, 3);
+  dtg_run* const run = start(dequeue, 3);
   OK(dtg_session_close(h.session, 20'000'000'000));
   refused(next().error, DTG_CANCELLED, "a run of a closed session");
   dtg_run_args args = DTG_RUN_ARGS_INIT;
@@ -134,17 +134,17 @@ TEST_F(Async, ClosingASessionEndsItsRuns) {
   args.num_targets = 1;
   refused(dtg_session_run(h.session, &args), DTG_FAILED_PRECONDITION, "a run after close");
   OK(dtg_session_close(h.session, 0));
-  dtg_op_release(op);
+  dtg_run_release(run);
 }
 
 TEST_F(Async, EverythingIsReleasedUnderARun) {
-  dtg_op* const op = start(dequeue, 4);
+  dtg_run* const run = start(dequeue, 4);
   dtg_session_release(std::exchange(h.session, nullptr));
   dtg_graph_release(std::exchange(h.graph, nullptr));
   dtg_runtime_release(std::exchange(h.runtime, nullptr));
-  dtg_op_cancel(op);
+  dtg_run_cancel(run);
   refused(next().error, DTG_CANCELLED, "a run");
-  dtg_op_release(op);
+  dtg_run_release(run);
 }
 
 TEST_F(Async, FourThreadsOverOneSessionAndOneCallable) {

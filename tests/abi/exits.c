@@ -120,14 +120,14 @@ static void a_served_process_exits(void) {
   target[length] = 0;
   connect_session(&g, target);
   ok(double_ones(&g, 1000), "a run over there");
-  dtg_op *const op = start_waiting(&g);
+  dtg_run *const run = start_waiting(&g);
   ok(double_ones(&g, 1000), "a run beside it");
   close(in);
   ended_with_7(pid, "served");
   ok(dtg_cq_next(g.cq, &done, 0, 1, INT64_C(30000000000), &count), "wait for the run");
   check(count == 1 && dtg_error_code(done.error) == DTG_UNAVAILABLE, "the run says that the server is gone");
   dtg_error_release(done.error);
-  dtg_op_release(op);
+  dtg_run_release(run);
   release_guest(&g);
   close(out);
 }

@@ -6,7 +6,7 @@
 #include "guest.h"
 
 static struct guest g;
-static dtg_op *waiting;
+static dtg_run *waiting;
 
 static void refused(dtg_error *error, const char *what) {
   check(dtg_error_code(error) == DTG_FAILED_PRECONDITION, what);
@@ -21,7 +21,7 @@ static void starts_another(void) {
 }
 static void releases(void) {
   const size_t handles = dtg_live_handles();
-  dtg_op_release(waiting);
+  dtg_run_release(waiting);
   release_guest(&g);
   check(dtg_live_handles() == handles, "releases in the child do nothing");
   exit(failures != 0);
@@ -36,7 +36,7 @@ static void calls(void) {
   refused(dtg_server_start(NULL, g.cluster, NULL, &server), "start a server");
   refused(dtg_session_close(g.session, 0), "close a session");
   refused(dtg_cq_next(g.cq, &done, 0, 1, DTG_INFINITE, &count), "wait for a run");
-  dtg_op_cancel(waiting);
+  dtg_run_cancel(waiting);
   releases();
 }
 static void forks_again(void) {
@@ -76,11 +76,11 @@ int main(void) {
     child_of("release", releases);
     child_of("calls", calls);
     child_of("fork again", forks_again);
-    dtg_op_cancel(waiting);
+    dtg_run_cancel(waiting);
     ok(dtg_cq_next(g.cq, &done, 0, 1, INT64_C(20000000000), &count), "wait for the cancelled run");
     check(count == 1 && dtg_error_code(done.error) == DTG_CANCELLED, "the run that waited was the parent's all along");
     dtg_error_release(done.error);
-    dtg_op_release(waiting);
+    dtg_run_release(waiting);
     close_guest(&g);
   }
   check(dtg_live_handles() == handles, "no handle is left");

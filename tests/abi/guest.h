@@ -137,14 +137,14 @@ static inline dtg_error *double_ones(struct guest *g, int64_t count) {
   return error;
 }
 
-static inline dtg_op *start_waiting(struct guest *g) {
+static inline dtg_run *start_waiting(struct guest *g) {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
-  dtg_op *op = NULL;
+  dtg_run *run = NULL;
   args.fetches = &g->wait;
   args.num_fetches = 1;
   args.timeout_ns = INT64_C(600000000000);
-  ok(dtg_session_run_async(g->session, &args, g->cq, 1, &op), "start a run that waits");
-  return op;
+  ok(dtg_session_run_async(g->session, &args, g->cq, 1, &run), "start a run that waits");
+  return run;
 }
 
 static inline void release_guest(struct guest *g) {

@@ -78,7 +78,7 @@ int main(void) {
   const int at_first = threads();
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   dtg_value one;
-  dtg_op *op = NULL;
+  dtg_run *run = NULL;
   dtg_completion done;
   size_t count = 0;
   float value = 0;
@@ -95,10 +95,10 @@ int main(void) {
   check(value == 2, "1 + 1");
   args.fetches = &sum;
   args.num_fetches = 1;
-  ok(dtg_session_run_async(session, &args, cq, 1, &op), "run without a thread");
+  ok(dtg_session_run_async(session, &args, cq, 1, &run), "run without a thread");
   ok(dtg_cq_next(cq, &done, 0, 1, DTG_INFINITE, &count), "wait");
   ok(done.error, "the run");
-  dtg_op_release(op);
+  dtg_run_release(run);
   check(threads() > at_first, "an asynchronous run has threads");
   for (int tcp = 0; tcp < 2; tcp++) {
     struct guest g = {0};

@@ -23,7 +23,7 @@ HANDLE(dtg_tensor)
 HANDLE(dtg_graph)
 HANDLE(dtg_session)
 HANDLE(dtg_callable)
-HANDLE(dtg_op)
+HANDLE(dtg_run)
 HANDLE(dtg_cq)
 HANDLE(dtg_error)
 HANDLE(dtg_string)
@@ -40,7 +40,7 @@ void* closed_of(const Handles& h, const dtg_tensor*) { return h.tensor; }
 void* closed_of(const Handles& h, const dtg_graph*) { return h.graph; }
 void* closed_of(const Handles& h, const dtg_session*) { return h.session; }
 void* closed_of(const Handles& h, const dtg_callable*) { return h.callable; }
-void* closed_of(const Handles& h, const dtg_op*) { return h.op; }
+void* closed_of(const Handles& h, const dtg_run*) { return h.run; }
 void* closed_of(const Handles& h, const dtg_cq*) { return h.cq; }
 void* closed_of(const Handles& h, const dtg_error*) { return h.error; }
 void* closed_of(const Handles& h, const dtg_string*) { return h.string; }
@@ -58,7 +58,7 @@ struct Outs {
   dtg_graph* graph = nullptr;
   dtg_session* session = nullptr;
   dtg_callable* callable = nullptr;
-  dtg_op* op = nullptr;
+  dtg_run* run = nullptr;
   dtg_cq* cq = nullptr;
   dtg_string* string = nullptr;
   dtg_model* model = nullptr;
@@ -82,7 +82,7 @@ struct Outs {
   int32_t number = 0;
 
   void empty() {
-    Handles all{runtime, tensor, graph, session, callable, op, cq, nullptr, string, model, dataset, weights, writer, cluster, server};
+    Handles all{runtime, tensor, graph, session, callable, run, cq, nullptr, string, model, dataset, weights, writer, cluster, server};
     all.release();
     *this = Outs();
   }
@@ -270,6 +270,10 @@ void Misuse::graph_rows() {
 }
 
 void Misuse::session_rows() {
+  dtg_plan_args planned = DTG_PLAN_ARGS_INIT;
+  const dtg_dtype dtypes[] = {DTG_F32, DTG_F32};
+  const int64_t* const no_dims[] = {nullptr, nullptr};
+  const size_t ranks[] = {0, 0};
   feeds[0] = v.x;
   feeds[1] = v.y;
   tensors[0] = tensors[1] = h.tensor;
@@ -281,7 +285,15 @@ void Misuse::session_rows() {
   ROW(dtg_session_connect, (S{0, 1, 4}), h.runtime, nullptr, 0, h.graph, nullptr, &outs.session);
   ROW(dtg_session_run, {}, h.session, &asked);
   ROW(dtg_session_prepare, {}, h.session, &asked, &outs.callable);
-  ROW(dtg_session_run_async, {4}, h.session, &asked, h.cq, 1, &outs.op);
+  planned.feeds = feeds;
+  planned.feed_dtypes = dtypes;
+  planned.feed_dims = no_dims;
+  planned.feed_ranks = ranks;
+  planned.num_feeds = 2;
+  planned.fetches = &v.z;
+  planned.num_fetches = 1;
+  ROW(dtg_session_plan_text, {}, h.session, &planned, &outs.string);
+  ROW(dtg_session_run_async, {4}, h.session, &asked, h.cq, 1, &outs.run);
   ROW(dtg_callable_run, {}, h.callable, tensors, 2, fetched, 1, 0);
   ROW(dtg_callable_retain, {}, h.callable);
   ROW(dtg_callable_release, {}, h.callable);
@@ -291,10 +303,10 @@ void Misuse::session_rows() {
   ROW(dtg_session_close, {}, h.session, 0);
   ROW(dtg_session_retain, {}, h.session);
   ROW(dtg_session_release, {}, h.session);
-  ROW(dtg_op_cancel, {}, h.op);
-  ROW(dtg_op_take_result, {}, h.op, 0, &outs.tensor);
-  ROW(dtg_op_retain, {}, h.op);
-  ROW(dtg_op_release, {}, h.op);
+  ROW(dtg_run_cancel, {}, h.run);
+  ROW(dtg_run_take_result, {}, h.run, 0, &outs.tensor);
+  ROW(dtg_run_retain, {}, h.run);
+  ROW(dtg_run_release, {}, h.run);
   ROW(dtg_cq_create, {}, &outs.cq);
   ROW(dtg_cq_next, {}, h.cq, &outs.event, 0, 1, 0, &outs.size);
   ROW(dtg_cq_fd, {}, h.cq);
@@ -415,7 +427,7 @@ void Misuse::cluster_rows() {
   ROW(dtg_session_end_job, {}, h.session, 0);
   ROW(dtg_session_cluster_status, {}, h.session, 0, &outs.string);
   ROW(dtg_cluster_status, (S{0, 3}), h.runtime, "no address", DTG_STRLEN, nullptr, &outs.string);
-  ROW(dtg_session_run_repeatedly, (S{3, 5}), h.session, &v.z, 1, h.cq, 1, &outs.op);
+  ROW(dtg_session_run_repeatedly, (S{3, 5}), h.session, &v.z, 1, h.cq, 1, &outs.run);
 }
 
 TEST_F(Misuse, EveryPointerOfEveryFunction) {

@@ -64,7 +64,7 @@ struct scene {
   dtg_callable *callable;
   dtg_tensor *x, *fetched;
   dtg_cq *cq;
-  dtg_op *op;
+  dtg_run *run;
   dtg_string *bytes;
 };
 
@@ -120,7 +120,7 @@ static dtg_error *run(struct scene *s, dtg_value x, dtg_value loss, dtg_value tr
   STEP(dtg_callable_run(s->callable, feeds, 1, &s->fetched, 1, 0));
   args.feed_tensors = feeds;
   STEP(dtg_cq_create(&s->cq));
-  STEP(dtg_session_run_async(s->session, &args, s->cq, 1, &s->op));
+  STEP(dtg_session_run_async(s->session, &args, s->cq, 1, &s->run));
   /* It was started, so its end must come. */
   while (count == 0) STEP(dtg_cq_next(s->cq, &done, 0, 1, DTG_INFINITE, &count));
   return done.error;
@@ -133,7 +133,7 @@ static dtg_error *scenario(struct scene *s) {
   size_t nbytes = 0;
   STEP(build(s, &x, &loss, &training));
   STEP(run(s, x, loss, training.train));
-  STEP(dtg_op_take_result(s->op, 0, &result));
+  STEP(dtg_run_take_result(s->run, 0, &result));
   dtg_tensor_release(result);
   STEP(dtg_graph_serialize(s->graph, &s->bytes));
   STEP(dtg_graph_create(s->runtime, &s->copy));
@@ -142,7 +142,7 @@ static dtg_error *scenario(struct scene *s) {
 }
 
 static void clean(struct scene *s) {
-  dtg_op_release(s->op);
+  dtg_run_release(s->run);
   dtg_cq_release(s->cq);
   dtg_string_release(s->bytes);
   dtg_tensor_release(s->x);

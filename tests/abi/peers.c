@@ -94,7 +94,7 @@ static void a_ps_is_killed(int tcp) {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   dtg_completion done = {0, NULL};
   dtg_tensor *ones = NULL;
-  dtg_op *op = NULL;
+  dtg_run *run = NULL;
   size_t count = 0;
   choose_addresses(&g, tcp);
   const pid_t ps = start("ps", g.spec);
@@ -109,7 +109,7 @@ static void a_ps_is_killed(int tcp) {
   args.num_feeds = 1;
   args.fetches = &g.sum;
   args.num_fetches = 1;
-  ok(dtg_session_run_async(g.session, &args, g.cq, 1, &op), "a run against a ps that stands still");
+  ok(dtg_session_run_async(g.session, &args, g.cq, 1, &run), "a run against a ps that stands still");
   const double start_time = now();
   while (!in_flight(&g) && now() - start_time < 10) poll(NULL, 0, 1);
   check(in_flight(&g), "bytes are on their way");
@@ -117,7 +117,7 @@ static void a_ps_is_killed(int tcp) {
   ok(dtg_cq_next(g.cq, &done, 0, 1, INT64_C(30000000000), &count), "wait for its end");
   check(count == 1 && dtg_error_code(done.error) == DTG_UNAVAILABLE, "the run says that the ps is gone");
   dtg_error_release(done.error);
-  dtg_op_release(op);
+  dtg_run_release(run);
   dtg_tensor_release(ones);
   close_guest(&g);
 }

@@ -100,7 +100,7 @@ dtg_tensor* ids_of(int step, int w) {
 
 // Starts a run of `target`; `cq` tells of its end.
 void start(dtg_session* session, dtg_value target, std::vector<dtg_value> feeds, std::vector<dtg_tensor*> tensors, dtg_cq* cq, uint64_t tag,
-           dtg_op** op = nullptr) {
+           dtg_run** run = nullptr) {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   args.feeds = feeds.data();
   args.feed_tensors = tensors.data();
@@ -108,7 +108,7 @@ void start(dtg_session* session, dtg_value target, std::vector<dtg_value> feeds,
   args.targets = &target;
   args.num_targets = 1;
   args.timeout_ns = kWaitNs;
-  OK(dtg_session_run_async(session, &args, cq, tag, op));
+  OK(dtg_session_run_async(session, &args, cq, tag, run));
   for (dtg_tensor* tensor : tensors) dtg_tensor_release(tensor);
 }
 
@@ -230,7 +230,7 @@ TEST(ReplicasCluster, StrictWorkersOnServersGiveTheBitsOfTowers) {
     dtg_cq *cq = nullptr, *updates = nullptr;
     OK(dtg_cq_create(&cq));
     OK(dtg_cq_create(&updates));
-    dtg_op* loop = nullptr;
+    dtg_run* loop = nullptr;
     OK(dtg_session_run_repeatedly(chief.program.session, &chief.share.update, 1, updates, 7, &loop));
     for (int step = 0; step < kSteps; ++step) {
       const auto train = [&](Worker& worker, int w) {
@@ -246,9 +246,9 @@ TEST(ReplicasCluster, StrictWorkersOnServersGiveTheBitsOfTowers) {
       if (step % 2 == 0) train(*other, 1);
       wait_for(cq, 2);
     }
-    dtg_op_cancel(loop);
+    dtg_run_cancel(loop);
     wait_for(updates, 1, DTG_CANCELLED);
-    dtg_op_release(loop);
+    dtg_run_release(loop);
     found = bytes_of(chief.program.session, chief.program.model);
     other.reset();
     dtg_cq_release(cq);

@@ -1,4 +1,4 @@
-// Numbers and traces of a runtime.
+// What the library says it has; numbers and traces of a runtime.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,6 +15,15 @@ std::string take(dtg_string* string) {
   std::string text(data, length);
   dtg_string_release(string);
   return text;
+}
+
+TEST(Features, AreWhatIsBuiltIn) {
+  EXPECT_EQ(dtg_has_feature("cpu"), 1);
+  EXPECT_EQ(dtg_has_feature("tls"), 1);
+  EXPECT_EQ(dtg_has_feature("cuda"), 0);
+  EXPECT_EQ(dtg_has_feature("TLS"), 0);
+  EXPECT_EQ(dtg_has_feature("no such thing"), 0);
+  EXPECT_EQ(dtg_has_feature(nullptr), 0);
 }
 
 TEST(RuntimeNumbers, RunsAreCountedAndTraced) {

@@ -333,7 +333,7 @@ TEST(Releases, EveryOrderOfTheFirstFive) {
         case 1: dtg_graph_release(std::exchange(h.graph, nullptr)); break;
         case 2: dtg_session_release(std::exchange(h.session, nullptr)); break;
         case 3: dtg_callable_release(std::exchange(h.callable, nullptr)); break;
-        default: dtg_op_release(std::exchange(h.op, nullptr)); break;
+        default: dtg_run_release(std::exchange(h.run, nullptr)); break;
       }
     }
     h.release();

@@ -1,5 +1,5 @@
-/* The generated op wrappers of dtg/sugar_ops.h, one of each form: defaults and options, lists among the inputs, several outputs,
- * outputs that a list attribute counts, no outputs. Single-threaded. */
+/* dtg/sugar.h's one-liners, and the generated op wrappers of dtg/sugar_ops.h, one of each form: defaults and options, lists among
+ * the inputs, several outputs, outputs that a list attribute counts, no outputs. Single-threaded. */
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
 #include <stdio.h>
@@ -67,6 +67,25 @@ static void lists_and_outputs(dtg_graph *graph, dtg_session *session) {
   good(dtg_add_placeholder(graph, "fed", DTG_F32, NULL, &x), "Placeholder");
 }
 
+/* The one-liners of dtg/sugar.h trust nobody with their sizes. */
+static void one_liners(dtg_graph *graph, dtg_session *session) {
+  const int64_t two = 2;
+  const float xs[4] = {3, 1, 3, 2};
+  dtg_value whole, none = {0}, pair, seven;
+  float value = -1;
+  good(dtg_const_i64s(graph, &two, 1, &whole), "an int64 vector");
+  expect(session, whole, &two, sizeof two, "an int64 vector");
+  refused(dtg_run_f32(session, whole, none, &value), DTG_INVALID_ARGUMENT, "integers are not read as a float32");
+  good(dtg_const_of(graph, DTG_F32, &two, 1, xs, sizeof xs / 2, &pair), "two of four");
+  refused(dtg_run_f32(session, pair, none, &value), DTG_INVALID_ARGUMENT, "a vector is not read as a scalar");
+  check(value == -1, "nothing is written on failure");
+  refused(dtg_const_of(graph, DTG_F32, &two, 1, xs, sizeof xs, &pair), DTG_INVALID_ARGUMENT, "more bytes than elements");
+  refused(dtg_const_of(graph, DTG_F32, &two, 1, xs, sizeof xs[0], &pair), DTG_INVALID_ARGUMENT, "fewer bytes than elements");
+  good(dtg_const_f32(graph, 7, &seven), "a float32 scalar");
+  good(dtg_run_f32(session, seven, none, &value), "a float32 scalar");
+  check(value == 7, "a float32 scalar");
+}
+
 static void defaults_and_options(dtg_graph *graph, dtg_session *session) {
   const int64_t image[4] = {1, 2, 2, 1}, filter[4] = {1, 1, 1, 1}, strides[4] = {1, 1, 1, 1}, square[2] = {2, 2};
   const float pixels[4] = {1, 2, 3, 4}, twice = 2, doubled[4] = {2, 4, 6, 8}, plain[4] = {7, 10, 15, 22}, across[4] = {10, 14, 14, 20};
@@ -95,6 +114,7 @@ int main(void) {
   good(dtg_graph_create(NULL, &graph), "graph");
   good(dtg_session_connect(NULL, "local", DTG_STRLEN, graph, NULL, &session), "session");
   lists_and_outputs(graph, session);
+  one_liners(graph, session);
   defaults_and_options(graph, session);
   dtg_session_release(session);
   dtg_graph_release(graph);

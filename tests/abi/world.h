@@ -53,7 +53,7 @@ struct Handles {
   dtg_graph* graph = nullptr;
   dtg_session* session = nullptr;
   dtg_callable* callable = nullptr;
-  dtg_op* op = nullptr;
+  dtg_run* run = nullptr;
   dtg_cq* cq = nullptr;
   dtg_error* error = nullptr;
   dtg_string* string = nullptr;
@@ -70,7 +70,7 @@ struct Handles {
     dtg_graph_release(graph);
     dtg_session_release(session);
     dtg_callable_release(callable);
-    dtg_op_release(op);
+    dtg_run_release(run);
     dtg_cq_release(cq);
     dtg_error_release(error);
     dtg_string_release(string);
@@ -118,7 +118,7 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   args.fetches = &v.z;
   args.num_fetches = 1;
   OK(dtg_session_prepare(h.session, &args, &h.callable));
-  OK(dtg_session_run_async(h.session, &args, h.cq, 7, &h.op));
+  OK(dtg_session_run_async(h.session, &args, h.cq, 7, &h.run));
   dtg_completion done;
   size_t count = 0;
   OK(dtg_cq_next(h.cq, &done, 0, 1, DTG_INFINITE, &count));

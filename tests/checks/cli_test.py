@@ -66,7 +66,8 @@ class Answers(unittest.TestCase):
     def test_version(self):
         self.assertRegex(dtg("version").stdout, r"^dtg \d+\.\d+\.\d+, ABI \d+\.\d+")
         told = json.loads(dtg("version", "--json").stdout)
-        self.assertTrue(told["features"]["cpu"])
+        self.assertEqual(told["features"], {"cpu": True, "cuda": False, "tls": True})
+        self.assertIn("features cpu tls", dtg("version").stdout)
 
     def test_ops(self):
         table = json.loads(dtg("ops", "--json").stdout)
@@ -84,6 +85,27 @@ class Answers(unittest.TestCase):
         self.assertEqual((told["node_count"], len(told["nodes"]), sum(told["ops"].values()), sum(told["devices"].values())), (3, 3, 3, 3))
         self.assertEqual(told["ops"]["Const"], 2)
         self.assertEqual(dtg("graph", path, "--nodes").stdout.count(" = "), 3)
+
+    def test_graph_plan(self):
+        corpus = pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph"
+        told = dtg("graph", str(corpus / "sum"), "--plan")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertRegex(told.stdout, r"(?s)^== order\n.*\n== program\nprogram: \d+ segments?, ")
+        everything = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "all")
+        self.assertEqual(re.findall(r"^== (\w+)$", everything.stdout, re.M),
+                         ["prune", "infer", "fold", "simplify", "place", "fuse", "order", "program"])
+        one = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "prune")
+        self.assertNotIn("==", one.stdout)
+        self.assertIn("== prune\n" + one.stdout + "== infer\n", everything.stdout)
+        pages = json.loads(dtg("graph", str(corpus / "sum"), "--plan", "--pass", "prune", "--json").stdout)["passes"]
+        self.assertEqual([(page["pass"], "\n".join(page["text"]) + "\n") for page in pages], [("prune", one.stdout)])
+        self.assertIn("--dim", dtg("graph", str(corpus / "model"), "--plan").stderr)  # 1 does not fit into its product
+        self.assertIn("/job:ps/task:0", dtg("graph", str(corpus / "model"), "--plan", "--dim", "2").stderr)  # made for a cluster
+        wrong = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "polish")
+        self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
+        self.assertIn("simplify, place, fuse, order, program", wrong.stderr)
+        self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
+        self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
 
     def test_graph_that_is_none(self):
         self.assertEqual(dtg("graph").returncode, 2)

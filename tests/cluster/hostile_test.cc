@@ -171,5 +171,27 @@ TEST_F(Hostile, BadPartsAreRefused) {
   expect_service();
 }
 
+// Who sends more than can be planned in its own time does not hold a thread for longer.
+TEST_F(Hostile, APartIsPlannedNoLongerThanItsTime) {
+  Peer peer(path_);
+  peer.say(hello());
+  auto graph = Graph::create(&runtime_->ops()).take();
+  Build b(*graph);
+  const Value v = b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape::of({4})}}, "v");
+  Value x = b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}});
+  for (int i = 0; i < 30'000; ++i) x = b.neg(x);
+  ASSERT_TRUE(b.ok()) << b.status().message();
+  const std::string bytes = encode_graph(*graph).take();
+  const auto reply_within = [&](int64_t left_ns) {
+    const wire::RegisterPart request{.targets = {x.node()}, .deadline_left_ns = left_ns};
+    peer.say(wire::make_head(wire::Kind::register_part, 7, wire::encode(request), bytes.size()) + bytes);
+    return peer.hear<wire::RegisterReply>();
+  };
+  EXPECT_EQ(reply_within(1'000'000).status.code(), Code::deadline_exceeded);
+  const Status enough = reply_within(30'000'000'000).status;
+  EXPECT_TRUE(enough.ok()) << enough.message();
+  expect_service();
+}
+
 }  // namespace
 }  // namespace dtg

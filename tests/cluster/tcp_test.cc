@@ -139,10 +139,11 @@ TEST_F(Tcp, HelloClaimsAnotherName) {
   };
   const auto greet = [&](const std::string& proven, const std::string& claimed) {
     Ear ear;
-    UvLoop& loop = *there_->host().take().loop;
+    Network& network = *there_->host().take().network;
+    Loop& loop = network.loop();
     const Address address = Address::parse(server_->target()).take();
     const Credentials credentials = credentials_for(address, security_, proven, "/job:ps/replica:0/task:0").take();
-    const Ref<Channel> channel = connect_channel(loop, address, credentials, {}, Deadline::after(system_clock(), kSecond)).take();
+    const Ref<Channel> channel = network.connect(address, credentials, {}, Deadline::after(system_clock(), kSecond)).take();
     loop.call([&] {
       channel->open(&ear);
       channel->send(wire::make_frame(wire::Hello{.task = claimed}, 1));

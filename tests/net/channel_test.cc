@@ -81,9 +81,8 @@ TEST_F(ChannelTest, LongHeadersAndChunks) {
   std::string bytes;
   for (int i = 0; i < 40; ++i) bytes += wire::make_frame(wire::Goodbye{unavailable("%s", text.c_str())});
   EXPECT_EQ(hear(bytes, 1 << 20).kinds.size(), 40u);
-  wire::RegisterReply wide;
-  wide.edges.resize(60000);
-  wide.edge_bytes.resize(60000);
+  wire::RegisterPart wide;
+  wide.targets.resize(180000);
   EXPECT_EQ(hear(wire::make_frame(wide), 5000).kinds.size(), 1u);
 }
 

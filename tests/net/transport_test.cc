@@ -13,6 +13,7 @@
 #include "data_frame.h"
 #include "net/endpoint.h"
 #include "net/memory_channel.h"
+#include "net/socket_channel.h"
 #include "scratch.h"
 #include "wire/messages.h"
 

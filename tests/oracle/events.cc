@@ -22,7 +22,7 @@ struct Sequence {
   Program program;
   dtg_value handle{};
   std::shared_ptr<dtg_cq> cq;
-  std::map<uint64_t, std::shared_ptr<dtg_op>> ops;
+  std::map<uint64_t, std::shared_ptr<dtg_run>> runs;
   std::map<uint64_t, size_t> outputs;       // how many results a run has
   std::map<uint64_t, Outcome> ended;        // not asked for yet
   std::string family;                       // accumulators: "Resource", "" or "Sparse"
@@ -110,10 +110,10 @@ Outcome start(Sequence& s, const Json& event) {
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   (fetches ? args.fetches : args.targets) = values.data();
   (fetches ? args.num_fetches : args.num_targets) = values.size();
-  dtg_op* run = nullptr;
+  dtg_run* run = nullptr;
   const uint64_t id = event.at("id");
   if (Outcome failed = outcome(dtg_session_run_async(s.program.session(), &args, s.cq.get(), id, &run))) return failed;
-  s.ops[id] = {run, dtg_op_release};
+  s.runs[id] = {run, dtg_run_release};
   s.outputs[id] = fetches ? values.size() : 0;
   return std::nullopt;
 }
@@ -175,7 +175,7 @@ std::string check_end(Sequence& s, const Json& wanted) {
   std::vector<Tensor> results;
   for (size_t i = 0; i < s.outputs[id]; ++i) {
     dtg_tensor* tensor = nullptr;
-    if (Outcome lost = outcome(dtg_op_take_result(s.ops[id].get(), i, &tensor))) return lost->text;
+    if (Outcome lost = outcome(dtg_run_take_result(s.runs[id].get(), i, &tensor))) return lost->text;
     results.push_back(adopt(tensor));
   }
   return compare_result(s, wanted.at("result"), results);

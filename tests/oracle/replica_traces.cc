@@ -56,7 +56,7 @@ struct Trace {
   std::map<std::string, dtg_value> counts;  // gradients in each accumulator
   std::map<int, Kept> kept;                 // by event
   std::map<int, int64_t> read_steps;        // by event
-  std::map<uint64_t, std::shared_ptr<dtg_op>> running;
+  std::map<uint64_t, std::shared_ptr<dtg_run>> running;
   std::map<uint64_t, Outcome> ended;  // not asked for yet
 };
 
@@ -322,10 +322,10 @@ std::string start(Trace& t, uint64_t tag, const std::vector<Feed>& feeds, dtg_va
   args.num_feeds = fed.size();
   args.targets = &target;
   args.num_targets = 1;
-  dtg_op* run = nullptr;
+  dtg_run* run = nullptr;
   const Outcome failed = outcome(dtg_session_run_async(t.program.session(), &args, t.cq.get(), tag, &run));
   if (failed) return failed->text;
-  t.running[tag] = {run, dtg_op_release};
+  t.running[tag] = {run, dtg_run_release};
   return "";
 }
 
@@ -455,7 +455,7 @@ Verdict replay(const Json& file, const dtg_optimizer& optimizer, const std::stri
     const std::string why = t.sync ? check_sync_event(t, event) : check_async_event(t, event);
     if (!why.empty()) return Verdict::failed("event " + event.at("id").dump() + ", " + event.at("event").get<std::string>() + ": " + why);
   }
-  for (const auto& [tag, run] : t.running) dtg_op_cancel(run.get());
+  for (const auto& [tag, run] : t.running) dtg_run_cancel(run.get());
   return Verdict::passed();
 }
 

@@ -127,6 +127,62 @@ TEST_F(Sessions, CallablesFollowShapesAndThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Whether asking for the sum over x of those lengths, one after the other, finds each plan a second time.
+class KeptPlans : public SessionTest {
+ protected:
+  std::vector<bool> found_again(std::vector<int64_t> lengths) {
+    const Value x = placeholder(DType::f32, PartialShape::of_rank(1));
+    const Value feeds[] = {x}, fetches[] = {build->sum(x, build->ints({0}))};
+    std::vector<Ref<PartitionedPlan>> first;  // held, so that no address comes twice
+    std::vector<bool> found;
+    for (int round = 0; round < 2; ++round) {
+      for (size_t i = 0; i < lengths.size(); ++i) {
+        const Tensor fed = Tensor::of<float>(Shape::of({lengths[i]}), std::vector<float>(static_cast<size_t>(lengths[i]), 1)).take();
+        const Tensor* tensors[] = {&fed};
+        Ref<PartitionedPlan> plan = session->plan_for({feeds, tensors, fetches, {}, 0}).take();
+        if (round == 0) first.push_back(std::move(plan));
+        else found.push_back(plan.get() == first[i].get());
+      }
+    }
+    return found;
+  }
+};
+
+TEST_F(KeptPlans, AreThereAgain) { EXPECT_EQ(found_again({1, 2, 3}), (std::vector<bool>{true, true, true})); }
+
+TEST_F(KeptPlans, AreBoundedByBytesButForTheNewest) {
+  Session::Options options;
+  options.plan_bytes = 1;
+  open(options);
+  EXPECT_EQ(found_again({4}), std::vector<bool>{true});
+  EXPECT_EQ(found_again({1, 2}), (std::vector<bool>{false, false}));
+}
+
+TEST_F(Sessions, APlanIsToldInPages) {
+  const Value x = placeholder(DType::f32, PartialShape::of_rank(1));
+  const Value w = variable("w", Shape::of({3}));
+  const Value y = build->add(read(w), x);
+  PlanRequest request{{{x, DType::f32, Shape::of({3})}}, {}, {}};
+  auto told = session->explain(request, 0);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  const PlanPages pages = told.take();
+  ASSERT_EQ(pages.size(), 8u);
+  EXPECT_EQ(pages.front().name, "prune");
+  const std::string program = choose_pages(pages, "program").value();
+  for (const char* what : {"feed 0, float32[3]", "variable, pin 0, float32[3]", "fetched 0, float32[3]", "handle", "a frame of"}) {
+    EXPECT_NE(program.find(what), std::string::npos) << what << " is not in\n" << program;
+  }
+  EXPECT_EQ(choose_pages(pages, "").value(), "== order\n" + choose_pages(pages, "order").value() + "== program\n" + program);
+  EXPECT_NE(choose_pages(pages, "all").value().find("== fold\n"), std::string::npos);
+  const Status wrong = choose_pages(pages, "polish").status();
+  EXPECT_EQ(wrong.code(), Code::invalid_argument);
+  EXPECT_NE(wrong.message().find("simplify"), std::string::npos) << wrong.message();
+  // Nothing was kept: the variable is not there.
+  EXPECT_TRUE(session->store().list().empty());
+  request.fetches = {y, x};
+  EXPECT_EQ(session->explain(request, 0).status().code(), Code::invalid_argument);  // fed and fetched
+}
+
 TEST_F(Sessions, CloseCancelsWhatIsUnderWay) {
   const Value handle =
       build->op("FIFOQueueV2", std::span<const Value>(), std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}}});

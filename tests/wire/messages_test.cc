@@ -29,8 +29,8 @@ std::vector<std::pair<Kind, std::string>> samples() {
   RegisterPart part;
   part.targets = {1, 2, 3};
   RegisterReply registered;
-  registered.edges = {4, 5};
-  registered.edge_bytes = {16, -1};
+  registered.part = 7;
+  registered.unreachable = {"/job:ps/replica:0/task:1", "/job:ps/replica:0/task:2"};
   RunReply ran;
   ran.status = sample_status();
   Data data{.sequence = 3, .edge = 1, .dtype = DType::f32, .shape = Shape::of({2, 3}), .offset = 8};
@@ -66,6 +66,13 @@ TEST(Messages, ThereAndBack) {
   HelloReply reply;
   reply.devices = {"x", "y"};
   EXPECT_EQ(back(reply).devices, reply.devices);
+  RegisterReply registered;
+  registered.part = 7;
+  registered.unreachable = {"a", "b"};
+  EXPECT_EQ(back(registered).part, 7u);
+  EXPECT_EQ(back(registered).unreachable, registered.unreachable);
+  const Credit credit = back(Credit{.sequence = 1, .edge = 2, .bytes = 3});
+  EXPECT_EQ(credit.sequence + credit.edge * 10 + credit.bytes * 100, 321u);
 }
 
 TEST(Messages, LiesAboutSizes) {

@@ -9,7 +9,7 @@ struct guest *plugin_open(int tcp) {
   if (!g) return NULL;
   open_guest(g, tcp);
   ok(double_ones(g, 1000), "a run");
-  dtg_op_release(start_waiting(g));
+  dtg_run_release(start_waiting(g));
   return failures ? NULL : g;
 }
 

@@ -1,0 +1,42 @@
+// Interpreter: the truth. It executes what a run needs in the order in which the nodes were made, each alone, each value in
+// memory of its own; no planner has a part in it. Where neither data nor control orders two effects, the order of creation does.
+// Owns its state (variables, queues) from run to run. One thread.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "random/node_call.h"
+#include "random/scene.h"
+
+namespace dtg::random {
+
+// Kinds of outcome: an error of a node of which only the shape is asked may or may not be noticed by a planner.
+enum class Verdict { ok, error, either };
+
+struct Outcome {
+  Verdict verdict = Verdict::ok;
+  Status status;
+  std::vector<Tensor> fetched;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const KernelTable& kernels, Pool& pool) : machine_{&kernels, &pool, &store_} {}
+  Outcome run(const Graph& graph, const Scene& scene, const RunRecord& run);
+  // One node with these inputs, queues included.
+  Status call(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
+
+ private:
+  using Tuple = std::vector<Tensor>;
+  bool queue_op(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs, Status& status);
+  Status dequeue(const Node& node, std::deque<Tuple>& queue, std::span<const Datum> inputs, std::vector<Datum>& outputs);
+  Status enqueue_many(std::deque<Tuple>& queue, std::span<const Datum> inputs);
+
+  ResourceStore store_;
+  Machine machine_;
+  std::map<const RefCounted*, std::deque<Tuple>> queues_;
+};
+
+}  // namespace dtg::random

@@ -1,0 +1,155 @@
+// Graphs of any size: sums of many values are planned and computed, and values that no memory holds are refused with the node's name,
+// here and where another task would have to make them.
+#include <sys/stat.h>
+
+#include "cluster/server.h"
+#include "fixture.h"
+#include "nn/layers.h"
+#include "nn/losses.h"
+#include "nn/optimizer.h"
+#include "scratch.h"
+
+namespace dtg {
+namespace {
+
+using Sizes = SessionTest;
+
+TEST_F(Sizes, SumsOfAnyLength) {
+  for (const int count : {2, 15, 16, 17, 18, 40, 100}) {
+    std::vector<Feed> feeds;
+    Value sum;
+    for (int i = 0; i < count; ++i) {
+      feeds.push_back({placeholder(DType::f32, PartialShape::scalar()), Tensor::scalar<float>(static_cast<float>(i + 1)).take()});
+      sum = i ? build->add(sum, feeds.back().value) : feeds.back().value;
+    }
+    EXPECT_EQ(*fetch(sum, feeds).as<float>(), static_cast<float>(count * (count + 1) / 2)) << count;
+  }
+}
+
+TEST_F(Sizes, ALossWithTwentyPenaltiesTrains) {
+  auto model = make_ref<Model>(graph, 1);
+  const Value x = placeholder(DType::f32, Shape::of({8, 16})), labels = placeholder(DType::i32, Shape::of({8}));
+  Value h = x;
+  for (int i = 0; i < 20; ++i) {
+    auto layer = dense(*model, h, {.units = 16, .activation = Activation::tanh});
+    ASSERT_TRUE(layer.ok()) << layer.status().message();
+    h = layer.take();
+  }
+  Value loss = sparse_softmax_cross_entropy(*graph, labels, h).take();
+  for (const NamedVariable& v : model->variables()) {
+    if (v.shape.rank() == 2) loss = build->add(loss, build->mul(build->op("L2Loss", {v.read}), build->scalar(DType::f32, 1e-2)));
+  }
+  Optimizer optimizer;
+  optimizer.rate = 0.1;
+  auto training = minimize(*model, loss, optimizer);
+  ASSERT_TRUE(training.ok()) << training.status().message();
+  run_target(model->init_target().take());
+  const std::vector<Feed> feeds = {{x, floats({8, 16}, std::vector<float>(128, 0.1f))},
+                                   {labels, Tensor::of<int32_t>(Shape::of({8}), std::vector<int32_t>(8, 3)).take()}};
+  float first = 0, last = 0;
+  for (int step = 0; step < 10; ++step) {
+    std::vector<Tensor> out;
+    const Status status = run(feeds, {loss}, &out, {training.value().train});
+    ASSERT_TRUE(status.ok()) << status.message();
+    (step ? last : first) = *out[0].as<float>();
+  }
+  EXPECT_LT(last, first);
+}
+
+// A value of 2^31 x 2^31 elements, which is 2^64 bytes and so, to who does not look, none; and of 2^60 bytes.
+Value huge(Build& build, Value x, int64_t rows, const char* name) {
+  return build.op("BroadcastTo", {x, build.ints({rows, rows}, DType::i64)}, {}, name);
+}
+// One element of it, in ways that look at the whole or at a part.
+std::vector<Value> corners(Build& build, Value large) {
+  const Value begin = build.ints({0, 0}, DType::i64), size = build.ints({1, 1}, DType::i64);
+  return {build.op("Max", {large, build.ints({0, 1})}), build.op("Slice", {large, begin, size}),
+          build.op("Slice", {build.op("Tanh", {large}), begin, size})};
+}
+
+void expect_named(const Status& status, std::string_view node) {
+  EXPECT_EQ(status.ok() ? Code::ok : status.code(), Code::resource_exhausted) << (status.ok() ? "" : status.message());
+  if (status.ok()) return;
+  EXPECT_EQ(status.origin().node, node) << status.message();
+  EXPECT_NE(status.message().find(node), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("bytes"), std::string::npos) << status.message();
+}
+
+TEST_F(Sizes, WhatNoMemoryHoldsIsRefusedByName) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  const std::vector<Feed> feeds = {{x, Tensor::scalar<float>(1).take()}};
+  for (const int64_t rows : {int64_t{1} << 31, int64_t{1} << 30, int64_t{1} << 29}) {
+    const std::string name = "huge_" + std::to_string(rows);
+    for (const Value corner : corners(*build, huge(*build, x, rows, name.c_str()))) {
+      std::vector<Tensor> out;
+      expect_named(run(feeds, {corner}, &out), name);
+    }
+  }
+  EXPECT_EQ(*fetch(build->neg(x), feeds).as<float>(), -1) << "the session goes on";
+}
+
+TEST_F(Sizes, ManyValuesThatTogetherAreTooMuchNameTheLargest) {
+  Runtime::Options small;
+  small.compute_threads = 1;
+  small.memory_limit_bytes = 64 << 20;
+  runtime = Runtime::create(small).take();
+  graph = Graph::create(&runtime->ops()).take();
+  build = std::make_unique<Build>(*graph);
+  Session::Options plain;
+  plain.fusion = false;
+  session = Session::connect(runtime, "local", graph, plain).take();
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  std::vector<Value> parts;
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = "part" + std::to_string(i);
+    const int64_t rows = i == 4 ? 4 << 10 : 3 << 10;
+    parts.push_back(build->sum(build->op("Softmax", {build->op("BroadcastTo", {x, build->ints({rows, 1024}, DType::i64)}, {}, name)}),
+                               build->ints({1})));
+  }
+  // Each by itself fits, one after the other.
+  std::vector<Tensor> out;
+  EXPECT_TRUE(run({{x, Tensor::scalar<float>(1).take()}}, parts, &out).ok());
+  // All at one time do not, though none of them is too large.
+  std::vector<Value> whole;
+  for (int i = 0; i < 6; ++i) {
+    whole.push_back(build->op("BroadcastTo", {x, build->ints({3 << 10, 1024}, DType::i64)}, {}, "whole" + std::to_string(i)));
+  }
+  const Value sum = build->op("L2Loss", {build->op("AddN", std::span<const Value>(whole))});
+  const Status status = run({{x, Tensor::scalar<float>(1).take()}}, {sum}, &out);
+  ASSERT_EQ(status.ok() ? Code::ok : status.code(), Code::resource_exhausted) << (status.ok() ? "" : status.message());
+  EXPECT_NE(status.message().find("at one time"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("\"whole"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("12582912 bytes"), std::string::npos) << status.message();
+}
+
+TEST(SizesElsewhere, APartOnAnotherTaskIsRefusedByName) {
+  const Scratch scratch;
+  ::chmod(scratch.path().c_str(), 0700);
+  const auto runtime = Runtime::create({.compute_threads = 1}).take();
+  Server::Options options;
+  options.cluster = ClusterSpec::parse("worker=unix:" + (scratch / "w0")).take();
+  options.job = "worker";
+  auto server = Server::start(runtime->host().take(), std::move(options), runtime);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  const auto client = Runtime::create({.compute_threads = 1}).take();
+  const auto graph = Graph::create(&client->ops()).take();
+  Build build(*graph);
+  const Value x = build.op("Placeholder", {}, {{"dtype", DType::f32}, {"shape", PartialShape::scalar()}});
+  graph->push_device("/job:worker/task:0");
+  const std::vector<Value> wanted = corners(build, huge(build, x, int64_t{1} << 31, "far"));
+  ASSERT_TRUE(graph->pop_device().ok());
+  ASSERT_TRUE(build.ok()) << build.status().message();
+  Session::Options session_options;
+  session_options.connect_timeout_ns = 20'000'000'000;
+  auto session = Session::connect(client, server.value()->target(), graph, session_options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const Tensor one = Tensor::scalar<float>(1).take();
+  const Tensor* const feed = &one;
+  for (const Value corner : wanted) {
+    Tensor out;
+    expect_named(session.value()->run({{&x, 1}, {&feed, 1}, {&corner, 1}, {}, 20'000'000'000}, {&out, 1}), "far");
+  }
+}
+
+}  // namespace
+}  // namespace dtg
