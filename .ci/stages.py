@@ -19,15 +19,18 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 1)
+# Lines of a failed test's output that are printed again at the end, where a reader of a long log looks first.
+LAST_WORDS = 60
 
 
 class Tally:
-    """Passed and failed so far, the names of what failed, and what was left out for want of a tool."""
+    """Passed and failed so far, the names of what failed and how their output ended, and what was left out for want of a tool."""
 
     def __init__(self):
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.last_words = []
 
     def fail(self, name):
         self.failed.append(name)
@@ -114,6 +117,8 @@ def run_tests(tally, preset, selection=()):
             output = case.findtext("system-out") or ""
             tally.skipped += [line for line in output.splitlines() if line.startswith("SKIPPED ")]
             continue
+        if not ok:
+            tally.last_words.append((f"{preset}: {name}", (case.findtext("system-out") or "").splitlines()[-LAST_WORDS:]))
         before = len(tally.failed)
         counted = count_gtest(tally, f"{preset}: {name}", results / f"{name}.json")
         if ok and not counted:
@@ -222,6 +227,10 @@ def main():
     tally = Tally()
     for name in wanted:
         STAGES[name](tally)
+    for name, lines in tally.last_words:
+        say(f"the end of {name}:")
+        for line in lines:
+            say(f"    {line}")
     for line in tally.skipped:
         say(line)
     for name in tally.failed:
