@@ -2,6 +2,7 @@
 // serialised bytes of it out again. One thread at a time adds to a graph; any may read.
 #include "dtg/graph.h"
 
+#include <memory_resource>
 #include <vector>
 
 #include "capi/cluster.h"
@@ -16,6 +17,9 @@ namespace dtg::capi {
 namespace {
 
 using Strings = std::vector<std::string>;
+// What is read of one node mostly fits on the stack.
+using Room = std::pmr::monotonic_buffer_resource;
+constexpr size_t kRoomBytes = 2048;
 
 Result<PartialShape> read_shape(const int64_t* dims, size_t rank) {
   if (rank == DTG_STRLEN) return PartialShape::unknown();
@@ -107,8 +111,8 @@ Result<AttrValue> read_value(const dtg_attr& a) {
   }
 }
 
-Result<std::vector<Attr>> read_attrs(const dtg_op_spec& spec) {
-  std::vector<Attr> attrs;
+Result<std::pmr::vector<Attr>> read_attrs(const dtg_op_spec& spec, Room& room) {
+  std::pmr::vector<Attr> attrs(&room);
   DTG_TRY(require_array(spec.attrs, spec.num_attrs, "attrs"));
   const size_t stride = spec.attr_stride ? spec.attr_stride : sizeof(dtg_attr);
   if (spec.num_attrs > 1000) return invalid_argument("%zu attributes for one node", spec.num_attrs);
@@ -139,11 +143,22 @@ Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, co
   return list;
 }
 
-Result<std::vector<NodeId>> read_nodes(const Graph& graph, const dtg_value* values, size_t count, const char* what) {
-  DTG_ASSIGN(const std::vector<Value> list, read_values(values, count, what));
-  std::vector<NodeId> nodes;
-  for (Value value : list) {
-    DTG_TRY(check_owner(graph, value).with_context(what));
+Result<std::pmr::vector<Value>> read_inputs(const dtg_op_spec& spec, Room& room) {
+  DTG_TRY(require_array(spec.inputs, spec.num_inputs, "inputs"));
+  if (spec.num_inputs > kNodesMax) return invalid_argument("inputs: a count of %zu cannot be right", spec.num_inputs);
+  std::pmr::vector<Value> list(spec.num_inputs, &room);
+  for (size_t i = 0; i < list.size(); ++i) list[i] = value_of(spec.inputs[i]);
+  return list;
+}
+
+Result<std::pmr::vector<NodeId>> read_nodes(const Graph& graph, const dtg_value* values, size_t count, const char* what, Room& room) {
+  DTG_TRY(require_array(values, count, what));
+  if (count > kNodesMax) return invalid_argument("%s: a count of %zu cannot be right", what, count);
+  std::pmr::vector<NodeId> nodes(&room);
+  nodes.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Value value = value_of(values[i]);
+    if (const Status status = check_owner(graph, value); !status.ok()) return status.with_context(what);
     nodes.push_back(value.node());
   }
   return nodes;
@@ -154,10 +169,12 @@ Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t nu
   DTG_TRY(read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec));
   DTG_TRY(require(spec.type, "type"));
   DTG_TRY(require_array(outs, num_outs, "outs"));
-  DTG_ASSIGN(const auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs"));
-  DTG_ASSIGN(const auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls"));
-  DTG_ASSIGN(const auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate"));
-  DTG_ASSIGN(const auto attrs, read_attrs(spec));
+  alignas(std::max_align_t) char stack[kRoomBytes];
+  Room room(stack, sizeof stack);
+  DTG_ASSIGN(const auto inputs, read_inputs(spec, room));
+  DTG_ASSIGN(const auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls", room));
+  DTG_ASSIGN(const auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room));
+  DTG_ASSIGN(const auto attrs, read_attrs(spec, room));
   const std::string_view type = text(spec.type, spec.type_len);
   // Names that begin with an underscore are the planner's own ops.
   if (type.starts_with("_")) return not_found("no op \"%.*s\": names that begin with _ are private", int(type.size()), type.data());
@@ -399,7 +416,8 @@ dtg_error* dtg_graph_pop_device(dtg_graph* handle) noexcept {
 }
 dtg_error* dtg_graph_push_controls(dtg_graph* handle, const dtg_value* values, size_t num_values) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
-    DTG_ASSIGN(const auto nodes, read_nodes(graph, values, num_values, "values"));
+    Room room;
+    DTG_ASSIGN(const auto nodes, read_nodes(graph, values, num_values, "values", room));
     graph.push_controls(nodes);
     return {};
   });

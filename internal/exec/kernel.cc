@@ -67,9 +67,13 @@ const std::vector<KernelRow>* KernelTable::rows_of(const OpDef& op) const {
   return find_in(rows_, op.name());
 }
 
+const std::vector<ElementRow>* KernelTable::elements_of(const OpDef& op) const {
+  if (op.number() < indexed_.size() && indexed_[op.number()].op == &op) return indexed_[op.number()].elements;
+  return find_in(elements_, op.name());
+}
+
 const ElementRow* KernelTable::find_element(const OpDef& op, std::span<const DType> in, DType out) const {
-  const bool known = op.number() < indexed_.size() && indexed_[op.number()].op == &op;
-  const auto* const rows = known ? indexed_[op.number()].elements : find_in(elements_, op.name());
+  const auto* const rows = elements_of(op);
   return rows ? match(*rows, in, out) : nullptr;
 }
 
@@ -104,13 +108,9 @@ const KernelRow* KernelTable::find(const Node& node, std::string_view device_typ
   return nullptr;
 }
 
-bool KernelTable::has_device(std::string_view op, std::string_view device_type) const {
-  const auto at = rows_.find(op);
-  if (at == rows_.end()) return false;
-  for (const KernelRow& row : at->second) {
-    if (device_type == row.device) return true;
-  }
-  return false;
+bool KernelTable::has_device(const OpDef& op, std::string_view device_type) const {
+  const std::vector<KernelRow>* const rows = rows_of(op);
+  return rows && std::ranges::any_of(*rows, [&](const KernelRow& row) { return device_type == row.device; });
 }
 
 std::string KernelTable::describe(std::string_view op) const {

@@ -262,12 +262,14 @@ class KernelTable {
   const KernelRow* find(const Node& node, std::string_view device_type) const;
   // "CPU: T in {float32, float64}; ..." for an error, or "none".
   std::string describe(std::string_view op) const;
-  bool has_device(std::string_view op, std::string_view device_type) const;
-  // The rows of an op for chains, by its definition.
+  bool has_device(const OpDef& op, std::string_view device_type) const;
+  // The rows of an op for chains, by its definition; is_element() where it has any.
+  bool is_element(const OpDef& op) const { return elements_of(op) != nullptr; }
   const ElementRow* find_element(const OpDef& op, std::span<const DType> in, DType out) const;
 
  private:
   const std::vector<KernelRow>* rows_of(const OpDef& op) const;
+  const std::vector<ElementRow>* elements_of(const OpDef& op) const;
 
   std::unordered_map<std::string_view, std::vector<KernelRow>> rows_;
   std::unordered_map<std::string_view, std::vector<ElementRow>> elements_;

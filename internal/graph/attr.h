@@ -61,6 +61,10 @@ class AttrValue {
   Variant value_;
 };
 
+// The same kind and the same value, bit by bit. Tensors that are large count as the same only where their memory is one.
+bool same_value(const AttrValue& a, const AttrValue& b);
+bool same_value(const Tensor& a, const Tensor& b);
+
 struct Attr {
   std::string_view name;
   AttrValue value;

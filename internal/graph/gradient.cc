@@ -4,8 +4,8 @@
 #include "graph/gradient.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
+
+#include "base/flat_map.h"
 
 namespace dtg {
 
@@ -57,7 +57,7 @@ class Backward {
     for (Value x : xs_) {
       DTG_ASSIGN(Gradient total, sum(x));
       // An output that no y uses, beside one that some y uses, has a gradient of zeros, as in TensorFlow.
-      if (!total.any() && differentiated_.count(x.node()) && dtype_is_floating(graph_.info(x).dtype)) {
+      if (!total.any() && x.node() <= last_ && differentiated_[x.node()] && dtype_is_floating(graph_.info(x).dtype)) {
         total.dense = build_.zeros_like(x);
       }
       result.push_back(total);
@@ -92,7 +92,7 @@ class Backward {
         DTG_TRY(build_.status());
       }
       last_ = std::max(last_, ys_[i].node());
-      arrived_[ys_[i].id].push_back({weight, {}, {}, {}});
+      arrived_at(ys_[i]).push_back({weight, {}, {}, {}});
     }
     return {};
   }
@@ -113,14 +113,21 @@ class Backward {
       for (Value input : graph_.node(id).inputs) from_x[id] = from_x[id] || from_x[input.node()];
     }
     between_.resize(last_ + 1);
+    differentiated_.resize(last_ + 1);
     for (NodeId id = 0; id <= last_; ++id) between_[id] = from_y[id] && from_x[id];
+  }
+
+  Arrived& arrived_at(Value value) {
+    const auto [at, fresh] = numbers_.emplace(value.id, static_cast<uint32_t>(arrived_.size()));
+    if (fresh) arrived_.emplace_back();
+    return arrived_[*at];
   }
 
   // One gradient for everything that arrived at a value. Rows stay rows when all of it is rows.
   Result<Gradient> sum(Value value) {
-    const auto at = arrived_.find(value.id);
-    if (at == arrived_.end()) return Gradient();
-    Arrived& parts = at->second;
+    const uint32_t* const at = numbers_.find(value.id);
+    if (!at) return Gradient();
+    Arrived& parts = arrived_[*at];
     if (parts.size() > 1) {
       const bool rows = std::ranges::all_of(parts, &Gradient::is_rows);
       parts = {rows ? join_rows(parts) : add_dense(parts)};
@@ -166,7 +173,7 @@ class Backward {
       return unimplemented("gradients: %s (node \"%.*s\") lies on the path but has no gradient function", node.op->name().c_str(),
                            int(node.name.size()), node.name.data());
     }
-    differentiated_.insert(id);
+    differentiated_[id] = true;
     std::vector<Gradient> dx(node.inputs.size());
     GradContext context(build_, node, dy, dx);
     graph_.push_name_scope("gradients/" + std::string(node.name));
@@ -178,7 +185,7 @@ class Backward {
     if (status.ok()) status = popped.ok() ? closed : popped;
     if (!status.ok()) return status.with_context("gradient of " + node.op->name()).at_node(node.name);
     for (size_t i = 0; i < dx.size(); ++i) {
-      if (dx[i].any()) arrived_[node.inputs[i].id].push_back(dx[i]);
+      if (dx[i].any()) arrived_at(node.inputs[i]).push_back(dx[i]);
     }
     return {};
   }
@@ -190,8 +197,9 @@ class Backward {
   std::span<const Value> ys_, xs_, grad_ys_;
   NodeId last_ = 0;
   std::vector<bool> between_;
-  std::unordered_set<NodeId> differentiated_;
-  std::unordered_map<uint64_t, Arrived> arrived_;
+  std::vector<bool> differentiated_;  // by node
+  FlatMap<uint32_t> numbers_;         // value -> index of what arrived
+  std::vector<Arrived> arrived_;
 };
 
 }  // namespace

@@ -58,8 +58,7 @@ Status Graph::check(Value value) const {
 
 NodeId Graph::find(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  const auto it = names_.find(name);
-  return it == names_.end() ? kNoNode : it->second;
+  return names_.find(name);
 }
 
 Result<Value> Graph::parse_value(std::string_view text) const {

@@ -17,6 +17,8 @@
 
 #include "base/arena.h"
 #include "base/ref.h"
+#include "graph/attr_lists.h"
+#include "graph/name_table.h"
 #include "graph/op_def.h"
 #include "graph/value.h"
 
@@ -112,7 +114,7 @@ class Graph : public RefCounted {
   Status pop_colocation();
 
  private:
-  Graph(const OpTable* ops, uint32_t tag) : ops_(ops), tag_(tag) {}
+  Graph(const OpTable* ops, uint32_t tag) : ops_(ops), tag_(tag), names_(*this) {}
   struct DeviceScope {
     std::string device;            // merged with the scopes below it, down to the next function or empty scope
     Ref<DeviceFunction> function;  // or this
@@ -124,16 +126,34 @@ class Graph : public RefCounted {
     std::vector<std::vector<NodeId>> controls;
     std::vector<NodeId> colocations;
   };
-  Result<Node> resolve(const NodeSpec& spec);
-  Result<std::string> resolve_name(const NodeSpec& spec, const OpDef& op);
-  Status resolve_device(const NodeSpec& spec, Node& node);
-  Result<std::string> device_in_scopes(const NodeSpec& spec, const Node& node);
-  Status resolve_attrs(const NodeSpec& spec, Node& node);
-  Status resolve_types(Node& node);
-  Status infer(Node& node);
-  void find_known(Node& node);
-  NodeId publish(const Node& node);
-  std::string free_name(std::string_view base) const;
+  // A node in the making. Its lists lie here until it passed every check; one is made at a time, so the memory is used again.
+  struct Draft {
+    Node node;
+    std::string name;
+    std::vector<Attr> attrs;
+    std::vector<char> given;         // which attributes are decided
+    std::vector<ValueInfo> inputs;   // what is known of them
+    std::vector<ValueInfo> outputs;
+    std::vector<NodeId> controls, colocate;
+    std::vector<Tensor> known;
+  };
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  Status resolve(const NodeSpec& spec);
+  Status resolve_name(const NodeSpec& spec);
+  Status resolve_edges(const NodeSpec& spec);
+  Status resolve_device(const NodeSpec& spec);
+  Result<std::string> device_in_scopes(const NodeSpec& spec);
+  Status resolve_attrs(const NodeSpec& spec);
+  Status resolve_types();
+  Status infer();
+  void find_known();
+  NodeId publish(const NodeSpec& spec);
+  std::string_view keep_device(std::string_view device);
+  void append_prefix(std::string& name) const;
+  void make_free(std::string& name);
 
   static constexpr int kChunks = 18;  // chunk k holds 2^10 << k nodes: 2^28 in all
   static constexpr uint32_t kFirstChunk = 1u << 10;
@@ -143,9 +163,12 @@ class Graph : public RefCounted {
   std::array<std::unique_ptr<Node[]>, kChunks> chunks_;  // a chunk is set before its first node is published
   mutable std::mutex mutex_;                             // guards everything below
   Arena arena_;
-  std::unordered_map<std::string_view, NodeId> names_;
-  std::unordered_map<std::string, int> name_counters_;
+  NameTable names_;
+  AttrLists attr_lists_;
+  std::unordered_map<std::string, int, NameHash, std::equal_to<>> name_counters_;
+  std::string_view last_device_;  // in the arena; the next node mostly asks for the same
   Scopes scopes_;
+  Draft draft_;
 };
 
 }  // namespace dtg

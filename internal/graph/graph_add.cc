@@ -1,8 +1,9 @@
 // The adding half of Graph: resolves names and scopes, attributes (given, inferred from the inputs, or defaults),
-// types, contract and shapes of a new node. Everything is decided on a scratch Node under the graph's lock; only a node
-// that passed becomes visible.
+// types, contract and shapes of a new node. Everything is decided on a draft under the graph's lock; only a node
+// that passed takes memory and becomes visible.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 
 #include "graph/device_name.h"
 #include "graph/infer.h"
@@ -30,7 +31,7 @@ Status check_name(std::string_view name) {
 }
 
 // How many values an argument stands for, from the attributes known so far; -1 when not known yet.
-int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<const bool> known) {
+int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<const char> known) {
   const std::string& key = arg.list_attr.empty() ? arg.number_attr : arg.list_attr;
   if (key.empty()) return 1;
   for (size_t i = 0; i < attrs.size(); ++i) {
@@ -44,7 +45,7 @@ int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<cons
 // Fills attributes that only the inputs can tell: T from an input's type, N from how many there are.
 class Inference {
  public:
-  Inference(const OpDef& op, const Graph& graph, std::span<const Value> inputs, std::span<Attr> attrs, std::span<bool> known)
+  Inference(const OpDef& op, const Graph& graph, std::span<const Value> inputs, std::span<Attr> attrs, std::span<char> known)
       : op_(op), graph_(graph), inputs_(inputs), attrs_(attrs), known_(known) {}
 
   Status run() {
@@ -105,7 +106,7 @@ class Inference {
   const Graph& graph_;
   std::span<const Value> inputs_;
   std::span<Attr> attrs_;
-  std::span<bool> known_;
+  std::span<char> known_;
 };
 
 Status check_types(const AttrDef& def, const AttrValue& value, const std::string& op) {
@@ -166,30 +167,31 @@ Status check_attr(const AttrDef& def, const AttrValue& value, const std::string&
 
 }  // namespace
 
-Status Graph::resolve_attrs(const NodeSpec& spec, Node& node) {
-  const OpDef& op = *node.op;
+Status Graph::resolve_attrs(const NodeSpec& spec) {
+  const OpDef& op = *draft_.node.op;
   const auto defs = op.attrs();
-  // Objects with destructors (tensors, strings) live in the graph's arena.
-  auto* list = arena_.make<std::vector<Attr>>(defs.size());
-  const std::unique_ptr<bool[]> known(new bool[defs.size() + 1]());
-  for (size_t i = 0; i < defs.size(); ++i) (*list)[i].name = defs[i].name;
+  std::vector<Attr>& list = draft_.attrs;
+  std::vector<char>& known = draft_.given;
+  list.resize(defs.size());
+  known.assign(defs.size(), 0);
+  for (size_t i = 0; i < defs.size(); ++i) list[i].name = defs[i].name;
   for (const Attr& given : spec.attrs) {
-    const auto at = std::ranges::find(*list, given.name, &Attr::name);
-    if (at == list->end()) {
+    const auto at = std::ranges::find(list, given.name, &Attr::name);
+    if (at == list.end()) {
       return invalid_argument("%s has no attribute \"%.*s\"", op.name().c_str(), int(given.name.size()), given.name.data());
     }
-    const auto i = static_cast<size_t>(at - list->begin());
+    const auto i = static_cast<size_t>(at - list.begin());
     if (known[i]) return invalid_argument("%s: attribute %s is given twice", op.name().c_str(), defs[i].name.c_str());
     at->value = given.value;
     known[i] = true;
   }
-  DTG_TRY(Inference(op, *this, node.inputs, *list, {known.get(), defs.size()}).run());
+  DTG_TRY(Inference(op, *this, draft_.node.inputs, list, known).run());
   for (size_t i = 0; i < defs.size(); ++i) {
-    if (!known[i] && defs[i].fallback) (*list)[i].value = *defs[i].fallback;
+    if (!known[i] && defs[i].fallback) list[i].value = *defs[i].fallback;
     else if (!known[i]) return invalid_argument("%s: attribute %s is missing and has no default", op.name().c_str(), defs[i].name.c_str());
-    DTG_TRY(check_attr(defs[i], (*list)[i].value, op.name()));
+    DTG_TRY(check_attr(defs[i], list[i].value, op.name()));
   }
-  node.attrs = *list;
+  draft_.node.attrs = list;
   return {};
 }
 
@@ -214,7 +216,8 @@ Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
 }
 }  // namespace
 
-Status Graph::resolve_types(Node& node) {
+Status Graph::resolve_types() {
+  Node& node = draft_.node;
   size_t at = 0;
   DTG_TRY(for_each_arg(node.op->inputs(), node, [&](const ArgDef& arg, DType want) -> Status {
     if (at >= node.inputs.size()) return invalid_argument("%s: too few inputs for %s", node.op->name().c_str(), arg.name.c_str());
@@ -237,19 +240,19 @@ Status Graph::resolve_types(Node& node) {
   }));
   if (at != node.inputs.size())
     return invalid_argument("%s: %zu inputs given, %zu wanted", node.op->name().c_str(), node.inputs.size(), at);
-  auto* outputs = arena_.make<std::vector<ValueInfo>>();
+  draft_.outputs.clear();
   DTG_TRY(for_each_arg(node.op->outputs(), node, [&](const ArgDef&, DType dtype) -> Status {
-    outputs->push_back({dtype, DType::invalid, PartialShape::unknown()});
+    draft_.outputs.push_back({dtype, DType::invalid, PartialShape::unknown()});
     return {};
   }));
-  node.outputs = *outputs;
+  node.outputs = draft_.outputs;
   return {};
 }
 
-Status Graph::infer(Node& node) {
-  std::vector<ValueInfo> inputs;
-  inputs.reserve(node.inputs.size());
-  for (Value value : node.inputs) inputs.push_back(info(value));
+Status Graph::infer() {
+  const Node& node = draft_.node;
+  draft_.inputs.clear();
+  for (Value value : node.inputs) draft_.inputs.push_back(info(value));
   struct Known {
     const Graph* graph;
     const Node* node;
@@ -258,9 +261,7 @@ Status Graph::infer(Node& node) {
     const auto* k = static_cast<const Known*>(context);
     return k->graph->constant_value(k->node->inputs[static_cast<size_t>(input)]);
   };
-  // The span is over our own vector; only here is it writable.
-  std::span<ValueInfo> outputs(const_cast<ValueInfo*>(node.outputs.data()), node.outputs.size());
-  InferContext context(node, inputs, outputs, constant, &known);
+  InferContext context(node, draft_.inputs, draft_.outputs, constant, &known);
   return node.op->shape_fn()(context);
 }
 
@@ -278,52 +279,62 @@ class BuildValues final : public ValueContext {
 }  // namespace
 
 // Once, for all who will ask: what it rests on never changes.
-void Graph::find_known(Node& node) {
+void Graph::find_known() {
+  Node& node = draft_.node;
   const ValueFn fn = node.op->value_fn();
+  draft_.known.clear();
   if (!fn) return;
-  std::vector<Tensor> known(node.outputs.size());
-  BuildValues context(*this, node, known);
+  draft_.known.resize(node.outputs.size());
+  BuildValues context(*this, node, draft_.known);
   fn(context);
-  if (std::ranges::none_of(known, [](const Tensor& tensor) { return tensor.valid(); })) return;
-  node.known = *arena_.make<std::vector<Tensor>>(std::move(known));
+  if (std::ranges::none_of(draft_.known, [](const Tensor& tensor) { return tensor.valid(); })) draft_.known.clear();
 }
 
-std::string Graph::free_name(std::string_view base) const {
-  std::string name(base);
-  if (names_.find(name) == names_.end()) return name;
-  auto& counter = const_cast<std::unordered_map<std::string, int>&>(name_counters_)[name];
-  std::string candidate;
+// The name, or the first of name_1, name_2, ... that nobody has.
+void Graph::make_free(std::string& name) {
+  if (names_.find(name) == kNoNode) return;
+  auto counter = name_counters_.find(std::string_view(name));
+  if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
+  name += '_';
+  const size_t base = name.size();
+  char digits[12];
   do {
-    candidate = name + "_" + std::to_string(++counter);
-  } while (names_.find(candidate) != names_.end());
-  return candidate;
+    const char* const end = std::to_chars(digits, digits + sizeof digits, ++counter->second).ptr;
+    name.resize(base);
+    name.append(digits, static_cast<size_t>(end - digits));
+  } while (names_.find(name) != kNoNode);
 }
 
-namespace {
-// Empty at the root, which an empty scope goes back to.
-std::string name_prefix(const std::vector<std::string>& scopes) {
-  return scopes.empty() || scopes.back().empty() ? std::string() : scopes.back() + "/";
+// Nothing at the root, which an empty scope goes back to.
+void Graph::append_prefix(std::string& name) const {
+  if (scopes_.names.empty() || scopes_.names.back().empty()) return;
+  name += scopes_.names.back();
+  name += '/';
 }
-}  // namespace
 
 std::string Graph::unique_name(std::string_view base) {
   const std::lock_guard lock(mutex_);
-  return free_name(name_prefix(scopes_.names).append(base));
+  std::string name;
+  append_prefix(name);
+  name += base;
+  make_free(name);
+  return name;
 }
 
-Result<std::string> Graph::resolve_name(const NodeSpec& spec, const OpDef& op) {
-  const std::string prefix = name_prefix(scopes_.names);
+Status Graph::resolve_name(const NodeSpec& spec) {
+  std::string& name = draft_.name;
+  name.clear();
+  append_prefix(name);
   if (spec.name.empty()) {
-    std::string base = op.name();
-    while (!base.empty() && base.front() == '_') base.erase(base.begin());
-    return free_name(prefix + base);
+    const std::string_view op = draft_.node.op->name();
+    name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
+    make_free(name);
+    return {};
   }
-  std::string full = prefix + std::string(spec.name);
-  DTG_TRY(check_name(full));
-  if (names_.find(full) != names_.end()) {
-    return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", full.c_str());
-  }
-  return full;
+  name += spec.name;
+  DTG_TRY(check_name(name));
+  if (names_.find(name) == kNoNode) return {};
+  return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", name.c_str());
 }
 
 // What a program writes may be the lenient form ("CPU:1"); the text of what was read then stands in the graph.
@@ -334,7 +345,13 @@ static Result<DeviceName> read_device(std::string_view text) {
   return lenient.ok() ? lenient : strict;
 }
 
-Status Graph::resolve_device(const NodeSpec& spec, Node& node) {
+std::string_view Graph::keep_device(std::string_view device) {
+  if (device != last_device_) last_device_ = arena_.copy(device);
+  return last_device_;
+}
+
+Status Graph::resolve_device(const NodeSpec& spec) {
+  Node& node = draft_.node;
   // Inside a colocation scope a node asks for what the other node asks; device scopes and the device function are for
   // who stands by himself. Otherwise an update made under a worker's scope would contradict its variable on a ps.
   const NodeId beside = scopes_.colocations.empty() ? kNoNode : scopes_.colocations.back();
@@ -342,8 +359,13 @@ Status Graph::resolve_device(const NodeSpec& spec, Node& node) {
     node.device = this->node(beside).device;
     return {};
   }
-  DTG_ASSIGN(const std::string device, device_in_scopes(spec, node));
-  node.device = arena_.copy(device);
+  // The common case: what a scope says, as it stands there.
+  if (spec.device.empty() && (scopes_.devices.empty() || (!scopes_.devices.back().function && scopes_.devices.back().inside == 0))) {
+    node.device = keep_device(scopes_.devices.empty() ? std::string_view() : std::string_view(scopes_.devices.back().device));
+    return {};
+  }
+  DTG_ASSIGN(const std::string device, device_in_scopes(spec));
+  node.device = keep_device(device);
   return {};
 }
 
@@ -362,7 +384,8 @@ static Result<std::string> merge_devices(std::string_view outer, const Result<De
 }
 
 // From the inside out: what the node asks for, then the scopes up to a function, what the function makes of it, and so on.
-Result<std::string> Graph::device_in_scopes(const NodeSpec& spec, const Node& node) {
+Result<std::string> Graph::device_in_scopes(const NodeSpec& spec) {
+  const Node& node = draft_.node;
   std::string device;
   if (!spec.device.empty()) {
     DTG_ASSIGN(device, merge_devices({}, read_device(spec.device)));
@@ -384,19 +407,55 @@ Result<std::string> Graph::device_in_scopes(const NodeSpec& spec, const Node& no
   return device;
 }
 
-NodeId Graph::publish(const Node& node) {
-  const uint32_t shifted = node.id / kFirstChunk + 1;
+// From here on nothing can fail but memory, and the count says last that the node is there.
+NodeId Graph::publish(const NodeSpec& spec) {
+  const NodeId id = draft_.node.id;
+  const uint32_t shifted = id / kFirstChunk + 1;
   const auto chunk = static_cast<size_t>(std::bit_width(shifted) - 1);
   const uint32_t start = kFirstChunk * ((1u << chunk) - 1);
   if (!chunks_[chunk]) chunks_[chunk].reset(new Node[size_t{kFirstChunk} << chunk]);
-  chunks_[chunk][node.id - start] = node;
-  names_.emplace(node.name, node.id);
-  count_.store(node.id + 1, std::memory_order_release);
-  return node.id;
+  Node& node = chunks_[chunk][id - start];
+  node = draft_.node;
+  node.name = arena_.copy(draft_.name);
+  node.location = arena_.copy(spec.location);
+  node.inputs = arena_.copy(spec.inputs);
+  node.controls = arena_.copy(std::span<const NodeId>(draft_.controls));
+  node.colocate = arena_.copy(std::span<const NodeId>(draft_.colocate));
+  node.outputs = arena_.copy(std::span<const ValueInfo>(draft_.outputs));
+  node.attrs = attr_lists_.keep(*node.op, draft_.attrs);
+  // Tensors have destructors: the list is an object of the arena.
+  if (!draft_.known.empty()) node.known = *arena_.make<std::vector<Tensor>>(std::move(draft_.known));
+  names_.add(id);
+  count_.store(id + 1, std::memory_order_release);
+  return id;
 }
 
-Result<Node> Graph::resolve(const NodeSpec& spec) {
-  Node node;
+// What the node asks for and what the scopes add.
+Status Graph::resolve_edges(const NodeSpec& spec) {
+  Node& node = draft_.node;
+  for (Value value : spec.inputs) {
+    const Status status = check(value);
+    if (!status.ok()) return status.with_context("add \"" + draft_.name + "\" (" + node.op->name() + ")");
+  }
+  node.inputs = spec.inputs;
+  std::vector<NodeId>& controls = draft_.controls;
+  controls.assign(spec.controls.begin(), spec.controls.end());
+  for (const auto& scope : scopes_.controls) controls.insert(controls.end(), scope.begin(), scope.end());
+  std::ranges::sort(controls);
+  controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
+  for (NodeId control : controls) DTG_TRY(check_node(control));
+  node.controls = controls;
+  std::vector<NodeId>& colocate = draft_.colocate;
+  colocate.assign(spec.colocate.begin(), spec.colocate.end());
+  if (!scopes_.colocations.empty() && scopes_.colocations.back() != kNoNode) colocate.push_back(scopes_.colocations.back());
+  for (NodeId other : colocate) DTG_TRY(check_node(other));
+  node.colocate = colocate;
+  return {};
+}
+
+Status Graph::resolve(const NodeSpec& spec) {
+  Node& node = draft_.node;
+  node = {};
   node.op = ops_->find(spec.op);
   if (!node.op) {
     const auto near = ops_->closest(spec.op);
@@ -405,41 +464,28 @@ Result<Node> Graph::resolve(const NodeSpec& spec) {
   }
   node.id = count_.load(std::memory_order_relaxed);
   if (node.id >= kNodesMax) return resource_exhausted("the graph has 2^28 nodes, which is the limit");
-  DTG_ASSIGN(const std::string name, resolve_name(spec, *node.op));
-  for (Value value : spec.inputs) DTG_TRY(check(value).with_context("add \"" + name + "\" (" + node.op->name() + ")"));
-  node.inputs = arena_.copy(spec.inputs);
-  std::vector<NodeId> controls(spec.controls.begin(), spec.controls.end());
-  for (const auto& scope : scopes_.controls) controls.insert(controls.end(), scope.begin(), scope.end());
-  std::ranges::sort(controls);
-  controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
-  for (NodeId control : controls) DTG_TRY(check_node(control));
-  node.controls = arena_.copy(std::span<const NodeId>(controls));
-  std::vector<NodeId> colocate(spec.colocate.begin(), spec.colocate.end());
-  if (!scopes_.colocations.empty() && scopes_.colocations.back() != kNoNode) colocate.push_back(scopes_.colocations.back());
-  for (NodeId other : colocate) DTG_TRY(check_node(other));
-  node.colocate = arena_.copy(std::span<const NodeId>(colocate));
+  DTG_TRY(resolve_name(spec));
+  DTG_TRY(resolve_edges(spec));
   const Status resolved = [&]() -> Status {
-    DTG_TRY(resolve_attrs(spec, node));
-    DTG_TRY(resolve_types(node));
-    DTG_TRY(infer(node));
-    find_known(node);
+    DTG_TRY(resolve_attrs(spec));
+    DTG_TRY(resolve_types());
+    DTG_TRY(infer());
+    find_known();
     // Last: a device function counts the nodes that it is asked about, and should not count one that was refused.
-    return resolve_device(spec, node);
+    return resolve_device(spec);
   }();
-  if (!resolved.ok()) {
-    std::string where = "add \"" + name + "\"";
-    if (!spec.location.empty()) where += " at " + std::string(spec.location);
-    return resolved.with_context(where).at_node(name).in_phase("build");
-  }
-  node.name = arena_.copy(name);
-  node.location = arena_.copy(spec.location);
-  return node;
+  if (resolved.ok()) return {};
+  std::string where = "add \"" + draft_.name + "\"";
+  if (!spec.location.empty()) where += " at " + std::string(spec.location);
+  return resolved.with_context(where).at_node(draft_.name).in_phase("build");
 }
 
 Result<NodeId> Graph::add(const NodeSpec& spec) {
   const std::lock_guard lock(mutex_);
-  DTG_ASSIGN(const Node node, resolve(spec));
-  return publish(node);
+  const Status resolved = resolve(spec);
+  auto added = resolved.ok() ? Result<NodeId>(publish(spec)) : Result<NodeId>(resolved);
+  draft_.attrs.clear();  // holds no tensor of the caller's any longer
+  return added;
 }
 
 void Graph::push_name_scope(std::string_view name) {

@@ -348,19 +348,14 @@ void OpTable::add(OpDef&& def) {
   auto kept = std::make_unique<OpDef>(std::move(def));
   kept->number_ = static_cast<uint32_t>(ops_.size());
   const std::string_view name = kept->name();
+  const OpDef*& first = by_role_[static_cast<size_t>(kept->role())];
+  if (!first) first = kept.get();
   ops_.emplace(name, std::move(kept));
 }
 
 const OpDef* OpTable::find(std::string_view name) const {
   const auto it = ops_.find(name);
   return it == ops_.end() ? nullptr : it->second.get();
-}
-
-const OpDef* OpTable::with_role(Role role) const {
-  for (const auto& [name, def] : ops_) {
-    if (def->role() == role) return def.get();
-  }
-  return nullptr;
 }
 
 std::vector<const OpDef*> OpTable::list() const {

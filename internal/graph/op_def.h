@@ -11,6 +11,7 @@
 //                 .doc("Product of two matrices."));
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -64,6 +65,7 @@ enum class Role : uint8_t {
   chain,      // element-wise ops in one pass, as its attributes list them
   reduction,  // its rule may take the chain before it along
 };
+inline constexpr size_t kRoles = 10;
 
 struct ArgDef {
   std::string name;
@@ -175,8 +177,8 @@ class OpTable {
   void add(OpDef&& def);
   // The definition, or null. Pointers stay valid for the life of the table.
   const OpDef* find(std::string_view name) const;
-  // The one definition with that role (not compute), or null.
-  const OpDef* with_role(Role role) const;
+  // The one definition with that role (the first added, where there are several), or null.
+  const OpDef* with_role(Role role) const { return by_role_[static_cast<size_t>(role)]; }
   size_t count() const { return ops_.size(); }
   // All definitions, sorted by name.
   std::vector<const OpDef*> list() const;
@@ -186,6 +188,7 @@ class OpTable {
 
  private:
   std::unordered_map<std::string_view, std::unique_ptr<OpDef>> ops_;
+  std::array<const OpDef*, kRoles> by_role_{};
   Status status_;
 };
 

@@ -5,6 +5,7 @@ namespace dtg {
 
 std::vector<Attr> Rewriter::attrs_for(const OpDef& op, uint32_t n) const {
   std::vector<Attr> attrs;
+  attrs.reserve(op.attrs().size() + 1);  // a rule adds one where it changes one
   for (const AttrDef& def : op.attrs()) {
     const AttrValue* value = node(n).find_attr(def.name);
     if (value) attrs.push_back({def.name, *value});

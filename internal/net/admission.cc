@@ -1,5 +1,5 @@
 // Admission: counts connections by how far their handshake is and by source address, and refuses those beyond the
-// limits. On the loop's thread.
+// limits. On any thread.
 #include "net/admission.h"
 
 #include <algorithm>
@@ -32,6 +32,7 @@ Result<Admission::Host*> Admission::find(const std::string& name, int64_t now_ns
 }
 
 Result<Admission::Ticket> Admission::admit(const std::string& name, int64_t now_ns) {
+  const std::lock_guard lock(mutex_);
   if (connections_ >= limits_.connections) return resource_exhausted("accept: there are %zu connections already", connections_);
   Ticket ticket;
   if (!name.empty()) {
@@ -54,6 +55,16 @@ Result<Admission::Ticket> Admission::admit(const std::string& name, int64_t now_
   return ticket;
 }
 
+size_t Admission::connections() const {
+  const std::lock_guard lock(mutex_);
+  return connections_;
+}
+
+size_t Admission::hosts() const {
+  const std::lock_guard lock(mutex_);
+  return hosts_.size();
+}
+
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   drop();
   admission_ = std::move(other.admission_);
@@ -65,20 +76,25 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
 
 void Admission::Ticket::shook_hands() {
   if (!admission_ || !std::exchange(handshake_, false)) return;
+  const std::lock_guard lock(admission_->mutex_);
   --host_->handshakes;
   --admission_->handshakes_;
 }
 
 void Admission::Ticket::known() {
-  if (!admission_) return;
   shook_hands();
-  if (std::exchange(unknown_, false)) --host_->unknown;
+  if (!admission_ || !std::exchange(unknown_, false)) return;
+  const std::lock_guard lock(admission_->mutex_);
+  --host_->unknown;
 }
 
 void Admission::Ticket::drop() {
   if (!admission_) return;
   known();
-  --admission_->connections_;
+  {
+    const std::lock_guard lock(admission_->mutex_);
+    --admission_->connections_;
+  }
   admission_ = nullptr;
 }
 

@@ -1,9 +1,10 @@
 // Admission: decides which new connections a listener keeps. It counts those that have not proven who they are yet, in
-// all and by source address, so that a storm of strangers costs proven peers nothing. Owned by the listener; belongs to
-// the loop's thread.
+// all and by source address, so that a storm of strangers costs proven peers nothing. Owned by the listener and its
+// tickets. The loop's thread admits; a ticket goes with the channel that holds it, on whichever thread lets go last.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -57,13 +58,14 @@ class Admission final : public RefCounted {
   };
   // From the host with that number; "": from this user's processes, of whom only the total counts.
   Result<Ticket> admit(const std::string& host, int64_t now_ns);
-  size_t connections() const { return connections_; }
-  size_t hosts() const { return hosts_.size(); }
+  size_t connections() const;
+  size_t hosts() const;
 
  private:
-  Result<Host*> find(const std::string& host, int64_t now_ns);
+  Result<Host*> find(const std::string& host, int64_t now_ns);  // under mutex_
 
   const AcceptLimits limits_;
+  mutable std::mutex mutex_;  // over all below, hosts' numbers included
   size_t connections_ = 0;
   size_t handshakes_ = 0;
   std::unordered_map<std::string, Host> hosts_;  // nodes stay where they are

@@ -46,12 +46,11 @@ constexpr Meaning kMeanings[] = {
     {"TruncateMod", Fn::remainder}, {"Xdivy", Fn::xdivy}, {"Xlog1py", Fn::xlog1py}, {"Xlogy", Fn::xlogy},
 };
 // clang-format on
+static_assert(std::ranges::is_sorted(kMeanings, {}, &Meaning::op));
 
 const cpu::ElementBlock* block_of(std::string_view op, DType dtype) {
-  for (const Meaning& row : kMeanings) {
-    if (row.op == op) return cpu::find_block(row.fn, dtype);
-  }
-  return nullptr;
+  const auto* const row = std::ranges::lower_bound(kMeanings, op, {}, &Meaning::op);
+  return row != std::end(kMeanings) && row->op == op ? cpu::find_block(row->fn, dtype) : nullptr;
 }
 
 // Operands as large as the result, and too few elements for a second thread: the block and nothing around it.

@@ -87,14 +87,19 @@ Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   bool open = false;
   outputs_.clear();
   for (uint32_t output : node.outputs) {
-    outputs_.push_back(*ir_.values[output].info);
+    outputs_.push_back(ir_.values[output].info);
     open |= ir_.values[output].dynamic();
   }
   if (!open) return Verdict::done;
+  open_inputs_.clear();
+  for (const ValueInfo* input : inputs_) open_inputs_.push_back(*input);
+  inferred_.clear();
+  for (const ValueInfo* output : outputs_) inferred_.push_back(*output);
   Lookup lookup{this, &node};
   wanted_unknown_ = false;
-  DTG_TRY(infer_node(*node.node, inputs_, outputs_, constant, &lookup));
-  for (const ValueInfo& output : outputs_) {
+  DTG_TRY(infer_node(*node.node, open_inputs_, inferred_, constant, &lookup));
+  for (size_t o = 0; o < outputs_.size(); ++o) outputs_[o] = &inferred_[o];
+  for (const ValueInfo& output : inferred_) {
     if (is_open(output)) return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
   }
   return Verdict::done;
@@ -106,9 +111,9 @@ Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {
     const uint32_t value = node.outputs[o];
     made_here_[value] = true;
     if (!ir_.values[value].dynamic()) continue;
-    infos_[value] = outputs_[o];
-    if (!outputs_[o].shape.complete()) continue;
-    DTG_ASSIGN(const Shape shape, outputs_[o].shape.to_shape());
+    infos_[value] = *outputs_[o];
+    if (!outputs_[o]->shape.complete()) continue;
+    DTG_ASSIGN(const Shape shape, outputs_[o]->shape.to_shape());
     chunk.shapes.push_back({slot(value), shape});
   }
   return {};
@@ -120,8 +125,8 @@ Result<Emitter::Verdict> Emitter::emit(uint32_t n, Chunk& chunk) {
   if (!node.barrier) {
     inputs_.clear();
     for (uint32_t input : node.inputs) {
-      inputs_.push_back(info(input));
-      if (is_open(inputs_.back())) return Verdict::cut_before;
+      inputs_.push_back(&info(input));
+      if (is_open(*inputs_.back())) return Verdict::cut_before;
     }
     DTG_ASSIGN(verdict, infer(node));
     if (verdict == Verdict::cut_before) return verdict;
@@ -140,8 +145,8 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
     DTG_ASSIGN(row, find_kernel(context_, *node.node, device));
   }
   kernel_.reset(*node.node, device.text, *sink_.arena, node.pin);
-  for (const ValueInfo& input : inputs_) DTG_TRY(kernel_.add_input(input));
-  for (const ValueInfo& output : outputs_) DTG_TRY(kernel_.add_output(output));
+  for (const ValueInfo* input : inputs_) DTG_TRY(kernel_.add_input(*input));
+  for (const ValueInfo* output : outputs_) DTG_TRY(kernel_.add_output(*output));
   Lookup lookup{this, &node};
   kernel_.constants(constant, &lookup);
   DTG_TRY(kernel_.prepare(*row));
@@ -162,7 +167,7 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   instruction.in = in;
   instruction.out = out;
   instruction.args = kernel_.arguments();
-  instruction.node = node.node;
+  instruction.node = lasting(node.node);
   instruction.event = node.event;
   if (kernel_.workspace_bytes() > 0) {
     memory_.workspace(kernel_.workspace_bytes(), node.segment, at);
@@ -184,10 +189,10 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const auto number = static_cast<int>(o);
-    if (node.pin != kNone || dtype_size(outputs_[o].dtype) == 0 || !outputs_[o].shape.complete()) continue;
+    if (node.pin != kNone || dtype_size(outputs_[o]->dtype) == 0 || !outputs_[o]->shape.complete()) continue;
     if (kernel_.alias_of(number) >= 0 || kernel_.bound_to(number)) continue;
-    DTG_ASSIGN(const Shape shape, outputs_[o].shape.to_shape());
-    DTG_ASSIGN(const int64_t bytes, value_bytes(context_, *node.node, outputs_[o].dtype, shape));
+    const auto& output = kernel_.output(number);
+    DTG_ASSIGN(const int64_t bytes, value_bytes(context_, *node.node, output.dtype, output.shape));
     const uint32_t item = memory_.value(bytes, node.segment, at);
     items_[slot(node.outputs[o])] = item;
     if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
@@ -226,7 +231,7 @@ void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
     const uint32_t source = slot(node.inputs[static_cast<size_t>(from)]);
     const IrValue& value = ir_.values[node.outputs[o]];
     // Shapes are kept per slot where they depend on data, so only a plan in the making may share a slot.
-    if (making_ && outputs_[o].shape.complete() && !value.dynamic()) {
+    if (making_ && outputs_[o]->shape.complete() && !value.dynamic()) {
       making_->values[node.outputs[o]].slot = source;
       continue;
     }
@@ -236,6 +241,15 @@ void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
   }
 }
 
+// What an instruction tells of its node. Those that rules made go with the Ir, so the program keeps who they are.
+const Node* Emitter::lasting(const Node* node) {
+  if (&ir_.graph->node(node->id) == node) return node;
+  Node* const copy = sink_.arena->make<Node>(*node);
+  copy->attrs = {};
+  copy->outputs = {};
+  return copy;
+}
+
 void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
                      const Node* node) {
   Instruction instruction;
@@ -243,7 +257,7 @@ void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const 
   instruction.args = args;
   instruction.in = sink_.arena->copy(in).data();
   instruction.out = sink_.arena->copy(out).data();
-  instruction.node = node;
+  instruction.node = lasting(node);
   chunk.instructions.push_back(instruction);
 }
 
@@ -261,7 +275,7 @@ void Emitter::append_signals(uint32_t n, Chunk& chunk) {
   for (auto over = first; over != ir_.hand_overs.end() && over->node == n; ++over) {
     Instruction instruction;
     instruction.event = static_cast<int32_t>(over->event);
-    instruction.node = ir_.nodes[n].node;
+    instruction.node = lasting(ir_.nodes[n].node);
     chunk.instructions.push_back(instruction);
   }
 }

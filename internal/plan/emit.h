@@ -58,6 +58,7 @@ class Emitter {
   uint32_t slot(uint32_t value) const { return ir_.values[value].slot; }
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
   Result<Verdict> infer(const IrNode& node);
+  const Node* lasting(const Node* node);
   Status note_shapes(const IrNode& node, Chunk& chunk);
   Status prepare(uint32_t n, Chunk& chunk);
   Status place_operands(const IrNode& node, uint32_t at);
@@ -77,7 +78,8 @@ class Emitter {
   std::vector<uint32_t> items_;                    // by slot
   std::unordered_map<uint32_t, ValueInfo> infos_;  // values whose shape the Ir does not know
   std::vector<bool> made_here_;                    // values this chunk computes
-  std::vector<ValueInfo> inputs_, outputs_;        // of the node at hand
+  std::vector<const ValueInfo*> inputs_, outputs_;  // of the node at hand
+  std::vector<ValueInfo> open_inputs_, inferred_;   // of a node whose shapes are open
   std::vector<std::pair<uint32_t, std::vector<char>>> consulted_;
   bool wanted_unknown_ = false;
 };

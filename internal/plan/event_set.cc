@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace dtg {
+namespace {
+
+uint64_t pair(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
+
+}  // namespace
 
 EventSets::EventSets(uint32_t count) : parts_(1) {
   while ((uint64_t{64} << height_) < count) ++height_;
@@ -12,13 +17,13 @@ EventSets::EventSets(uint32_t count) : parts_(1) {
 uint32_t EventSets::leaf(uint64_t bits) {
   const auto [at, fresh] = leaves_.emplace(bits, static_cast<uint32_t>(parts_.size()));
   if (fresh) parts_.push_back({bits, 0, 0});
-  return at->second;
+  return *at;
 }
 
 uint32_t EventSets::inner(uint32_t left, uint32_t right) {
-  const auto [at, fresh] = inners_.emplace(Pair{left, right}, static_cast<uint32_t>(parts_.size()));
+  const auto [at, fresh] = inners_.emplace(pair(left, right), static_cast<uint32_t>(parts_.size()));
   if (fresh) parts_.push_back({0, left, right});
-  return at->second;
+  return *at;
 }
 
 uint32_t EventSets::single(uint32_t event) {
@@ -33,8 +38,8 @@ uint32_t EventSets::unite(uint32_t a, uint32_t b, int height) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
   if (height == 0) return leaf(parts_[a].bits | parts_[b].bits);
-  const Pair key{std::min(a, b), std::max(a, b)};
-  if (const auto known = unions_.find(key); known != unions_.end()) return known->second;
+  const uint64_t key = pair(std::min(a, b), std::max(a, b));
+  if (const uint32_t* known = unions_.find(key)) return *known;
   // The parts are read before anything is added, which may move them.
   const Part x = parts_[a], y = parts_[b];
   const uint32_t left = unite(x.left, y.left, height - 1), right = unite(x.right, y.right, height - 1);

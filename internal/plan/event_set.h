@@ -5,10 +5,10 @@
 // Owner: the pass that orders; one thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
+
+#include "base/flat_map.h"
 
 namespace dtg {
 
@@ -27,22 +27,15 @@ class EventSets {
     uint32_t left = 0;
     uint32_t right = 0;
   };
-  struct Pair {
-    uint32_t a, b;
-    bool operator==(const Pair&) const = default;
-  };
-  struct PairHash {
-    std::size_t operator()(Pair pair) const { return (uint64_t{pair.a} << 32 | pair.b) * 0x9e3779b97f4a7c15ull >> 7; }
-  };
   uint32_t leaf(uint64_t bits);
   uint32_t inner(uint32_t left, uint32_t right);
   uint32_t unite(uint32_t a, uint32_t b, int height);
 
   int height_ = 0;  // of the tree above the words
   std::vector<Part> parts_;
-  std::unordered_map<uint64_t, uint32_t> leaves_;
-  std::unordered_map<Pair, uint32_t, PairHash> inners_;
-  std::unordered_map<Pair, uint32_t, PairHash> unions_;
+  FlatMap<uint32_t> leaves_;  // by their bits
+  FlatMap<uint32_t> inners_;  // by both halves
+  FlatMap<uint32_t> unions_;  // by what was united
 };
 
 }  // namespace dtg

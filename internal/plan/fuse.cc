@@ -55,7 +55,8 @@ class Fuser {
   // A node that computes each element of its result from one element of each operand, all broadcast by NumPy's rules.
   bool is_element(uint32_t n) const {
     const IrNode& node = ir_.nodes[n];
-    if (node.dead || node.barrier || node.node->op->is_stateful() || node.outputs.size() != 1) return false;
+    if (node.dead || node.barrier || node.outputs.size() != 1 || !context_.kernels->is_element(*node.node->op)) return false;
+    if (node.node->op->is_stateful()) return false;
     const IrValue& out = ir_.values[node.outputs[0]];
     if (out.dynamic() || out.is_known() || node.inputs.empty() || node.inputs.size() > cpu::kElementOperands) return false;
     DType types[cpu::kElementOperands];
@@ -104,7 +105,16 @@ class Fuser {
     return static_cast<int64_t>(chain.ops.size()) - 1;
   }
 
+  // Is there an operand that may be computed inside? Most nodes end here.
+  bool has_element_operand(uint32_t n) const {
+    return std::ranges::any_of(ir_.nodes[n].inputs, [&](uint32_t input) {
+      const uint32_t producer = rewriter_.sole_producer(input, n);
+      return producer != kNone && is_element(producer);
+    });
+  }
+
   void fuse_chain(uint32_t n, size_t least) {
+    if (least > 1 && !has_element_operand(n)) return;
     Chain chain;
     const ValueInfo& out = *ir_.values[ir_.nodes[n].outputs[0]].info;
     chain.shape = &out.shape;

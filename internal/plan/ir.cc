@@ -71,6 +71,8 @@ void append_node(std::string& text, const Ir& ir, uint32_t n) {
   for (uint32_t control : node.controls) text += " ^" + std::to_string(control);
   text += " \"" + std::string(node.node->name) + "\" device " + std::to_string(node.device);
   if (node.segment != kNone) text += " segment " + std::to_string(node.segment);
+  if (node.write) text += " commit " + std::to_string(node.phase);
+  else if (node.phase > 0) text += " phase " + std::to_string(node.phase);
   if (node.event >= 0) text += " event " + std::to_string(node.event);
   if (node.pin != kNone) text += " pin " + std::to_string(node.pin);
   for (uint32_t read : node.unpins) text += " unpins " + std::to_string(ir.nodes[read].pin);

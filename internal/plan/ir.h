@@ -58,12 +58,14 @@ struct IrNode {
   uint32_t set = 0;  // which events it comes after
   uint32_t segment = kNone;
   uint32_t position = 0;  // in Ir::order
+  uint32_t phase = 0;     // a write: the commit it belongs to; others: commits whose effects they may see
   uint32_t pin = kNone;   // a read: number of its pin
   int32_t event = -1;     // blocking: the event of its end
   bool dead = false;      // folded, fused or not needed
   bool dynamic = false;   // a shape it needs or gives depends on data, or it comes after such a node
   bool target = false;
   bool controlled = false;  // a live node has a control edge from it
+  bool write = false;       // changes a resource
   bool barrier = false;     // computes nothing: a point in the order that somebody waits for
   bool gated = false;       // its value may be known, but control edges say when it is there
 
@@ -86,6 +88,7 @@ struct HandOver {
 
 struct Ir {
   Arena arena;
+  AttrLists attr_lists;  // of nodes that rules made
   const Graph* graph = nullptr;
   const PlanRequest* request = nullptr;
   std::vector<IrNode> nodes;

@@ -1,8 +1,7 @@
 // Best fit over one walk through the segments, each after those it waits for.
 #include "plan/memory.h"
 
-#include <algorithm>
-
+#include "base/lists.h"
 #include "tensor/buffer.h"
 
 namespace dtg {
@@ -47,18 +46,18 @@ void MemoryPlan::may_overwrite(uint32_t in, uint32_t out, uint32_t segment, uint
 }
 
 bool MemoryPlan::is_over(const Conditions& conditions, uint32_t segment, const SegmentReach& reach) const {
-  return std::ranges::all_of(conditions, [&](Condition condition) {
+  const auto over = [&](Condition condition) {
     if (condition.event) return reach.happened(condition.number, segment);
     return condition.number == segment || reach.ended(condition.number, segment);
-  });
+  };
+  return over(conditions.first) && std::ranges::all_of(conditions.more, over);
 }
 
 MemoryPlan::Conditions MemoryPlan::conditions_of(uint32_t value) const {
-  Conditions conditions = {{values_[value].segment, false}};
+  Conditions conditions = {{values_[value].segment, false}, {}};
   if (!values_[value].elsewhere) return conditions;
   for (auto use = std::ranges::lower_bound(uses_, value, {}, &Use::value); use != uses_.end() && use->value == value; ++use) {
-    const Condition condition{use->segment, use->instruction == kUntilEvent};
-    if (std::ranges::find(conditions, condition) == conditions.end()) conditions.push_back(condition);
+    conditions.add({use->segment, use->instruction == kUntilEvent});
   }
   return conditions;
 }
@@ -110,10 +109,9 @@ int64_t MemoryPlan::take(int64_t bytes, uint32_t segment, const SegmentReach& re
 void MemoryPlan::give(int64_t offset, int64_t bytes, Conditions after) {
   const auto join = [&](std::map<int64_t, Free>::iterator block) {
     Conditions both = after;
-    for (Condition condition : block->second.after) {
-      if (std::ranges::find(both, condition) == both.end()) both.push_back(condition);
-    }
-    if (both.size() > kConditionsMax) return false;
+    both.add(block->second.after.first);
+    for (Condition condition : block->second.after.more) both.add(condition);
+    if (both.more.size() >= kConditionsMax) return false;
     after = std::move(both);
     offset = std::min(offset, block->first);
     bytes += block->second.bytes;
@@ -146,15 +144,44 @@ bool MemoryPlan::overwrite(uint32_t value, const SegmentReach& reach) {
   return false;
 }
 
+// Numbers the instructions of all segments in the order of the walk, without gaps.
+class MemoryPlan::Clock {
+ public:
+  Clock(const MemoryPlan& plan, const std::vector<uint32_t>& segments) {
+    const uint32_t count = segments.empty() ? 0 : std::ranges::max(segments) + 1;
+    std::vector<uint32_t> lengths(count);
+    const auto see = [&](uint32_t segment, uint32_t instruction) { lengths[segment] = std::max(lengths[segment], instruction + 1); };
+    for (const Item& item : plan.values_) {
+      see(item.segment, item.from);
+      see(item.segment, item.last);
+    }
+    for (const Use& use : plan.uses_) {
+      if (use.instruction != kUntilEvent) see(use.segment, use.instruction);
+    }
+    for (const Work& work : plan.workspaces_) see(work.segment, work.instruction);
+    first_.resize(count);
+    for (uint32_t segment : segments) {
+      first_[segment] = static_cast<uint32_t>(segments_.size());
+      segments_.insert(segments_.end(), lengths[segment], segment);
+    }
+  }
+  uint32_t when(uint32_t segment, uint32_t instruction) const { return first_[segment] + instruction; }
+  uint32_t end() const { return static_cast<uint32_t>(segments_.size()); }
+  uint32_t segment_at(uint32_t now) const { return segments_[now]; }
+
+ private:
+  std::vector<uint32_t> first_;     // by segment
+  std::vector<uint32_t> segments_;  // by number of the instruction
+};
+
 // When each value is read last, in the order of the walk.
-void MemoryPlan::sort_uses(const std::vector<uint32_t>& place) {
+void MemoryPlan::sort_uses(const Clock& clock) {
   std::ranges::sort(uses_, {}, [](const Use& use) { return std::pair(use.value, use.segment); });
   for (Item& item : values_) item.reader_last = item.last;
   for (const Use& use : uses_) {
     Item& item = values_[use.value];
     if (use.instruction == kUntilEvent) continue;
-    const auto now = std::pair(place[item.reader], item.reader_last), then = std::pair(place[use.segment], use.instruction);
-    if (then > now) {
+    if (clock.when(use.segment, use.instruction) > clock.when(item.reader, item.reader_last)) {
       item.reader = use.segment;
       item.reader_last = use.instruction;
     }
@@ -162,44 +189,34 @@ void MemoryPlan::sort_uses(const std::vector<uint32_t>& place) {
 }
 
 Status MemoryPlan::solve(const std::vector<uint32_t>& segments, const SegmentReach& reach) {
-  std::vector<uint32_t> place;  // segment -> when it is walked through
-  for (uint32_t i = 0; i < segments.size(); ++i) {
-    if (place.size() <= segments[i]) place.resize(segments[i] + 1);
-    place[segments[i]] = i;
-  }
-  sort_uses(place);
-  const auto when = [&](uint32_t segment, uint32_t instruction) { return uint64_t{place[segment]} << 32 | instruction; };
-  // Births, workspaces and deaths in the order of the walk.
-  std::vector<std::pair<uint64_t, uint32_t>> births, deaths;
-  for (uint32_t v = 0; v < values_.size(); ++v) {
-    const Item& item = values_[v];
-    if (item.dropped) continue;
-    births.emplace_back(when(item.segment, item.from), v);
-    if (!item.kept) deaths.emplace_back(when(item.reader, item.reader_last), v);
-  }
-  std::ranges::sort(births);
-  std::ranges::sort(deaths);
-  std::ranges::sort(workspaces_, {}, [&](const Work& work) { return when(work.segment, work.instruction); });
+  const Clock clock(*this, segments);
+  sort_uses(clock);
   std::ranges::sort(overwrites_, {}, &Overwrite::out);
-  size_t born = 0, work = 0, dead = 0;
-  while (born < births.size() || work < workspaces_.size() || dead < deaths.size()) {
-    const auto at = [](const auto& list, size_t i, auto key) { return i < list.size() ? key(list[i]) : UINT64_MAX; };
-    const auto first = [](const auto& entry) { return entry.first; };
-    const uint64_t now = std::min({at(births, born, first), at(deaths, dead, first),
-                                   at(workspaces_, work, [&](const Work& w) { return when(w.segment, w.instruction); })});
-    const uint32_t segment = segments[now >> 32];
-    for (; born < births.size() && births[born].first == now; ++born) {
-      Item& item = values_[births[born].second];
-      if (!overwrite(births[born].second, reach)) item.offset = take(item.bytes, segment, reach);
+  const Lists births(clock.end(), [&](auto&& add) {
+    for (uint32_t v = 0; v < values_.size(); ++v) {
+      if (!values_[v].dropped) add(clock.when(values_[v].segment, values_[v].from), v);
     }
-    if (work < workspaces_.size() && when(workspaces_[work].segment, workspaces_[work].instruction) == now) {
-      Work& space = workspaces_[work++];
+  });
+  const Lists deaths(clock.end(), [&](auto&& add) {
+    for (uint32_t v = 0; v < values_.size(); ++v) {
+      if (!values_[v].dropped && !values_[v].kept) add(clock.when(values_[v].reader, values_[v].reader_last), v);
+    }
+  });
+  const Lists works(clock.end(), [&](auto&& add) {
+    for (uint32_t w = 0; w < workspaces_.size(); ++w) add(clock.when(workspaces_[w].segment, workspaces_[w].instruction), w);
+  });
+  for (uint32_t now = 0; now < clock.end(); ++now) {
+    const uint32_t segment = clock.segment_at(now);
+    for (uint32_t v : births[now]) {
+      if (!overwrite(v, reach)) values_[v].offset = take(values_[v].bytes, segment, reach);
+    }
+    for (uint32_t w : works[now]) {
+      Work& space = workspaces_[w];
       space.offset = take(space.bytes, segment, reach);
-      give(space.offset, space.bytes, {{segment, false}});
+      give(space.offset, space.bytes, {{segment, false}, {}});
     }
-    for (; dead < deaths.size() && deaths[dead].first == now; ++dead) {
-      const Item& item = values_[deaths[dead].second];
-      if (!item.given) give(item.offset, item.bytes, conditions_of(deaths[dead].second));
+    for (uint32_t v : deaths[now]) {
+      if (!values_[v].given) give(values_[v].offset, values_[v].bytes, conditions_of(v));
     }
     if (top_ < 0 || top_ > INT64_MAX / 4) return resource_exhausted("plan: the values of a run take more than any memory");
   }

@@ -3,6 +3,7 @@
 // the place of an operand that dies. Relies on nothing but the order that segments and events imply. Pure; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -50,7 +51,14 @@ class MemoryPlan {
     bool event;
     bool operator==(const Condition&) const = default;
   };
-  using Conditions = std::vector<Condition>;
+  // At least one; mostly one, which costs no allocation.
+  struct Conditions {
+    Condition first;
+    std::vector<Condition> more;
+    void add(Condition condition) {
+      if (!(first == condition) && std::ranges::find(more, condition) == more.end()) more.push_back(condition);
+    }
+  };
   struct Item {
     int64_t bytes = 0;
     uint32_t segment = 0;
@@ -83,7 +91,8 @@ class MemoryPlan {
   };
   static constexpr uint32_t kUntilEvent = UINT32_MAX;
 
-  void sort_uses(const std::vector<uint32_t>& place);
+  class Clock;
+  void sort_uses(const Clock& clock);
   bool is_over(const Conditions& conditions, uint32_t segment, const SegmentReach& reach) const;
   Conditions conditions_of(uint32_t value) const;
   int64_t take(int64_t bytes, uint32_t segment, const SegmentReach& reach);

@@ -1,26 +1,21 @@
-// Order: when nodes run. Three things are decided here:
+// Order: when nodes run. Four things are decided here:
 //
 // 1. Effects on resources are kept in order (plan/effects.h).
 // 2. Inside a device, nodes whose shapes are known come before those that depend on data, otherwise in the order in which they were
 //    made, with writes as early as they may, while the gradient is still in the cache.
-// 3. Events are ends of blocking nodes and hand-overs between devices. A node's set is all events that have happened when it runs.
+// 3. Phases: which writes may be committed together, and what is computed between one commit and the next.
+// 4. Events are ends of blocking nodes and hand-overs between devices. A node's set is all events that have happened when it runs.
 //    Nodes of one device and one set form a segment: none of them waits for anything the others do not wait for, so a segment runs
 //    straight through. A segment waits only for what the segments and events before it do not imply.
 #include <algorithm>
-#include <map>
-#include <numeric>
 
+#include "base/flat_map.h"
+#include "base/lists.h"
 #include "plan/effects.h"
 #include "plan/passes.h"
 
 namespace dtg {
 namespace {
-
-// Lists of numbers, one per node, in one array.
-struct Lists {
-  std::vector<uint32_t> begin, items;
-  std::span<const uint32_t> of(uint32_t n) const { return {items.data() + begin[n], items.data() + begin[n + 1]}; }
-};
 
 class Orderer {
  public:
@@ -32,6 +27,7 @@ class Orderer {
     collect_before(effects);
     spread_dynamic();
     DTG_TRY(sort(effects.writes));
+    number_phases(effects.writes);
     assign_sets();
     assign_segments();
     return {};
@@ -55,53 +51,38 @@ class Orderer {
     }
   }
 
-  // Who must come before each node; once each, sorted.
+  // Who must come before each node.
   void collect_before(const Effects& effects) {
-    const size_t count = nodes_.size();
-    before_.begin.assign(count + 1, 0);
-    for (uint32_t n = 0; n < count; ++n) {
-      if (!nodes_[n].dead) for_before(n, [&](uint32_t) { ++before_.begin[n + 1]; });
-    }
-    for (const auto& [first, then] : effects.edges) ++before_.begin[then + 1];
-    std::partial_sum(before_.begin.begin(), before_.begin.end(), before_.begin.begin());
-    before_.items.resize(before_.begin[count]);
-    std::vector<uint32_t> at(before_.begin.begin(), before_.begin.end() - 1);
-    for (uint32_t n = 0; n < count; ++n) {
-      if (!nodes_[n].dead) for_before(n, [&](uint32_t b) { before_.items[at[n]++] = b; });
-    }
-    for (const auto& [first, then] : effects.edges) before_.items[at[then]++] = first;
+    before_ = Lists(nodes_.size(), [&](auto&& add) {
+      for (uint32_t n = 0; n < nodes_.size(); ++n) {
+        if (!nodes_[n].dead) for_before(n, [&](uint32_t b) { add(n, b); });
+      }
+      for (const auto& [first, then] : effects.edges) add(then, first);
+    });
   }
 
   // Edges go from lower to higher numbers, so one walk reaches everyone.
   void spread_dynamic() {
     for (uint32_t n = 0; n < nodes_.size(); ++n) {
       if (nodes_[n].dead) continue;
-      for (uint32_t b : before_.of(n)) nodes_[n].dynamic |= nodes_[b].dynamic;
+      for (uint32_t b : before_[n]) nodes_[n].dynamic |= nodes_[b].dynamic;
     }
   }
 
   // Who waits for each node among the writes.
   Lists writes_after(const std::vector<bool>& writes) const {
-    Lists after;
-    after.begin.assign(nodes_.size() + 1, 0);
-    const auto for_edges = [&](auto&& fn) {
+    return Lists(nodes_.size(), [&](auto&& add) {
       for (uint32_t n = 0; n < nodes_.size(); ++n) {
         if (nodes_[n].dead || !writes[n]) continue;
-        for (uint32_t b : before_.of(n)) fn(b, n);
+        for (uint32_t b : before_[n]) add(b, n);
       }
-    };
-    for_edges([&](uint32_t b, uint32_t) { ++after.begin[b + 1]; });
-    std::partial_sum(after.begin.begin(), after.begin.end(), after.begin.begin());
-    after.items.resize(after.begin.back());
-    std::vector<uint32_t> at(after.begin.begin(), after.begin.end() - 1);
-    for_edges([&](uint32_t b, uint32_t n) { after.items[at[b]++] = n; });
-    return after;
+    });
   }
 
   Status sort(const std::vector<bool>& writes) {
     const Lists after = writes_after(writes);
     std::vector<uint32_t> missing(nodes_.size());
-    for (uint32_t n = 0; n < nodes_.size(); ++n) missing[n] = static_cast<uint32_t>(before_.of(n).size());
+    for (uint32_t n = 0; n < nodes_.size(); ++n) missing[n] = static_cast<uint32_t>(before_[n].size());
     std::vector<bool> done(nodes_.size());
     std::vector<uint32_t> ready;
     ir_.order.reserve(nodes_.size());
@@ -116,7 +97,7 @@ class Orderer {
           done[next] = true;
           nodes_[next].position = static_cast<uint32_t>(ir_.order.size());
           ir_.order.push_back(next);
-          for (uint32_t write : after.of(next)) {
+          for (uint32_t write : after[next]) {
             if (--missing[write] == 0 && nodes_[write].dynamic == dynamic) ready.push_back(write);
           }
         }
@@ -125,12 +106,25 @@ class Orderer {
     return {};
   }
 
+  // A write joins the earliest commit it can: all writes of one phase may take effect together, after all the computing of that phase.
+  // A phase ends where somebody waits for others, or computes on what was written.
+  void number_phases(const std::vector<bool>& writes) {
+    for (uint32_t n : ir_.order) {
+      IrNode& node = nodes_[n];
+      node.write = writes[n];
+      for (uint32_t b : before_[n]) {
+        const bool ends = nodes_[b].blocking() || (nodes_[b].write && !node.write);
+        node.phase = std::max(node.phase, nodes_[b].phase + (ends ? 1 : 0));
+      }
+    }
+  }
+
   // No more events than blocking nodes and edges between devices.
   uint32_t count_events() const {
     uint32_t count = 0;
     for (uint32_t n : ir_.order) {
       count += nodes_[n].blocking() ? 1 : 0;
-      for (uint32_t b : before_.of(n)) count += nodes_[b].device != nodes_[n].device ? 1 : 0;
+      for (uint32_t b : before_[n]) count += nodes_[b].device != nodes_[n].device ? 1 : 0;
     }
     return count;
   }
@@ -139,19 +133,19 @@ class Orderer {
   int64_t event_between(uint32_t b, uint32_t n) {
     if (nodes_[b].blocking()) return nodes_[b].event;
     if (nodes_[b].device == nodes_[n].device) return -1;
-    const auto [at, fresh] = hand_overs_.emplace(std::pair{b, nodes_[n].device}, ir_.events);
+    const auto [at, fresh] = hand_overs_.emplace(uint64_t{b} << 32 | nodes_[n].device, ir_.events);
     if (fresh) {
       ir_.hand_overs.push_back({b, ir_.events++});
       ir_.raisers.push_back(b);
     }
-    return at->second;
+    return *at;
   }
 
   void assign_sets() {
     EventSets sets(count_events());
     for (uint32_t n : ir_.order) {
       uint32_t set = 0;
-      for (uint32_t b : before_.of(n)) {
+      for (uint32_t b : before_[n]) {
         set = sets.unite(set, nodes_[b].set);
         if (const int64_t event = event_between(b, n); event >= 0) set = sets.unite(set, sets.single(static_cast<uint32_t>(event)));
       }
@@ -166,19 +160,19 @@ class Orderer {
   }
 
   void assign_segments() {
-    std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;  // (device, set) -> segment
+    FlatMap<uint32_t> numbers;  // (device, set) -> segment
     for (uint32_t n : ir_.order) {
       IrNode& node = nodes_[n];
-      const auto [at, fresh] = numbers.emplace(std::pair{node.device, node.set}, static_cast<uint32_t>(ir_.segments.size()));
+      const auto [at, fresh] = numbers.emplace(uint64_t{node.device} << 32 | node.set, static_cast<uint32_t>(ir_.segments.size()));
       if (fresh) {
         IrSegment& made = ir_.segments.emplace_back();
         made.device = node.device;
         made.set = node.set;
       }
-      node.segment = at->second;
-      IrSegment& segment = ir_.segments[at->second];
+      node.segment = *at;
+      IrSegment& segment = ir_.segments[*at];
       segment.nodes.push_back(n);
-      for (uint32_t b : before_.of(n)) {
+      for (uint32_t b : before_[n]) {
         if (const int64_t event = event_between(b, n); event >= 0) segment.events.push_back(static_cast<uint32_t>(event));
         else if (nodes_[b].segment != node.segment) segment.after.push_back(nodes_[b].segment);
       }
@@ -206,7 +200,7 @@ class Orderer {
   Ir& ir_;
   std::vector<IrNode>& nodes_;
   Lists before_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> hand_overs_;  // (node, device) -> event
+  FlatMap<uint32_t> hand_overs_;  // (node, device) -> event
 };
 
 }  // namespace

@@ -8,11 +8,22 @@
 namespace dtg {
 
 uint32_t Placer::find(uint32_t node) {
-  while (parents_[node] != node) {
-    parents_[node] = parents_[parents_[node]];
-    node = parents_[node];
+  while (groups_[node].parent != node) {
+    groups_[node].parent = groups_[groups_[node].parent].parent;
+    node = groups_[node].parent;
   }
   return node;
+}
+
+uint32_t Placer::number_of(const DeviceName& request) {
+  const auto [at, fresh] = numbers_.emplace(request.text(), static_cast<uint32_t>(requests_.size()));
+  if (fresh) requests_.push_back(request);
+  return at->second;
+}
+
+uint32_t Placer::keep(Status conflict) {
+  conflicts_.push_back(std::move(conflict));
+  return static_cast<uint32_t>(conflicts_.size() - 1);
 }
 
 void Placer::join(const Graph& graph, uint32_t a, uint32_t b) {
@@ -20,39 +31,47 @@ void Placer::join(const Graph& graph, uint32_t a, uint32_t b) {
   b = find(b);
   if (a == b) return;
   // The group that is placed already, or else the larger one, takes the other in.
-  const bool b_first = groups_[a].device < 0 && (groups_[b].device >= 0 || groups_[b].members.size() > groups_[a].members.size());
+  const bool b_first = groups_[a].device < 0 && (groups_[b].device >= 0 || groups_[b].size > groups_[a].size);
   if (b_first) std::swap(a, b);
   Group& into = groups_[a];
   Group& from = groups_[b];
-  parents_[b] = a;
-  into.members.insert(into.members.end(), from.members.begin(), from.members.end());
-  from.members = {};
-  if (into.conflict.ok()) into.conflict = from.conflict;
-  auto both = DeviceName::intersect(into.request, from.request);
+  from.parent = a;
+  into.size += from.size;
+  std::swap(into.next, from.next);  // two rings become one
+  if (into.conflict == 0) into.conflict = from.conflict;
+  if (into.request == from.request || from.request == 0) return;
+  auto both = DeviceName::intersect(requests_[into.request], requests_[from.request]);
   if (both.ok()) {
-    into.request = both.take();
-  } else if (into.conflict.ok()) {
+    into.request = number_of(both.value());
+  } else if (into.conflict == 0) {
     const Node& node = graph.node(b);
-    into.conflict = invalid_argument("place \"%.*s\": it must share a device with others that ask for %s, but asks for %s",
-                                     int(node.name.size()), node.name.data(), into.request.text().c_str(), from.request.text().c_str());
+    into.conflict = keep(invalid_argument("place \"%.*s\": it must share a device with others that ask for %s, but asks for %s",
+                                          int(node.name.size()), node.name.data(), requests_[into.request].text().c_str(),
+                                          requests_[from.request].text().c_str()));
   }
 }
 
-Status Placer::add_request(const Graph& graph, NodeId id) {
+void Placer::request(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.device.empty()) return {};
+  if (node.device.empty()) return;
+  const auto known = texts_.find(node.device);
+  if (known != texts_.end()) {
+    groups_[id].request = known->second;
+    return;
+  }
   auto parsed = DeviceName::parse(node.device);
-  if (!parsed.ok()) return parsed.status().at_node(node.name);
-  groups_[id].request = parsed.take();
-  return {};
+  if (!parsed.ok()) {
+    groups_[id].conflict = keep(parsed.status().at_node(node.name));
+    return;
+  }
+  groups_[id].request = texts_[node.device] = number_of(parsed.value());
 }
 
 void Placer::update(const Graph& graph, uint32_t node_count) {
-  for (NodeId id = static_cast<NodeId>(parents_.size()); id < node_count; ++id) {
-    parents_.push_back(id);
-    groups_.emplace_back();
-    groups_[id].members.push_back(id);
-    if (Status status = add_request(graph, id); !status.ok()) groups_[id].conflict = status;
+  if (groups_.empty()) groups_.reserve(node_count);
+  for (NodeId id = static_cast<NodeId>(groups_.size()); id < node_count; ++id) {
+    groups_.push_back({id, id});
+    request(graph, id);
     const Node& node = graph.node(id);
     for (Value input : node.inputs) {
       if (graph.info(input).dtype == DType::resource) join(graph, input.node(), id);
@@ -61,20 +80,23 @@ void Placer::update(const Graph& graph, uint32_t node_count) {
   }
 }
 
-bool Placer::has_kernels(const Graph& graph, const Group& group, const Device& device) const {
-  return std::ranges::all_of(group.members, [&](NodeId id) {
+bool Placer::has_kernels(const Graph& graph, NodeId member, const Device& device) const {
+  NodeId at = member;
+  do {
     // An op without any kernel is reported when the plan prepares it, with what it has.
-    const std::string& op = graph.node(id).op->name();
-    return kernels_->has_device(op, device.type) || !kernels_->has_device(op, "CPU");
-  });
+    const OpDef& op = *graph.node(at).op;
+    if (!kernels_->has_device(op, device.type) && kernels_->has_device(op, "CPU")) return false;
+    at = groups_[at].next;
+  } while (at != member);
+  return true;
 }
 
-Result<uint32_t> Placer::choose(const Graph& graph, const Group& group, NodeId id, const DeviceName& request) const {
+Result<uint32_t> Placer::choose(const Graph& graph, NodeId id, const DeviceName& request) const {
   const Node& node = graph.node(id);
   const Device* unable = nullptr;
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     if (!request.matches(devices_[i].name)) continue;
-    if (has_kernels(graph, group, devices_[i])) return i;
+    if (has_kernels(graph, id, devices_[i])) return i;
     unable = &devices_[i];
   }
   if (unable) {
@@ -86,19 +108,34 @@ Result<uint32_t> Placer::choose(const Graph& graph, const Group& group, NodeId i
                           soft_ ? "" : "; soft placement would take another device of the same task");
 }
 
+Result<uint32_t> Placer::choose_or_relax(const Graph& graph, NodeId id, const DeviceName& request) const {
+  auto chosen = choose(graph, id, request);
+  if (!chosen.ok() && soft_) {
+    DeviceName relaxed = request;
+    relaxed.drop_type_and_id();
+    chosen = choose(graph, id, relaxed);
+  }
+  return chosen.ok() ? chosen : chosen.status().at_node(graph.node(id).name).in_phase("place");
+}
+
 Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
   Group& group = groups_[find(id)];
   if (group.device >= 0) return static_cast<uint32_t>(group.device);
-  if (!group.conflict.ok()) return group.conflict;
-  auto chosen = choose(graph, group, id, group.request);
-  if (!chosen.ok() && soft_) {
-    DeviceName relaxed = group.request;
-    relaxed.drop_type_and_id();
-    chosen = choose(graph, group, id, relaxed);
+  if (group.conflict != 0) return conflicts_[group.conflict];
+  if (group.size > 1) {
+    auto chosen = choose_or_relax(graph, id, requests_[group.request]);
+    if (chosen.ok()) group.device = static_cast<int32_t>(chosen.value());
+    return chosen;
   }
-  if (!chosen.ok()) return chosen.status().at_node(graph.node(id).name).in_phase("place");
-  group.device = chosen.value();
-  return chosen;
+  // Nodes of one op that ask for the same get the same.
+  const uint64_t key = uint64_t{group.request} << 32 | graph.node(id).op->number();
+  auto known = chosen_.find(key);
+  if (known == chosen_.end()) {
+    DTG_ASSIGN(const uint32_t chosen, choose_or_relax(graph, id, requests_[group.request]));
+    known = chosen_.emplace(key, chosen).first;
+  }
+  group.device = static_cast<int32_t>(known->second);
+  return known->second;
 }
 
 std::string Placer::device_list() const {

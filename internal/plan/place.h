@@ -9,6 +9,8 @@
 
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "exec/kernel.h"
@@ -36,24 +38,34 @@ class Placer {
   const std::vector<Device>& devices() const { return devices_; }
 
  private:
+  // One per node, and in it what is known of the group at the node that stands for it.
   struct Group {
-    DeviceName request;
-    Status conflict;              // why no device can satisfy all members
-    int64_t device = -1;          // once placed
-    std::vector<NodeId> members;  // kept at the root
+    uint32_t parent;        // the node itself, or one nearer to who stands for the group
+    uint32_t next;          // the group's members in a ring
+    uint32_t size = 1;
+    uint32_t request = 0;   // in requests_
+    uint32_t conflict = 0;  // in conflicts_: why no device can satisfy all members
+    int32_t device = -1;    // once placed
   };
   uint32_t find(uint32_t node);
   void join(const Graph& graph, uint32_t a, uint32_t b);
-  Status add_request(const Graph& graph, NodeId node);
-  Result<uint32_t> choose(const Graph& graph, const Group& group, NodeId node, const DeviceName& request) const;
-  bool has_kernels(const Graph& graph, const Group& group, const Device& device) const;
+  void request(const Graph& graph, NodeId node);
+  uint32_t number_of(const DeviceName& request);
+  uint32_t keep(Status conflict);
+  Result<uint32_t> choose(const Graph& graph, NodeId node, const DeviceName& request) const;
+  Result<uint32_t> choose_or_relax(const Graph& graph, NodeId node, const DeviceName& request) const;
+  bool has_kernels(const Graph& graph, NodeId member, const Device& device) const;
   std::string device_list() const;
 
   std::vector<Device> devices_;
   const KernelTable* kernels_;
   const bool soft_;
-  std::vector<uint32_t> parents_;
   std::vector<Group> groups_;
+  std::vector<DeviceName> requests_ = {{}};                  // each once; 0: anything
+  std::unordered_map<std::string, uint32_t> numbers_;        // of requests, by their canonical text
+  std::vector<Status> conflicts_ = {{}};                     // 0: none
+  std::unordered_map<uint64_t, uint32_t> chosen_;            // (request, op) -> device, for nodes that stand alone
+  std::unordered_map<std::string_view, uint32_t> texts_;     // requests as graphs spell them; the graph outlives the placer
 };
 
 }  // namespace dtg

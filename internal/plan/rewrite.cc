@@ -52,7 +52,7 @@ void IrRewriter::replace(uint32_t n, const OpDef& op, std::span<const uint32_t> 
   IrNode& node = ir_.nodes[n];
   Node* const made = ir_.arena.make<Node>(*node.node);
   made->op = &op;
-  made->attrs = *ir_.arena.make<std::vector<Attr>>(std::move(attrs));
+  made->attrs = ir_.attr_lists.keep(op, attrs);
   made->inputs = {};
   made->controls = {};
   made->known = {};

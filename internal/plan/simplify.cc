@@ -1,27 +1,12 @@
 // Simplify: equal pure nodes become one, and the ops' own rules apply (OpDef::simplify). One walk, operands before readers.
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 
+#include "base/flat_map.h"
 #include "plan/rewrite.h"
 
 namespace dtg {
 namespace {
-
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
-  return a.data() == b.data() || (a.bytes() <= 256 && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
-}
-
-bool same_attr(const AttrValue& a, const AttrValue& b) {
-  if (a.kind() != b.kind()) return false;
-  return std::visit(
-      [&]<class T>(const T& value) {
-        if constexpr (std::is_same_v<T, Tensor>) return same_tensor(value, *b.get<Tensor>());
-        else return value == *b.get<T>();
-      },
-      a.variant());
-}
 
 class Simplifier {
  public:
@@ -65,14 +50,14 @@ class Simplifier {
 
   bool same_value(uint32_t a, uint32_t b) const {
     const IrValue &x = ir_.values[a], &y = ir_.values[b];
-    return a == b || (x.is_known() && y.is_known() && same_tensor(ir_.constant(x), ir_.constant(y)));
+    return a == b || (x.is_known() && y.is_known() && dtg::same_value(ir_.constant(x), ir_.constant(y)));
   }
 
   bool same(const IrNode& a, const IrNode& b) const {
     if (a.node->op != b.node->op || a.node->device != b.node->device || !a.node->colocate.empty() || !b.node->colocate.empty())
       return false;
     return std::ranges::equal(a.inputs, b.inputs, [&](uint32_t x, uint32_t y) { return same_value(x, y); }) &&
-           std::ranges::equal(a.node->attrs, b.node->attrs, [](const Attr& x, const Attr& y) { return same_attr(x.value, y.value); });
+           std::ranges::equal(a.node->attrs, b.node->attrs, [](const Attr& x, const Attr& y) { return dtg::same_value(x.value, y.value); });
   }
 
   // An equal node that was met before gives its value. Ops without operands hold their value, or are few.
@@ -80,14 +65,14 @@ class Simplifier {
     const IrNode& node = ir_.nodes[n];
     if (node.outputs.size() != 1 || node.inputs.empty()) return;
     const auto [at, fresh] = seen_.emplace(hash_of(node), n);
-    if (fresh || ir_.nodes[at->second].dead || !same(ir_.nodes[at->second], node)) return;
-    rewriter_.forward(n, ir_.nodes[at->second].outputs[0]);
+    if (fresh || ir_.nodes[*at].dead || !same(ir_.nodes[*at], node)) return;
+    rewriter_.forward(n, ir_.nodes[*at].outputs[0]);
   }
 
   const PlanContext& context_;
   Ir& ir_;
   IrRewriter rewriter_;
-  std::unordered_map<uint64_t, uint32_t> seen_;  // one node for each hash; a collision only misses a chance
+  FlatMap<uint32_t> seen_;  // one node for each hash; a collision only misses a chance
 };
 
 }  // namespace

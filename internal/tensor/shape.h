@@ -34,6 +34,7 @@ class Shape {
   std::string text() const;  // "[2,3]"
 
  private:
+  friend class PartialShape;
   std::array<int64_t, kRankMax> dims_{};
   int64_t count_ = 1;
   int8_t rank_ = 0;
@@ -57,7 +58,12 @@ class PartialShape {
   void set_dim(int i, int64_t value) { dims_[static_cast<size_t>(i)] = value < 0 ? -1 : value; }
   // Appends to a shape with rank < 8.
   Status append(int64_t dim);
-  bool complete() const;
+  bool complete() const {
+    for (int i = 0; i < rank_; ++i) {
+      if (dims_[static_cast<size_t>(i)] < 0) return false;
+    }
+    return rank_ >= 0;
+  }
   // The Shape, when complete and sane.
   Result<Shape> to_shape() const;
   // Could a value of that shape stand here?

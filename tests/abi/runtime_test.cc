@@ -77,5 +77,41 @@ TEST(RuntimeNumbers, RunsAreCountedAndTraced) {
   dtg_runtime_release(runtime);
 }
 
+// What the planner made of several nodes is gone with the planner's notes; what a trace says of it must not be.
+TEST(Runtime, ATraceNamesWhatWasFused) {
+  dtg_runtime* runtime = nullptr;
+  dtg_graph* graph = nullptr;
+  dtg_session* session = nullptr;
+  dtg_tensor *fed = nullptr, *got = nullptr;
+  const float one = 1;
+  dtg_value x, y;
+  ASSERT_EQ(dtg_runtime_create(nullptr, &runtime), nullptr);
+  ASSERT_EQ(dtg_graph_create(runtime, &graph), nullptr);
+  ASSERT_EQ(dtg_placeholder(graph, "x", DTG_F32, nullptr, 0, &x), nullptr);
+  ASSERT_EQ(dtg_add1(graph, "Neg", x, &y), nullptr);
+  ASSERT_EQ(dtg_add1(graph, "Tanh", y, &y), nullptr);
+  ASSERT_EQ(dtg_session_connect(runtime, nullptr, 0, graph, nullptr, &session), nullptr);
+  ASSERT_EQ(dtg_tensor_create(DTG_F32, nullptr, 0, &one, 4, nullptr, nullptr, &fed), nullptr);
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.feeds = &x;
+  args.feed_tensors = &fed;
+  args.num_feeds = 1;
+  args.fetches = &y;
+  args.fetched = &got;
+  args.num_fetches = 1;
+  ASSERT_EQ(dtg_session_run(session, &args), nullptr);
+  ASSERT_EQ(dtg_runtime_trace_start(runtime), nullptr);
+  ASSERT_EQ(dtg_session_run(session, &args), nullptr);
+  dtg_string* text = nullptr;
+  ASSERT_EQ(dtg_runtime_trace_stop(runtime, &text), nullptr);
+  const std::string trace = take(text);
+  EXPECT_NE(trace.find("_ElementChain"), std::string::npos) << trace;
+  dtg_tensor_release(fed);
+  dtg_tensor_release(got);
+  dtg_session_release(session);
+  dtg_graph_release(graph);
+  dtg_runtime_release(runtime);
+}
+
 }  // namespace
 }  // namespace outside

@@ -145,6 +145,35 @@ TEST_F(Order, WritesComeAsEarlyAsTheyMay) {
   EXPECT_GT(place(*ir, late), place(*ir, later.back()));
 }
 
+TEST_F(Order, AWriteJoinsTheEarliestCommit) {
+  const Value v = variable("v"), w = variable("w"), u = variable("u"), one = build->scalar(DType::f32, 1);
+  const NodeId first = node("AssignAddVariableOp", {v, one}), beside = node("AssignAddVariableOp", {w, one});
+  const NodeId again = node("AssignSubVariableOp", {v, one});
+  // Computed on what was written: another commit.
+  const Value seen = build->op("Sin", {read(v)});
+  const NodeId late = node("AssignAddVariableOp", {u, seen}), early = node("AssignAddVariableOp", {variable("x"), one});
+  const auto ir = ordered({}, {first, beside, again, late, early});
+  for (NodeId write : {first, beside, again, early}) {
+    EXPECT_TRUE(node_of(*ir, write).write);
+    EXPECT_EQ(node_of(*ir, write).phase, 0u);
+  }
+  EXPECT_EQ(node_of(*ir, seen).phase, 1u);
+  EXPECT_FALSE(node_of(*ir, seen).write);
+  EXPECT_EQ(node_of(*ir, late).phase, 1u);
+  EXPECT_NE(ir->text().find("commit 1"), std::string::npos);
+}
+
+TEST_F(Order, ACommitStartsBehindAWait) {
+  const Value queue = build->op("FIFOQueueV2", {},
+                                {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{Shape()}}});
+  const Value token = build->op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::f32}}});
+  const Value v = variable("v"), w = variable("w"), one = build->scalar(DType::f32, 1);
+  const NodeId push = node("AssignAddVariableOp", {v, one}), then = node("AssignAddVariableOp", {w, token});
+  const auto ir = ordered({}, {push, then});
+  EXPECT_EQ(node_of(*ir, push).phase, 0u);
+  EXPECT_EQ(node_of(*ir, then).phase, 1u);
+}
+
 TEST_F(Order, WhatDependsOnDataComesLast) {
   const Value x = placeholder(Shape::of({8}));
   const Value unique = build->op("Unique", {x}), open = build->op("Softmax", {unique}), still = build->op("Softmax", {x});

@@ -1,0 +1,48 @@
+// Linear probing; at most half of the entries are taken.
+#include "graph/name_table.h"
+
+#include <functional>
+
+#include "graph/graph.h"
+
+namespace dtg {
+namespace {
+
+uint32_t hash_of(std::string_view name) {
+  const size_t hash = std::hash<std::string_view>()(name);
+  return static_cast<uint32_t>(hash ^ hash >> 32);
+}
+
+}  // namespace
+
+NodeId NameTable::find(std::string_view name) const {
+  if (entries_.empty()) return kNoNode;
+  const uint32_t hash = hash_of(name);
+  for (size_t at = hash;; ++at) {
+    const Entry& entry = entries_[at & (entries_.size() - 1)];
+    if (entry.node == kNoNode) return kNoNode;
+    if (entry.hash == hash && graph_.node(entry.node).name == name) return entry.node;
+  }
+}
+
+void NameTable::add(NodeId node) {
+  if (2 * (count_ + 1) > entries_.size()) grow();
+  place({hash_of(graph_.node(node).name), node});
+  ++count_;
+}
+
+void NameTable::place(Entry entry) {
+  size_t at = entry.hash;
+  while (entries_[at & (entries_.size() - 1)].node != kNoNode) ++at;
+  entries_[at & (entries_.size() - 1)] = entry;
+}
+
+void NameTable::grow() {
+  std::vector<Entry> old(entries_.empty() ? 256 : 2 * entries_.size());
+  old.swap(entries_);
+  for (const Entry& entry : old) {
+    if (entry.node != kNoNode) place(entry);
+  }
+}
+
+}  // namespace dtg

@@ -1,0 +1,37 @@
+// NameTable: node names of one graph, from a name to its node. Open addressing over eight bytes per node; the names themselves
+// stand in the nodes. Owned by the graph, used under its lock.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "graph/value.h"
+
+namespace dtg {
+
+class Graph;
+
+class NameTable {
+ public:
+  explicit NameTable(const Graph& graph) : graph_(graph) {}
+
+  // kNoNode when there is none.
+  NodeId find(std::string_view name) const;
+  // A node that is in the graph, under a name that is not in the table.
+  void add(NodeId node);
+
+ private:
+  struct Entry {
+    uint32_t hash = 0;
+    NodeId node = kNoNode;
+  };
+  void grow();
+  void place(Entry entry);
+
+  const Graph& graph_;
+  std::vector<Entry> entries_;  // a power of two
+  size_t count_ = 0;
+};
+
+}  // namespace dtg
