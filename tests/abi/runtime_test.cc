@@ -83,7 +83,7 @@ TEST(Runtime, ATraceNamesWhatWasFused) {
   dtg_graph* graph = nullptr;
   dtg_session* session = nullptr;
   dtg_tensor *fed = nullptr, *got = nullptr;
-  const float one = 1;
+  float one = 1;
   dtg_value x, y;
   ASSERT_EQ(dtg_runtime_create(nullptr, &runtime), nullptr);
   ASSERT_EQ(dtg_graph_create(runtime, &graph), nullptr);
