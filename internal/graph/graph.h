@@ -131,8 +131,8 @@ class Graph : public RefCounted {
     Node node;
     std::string name;
     std::vector<Attr> attrs;
-    std::vector<char> given;         // which attributes are decided
-    std::vector<ValueInfo> inputs;   // what is known of them
+    std::vector<char> given;        // which attributes are decided
+    std::vector<ValueInfo> inputs;  // what is known of them
     std::vector<ValueInfo> outputs;
     std::vector<NodeId> controls, colocate;
     std::vector<Tensor> known;

@@ -99,6 +99,9 @@ void pack_value(ValueContext& c) {
 }
 
 void concat_value(ValueContext& c) {
+  // Only vectors are known here, which have no other axis; another number is an error that the kernel reports.
+  const auto axis = c.ints(c.num_inputs() - 1);
+  if (!axis || axis->values.size() != 1 || (axis->values[0] != 0 && axis->values[0] != -1)) return;
   SmallInts all;
   for (int i = 0; i + 1 < c.num_inputs(); ++i) {
     const auto one = c.ints(i);

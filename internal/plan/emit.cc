@@ -84,13 +84,11 @@ const ValueInfo& Emitter::info(uint32_t value) {
 
 // Shapes of the outputs for these inputs. cut_before: a value is needed that this chunk is yet to compute.
 Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
-  bool open = false;
   outputs_.clear();
-  for (uint32_t output : node.outputs) {
-    outputs_.push_back(ir_.values[output].info);
-    open |= ir_.values[output].dynamic();
-  }
-  if (!open) return Verdict::done;
+  for (uint32_t output : node.outputs) outputs_.push_back(ir_.values[output].info);
+  // Where operands were open, the shape function has not seen all that it checks, even if it knew the results.
+  const auto open = [&](uint32_t v) { return ir_.values[v].dynamic(); };
+  if (std::ranges::none_of(node.inputs, open) && std::ranges::none_of(node.outputs, open)) return Verdict::done;
   open_inputs_.clear();
   for (const ValueInfo* input : inputs_) open_inputs_.push_back(*input);
   inferred_.clear();
@@ -98,11 +96,11 @@ Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   Lookup lookup{this, &node};
   wanted_unknown_ = false;
   DTG_TRY(infer_node(*node.node, open_inputs_, inferred_, constant, &lookup));
-  for (size_t o = 0; o < outputs_.size(); ++o) outputs_[o] = &inferred_[o];
-  for (const ValueInfo& output : inferred_) {
-    if (is_open(output)) return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
+  for (size_t o = 0; o < outputs_.size(); ++o) {
+    if (is_open(*outputs_[o])) outputs_[o] = &inferred_[o];
   }
-  return Verdict::done;
+  if (std::ranges::none_of(outputs_, [](const ValueInfo* output) { return is_open(*output); })) return Verdict::done;
+  return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
 }
 
 Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {

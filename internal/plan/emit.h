@@ -75,9 +75,9 @@ class Emitter {
   const Sink sink_;
   const Slots* const slots_;
   NodePreparer kernel_;
-  std::vector<uint32_t> items_;                    // by slot
-  std::unordered_map<uint32_t, ValueInfo> infos_;  // values whose shape the Ir does not know
-  std::vector<bool> made_here_;                    // values this chunk computes
+  std::vector<uint32_t> items_;                     // by slot
+  std::unordered_map<uint32_t, ValueInfo> infos_;   // values whose shape the Ir does not know
+  std::vector<bool> made_here_;                     // values this chunk computes
   std::vector<const ValueInfo*> inputs_, outputs_;  // of the node at hand
   std::vector<ValueInfo> open_inputs_, inferred_;   // of a node whose shapes are open
   std::vector<std::pair<uint32_t, std::vector<char>>> consulted_;

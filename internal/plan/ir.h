@@ -110,7 +110,9 @@ struct Ir {
   }
   const Tensor& constant(const IrValue& value) const { return constants[value.known]; }
   void set_known(uint32_t value, Tensor tensor) {
-    values[value].known = static_cast<uint32_t>(constants.size());
+    IrValue& at = values[value];
+    if (!at.info->shape.complete()) at.info = arena.make<ValueInfo>(ValueInfo{at.info->dtype, at.info->held, PartialShape(tensor.shape())});
+    at.known = static_cast<uint32_t>(constants.size());
     constants.push_back(std::move(tensor));
   }
   // All outputs are known, and there is at least one.

@@ -107,8 +107,14 @@ class Cutter {
     for (uint32_t o = 0; !node.barrier && o < node.outputs.size(); ++o) values_[{node.outputs[o], task}] = into.graph->value(id, o);
     // Nobody takes the value of a barrier from it, so a fetch that waits for one asks for it by name.
     const bool fetched = node.barrier && std::ranges::any_of(node.outputs, [&](uint32_t v) { return ir_.values[v].fetches > 0; });
-    if (node.target || fetched) into.request.targets.push_back(id);
+    if (node.target || fetched || acts_unasked(node)) into.request.targets.push_back(id);
     return {};
+  }
+
+  // An effect that nothing in the plan waits for any longer, because what did is known without it.
+  bool acts_unasked(const IrNode& node) const {
+    return node.node->op->is_stateful() && !node.controlled &&
+           std::ranges::all_of(node.outputs, [&](uint32_t v) { return ir_.values[v].uses == 0 && ir_.values[v].fetches == 0; });
   }
 
   Result<Value> value_in(uint32_t v, uint32_t task) {

@@ -45,9 +45,9 @@ void Placer::join(const Graph& graph, uint32_t a, uint32_t b) {
     into.request = number_of(both.value());
   } else if (into.conflict == 0) {
     const Node& node = graph.node(b);
-    into.conflict = keep(invalid_argument("place \"%.*s\": it must share a device with others that ask for %s, but asks for %s",
-                                          int(node.name.size()), node.name.data(), requests_[into.request].text().c_str(),
-                                          requests_[from.request].text().c_str()));
+    into.conflict =
+        keep(invalid_argument("place \"%.*s\": it must share a device with others that ask for %s, but asks for %s", int(node.name.size()),
+                              node.name.data(), requests_[into.request].text().c_str(), requests_[from.request].text().c_str()));
   }
 }
 

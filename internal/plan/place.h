@@ -40,8 +40,8 @@ class Placer {
  private:
   // One per node, and in it what is known of the group at the node that stands for it.
   struct Group {
-    uint32_t parent;        // the node itself, or one nearer to who stands for the group
-    uint32_t next;          // the group's members in a ring
+    uint32_t parent;  // the node itself, or one nearer to who stands for the group
+    uint32_t next;    // the group's members in a ring
     uint32_t size = 1;
     uint32_t request = 0;   // in requests_
     uint32_t conflict = 0;  // in conflicts_: why no device can satisfy all members
@@ -61,11 +61,11 @@ class Placer {
   const KernelTable* kernels_;
   const bool soft_;
   std::vector<Group> groups_;
-  std::vector<DeviceName> requests_ = {{}};                  // each once; 0: anything
-  std::unordered_map<std::string, uint32_t> numbers_;        // of requests, by their canonical text
-  std::vector<Status> conflicts_ = {{}};                     // 0: none
-  std::unordered_map<uint64_t, uint32_t> chosen_;            // (request, op) -> device, for nodes that stand alone
-  std::unordered_map<std::string_view, uint32_t> texts_;     // requests as graphs spell them; the graph outlives the placer
+  std::vector<DeviceName> requests_ = {{}};               // each once; 0: anything
+  std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text
+  std::vector<Status> conflicts_ = {{}};                  // 0: none
+  std::unordered_map<uint64_t, uint32_t> chosen_;         // (request, op) -> device, for nodes that stand alone
+  std::unordered_map<std::string_view, uint32_t> texts_;  // requests as graphs spell them; the graph outlives the placer
 };
 
 }  // namespace dtg

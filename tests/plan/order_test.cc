@@ -164,8 +164,8 @@ TEST_F(Order, AWriteJoinsTheEarliestCommit) {
 }
 
 TEST_F(Order, ACommitStartsBehindAWait) {
-  const Value queue = build->op("FIFOQueueV2", {},
-                                {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{Shape()}}});
+  const Value queue =
+      build->op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{Shape()}}});
   const Value token = build->op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::f32}}});
   const Value v = variable("v"), w = variable("w"), one = build->scalar(DType::f32, 1);
   const NodeId push = node("AssignAddVariableOp", {v, one}), then = node("AssignAddVariableOp", {w, token});

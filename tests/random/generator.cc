@@ -357,9 +357,12 @@ Truth truth_of(const Tables& tables, const Scene& scene) {
   Interpreter interpreter(*tables.kernels, *tables.pool);
   for (const RunRecord& run : scene.runs) {
     const Status grown = replay(scene, run.nodes, Places::none, *graph.value());
-    truth.push_back(grown.ok() ? interpreter.run(*graph.value(), scene, run) : Outcome{Verdict::error, grown.with_context("replay"), {}});
-    for (int time = 1; time < run.times && truth.back().verdict == Verdict::ok; ++time)
+    truth.push_back(grown.ok() ? interpreter.run(*graph.value(), scene, run)
+                               : Outcome{Verdict::error, grown.with_context("replay"), {}, 1});
+    for (int time = 1; time < run.times && truth.back().verdict == Verdict::ok; ++time) {
       truth.back() = interpreter.run(*graph.value(), scene, run);
+      truth.back().times = time + 1;
+    }
     if (truth.back().verdict != Verdict::ok) break;
   }
   return truth;

@@ -19,6 +19,7 @@ struct Outcome {
   Verdict verdict = Verdict::ok;
   Status status;
   std::vector<Tensor> fetched;
+  int times = 1;  // a run that is repeated: this is the outcome of the last time, those before it went well
 };
 
 class Interpreter {
