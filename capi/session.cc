@@ -70,17 +70,24 @@ class HeldTensors {
   size_t held_ = 0;
 };
 
-// The tensors to fetch into, and the new handles for those that were not given.
+// The tensors to fetch into, each held for the length of the call, and the new handles for those that were not given.
 class Fetched {
  public:
-  explicit Fetched(size_t count) : count_(count), tensors_(count) {}
+  explicit Fetched(size_t count) : count_(count), cells_(count), tensors_(count) {}
+  ~Fetched() {
+    for (size_t i = 0; i < count_; ++i) {
+      if (cells_[i]) drop(cells_[i], HandleType::tensor);
+    }
+  }
   Status take(dtg_tensor** slots) {
     for (size_t i = 0; i < count_; ++i) {
       if (!slots || !slots[i]) continue;
-      const Held<TensorObject> held(slots[i], HandleType::tensor);
-      if (!held) return invalid_argument("fetched[%zu] is neither NULL nor an open tensor", i);
-      if (held->read_only) return invalid_argument("fetched[%zu] is a tensor around read-only memory; give another one, or NULL", i);
-      tensors_[i] = held->tensor;
+      Cell* const cell = reinterpret_cast<Cell*>(slots[i]);
+      if (!hold(cell, HandleType::tensor)) return invalid_argument("fetched[%zu] is neither NULL nor an open tensor", i);
+      cells_[i] = cell;
+      const auto& object = *static_cast<TensorObject*>(cell->object);
+      if (object.read_only) return invalid_argument("fetched[%zu] is a tensor around read-only memory; give another one, or NULL", i);
+      tensors_[i] = object.tensor.borrowed();
     }
     return {};
   }
@@ -103,6 +110,7 @@ class Fetched {
 
  private:
   const size_t count_;
+  Few<Cell*> cells_;
   Few<Tensor> tensors_;
 };
 

@@ -46,21 +46,21 @@ class Connection::Registration final : public Pool::Task {
 };
 
 // Meeting the tasks that a part sends to, on the pool, since it waits. Deletes itself.
-class Connection::Introduction final : public Pool::Task {
+class Connection::Dial final : public Pool::Task {
  public:
-  Introduction(Ref<Connection> connection, uint32_t call, Ref<ServedPart> part, std::vector<Neighbours::Sink> sinks)
-      : connection_(std::move(connection)), call_(call), part_(std::move(part)), sinks_(std::move(sinks)) {}
+  Dial(Ref<Connection> connection, uint32_t call, Ref<ServedPart> part, std::vector<Neighbours::Target> targets)
+      : connection_(std::move(connection)), call_(call), part_(std::move(part)), targets_(std::move(targets)) {}
 
   void run() override {
     const Host& host = connection_->task_->host();
     const Deadline until = Deadline::after(*host.seams.clock, connection_->timing_.handshake_ns);
     std::vector<std::string> unreachable;
-    for (const Neighbours::Sink& sink : sinks_) {
-      const Status status = sink.worker ? sink.worker->connect(until) : not_found("the cluster that this task knows does not name it");
+    for (const Neighbours::Target& target : targets_) {
+      const Status status = target.worker ? target.worker->connect(until) : not_found("the cluster that this task knows does not name it");
       if (status.ok()) continue;
-      unreachable.push_back(sink.task);
+      unreachable.push_back(target.task);
       say(host, LogLevel::warn,
-          connection_->task_->name() + " cannot send to " + sink.task + " itself, a session does so in its place: " + status.message());
+          connection_->task_->name() + " cannot send to " + target.task + " itself, a session does so in its place: " + status.message());
     }
     Loop& loop = connection_->loop_;
     loop.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable)] {
@@ -73,7 +73,7 @@ class Connection::Introduction final : public Pool::Task {
   const Ref<Connection> connection_;
   const uint32_t call_;
   const Ref<ServedPart> part_;
-  const std::vector<Neighbours::Sink> sinks_;
+  const std::vector<Neighbours::Target> targets_;
 };
 
 Connection::Connection(Server& server, Ref<Channel> channel)
@@ -238,7 +238,7 @@ void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
   host.security = server_->options_.security;
   auto missing = neighbours_.missing(*part.value(), host, timing_, server_->options_.cluster, session_);
   if (missing.empty()) return answer(call, std::move(part), {});
-  host.pool->submit(new Introduction(Ref<Connection>::share(this), call, part.take(), std::move(missing)));
+  host.pool->submit(new Dial(Ref<Connection>::share(this), call, part.take(), std::move(missing)));
 }
 
 void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {

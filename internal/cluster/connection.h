@@ -26,7 +26,7 @@ class Connection final : public RefCounted, public Link::Listener {
 
  private:
   class Registration;
-  class Introduction;
+  class Dial;
   struct Run {
     Ref<PartRun> run;
     std::unique_ptr<AlarmCall> deadline;

@@ -10,12 +10,12 @@ void Neighbours::add_source(const std::string& task, Ref<Link> link) {
   if (before && before->is_open()) before->fail(unavailable("the task has connected anew"));
 }
 
-std::vector<Neighbours::Sink> Neighbours::missing(const ServedPart& part, const Host& host, const Timing& timing,
-                                                  const ClusterSpec& cluster, uint64_t session) {
-  std::vector<Sink> found;
+std::vector<Neighbours::Target> Neighbours::missing(const ServedPart& part, const Host& host, const Timing& timing,
+                                                    const ClusterSpec& cluster, uint64_t session) {
+  std::vector<Target> found;
   for (const ServedPart::Neighbour& neighbour : part.neighbours()) {
     if (neighbour.incoming) continue;
-    Ref<RemoteWorker>& worker = sinks_[neighbour.task];
+    Ref<RemoteWorker>& worker = targets_[neighbour.task];
     const Ref<Link> link = worker ? worker->link() : nullptr;
     if (link && link->is_open()) continue;
     const ClusterSpec::Task* const task = cluster.find(neighbour.task);
@@ -33,7 +33,7 @@ Result<std::vector<Ref<Link>>> Neighbours::links(const ServedPart& part, const R
     Ref<Link> link;
     if (neighbour.incoming) {
       if (const auto at = sources_.find(neighbour.task); at != sources_.end()) link = at->second;
-    } else if (const auto at = sinks_.find(neighbour.task); at != sinks_.end() && at->second) {
+    } else if (const auto at = targets_.find(neighbour.task); at != targets_.end() && at->second) {
       link = at->second->link();
     }
     if (!link || !link->is_open()) {
@@ -49,7 +49,7 @@ void Neighbours::close(const Status& reason) {
   for (const auto& [task, link] : std::exchange(sources_, {})) {
     if (link->is_open()) link->fail(reason);
   }
-  for (const auto& [task, worker] : std::exchange(sinks_, {})) {
+  for (const auto& [task, worker] : std::exchange(targets_, {})) {
     if (worker) worker->close();
   }
 }

@@ -18,7 +18,7 @@ namespace dtg {
 class Neighbours final {
  public:
   // A task that values go to; reached or not. Without an address it is not in the cluster that this task knows.
-  struct Sink {
+  struct Target {
     std::string task;
     Ref<RemoteWorker> worker;
   };
@@ -27,7 +27,7 @@ class Neighbours final {
   void add_source(const std::string& task, Ref<Link> link);
   // What the part sends to and what no link leads to at present. Each has a worker that may be connected, unless the
   // cluster does not name the task.
-  std::vector<Sink> missing(const ServedPart& part, const Host& host, const Timing& timing, const ClusterSpec& cluster, uint64_t session);
+  std::vector<Target> missing(const ServedPart& part, const Host& host, const Timing& timing, const ClusterSpec& cluster, uint64_t session);
   // Of one run of the part, by the peers of its edges. ABORTED, before anything is done, when one is lost.
   Result<std::vector<Ref<Link>>> links(const ServedPart& part, const Ref<Link>& session) const;
   // The session is over.
@@ -35,7 +35,7 @@ class Neighbours final {
 
  private:
   std::map<std::string, Ref<Link>> sources_;
-  std::map<std::string, Ref<RemoteWorker>> sinks_;
+  std::map<std::string, Ref<RemoteWorker>> targets_;
 };
 
 }  // namespace dtg

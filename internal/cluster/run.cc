@@ -185,7 +185,7 @@ Status Run::bind() {
     const Fetch& fetch = plan_.fetches()[i];
     Tensor& tensor = fetched_[i];
     if (tensor.valid()) {
-      given = true;
+      given = given || fetched_.size() > 1 || meets_a_feed(tensor);
       if (tensor.dtype() != fetch.dtype || (!fetch.dynamic && !(tensor.shape() == fetch.shape))) {
         return invalid_argument("fetch \"%s\" into a given tensor: the value is %s%s, the tensor is %s", fetch_name(i).c_str(),
                                 dtype_name(fetch.dtype), fetch.dynamic ? "" : fetch.shape.text().c_str(), tensor.text().c_str());
@@ -196,6 +196,11 @@ Status Run::bind() {
     if (fetch.direct) frame_->bind(fetch.slot, tensor.data());
   }
   return given ? keep_apart() : Status();
+}
+
+bool Run::meets_a_feed(const Tensor& tensor) const {
+  const Range range(tensor);
+  return std::ranges::any_of(feeds_, [&](const Tensor* feed) { return range.meets(Range(*feed)); });
 }
 
 // A kernel writes a fetched value while others still read what was fed. Where both are the same memory, the value goes into a
@@ -212,7 +217,7 @@ Status Run::keep_apart() {
                               fetch_name(k).c_str(), fetch_name(i).c_str());
     }
     written.include(range);
-    if (!range.meets(fed) || std::ranges::none_of(feeds_, [&](const Tensor* feed) { return range.meets(Range(*feed)); })) continue;
+    if (!range.meets(fed) || !meets_a_feed(fetched_[i])) continue;
     Staged& staged = staged_.emplace_back(Staged{i, {}});
     const Fetch& fetch = plan_.fetches()[i];
     if (!fetch.direct) continue;

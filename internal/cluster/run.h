@@ -75,6 +75,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   Status begin(Frame& frame);
   Status publish(Frame& frame);
   Status bind();
+  bool meets_a_feed(const Tensor& tensor) const;
   Status keep_apart();
   Staged* staged(size_t fetch);
   Status collect();

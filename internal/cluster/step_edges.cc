@@ -77,7 +77,7 @@ StepEdges::StepEdges(Loop& loop, MemoryBudget& budget, Ref<EdgeTable> table, std
       joins_(is_home ? peers_.size() : 0) {
   credits_.reserve(peers_.size());
   for (size_t i = 0; i < peers_.size(); ++i) {
-    credits_.push_back(is_home ? Credit(wire::kEagerBytes) : i == 0 ? Credit(Credit::kUnlimited) : Credit::none());
+    credits_.push_back(is_home ? CreditWindow(wire::kEagerBytes) : i == 0 ? CreditWindow(CreditWindow::kUnlimited) : CreditWindow::none());
   }
 }
 
@@ -119,7 +119,7 @@ Status StepEdges::start(const std::function<void()>& send) {
 
 void StepEdges::end() {
   Step* step = nullptr;
-  std::vector<Credit::Frames> unsent;  // they hold this
+  std::vector<CreditWindow::Frames> unsent;  // they hold this
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -168,7 +168,7 @@ void StepEdges::settle() {
   for (const Ref<Link>& peer : peers_) peer->channel().let_go(this);
   std::vector<Completion> waiting;
   std::vector<uint32_t> untold;
-  std::vector<Credit::Frames> unsent;
+  std::vector<CreditWindow::Frames> unsent;
   Status cause;
   {
     const std::lock_guard lock(mutex_);
@@ -194,9 +194,9 @@ size_t StepEdges::peer_at(const Link& link) const {
 }
 
 // With the lock held; what it answers is to be destroyed without.
-std::vector<Credit::Frames> StepEdges::drop_unsent() {
-  std::vector<Credit::Frames> unsent;
-  for (Credit& credit : credits_) unsent.push_back(credit.drop());
+std::vector<CreditWindow::Frames> StepEdges::drop_unsent() {
+  std::vector<CreditWindow::Frames> unsent;
+  for (CreditWindow& credit : credits_) unsent.push_back(credit.drop());
   return unsent;
 }
 

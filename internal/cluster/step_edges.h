@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/credit.h"
+#include "cluster/credit_window.h"
 #include "cluster/link.h"
 #include "exec/edges.h"
 #include "exec/step.h"
@@ -107,7 +107,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   Status deliver(In& in, const EdgeTable::Row& row);
   // Its number; that of no peer where it is none.
   size_t peer_at(const Link& link) const;
-  std::vector<Credit::Frames> drop_unsent();
+  std::vector<CreditWindow::Frames> drop_unsent();
   void grant();
   // False where the frame waits for credit.
   bool send_range(uint32_t peer, const wire::Data& data, const void* from, uint64_t bytes, const Ref<Sending>& sending);
@@ -121,7 +121,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;        // by row of the table
   std::vector<Join> joins_;
-  std::vector<Credit> credits_;  // by peer
+  std::vector<CreditWindow> credits_;  // by peer
   int64_t reserved_ = 0;
   Step* step_ = nullptr;
   bool started_ = false;

@@ -59,13 +59,13 @@ int64_t Accumulator::global_step() const {
   return global_step_;
 }
 
-void Accumulator::added(AttemptList& ended) {
+void Accumulator::added(PendingOpList& ended) {
   ++count_;
   serve(ended);
 }
 
-void Accumulator::enter(Attempt& attempt, AttemptList& ended) {
-  auto& take = static_cast<Take&>(attempt);
+void Accumulator::enter(PendingOp& pending, PendingOpList& ended) {
+  auto& take = static_cast<Take&>(pending);
   if (take.count <= 0) {
     return end(take, ended,
                invalid_argument("take from the %s \"%s\": num_required is %lld, at least 1 is needed", kind(), name().c_str(),
@@ -75,12 +75,12 @@ void Accumulator::enter(Attempt& attempt, AttemptList& ended) {
   serve(ended);
 }
 
-void Accumulator::withdraw(Attempt& attempt, AttemptList& ended) {
-  end(attempt, takers_, ended, {});
+void Accumulator::withdraw(PendingOp& pending, PendingOpList& ended) {
+  end(pending, takers_, ended, {});
   serve(ended);
 }
 
-void Accumulator::serve(AttemptList& ended) {
+void Accumulator::serve(PendingOpList& ended) {
   while (!takers_.empty()) {
     auto& take = static_cast<Take&>(*takers_.first());
     if (count_ < take.count) return;
@@ -93,7 +93,7 @@ void Accumulator::serve(AttemptList& ended) {
 }
 
 void Accumulator::destroy(const Status& reason) {
-  AttemptList ended;
+  PendingOpList ended;
   {
     std::lock_guard hold(mutex_);
     clear();
@@ -104,7 +104,7 @@ void Accumulator::destroy(const Status& reason) {
 }
 
 Status DenseAccumulator::apply(int64_t local_step, const Shape& shape, const void* gradient) {
-  AttemptList ended;
+  PendingOpList ended;
   {
     std::lock_guard hold(mutex_);
     if (stale(local_step)) return {};
@@ -184,7 +184,7 @@ Status SparseAccumulator::reserve(const Shape& values_shape) {
 
 Status SparseAccumulator::apply(int64_t local_step, std::span<const int64_t> indices, const Shape& values_shape, const void* values,
                                 std::span<const int64_t> dense_shape) {
-  AttemptList ended;
+  PendingOpList ended;
   {
     std::lock_guard hold(mutex_);
     if (stale(local_step)) return {};

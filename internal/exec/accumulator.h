@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "exec/attempt.h"
+#include "exec/pending_op.h"
 #include "tensor/tensor.h"
 
 namespace dtg {
@@ -23,7 +23,7 @@ class Accumulator : public WaitingResource {
     bool mean = true;  // or sum
   };
 
-  class Take : public Attempt {
+  class Take : public PendingOp {
    public:
     // More than 0; how many gradients were there when it succeeds.
     int64_t count = 1;
@@ -47,7 +47,7 @@ class Accumulator : public WaitingResource {
  protected:
   // Locked.
   bool stale(int64_t local_step) const { return local_step < global_step_; }
-  void added(AttemptList& ended);
+  void added(PendingOpList& ended);
   // The contents go to the take; the accumulator is empty then.
   virtual void hand_over(Take& take) = 0;
   virtual void clear() = 0;
@@ -57,11 +57,11 @@ class Accumulator : public WaitingResource {
   int64_t global_step_ = 0;
 
  private:
-  void enter(Attempt& attempt, AttemptList& ended) override;
-  void withdraw(Attempt& attempt, AttemptList& ended) override;
-  void serve(AttemptList& ended);
+  void enter(PendingOp& pending, PendingOpList& ended) override;
+  void withdraw(PendingOp& pending, PendingOpList& ended) override;
+  void serve(PendingOpList& ended);
 
-  AttemptList takers_;
+  PendingOpList takers_;
 };
 
 class DenseAccumulator final : public Accumulator {

@@ -15,6 +15,10 @@ constexpr int64_t kHeaderBytes = kBlockAlign;
 // Larger than asked by no more than this is a fit for a buffer; a run's block may be any size, for it is soon back.
 constexpr int64_t kSlackBytes = 256;
 
+// Of an idle buffer, what counts: as few as there can be, small ones are nothing that anybody misses.
+constexpr int64_t kSmallBytes = 4096;
+int64_t counted(int64_t bytes) { return bytes > kSmallBytes ? bytes : 0; }
+
 int64_t size_of(const char* block) { return reinterpret_cast<const Header*>(block - kHeaderBytes)->bytes; }
 
 template <class T>
@@ -117,9 +121,9 @@ void MemoryPool::give_back(char* block) {
 // Lets go of idle blocks, smallest first by way of what comes out of the cells, until no more than `keep` bytes are idle.
 void MemoryPool::trim(int64_t keep) {
   for (auto& cell : buffers_) {
-    if (idle_bytes() <= keep) return;
+    if (keep > 0 && idle_bytes() <= keep) return;
     if (Recycled* const buffer = cell.exchange(nullptr, std::memory_order_acq_rel)) {
-      idle_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
+      idle_.fetch_sub(counted(buffer->bytes()), std::memory_order_relaxed);
       held_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
       delete buffer;
     }
@@ -145,9 +149,9 @@ void MemoryPool::trim(int64_t keep) {
 
 void MemoryPool::park(Recycled* buffer) {
   const int64_t bytes = buffer->bytes();
-  idle_.fetch_add(bytes, std::memory_order_relaxed);
+  if (counted(bytes) > 0) idle_.fetch_add(bytes, std::memory_order_relaxed);
   if (idle_bytes() <= idle_limit_ && put(buffers_, kBufferCells, buffer)) return;
-  idle_.fetch_sub(bytes, std::memory_order_relaxed);
+  idle_.fetch_sub(counted(bytes), std::memory_order_relaxed);
   held_.fetch_sub(bytes, std::memory_order_relaxed);
   delete buffer;
 }
@@ -157,7 +161,7 @@ MemoryPool::Recycled* MemoryPool::find_buffer(int64_t bytes) {
     if (!cell.load(std::memory_order_relaxed)) continue;
     Recycled* const buffer = cell.exchange(nullptr, std::memory_order_acq_rel);
     if (!buffer) continue;
-    idle_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
+    if (counted(buffer->bytes()) > 0) idle_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
     if (buffer->bytes() >= bytes && buffer->bytes() <= 2 * bytes + kSlackBytes) return buffer;
     park(buffer);
   }

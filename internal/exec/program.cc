@@ -14,7 +14,7 @@ int64_t Program::bytes() const {
   for (const Chunk& chunk : chunks) bytes += chunk.bytes_of_itself();
   for (const Segment& segment : segments) bytes += sizeof segment + (segment.successors.size() + segment.raises.size()) * sizeof(uint32_t);
   for (const Event& event : events) bytes += sizeof event + event.successors.size() * sizeof(uint32_t);
-  return static_cast<int64_t>(bytes);
+  return static_cast<int64_t>(bytes) + folded_bytes;
 }
 
 }  // namespace dtg

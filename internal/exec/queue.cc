@@ -115,8 +115,8 @@ Status Queue::check_count(int64_t count) const {
   return invalid_argument("dequeue many from \"%s\": only a queue that was made with complete shapes can stack elements", name().c_str());
 }
 
-void Queue::enter(Attempt& attempt, AttemptList& ended) {
-  auto& op = static_cast<Operation&>(attempt);
+void Queue::enter(PendingOp& pending, PendingOpList& ended) {
+  auto& op = static_cast<Operation&>(pending);
   switch (op.verb_) {
     case Verb::close_and_cancel:
       closed_ = true;
@@ -141,14 +141,14 @@ void Queue::enter(Attempt& attempt, AttemptList& ended) {
   serve(ended);
 }
 
-void Queue::withdraw(Attempt& attempt, AttemptList& ended) {
-  auto& op = static_cast<Operation&>(attempt);
+void Queue::withdraw(PendingOp& pending, PendingOpList& ended) {
+  auto& op = static_cast<Operation&>(pending);
   give_back(op);
   end(op, op.verb_ <= Verb::enqueue_many || op.verb_ == Verb::close ? putters_ : takers_, ended, {});
   serve(ended);
 }
 
-void Queue::serve(AttemptList& ended) {
+void Queue::serve(PendingOpList& ended) {
   for (bool moved = true; moved;) {
     moved = serve_list(putters_, ended);
     moved |= serve_list(takers_, ended);
@@ -156,7 +156,7 @@ void Queue::serve(AttemptList& ended) {
 }
 
 // Ends operations from the front until one has to wait. True when anything moved.
-bool Queue::serve_list(AttemptList& list, AttemptList& ended) {
+bool Queue::serve_list(PendingOpList& list, PendingOpList& ended) {
   bool moved = false;
   while (!list.empty()) {
     auto& op = static_cast<Operation&>(*list.first());
@@ -286,12 +286,12 @@ void Queue::give_back(Operation& op) {
   if (op.verb_ == Verb::dequeue_many || op.verb_ == Verb::dequeue_up_to) op.moved_ = 0;
 }
 
-void Queue::cancel_all(AttemptList& list, const Status& cause, AttemptList& ended) {
+void Queue::cancel_all(PendingOpList& list, const Status& cause, PendingOpList& ended) {
   while (!list.empty()) end(*list.first(), list, ended, cause);
 }
 
 void Queue::destroy(const Status& reason) {
-  AttemptList ended;
+  PendingOpList ended;
   {
     std::lock_guard hold(mutex_);
     closed_ = true;

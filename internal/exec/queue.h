@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "device/cpu/philox.h"
-#include "exec/attempt.h"
+#include "exec/pending_op.h"
 #include "tensor/tensor.h"
 
 namespace dtg {
@@ -37,7 +37,7 @@ class Queue final : public WaitingResource {
 
   // An operation. Enqueues carry their tuple in (many: with a leading dimension), dequeues have it when they
   // finished with success.
-  class Operation : public Attempt {
+  class Operation : public PendingOp {
    public:
     explicit Operation(Verb verb) : verb_(verb) {}
     Tuple tuple;
@@ -64,16 +64,16 @@ class Queue final : public WaitingResource {
  private:
   enum class Progress : uint8_t { none, some, ended };
 
-  void enter(Attempt& attempt, AttemptList& ended) override;
-  void withdraw(Attempt& attempt, AttemptList& ended) override;
-  void serve(AttemptList& ended);
-  bool serve_list(AttemptList& list, AttemptList& ended);
+  void enter(PendingOp& pending, PendingOpList& ended) override;
+  void withdraw(PendingOp& pending, PendingOpList& ended) override;
+  void serve(PendingOpList& ended);
+  bool serve_list(PendingOpList& list, PendingOpList& ended);
   Progress attempt_one(Operation& op, Status* status);
   Progress put(Operation& op, Status* status);
   Progress take(Operation& op, Status* status);
   Progress take_many(Operation& op, Status* status);
   Progress close(Status* status);
-  void cancel_all(AttemptList& list, const Status& cause, AttemptList& ended);
+  void cancel_all(PendingOpList& list, const Status& cause, PendingOpList& ended);
   void give_back(Operation& op);
   void add(Tuple tuple);
   Tuple next();
@@ -84,8 +84,8 @@ class Queue final : public WaitingResource {
   const Spec spec_;
   std::deque<Tuple> elements_;  // by priority: sorted
   cpu::Philox draw_;
-  AttemptList putters_;  // enqueues, and closes that wait for those before them
-  AttemptList takers_;
+  PendingOpList putters_;  // enqueues, and closes that wait for those before them
+  PendingOpList takers_;
   bool closed_ = false;
 };
 

@@ -35,7 +35,7 @@ void register_accumulator(OpTable& ops, KernelTable& kernels);  // dense and spa
 void register_sendrecv(OpTable& ops, KernelTable& kernels);     // _Send _Recv _Join
 
 // Second files of the families above, called by them.
-void register_stretch(OpTable& ops, KernelTable& kernels);    // by register_array: Tile Pad BroadcastTo
+void register_pad_tile(OpTable& ops, KernelTable& kernels);   // by register_array: Tile Pad BroadcastTo
 void register_transpose(OpTable& ops, KernelTable& kernels);  // by register_slice: Transpose ReverseV2
 void register_gather_nd(OpTable& ops, KernelTable& kernels);  // by register_gather: GatherNd ScatterNd
 void register_segment(OpTable& ops, KernelTable& kernels);    // by register_gather: UnsortedSegmentSum

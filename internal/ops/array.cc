@@ -338,7 +338,7 @@ void register_array(OpTable& ops, KernelTable& kernels) {
               .no_gradient()
               .doc("on_value at each index along a new axis of length depth, off_value elsewhere."));
   kernels.add({.op = "OneHot", .types = {{"T", kPlain}}, .prepare = one_hot_prepare});
-  register_stretch(ops, kernels);
+  register_pad_tile(ops, kernels);
 }
 
 }  // namespace dtg::ops

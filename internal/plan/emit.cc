@@ -142,7 +142,7 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   if (!row) {
     DTG_ASSIGN(row, find_kernel(context_, *node.node, device));
   }
-  kernel_.reset(*node.node, device.text, *sink_.arena, node.pin);
+  kernel_.reset(*node.node, device.text, *output_.arena, node.pin);
   for (const ValueInfo* input : inputs_) DTG_TRY(kernel_.add_input(*input));
   for (const ValueInfo* output : outputs_) DTG_TRY(kernel_.add_output(*output));
   Lookup lookup{this, &node};
@@ -158,7 +158,7 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   instruction.sync = kernel_.sync_fn();
   instruction.async = kernel_.async_fn();
   uint32_t* const in =
-      static_cast<uint32_t*>(sink_.arena->allocate((node.inputs.size() + node.outputs.size()) * sizeof(uint32_t), alignof(uint32_t)));
+      static_cast<uint32_t*>(output_.arena->allocate((node.inputs.size() + node.outputs.size()) * sizeof(uint32_t), alignof(uint32_t)));
   uint32_t* const out = in + node.inputs.size();
   std::ranges::transform(node.inputs, in, [&](uint32_t v) { return slot(v); });
   std::ranges::transform(node.outputs, out, [&](uint32_t v) { return slot(v); });
@@ -211,14 +211,14 @@ void Emitter::bind_outputs(const IrNode& node, Chunk& chunk) {
     Ref<RefCounted> resource = kernel_.bound_to(static_cast<int>(o));
     if (!resource) continue;
     const uint32_t target = slot(node.outputs[o]);
-    if (sink_.constants) {
-      sink_.constants->push_back({target, resource.get()});
+    if (output_.constants) {
+      output_.constants->push_back({target, resource.get()});
     } else {
-      auto* args = sink_.arena->make<BindArgs>();
+      auto* args = output_.arena->make<BindArgs>();
       args->data = resource.get();
       append(chunk, run_bind, args, {}, {&target, 1}, node.node);
     }
-    sink_.resources->push_back(std::move(resource));
+    output_.resources->push_back(std::move(resource));
   }
 }
 
@@ -242,7 +242,7 @@ void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
 // What an instruction tells of its node. Those that rules made go with the Ir, so the program keeps who they are.
 const Node* Emitter::lasting(const Node* node) {
   if (&ir_.graph->node(node->id) == node) return node;
-  Node* const copy = sink_.arena->make<Node>(*node);
+  Node* const copy = output_.arena->make<Node>(*node);
   copy->attrs = {};
   copy->outputs = {};
   return copy;
@@ -253,8 +253,8 @@ void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const 
   Instruction instruction;
   instruction.sync = fn;
   instruction.args = args;
-  instruction.in = sink_.arena->copy(in).data();
-  instruction.out = sink_.arena->copy(out).data();
+  instruction.in = output_.arena->copy(in).data();
+  instruction.out = output_.arena->copy(out).data();
   instruction.node = lasting(node);
   chunk.instructions.push_back(instruction);
 }
@@ -263,8 +263,8 @@ void Emitter::append_unpins(const IrNode& node, Chunk& chunk) {
   if (node.unpins.empty()) return;
   std::vector<uint32_t> pins;
   for (uint32_t read : node.unpins) pins.push_back(ir_.nodes[read].pin);
-  auto* args = sink_.arena->make<UnpinArgs>();
-  args->pins = sink_.arena->copy(std::span<const uint32_t>(pins));
+  auto* args = output_.arena->make<UnpinArgs>();
+  args->pins = output_.arena->copy(std::span<const uint32_t>(pins));
   append(chunk, run_unpin, args, {}, {}, node.node);
 }
 

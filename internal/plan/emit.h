@@ -16,7 +16,7 @@ namespace dtg {
 
 class Emitter {
  public:
-  struct Sink {
+  struct Output {
     Arena* arena;                               // argument blocks and operand lists
     std::vector<Tensor>* tensors;               // constants that must stay
     std::vector<Ref<RefCounted>>* resources;    // bound resources
@@ -25,9 +25,9 @@ class Emitter {
   enum class Verdict { done, cut_before, cut_after };
 
   // `slots` is null while the plan is made; then aliases share a slot, which the Ir is told.
-  Emitter(const PlanContext& context, Ir& ir, MemoryPlan& memory, Sink sink) : Emitter(context, ir, &ir, memory, sink, nullptr) {}
-  Emitter(const PlanContext& context, const Ir& ir, MemoryPlan& memory, Sink sink, const Slots& slots)
-      : Emitter(context, ir, nullptr, memory, sink, &slots) {}
+  Emitter(const PlanContext& context, Ir& ir, MemoryPlan& memory, Output output) : Emitter(context, ir, &ir, memory, output, nullptr) {}
+  Emitter(const PlanContext& context, const Ir& ir, MemoryPlan& memory, Output output, const Slots& slots)
+      : Emitter(context, ir, nullptr, memory, output, &slots) {}
 
   // Appends what node `n` needs to the chunk of its segment, or says that the chunk ends here.
   Result<Verdict> emit(uint32_t n, Chunk& chunk);
@@ -39,12 +39,12 @@ class Emitter {
   const std::vector<std::pair<uint32_t, std::vector<char>>>& consulted() const { return consulted_; }
 
  private:
-  Emitter(const PlanContext& context, const Ir& ir, Ir* making, MemoryPlan& memory, Sink sink, const Slots* slots)
+  Emitter(const PlanContext& context, const Ir& ir, Ir* making, MemoryPlan& memory, Output output, const Slots* slots)
       : context_(context),
         ir_(ir),
         making_(making),
         memory_(memory),
-        sink_(sink),
+        output_(output),
         slots_(slots),
         kernel_(context),
         items_(ir.values.size(), kNone) {}
@@ -72,7 +72,7 @@ class Emitter {
   const Ir& ir_;
   Ir* const making_;  // the same, where it may be changed
   MemoryPlan& memory_;
-  const Sink sink_;
+  const Output output_;
   const Slots* const slots_;
   NodePreparer kernel_;
   std::vector<uint32_t> items_;                     // by slot

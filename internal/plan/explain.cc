@@ -8,7 +8,7 @@
 namespace dtg {
 namespace {
 
-class Writer final : public Plan::Listener {
+class Writer final : public Plan::Observer {
  public:
   void passed(const Pass& pass, const Ir& ir) override { pages.push_back({pass.name, ir.text()}); }
   void made(const Ir& ir, const Program& program) override { pages.push_back({"program", program_text(ir, program)}); }
@@ -45,7 +45,7 @@ Result<PlanPages> explain(const PlanContext& context, Ref<Graph> graph, PlanRequ
 
 Result<PlanPages> explain_parts(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map) {
   PlanPages pages;
-  const PassListener write = [](void* user, const Pass& pass, const Ir& ir) {
+  const PassObserver write = [](void* user, const Pass& pass, const Ir& ir) {
     static_cast<PlanPages*>(user)->push_back({pass.name, ir.text()});
   };
   DTG_ASSIGN(const Partition parts, partition(context, graph, request, map, write, &pages));

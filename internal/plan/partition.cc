@@ -219,12 +219,12 @@ class Cutter {
 }  // namespace
 
 Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map,
-                            PassListener listener, void* user) {
+                            PassObserver observer, void* user) {
   Ir ir;
   ir.graph = &graph;
   ir.request = &request;
   context.placer->update(graph, graph.node_count());
-  DTG_TRY(run_passes(context, front_passes(), ir, listener, user));
+  DTG_TRY(run_passes(context, front_passes(), ir, observer, user));
   return Cutter(context, map, ir).run(request);
 }
 

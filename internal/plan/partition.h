@@ -41,8 +41,8 @@ struct Partition {
   std::vector<Edge> edges;
 };
 
-// `listener` as in run_passes.
+// `observer` as in run_passes.
 Result<Partition> partition(const PlanContext& context, const Graph& graph, const PlanRequest& request, const TaskMap& map,
-                            PassListener listener = nullptr, void* user = nullptr);
+                            PassObserver observer = nullptr, void* user = nullptr);
 
 }  // namespace dtg

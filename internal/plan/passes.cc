@@ -35,11 +35,11 @@ Status PlanContext::check_time() const {
   return deadline_exceeded("plan: the run's deadline passed while it was planned; raise timeout_ns");
 }
 
-Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassListener listener, void* user) {
+Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer, void* user) {
   for (const Pass& pass : passes) {
     DTG_TRY(context.check_time());
     DTG_TRY(pass.run(context, ir));
-    if (listener) listener(user, pass, ir);
+    if (observer) observer(user, pass, ir);
   }
   return {};
 }

@@ -63,9 +63,9 @@ Status order(const PlanContext& context, Ir& ir);
 // The passes up to `place`, and those after it.
 std::span<const Pass> front_passes();
 std::span<const Pass> back_passes();
-// Runs them; `listener` (may be null) sees the Ir after each.
-using PassListener = void (*)(void* user, const Pass& pass, const Ir& ir);
-Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassListener listener = nullptr, void* user = nullptr);
+// Runs them; `observer` (may be null) sees the Ir after each.
+using PassObserver = void (*)(void* user, const Pass& pass, const Ir& ir);
+Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer = nullptr, void* user = nullptr);
 
 // Shapes of the outputs of a node for these operands, with the node named in an error.
 Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span<ValueInfo> outputs, Tensor (*constant_fn)(void*, int),

@@ -46,11 +46,18 @@ class PlanMaker {
       const Tensor& tensor = ir_.constant(ir_.values[v]);
       program_.constants.push_back({ir_.values[v].slot, tensor.data()});
       program_.tensors.push_back(tensor);
+      if (!is_of_graph(ir_.values[v], tensor)) program_.folded_bytes += tensor.bytes();
     }
     for (size_t i = 0; i < ir_.feeds.size(); ++i) {
       const FeedSpec& feed = plan_.request_.feeds[i];
       program_.feeds.push_back({ir_.values[ir_.feeds[i]].slot, feed.dtype, feed.shape});
     }
+  }
+
+  bool is_of_graph(const IrValue& value, const Tensor& tensor) const {
+    if (value.producer == kNone) return false;
+    const std::span<const Tensor> known = ir_.nodes[value.producer].node->known;
+    return value.output < known.size() && known[value.output].data() == tensor.data();
   }
 
   Status emit() {
@@ -138,17 +145,17 @@ Plan::Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request)
 
 Plan::~Plan() = default;
 
-Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Listener* listener) {
+Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Observer* observer) {
   auto plan = Ref<Plan>::adopt(new Plan(context, std::move(graph), std::move(request)));
   auto ir = std::make_unique<Ir>();
   ir->graph = plan->graph_.get();
   ir->request = &plan->request_;
   context.placer->update(*plan->graph_, plan->graph_->node_count());
-  const PassListener passed = [](void* user, const Pass& pass, const Ir& now) { static_cast<Listener*>(user)->passed(pass, now); };
-  DTG_TRY(run_passes(context, front_passes(), *ir, listener ? passed : nullptr, listener));
-  DTG_TRY(run_passes(context, back_passes(), *ir, listener ? passed : nullptr, listener));
+  const PassObserver passed = [](void* user, const Pass& pass, const Ir& now) { static_cast<Observer*>(user)->passed(pass, now); };
+  DTG_TRY(run_passes(context, front_passes(), *ir, observer ? passed : nullptr, observer));
+  DTG_TRY(run_passes(context, back_passes(), *ir, observer ? passed : nullptr, observer));
   DTG_TRY(PlanMaker(*plan, *ir).run());
-  if (listener) listener->made(*ir, plan->program_);
+  if (observer) observer->made(*ir, plan->program_);
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
   plan->context_.cancelled = nullptr;

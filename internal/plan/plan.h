@@ -22,13 +22,13 @@ class MemoryPlan;
 class Plan final : public RefCounted, private ChunkSource {
  public:
   // Sees the plan grow: the Ir after each pass, and last the program beside the Ir it was made from. Null where nobody looks.
-  class Listener {
+  class Observer {
    public:
-    virtual ~Listener() = default;
+    virtual ~Observer() = default;
     virtual void passed(const Pass& pass, const Ir& ir) = 0;
     virtual void made(const Ir& ir, const Program& program) = 0;
   };
-  static Result<Ref<Plan>> make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Listener* listener = nullptr);
+  static Result<Ref<Plan>> make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Observer* observer = nullptr);
   ~Plan() override;
 
   const PlanRequest& request() const { return request_; }

@@ -173,7 +173,7 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
   if (timeout_ns < 0)
     return invalid_argument("run: timeout_ns is %lld; 0 means the session's default, negative values are not accepted",
                             static_cast<long long>(timeout_ns));
-  return Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
+  return Deadline::of_call(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
 }
 
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {

@@ -50,6 +50,14 @@ class Tensor {
     return {static_cast<const T*>(data_), static_cast<size_t>(count())};
   }
   const Ref<Buffer>& buffer() const { return buffer_; }
+  // The same without its share in the buffer, for the length of a call in which somebody else holds that.
+  Tensor borrowed() const {
+    Tensor view;
+    view.data_ = data_;
+    view.shape_ = shape_;
+    view.dtype_ = dtype_;
+    return view;
+  }
   // Same bytes under another shape of the same count.
   Tensor reshaped(const Shape& shape) const;
   // Element i of an int32 or int64 tensor.

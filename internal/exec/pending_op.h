@@ -1,4 +1,4 @@
-// Attempt: an operation on a shared object (a queue, an accumulator) that may have to wait for others. It is an
+// PendingOp: an operation on a shared object (a queue, an accumulator) that may have to wait for others. It is an
 // object on a list, not a blocked thread: whoever makes it possible ends it, and the abort of its step withdraws it.
 //
 // Owner: the WaitingResource from start() until finished() has been called. Any thread.
@@ -14,19 +14,19 @@ namespace dtg {
 
 class WaitingResource;
 
-class Attempt : public Step::Waiter {
+class PendingOp : public Step::Waiter {
  protected:
   // The end, called exactly once, with nothing locked; the step may be gone when it returns.
   virtual void finished(Status status) = 0;
 
  private:
   friend class WaitingResource;
-  friend class AttemptList;
+  friend class PendingOpList;
   void aborted(const Status& cause) final;
   void drop();
 
-  Attempt* next_ = nullptr;
-  Attempt* prev_ = nullptr;
+  PendingOp* next_ = nullptr;
+  PendingOp* prev_ = nullptr;
   Step* step_ = nullptr;
   Ref<WaitingResource> resource_;
   Status outcome_;
@@ -35,42 +35,42 @@ class Attempt : public Step::Waiter {
 };
 
 // First come, first served. Not thread-safe.
-class AttemptList {
+class PendingOpList {
  public:
   bool empty() const { return first_ == nullptr; }
-  Attempt* first() const { return first_; }
-  static Attempt* after(const Attempt* attempt) { return attempt->next_; }
-  void add(Attempt* attempt);
-  void remove(Attempt* attempt);
+  PendingOp* first() const { return first_; }
+  static PendingOp* after(const PendingOp* pending) { return pending->next_; }
+  void add(PendingOp* pending);
+  void remove(PendingOp* pending);
 
  private:
-  Attempt* first_ = nullptr;
-  Attempt* last_ = nullptr;
+  PendingOp* first_ = nullptr;
+  PendingOp* last_ = nullptr;
 };
 
 class WaitingResource : public Resource {
  public:
   using Resource::Resource;
-  // Takes the attempt over; it ends now or later. A null step never aborts.
-  void start(Attempt* attempt, Step* step);
+  // Takes the pending over; it ends now or later. A null step never aborts.
+  void start(PendingOp* pending, Step* step);
 
  protected:
   // Both with the lock held. What has ended goes to `ended`.
-  virtual void enter(Attempt& attempt, AttemptList& ended) = 0;
-  virtual void withdraw(Attempt& attempt, AttemptList& ended) = 0;
+  virtual void enter(PendingOp& pending, PendingOpList& ended) = 0;
+  virtual void withdraw(PendingOp& pending, PendingOpList& ended) = 0;
 
-  static void wait(Attempt& attempt, AttemptList& list);
-  static void end(Attempt& attempt, AttemptList& list, AttemptList& ended, Status status);
+  static void wait(PendingOp& pending, PendingOpList& list);
+  static void end(PendingOp& pending, PendingOpList& list, PendingOpList& ended, Status status);
   // Never waited.
-  static void end(Attempt& attempt, AttemptList& ended, Status status);
+  static void end(PendingOp& pending, PendingOpList& ended, Status status);
   // After unlocking.
-  static void settle(AttemptList& ended);
+  static void settle(PendingOpList& ended);
 
   mutable std::mutex mutex_;
 
  private:
-  friend class Attempt;
-  void withdraw_aborted(Attempt& attempt, const Status& cause);
+  friend class PendingOp;
+  void withdraw_aborted(PendingOp& pending, const Status& cause);
 };
 
 }  // namespace dtg

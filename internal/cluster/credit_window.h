@@ -1,4 +1,4 @@
-// Credit: what one step may still send to one task before that task has memory for it, and the frames that wait for
+// CreditWindow: what one step may still send to one task before that task has memory for it, and the frames that wait for
 // more. Whoever begins a step has its own memory ready, so it takes everything; the run of a part may have to wait for a
 // thread or for its turn, and until it grants more its session sends no more than a window (wire::kEagerBytes), and
 // another task, whose words do not come after the session's, nothing.
@@ -14,14 +14,14 @@
 
 namespace dtg {
 
-class Credit {
+class CreditWindow {
  public:
   static constexpr uint64_t kUnlimited = UINT64_MAX;
   using Frames = std::vector<std::unique_ptr<OutFrame>>;
 
-  explicit Credit(uint64_t bytes) : left_(bytes) {}
-  static Credit none() {
-    Credit credit(0);
+  explicit CreditWindow(uint64_t bytes) : left_(bytes) {}
+  static CreditWindow none() {
+    CreditWindow credit(0);
     credit.open_ = false;
     return credit;
   }
