@@ -389,6 +389,7 @@ dtg_error* dtg_value_shape(const dtg_graph* handle, dtg_value value, int64_t* di
 
 dtg_error* dtg_graph_push_name_scope(dtg_graph* handle, const char* name, size_t name_len) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(graph.check_name_scope(text(name, name_len)));
     graph.push_name_scope(text(name, name_len));
     return {};
   });

@@ -18,6 +18,7 @@ constexpr int32_t kMostDims = 32;
 
 // What the run would be fed: one entry per placeholder.
 struct Feeds {
+  bool open = false;  // some dimension was taken as what --dim says
   std::vector<dtg_value> values;
   std::vector<dtg_dtype> dtypes;
   std::deque<std::vector<int64_t>> shapes;  // where `dims` points
@@ -37,8 +38,11 @@ dtg_error* add_placeholder(const dtg_graph* graph, dtg_value value, int64_t open
   if (dtg_error* error = dtg_value_shape(graph, value, dims, kMostDims, &rank)) return error;
   // One of unknown rank is fed a scalar.
   std::vector<int64_t>& shape = feeds->shapes.emplace_back(dims, dims + std::clamp(rank, 0, kMostDims));
-  std::replace_if(
-      shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; }, open);
+  for (int64_t& dim : shape) {
+    if (dim >= 0) continue;
+    dim = open;
+    feeds->open = true;
+  }
   feeds->values.push_back(value);
   feeds->dtypes.push_back(dtype);
   feeds->dims.push_back(shape.data());
@@ -56,8 +60,7 @@ dtg_error* find_feeds(const dtg_graph* graph, int64_t open, Feeds* feeds) {
   return nullptr;
 }
 
-dtg_error* ask(dtg_graph* graph, const PlanWish& wish, Owned<dtg_string>* out) {
-  Feeds feeds;
+dtg_error* ask(dtg_graph* graph, const PlanWish& wish, Owned<dtg_string>* out, Feeds& feeds) {
   if (dtg_error* error = find_feeds(graph, wish.dim, &feeds)) return error;
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
   options.cpu_devices = static_cast<int32_t>(wish.devices);
@@ -103,14 +106,23 @@ std::string painted(std::string_view text) {
   return out;
 }
 
+// What to do about an error, where the message does not say it.
+std::string next_step(const dtg_error* error, const PlanWish& wish, const Feeds& feeds) {
+  const std::string_view message = dtg_error_message(error, nullptr);
+  if (message.find("no device matches") != std::string_view::npos)
+    return "it is planned as a local session would; graphs for the tasks of a cluster are planned by a session of theirs";
+  if (message.find("nothing is asked for") != std::string_view::npos)
+    return "no node of the graph has an effect or a value that nobody takes";
+  if (!feeds.open) return {};
+  return "open dimensions of placeholders were taken as " + std::to_string(wish.dim) + "; --dim N says otherwise";
+}
+
 }  // namespace
 
 int show_plan(dtg_graph* graph, const PlanWish& wish) {
   Owned<dtg_string> text;
-  if (dtg_error* error = ask(graph, wish, &text)) {
-    return report(error, wish.as_json,
-                  "open dimensions of placeholders were taken as " + std::to_string(wish.dim) + "; --dim N says otherwise");
-  }
+  Feeds feeds;
+  if (dtg_error* error = ask(graph, wish, &text, feeds)) return report(error, wish.as_json, next_step(error, wish, feeds));
   const json object = {{"file", wish.file}, {"passes", pages_of(view(text.get()), wish.pass)}};
   return print(wish.as_json ? object.dump(2) + "\n" : painted(view(text.get()))) ? kOk : kFailed;
 }

@@ -23,7 +23,7 @@ class SystemClock final : public Clock {
   int64_t coarse_ns() const override {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec + kCoarseNs;
   }
   double wall_seconds() const override {
     timespec t{};

@@ -13,7 +13,7 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual int64_t monotonic_ns() const = 0;
-  // The same up to kCoarseNs ago, where that is cheaper.
+  // The same, or up to kCoarseNs more where that is cheaper; never less.
   virtual int64_t coarse_ns() const { return monotonic_ns(); }
   static constexpr int64_t kCoarseNs = 10'000'000;
   virtual double wall_seconds() const = 0;
@@ -36,7 +36,7 @@ struct Deadline {
   // For the timeout of a call, of which there may be millions in a second: never early, and late by no more than a hundredth.
   static Deadline of_call(const Clock& clock, int64_t timeout_ns) {
     if (timeout_ns < 100 * Clock::kCoarseNs) return after(clock, timeout_ns);
-    const int64_t now = clock.coarse_ns() + Clock::kCoarseNs;
+    const int64_t now = clock.coarse_ns();
     return {timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns};
   }
   bool is_never() const { return at_ns == INT64_MAX; }

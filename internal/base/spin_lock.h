@@ -1,7 +1,7 @@
 // SpinLock: the one lock of the library that is held for a few instructions only: a list is linked, a pointer is taken. Who finds
 // it taken polls for a bounded number of turns and then sleeps until it is free, so that a holder who lost his CPU gets it back.
-// Uncontended it makes no system call and is no mutex; nothing that may wait, allocate or call out happens under it. Any thread;
-// works with std::lock_guard, and in constant initialisation.
+// Uncontended it makes no system call and is no mutex, and letting go of it is a plain store; nothing that may wait, allocate or
+// call out happens under it. Any thread; works with std::lock_guard, and in constant initialisation.
 #pragma once
 
 #include <atomic>
@@ -31,15 +31,19 @@ class SpinLock {
     return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() {
-    if (word_.exchange(kFree, std::memory_order_release) == kWanted) word_.notify_one();
+    word_.store(kFree, std::memory_order_release);
+    // The CPU may look before others see the store. Who goes to sleep rules that out for both (wait()).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_relaxed) != 0) wake();
   }
 
  private:
   static constexpr int kFree = 0;
   static constexpr int kHeld = 1;
-  static constexpr int kWanted = 2;  // held, and somebody may sleep
   void wait();
+  void wake();
   std::atomic<int> word_{kFree};
+  std::atomic<int> sleepers_{0};
 };
 
 }  // namespace dtg

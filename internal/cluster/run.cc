@@ -13,8 +13,9 @@ namespace {
 // A caller who found all frames of the plan taken. Lives on its stack.
 class FrameWait final : public Plan::FrameWaiter {
  public:
-  void granted(Frame& frame) override {
+  bool granted(Frame& frame) override {
     granted_.change([&] { frame_ = &frame; });
+    return true;
   }
   // The frame, or null when the deadline passed.
   Frame* until(const Clock& clock, Deadline deadline) {
@@ -68,7 +69,8 @@ Status Run::wait() {
     DTG_TRY(frame->run());
     return collect();
   });
-  give_back();
+  let_go();
+  plan_.give_back(*frame);
   return status;
 }
 
@@ -91,26 +93,35 @@ void Run::start() {
     leave();
     return ended(std::move(status));
   }
-  if (frame) granted(*frame);
+  if (!frame) return;
+  const Ref<Plan> plan = Ref<Plan>::share(&plan_);  // this may go
+  if (!granted(*frame)) plan->give_back(*frame);
 }
 
-void Run::granted(Frame& frame) {
+bool Run::granted(Frame& frame) {
   // A frame that has started may be through, and this gone, before start() returns.
   Status status = contained([&]() -> Status {
     DTG_TRY(begin(frame));
     frame.start(this);
     return {};
   });
-  if (status.ok()) return;
-  give_back();
+  if (status.ok()) return true;
+  let_go();
   ended(std::move(status));
+  return false;
 }
 
 void Run::finished(Frame& frame) {
   Status status = frame.outcome();
   if (status.ok()) status = contained([this] { return collect(); });
-  give_back();
+  let_go();
+  plan_.give_back(frame);
   ended(std::move(status));
+}
+
+void Run::stopped_waiting() {
+  leave();
+  ended(stop_cause());
 }
 
 Status Run::begin(Frame& frame) {
@@ -137,10 +148,10 @@ void Run::leave() {
   if (edges_) edges_->end();
 }
 
-void Run::give_back() {
+// After this nobody reaches the frame through the run.
+void Run::let_go() {
   leave();
   staged_.clear();
-  Frame* frame = frame_;
   if (caller_ == Caller::waits) {
     frame_ = nullptr;
   } else {
@@ -151,7 +162,6 @@ void Run::give_back() {
     // Nobody aborts into a frame that serves another run.
     for (int inside = stopping_.load(); inside != 0; inside = stopping_.load()) stopping_.wait(inside);
   }
-  plan_.give_back(*frame);
 }
 
 Status Run::stop_cause() {
@@ -173,8 +183,11 @@ void Run::stop(const Status& cause) {
     stopping_.fetch_sub(1);
     stopping_.notify_all();
   } else if (plan_.withdraw(this)) {
-    leave();
-    ended(cause);
+    try {
+      plan_.pool().submit(&stopped_task_);
+    } catch (const std::bad_alloc&) {  // there is no thread, and none can be made
+      stopped_waiting();
+    }
   }
 }
 

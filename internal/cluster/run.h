@@ -24,7 +24,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
 
   // For a caller who waits: on this thread, until the end. For others: starts it on the pool, and ended() tells.
   Status execute();
-  // Aborts what goes on; a run that still waits for a frame ends at once. Sticky; the first cause is kept.
+  // Aborts what goes on; a run that still waits for a frame ends soon. Sticky; the first cause is kept.
   void stop(const Status& cause);
   uint64_t sequence() const { return sequence_; }
   Deadline deadline() const { return deadline_; }
@@ -67,7 +67,17 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
     Tensor tensor;
   };
 
-  void granted(Frame& frame) override;
+  // Ends a run that waited for a frame, on the pool, because whoever stops it may hold it.
+  class StoppedTask final : public Pool::Task {
+   public:
+    explicit StoppedTask(Run& run) : run_(run) {}
+    void run() override { run_.stopped_waiting(); }
+
+   private:
+    Run& run_;
+  };
+
+  bool granted(Frame& frame) override;
   void finished(Frame& frame) override;
   Status wait();
   void start();
@@ -81,7 +91,8 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   Status collect();
   Status collect_one(size_t i);
   void leave();
-  void give_back();
+  void let_go();
+  void stopped_waiting();
 
   Plan& plan_;
   const Clock& clock_;
@@ -96,6 +107,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   Frame* frame_ = nullptr;
   Status stop_cause_;
   std::atomic<int> stopping_{0};  // calls of stop() that may still touch the frame
+  StoppedTask stopped_task_{*this};
 };
 
 }  // namespace dtg

@@ -137,7 +137,8 @@ Status Server::stop(int64_t timeout_ns) {
       connection->when_idle([ending] { ending->changed.change([&] { --ending->busy; }); });
     }
   });
-  if (ending->changed.wait(*host_.seams.clock, deadline, [&] { return ending->busy == 0; })) return {};
+  const bool told = ending->changed.wait(*host_.seams.clock, deadline, [&] { return ending->busy == 0; });
+  if (told && task_->wait_for_observers(deadline)) return {};
   return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
 }
 

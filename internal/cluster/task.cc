@@ -95,16 +95,26 @@ void Task::add_observer(Observer* observer) {
   else observer->task_stopped(gone_);
 }
 
+bool Task::wait_for_observers(Deadline deadline) {
+  return quiet_.wait(*host_.seams.clock, deadline, [this] {
+    const std::lock_guard lock(observers_mutex_);
+    return std::ranges::all_of(observers_, [](const Observer* observer) { return observer->is_idle(); });
+  });
+}
+
 void Task::remove_observer(Observer* observer) {
-  const std::lock_guard lock(observers_mutex_);
-  std::erase(observers_, observer);
+  {
+    const std::lock_guard lock(observers_mutex_);
+    std::erase(observers_, observer);
+  }
+  observer_left();
 }
 
 void Task::stopped(const Status& why) {
   const std::lock_guard lock(observers_mutex_);
   if (!gone_.ok()) return;
   gone_ = why;
-  for (Observer* observer : std::exchange(observers_, {})) observer->task_stopped(why);
+  for (Observer* observer : observers_) observer->task_stopped(why);
 }
 
 void Task::trim(bool all) {

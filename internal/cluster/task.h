@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/condition.h"
 #include "base/hash.h"
 #include "cluster/host.h"
 #include "cluster/rights.h"
@@ -58,6 +59,8 @@ class Task final : public RefCounted {
     virtual ~Observer() = default;
     // The server has stopped. Once, from the stopping thread.
     virtual void task_stopped(const Status& why) = 0;
+    // Nothing of its runs goes on. From any thread.
+    virtual bool is_idle() const = 0;
   };
   Task(const Host& host, std::string name, int cpu_devices, Ref<RefCounted> owner);
 
@@ -75,6 +78,11 @@ class Task final : public RefCounted {
   void remove_observer(Observer* observer);
   // The server has stopped.
   void stopped(const Status& why);
+  // Waits until no observer has a run under way; false when the deadline passed before. Observers say when they became idle.
+  bool wait_for_observers(Deadline deadline);
+  void observer_left() {
+    quiet_.change([] {});
+  }
   // Forgets the parts that nobody has registered any more; with `all`, those in use too.
   void trim(bool all = false);
 
@@ -90,6 +98,7 @@ class Task final : public RefCounted {
   std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
   std::vector<Observer*> observers_;
   Status gone_;
+  Condition quiet_;         // an observer is idle, or gone
   std::mutex parts_mutex_;  // guards parts_
   std::vector<std::pair<Hash128, Ref<ServedPart>>> parts_;
 };

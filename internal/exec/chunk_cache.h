@@ -1,11 +1,12 @@
-// ChunkCache: chunks that were prepared while runs were under way, for the shapes and values that they were met with. Bounded in number and
-// bytes, least recently used goes first; a run that uses one holds it.
+// ChunkCache: chunks that were prepared while runs were under way, for the shapes and values that they were met with. Bounded in number at
+// each place of a plan, and in bytes; least recently used goes first; a run that uses one holds it.
 //
 // Owner: the plan. Any thread; a chunk is immutable once it is here.
 #pragma once
 
-#include <deque>
 #include <mutex>
+#include <unordered_map>
+#include <vector>
 
 #include "exec/program.h"
 
@@ -31,11 +32,20 @@ class ChunkCache {
   void add(Ref<LaterChunk> chunk);
 
  private:
-  static constexpr size_t kChunks = 64;
+  static constexpr size_t kVariants = 64;
   static constexpr size_t kBytes = size_t{8} << 20;
+  struct Entry {
+    Ref<LaterChunk> chunk;
+    uint64_t used = 0;  // when
+  };
+  using Variants = std::vector<Entry>;
+  // Those at one place of the plan, most recently used first. No chunk, before the first is added.
+  Variants& variants(uint32_t segment, uint32_t position) { return places_[uint64_t{segment} << 32 | position]; }
+  void drop_oldest(std::vector<Ref<LaterChunk>>& dropped);
 
   std::mutex mutex_;
-  std::deque<Ref<LaterChunk>> chunks_;  // most recently used first
+  std::unordered_map<uint64_t, Variants> places_;
+  uint64_t clock_ = 0;
   size_t bytes_ = 0;
 };
 

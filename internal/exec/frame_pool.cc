@@ -23,11 +23,11 @@ Result<Frame*> FramePool::lease(Waiter* waiter) {
   }
   // Who gives a frame back looks at waiting_ after it has freed the cell, and we look at the cells after
   // we have raised it, so one of the two sees the other.
-  if (waiter) waiters_.push_back(waiter);  // what may fail comes first
+  if (waiter) enqueue(waiter);
   waiting_.fetch_add(1);
   for (auto& cell : free_) {
     if (Frame* frame = cell.exchange(nullptr)) {
-      if (waiter) waiters_.pop_back();
+      if (waiter) dequeue(waiter);
       waiting_.fetch_sub(1);
       return frame;
     }
@@ -36,11 +36,24 @@ Result<Frame*> FramePool::lease(Waiter* waiter) {
   return nullptr;
 }
 
+void FramePool::enqueue(Waiter* waiter) {
+  waiter->prev_ = last_waiter_;
+  waiter->next_ = nullptr;
+  (last_waiter_ ? last_waiter_->next_ : first_waiter_) = waiter;
+  last_waiter_ = waiter;
+  waiter->queued_ = true;
+}
+
+void FramePool::dequeue(Waiter* waiter) {
+  (waiter->prev_ ? waiter->prev_->next_ : first_waiter_) = waiter->next_;
+  (waiter->next_ ? waiter->next_->prev_ : last_waiter_) = waiter->prev_;
+  waiter->queued_ = false;
+}
+
 bool FramePool::withdraw(Waiter* waiter) {
   const std::lock_guard lock(mutex_);
-  const auto at = std::ranges::find(waiters_, waiter);
-  if (at == waiters_.end()) return false;
-  waiters_.erase(at);
+  if (!waiter->queued_) return false;
+  dequeue(waiter);
   waiting_.fetch_sub(1);
   return true;
 }
@@ -63,40 +76,45 @@ std::vector<std::unique_ptr<Frame>> FramePool::drop_spare() {
   return dropped;
 }
 
+// One after the other, not one inside the other: of thousands of runs that wait, all may find that their session is closed.
 void FramePool::give_back(Frame& frame) {
-  frame.end();
+  for (;;) {
+    frame.end();
+    Waiter* const next = park(frame);
+    if (!next || next->granted(frame)) return;
+  }
+}
+
+// Who gets the frame; null when it is free now.
+FramePool::Waiter* FramePool::park(Frame& frame) {
   if (waiting_.load() == 0) {
     for (auto& cell : free_) {
       Frame* none = nullptr;
       if (!cell.compare_exchange_strong(none, &frame)) continue;
-      if (waiting_.load() == 0) return;
+      if (waiting_.load() == 0) return nullptr;
       // A waiter came just now; take the frame out again for it, unless somebody was faster.
       Frame* mine = &frame;
-      if (!cell.compare_exchange_strong(mine, nullptr)) return;
+      if (!cell.compare_exchange_strong(mine, nullptr)) return nullptr;
       break;
     }
   }
-  Waiter* next = nullptr;
   std::vector<std::unique_ptr<Frame>> dropped;  // destroyed after the lock
-  {
-    const std::lock_guard lock(mutex_);
-    if (!waiters_.empty()) {
-      next = waiters_.front();
-      waiters_.pop_front();
-      waiting_.fetch_sub(1);
-    } else {
-      bool kept = false;
-      for (auto& cell : free_) {
-        Frame* none = nullptr;
-        kept = kept || cell.compare_exchange_strong(none, &frame);
-      }
-      if (!kept) {
-        spare_.push_back(&frame);
-        dropped = drop_spare();
-      }
-    }
+  const std::lock_guard lock(mutex_);
+  if (Waiter* const next = first_waiter_) {
+    dequeue(next);
+    waiting_.fetch_sub(1);
+    return next;
   }
-  if (next) next->granted(frame);
+  bool kept = false;
+  for (auto& cell : free_) {
+    Frame* none = nullptr;
+    kept = kept || cell.compare_exchange_strong(none, &frame);
+  }
+  if (!kept) {
+    spare_.push_back(&frame);
+    dropped = drop_spare();
+  }
+  return nullptr;
 }
 
 }  // namespace dtg

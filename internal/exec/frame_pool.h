@@ -5,8 +5,8 @@
 // Owner: the plan. Any thread.
 #pragma once
 
-#include <deque>
 #include <mutex>
+#include <vector>
 
 #include "exec/frame.h"
 
@@ -14,11 +14,18 @@ namespace dtg {
 
 class FramePool {
  public:
-  // Who wants a frame while all are taken; called once, from the thread that gives one back.
+  // Who wants a frame while all are taken; on one list at a time.
   class Waiter {
    public:
     virtual ~Waiter() = default;
-    virtual void granted(Frame& frame) = 0;
+    // Called once, from the thread that gives one back. False: it has no use for it, and the next one gets it.
+    virtual bool granted(Frame& frame) = 0;
+
+   private:
+    friend class FramePool;
+    Waiter* prev_ = nullptr;
+    Waiter* next_ = nullptr;
+    bool queued_ = false;
   };
 
   FramePool(const Frame::Surroundings& around, size_t limit) : around_(around), limit_(limit) {}
@@ -31,6 +38,9 @@ class FramePool {
 
  private:
   std::vector<std::unique_ptr<Frame>> drop_spare();
+  Waiter* park(Frame& frame);
+  void enqueue(Waiter* waiter);
+  void dequeue(Waiter* waiter);
 
   static constexpr int kCells = 4;  // frames that are taken and given back without a lock
 
@@ -41,7 +51,8 @@ class FramePool {
   std::mutex mutex_;  // making frames, and runs that find none free
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Frame*> spare_;  // free ones beyond the cells, which somebody was about to leave
-  std::deque<Waiter*> waiters_;
+  Waiter* first_waiter_ = nullptr;
+  Waiter* last_waiter_ = nullptr;
 };
 
 }  // namespace dtg

@@ -28,7 +28,7 @@ class MemoryPool final : public RefCounted {
   // Counted memory; it comes back by itself.
   Result<Ref<Buffer>> take_buffer(int64_t bytes);
 
-  // What the pool has from the system, and how much of it nobody uses.
+  // What the pool has from the system, and how much of it nobody uses; small buffers that lie idle are not counted.
   int64_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
   int64_t idle_bytes() const { return idle_.load(std::memory_order_relaxed); }
 

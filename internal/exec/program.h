@@ -81,8 +81,8 @@ struct Program {
   uint32_t pin_count = 0;
   int64_t frame_bytes = 0;   // of the block that a run works in
   int64_t folded_bytes = 0;  // of constants that the planner computed; the others are the graph's
-  bool open = false;        // some shapes are known only while it runs
-  bool blocking = false;    // it may wait for others
+  bool open = false;         // some shapes are known only while it runs
+  bool blocking = false;     // it may wait for others
 
   // What the above points to.
   Arena arena;  // argument blocks and operand lists

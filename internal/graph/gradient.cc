@@ -39,6 +39,8 @@ Value densify(Build& build, const Gradient& gradient) {
 
 namespace {
 
+constexpr size_t kAddends = 0x8000;
+
 // Everything that arrived at one value.
 using Arrived = std::vector<Gradient>;
 
@@ -139,6 +141,13 @@ class Backward {
   Gradient add_dense(const Arrived& parts) {
     std::vector<Value> dense;
     for (const Gradient& part : parts) dense.push_back(densify(build_, part));
+    // A node has no more inputs than that.
+    while (dense.size() > kAddends) {
+      std::vector<Value> sums;
+      for (size_t at = 0; at < dense.size(); at += kAddends)
+        sums.push_back(build_.op("AddN", std::span<const Value>(dense).subspan(at, std::min(kAddends, dense.size() - at))));
+      dense = std::move(sums);
+    }
     return {build_.op("AddN", dense), {}, {}, {}};
   }
 

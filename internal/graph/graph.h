@@ -103,7 +103,9 @@ class Graph : public RefCounted {
   std::string unique_name(std::string_view base);
 
   // Scopes, innermost last. Everything added while they are open gets them; empty resets.
+  // A scope whose name cannot stand in a node's name is an error of every node inside; check_name_scope() says so beforehand.
   void push_name_scope(std::string_view name);
+  Status check_name_scope(std::string_view name) const;
   void push_device(std::string_view device);                // merged over the outer ones, field by field; "/" changes nothing
   void push_device_function(Ref<DeviceFunction> function);  // left by pop_device() too; empty device scopes hide it
   void push_controls(std::span<const NodeId> nodes);
@@ -120,8 +122,12 @@ class Graph : public RefCounted {
     Ref<DeviceFunction> function;  // or this
     size_t inside = 0;             // scopes of the stack that lie outside that function; 0 when there is none
   };
+  struct NameScope {
+    std::string text;
+    Status status;
+  };
   struct Scopes {
-    std::vector<std::string> names;
+    std::vector<NameScope> names;
     std::vector<DeviceScope> devices;
     std::vector<std::vector<NodeId>> controls;
     std::vector<NodeId> colocations;
@@ -153,7 +159,9 @@ class Graph : public RefCounted {
   NodeId publish(const NodeSpec& spec);
   std::string_view keep_device(std::string_view device);
   void append_prefix(std::string& name) const;
+  std::string scope_text(std::string_view name) const;
   void make_free(std::string& name);
+  void make_scope_free(std::string& scope);
 
   static constexpr int kChunks = 18;  // chunk k holds 2^10 << k nodes: 2^28 in all
   static constexpr uint32_t kFirstChunk = 1u << 10;

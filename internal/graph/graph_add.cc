@@ -12,6 +12,8 @@
 namespace dtg {
 namespace {
 
+constexpr size_t kNameMax = 4096;
+
 bool name_char(char c, bool first) {
   const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   return word || c == '.' || (!first && (c == '_' || c == '-' || c == '/' || c == '\\' || c == '>'));
@@ -26,7 +28,7 @@ Status check_name(std::string_view name) {
                               name.data(), i);
     }
   }
-  if (name.size() > 4096) return invalid_argument("node name of %zu bytes: at most 4096", name.size());
+  if (name.size() > kNameMax) return invalid_argument("node name of %zu bytes: at most %zu", name.size(), kNameMax);
   return {};
 }
 
@@ -307,8 +309,8 @@ void Graph::make_free(std::string& name) {
 
 // Nothing at the root, which an empty scope goes back to.
 void Graph::append_prefix(std::string& name) const {
-  if (scopes_.names.empty() || scopes_.names.back().empty()) return;
-  name += scopes_.names.back();
+  if (scopes_.names.empty() || scopes_.names.back().text.empty()) return;
+  name += scopes_.names.back().text;
   name += '/';
 }
 
@@ -325,11 +327,12 @@ Status Graph::resolve_name(const NodeSpec& spec) {
   std::string& name = draft_.name;
   name.clear();
   append_prefix(name);
+  if (!scopes_.names.empty() && !scopes_.names.back().status.ok()) return scopes_.names.back().status;
   if (spec.name.empty()) {
     const std::string_view op = draft_.node.op->name();
     name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
     make_free(name);
-    return {};
+    return name.size() <= kNameMax ? Status() : check_name(name);
   }
   name += spec.name;
   DTG_TRY(check_name(name));
@@ -488,16 +491,36 @@ Result<NodeId> Graph::add(const NodeSpec& spec) {
   return added;
 }
 
+// An empty name goes back to the root.
+std::string Graph::scope_text(std::string_view name) const {
+  std::string full;
+  if (!name.empty()) append_prefix(full);
+  return full.append(name);
+}
+
+Status Graph::check_name_scope(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  return check_name(scope_text(name)).with_context("open a name scope");
+}
+
 void Graph::push_name_scope(std::string_view name) {
   const std::lock_guard lock(mutex_);
-  const std::string outer = scopes_.names.empty() ? "" : scopes_.names.back();
+  NameScope scope{scope_text(name), {}};
+  scope.status = check_name(scope.text).with_context("a name scope");
   // A scope name is made unique like a node name, so that building a model twice gives two sets of names.
-  std::string full = name.empty() ? std::string() : outer.empty() ? std::string(name) : outer + "/" + std::string(name);
-  if (!name.empty()) {
-    const int seen = name_counters_["scope:" + full]++;
-    if (seen > 0) full += "_" + std::to_string(seen);
+  if (!name.empty()) make_scope_free(scope.text);
+  scopes_.names.push_back(std::move(scope));
+}
+
+// The scope, or the first of scope_1, scope_2, ... that was not opened before under any name.
+void Graph::make_scope_free(std::string& scope) {
+  const std::string base = scope;
+  int& seen = name_counters_["scope:" + base];
+  while (seen > 0) {
+    scope = base + "_" + std::to_string(seen++);
+    if (name_counters_.emplace("scope:" + scope, 1).second) return;
   }
-  scopes_.names.push_back(std::move(full));
+  seen = 1;
 }
 
 void Graph::push_device(std::string_view device) {

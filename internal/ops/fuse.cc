@@ -75,7 +75,7 @@ bool fuse_reduction(Rewriter& r, uint32_t n) {
   uint32_t mask = 0;
   for (int64_t i = 0; i < axes.count(); ++i) {
     const int64_t axis = axes.int_at(i) < 0 ? axes.int_at(i) + rank : axes.int_at(i);
-    if (axis < 0 || axis >= rank) return false;
+    if (axis < 0 || axis >= rank || (mask >> axis & 1u)) return false;  // the kernel says what is wrong with it
     mask |= 1u << axis;
   }
   const std::string& reduction = r.node(n).op->name();

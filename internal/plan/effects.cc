@@ -1,6 +1,7 @@
 // Walks the nodes in the order in which they were made, with a record per resource of what happened to it last.
 #include "plan/effects.h"
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -20,8 +21,11 @@ class EffectFinder {
     }
     if (reads_.empty() && records_.empty()) return std::move(found_);
     find_lookers();
+    prepare_waits();
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
-      if (!ir_.nodes[n].dead) apply(n);
+      if (ir_.nodes[n].dead) continue;
+      if (waits_) find_awaited(n);
+      apply(n);
     }
     return std::move(found_);
   }
@@ -96,8 +100,36 @@ class EffectFinder {
     ir_.pins = static_cast<uint32_t>(reads_.size());
   }
 
+  // `then` is the node at hand.
   void add_edge(uint32_t first, uint32_t then) {
-    if (first != kNone && first != then) found_.edges.emplace_back(first, then);
+    if (first == kNone || first == then) return;
+    found_.edges.emplace_back(first, then);
+    if (waits_) awaited_[then] = waits_->unite(awaited_[then], awaited_[first]);
+  }
+
+  // What waits for others in the run: a dequeue, a full queue. What is sent goes as the peer takes it.
+  static bool may_wait(const IrNode& node) { return node.blocking() && node.node->op->role() != Role::send; }
+
+  void prepare_waits() {
+    uint32_t count = 0;
+    for (const IrNode& node : ir_.nodes) count += !node.dead && may_wait(node) ? 1 : 0;
+    if (count == 0) return;
+    waits_ = std::make_unique<EventSets>(count);
+    awaited_.assign(ir_.nodes.size(), 0);
+  }
+
+  // By data and control edges; those of effects come as they are found.
+  void find_awaited(uint32_t n) {
+    const IrNode& node = ir_.nodes[n];
+    uint32_t set = 0;
+    for (uint32_t input : node.inputs) {
+      if (ir_.waits_for(node, ir_.values[input])) set = waits_->unite(set, awaited_[ir_.values[input].producer]);
+    }
+    for (uint32_t control : node.controls) {
+      if (!ir_.nodes[control].dead) set = waits_->unite(set, awaited_[control]);
+    }
+    if (may_wait(node)) set = waits_->unite(set, waits_->single(waiting_++));
+    awaited_[n] = set;
   }
 
   Record& record_of(uint32_t value) {
@@ -151,11 +183,12 @@ class EffectFinder {
     record.last_write = n;
   }
 
-  // Everyone who looks at the memory comes before the write, when all of them can.
+  // Everyone who looks at the memory comes before the write, when all of them can. Not when the write would wait for what it does not
+  // wait for otherwise: that may in turn wait for something that comes after the write.
   bool release(const Lookers& lookers, uint32_t write) {
     if (lookers.kept) return false;
     for (uint32_t looker : lookers.nodes) {
-      if (looker > write) return false;
+      if (looker > write || (waits_ && waits_->unite(awaited_[write], awaited_[looker]) != awaited_[write])) return false;
     }
     for (uint32_t looker : lookers.nodes) add_edge(looker, write);
     // A write that looks at the memory itself reads it while it writes; the update copies then, as for any other reader.
@@ -169,6 +202,9 @@ class EffectFinder {
   std::vector<uint32_t> resource_of_;  // by value: index of the record
   std::vector<uint32_t> memory_of_;    // by value: pin of the read
   std::vector<Lookers> reads_;         // by pin
+  std::unique_ptr<EventSets> waits_;   // sets of what may wait for others; null when nothing does
+  std::vector<uint32_t> awaited_;      // by node: which of them it comes after, or is
+  uint32_t waiting_ = 0;
 };
 
 }  // namespace

@@ -88,7 +88,10 @@ Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   for (uint32_t output : node.outputs) outputs_.push_back(ir_.values[output].info);
   // Where operands were open, the shape function has not seen all that it checks, even if it knew the results.
   const auto open = [&](uint32_t v) { return ir_.values[v].dynamic(); };
-  if (std::ranges::none_of(node.inputs, open) && std::ranges::none_of(node.outputs, open)) return Verdict::done;
+  if (std::ranges::none_of(node.inputs, open) && std::ranges::none_of(node.outputs, open)) {
+    if (is_made(node.node)) DTG_TRY(check_made(node));
+    return Verdict::done;
+  }
   open_inputs_.clear();
   for (const ValueInfo* input : inputs_) open_inputs_.push_back(*input);
   inferred_.clear();
@@ -101,6 +104,22 @@ Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   }
   if (std::ranges::none_of(outputs_, [](const ValueInfo* output) { return is_open(*output); })) return Verdict::done;
   return wanted_unknown_ ? Verdict::cut_before : Verdict::cut_after;
+}
+
+// What a rule put in the place of others has the shape that those have, or it would write elsewhere.
+Status Emitter::check_made(const IrNode& node) {
+  open_inputs_.clear();
+  for (const ValueInfo* input : inputs_) open_inputs_.push_back(*input);
+  inferred_.clear();
+  for (const ValueInfo* output : outputs_) inferred_.push_back({output->dtype, output->held, PartialShape::unknown()});
+  Lookup lookup{this, &node};
+  DTG_TRY(infer_node(*node.node, open_inputs_, inferred_, constant, &lookup));
+  for (size_t o = 0; o < inferred_.size(); ++o) {
+    if (!inferred_[o].shape.complete() || inferred_[o].shape == outputs_[o]->shape) continue;
+    return internal_error("the planner made %s of \"%s\": its output %zu would be %s instead of %s", node.node->op->name().c_str(),
+                          std::string(node.node->name).c_str(), o, inferred_[o].shape.text().c_str(), outputs_[o]->shape.text().c_str());
+  }
+  return {};
 }
 
 Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {
@@ -196,14 +215,27 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
     if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
   }
   if (blocking) return {};
+  const std::vector<uint32_t>& repeated = repeated_items(node);
   kernel_.for_overwrites([&](int in, int out) {
     const uint32_t from = item_of(node.inputs[static_cast<size_t>(in)]), to = item_of(node.outputs[static_cast<size_t>(out)]);
     if (from == kNone || to == kNone) return;
     // Memory that is another operand as well, under whatever name, is read again after it was written.
-    const auto same = std::ranges::count_if(node.inputs, [&](uint32_t v) { return item_of(v) == from; });
-    if (same == 1) memory_.may_overwrite(from, to, node.segment, at);
+    if (!std::ranges::binary_search(repeated, from)) memory_.may_overwrite(from, to, node.segment, at);
   });
   return {};
+}
+
+// What lies in more than one operand, sorted.
+const std::vector<uint32_t>& Emitter::repeated_items(const IrNode& node) {
+  items_here_.clear();
+  for (uint32_t v : node.inputs) items_here_.push_back(item_of(v));
+  std::ranges::sort(items_here_);
+  size_t kept = 0;
+  for (size_t i = 1; i < items_here_.size(); ++i) {
+    if (items_here_[i] == items_here_[i - 1]) items_here_[kept++] = items_here_[i];
+  }
+  items_here_.resize(kept);
+  return items_here_;
 }
 
 void Emitter::bind_outputs(const IrNode& node, Chunk& chunk) {
@@ -241,7 +273,7 @@ void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
 
 // What an instruction tells of its node. Those that rules made go with the Ir, so the program keeps who they are.
 const Node* Emitter::lasting(const Node* node) {
-  if (&ir_.graph->node(node->id) == node) return node;
+  if (!is_made(node)) return node;
   Node* const copy = output_.arena->make<Node>(*node);
   copy->attrs = {};
   copy->outputs = {};

@@ -58,10 +58,13 @@ class Emitter {
   uint32_t slot(uint32_t value) const { return ir_.values[value].slot; }
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
   Result<Verdict> infer(const IrNode& node);
+  Status check_made(const IrNode& node);
+  bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);
   Status note_shapes(const IrNode& node, Chunk& chunk);
   Status prepare(uint32_t n, Chunk& chunk);
   Status place_operands(const IrNode& node, uint32_t at);
+  const std::vector<uint32_t>& repeated_items(const IrNode& node);
   void bind_outputs(const IrNode& node, Chunk& chunk);
   void alias_outputs(const IrNode& node, Chunk& chunk);
   void append(Chunk& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out, const Node* node);
@@ -81,6 +84,7 @@ class Emitter {
   std::vector<const ValueInfo*> inputs_, outputs_;  // of the node at hand
   std::vector<ValueInfo> open_inputs_, inferred_;   // of a node whose shapes are open
   std::vector<std::pair<uint32_t, std::vector<char>>> consulted_;
+  std::vector<uint32_t> items_here_;  // scratch
   bool wanted_unknown_ = false;
 };
 

@@ -1,7 +1,10 @@
 // Infer: shapes for these feeds, and what constants and shapes alone decide. What was complete when a node was built stays as it is,
 // because a feed can only be more exact; unless a value is fed that was known then, for what rests on it may be otherwise now.
 #include <algorithm>
+#include <iterator>
+#include <map>
 
+#include "base/flat_map.h"
 #include "graph/known.h"
 #include "plan/evaluate.h"
 #include "plan/passes.h"
@@ -24,6 +27,47 @@ class IrValues final : public ValueContext {
   const IrNode& node_;
 };
 
+// Sets of nodes that others wait for, each stored once. One that grows too large is kMany: then a node waits for its operands.
+class GateSets {
+ public:
+  static constexpr uint32_t kMany = 1;
+  GateSets() : sets_(2) {}
+  std::span<const uint32_t> operator[](uint32_t set) const { return sets_[set]; }
+
+  uint32_t of(std::span<const uint32_t> nodes) {
+    std::vector<uint32_t> list(nodes.begin(), nodes.end());
+    std::ranges::sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    return number_of(std::move(list));
+  }
+  uint32_t unite(uint32_t a, uint32_t b) {
+    if (a == b || b == 0) return a;
+    if (a == 0) return b;
+    if (a == kMany || b == kMany) return kMany;
+    const uint64_t key = uint64_t{std::min(a, b)} << 32 | std::max(a, b);
+    if (const uint32_t* known = unions_.find(key)) return *known;
+    std::vector<uint32_t> both;
+    std::ranges::set_union(sets_[a], sets_[b], std::back_inserter(both));
+    const uint32_t set = number_of(std::move(both));
+    unions_.emplace(key, set);
+    return set;
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+
+  uint32_t number_of(std::vector<uint32_t> list) {
+    if (list.size() > kMost) return kMany;
+    const auto [at, fresh] = numbers_.try_emplace(list, static_cast<uint32_t>(sets_.size()));
+    if (fresh) sets_.push_back(std::move(list));
+    return at->second;
+  }
+
+  std::vector<std::vector<uint32_t>> sets_;  // sorted; 0 is the empty one
+  std::map<std::vector<uint32_t>, uint32_t> numbers_;
+  FlatMap<uint32_t> unions_;
+};
+
 class Inferrer {
  public:
   Inferrer(const PlanContext& context, Ir& ir) : context_(context), ir_(ir) {}
@@ -34,8 +78,8 @@ class Inferrer {
       IrNode& node = ir_.nodes[n];
       DTG_TRY(infer(node));
       DTG_TRY(check_sizes(node));
-      note_gate(node);
       find_values(node);
+      find_gate(n);
       const auto dynamic = [&](uint32_t v) { return ir_.values[v].dynamic(); };
       node.dynamic = std::ranges::any_of(node.outputs, dynamic) || std::ranges::any_of(node.inputs, dynamic);
     }
@@ -80,7 +124,8 @@ class Inferrer {
     for (Value input : node.node->inputs) {
       if (!ir_.graph->info(input).shape.complete()) return true;
     }
-    return false;
+    // What has become known since may contradict what was guessed without it.
+    return std::ranges::any_of(node.inputs, [&](uint32_t v) { return ir_.values[v].late; });
   }
 
   Status check_sizes(const IrNode& node) const {
@@ -94,12 +139,26 @@ class Inferrer {
     return {};
   }
 
-  void note_gate(IrNode& node) const {
-    const auto gated = [&](uint32_t v) {
-      const IrValue& value = ir_.values[v];
-      return value.is_known() && value.producer != kNone && ir_.nodes[value.producer].gated;
-    };
-    node.gated = !node.controls.empty() || std::ranges::any_of(node.inputs, gated);
+  // What is known is used without being computed, and what it would have been computed from may go; but the control edges on the way
+  // to it still say when it may be used. They are followed from node to node as sets, of which few are different.
+  void find_gate(uint32_t n) {
+    IrNode& node = ir_.nodes[n];
+    uint32_t gate = 0;
+    for (uint32_t v : node.inputs) {
+      if (ir_.values[v].producer != kNone) gate = gates_.unite(gate, gate_of_[ir_.values[v].producer]);
+    }
+    node.gated = gate != 0 || !node.controls.empty();
+    if (gate != 0 && gate != GateSets::kMany && ir_.all_known(node)) {
+      // In place of the operands, whose values nobody needs.
+      list_.assign(node.controls.begin(), node.controls.end());
+      const std::span<const uint32_t> before = gates_[gate];
+      list_.insert(list_.end(), before.begin(), before.end());
+      std::ranges::sort(list_);
+      list_.erase(std::unique(list_.begin(), list_.end()), list_.end());
+      node.controls = ir_.arena.copy(std::span<const uint32_t>(list_));
+      node.inputs = {};
+    }
+    gate_of_.push_back(node.controls.empty() ? gate : gates_.unite(gate, gates_.of(node.controls)));
   }
 
   void find_values(const IrNode& node) {
@@ -119,7 +178,9 @@ class Inferrer {
     // Later shapes may hang on what only a kernel can work out.
     if (!found && computable && is_small()) known_ = evaluate_node(context_, ir_, node);
     for (size_t o = 0; o < known_.size(); ++o) {
-      if (known_[o].valid()) ir_.set_known(node.outputs[o], std::move(known_[o]));
+      if (!known_[o].valid()) continue;
+      ir_.set_known(node.outputs[o], std::move(known_[o]));
+      ir_.values[node.outputs[o]].late = node.node->known.empty() || !node.node->known[o].valid();
     }
   }
 
@@ -133,7 +194,10 @@ class Inferrer {
 
   const PlanContext& context_;
   Ir& ir_;
+  GateSets gates_;
+  std::vector<uint32_t> gate_of_;            // by node: what its control edges and those before it wait for
   std::vector<ValueInfo> inputs_, outputs_;  // of the node at hand
+  std::vector<uint32_t> list_;
   std::vector<Tensor> known_;
 };
 

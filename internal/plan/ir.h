@@ -41,6 +41,7 @@ struct IrValue {
   uint32_t fetches = 0;  // how often it is fetched
   uint32_t uses = 0;     // operands of live nodes that it is
   uint32_t slot = kNone;
+  bool late = false;    // known to the plan, which it was not when the graph was built
   bool unsure = false;  // what was known of it when the graph was built rests on a value that is fed now
 
   bool is_known() const { return known != kNone; }
@@ -67,7 +68,7 @@ struct IrNode {
   bool controlled = false;  // a live node has a control edge from it
   bool write = false;       // changes a resource
   bool barrier = false;     // computes nothing: a point in the order that somebody waits for
-  bool gated = false;       // its value may be known, but control edges say when it is there
+  bool gated = false;       // its value may be known, but control edges, its own or those before it, say when it is there
 
   bool blocking() const { return row && row->mode == KernelMode::blocking; }
 };

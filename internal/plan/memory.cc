@@ -63,12 +63,7 @@ MemoryPlan::Conditions MemoryPlan::conditions_of(uint32_t value) const {
 }
 
 void MemoryPlan::forget(std::map<int64_t, Free>::iterator block) {
-  const auto [from, to] = by_size_.equal_range(block->second.bytes);
-  for (auto at = from; at != to; ++at) {
-    if (at->second != block->first) continue;
-    by_size_.erase(at);
-    break;
-  }
+  by_size_.erase({block->second.bytes, block->first});
   free_.erase(block);
 }
 
@@ -80,7 +75,7 @@ void MemoryPlan::note(int64_t offset, int64_t bytes, Conditions after) {
 // The smallest free block that holds it; otherwise the top grows, swallowing a free block that touches it.
 int64_t MemoryPlan::take(int64_t bytes, uint32_t segment, const SegmentReach& reach) {
   int tries = 0;
-  for (auto at = by_size_.lower_bound(bytes); at != by_size_.end() && tries < kCandidates; ++at, ++tries) {
+  for (auto at = by_size_.lower_bound({bytes, INT64_MIN}); at != by_size_.end() && tries < kCandidates; ++at, ++tries) {
     const auto block = free_.find(at->second);
     if (!is_over(block->second.after, segment, reach)) continue;
     const int64_t offset = block->first, size = block->second.bytes;

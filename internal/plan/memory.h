@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/status.h"
@@ -105,8 +106,8 @@ class MemoryPlan {
   std::vector<Use> uses_;  // beyond the own segment; sorted by value in solve()
   std::vector<Work> workspaces_;
   std::vector<Overwrite> overwrites_;
-  std::map<int64_t, Free> free_;             // by offset
-  std::multimap<int64_t, int64_t> by_size_;  // bytes -> offset
+  std::map<int64_t, Free> free_;                   // by offset
+  std::set<std::pair<int64_t, int64_t>> by_size_;  // bytes, offset
   int64_t top_ = 0;
 };
 

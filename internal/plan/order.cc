@@ -28,9 +28,8 @@ class Orderer {
     spread_dynamic();
     DTG_TRY(sort(effects.writes));
     number_phases(effects.writes);
-    assign_sets();
-    assign_segments();
-    return {};
+    DTG_TRY(assign_sets());
+    return assign_segments();
   }
 
  private:
@@ -141,9 +140,10 @@ class Orderer {
     return *at;
   }
 
-  void assign_sets() {
+  Status assign_sets() {
     EventSets sets(count_events());
     for (uint32_t n : ir_.order) {
+      if (context_.is_checkpoint(nodes_[n].position)) DTG_TRY(context_.check_time());
       uint32_t set = 0;
       for (uint32_t b : before_[n]) {
         set = sets.unite(set, nodes_[b].set);
@@ -157,12 +157,14 @@ class Orderer {
     }
     std::ranges::stable_sort(ir_.hand_overs, {}, &HandOver::node);
     ir_.sets = std::make_unique<EventSets>(std::move(sets));
+    return {};
   }
 
-  void assign_segments() {
+  Status assign_segments() {
     FlatMap<uint32_t> numbers;  // (device, set) -> segment
     for (uint32_t n : ir_.order) {
       IrNode& node = nodes_[n];
+      if (context_.is_checkpoint(node.position)) DTG_TRY(context_.check_time());
       const auto [at, fresh] = numbers.emplace(uint64_t{node.device} << 32 | node.set, static_cast<uint32_t>(ir_.segments.size()));
       if (fresh) {
         IrSegment& made = ir_.segments.emplace_back();
@@ -178,6 +180,7 @@ class Orderer {
       }
     }
     for (IrSegment& segment : ir_.segments) drop_implied(segment);
+    return {};
   }
 
   static void make_unique(std::vector<uint32_t>& list) {

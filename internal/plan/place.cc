@@ -26,7 +26,8 @@ uint32_t Placer::keep(Status conflict) {
   return static_cast<uint32_t>(conflicts_.size() - 1);
 }
 
-void Placer::join(const Graph& graph, uint32_t a, uint32_t b) {
+void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
+  uint32_t b = joining;
   a = find(a);
   b = find(b);
   if (a == b) return;
@@ -35,6 +36,17 @@ void Placer::join(const Graph& graph, uint32_t a, uint32_t b) {
   if (b_first) std::swap(a, b);
   Group& into = groups_[a];
   Group& from = groups_[b];
+  // Both are somewhere already, with what they hold; who asks for less than that goes where the others are.
+  if (into.device >= 0 && from.device >= 0 && into.device != from.device) {
+    const Node& node = graph.node(joining);
+    misfits_.emplace(
+        joining, keep(invalid_argument("place \"%.*s\": it must share a device with others that are on %s and with others that are on %s",
+                                       int(node.name.size()), node.name.data(), devices_[static_cast<size_t>(into.device)].text.c_str(),
+                                       devices_[static_cast<size_t>(from.device)].text.c_str())
+                          .at_node(node.name)
+                          .in_phase("place")));
+    return;
+  }
   from.parent = a;
   into.size += from.size;
   std::swap(into.next, from.next);  // two rings become one
@@ -119,6 +131,9 @@ Result<uint32_t> Placer::choose_or_relax(const Graph& graph, NodeId id, const De
 }
 
 Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
+  if (!misfits_.empty()) {
+    if (const auto misfit = misfits_.find(id); misfit != misfits_.end()) return conflicts_[misfit->second];
+  }
   Group& group = groups_[find(id)];
   if (group.device >= 0) return static_cast<uint32_t>(group.device);
   if (group.conflict != 0) return conflicts_[group.conflict];

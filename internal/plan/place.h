@@ -1,6 +1,6 @@
 // Placer: which device each node runs on. Groups of nodes that must stay together (a resource and all who
 // use it, explicit colocation) are kept up over the whole graph and placed once; that is what makes a
-// variable stay where it is when the graph grows.
+// variable stay where it is when the graph grows: a node that would have it elsewhere is an error of its own.
 //
 // Owner: the session; one thread at a time. Rules as TensorFlow's placer: a request narrows the group, the
 // first device that fits and has kernels for the whole group wins, and soft placement drops type and id of
@@ -48,7 +48,7 @@ class Placer {
     int32_t device = -1;    // once placed
   };
   uint32_t find(uint32_t node);
-  void join(const Graph& graph, uint32_t a, uint32_t b);
+  void join(const Graph& graph, uint32_t a, NodeId joining);
   void request(const Graph& graph, NodeId node);
   uint32_t number_of(const DeviceName& request);
   uint32_t keep(Status conflict);
@@ -63,6 +63,7 @@ class Placer {
   std::vector<Group> groups_;
   std::vector<DeviceName> requests_ = {{}};               // each once; 0: anything
   std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text
+  std::unordered_map<NodeId, uint32_t> misfits_;          // nodes that would tear what is placed: in conflicts_
   std::vector<Status> conflicts_ = {{}};                  // 0: none
   std::unordered_map<uint64_t, uint32_t> chosen_;         // (request, op) -> device, for nodes that stand alone
   std::unordered_map<std::string_view, uint32_t> texts_;  // requests as graphs spell them; the graph outlives the placer

@@ -46,6 +46,7 @@ class Plan final : public RefCounted, private ChunkSource {
   // Takes a queued waiter back; false when it has been granted a frame.
   bool withdraw(FrameWaiter* waiter) { return frames_->withdraw(waiter); }
   void give_back(Frame& frame) { frames_->give_back(frame); }
+  Pool& pool() const { return *context_.pool; }
 
   // Memory for a fetched value, recycled when its last holder lets go.
   Result<Tensor> fetch_tensor(size_t fetch) const;

@@ -59,6 +59,9 @@ Status NodePreparer::prepare(const KernelRow& row) {
 }
 
 int NodePreparer::alias_of(int o) const {
+  // Mostly each output is some input's, in their order.
+  const auto at = static_cast<size_t>(o);
+  if (aliases_.empty() || (at < aliases_.size() && aliases_[at].out == o)) return aliases_.empty() ? -1 : aliases_[at].in;
   for (const Pair& pair : aliases_) {
     if (pair.out == o) return pair.in;
   }

@@ -36,6 +36,12 @@ class IrRewriter final : public Rewriter {
     uint32_t count = 0;
     uint32_t mix = 0;
   };
+  // It is known, but control edges say when it may be used.
+  bool is_gate(uint32_t value) const {
+    const IrValue& v = ir_.values[value];
+    return v.is_known() && v.producer != kNone && ir_.nodes[v.producer].gated && !ir_.nodes[v.producer].dead;
+  }
+  void keep_gates(IrNode& node, std::span<const uint32_t> old, std::vector<uint32_t>& controls) const;
   void read(uint32_t value, uint32_t n);
   void unread(uint32_t value, uint32_t n);
   // Nothing but its readers would notice if the node were another.

@@ -38,10 +38,11 @@ class Simplifier {
     return hash ^ (hash >> 32);
   }
 
-  // Known values that are equal count as one.
+  // Known values that are equal count as one, unless they may be used at different times.
+  bool is_free(const IrValue& v) const { return v.is_known() && (v.producer == kNone || !ir_.nodes[v.producer].gated); }
   uint64_t key_of(uint32_t value) const {
     const IrValue& v = ir_.values[value];
-    if (!v.is_known()) return value;
+    if (!is_free(v)) return value;
     const Tensor& tensor = ir_.constant(v);
     uint64_t bits = 0;
     if (tensor.bytes() > 0) std::memcpy(&bits, tensor.data(), static_cast<size_t>(std::min<int64_t>(tensor.bytes(), 8)));
@@ -50,7 +51,7 @@ class Simplifier {
 
   bool same_value(uint32_t a, uint32_t b) const {
     const IrValue &x = ir_.values[a], &y = ir_.values[b];
-    return a == b || (x.is_known() && y.is_known() && dtg::same_value(ir_.constant(x), ir_.constant(y)));
+    return a == b || (is_free(x) && is_free(y) && dtg::same_value(ir_.constant(x), ir_.constant(y)));
   }
 
   bool same(const IrNode& a, const IrNode& b) const {

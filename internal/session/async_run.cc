@@ -21,14 +21,9 @@ void AsyncRun::start() {
   // First what may fail while the run is still nobody's promise.
   if (queue_) queue_->expect();
   session_->runtime().timer().schedule(deadline().at_ns, Ref<Timer::Timeout>::share(this));
-  retain();                      // dropped in announce()
+  retain();  // dropped in announce()
+  if (Status status = session_->enter(*this); !status.ok()) return ended(std::move(status));
   (void)plan_->run(*this).ok();  // how it ends is told to ended()
-}
-
-Status AsyncRun::begun() {
-  const Status status = SessionRun::begun();
-  // Between two runs nothing is under way that the close could have cancelled; the end is the same.
-  return again_ && status.code() == Code::failed_precondition ? cancelled("the session was closed") : status;
 }
 
 void AsyncRun::ended(Status status) {
@@ -43,7 +38,6 @@ void AsyncRun::ended(Status status) {
 
 // The next of repeated runs; an error when it cannot begin.
 Status AsyncRun::again() {
-  again_ = true;
   DTG_TRY(stop_cause());
   if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
   renew(session_->next_sequence());
@@ -87,6 +81,7 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
 
 Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag) {
   if (targets.empty()) return invalid_argument("run repeatedly: nothing is asked for; name at least one target");
+  DTG_TRY(check_open());
   RunArgs args;
   args.targets = targets;
   DTG_ASSIGN(const Deadline until, deadline(0));

@@ -28,7 +28,6 @@ class AsyncRun final : public Timer::Timeout, private SessionRun {
   size_t result_count() const { return results_.size(); }
 
  private:
-  Status begun() override;
   void ended(Status status) override;
   void ring() override;
   Status again();
@@ -41,7 +40,6 @@ class AsyncRun final : public Timer::Timeout, private SessionRun {
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   const bool repeated_;
-  bool again_ = false;  // of a repeated run: it is not the first any more
   std::vector<Tensor> results_;
   std::atomic<bool> finished_{false};
   std::mutex results_mutex_;

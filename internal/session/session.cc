@@ -60,8 +60,9 @@ class Session::WaitingRun final : public SessionRun {
 SessionRun::SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline)
     : Run(plan.home(), session.runtime().clock(), caller, session.next_sequence(), deadline), session_(session), partitioned_(plan) {}
 
+// One that is told of its end is on the list from its start, because it may wait for a frame.
 Status SessionRun::begun() {
-  DTG_TRY(session_.enter(*this));
+  if (!listed_) DTG_TRY(session_.enter(*this));
   return partitioned_.begin(*this);
 }
 
@@ -112,6 +113,8 @@ Result<Ref<Session>> Session::connect(Ref<Runtime> runtime, std::string_view tar
 
 Status Session::enter(SessionRun& run) {
   const std::lock_guard lock(lock_);
+  // It was accepted before.
+  if (closing_.load(std::memory_order_relaxed)) return cancelled("the session was closed while this run was about to begin");
   if (!refusal_.ok()) return refusal_;
   run.prev_ = nullptr;  // a repeated run comes more than once
   run.next_ = first_;
@@ -131,7 +134,9 @@ void Session::leave(SessionRun& run) {
     return true;
   };
   if (!unlink()) idle_.wait(runtime_->clock(), Deadline::never(), unlink);
-  if (closing_.load()) idle_.change([] {});
+  if (!refuses_.load()) return;
+  idle_.change([] {});
+  driver_->task().observer_left();
 }
 
 // Stops them with the lock given up, since an abort calls whoever waits on behalf of the step. A run that is held stays in its
@@ -154,13 +159,29 @@ void Session::stop_runs(const Status& cause) {
 }
 
 void Session::task_stopped(const Status& why) {
-  lock_.lock();
-  if (refusal_.ok()) refusal_ = why;
-  lock_.unlock();
+  refuse(why);
   stop_runs(why);
 }
 
+bool Session::is_idle() const {
+  const std::lock_guard lock(lock_);
+  return first_ == nullptr;
+}
+
+void Session::refuse(const Status& why) {
+  const std::lock_guard lock(lock_);
+  if (refusal_.ok()) refusal_ = why;
+  refuses_.store(true);
+}
+
+Status Session::check_open() const {
+  if (!refuses_.load(std::memory_order_relaxed)) return {};
+  const std::lock_guard lock(lock_);
+  return refusal_;
+}
+
 Status Session::check(const RunArgs& args) const {
+  DTG_TRY(check_open());
   if (args.feeds.size() != args.feed_tensors.size())
     return invalid_argument("run: %zu feeds, but %zu tensors", args.feeds.size(), args.feed_tensors.size());
   for (const Tensor* tensor : args.feed_tensors) {
@@ -207,6 +228,7 @@ Session::Turn::~Turn() {
 }
 
 Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
+  DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   if (request.fetches.empty() && request.targets.empty()) ask_for_everything(*graph_, request);
   DTG_TRY(begin_planning(until));
@@ -308,6 +330,7 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   for (const Tensor* tensor : feeds) {
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
   }
+  DTG_TRY(session_->check_open());
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
@@ -323,16 +346,19 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
 }
 
 Status Session::reset(const std::vector<std::string>& containers) {
+  DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(0));
   return driver_->reset(containers, until);
 }
 
 Status Session::end_job(int64_t timeout_ns) {
+  DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   return driver_->end_job(until);
 }
 
 Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
+  DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   return driver_->inspect(until);
 }
@@ -340,17 +366,14 @@ Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
 Status Session::close(int64_t timeout_ns) {
   if (timeout_ns < 0) return invalid_argument("close: the timeout may not be negative");
   const Deadline until = Deadline::after(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
-  const Status refusal = failed_precondition("run: the session is closed");
+  const Status closed = failed_precondition("the session is closed");
   lock_.lock();
-  refusal_ = refusal;
+  refusal_ = closed;
   lock_.unlock();
   closing_ = true;
+  refuses_ = true;
   stop_runs(cancelled("the session was closed while this run was under way"));
-  const auto is_idle = [this] {
-    const std::lock_guard lock(lock_);
-    return first_ == nullptr;
-  };
-  if (!idle_.wait(runtime_->clock(), until, is_idle))
+  if (!idle_.wait(runtime_->clock(), until, [this] { return is_idle(); }))
     return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
   driver_->close();
   return {};

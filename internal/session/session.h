@@ -119,6 +119,10 @@ class Session final : public RefCounted, private Task::Observer {
   void count_run(const Status& status);
   // The server of this process that the session lives at has stopped.
   void task_stopped(const Status& why) override;
+  bool is_idle() const override;
+  void refuse(const Status& why);
+  // Why nothing begins any more, if so.
+  Status check_open() const;
   // The list of runs under way. A run that is being stopped stays on it until that is over.
   Status enter(SessionRun& run);
   void leave(SessionRun& run);
@@ -138,12 +142,13 @@ class Session final : public RefCounted, private Task::Observer {
   Condition planning_;  // one plan is made at a time, by whoever set is_planning_
   bool is_planning_ = false;
   Condition idle_;                    // a run has left, or may leave now
-  std::atomic<bool> closing_{false};  // somebody waits for runs to leave
+  std::atomic<bool> closing_{false};  // its host has closed it
+  std::atomic<bool> refuses_{false};  // refusal_ says why; somebody may wait for runs to leave
   std::atomic<uint64_t> sequence_{0};
   Counter& runs_;
   Counter& failures_;
   Counter& plans_made_;
-  SpinLock lock_;             // guards what follows
+  mutable SpinLock lock_;     // guards what follows
   std::vector<Entry> plans_;  // most recently used last
   int64_t plan_bytes_ = 0;    // of all of them
   SessionRun* first_ = nullptr;

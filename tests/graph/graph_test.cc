@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/build.h"
@@ -41,6 +42,33 @@ TEST_F(GraphTest, NamesCountUpPastThoseThatAreTaken) {
   EXPECT_EQ(name(build->neg(one)), "layer/Neg_1");
   EXPECT_TRUE(graph->pop_name_scope().ok());
   EXPECT_EQ(graph->unique_name("Neg"), "Neg_4");
+}
+
+TEST_F(GraphTest, ScopesNeverMeet) {
+  const Value one = build->scalar(DType::f32, 1);
+  std::vector<std::string> names;
+  for (const char* scope : {"a", "a_1", "a", "a", "a_1"}) {
+    graph->push_name_scope(scope);
+    names.push_back(name(build->op("Neg", {one}, {}, "p")));
+    EXPECT_TRUE(graph->pop_name_scope().ok());
+  }
+  EXPECT_TRUE(build->ok()) << build->status().message();
+  std::ranges::sort(names);
+  EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
+}
+
+TEST_F(GraphTest, AScopeIsPartOfANameAndCheckedLikeOne) {
+  const Value one = build->scalar(DType::f32, 1);
+  for (const std::string& bad :
+       {std::string("a b"), std::string("a:0"), std::string("^x"), std::string("\xff\xfe"), std::string(5000, 'a')}) {
+    EXPECT_EQ(graph->check_name_scope(bad).code(), Code::invalid_argument) << bad;
+    graph->push_name_scope(bad);
+    const Value inputs[] = {one};
+    EXPECT_EQ(graph->add({.op = "Neg", .inputs = inputs}).status().code(), Code::invalid_argument) << bad;
+    EXPECT_TRUE(graph->pop_name_scope().ok());
+  }
+  EXPECT_TRUE(graph->check_name_scope("").ok());
+  EXPECT_TRUE(graph->check_name_scope("layer/1-x").ok());
 }
 
 TEST_F(GraphTest, FindsEachOfThousands) {

@@ -34,6 +34,22 @@ TEST_F(PlanTime, TenTimesTheLayersTakeSomeTenTimesTheTime) {
   EXPECT_LT(large, 20 * small + 0.05) << "2,000 layers take " << small << " s, 20,000 layers " << large << " s";
 }
 
+// Each operand may be overwritten, unless it stands there twice.
+TEST_F(PlanTime, ASumOfTensOfThousands) {
+  const Value x = placeholder(Shape::of({4}));
+  const auto seconds = [&](int count) {
+    std::vector<Value> terms;
+    for (int i = 0; i < count; ++i) terms.push_back(build->neg(x));
+    const Value sum = build->op("AddN", terms);
+    const double begin = cpu_seconds();
+    const auto plan = Plan::make(context, graph, {{feed(x)}, {sum}, {}});
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return cpu_seconds() - begin;
+  };
+  const double small = seconds(5'000), large = seconds(50'000);
+  EXPECT_LT(large, 30 * small + 0.05) << "5,000 terms take " << small << " s, 50,000 terms " << large << " s";
+}
+
 TEST_F(PlanTime, AFoldedChainThatReadsEveryLevelTwice) {
   Value c = build->scalar(DType::f32, 1e-30);
   const double begin = cpu_seconds();

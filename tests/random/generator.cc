@@ -48,6 +48,7 @@ class Maker {
     if (kind < 40) return towers();
     if (kind < 60) return beside();
     if (kind < 70) return many_of_one();
+    if (kind < 82) return behind_a_check();
     const std::vector<const OpDef*>& from = theme_ == 0 && !elements_.empty() && draw_.chance(70)   ? elements_
                                             : theme_ == 1 && !stateful_.empty() && draw_.chance(60) ? stateful_
                                                                                                     : all_;
@@ -175,6 +176,56 @@ class Maker {
     if (node >= 0) ends_.push_back({node, 0});
   }
 
+  // A division that fails in some runs, by a control edge before something that a planner may leave out, merge or turn into something else.
+  void behind_a_check() {
+    w_.defaults[-1] = Tensor::scalar<int32_t>(1).take();
+    const int divisor = w_.add({"Placeholder", -1, {}, {}, {{"dtype", DType::i32}, {"shape", PartialShape::scalar()}}});
+    const Port one = w_.constant(w_.defaults[-1]);
+    const int check = divisor < 0 || one.node < 0 ? -1 : w_.add({"FloorDiv", -1, {one, {divisor, 0}}, {}, {}});
+    if (check < 0) return;
+    w_.exact[static_cast<size_t>(divisor)] = true;
+    divisors_.push_back(divisor);
+    w_.count("behind_a_check");
+    const Port x = w_.wanted(DType::f32, w_.shape(1, 3));
+    if (x.node < 0) return;
+    const int64_t rank = w_.tensor(x).shape().rank();
+    const auto behind = [&](const Tensor& value) {
+      return Port{w_.add({"Const", -1, {}, {check}, {{"value", value}, {"dtype", value.dtype()}}}), 0};
+    };
+    const auto numbers = [&](int64_t from, int64_t step) {
+      std::vector<int64_t> list;
+      for (int64_t i = 0; i < rank; ++i) list.push_back(from + i * step);
+      return Tensor::ints(DType::i32, list).take();
+    };
+    Port y;
+    switch (draw_.below(6)) {
+      case 0: y = {w_.add({"Mul", -1, {x, behind(Tensor::scalar<float>(1).take())}, {}, {}}), 0}; break;
+      case 1: y = {w_.add({"Transpose", -1, {x, behind(numbers(0, 1))}, {}, {}}), 0}; break;
+      case 2: {
+        const Port turned = {w_.add({"Transpose", -1, {x, w_.constant(numbers(rank - 1, -1))}, {check}, {}}), 0};
+        y = {turned.node < 0 ? -1 : w_.add({"Transpose", -1, {turned, w_.constant(numbers(rank - 1, -1))}, {}, {}}), 0};
+        break;
+      }
+      case 3: {
+        const Port square = {w_.add({"Mul", -1, {x, x}, {}, {}}), 0};
+        y = {square.node < 0 ? -1 : w_.add({"Sum", -1, {square, behind(numbers(0, 1))}, {}, {}}), 0};
+        break;
+      }
+      case 4: {
+        Port same = {w_.add({"Identity", -1, {x}, {check}, {}}), 0};
+        if (draw_.chance(50) && same.node >= 0) same = {w_.add({"Neg", -1, {same}, {}, {}}), 0};
+        y = {same.node < 0 ? -1 : w_.add({draw_.chance(50) ? "Shape" : "Size", -1, {same}, {}, {}}), 0};
+        break;
+      }
+      default: {
+        const Port two = w_.constant(Tensor::scalar<float>(2).take());
+        const Port first = {w_.add({"Mul", -1, {x, two}, {}, {}}), 0};
+        y = {first.node < 0 ? -1 : w_.add({"Mul", -1, {x, behind(Tensor::scalar<float>(2).take())}, {}, {}}), 0};
+      }
+    }
+    if (y.node >= 0) checked_.push_back(y);
+  }
+
   // One read, worked on in two places, and two updates that nothing orders. Whole numbers add up in any order.
   void towers() {
     const DType dtype = w_.wishes.ordered || draw_.chance(60) ? DType::i32 : DType::f32;
@@ -267,6 +318,9 @@ class Maker {
       run.fetches.push_back(made);
       run.targets.push_back(update);
     }
+    for (const Port& port : checked_) {
+      if (draw_.chance(50) && !is_fed(run, port)) run.fetches.push_back(port);
+    }
     if (draw_.chance(40)) {
       for (int update : towers_) run.targets.push_back(update);
     }
@@ -318,6 +372,7 @@ class Maker {
       if (!w_.fed(node) || (!needed[n] && !draw_.chance(3)) || is_fed(run, {node, 0})) continue;
       const Tensor& usual = w_.defaults[node];
       Tensor fed = usual;
+      if (others && draw_.chance(25) && std::ranges::find(divisors_, node) != divisors_.end()) fed = Tensor::scalar<int32_t>(0).take();
       if (others && !w_.exact[n] && draw_.chance(50)) fed = w_.random_tensor(usual.dtype(), usual.shape());
       if (others && !w_.exact[n] && draw_.chance(2)) {
         const Shape other = w_.shape();
@@ -337,6 +392,8 @@ class Maker {
   std::vector<const OpDef*> all_, stateful_, elements_;
   std::vector<int> towers_;
   std::vector<std::pair<Port, int>> pairs_;  // to fetch, and the update beside
+  std::vector<int> divisors_;                // placeholders that must not be fed zero
+  std::vector<Port> checked_;                // what comes after a check of one
   std::vector<Port> ends_;                   // of chains
   std::vector<Port> partners_;               // of the chain in the making
   size_t initialized_ = 0;

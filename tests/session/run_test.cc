@@ -122,6 +122,32 @@ TEST_F(RunTest, TimeoutsBeyondAllClocks) {
   }
 }
 
+// All but a few wait for a frame. The close ends them, however many they are, and has told of all when it returns.
+TEST_F(RunTest, CloseEndsThousandsThatWait) {
+  const Value x = placeholder(DType::f32, Shape::of({400, 400})), product = build->op("MatMul", {x, x});
+  ASSERT_TRUE(build->ok());
+  const std::vector<float> ones(400 * 400, 1.0f);
+  const Tensor fed = Tensor::of<float>(Shape::of({400, 400}), ones).take();
+  const Tensor* const feed = &fed;
+  const NodeId target = product.node();
+  auto events = CompletionQueue::create().take();
+  constexpr uint64_t kRuns = 70'000;
+  for (uint64_t i = 0; i < kRuns; ++i)
+    ASSERT_TRUE(session->run_async({{&x, 1}, {&feed, 1}, {}, {&target, 1}, 600 * kSecond}, events, i).ok());
+  ASSERT_TRUE(session->close(60 * kSecond).ok());
+  uint64_t told = 0;
+  CompletionQueue::Event event;
+  for (; events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), told < kRuns ? kSecond : 0)) == 1; ++told) {
+    if (!event.status.ok()) {
+      ASSERT_EQ(event.status.code(), Code::cancelled) << event.status.message();
+    }
+  }
+  EXPECT_EQ(told, kRuns);
+  // What comes now is told why at once.
+  EXPECT_EQ(session->run_async({{&x, 1}, {&feed, 1}, {}, {&target, 1}, 0}, events, 1).status().code(), Code::failed_precondition);
+  EXPECT_EQ(session->reset({}).code(), Code::failed_precondition);
+}
+
 TEST_F(RunTest, CloseWaitsForTheLastRunAndIsWokenByIt) {
   const Value taken = blocked();
   std::vector<std::thread> callers;

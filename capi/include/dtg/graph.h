@@ -146,7 +146,8 @@ DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, 
 /* Scopes: everything added until the matching pop gets them. Innermost last. Popping what was not pushed is
  * FAILED_PRECONDITION. Single. Since 0.1.
  *   name:       prefixes names, "outer/inner/"; a name used before gets a number, so that building a model twice
- *               gives two sets of names. NULL or "" goes back to the root until the pop.
+ *               gives two sets of names. NULL or "" goes back to the root until the pop. INVALID_ARGUMENT for what cannot
+ *               stand in a node's name.
  *   device:     merged over the outer ones field by field ("/job:ps" then "/device:CPU:1"). "" changes nothing; NULL leaves
  *               all outer ones, device setters included, until the pop.
  *   controls:   the nodes of `values` run before everything added inside.

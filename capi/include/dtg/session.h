@@ -12,8 +12,9 @@
  *   dtg_run_take_result(run, 0, &tensor);  dtg_run_release(run);
  *
  * Planning happens once for each combination of fetches, targets, feeds and types and shapes of what is fed. Within a run a
- * variable is read before or after a write as data and control edges say, and in either order where they do not. Errors of all
- * functions: INVALID_ARGUMENT for a closed handle, RESOURCE_EXHAUSTED without memory; others stand with the function. */
+ * variable is read before or after a write as data and control edges say, and where they do not, in the order in which their nodes
+ * were made: a read sees the writes made before it and none made after. Errors of all functions: INVALID_ARGUMENT for a closed
+ * handle, RESOURCE_EXHAUSTED without memory; others stand with the function. */
 #ifndef DTG_SESSION_H
 #define DTG_SESSION_H
 
