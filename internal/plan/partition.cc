@@ -105,8 +105,9 @@ class Cutter {
     local_[n] = id;
     Part& into = part(task);
     for (uint32_t o = 0; !node.barrier && o < node.outputs.size(); ++o) values_[{node.outputs[o], task}] = into.graph->value(id, o);
-    // Nobody takes the value of a barrier from it, so a fetch that waits for one asks for it by name.
-    const bool fetched = node.barrier && std::ranges::any_of(node.outputs, [&](uint32_t v) { return ir_.values[v].fetches > 0; });
+    // Nobody takes a known value from whoever would make it, so a fetch that waits for that node asks for it by name.
+    const bool fetched = std::ranges::any_of(
+        node.outputs, [&](uint32_t v) { return ir_.values[v].fetches > 0 && (node.barrier || ir_.values[v].is_known()); });
     if (node.target || fetched || acts_unasked(node)) into.request.targets.push_back(id);
     return {};
   }
