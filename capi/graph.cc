@@ -135,19 +135,11 @@ Result<std::pmr::vector<Attr>> read_attrs(const dtg_op_spec& spec, Room& room) {
   return attrs;
 }
 
-Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, const char* what) {
+Result<std::pmr::vector<Value>> read_values(const dtg_value* values, size_t count, const char* what, Room& room) {
   DTG_TRY(require_array(values, count, what));
   if (count > kNodesMax) return invalid_argument("%s: a count of %zu cannot be right", what, count);
-  std::vector<Value> list(count);
+  std::pmr::vector<Value> list(count, &room);
   for (size_t i = 0; i < count; ++i) list[i] = value_of(values[i]);
-  return list;
-}
-
-Result<std::pmr::vector<Value>> read_inputs(const dtg_op_spec& spec, Room& room) {
-  DTG_TRY(require_array(spec.inputs, spec.num_inputs, "inputs"));
-  if (spec.num_inputs > kNodesMax) return invalid_argument("inputs: a count of %zu cannot be right", spec.num_inputs);
-  std::pmr::vector<Value> list(spec.num_inputs, &room);
-  for (size_t i = 0; i < list.size(); ++i) list[i] = value_of(spec.inputs[i]);
   return list;
 }
 
@@ -171,7 +163,7 @@ Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t nu
   DTG_TRY(require_array(outs, num_outs, "outs"));
   alignas(std::max_align_t) char stack[kRoomBytes];
   Room room(stack, sizeof stack);
-  DTG_ASSIGN(const auto inputs, read_inputs(spec, room));
+  DTG_ASSIGN(const auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs", room));
   DTG_ASSIGN(const auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls", room));
   DTG_ASSIGN(const auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room));
   DTG_ASSIGN(const auto attrs, read_attrs(spec, room));
@@ -198,11 +190,12 @@ Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t nu
 Status gradients(Graph& graph, const dtg_value* ys, size_t num_ys, const dtg_value* xs, size_t num_xs, const dtg_value* grad_ys,
                  dtg_gradient* out) {
   DTG_TRY(require_array(out, num_xs, "out"));
-  DTG_ASSIGN(const auto y_list, read_values(ys, num_ys, "ys"));
-  DTG_ASSIGN(const auto x_list, read_values(xs, num_xs, "xs"));
-  std::vector<Value> weights;
+  Room room;
+  DTG_ASSIGN(const auto y_list, read_values(ys, num_ys, "ys", room));
+  DTG_ASSIGN(const auto x_list, read_values(xs, num_xs, "xs", room));
+  std::pmr::vector<Value> weights(&room);
   if (grad_ys) {
-    DTG_ASSIGN(weights, read_values(grad_ys, num_ys, "grad_ys"));
+    DTG_ASSIGN(weights, read_values(grad_ys, num_ys, "grad_ys", room));
   }
   if (y_list.empty()) return invalid_argument("gradients: no value to differentiate was given");
   DTG_ASSIGN(const auto result, add_gradients(graph, y_list, x_list, weights));

@@ -11,10 +11,6 @@ Status fold(const PlanContext& context, Ir& ir) {
     IrNode& node = ir.nodes[n];
     if (node.dead || node.outputs.empty() || ir.all_known(node)) continue;
     if (node.node->op->is_stateful()) continue;
-    for (uint32_t v : node.inputs) {
-      const IrValue& value = ir.values[v];
-      node.gated |= value.is_known() && value.producer != kNone && ir.nodes[value.producer].gated;
-    }
     std::vector<Tensor> known = evaluate_node(context, ir, node);
     for (size_t o = 0; o < known.size(); ++o) {
       if (!known[o].valid()) continue;
