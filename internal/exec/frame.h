@@ -68,6 +68,8 @@ class Frame final {
   RunContext context(const Instruction& instruction);
 
  private:
+  friend class FramePool;
+
   // A thread may still be inside when the run that it ended is over.
   class Visit {
    public:
@@ -129,6 +131,9 @@ class Frame final {
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps
   // How long the caller polls before it sleeps; it learns from its waits, and is the caller's alone.
   int64_t caller_spin_ns_;
+  // The pool's: where it keeps this frame, and the next one of its list.
+  size_t place_ = 0;
+  Frame* next_spare_ = nullptr;
 };
 
 }  // namespace dtg

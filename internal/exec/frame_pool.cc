@@ -1,7 +1,7 @@
 // Leasing and giving back.
 #include "exec/frame_pool.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace dtg {
 
@@ -11,14 +11,10 @@ Result<Frame*> FramePool::lease(Waiter* waiter) {
     if (Frame* frame = cell.exchange(nullptr, std::memory_order_acq_rel)) return frame;
   }
   const std::lock_guard lock(mutex_);
-  if (!spare_.empty()) {
-    Frame* const frame = spare_.back();
-    spare_.pop_back();
-    return frame;
-  }
+  if (spare_) return std::exchange(spare_, spare_->next_spare_);
   if (frames_.size() < limit_) {
-    spare_.reserve(frames_.size() + 1);  // giving back must not fail
     frames_.push_back(std::make_unique<Frame>(around_));
+    frames_.back()->place_ = frames_.size() - 1;
     return frames_.back().get();
   }
   // Who gives a frame back looks at waiting_ after it has freed the cell, and we look at the cells after
@@ -58,35 +54,38 @@ bool FramePool::withdraw(Waiter* waiter) {
   return true;
 }
 
-// More frames than cells were needed at one time; those that nobody is in any more go.
-std::vector<std::unique_ptr<Frame>> FramePool::drop_spare() {
-  std::vector<std::unique_ptr<Frame>> dropped;
-  try {
-    dropped.reserve(spare_.size());
-  } catch (const std::bad_alloc&) {
-    return {};
+// More frames than cells were needed at one time; those that nobody is in any more go, to be deleted without the lock.
+Frame* FramePool::take_unused() {
+  Frame* unused = nullptr;
+  for (Frame** at = &spare_; Frame* const frame = *at;) {
+    if (frame->visited()) {
+      at = &frame->next_spare_;
+      continue;
+    }
+    *at = std::exchange(frame->next_spare_, unused);
+    unused = frames_[frame->place_].release();
+    if (frame->place_ + 1 < frames_.size()) {
+      frames_[frame->place_] = std::move(frames_.back());
+      frames_[frame->place_]->place_ = frame->place_;
+    }
+    frames_.pop_back();
   }
-  std::erase_if(spare_, [&](Frame* frame) {
-    if (frame->visited()) return false;
-    const auto at = std::ranges::find(frames_, frame, &std::unique_ptr<Frame>::get);
-    dropped.push_back(std::move(*at));
-    frames_.erase(at);
-    return true;
-  });
-  return dropped;
+  return unused;
 }
 
 // One after the other, not one inside the other: of thousands of runs that wait, all may find that their session is closed.
 void FramePool::give_back(Frame& frame) {
   for (;;) {
     frame.end();
-    Waiter* const next = park(frame);
+    Frame* unused = nullptr;
+    Waiter* const next = park(frame, &unused);
+    while (unused) delete std::exchange(unused, unused->next_spare_);
     if (!next || next->granted(frame)) return;
   }
 }
 
 // Who gets the frame; null when it is free now.
-FramePool::Waiter* FramePool::park(Frame& frame) {
+FramePool::Waiter* FramePool::park(Frame& frame, Frame** unused) {
   if (waiting_.load() == 0) {
     for (auto& cell : free_) {
       Frame* none = nullptr;
@@ -98,7 +97,6 @@ FramePool::Waiter* FramePool::park(Frame& frame) {
       break;
     }
   }
-  std::vector<std::unique_ptr<Frame>> dropped;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   if (Waiter* const next = first_waiter_) {
     dequeue(next);
@@ -111,8 +109,8 @@ FramePool::Waiter* FramePool::park(Frame& frame) {
     kept = kept || cell.compare_exchange_strong(none, &frame);
   }
   if (!kept) {
-    spare_.push_back(&frame);
-    dropped = drop_spare();
+    frame.next_spare_ = std::exchange(spare_, &frame);
+    *unused = take_unused();
   }
   return nullptr;
 }

@@ -37,8 +37,8 @@ class FramePool {
   void give_back(Frame& frame);
 
  private:
-  std::vector<std::unique_ptr<Frame>> drop_spare();
-  Waiter* park(Frame& frame);
+  Frame* take_unused();
+  Waiter* park(Frame& frame, Frame** unused);
   void enqueue(Waiter* waiter);
   void dequeue(Waiter* waiter);
 
@@ -50,7 +50,7 @@ class FramePool {
   std::atomic<int> waiting_{0};
   std::mutex mutex_;  // making frames, and runs that find none free
   std::vector<std::unique_ptr<Frame>> frames_;
-  std::vector<Frame*> spare_;  // free ones beyond the cells, which somebody was about to leave
+  Frame* spare_ = nullptr;  // free ones beyond the cells, which somebody was about to leave
   Waiter* first_waiter_ = nullptr;
   Waiter* last_waiter_ = nullptr;
 };

@@ -37,7 +37,7 @@ void Timer::schedule(int64_t at_ns, Ref<Timeout> timeout) {
   const std::lock_guard lock(mutex_);
   if (own_thread_ && !thread_.joinable()) start();
   timeouts_.emplace(at_ns, std::move(timeout));
-  if (timeouts_.begin()->first == at_ns) changed_.notify_one();
+  if (at_ns < wakes_at_) changed_.notify_one();
 }
 
 void Timer::cancel(const Timeout& timeout, int64_t at_ns) {
@@ -56,7 +56,10 @@ void Timer::work() {
   own_id_.store(std::this_thread::get_id(), std::memory_order_release);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (!ring_one(lock)) clock_.wait(changed_, lock, timeouts_.empty() ? INT64_MAX : timeouts_.begin()->first);
+    if (ring_one(lock)) continue;
+    wakes_at_ = timeouts_.empty() ? INT64_MAX : timeouts_.begin()->first;
+    clock_.wait(changed_, lock, wakes_at_);
+    wakes_at_ = INT64_MIN;
   }
 }
 

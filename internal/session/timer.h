@@ -47,6 +47,7 @@ class Timer {
   std::multimap<int64_t, Ref<Timeout>> timeouts_;
   std::thread thread_;
   std::atomic<std::thread::id> own_id_{};
+  int64_t wakes_at_ = INT64_MIN;  // until when the thread sleeps; what is due later than that need not wake it
   bool stopping_ = false;
 };
 

@@ -37,6 +37,38 @@ class RunTest : public SessionTest {
   Value queue;
 };
 
+// Cancelled runs end on the pool. While it does not come to that, a host that goes on fills no memory with them.
+TEST_F(RunTest, WhoCancelsFasterThanRunsCanEndWaits) {
+  struct Stop final : Pool::Task {
+    void run() override { go.wait(false); }
+    std::atomic<bool> go{false};
+  } stop;
+  const Value fetches[] = {blocked()};
+  auto events = CompletionQueue::create().take();
+  const auto start_and_cancel = [&](int64_t timeout_ns) {
+    auto run = session->run_async({{}, {}, fetches, {}, timeout_ns}, events, 1);
+    if (run.ok()) run.value()->cancel();
+    return run.status();
+  };
+  runtime->pool().submit(&stop);  // its only thread
+  int begun = 0;
+  Status status;
+  for (; begun < 5000 && (status = start_and_cancel(kSecond / 10)).ok(); ++begun) {
+  }
+  EXPECT_EQ(begun, 1024);
+  EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+  stop.go = true;
+  stop.go.notify_all();
+  for (; begun < 5000 && (status = start_and_cancel(20 * kSecond)).ok(); ++begun) {
+  }
+  EXPECT_EQ(begun, 5000) << status.message();
+  CompletionQueue::Event event;
+  for (; begun > 0 && events->next({&event, 1}, runtime->clock(), Deadline::after(runtime->clock(), 20 * kSecond)) == 1; --begun) {
+    EXPECT_EQ(event.status.code(), Code::cancelled) << event.status.message();
+  }
+  EXPECT_EQ(begun, 0);
+}
+
 TEST_F(RunTest, AFetchIntoTheTensorThatIsFedSpoilsNoOther) {
   const Value x = placeholder(DType::f32, Shape::of({2, 2}));
   const Value product = build->op("MatMul", {x, x});
