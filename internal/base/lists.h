@@ -25,6 +25,7 @@ class Lists {
 
   std::span<const uint32_t> operator[](size_t list) const { return {items_.data() + begin_[list], items_.data() + begin_[list + 1]}; }
   size_t count() const { return begin_.empty() ? 0 : begin_.size() - 2; }
+  size_t bytes() const { return (begin_.size() + items_.size()) * sizeof(uint32_t); }
 
  private:
   std::vector<uint32_t> begin_;  // list k: from begin_[k] to begin_[k + 1]

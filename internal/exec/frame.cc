@@ -50,7 +50,7 @@ Frame::Frame(const Surroundings& around)
       caller_spin_ns_(kCallerSpinNs) {
   for (const auto& constant : program().constants) slots_.bind(constant.slot, constant.data);
   end_task_.frame = this;
-  raised_.reset(new std::atomic<bool>[program().events.size() + 1]);
+  raised_.reset(new std::atomic<bool>[program().events + 1]);
   const size_t count = program().segments.size();
   states_.reset(new SegmentState[count + 1]);
   for (size_t i = 0; i < count; ++i) {
@@ -80,7 +80,7 @@ Status Frame::begin(uint64_t sequence, Deadline deadline) {
     states_[i].pc = 0;
     states_[i].pending.store(segments[i].waits, std::memory_order_relaxed);
   }
-  for (size_t i = 0; i < program().events.size(); ++i) raised_[i].store(false, std::memory_order_relaxed);
+  for (size_t i = 0; i < program().events; ++i) raised_[i].store(false, std::memory_order_relaxed);
   unfinished_.store(static_cast<uint32_t>(segments.size()), std::memory_order_relaxed);
   for (const Feed& feed : program().feeds) slots_.set_shape(feed.slot, feed.shape);
   for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
@@ -225,12 +225,11 @@ void Frame::fail(const Instruction& instruction, const Status& status) {
 }
 
 void Frame::finish_segment(SegmentState& state) {
-  const Segment& segment = program().segments[state.index];
   // What an aborted segment did not come to must not keep others waiting; they see the abort themselves.
   if (step_.aborted()) {
-    for (uint32_t event : segment.raises) signal(event);
+    for (uint32_t event : program().raised[state.index]) signal(event);
   }
-  for (uint32_t successor : segment.successors) release(successor);
+  for (uint32_t successor : program().after_segment[state.index]) release(successor);
   finish_one(false);
 }
 
@@ -311,7 +310,7 @@ void Frame::completed(uint32_t segment, const Instruction& instruction, Status s
 
 void Frame::signal(uint32_t event) {
   if (raised_[event].exchange(true, std::memory_order_acq_rel)) return;
-  for (uint32_t successor : program().events[event].successors) release(successor);
+  for (uint32_t successor : program().after_event[event]) release(successor);
 }
 
 RunContext Frame::context(const Instruction& instruction) {

@@ -1,6 +1,8 @@
 // Blocks and buffers in cells. Who takes something out of a cell owns it, so its size is read without a race; what does not fit goes back.
 #include "exec/memory_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <new>
 
@@ -18,6 +20,23 @@ constexpr int64_t kSlackBytes = 256;
 // Of an idle buffer, what counts: as few as there can be, small ones are nothing that anybody misses.
 constexpr int64_t kSmallBytes = 4096;
 int64_t counted(int64_t bytes) { return bytes > kSmallBytes ? bytes : 0; }
+
+// A run's block stays for long, and where runs grow one follows the other, each a little larger. A general allocator keeps such holes for
+// a while; what is mapped goes back to the system at once. From the second limit on, every block is mapped.
+constexpr int64_t kMappedBytes = int64_t{64} << 10;
+constexpr int64_t kMappedAnyway = int64_t{2} << 20;
+bool is_mapped_here(int64_t bytes) { return bytes >= kMappedBytes && bytes < kMappedAnyway; }
+
+void* allocate_lasting(int64_t bytes) {
+  if (!is_mapped_here(bytes)) return allocate_block(bytes);
+  void* const block = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return block == MAP_FAILED ? nullptr : block;
+}
+
+void release_lasting(void* block, int64_t bytes) {
+  if (is_mapped_here(bytes)) munmap(block, static_cast<size_t>(bytes));
+  else release_block(block, bytes);
+}
 
 int64_t size_of(const char* block) { return reinterpret_cast<const Header*>(block - kHeaderBytes)->bytes; }
 
@@ -65,7 +84,7 @@ Result<char*> MemoryPool::allocate(int64_t bytes, const char* what) {
   bytes = std::max<int64_t>(bytes, 1);  // an empty value has an address too, and every block a size to be counted by
   const int64_t whole = align_up(bytes) + kHeaderBytes;
   if (budget_) DTG_TRY(budget_->reserve(whole, what));
-  char* const memory = static_cast<char*>(allocate_block(whole));
+  char* const memory = static_cast<char*>(allocate_lasting(whole));
   if (!memory) {
     if (budget_) budget_->release(whole);
     return resource_exhausted("allocate %lld bytes for %s", static_cast<long long>(bytes), what);
@@ -78,7 +97,7 @@ Result<char*> MemoryPool::allocate(int64_t bytes, const char* what) {
 void MemoryPool::free_block(char* block) {
   const int64_t bytes = size_of(block);
   held_.fetch_sub(bytes, std::memory_order_relaxed);
-  release_block(block - kHeaderBytes, bytes + kHeaderBytes);
+  release_lasting(block - kHeaderBytes, bytes + kHeaderBytes);
   if (budget_) budget_->release(bytes + kHeaderBytes);
 }
 

@@ -12,8 +12,7 @@ size_t Program::instruction_count() const {
 int64_t Program::bytes() const {
   size_t bytes = arena.bytes() + places.size() * sizeof(Chunk::Place) + constants.size() * sizeof(Constant);
   for (const Chunk& chunk : chunks) bytes += chunk.bytes_of_itself();
-  for (const Segment& segment : segments) bytes += sizeof segment + (segment.successors.size() + segment.raises.size()) * sizeof(uint32_t);
-  for (const Event& event : events) bytes += sizeof event + event.successors.size() * sizeof(uint32_t);
+  bytes += segments.size() * sizeof(Segment) + after_segment.bytes() + after_event.bytes() + raised.bytes();
   return static_cast<int64_t>(bytes) + folded_bytes;
 }
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/lists.h"
 #include "exec/kernel.h"
 
 namespace dtg {
@@ -41,13 +42,7 @@ struct Chunk {
 
 struct Segment {
   const Chunk* first = nullptr;
-  uint32_t waits = 0;                // segments and events to wait for
-  std::vector<uint32_t> successors;  // segments that wait for this one
-  std::vector<uint32_t> raises;      // events that its instructions signal
-};
-
-struct Event {
-  std::vector<uint32_t> successors;  // segments that wait for this one
+  uint32_t waits = 0;  // segments and events to wait for
 };
 
 struct Feed {
@@ -67,7 +62,10 @@ struct Fetch {
 // The whole of it. Plain data: who runs it, in what memory and how often at a time is the business of frames.
 struct Program {
   std::vector<Segment> segments;
-  std::vector<Event> events;
+  size_t events = 0;
+  Lists after_segment;  // per segment: segments that wait for it
+  Lists after_event;    // per event: segments that wait for it
+  Lists raised;         // per segment: events that its instructions signal
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
   std::vector<Chunk::Place> places;  // values of first chunks, in the run's block

@@ -115,16 +115,25 @@ class PlanMaker {
   }
 
   void connect() {
-    program_.events.resize(ir_.events);
-    program_.segments.resize(ir_.segments.size());
-    for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
+    const auto count = static_cast<uint32_t>(ir_.segments.size());
+    for (uint32_t s = 0; s < count; ++s) {
       const IrSegment& segment = ir_.segments[s];
-      program_.segments[s].first = chunks_[s];
-      program_.segments[s].waits = static_cast<uint32_t>(segment.events.size() + segment.after.size());
-      for (uint32_t event : segment.events) program_.events[event].successors.push_back(s);
-      for (uint32_t before : segment.after) program_.segments[before].successors.push_back(s);
+      program_.segments.push_back({chunks_[s], static_cast<uint32_t>(segment.events.size() + segment.after.size())});
     }
-    for (uint32_t event = 0; event < ir_.events; ++event) program_.segments[ir_.nodes[ir_.raisers[event]].segment].raises.push_back(event);
+    program_.events = ir_.events;
+    program_.after_segment = Lists(count, [&](auto&& add) {
+      for (uint32_t s = 0; s < count; ++s) {
+        for (uint32_t before : ir_.segments[s].after) add(before, s);
+      }
+    });
+    program_.after_event = Lists(ir_.events, [&](auto&& add) {
+      for (uint32_t s = 0; s < count; ++s) {
+        for (uint32_t event : ir_.segments[s].events) add(event, s);
+      }
+    });
+    program_.raised = Lists(count, [&](auto&& add) {
+      for (uint32_t event = 0; event < ir_.events; ++event) add(ir_.nodes[ir_.raisers[event]].segment, event);
+    });
   }
 
   Plan& plan_;

@@ -15,7 +15,7 @@ class ProgramText {
   std::string write() {
     text_ = "program: " + count(program_.segments.size(), "segment") + ", " + count(program_.chunks.size(), "chunk") + ", " +
             count(program_.instruction_count(), "instruction") + ", " + count(program_.slot_count, "slot") + ", " +
-            count(program_.events.size(), "event") + ", " + count(program_.pin_count, "pin") + ", a frame of " +
+            count(program_.events, "event") + ", " + count(program_.pin_count, "pin") + ", a frame of " +
             std::to_string(program_.frame_bytes) + " bytes" + (program_.open ? ", shapes depend on data" : "") +
             (program_.blocking ? ", may wait for others" : "") + "\n";
     for (uint32_t s = 0; s < program_.segments.size(); ++s) append_segment(s);
@@ -31,8 +31,8 @@ class ProgramText {
     const Segment& segment = program_.segments[s];
     const Chunk& chunk = *segment.first;
     text_ += "segment " + std::to_string(s) + ": waits for " + std::to_string(segment.waits);
-    for (uint32_t next : segment.successors) text_ += ", then segment " + std::to_string(next);
-    for (uint32_t event : segment.raises) text_ += ", raises event " + std::to_string(event);
+    for (uint32_t next : program_.after_segment[s]) text_ += ", then segment " + std::to_string(next);
+    for (uint32_t event : program_.raised[s]) text_ += ", raises event " + std::to_string(event);
     text_ += ", its first chunk has " + count(chunk.instructions.size(), "instruction");
     if (!chunk.last) {
       text_ +=
