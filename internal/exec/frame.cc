@@ -150,9 +150,10 @@ bool Frame::run_chunk(SegmentState& state) {
   const auto count = static_cast<uint32_t>(instructions.size());
   Tracer* const tracer = around_.tracer;
   const bool traced = tracer && tracer->on();
-  while (state.pc < count) {
+  // The segment's own counter matters only where somebody else may go on with it.
+  for (uint32_t pc = state.pc; pc < count;) {
     if (step_.aborted()) return true;
-    const Instruction& instruction = instructions[state.pc];
+    const Instruction& instruction = instructions[pc];
     context.set_instruction(&instruction);
     if (instruction.sync) {
       const int64_t began = traced ? tracer->now_ns() : 0;
@@ -163,13 +164,14 @@ bool Frame::run_chunk(SegmentState& state) {
       // The op's name lives as long as the runtime, and so as long as the tracer.
       if (traced && instruction.node)
         tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
-      ++state.pc;
-      if (state.pc % kDeadlineStride == 0 && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+      if (++pc % kDeadlineStride == 0 && step_.deadline().passed(around_.clock)) step_.abort(too_late());
     } else if (!instruction.async) {
       signal(static_cast<uint32_t>(instruction.event));
-      ++state.pc;
-    } else if (!run_async(state, instruction, context)) {
-      return false;
+      ++pc;
+    } else {
+      // The other thread that completes it may go on with this segment before the call returns.
+      state.pc = ++pc;
+      if (!run_async(state, instruction, context)) return false;
     }
   }
   return true;
@@ -178,9 +180,6 @@ bool Frame::run_chunk(SegmentState& state) {
 // False when the segment must stop here and be continued by the completion.
 bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunContext& context) {
   const bool in_place = instruction.event < 0;
-  // The other thread that completes it may go on with this segment before the call below returns, so the
-  // state must say now where to go on.
-  ++state.pc;
   // A blocking instruction is part of the run until it has ended, whether or not anybody waits for it.
   if (!in_place) unfinished_.fetch_add(1, std::memory_order_relaxed);
   try {

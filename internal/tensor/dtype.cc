@@ -1,6 +1,7 @@
 // Names and sizes of the element types, and the 16-bit float conversions. Pure functions; any thread.
 #include "tensor/dtype.h"
 
+#include <array>
 #include <bit>
 
 namespace dtg {
@@ -46,11 +47,17 @@ const Row* find(DType dtype) {
   }
   return nullptr;
 }
+// By number, because sizes are asked for in every call.
+constexpr auto kSizes = [] {
+  std::array<int8_t, 32> sizes{};
+  for (const Row& row : kRows) sizes[static_cast<size_t>(row.dtype)] = row.size;
+  return sizes;
+}();
 }  // namespace
 
 int64_t dtype_size(DType dtype) {
-  const Row* row = find(dtype);
-  return row ? row->size : 0;
+  const auto number = static_cast<uint32_t>(dtype);
+  return number < kSizes.size() ? kSizes[number] : 0;
 }
 
 const char* dtype_name(DType dtype) {

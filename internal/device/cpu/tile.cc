@@ -119,8 +119,24 @@ HWY_INLINE void sum_along_columns(const Tile& t, const float* HWY_RESTRICT a, co
   }
 }
 
-// A panel narrower than its vectors: finished element by element, so that nothing beyond it is touched.
+// A panel narrower than its vectors: nothing beyond it is touched. With masks where they cannot fault on what lies behind, elsewhere
+// element by element; both do the same to each element.
 HWY_NOINLINE void store_part(const Tile& t, const float* part, int64_t part_stride, int rows, float* c) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  const D d;
+  for (int64_t j = 0; j < t.columns; j += kLanes) {
+    const auto there = hn::FirstN(d, static_cast<size_t>(t.columns - j));
+    const V bias = t.bias ? hn::MaskedLoad(there, d, t.bias + j) : hn::Zero(d);
+    for (int i = 0; i < rows; ++i) {
+      V value = hn::Load(d, part + i * part_stride + j);
+      float* const to = c + i * t.c_stride + j;
+      if (t.accumulate) value = hn::Add(value, hn::MaskedLoad(there, d, to));
+      if (t.bias) value = hn::Add(value, bias);
+      if (t.relu) value = hn::IfThenElse(hn::Lt(value, hn::Zero(d)), hn::Zero(d), value);
+      hn::BlendedStore(value, there, d, to);
+    }
+  }
+#else
   for (int i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < t.columns; ++j) {
       float value = part[i * part_stride + j];
@@ -130,6 +146,7 @@ HWY_NOINLINE void store_part(const Tile& t, const float* part, int64_t part_stri
       c[i * t.c_stride + j] = value;
     }
   }
+#endif
 }
 
 template <int R, int N, bool kAlongRows>
