@@ -99,6 +99,11 @@ def goal_2(run):
         run.race(2, "chain", "chain of 1,000 adds, per add", 1, [(run.tf(1), [""])], 8)
 
 
+def goal_3(run):
+    if run.python:
+        run.race(3, "chain_gradient", "the chain and its gradient, per add", 1, [(run.torch(1), [""])], 30)
+
+
 def goal_4(run):
     if run.python:
         run.race(4, "tiny", "MLP 8-8-2 b4 step", 1, [(run.torch(1), [""])], 8)
@@ -206,8 +211,8 @@ def goal_27(run):
         side.end()
 
 
-GOALS = {1: goal_1, 2: goal_2, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25, 27: goal_27, **cluster.GOALS,
-         **bindings.GOALS, **planning.GOALS}
+GOALS = {1: goal_1, 2: goal_2, 3: goal_3, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25,
+         27: goal_27, **cluster.GOALS, **bindings.GOALS, **planning.GOALS}
 
 
 # What a CPU of the machines that the goals were set on gives by itself (billions of dependent additions per second).

@@ -106,6 +106,23 @@ static dtg_error *make_adds(struct workload *w, int adds, int idle) {
   return prepare(w, graph, feeds, y, NULL, NULL, 1);
 }
 
+/* A chain of additions, and the gradient with respect to what is added each time. It is seeded with what is fed, so that no part of it
+ * is known before the call; the chain is a target, for the gradient of a sum does not need it. */
+static dtg_error *make_chain_and_gradient(struct workload *w) {
+  dtg_graph *graph = NULL;
+  dtg_gradient gradient;
+  dtg_value y, feeds[2];
+  TRY(dtg_graph_create(runtime, &graph));
+  TRY(dtg_placeholder(graph, "x", DTG_F32, NULL, 0, &feeds[0]));
+  TRY(dtg_placeholder(graph, "step", DTG_F32, NULL, 0, &feeds[1]));
+  y = feeds[0];
+  for (int i = 0; i < CHAIN; i++) TRY(dtg_add2(graph, "AddV2", y, feeds[1], &y));
+  TRY(dtg_graph_add_gradients(graph, &y, 1, &feeds[1], 1, &feeds[0], &gradient));
+  w->num_feeds = 2;
+  for (int i = 0; i < 2; i++) TRY(random_tensor(NULL, 0, &w->feeds[i]));
+  return prepare(w, graph, feeds, gradient.dense, &y, NULL, 1);
+}
+
 static dtg_error *dense(dtg_model *model, int64_t units, dtg_activation activation, dtg_value *x) {
   dtg_dense layer = DTG_DENSE_INIT;
   layer.units = units;
@@ -163,10 +180,9 @@ static dtg_error *make(struct workload *w, const char *name) {
   w->new_result = !strcmp(name, "call_new");
   if (!strcmp(name, "call") || w->new_result) return make_adds(w, 1, 0);
   if (!strcmp(name, "call_big")) return make_adds(w, 1, BIG_GRAPH);
-  if (!strcmp(name, "chain")) {
-    w->per_call = CHAIN;
-    return make_adds(w, CHAIN, 0);
-  }
+  if (!strncmp(name, "chain", 5)) w->per_call = CHAIN;
+  if (!strcmp(name, "chain")) return make_adds(w, CHAIN, 0);
+  if (!strcmp(name, "chain_gradient")) return make_chain_and_gradient(w);
   if (!strcmp(name, "tiny")) return make_training(w, 0, 4, 8, 8, 1, 2);
   if (!strcmp(name, "mlp")) return make_training(w, 0, 128, 784, 512, 2, 10);
   if (!strcmp(name, "lenet")) return make_training(w, 1, 128, 0, 1024, 1, 10);

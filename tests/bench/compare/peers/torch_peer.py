@@ -30,6 +30,20 @@ def in_place_add():
     return chain, 1000
 
 
+def add_and_differentiate():
+    x, step, seed = torch.ones(()), torch.ones((), requires_grad=True), torch.ones(())
+
+    def chain():
+        step.grad = None
+        y = x
+        for _ in range(1000):
+            y = y + step
+        y.backward(seed)
+        return step.grad
+
+    return chain, 1000
+
+
 def add_into():
     a, b, c = torch.ones(()), torch.ones(()), torch.ones(())
     return lambda: torch.add(a, b, out=c), 1
@@ -75,6 +89,7 @@ PEER = serve.Peer({
     "call_new": eager_add,
     "call": add_into,
     "chain": in_place_add,
+    "chain_gradient": add_and_differentiate,
     "tiny": lambda: training(mlp(8, 8, 1, 2), torch.rand(4, 8), 2),
     "mlp": lambda: training(mlp(784, 512, 2, 10), torch.rand(128, 784), 10),
     "mlp:compiled": lambda: training(mlp(784, 512, 2, 10), torch.rand(128, 784), 10, compiled=True),
