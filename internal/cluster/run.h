@@ -49,7 +49,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
     sequence_ = sequence;
     edges_ = nullptr;
   }
-  Status stop_cause();
+  Status stop_cause() final;
 
   // The step has begun and all is bound, nothing runs yet; an error ends the run.
   virtual Status begun() = 0;

@@ -15,9 +15,6 @@ namespace {
 
 constexpr int64_t kCallerSpinNs = 50'000;
 constexpr int64_t kCallerSpinMoreNs = 10'000;
-// A long segment looks at the clock once per so many instructions.
-constexpr uint32_t kDeadlineStride = 64;
-
 void futex_wait_for(std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns) {
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
@@ -164,7 +161,7 @@ bool Frame::run_chunk(SegmentState& state) {
       // The op's name lives as long as the runtime, and so as long as the tracer.
       if (traced && instruction.node)
         tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
-      if (++pc % kDeadlineStride == 0 && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+      ++pc;
     } else if (!instruction.async) {
       signal(static_cast<uint32_t>(instruction.event));
       ++pc;
@@ -173,6 +170,7 @@ bool Frame::run_chunk(SegmentState& state) {
       state.pc = ++pc;
       if (!run_async(state, instruction, context)) return false;
     }
+    if (instruction.looks_at_clock && step_.deadline().passed(around_.clock)) step_.abort(too_late());
   }
   return true;
 }

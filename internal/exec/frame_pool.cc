@@ -19,7 +19,10 @@ Result<Frame*> FramePool::lease(Waiter* waiter) {
   }
   // Who gives a frame back looks at waiting_ after it has freed the cell, and we look at the cells after
   // we have raised it, so one of the two sees the other.
-  if (waiter) enqueue(waiter);
+  if (waiter) {
+    DTG_TRY(waiter->stop_cause());
+    enqueue(waiter);
+  }
   waiting_.fetch_add(1);
   for (auto& cell : free_) {
     if (Frame* frame = cell.exchange(nullptr)) {

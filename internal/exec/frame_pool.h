@@ -20,6 +20,8 @@ class FramePool {
     virtual ~Waiter() = default;
     // Called once, from the thread that gives one back. False: it has no use for it, and the next one gets it.
     virtual bool granted(Frame& frame) = 0;
+    // Not OK: it wants none any more. Asked as it is about to be queued; whoever stops it later finds it there.
+    virtual Status stop_cause() { return {}; }
 
    private:
     friend class FramePool;

@@ -58,6 +58,7 @@ struct Instruction {
   const uint32_t* out = nullptr;  // slots of the outputs
   int64_t workspace = -1;         // offset in the chunk's memory, -1 none
   int32_t event = -1;             // asynchronous: the event its end signals; -1 = the segment waits for it
+  bool looks_at_clock = false;    // so much was done since the last one that did
   const Node* node = nullptr;     // for errors and traces
 };
 

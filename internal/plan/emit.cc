@@ -186,12 +186,28 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   instruction.args = kernel_.arguments();
   instruction.node = lasting(node.node);
   instruction.event = node.event;
+  instruction.looks_at_clock = is_worth_a_look(node.segment);
   if (kernel_.workspace_bytes() > 0) {
     memory_.workspace(kernel_.workspace_bytes(), node.segment, at);
     instruction.workspace = 0;  // the offset is known when memory is laid out
   }
   chunk.instructions.push_back(instruction);
   return {};
+}
+
+// The clock costs more than a small kernel, so it is asked where a quarter of a megabyte was touched, or many kernels ran.
+bool Emitter::is_worth_a_look(uint32_t segment) {
+  constexpr int64_t kEnough = int64_t{256} << 10, kEach = kEnough / 64;
+  if (touched_.size() <= segment) touched_.resize(segment + 1);
+  int64_t& touched = touched_[segment];
+  touched += kEach;
+  for (int i = 0; i < kernel_.num_inputs() && touched < kEnough; ++i) touched += kernel_.input(i).bytes();
+  for (int o = 0; o < kernel_.num_outputs() && touched < kEnough; ++o) {
+    if (!kernel_.output(o).dynamic) touched += kernel_.output(o).bytes();
+  }
+  if (touched < kEnough) return false;
+  touched = 0;
+  return true;
 }
 
 // Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run.

@@ -58,6 +58,7 @@ class Emitter {
   uint32_t slot(uint32_t value) const { return ir_.values[value].slot; }
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
   Result<Verdict> infer(const IrNode& node);
+  bool is_worth_a_look(uint32_t segment);
   Status check_made(const IrNode& node);
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);
@@ -79,6 +80,7 @@ class Emitter {
   const Slots* const slots_;
   NodePreparer kernel_;
   std::vector<uint32_t> items_;                     // by slot
+  std::vector<int64_t> touched_;                    // by segment: bytes since an instruction last looked at the clock
   std::unordered_map<uint32_t, ValueInfo> infos_;   // values whose shape the Ir does not know
   std::vector<bool> made_here_;                     // values this chunk computes
   std::vector<const ValueInfo*> inputs_, outputs_;  // of the node at hand

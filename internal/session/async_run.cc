@@ -45,7 +45,7 @@ Status AsyncRun::again() {
 }
 
 void AsyncRun::announce(Status status) {
-  if (cancelled_.exchange(true)) session_->count_cancelled(-1);
+  if (stopped_.exchange(true)) session_->count_stopped(-1);
   session_->runtime().timer().cancel(*this, deadline().at_ns);
   {
     const std::lock_guard lock(results_mutex_);
@@ -57,13 +57,14 @@ void AsyncRun::announce(Status status) {
   release();
 }
 
-void AsyncRun::cancel() {
-  if (cancelled_.exchange(true)) return;  // before, or it has ended
-  session_->count_cancelled(1);
-  stop(cancelled("the run was cancelled by its caller"));
-}
+void AsyncRun::cancel() { stop_early(cancelled("the run was cancelled by its caller")); }
+void AsyncRun::ring() { stop_early(deadline_exceeded("the run's deadline passed; raise timeout_ns, or cancel what it waits for")); }
 
-void AsyncRun::ring() { stop(deadline_exceeded("the run's deadline passed; raise timeout_ns, or cancel what it waits for")); }
+void AsyncRun::stop_early(const Status& cause) {
+  if (stopped_.exchange(true)) return;  // before, or it has ended
+  session_->count_stopped(1);
+  stop(cause);
+}
 
 Result<Tensor> AsyncRun::take(size_t i) {
   const std::lock_guard lock(results_mutex_);
@@ -74,24 +75,24 @@ Result<Tensor> AsyncRun::take(size_t i) {
   return std::exchange(results_[i], Tensor());
 }
 
-void Session::count_cancelled(int change) {
-  const int now = cancelled_.fetch_add(change) + change;
-  if (change < 0 && now == kCancelled / 2) fewer_cancelled_.change([] {});
+void Session::count_stopped(int change) {
+  const int now = stopped_.fetch_add(change) + change;
+  if (change < 0 && now == kStopped / 2) fewer_stopped_.change([] {});
 }
 
-// A cancelled run ends on the pool. Whoever starts and cancels faster than that would fill the memory with them.
-Status Session::wait_for_cancelled(Deadline until) {
-  if (cancelled_.load(std::memory_order_relaxed) < kCancelled) return {};
+// A stopped run ends on the pool. Whoever starts runs that are stopped faster than that would fill the memory with them.
+Status Session::wait_for_stopped(Deadline until) {
+  if (stopped_.load(std::memory_order_relaxed) < kStopped) return {};
   const Pool& pool = runtime_->pool();
   if (!pool.has_threads() || pool.is_own_thread()) return {};
-  if (fewer_cancelled_.wait(runtime_->clock(), until, [this] { return cancelled_.load() <= kCancelled / 2; })) return {};
-  return deadline_exceeded("run: %d runs of the session that were cancelled did not end until the deadline passed", kCancelled);
+  if (fewer_stopped_.wait(runtime_->clock(), until, [this] { return stopped_.load() <= kStopped / 2; })) return {};
+  return deadline_exceeded("run: %d runs of the session that were cancelled or late did not end until the deadline passed", kStopped);
 }
 
 Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
-  DTG_TRY(wait_for_cancelled(until));
+  DTG_TRY(wait_for_stopped(until));
   DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   std::vector<Tensor> feeds;
   for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);

@@ -30,6 +30,7 @@ class AsyncRun final : public Timer::Timeout, private SessionRun {
  private:
   void ended(Status status) override;
   void ring() override;
+  void stop_early(const Status& cause);
   Status again();
   void announce(Status status);
 
@@ -41,7 +42,7 @@ class AsyncRun final : public Timer::Timeout, private SessionRun {
   const uint64_t tag_;
   const bool repeated_;
   std::vector<Tensor> results_;
-  std::atomic<bool> cancelled_{false};  // or ended, whichever came first
+  std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};
   std::mutex results_mutex_;
   Status outcome_;

@@ -199,6 +199,12 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
 
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
+  if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
+  return make_plan(hash, args, until);
+}
+
+// Null where there is none, or none that still holds.
+Ref<PartitionedPlan> Session::find_kept(uint64_t hash, const RunArgs& args) {
   Ref<PartitionedPlan> found;
   lock_.lock();
   for (size_t i = plans_.size(); i-- > 0;) {
@@ -209,8 +215,7 @@ Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline un
     break;
   }
   lock_.unlock();
-  if (found && found->is_current()) return found;
-  return make_plan(hash, args, until);
+  return found && found->is_current() ? found : Ref<PartitionedPlan>();
 }
 
 // Whoever plans for a cluster may wait for other tasks; who comes after waits no longer than its own deadline.
@@ -239,6 +244,8 @@ Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
 Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
   DTG_TRY(begin_planning(until));
   const Turn turn{*this};
+  // Who waited for the turn may find that it was for the same.
+  if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
   PlanRequest request;
   for (size_t i = 0; i < args.feeds.size(); ++i)
     request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});

@@ -103,6 +103,7 @@ class Session final : public RefCounted, private Task::Observer {
   static Result<Ref<Driver>> drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
   Status check(const RunArgs& args) const;
   Result<Ref<PartitionedPlan>> find_plan(const RunArgs& args, Deadline until);
+  Ref<PartitionedPlan> find_kept(uint64_t hash, const RunArgs& args);
   Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
   // Whose turn to plan it is, from a begin_planning() that went well to the end of the scope.
   struct Turn {
@@ -117,8 +118,8 @@ class Session final : public RefCounted, private Task::Observer {
   Result<Deadline> deadline(int64_t timeout_ns) const;
   uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
   void count_run(const Status& status);
-  void count_cancelled(int change);
-  Status wait_for_cancelled(Deadline until);
+  void count_stopped(int change);
+  Status wait_for_stopped(Deadline until);
   // The server of this process that the session lives at has stopped.
   void task_stopped(const Status& why) override;
   bool is_idle() const override;
@@ -131,7 +132,7 @@ class Session final : public RefCounted, private Task::Observer {
   void stop_runs(const Status& cause);
 
   static constexpr size_t kPlans = 128;
-  static constexpr int kCancelled = 1024;
+  static constexpr int kStopped = 1024;
   struct Entry {
     uint64_t hash;
     Ref<PartitionedPlan> plan;
@@ -147,8 +148,8 @@ class Session final : public RefCounted, private Task::Observer {
   Condition idle_;                    // a run has left, or may leave now
   std::atomic<bool> closing_{false};  // its host has closed it
   std::atomic<bool> refuses_{false};  // refusal_ says why; somebody may wait for runs to leave
-  std::atomic<int> cancelled_{0};     // runs that were cancelled and have not ended; more than kCancelled only if they run already
-  Condition fewer_cancelled_;
+  std::atomic<int> stopped_{0};       // runs that were cancelled or late and have not ended; more than kStopped only if they run already
+  Condition fewer_stopped_;
   std::atomic<uint64_t> sequence_{0};
   Counter& runs_;
   Counter& failures_;

@@ -37,12 +37,58 @@ class RunTest : public SessionTest {
   Value queue;
 };
 
+// Sixty products take a second or more, a few of them longer than the run may.
+TEST_F(RunTest, AFewLargeKernelsKeepTheDeadline) {
+  const Value x = placeholder(DType::f32, PartialShape(Shape::of({512, 512})));
+  Value y = x;
+  for (int i = 0; i < 60; ++i) y = build->op("MatMul", {y, x});
+  std::vector<Tensor> out;
+  const Tensor feed = floats({512, 512}, std::vector<float>(512 * 512, 0.001f));
+  EXPECT_EQ(run({{x, feed}}, {y}, &out, {}, kSecond / 1000).code(), Code::deadline_exceeded);
+}
+
+// While its only thread is held, nothing of an asynchronous run goes on.
+struct HeldPool final : Pool::Task {
+  explicit HeldPool(Pool& pool) { pool.submit(this); }
+  ~HeldPool() override { let_go(); }
+  void run() override {
+    go.wait(false);
+    left = true;
+    left.notify_all();
+  }
+  void let_go() {
+    go = true;
+    go.notify_all();
+    left.wait(false);
+  }
+  std::atomic<bool> go{false}, left{false};
+};
+
+TEST_F(RunTest, OneThatIsStoppedBeforeItWaitsForAFrameEndsAtOnce) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  const Value fetches[] = {build->op("Square", {x})};
+  const Tensor one = floats({}, {1});
+  const Tensor* const fed[] = {&one};
+  const RunArgs args{{&x, 1}, fed, fetches, {}, 20 * kSecond};
+  auto events = CompletionQueue::create().take();
+  HeldPool held(runtime->pool());
+  // As many as the plan has frames, and then some.
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(session->run_async(args, events, 1).ok());
+  const auto late = make_ref<AsyncRun>(session, session->plan_for(args).take(), std::vector<Tensor>{one},
+                                       Deadline::after(runtime->clock(), 20 * kSecond), events, 2);
+  late->cancel();
+  late->start();
+  EXPECT_TRUE(late->finished());
+  held.let_go();
+  CompletionQueue::Event event;
+  for (int i = 0; i < 65; ++i) {
+    ASSERT_EQ(events->next({&event, 1}, runtime->clock(), Deadline::after(runtime->clock(), 20 * kSecond)), 1u);
+    EXPECT_EQ(event.status.code(), event.tag == 2 ? Code::cancelled : Code::ok) << event.status.message();
+  }
+}
+
 // Cancelled runs end on the pool. While it does not come to that, a host that goes on fills no memory with them.
 TEST_F(RunTest, WhoCancelsFasterThanRunsCanEndWaits) {
-  struct Stop final : Pool::Task {
-    void run() override { go.wait(false); }
-    std::atomic<bool> go{false};
-  } stop;
   const Value fetches[] = {blocked()};
   auto events = CompletionQueue::create().take();
   const auto start_and_cancel = [&](int64_t timeout_ns) {
@@ -50,15 +96,14 @@ TEST_F(RunTest, WhoCancelsFasterThanRunsCanEndWaits) {
     if (run.ok()) run.value()->cancel();
     return run.status();
   };
-  runtime->pool().submit(&stop);  // its only thread
+  HeldPool held(runtime->pool());
   int begun = 0;
   Status status;
   for (; begun < 5000 && (status = start_and_cancel(kSecond / 10)).ok(); ++begun) {
   }
   EXPECT_EQ(begun, 1024);
   EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
-  stop.go = true;
-  stop.go.notify_all();
+  held.let_go();
   for (; begun < 5000 && (status = start_and_cancel(20 * kSecond)).ok(); ++begun) {
   }
   EXPECT_EQ(begun, 5000) << status.message();

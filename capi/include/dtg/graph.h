@@ -103,7 +103,8 @@ DTG_API void dtg_graph_release(dtg_graph *graph) DTG_NOEXCEPT;
  * node. num_outs may be smaller than the number of outputs, not larger (a node without outputs counts as one). All
  * checks that can be made now are made now: arity, types, attributes, ranks, shapes.
  * Errors: NOT_FOUND (no such op; the message suggests the closest name), INVALID_ARGUMENT (everything else that is
- * wrong, with the node and what was expected), RESOURCE_EXHAUSTED. The graph is unchanged on failure. Since 0.1.
+ * wrong, with the node and what was expected), RESOURCE_EXHAUSTED. The graph is unchanged on failure, but where num_outs is too
+ * large: then the node was added, as the message says, and dtg_graph_find finds it. Since 0.1.
  * Semantics: TensorFlow's op registry. */
 DTG_ERR dtg_graph_add_op(dtg_graph *graph, const dtg_op_spec *spec, dtg_value *outs, size_t num_outs) DTG_NOEXCEPT;
 

@@ -91,8 +91,8 @@ typedef struct dtg_run_args {
  * Session::Run. */
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
 
-/* Starts a run that no thread waits for and returns at once; only where a thousand cancelled runs of the session have not come to
- * their end does it wait for one of them. Feeds are shared (do not write to them until the end);
+/* Starts a run that no thread waits for and returns at once; only where a thousand runs of the session that were cancelled or late
+ * have not come to their end does it wait for some of them. Feeds are shared (do not write to them until the end);
  * `args->fetched` must be NULL. The end is announced once in `cq` with `tag`; results are then taken from the run's handle
  * (dtg_run_take_result). `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
 DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dtg_cq *cq, uint64_t tag, dtg_run **out) DTG_NOEXCEPT;
