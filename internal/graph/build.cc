@@ -1,6 +1,8 @@
 // Build: adds nodes and keeps the first error. Used by the thread that builds the graph.
 #include "graph/build.h"
 
+#include <algorithm>
+
 namespace dtg {
 
 NodeId Build::node(std::string_view type, std::span<const Value> inputs, std::span<const Attr> attrs, std::string_view name,
@@ -59,7 +61,9 @@ Value Build::scalar(DType dtype, double value, std::string_view name) {
   return constant(tensor.value(), name);
 }
 
+// Where a number does not fit the type that is customary, all take the wide one.
 Value Build::ints(std::span<const int64_t> values, DType dtype) {
+  if (std::ranges::any_of(values, [](int64_t value) { return value != static_cast<int32_t>(value); })) dtype = DType::i64;
   auto tensor = Tensor::ints(dtype, values);
   if (!tensor.ok()) {
     fail(tensor.status());

@@ -3,6 +3,8 @@
 #include "nn/optimizer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "nn/scope.h"
 
@@ -164,10 +166,39 @@ class Apply {
   std::vector<NodeId> updates_, advanced_;
 };
 
+// Numbers of the kind that are none, or that no training survives.
+Status check_numbers(const Optimizer& o) {
+  using Kind = Optimizer::Kind;
+  // As float32, which they are in the graph.
+  constexpr double kAny = std::numeric_limits<float>::max();
+  const double below_one = std::nextafter(1.0f, 0.0f);
+  const bool moves = o.kind == Kind::momentum || o.kind == Kind::rms_prop;
+  const struct {
+    bool is_used;
+    const char* name;
+    double value, most;
+  } numbers[] = {{!o.learning_rate.valid(), "rate", o.rate, kAny},
+                 {moves, "momentum", o.momentum, kAny},
+                 {o.kind == Kind::adam, "beta1", o.beta1, below_one},
+                 {o.kind == Kind::adam, "beta2", o.beta2, below_one},
+                 {o.kind == Kind::adam || o.kind == Kind::rms_prop, "epsilon", o.epsilon, kAny},
+                 {o.kind == Kind::rms_prop, "decay", o.decay, 1},
+                 {o.kind == Kind::adagrad, "initial_accumulator", o.initial_accumulator, kAny}};
+  for (const auto& number : numbers) {
+    if (!number.is_used || (number.value >= 0 && number.value <= number.most)) continue;
+    return invalid_argument("optimizer %s: %s is %g; it must be a number from 0 %s", kind_name(o.kind), number.name, number.value,
+                            number.most == kAny ? "up"
+                            : number.most == 1  ? "to 1"
+                                                : "to below 1");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_optimizer(const Model& model, const Optimizer& optimizer) {
   if (!kind_name(optimizer.kind)) return invalid_argument("optimizer %d is unknown", static_cast<int>(optimizer.kind));
+  DTG_TRY(check_numbers(optimizer));
   if (!(optimizer.clip_norm >= 0)) return invalid_argument("optimizer: clip_norm is %g; it must not be negative", optimizer.clip_norm);
   if (!optimizer.learning_rate.valid()) return {};
   DTG_TRY(model.graph().check(optimizer.learning_rate).with_context("optimizer, learning rate"));

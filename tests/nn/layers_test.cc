@@ -188,6 +188,15 @@ TEST(Losses, MatchTheirFormulas) {
   EXPECT_EQ(small.fetch(good(correct_count(graph, y, x))).values<int64_t>()[0], 1);
 }
 
+// Only a graph: nobody has the memory.
+TEST(Layers, MoreRowsThanAnIntCanCount) {
+  SmallModel small;
+  const Value ids = small.placeholder("ids", DType::i64, {-1});
+  const Value rows = good(embedding(small.model(), ids, {.rows = 3'000'000'000, .width = 2}));
+  EXPECT_EQ(shape_of(small, rows).text(), "[?,2]");
+  EXPECT_EQ(small.model().variables()[0].shape.text(), "[3000000000,2]");
+}
+
 TEST(Layers, SayWhatIsWrong) {
   SmallModel small;
   Model& model = small.model();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "nn/schedule.h"
 #include "small_model.h"
@@ -219,6 +220,27 @@ TEST(Optimizer, SaysWhatIsWrong) {
   ASSERT_FALSE(unrelated.ok());
   EXPECT_EQ(unrelated.status().code(), Code::invalid_argument);
   EXPECT_FALSE(minimize(small.model(), alone, {.learning_rate = build.ints({1, 2})}).ok());
+}
+
+TEST(Optimizer, RefusesNumbersThatNoTrainingSurvives) {
+  using Kind = Optimizer::Kind;
+  SmallModel small;
+  const NamedVariable v = small.variable("v", kStart);
+  const Value loss = linear_loss(small, v, kSlope);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto refused = [&](const Optimizer& optimizer, const char* name) {
+    const auto training = minimize(small.model(), loss, optimizer);
+    EXPECT_EQ(training.status().code(), Code::invalid_argument) << name;
+    EXPECT_NE(training.status().message().find(name), std::string::npos) << training.status().message();
+  };
+  for (double bad : {std::nan(""), infinity, -1.0}) {
+    refused({.kind = Kind::sgd, .learning_rate = {}, .rate = bad}, "rate");
+    refused({.kind = Kind::momentum, .learning_rate = {}, .momentum = bad}, "momentum");
+    refused({.kind = Kind::adam, .learning_rate = {}, .beta1 = bad}, "beta1");
+    refused({.kind = Kind::rms_prop, .learning_rate = {}, .decay = bad}, "decay");
+  }
+  refused({.kind = Kind::adam, .learning_rate = {}, .beta2 = 1}, "beta2");
+  EXPECT_TRUE(minimize(small.model(), loss, {.kind = Kind::sgd, .learning_rate = {}, .beta1 = 7}).ok());  // of no use to it
 }
 
 TEST(Schedule, FollowsTheStep) {
