@@ -161,6 +161,7 @@ bool Frame::run_chunk(SegmentState& state) {
       // The op's name lives as long as the runtime, and so as long as the tracer.
       if (traced && instruction.node)
         tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
+      if (instruction.event >= 0) signal(static_cast<uint32_t>(instruction.event));
       ++pc;
     } else if (!instruction.async) {
       signal(static_cast<uint32_t>(instruction.event));

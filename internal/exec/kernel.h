@@ -48,8 +48,8 @@ using SyncFn = Status (*)(RunContext&);
 // called later, from any thread, exactly once.
 using AsyncFn = bool (*)(RunContext&, Completion);
 
-// One step of a segment: the function, its argument block, and where its operands are. Without a function it tells that its event
-// has happened: a hand-over to another device.
+// One step of a segment: the function, its argument block, and where its operands are. One that runs to its end may tell then that
+// an event has happened, a hand-over to another device; one without a function only does that.
 struct Instruction {
   SyncFn sync = nullptr;
   AsyncFn async = nullptr;
@@ -57,7 +57,7 @@ struct Instruction {
   const uint32_t* in = nullptr;   // slots of the inputs
   const uint32_t* out = nullptr;  // slots of the outputs
   int64_t workspace = -1;         // offset in the chunk's memory, -1 none
-  int32_t event = -1;             // asynchronous: the event its end signals; -1 = the segment waits for it
+  int32_t event = -1;             // that its end signals; -1 none: for an asynchronous one the segment waits then
   bool looks_at_clock = false;    // so much was done since the last one that did
   const Node* node = nullptr;     // for errors and traces
 };
