@@ -7,7 +7,9 @@
 namespace dtg {
 namespace {
 
-size_t bytes_of(const LaterChunk& chunk) { return chunk.arena.bytes() + chunk.chunk.bytes_of_itself(); }
+size_t bytes_of(const LaterChunk& chunk) {
+  return chunk.arena.bytes() + chunk.chunk.bytes_of_itself() + chunk.places.size() * sizeof(Place) + chunk.gives.size() * sizeof(Typed);
+}
 
 }  // namespace
 
@@ -16,8 +18,8 @@ bool LaterChunk::fits(uint32_t in_segment, uint32_t at_position, const Slots& sl
   for (const auto& [slot, shape] : shapes) {
     if (!(slots.shape(slot) == shape)) return false;
   }
-  for (const auto& [slot, bytes] : values) {
-    if (!bytes.empty() && std::memcmp(slots.data(slot), bytes.data(), bytes.size()) != 0) return false;
+  for (const auto& [slot, seen] : values) {
+    if (!seen.empty() && std::memcmp(slots.data(slot), seen.data(), seen.size()) != 0) return false;
   }
   return true;
 }

@@ -22,6 +22,10 @@ struct LaterChunk final : RefCounted {
   std::vector<Tensor> tensors;  // constants it refers to
   std::vector<Ref<RefCounted>> resources;
   Chunk chunk;
+  // Its memory is leased from the step: bytes, and where its values lie in it.
+  int64_t bytes = 0;
+  std::vector<Place> places;
+  std::vector<Typed> gives;  // shapes of slots whose shape the plan did not know
 
   bool fits(uint32_t in_segment, uint32_t at_position, const Slots& slots) const;
 };

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <new>
 
+#include "exec/chunk_cache.h"
+
 namespace dtg {
 namespace {
 
@@ -198,15 +200,15 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
 }
 
 Status Frame::enter_next_chunk(SegmentState& state) {
-  DTG_ASSIGN(const Chunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
-  state.chunk = chunk;
+  DTG_ASSIGN(const LaterChunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
+  state.chunk = &chunk->chunk;
   state.pc = 0;
   state.base = nullptr;
   if (chunk->bytes > 0) {
     DTG_ASSIGN(state.base, slots_.lease_block(chunk->bytes, "values whose shape depends on data"));
   }
   for (const auto& place : chunk->places) slots_.bind(place.slot, state.base + place.offset);
-  for (const auto& typed : chunk->shapes) slots_.set_shape(typed.slot, typed.shape);
+  for (const auto& typed : chunk->gives) slots_.set_shape(typed.slot, typed.shape);
   return {};
 }
 

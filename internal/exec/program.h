@@ -19,25 +19,22 @@ namespace dtg {
 
 struct Chunk {
   std::vector<Instruction> instructions;
-  // Later chunks lease their memory from the step: bytes, and where its values lie in it.
-  int64_t bytes = 0;
-  struct Place {
-    uint32_t slot;
-    int64_t offset;
-  };
-  std::vector<Place> places;
-  // Later chunks: shapes it gives to slots whose shape the plan did not know.
-  struct Typed {
-    uint32_t slot;
-    Shape shape;
-  };
-  std::vector<Typed> shapes;
   uint32_t end = 0;  // position in the segment's node list where the next chunk begins
   bool last = true;  // nothing follows
 
-  size_t bytes_of_itself() const {
-    return sizeof *this + instructions.size() * sizeof(Instruction) + places.size() * sizeof(Place) + shapes.size() * sizeof(Typed);
-  }
+  size_t bytes_of_itself() const { return sizeof *this + instructions.size() * sizeof(Instruction); }
+};
+
+// Where the value of a slot lies in a block.
+struct Place {
+  uint32_t slot;
+  int64_t offset;
+};
+
+// The shape of a slot.
+struct Typed {
+  uint32_t slot;
+  Shape shape;
 };
 
 struct Segment {
@@ -68,8 +65,8 @@ struct Program {
   Lists raised;         // per segment: events that its instructions signal
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
-  std::vector<Chunk::Place> places;  // values of first chunks, in the run's block
-  std::vector<Chunk::Typed> shapes;  // that first chunks give to slots whose shape was not known before
+  std::vector<Place> places;  // values of first chunks, in the run's block
+  std::vector<Typed> shapes;  // that first chunks give to slots whose shape was not known before
   struct Constant {
     uint32_t slot;
     void* data;
@@ -93,12 +90,14 @@ struct Program {
   int64_t bytes() const;
 };
 
+struct LaterChunk;
+
 // Where the chunks come from that are prepared while a run is under way. Implemented by the plan.
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
   // The chunk of `segment` that begins at `position`, for what `slots` now know; kept by them until the run ends.
-  virtual Result<const Chunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) = 0;
+  virtual Result<const LaterChunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) = 0;
 };
 
 }  // namespace dtg

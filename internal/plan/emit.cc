@@ -122,7 +122,7 @@ Status Emitter::check_made(const IrNode& node) {
   return {};
 }
 
-Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {
+Status Emitter::note_shapes(const IrNode& node) {
   made_here_.resize(ir_.values.size());
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const uint32_t value = node.outputs[o];
@@ -131,7 +131,7 @@ Status Emitter::note_shapes(const IrNode& node, Chunk& chunk) {
     infos_[value] = *outputs_[o];
     if (!outputs_[o]->shape.complete()) continue;
     DTG_ASSIGN(const Shape shape, outputs_[o]->shape.to_shape());
-    chunk.shapes.push_back({slot(value), shape});
+    shapes_.push_back({slot(value), shape});
   }
   return {};
 }
@@ -147,7 +147,7 @@ Result<Emitter::Verdict> Emitter::emit(uint32_t n, Chunk& chunk) {
     }
     DTG_ASSIGN(verdict, infer(node));
     if (verdict == Verdict::cut_before) return verdict;
-    if (node.dynamic) DTG_TRY(note_shapes(node, chunk));
+    if (node.dynamic) DTG_TRY(note_shapes(node));
     DTG_TRY(prepare(n, chunk));
   }
   append_signals(n, chunk);

@@ -35,6 +35,8 @@ class Emitter {
   static const char* own_name(const Instruction& instruction);
   // The memory plan's number of what lies in a slot, or kNone.
   const std::vector<uint32_t>& items() const { return items_; }
+  // What the nodes so far give to slots whose shape was not known.
+  std::vector<Typed> take_shapes() { return std::move(shapes_); }
   // Run-time values that were looked at while preparing: slot and bytes.
   const std::vector<std::pair<uint32_t, std::vector<char>>>& consulted() const { return consulted_; }
 
@@ -62,7 +64,7 @@ class Emitter {
   Status check_made(const IrNode& node);
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);
-  Status note_shapes(const IrNode& node, Chunk& chunk);
+  Status note_shapes(const IrNode& node);
   Status prepare(uint32_t n, Chunk& chunk);
   Status place_operands(const IrNode& node, uint32_t at);
   const std::vector<uint32_t>& repeated_items(const IrNode& node);
@@ -79,7 +81,8 @@ class Emitter {
   const Output output_;
   const Slots* const slots_;
   NodePreparer kernel_;
-  std::vector<uint32_t> items_;                     // by slot
+  std::vector<uint32_t> items_;  // by slot
+  std::vector<Typed> shapes_;
   std::vector<int64_t> touched_;                    // by segment: bytes since an instruction last looked at the clock
   std::unordered_map<uint32_t, ValueInfo> infos_;   // values whose shape the Ir does not know
   std::vector<bool> made_here_;                     // values this chunk computes

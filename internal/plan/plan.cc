@@ -71,11 +71,8 @@ class PlanMaker {
       cut[segment] = verdict != Emitter::Verdict::done;
       if (verdict != Emitter::Verdict::cut_before) ++chunks_[segment]->end;
     }
-    for (size_t s = 0; s < chunks_.size(); ++s) {
-      chunks_[s]->last = chunks_[s]->end == ir_.segments[s].nodes.size();
-      program_.shapes.insert(program_.shapes.end(), chunks_[s]->shapes.begin(), chunks_[s]->shapes.end());
-      chunks_[s]->shapes.clear();
-    }
+    for (size_t s = 0; s < chunks_.size(); ++s) chunks_[s]->last = chunks_[s]->end == ir_.segments[s].nodes.size();
+    program_.shapes = emitter_.take_shapes();
     return {};
   }
 
@@ -189,14 +186,14 @@ int64_t Plan::bytes() const {
   return bytes;
 }
 
-Result<const Chunk*> Plan::next_chunk(Slots& slots, uint32_t segment, uint32_t position) {
+Result<const LaterChunk*> Plan::next_chunk(Slots& slots, uint32_t segment, uint32_t position) {
   Ref<LaterChunk> later = later_.find(segment, position, slots);
   if (!later) {
     // Two runs that meet the same shapes at the same time each make it; one of them is dropped soon.
     DTG_ASSIGN(later, make_chunk(slots, segment, position));
     later_.add(later);
   }
-  const Chunk* const chunk = &later->chunk;
+  const LaterChunk* const chunk = later.get();
   slots.keep(std::move(later));
   return chunk;
 }
@@ -244,10 +241,11 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
     bool happened(uint32_t, uint32_t) const override { return false; }
   };
   DTG_TRY(memory.solve({segment}, Alone()));
-  chunk.bytes = memory.bytes();
+  later->bytes = memory.bytes();
+  later->gives = emitter.take_shapes();
   memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { chunk.instructions[instruction].workspace = offset; });
   for (uint32_t slot = 0; slot < emitter.items().size(); ++slot) {
-    if (emitter.items()[slot] != kNone) chunk.places.push_back({slot, memory.offset(emitter.items()[slot])});
+    if (emitter.items()[slot] != kNone) later->places.push_back({slot, memory.offset(emitter.items()[slot])});
   }
   later->values = emitter.consulted();
   return later;

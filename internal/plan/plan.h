@@ -56,7 +56,7 @@ class Plan final : public RefCounted, private ChunkSource {
  private:
   friend class PlanMaker;
   Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request);
-  Result<const Chunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) override;
+  Result<const LaterChunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) override;
   Result<Ref<LaterChunk>> make_chunk(const Slots& slots, uint32_t segment, uint32_t position) const;
   void keep_outside_values(const LaterChunk& later, const Emitter& emitter, MemoryPlan& memory) const;
 

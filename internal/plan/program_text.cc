@@ -54,7 +54,7 @@ class ProgramText {
 
   // What the program says of slots. Fetches that are written straight have no place; a feed is where the host has it.
   void find_homes() {
-    for (const Chunk::Place& place : program_.places) homes_[place.slot] = "frame at " + std::to_string(place.offset);
+    for (const Place& place : program_.places) homes_[place.slot] = "frame at " + std::to_string(place.offset);
     for (const Program::Constant& constant : program_.constants) {
       const bool bound =
           std::ranges::any_of(program_.resources, [&](const Ref<RefCounted>& resource) { return resource.get() == constant.data; });
