@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kCallerSpinNs = 50'000;
 constexpr int64_t kCallerSpinMoreNs = 10'000;
+
 void futex_wait_for(std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns) {
   timespec timeout{};
   timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);

@@ -102,12 +102,6 @@ void MemoryPool::free_block(char* block) {
 }
 
 Result<char*> MemoryPool::take(int64_t bytes, const char* what) {
-  // Mostly one plan runs again and again, and the first block is its own, or not much larger.
-  if (char* const block = cells_[0].load(std::memory_order_relaxed) ? cells_[0].exchange(nullptr, std::memory_order_acq_rel) : nullptr) {
-    idle_.fetch_sub(size_of(block), std::memory_order_relaxed);
-    if (size_of(block) >= bytes && size_of(block) / 2 <= bytes) return block;
-    give_back(block);
-  }
   char* best = nullptr;
   char* small = nullptr;
   for (auto& cell : cells_) {
@@ -116,6 +110,8 @@ Result<char*> MemoryPool::take(int64_t bytes, const char* what) {
     if (!block) continue;
     idle_.fetch_sub(size_of(block), std::memory_order_relaxed);
     const bool fits = size_of(block) >= bytes;
+    // Mostly one plan runs again and again, and the first block is its own, or not much larger.
+    if (fits && size_of(block) / 2 <= bytes && !best && !small) return block;
     char*& kept = fits ? best : small;
     // The smallest that fits, and the smallest that does not.
     if (!kept || size_of(block) < size_of(kept)) std::swap(kept, block);

@@ -320,14 +320,9 @@ void Emitter::append_signals(uint32_t n, Chunk& chunk) {
   const auto first = std::ranges::lower_bound(ir_.hand_overs, n, {}, &HandOver::node);
   for (auto over = first; over != ir_.hand_overs.end() && over->node == n; ++over) {
     // Whatever comes last in the chunk so far can tell of it, if it is through when it returns.
-    if (!chunk.instructions.empty() && chunk.instructions.back().sync && chunk.instructions.back().event < 0) {
-      chunk.instructions.back().event = static_cast<int32_t>(over->event);
-      continue;
-    }
-    Instruction instruction;
-    instruction.event = static_cast<int32_t>(over->event);
-    instruction.node = lasting(ir_.nodes[n].node);
-    chunk.instructions.push_back(instruction);
+    const bool can_tell = !chunk.instructions.empty() && chunk.instructions.back().sync && chunk.instructions.back().event < 0;
+    if (!can_tell) chunk.instructions.push_back({.node = lasting(ir_.nodes[n].node)});
+    chunk.instructions.back().event = static_cast<int32_t>(over->event);
   }
 }
 

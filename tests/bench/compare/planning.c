@@ -178,7 +178,6 @@ static dtg_error *answer_batches(int batches) {
   dtg_value x, y, w, all, none = {0};
   float *weights = calloc(256 * 256, sizeof *weights), *batch = calloc(LARGEST_BATCH * 256, sizeof *batch), result = 0;
   if (!weights || !batch) exit(1);
-  memset(batch, 0, LARGEST_BATCH * 256 * sizeof *batch);
   TRY(dtg_graph_create(runtime, &graph));
   TRY(dtg_placeholder(graph, "x", DTG_F32, open, 2, &x));
   TRY(dtg_const_of(graph, DTG_F32, square, 2, weights, 256 * 256 * sizeof *weights, &w));

@@ -45,7 +45,7 @@ def large_graphs(run, side):
             return say("goal 20  a large graph: no answer")
         pairs.append(pair)
         if answer:
-            bare.append(float(answer.split()[0]))
+            bare.append(float(answer))
     if arrays:
         arrays.end()
     for i, name in enumerate(("build", "gradients", "first plan")):
