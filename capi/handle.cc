@@ -23,7 +23,7 @@ bool is_open(const Cell* cell, HandleType type) {
   return reinterpret_cast<uintptr_t>(cell) % alignof(Cell) == 0 && cell->tag.load(std::memory_order_acquire) == tag_of(type);
 }
 
-constinit SpinLock word;  // guards the lists below
+constinit SpinLock word;  // guards the lists below; the number of open cells is changed under it and read without
 Cell* free_first = nullptr;
 Cell* quarantine_first = nullptr;
 Cell* quarantine_last = nullptr;
@@ -34,6 +34,9 @@ std::atomic<bool> fork_watched{false};
 
 void lock() { word.lock(); }
 void unlock() { word.unlock(); }
+
+// Called locked, so that it is no atomic instruction more.
+void count_live(size_t change) { live.store(live.load(std::memory_order_relaxed) + change, std::memory_order_relaxed); }
 
 void after_fork_in_child() { forked.store(true, std::memory_order_relaxed); }
 
@@ -56,6 +59,7 @@ bool add_slab() {
 
 void quarantine(Cell* cell) {
   lock();
+  count_live(-size_t{1});
   cell->next = nullptr;
   (quarantine_last ? quarantine_last->next : quarantine_first) = cell;
   quarantine_last = cell;
@@ -105,11 +109,11 @@ Cell* open_cell(HandleType type, RefCounted* object) {
   }
   Cell* const cell = free_first;
   free_first = cell->next;
+  count_live(1);
   unlock();
   cell->object = object;
   cell->count.store(1, std::memory_order_relaxed);
   cell->tag.store(tag_of(type), std::memory_order_release);
-  live.fetch_add(1, std::memory_order_relaxed);
   return cell;
 }
 
@@ -132,7 +136,6 @@ void drop(Cell* cell, HandleType type) {
   RefCounted* const object = cell->object;
   cell->object = nullptr;
   cell->tag.store(kClosed, std::memory_order_release);
-  live.fetch_sub(1, std::memory_order_relaxed);
   quarantine(cell);
   object->release();
 }

@@ -19,7 +19,7 @@ Result<int64_t> byte_size(DType dtype, const Shape& shape) {
 Result<Tensor> Tensor::allocate(DType dtype, const Shape& shape, Placement placement) {
   DTG_ASSIGN(const int64_t bytes, byte_size(dtype, shape));
   DTG_ASSIGN(auto buffer, Buffer::allocate(bytes, placement));
-  return wrap(std::move(buffer), 0, dtype, shape);
+  return over(std::move(buffer), dtype, shape);
 }
 
 Result<Tensor> Tensor::wrap(Ref<Buffer> buffer, int64_t offset, DType dtype, const Shape& shape) {
@@ -28,12 +28,8 @@ Result<Tensor> Tensor::wrap(Ref<Buffer> buffer, int64_t offset, DType dtype, con
     return invalid_argument("tensor %s%s: needs %lld bytes from offset %lld, the buffer has %lld", dtype_name(dtype), shape.text().c_str(),
                             static_cast<long long>(bytes), static_cast<long long>(offset), static_cast<long long>(buffer->bytes()));
   }
-  Tensor tensor;
-  tensor.data_ = static_cast<char*>(buffer->data()) + offset;
-  tensor.buffer_ = std::move(buffer);
-  tensor.shape_ = shape;
-  tensor.dtype_ = dtype;
-  return tensor;
+  void* const data = static_cast<char*>(buffer->data()) + offset;
+  return Tensor(std::move(buffer), data, dtype, shape);
 }
 
 Result<Tensor> Tensor::ints(DType dtype, std::span<const int64_t> values) {

@@ -24,6 +24,11 @@ class Tensor {
   static Result<Tensor> allocate(DType dtype, const Shape& shape, Placement placement = Placement::heap);
   // A view of `buffer` from `offset`; refuses what does not fit.
   static Result<Tensor> wrap(Ref<Buffer> buffer, int64_t offset, DType dtype, const Shape& shape);
+  // The front of `buffer`, which was made for these values.
+  static Tensor over(Ref<Buffer> buffer, DType dtype, const Shape& shape) {
+    void* const data = buffer->data();
+    return {std::move(buffer), data, dtype, shape};
+  }
   // Copies `values`.
   template <class T>
   static Result<Tensor> of(const Shape& shape, std::span<const T> values);
@@ -51,13 +56,7 @@ class Tensor {
   }
   const Ref<Buffer>& buffer() const { return buffer_; }
   // The same without its share in the buffer, for the length of a call in which somebody else holds that.
-  Tensor borrowed() const {
-    Tensor view;
-    view.data_ = data_;
-    view.shape_ = shape_;
-    view.dtype_ = dtype_;
-    return view;
-  }
+  Tensor borrowed() const { return {{}, data_, dtype_, shape_}; }
   // Same bytes under another shape of the same count.
   Tensor reshaped(const Shape& shape) const;
   // Element i of an int32 or int64 tensor.
@@ -65,6 +64,9 @@ class Tensor {
   std::string text() const;  // "float32[2,3]"
 
  private:
+  Tensor(Ref<Buffer> buffer, void* data, DType dtype, const Shape& shape)
+      : buffer_(std::move(buffer)), data_(data), shape_(shape), dtype_(dtype) {}
+
   Ref<Buffer> buffer_;
   void* data_ = nullptr;
   Shape shape_;
