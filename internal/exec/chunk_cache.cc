@@ -8,7 +8,8 @@ namespace dtg {
 namespace {
 
 size_t bytes_of(const LaterChunk& chunk) {
-  return chunk.arena.bytes() + chunk.chunk.bytes_of_itself() + chunk.places.size() * sizeof(Place) + chunk.gives.size() * sizeof(Typed);
+  return chunk.arena.bytes() + chunk.instructions.size() * sizeof(Instruction) + chunk.places.size() * sizeof(Place) +
+         chunk.gives.size() * sizeof(Typed);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct LaterChunk final : RefCounted {
   Arena arena;
   std::vector<Tensor> tensors;  // constants it refers to
   std::vector<Ref<RefCounted>> resources;
+  Instructions instructions;
   Chunk chunk;
   // Its memory is leased from the step: bytes, and where its values lie in it.
   int64_t bytes = 0;

@@ -52,6 +52,7 @@ Frame::Frame(const Surroundings& around)
   end_task_.frame = this;
   raised_.reset(new std::atomic<bool>[program().events + 1]);
   const size_t count = program().segments.size();
+  pending_.reset(new std::atomic<uint32_t>[count + 1]);
   states_.reset(new SegmentState[count + 1]);
   for (size_t i = 0; i < count; ++i) {
     states_[i].frame = this;
@@ -73,15 +74,10 @@ Status Frame::take_memory() {
 Status Frame::begin(uint64_t sequence, Deadline deadline) {
   step_.restart(sequence, deadline);
   DTG_TRY(take_memory());
-  const auto& segments = program().segments;
-  for (size_t i = 0; i < segments.size(); ++i) {
-    states_[i].chunk = segments[i].first;
-    states_[i].base = memory_;
-    states_[i].pc = 0;
-    states_[i].pending.store(segments[i].waits, std::memory_order_relaxed);
-  }
+  const std::vector<uint32_t>& waits = program().waits;
+  for (size_t i = 0; i < waits.size(); ++i) pending_[i].store(waits[i], std::memory_order_relaxed);
   for (size_t i = 0; i < program().events; ++i) raised_[i].store(false, std::memory_order_relaxed);
-  unfinished_.store(static_cast<uint32_t>(segments.size()), std::memory_order_relaxed);
+  unfinished_.store(static_cast<uint32_t>(waits.size()), std::memory_order_relaxed);
   for (const Feed& feed : program().feeds) slots_.set_shape(feed.slot, feed.shape);
   for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
   return {};
@@ -93,7 +89,7 @@ Status Frame::run() {
   watcher_ = nullptr;
   caller_attached_ = true;
   if (count == 1) {
-    run_segment(states_[0]);
+    run_segment(first_state(0));
   } else {
     launch();
   }
@@ -114,13 +110,13 @@ void Frame::start(Watcher* watcher) {
 
 // The segments that wait for nothing; the caller takes the last of them itself.
 void Frame::launch() {
-  const auto& segments = program().segments;
+  const std::vector<uint32_t>& waits = program().waits;
   SegmentState* mine = nullptr;
-  for (size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].waits != 0) continue;
+  for (uint32_t i = 0; i < waits.size(); ++i) {
+    if (waits[i] != 0) continue;
     if (mine && !caller_attached_) pool().submit(mine);
     else if (mine && !handed_over(pool(), mine)) make_ready(*mine);
-    mine = &states_[i];
+    mine = &first_state(i);
   }
   if (!mine) return;
   if (caller_attached_) run_segment(*mine);
@@ -145,7 +141,7 @@ void Frame::run_segment(SegmentState& state) {
 
 // True when the chunk is through (or the step is aborted); false when an instruction suspended it.
 bool Frame::run_chunk(SegmentState& state) {
-  const std::vector<Instruction>& instructions = state.chunk->instructions;
+  const std::span<const Instruction> instructions = state.chunk->instructions;
   RunContext context(slots_, state.base, step_, pool());
   const auto count = static_cast<uint32_t>(instructions.size());
   Tracer* const tracer = around_.tracer;
@@ -155,7 +151,7 @@ bool Frame::run_chunk(SegmentState& state) {
     if (step_.aborted()) return true;
     const Instruction& instruction = instructions[pc];
     context.set_instruction(&instruction);
-    if (instruction.sync) {
+    if (instruction.sync) [[likely]] {
       const int64_t began = traced ? tracer->now_ns() : 0;
       if (Status status = instruction.sync(context); !status.ok()) {
         fail(instruction, status);
@@ -164,8 +160,9 @@ bool Frame::run_chunk(SegmentState& state) {
       // The op's name lives as long as the runtime, and so as long as the tracer.
       if (traced && instruction.node)
         tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
-      if (instruction.event >= 0) signal(static_cast<uint32_t>(instruction.event));
       ++pc;
+      if (instruction.goes_on) continue;
+      if (instruction.event >= 0) signal(static_cast<uint32_t>(instruction.event));
     } else if (!instruction.async) {
       signal(static_cast<uint32_t>(instruction.event));
       ++pc;
@@ -247,8 +244,16 @@ void Frame::finish_one(bool from_completion) {
 }
 
 void Frame::release(uint32_t segment) {
+  if (pending_[segment].fetch_sub(1, std::memory_order_acq_rel) == 1) make_ready(first_state(segment));
+}
+
+// A segment at its beginning.
+Frame::SegmentState& Frame::first_state(uint32_t segment) {
   SegmentState& state = states_[segment];
-  if (state.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) make_ready(state);
+  state.chunk = &program().segments[segment];
+  state.base = memory_;
+  state.pc = 0;
+  return state;
 }
 
 void Frame::make_ready(SegmentState& state) {

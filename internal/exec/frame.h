@@ -86,7 +86,6 @@ class Frame final {
     char* base = nullptr;  // memory of the chunk
     uint32_t index = 0;
     uint32_t pc = 0;
-    std::atomic<uint32_t> pending{0};
     void run() override {
       const Ref<const RefCounted> owner = Ref<const RefCounted>::share(&frame->around_.owner);
       const Visit visit(*frame);
@@ -109,6 +108,7 @@ class Frame final {
   void finish_segment(SegmentState& state);
   void finish_one(bool from_completion);
   void release(uint32_t segment);
+  SegmentState& first_state(uint32_t segment);
   void make_ready(SegmentState& state);
   SegmentState* take_ready();
   void wait_for_work();
@@ -120,6 +120,8 @@ class Frame final {
   char* memory_ = nullptr;   // of this run
   char* settled_ = nullptr;  // the block that the slots point into; the next run mostly gets the same one
   std::unique_ptr<SegmentState[]> states_;
+  // Apart from the states, because a segment that runs long before others counts down a great many of them.
+  std::unique_ptr<std::atomic<uint32_t>[]> pending_;
   std::unique_ptr<std::atomic<bool>[]> raised_;  // events that were signalled in this run
   // The run.
   Watcher* watcher_ = nullptr;

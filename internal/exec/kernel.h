@@ -50,7 +50,7 @@ using AsyncFn = bool (*)(RunContext&, Completion);
 
 // One step of a segment: the function, its argument block, and where its operands are. One that runs to its end may tell then that
 // an event has happened, a hand-over to another device; one without a function only does that.
-struct Instruction {
+struct alignas(64) Instruction {
   SyncFn sync = nullptr;
   AsyncFn async = nullptr;
   const void* args = nullptr;
@@ -59,6 +59,7 @@ struct Instruction {
   int64_t workspace = -1;         // offset in the chunk's memory, -1 none
   int32_t event = -1;             // that its end signals; -1 none: for an asynchronous one the segment waits then
   bool looks_at_clock = false;    // so much was done since the last one that did
+  bool goes_on = true;            // to the next one at once: neither of the two
   const Node* node = nullptr;     // for errors and traces
 };
 

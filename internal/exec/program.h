@@ -9,7 +9,7 @@
 // the chunk ends, and the rest is prepared for the concrete shapes when they are first met.
 #pragma once
 
-#include <deque>
+#include <span>
 #include <vector>
 
 #include "base/lists.h"
@@ -17,12 +17,12 @@
 
 namespace dtg {
 
+using Instructions = std::vector<Instruction>;
+
 struct Chunk {
-  std::vector<Instruction> instructions;
+  std::span<const Instruction> instructions;
   uint32_t end = 0;  // position in the segment's node list where the next chunk begins
   bool last = true;  // nothing follows
-
-  size_t bytes_of_itself() const { return sizeof *this + instructions.size() * sizeof(Instruction); }
 };
 
 // Where the value of a slot lies in a block.
@@ -35,11 +35,6 @@ struct Place {
 struct Typed {
   uint32_t slot;
   Shape shape;
-};
-
-struct Segment {
-  const Chunk* first = nullptr;
-  uint32_t waits = 0;  // segments and events to wait for
 };
 
 struct Feed {
@@ -58,7 +53,8 @@ struct Fetch {
 
 // The whole of it. Plain data: who runs it, in what memory and how often at a time is the business of frames.
 struct Program {
-  std::vector<Segment> segments;
+  std::vector<Chunk> segments;  // the first chunk of each
+  std::vector<uint32_t> waits;  // per segment: segments and events to wait for
   size_t events = 0;
   Lists after_segment;  // per segment: segments that wait for it
   Lists after_event;    // per event: segments that wait for it
@@ -80,12 +76,11 @@ struct Program {
   bool blocking = false;     // it may wait for others
 
   // What the above points to.
-  Arena arena;  // argument blocks and operand lists
-  std::deque<Chunk> chunks;
+  Arena arena;                // argument blocks and operand lists
+  Instructions instructions;  // of all first chunks
   std::vector<Tensor> tensors;
   std::vector<Ref<RefCounted>> resources;
 
-  size_t instruction_count() const;
   // Memory that the program itself takes, for whoever keeps many of them.
   int64_t bytes() const;
 };

@@ -193,9 +193,9 @@ Status checked_run(RunContext& c) {
 }
 
 Status checked_prepare(PrepareContext& c, Refused refused) {
-  DTG_TRY(element_prepare(c));
-  if (!refused) return {};
+  if (!refused) return element_prepare(c);
   auto* args = c.args<ElementArgs>();
+  DTG_ASSIGN(args->loop, element_loop(c));
   args->refused = refused;
   args->checked = c.input(1).shape.count();
   return c.sync(checked_run);

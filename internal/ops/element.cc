@@ -54,27 +54,40 @@ const cpu::ElementBlock* block_of(std::string_view op, DType dtype) {
 }
 
 // Operands as large as the result, and too few elements for a second thread: the block and nothing around it.
-// For scalars and small tensors what lies around costs more than the work.
+// For scalars and small tensors what lies around, in time and in memory, is more than the work.
+struct AloneArgs {
+  cpu::BlockFn block = nullptr;
+  int64_t count = 0;
+};
+
 template <int operands>
 Status element_run_alone(RunContext& c) {
-  const cpu::ElementLoop& loop = c.args<ElementArgs>().loop;
+  const auto& args = c.args<AloneArgs>();
   const void* in[operands];
   for (int i = 0; i < operands; ++i) in[i] = c.in<void>(i);
-  loop.block(in, c.out<void>(0), loop.count);
+  args.block(in, c.out<void>(0), args.count);
   return {};
 }
 
-SyncFn run_for(const cpu::ElementLoop& loop) {
-  bool dense = loop.mode == cpu::ElementLoop::Mode::flat && loop.count > 0 && loop.count <= loop.shard;
+bool stands_alone(const cpu::ElementLoop& loop) {
+  bool dense = loop.mode == cpu::ElementLoop::Mode::flat && loop.count > 0 && loop.count <= loop.shard && loop.operands <= 2;
   for (int i = 0; i < loop.operands; ++i) dense = dense && loop.in[static_cast<size_t>(i)].dense;
-  if (dense && loop.operands == 1) return element_run_alone<1>;
-  if (dense && loop.operands == 2) return element_run_alone<2>;
-  return element_run;
+  return dense;
 }
 
 }  // namespace
 
 Status element_prepare(PrepareContext& c) {
+  DTG_ASSIGN(const cpu::ElementLoop loop, element_loop(c));
+  if (!stands_alone(loop)) {
+    c.args<ElementArgs>()->loop = loop;
+    return c.sync(element_run);
+  }
+  *c.args<AloneArgs>() = {loop.block, loop.count};
+  return c.sync(loop.operands == 1 ? element_run_alone<1> : element_run_alone<2>);
+}
+
+Result<cpu::ElementLoop> element_loop(PrepareContext& c) {
   const DType dtype = c.input(c.num_inputs() - 1).dtype;
   const cpu::ElementBlock* block = block_of(c.node().op->name(), dtype);
   if (!block) return c.error("no loop for %s", dtype_name(dtype));
@@ -88,9 +101,7 @@ Status element_prepare(PrepareContext& c) {
     sizes[i] = dtype_size(in.dtype);
     if (in.shape == out.shape && sizes[i] == dtype_size(out.dtype)) c.may_overwrite(static_cast<int>(i), 0);
   }
-  cpu::ElementLoop& loop = c.args<ElementArgs>()->loop;
-  loop = cpu::plan_elements(block->block, block->heavy, {shapes, operands}, {sizes, operands}, out.shape, dtype_size(out.dtype));
-  return c.sync(run_for(loop));
+  return cpu::plan_elements(block->block, block->heavy, {shapes, operands}, {sizes, operands}, out.shape, dtype_size(out.dtype));
 }
 
 static void add_element_row(KernelTable& kernels, const char* op, const cpu::ElementBlock& block, DType dtype, Fusing fusing) {

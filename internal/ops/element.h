@@ -11,6 +11,8 @@ namespace dtg::ops {
 // same size. The output's shape must be what the inputs broadcast to.
 Status element_prepare(PrepareContext& c);
 Status element_run(RunContext& c);
+// For those who do more than that in their own run: the loop alone.
+Result<cpu::ElementLoop> element_loop(PrepareContext& c);
 struct ElementArgs {
   cpu::ElementLoop loop;
   // For ops that look at their input 1 before they run: its elements, and whether one is not allowed.

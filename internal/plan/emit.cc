@@ -136,7 +136,7 @@ Status Emitter::note_shapes(const IrNode& node) {
   return {};
 }
 
-Result<Emitter::Verdict> Emitter::emit(uint32_t n, Chunk& chunk) {
+Result<Emitter::Verdict> Emitter::emit(uint32_t n, Instructions& chunk) {
   const IrNode& node = ir_.nodes[n];
   Verdict verdict = Verdict::done;
   if (!node.barrier) {
@@ -154,7 +154,7 @@ Result<Emitter::Verdict> Emitter::emit(uint32_t n, Chunk& chunk) {
   return node.blocking() ? Verdict::done : verdict;
 }
 
-Status Emitter::prepare(uint32_t n, Chunk& chunk) {
+Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   const IrNode& node = ir_.nodes[n];
   const Device& device = context_.placer->devices()[node.device];
   const KernelRow* row = node.row;
@@ -171,7 +171,7 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   alias_outputs(node, chunk);
   if (!kernel_.sync_fn() && !kernel_.async_fn()) return {};
   append_unpins(node, chunk);
-  const auto at = static_cast<uint32_t>(chunk.instructions.size());
+  const auto at = static_cast<uint32_t>(chunk.size());
   DTG_TRY(place_operands(node, at));
   Instruction instruction;
   instruction.sync = kernel_.sync_fn();
@@ -187,11 +187,12 @@ Status Emitter::prepare(uint32_t n, Chunk& chunk) {
   instruction.node = lasting(node.node);
   instruction.event = node.event;
   instruction.looks_at_clock = is_worth_a_look(node.segment);
+  instruction.goes_on = !instruction.looks_at_clock && node.event < 0;
   if (kernel_.workspace_bytes() > 0) {
     memory_.workspace(kernel_.workspace_bytes(), node.segment, at);
     instruction.workspace = 0;  // the offset is known when memory is laid out
   }
-  chunk.instructions.push_back(instruction);
+  chunk.push_back(instruction);
   return {};
 }
 
@@ -254,7 +255,7 @@ const std::vector<uint32_t>& Emitter::repeated_items(const IrNode& node) {
   return items_here_;
 }
 
-void Emitter::bind_outputs(const IrNode& node, Chunk& chunk) {
+void Emitter::bind_outputs(const IrNode& node, Instructions& chunk) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     Ref<RefCounted> resource = kernel_.bound_to(static_cast<int>(o));
     if (!resource) continue;
@@ -270,7 +271,7 @@ void Emitter::bind_outputs(const IrNode& node, Chunk& chunk) {
   }
 }
 
-void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
+void Emitter::alias_outputs(const IrNode& node, Instructions& chunk) {
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     const int from = kernel_.alias_of(static_cast<int>(o));
     if (from < 0) continue;
@@ -282,7 +283,7 @@ void Emitter::alias_outputs(const IrNode& node, Chunk& chunk) {
       continue;
     }
     items_[value.slot] = items_[source];
-    if (items_[source] != kNone) memory_.used(items_[source], node.segment, static_cast<uint32_t>(chunk.instructions.size()));
+    if (items_[source] != kNone) memory_.used(items_[source], node.segment, static_cast<uint32_t>(chunk.size()));
     append(chunk, run_alias, nullptr, {&source, 1}, {&value.slot, 1}, node.node);
   }
 }
@@ -296,7 +297,7 @@ const Node* Emitter::lasting(const Node* node) {
   return copy;
 }
 
-void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
+void Emitter::append(Instructions& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
                      const Node* node) {
   Instruction instruction;
   instruction.sync = fn;
@@ -304,10 +305,10 @@ void Emitter::append(Chunk& chunk, SyncFn fn, const void* args, std::span<const 
   instruction.in = output_.arena->copy(in).data();
   instruction.out = output_.arena->copy(out).data();
   instruction.node = lasting(node);
-  chunk.instructions.push_back(instruction);
+  chunk.push_back(instruction);
 }
 
-void Emitter::append_unpins(const IrNode& node, Chunk& chunk) {
+void Emitter::append_unpins(const IrNode& node, Instructions& chunk) {
   if (node.unpins.empty()) return;
   std::vector<uint32_t> pins;
   for (uint32_t read : node.unpins) pins.push_back(ir_.nodes[read].pin);
@@ -316,13 +317,14 @@ void Emitter::append_unpins(const IrNode& node, Chunk& chunk) {
   append(chunk, run_unpin, args, {}, {}, node.node);
 }
 
-void Emitter::append_signals(uint32_t n, Chunk& chunk) {
+void Emitter::append_signals(uint32_t n, Instructions& chunk) {
   const auto first = std::ranges::lower_bound(ir_.hand_overs, n, {}, &HandOver::node);
   for (auto over = first; over != ir_.hand_overs.end() && over->node == n; ++over) {
     // Whatever comes last in the chunk so far can tell of it, if it is through when it returns.
-    const bool can_tell = !chunk.instructions.empty() && chunk.instructions.back().sync && chunk.instructions.back().event < 0;
-    if (!can_tell) chunk.instructions.push_back({.node = lasting(ir_.nodes[n].node)});
-    chunk.instructions.back().event = static_cast<int32_t>(over->event);
+    const bool can_tell = !chunk.empty() && chunk.back().sync && chunk.back().event < 0;
+    if (!can_tell) chunk.push_back({.node = lasting(ir_.nodes[n].node)});
+    chunk.back().event = static_cast<int32_t>(over->event);
+    chunk.back().goes_on = false;
   }
 }
 

@@ -30,7 +30,7 @@ class Emitter {
       : Emitter(context, ir, nullptr, memory, output, &slots) {}
 
   // Appends what node `n` needs to the chunk of its segment, or says that the chunk ends here.
-  Result<Verdict> emit(uint32_t n, Chunk& chunk);
+  Result<Verdict> emit(uint32_t n, Instructions& chunk);
   // What the planner puts around kernels itself: "alias", "bind", "unpin" or "signal"; null for a kernel's instruction.
   static const char* own_name(const Instruction& instruction);
   // The memory plan's number of what lies in a slot, or kNone.
@@ -65,14 +65,15 @@ class Emitter {
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);
   Status note_shapes(const IrNode& node);
-  Status prepare(uint32_t n, Chunk& chunk);
+  Status prepare(uint32_t n, Instructions& chunk);
   Status place_operands(const IrNode& node, uint32_t at);
   const std::vector<uint32_t>& repeated_items(const IrNode& node);
-  void bind_outputs(const IrNode& node, Chunk& chunk);
-  void alias_outputs(const IrNode& node, Chunk& chunk);
-  void append(Chunk& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out, const Node* node);
-  void append_unpins(const IrNode& node, Chunk& chunk);
-  void append_signals(uint32_t n, Chunk& chunk);
+  void bind_outputs(const IrNode& node, Instructions& chunk);
+  void alias_outputs(const IrNode& node, Instructions& chunk);
+  void append(Instructions& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
+              const Node* node);
+  void append_unpins(const IrNode& node, Instructions& chunk);
+  void append_signals(uint32_t n, Instructions& chunk);
 
   const PlanContext& context_;
   const Ir& ir_;

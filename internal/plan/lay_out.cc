@@ -98,7 +98,7 @@ Status too_much(const PlanContext& context, const Ir& ir, int64_t bytes) {
 
 }  // namespace
 
-Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter, MemoryPlan& memory, std::span<Chunk* const> chunks,
+Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter, MemoryPlan& memory, std::span<Instructions> chunks,
                Program& program) {
   const SegmentOrder segments(ir);
   DTG_TRY(context.check_time());
@@ -106,8 +106,7 @@ Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter,
   DTG_TRY(context.check_time());
   program.frame_bytes = memory.bytes();
   if (context.budget && program.frame_bytes > context.budget->limit()) return too_much(context, ir, program.frame_bytes);
-  memory.for_workspaces(
-      [&](uint32_t segment, uint32_t instruction, int64_t offset) { chunks[segment]->instructions[instruction].workspace = offset; });
+  memory.for_workspaces([&](uint32_t segment, uint32_t instruction, int64_t offset) { chunks[segment][instruction].workspace = offset; });
   const std::vector<uint32_t>& items = emitter.items();
   for (uint32_t slot = 0; slot < items.size(); ++slot) {
     if (items[slot] == kNone) continue;

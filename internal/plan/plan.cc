@@ -23,8 +23,9 @@ class PlanMaker {
     choose_direct_fetches();
     keep_for_later();
     DTG_TRY(lay_out(context_, ir_, emitter_, memory_, chunks_, program_));
+    join_chunks();
     connect();
-    for (const Chunk* chunk : chunks_) program_.open |= !chunk->last;
+    for (const Chunk& chunk : program_.segments) program_.open |= !chunk.last;
     for (const IrValue& value : ir_.values) program_.open |= value.slot != kNone && value.dynamic();
     for (uint32_t n : ir_.order) program_.blocking |= ir_.nodes[n].blocking();
     return {};
@@ -61,17 +62,18 @@ class PlanMaker {
   }
 
   Status emit() {
-    for (size_t s = 0; s < ir_.segments.size(); ++s) chunks_.push_back(&program_.chunks.emplace_back());
+    chunks_.resize(ir_.segments.size());
+    program_.segments.resize(chunks_.size());
     std::vector<bool> cut(chunks_.size());
     for (uint32_t i = 0; i < ir_.order.size(); ++i) {
       if (context_.is_checkpoint(i)) DTG_TRY(context_.check_time());
       const uint32_t n = ir_.order[i], segment = ir_.nodes[n].segment;
       if (cut[segment]) continue;
-      DTG_ASSIGN(const Emitter::Verdict verdict, emitter_.emit(n, *chunks_[segment]));
+      DTG_ASSIGN(const Emitter::Verdict verdict, emitter_.emit(n, chunks_[segment]));
       cut[segment] = verdict != Emitter::Verdict::done;
-      if (verdict != Emitter::Verdict::cut_before) ++chunks_[segment]->end;
+      if (verdict != Emitter::Verdict::cut_before) ++program_.segments[segment].end;
     }
-    for (size_t s = 0; s < chunks_.size(); ++s) chunks_[s]->last = chunks_[s]->end == ir_.segments[s].nodes.size();
+    for (size_t s = 0; s < chunks_.size(); ++s) program_.segments[s].last = program_.segments[s].end == ir_.segments[s].nodes.size();
     program_.shapes = emitter_.take_shapes();
     return {};
   }
@@ -102,7 +104,7 @@ class PlanMaker {
   void keep_for_later() {
     for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
       const std::vector<uint32_t>& nodes = ir_.segments[s].nodes;
-      for (uint32_t i = chunks_[s]->end; i < nodes.size(); ++i) {
+      for (uint32_t i = program_.segments[s].end; i < nodes.size(); ++i) {
         for (uint32_t input : ir_.nodes[nodes[i]].inputs) {
           const uint32_t item = emitter_.items()[ir_.values[input].slot];
           if (item != kNone) memory_.keep(item);
@@ -111,11 +113,24 @@ class PlanMaker {
     }
   }
 
+  // All instructions stand in one row: a program of many small segments is read from its beginning to its end.
+  void join_chunks() {
+    Instructions& all = program_.instructions;
+    size_t count = 0;
+    for (const Instructions& chunk : chunks_) count += chunk.size();
+    all.reserve(count);
+    for (size_t s = 0; s < chunks_.size(); ++s) {
+      program_.segments[s].instructions = {all.data() + all.size(), chunks_[s].size()};
+      all.insert(all.end(), chunks_[s].begin(), chunks_[s].end());
+      chunks_[s] = {};
+    }
+  }
+
   void connect() {
     const auto count = static_cast<uint32_t>(ir_.segments.size());
     for (uint32_t s = 0; s < count; ++s) {
       const IrSegment& segment = ir_.segments[s];
-      program_.segments.push_back({chunks_[s], static_cast<uint32_t>(segment.events.size() + segment.after.size())});
+      program_.waits.push_back(static_cast<uint32_t>(segment.events.size() + segment.after.size()));
     }
     program_.events = ir_.events;
     program_.after_segment = Lists(count, [&](auto&& add) {
@@ -139,7 +154,7 @@ class PlanMaker {
   Program& program_;
   MemoryPlan memory_;
   Emitter emitter_;
-  std::vector<Chunk*> chunks_;  // the first of each segment
+  std::vector<Instructions> chunks_;  // the first of each segment
 };
 
 Plan::Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request)
@@ -175,7 +190,7 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
 Result<Tensor> Plan::fetch_tensor(size_t fetch) const {
   const Fetch& wanted = program_.fetches[fetch];
   DTG_ASSIGN(auto buffer, memory_->take_buffer(wanted.shape.count() * dtype_size(wanted.dtype)));
-  return Tensor::wrap(std::move(buffer), 0, wanted.dtype, wanted.shape);
+  return Tensor::over(std::move(buffer), wanted.dtype, wanted.shape);
 }
 
 int64_t Plan::bytes() const {
@@ -216,10 +231,9 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
   }
   MemoryPlan memory;
   Emitter emitter(context_, *ir_, memory, {&later->arena, &later->tensors, &later->resources, nullptr}, slots);
-  Chunk& chunk = later->chunk;
   uint32_t at = position;
   for (; at < nodes.size(); ++at) {
-    DTG_ASSIGN(const Emitter::Verdict verdict, emitter.emit(nodes[at], chunk));
+    DTG_ASSIGN(const Emitter::Verdict verdict, emitter.emit(nodes[at], later->instructions));
     if (verdict == Emitter::Verdict::cut_before) {
       if (at == position) {
         return internal_error("prepare \"%s\": the shapes of its inputs are still unknown",
@@ -232,8 +246,7 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
       break;
     }
   }
-  chunk.end = at;
-  chunk.last = at == nodes.size();
+  later->chunk = {later->instructions, at, at == nodes.size()};
   keep_outside_values(*later, emitter, memory);
   // In one straight line nothing but its own order is relied on.
   class Alone final : public SegmentReach {
@@ -243,7 +256,7 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
   DTG_TRY(memory.solve({segment}, Alone()));
   later->bytes = memory.bytes();
   later->gives = emitter.take_shapes();
-  memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { chunk.instructions[instruction].workspace = offset; });
+  memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { later->instructions[instruction].workspace = offset; });
   for (uint32_t slot = 0; slot < emitter.items().size(); ++slot) {
     if (emitter.items()[slot] != kNone) later->places.push_back({slot, memory.offset(emitter.items()[slot])});
   }

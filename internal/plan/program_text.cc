@@ -13,10 +13,9 @@ class ProgramText {
   ProgramText(const Ir& ir, const Program& program) : ir_(ir), program_(program) {}
 
   std::string write() {
-    text_ = "program: " + count(program_.segments.size(), "segment") + ", " + count(program_.chunks.size(), "chunk") + ", " +
-            count(program_.instruction_count(), "instruction") + ", " + count(program_.slot_count, "slot") + ", " +
-            count(program_.events, "event") + ", " + count(program_.pin_count, "pin") + ", a frame of " +
-            std::to_string(program_.frame_bytes) + " bytes" + (program_.open ? ", shapes depend on data" : "") +
+    text_ = "program: " + count(program_.segments.size(), "segment") + ", " + count(program_.instructions.size(), "instruction") + ", " +
+            count(program_.slot_count, "slot") + ", " + count(program_.events, "event") + ", " + count(program_.pin_count, "pin") +
+            ", a frame of " + std::to_string(program_.frame_bytes) + " bytes" + (program_.open ? ", shapes depend on data" : "") +
             (program_.blocking ? ", may wait for others" : "") + "\n";
     for (uint32_t s = 0; s < program_.segments.size(); ++s) append_segment(s);
     find_homes();
@@ -28,9 +27,8 @@ class ProgramText {
   static std::string count(size_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
 
   void append_segment(uint32_t s) {
-    const Segment& segment = program_.segments[s];
-    const Chunk& chunk = *segment.first;
-    text_ += "segment " + std::to_string(s) + ": waits for " + std::to_string(segment.waits);
+    const Chunk& chunk = program_.segments[s];
+    text_ += "segment " + std::to_string(s) + ": waits for " + std::to_string(program_.waits[s]);
     for (uint32_t next : program_.after_segment[s]) text_ += ", then segment " + std::to_string(next);
     for (uint32_t event : program_.raised[s]) text_ += ", raises event " + std::to_string(event);
     text_ += ", its first chunk has " + count(chunk.instructions.size(), "instruction");
@@ -69,7 +67,7 @@ class ProgramText {
     later_.resize(ir_.nodes.size());
     for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
       const std::vector<uint32_t>& nodes = ir_.segments[s].nodes;
-      for (size_t i = program_.segments[s].first->end; i < nodes.size(); ++i) later_[nodes[i]] = true;
+      for (size_t i = program_.segments[s].end; i < nodes.size(); ++i) later_[nodes[i]] = true;
     }
   }
 

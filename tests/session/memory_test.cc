@@ -135,7 +135,7 @@ TEST_F(MemoryOfRuns, WaitsGrowWithTheHandOvers) {
   const auto plan = session->plan_for({{&x, 1}, {&tensor, 1}, {&sum, 1}, {}, 0});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   uint64_t waits = 0;
-  for (const Segment& segment : plan.value()->home().program().segments) waits += segment.waits;
+  for (const uint32_t of_segment : plan.value()->home().program().waits) waits += of_segment;
   EXPECT_LE(waits, 3u * kCrossings);
   float expected = -1, sine = 1;
   for (int i = 0; i < kCrossings; ++i) expected += sine = std::sin(sine);
