@@ -50,7 +50,7 @@ class Doorman final : public Link::Listener {
     DTG_TRY(wire::decode(header, hello));
     link->send(wire::HelloReply{}, prefix.call);
     known = true;
-    link->trust("session " + std::to_string(hello.session));
+    link->trust("session " + std::to_string(hello.session), Timing{}.heartbeat_ns);
     return {};
   }
   void lost(const Status& why) override {

@@ -45,35 +45,45 @@ class Connection::Registration final : public Pool::Task {
   const Deadline deadline_;
 };
 
-// Meeting the tasks that a part sends to, on the pool, since it waits. Deletes itself.
-class Connection::Dial final : public Pool::Task {
+// Meeting the tasks that a part sends to. It begins on the pool, as keys may have to be read, and goes on as they answer.
+class Connection::Dial final : public RefCounted, public Pool::Task {
  public:
   Dial(Ref<Connection> connection, uint32_t call, Ref<ServedPart> part, std::vector<Neighbours::Target> targets)
       : connection_(std::move(connection)), call_(call), part_(std::move(part)), targets_(std::move(targets)) {}
-
-  void run() override {
-    const Host& host = connection_->task_->host();
-    const Deadline until = Deadline::after(*host.seams.clock, connection_->timing_.handshake_ns);
-    std::vector<std::string> unreachable;
-    for (const Neighbours::Target& target : targets_) {
-      const Status status = target.worker ? target.worker->connect(until) : not_found("the cluster that this task knows does not name it");
-      if (status.ok()) continue;
-      unreachable.push_back(target.task);
-      say(host, LogLevel::warn,
-          connection_->task_->name() + " cannot send to " + target.task + " itself, a session does so in its place: " + status.message());
-    }
-    Loop& loop = connection_->loop_;
-    loop.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable)] {
+  // The last answer lets go of it.
+  ~Dial() override {
+    connection_->loop_.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable_)] {
       connection->answer(call, part, unreachable);
     });
-    delete this;
+  }
+
+  void run() override {
+    const Ref<Dial> self = Ref<Dial>::adopt(this);
+    const Deadline until = Deadline::after(connection_->loop_.clock(), connection_->timing_.handshake_ns);
+    for (const Neighbours::Target& target : targets_) {
+      const auto told = [self, &target](const Status& status) { self->met(target, status); };
+      if (target.worker) target.worker->connect(until, told);
+      else told(not_found("the cluster that this task knows does not name it"));
+    }
   }
 
  private:
+  void met(const Neighbours::Target& target, const Status& status) {
+    if (status.ok()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      unreachable_.push_back(target.task);
+    }
+    say(connection_->task_->host(), LogLevel::warn,
+        connection_->task_->name() + " cannot send to " + target.task + " itself, a session does so in its place: " + status.message());
+  }
+
   const Ref<Connection> connection_;
   const uint32_t call_;
   const Ref<ServedPart> part_;
   const std::vector<Neighbours::Target> targets_;
+  std::mutex mutex_;  // guards unreachable_
+  std::vector<std::string> unreachable_;
 };
 
 Connection::Connection(Server& server, Ref<Channel> channel)
@@ -81,7 +91,8 @@ Connection::Connection(Server& server, Ref<Channel> channel)
       task_(server.task_),
       timing_(server.options_.timing),
       loop_(server.host_.loop()),
-      link_(make_ref<Link>(loop_, std::move(channel), timing_, this)) {}
+      link_(make_ref<Link>(loop_, std::move(channel), timing_, this)),
+      fence_(server.fence_) {}
 
 void Connection::open() {
   retain();  // until lost() or close()
@@ -189,12 +200,25 @@ Status Connection::greet_neighbour(const wire::Hello& hello) {
 }
 
 Status Connection::hello(uint32_t call, std::string_view header) {
-  if (known_ || !server_) return data_loss("hello came twice");
+  if (greeting_ || !server_) return data_loss("hello came twice");
+  greeting_ = true;
   wire::Hello hello;
   DTG_TRY(wire::decode(header, hello));
+  Status status = check_hello(hello);
+  if (status.ok() && hello.role == wire::Role::neighbour) status = greet_neighbour(hello);
+  if (!status.ok() || neighbour_) return let_in(call, hello, status), Status();
+  // Who comes anew is the only one from now on, and what his predecessor began is over before he is told so.
+  if (Connection* const before = server_->session(hello.session)) before->close(aborted("the session has connected anew"));
+  fence_->when_quiet(hello.session, [self = Ref<Connection>::share(this), call, hello] {
+    // Another may have come meanwhile, or this one gone.
+    if (self->server_) self->let_in(call, hello, self->check_hello(hello));
+  });
+  return {};
+}
+
+void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& status) {
   wire::HelloReply reply;
-  reply.status = check_hello(hello);
-  if (reply.status.ok() && hello.role == wire::Role::neighbour) reply.status = greet_neighbour(hello);
+  reply.status = status;
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -203,16 +227,20 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   link_->send(reply, call);
   if (!reply.status.ok()) {
     tell("refused somebody: " + reply.status.message());
-    return {};  // it goes away, or its time to say hello runs out
+    return;  // it goes away, or its time to say hello runs out
   }
   known_ = true;
   peer_task_ = hello.task;
   session_ = hello.session;
-  if (!neighbour_) server_->sessions_[session_] = this;
+  if (!neighbour_) {
+    Connection*& present = server_->sessions_[session_];
+    if (Connection* const before = std::exchange(present, this)) before->close(aborted("the session has connected anew"));
+    server_->sessions_[session_] = this;
+  }
   rights_ = rights_of(server_->options_.cluster, peer_task_);
-  link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task);
+  link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
+               timing_.agreed_heartbeat_ns(hello.heartbeat_ns));
   tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
-  return {};
 }
 
 Status Connection::register_part(uint32_t call, std::string_view header) {
@@ -238,7 +266,7 @@ void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
   host.security = server_->options_.security;
   auto missing = neighbours_.missing(*part.value(), host, timing_, server_->options_.cluster, session_);
   if (missing.empty()) return answer(call, std::move(part), {});
-  host.pool->submit(new Dial(Ref<Connection>::share(this), call, part.take(), std::move(missing)));
+  host.pool->submit(make_ref<Dial>(Ref<Connection>::share(this), call, part.take(), std::move(missing)).leak());
 }
 
 void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {
@@ -261,6 +289,9 @@ void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::
 Status Connection::run_part(std::string_view header) {
   wire::RunPart request;
   DTG_TRY(wire::decode(header, request));
+  // An answer to the second would be taken for one to the first.
+  if (runs_.contains(request.sequence))
+    return data_loss("run part: step %llu was asked for twice", static_cast<unsigned long long>(request.sequence));
   if (Status refused = start_run(request); !refused.ok()) {
     wire::RunReply reply;
     reply.sequence = request.sequence;
@@ -304,6 +335,7 @@ Status Connection::start_run(const wire::RunPart& request) {
   loop_.set(*run.deadline, deadline.at_ns);
   const Ref<PartRun> started = run.run;
   runs_.emplace(request.sequence, std::move(run));
+  fence_->began(session_);
   started->start();
   return {};
 }
@@ -313,6 +345,7 @@ void Connection::run_ended(uint64_t sequence, const Status& status) {
   if (at == runs_.end()) return;
   loop_.cancel(*at->second.deadline);
   runs_.erase(at);
+  fence_->ended(session_);
   if (runs_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
   if (!link_->is_open()) return;
   wire::RunReply reply;

@@ -39,6 +39,7 @@ class Connection final : public RefCounted, public Link::Listener {
   Status hello(uint32_t call, std::string_view header);
   Status check_hello(const wire::Hello& hello) const;
   Status greet_neighbour(const wire::Hello& hello);
+  void let_in(uint32_t call, const wire::Hello& hello, const Status& status);
   Status register_part(uint32_t call, std::string_view header);
   void registered(uint32_t call, Result<Ref<ServedPart>> part);
   void answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
@@ -58,7 +59,9 @@ class Connection final : public RefCounted, public Link::Listener {
   const Timing timing_;
   Loop& loop_;
   const Ref<Link> link_;
-  bool known_ = false;  // hello has passed
+  const Ref<Fence> fence_;
+  bool greeting_ = false;  // hello has come
+  bool known_ = false;     // and passed
   bool neighbour_ = false;
   uint64_t session_ = 0;   // which it is, or for which the neighbour brings values
   std::string peer_task_;  // whom the session speaks for; empty: a client that is no task

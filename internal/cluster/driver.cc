@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "cluster/plan_making.h"
 
 namespace dtg {
 namespace {
@@ -16,22 +17,55 @@ constexpr const char* kLocal = "/job:localhost/replica:0/task:0";
 // How long a round of connecting waits for one task; at least so long that one who is there can answer.
 constexpr int64_t kRoundNs = 1'000'000'000;
 constexpr int64_t kRoundLeastNs = 100'000'000;
-// How long a run looks for a task that went away, which may just be starting anew.
-constexpr int64_t kReturnNs = 30'000'000'000;
-
 // The server of this process at that target, if there is one.
 std::optional<Directory::Entry> find_here(const Host& host, const Address& target) {
   return host.directory ? host.directory->find(target.text()) : std::nullopt;
 }
 
-bool is_pure(const Graph& graph) {
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const OpDef& op = *graph.node(id).op;
-    const bool edge = op.role() == Role::send || op.role() == Role::receive || op.role() == Role::join;
-    if (op.capability() != Capability::pure && !edge) return false;
+// One question to several workers. Those who do not answer in time have said that they did not.
+template <class R>
+class Asked final {
+ public:
+  explicit Asked(size_t count) : shared_(std::make_shared<Shared>()) { shared_->answers.resize(count); }
+  std::function<void(R)> taker(size_t i) {
+    return [shared = shared_, i](R answer) { shared->told.change([&] { shared->answers[i] = std::move(answer); }); };
   }
-  return true;
-}
+  // Until all have answered, or one so.
+  template <class Fn>
+  void wait_for_any(const Clock& clock, Deadline deadline, Fn&& is_it) {
+    shared_->told.wait(clock, late(deadline), [&] {
+      return all_answered() || std::ranges::any_of(shared_->answers, [&](const auto& answer) { return answer && is_it(*answer); });
+    });
+  }
+  template <class Fn>
+  bool has_any(Fn&& is_it) {
+    bool has = false;
+    shared_->told.change(
+        [&] { has = std::ranges::any_of(shared_->answers, [&](const auto& answer) { return answer && is_it(*answer); }); });
+    return has;
+  }
+  std::vector<R> wait(const Clock& clock, Deadline deadline) {
+    shared_->told.wait(clock, late(deadline), [&] { return all_answered(); });
+    std::vector<R> answers;
+    shared_->told.change([&] {
+      for (auto& answer : shared_->answers)
+        answers.push_back(answer ? std::move(*answer) : R(deadline_exceeded("a task did not answer until the deadline passed")));
+    });
+    return answers;
+  }
+
+ private:
+  struct Shared {
+    Condition told;  // guards answers
+    std::vector<std::optional<R>> answers;
+  };
+  // Whoever is asked answers by the deadline, and names itself; so it gets a moment more.
+  static Deadline late(Deadline deadline) { return {deadline.at_ns > INT64_MAX - 50'000'000 ? INT64_MAX : deadline.at_ns + 50'000'000}; }
+  bool all_answered() const {
+    return std::ranges::all_of(shared_->answers, [](const auto& answer) { return answer.has_value(); });
+  }
+  const std::shared_ptr<Shared> shared_;
+};
 
 }  // namespace
 
@@ -43,6 +77,10 @@ Driver::~Driver() { close(); }
 Ref<Driver> Driver::create(Host host, const Planning& planning, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner) {
   if (here) host.security = here->security;
   return Ref<Driver>::adopt(new Driver(host, planning, std::move(owner)));
+}
+
+Deadline Driver::within(int64_t time_ns, Deadline deadline) const {
+  return {std::min(Deadline::after(*host_.seams.clock, time_ns).at_ns, deadline.at_ns)};
 }
 
 void Driver::close() {
@@ -88,25 +126,25 @@ Status Driver::add_devices(uint32_t task) {
   return {};
 }
 
-// In rounds, so that a task that is missing takes no time from the others and the error names exactly those who are.
+// All at once, so that a task that is missing takes no time from the others and the error names exactly those who are. Where one can
+// never be reached, the others get no more than a round.
 Status Driver::connect_all(Deadline deadline) {
   const Clock& clock = *host_.seams.clock;
-  for (;;) {
-    std::string missing;
-    Status first;
-    bool hopeless = false;
-    for (const Ref<Worker>& worker : workers_) {
-      const Status status = worker->connect(Deadline::after(clock, std::min(kRoundNs, std::max(deadline.left_ns(clock), kRoundLeastNs))));
-      if (status.ok()) continue;
-      missing += (missing.empty() ? "" : "; ") + status.message();
-      if (first.ok()) first = status;
-      hopeless |= status.code() != Code::unavailable && status.code() != Code::deadline_exceeded;
-    }
-    if (first.ok()) return {};
-    if (hopeless || deadline.passed(clock)) {
-      return Status(first.code(), "connect to the cluster: " + missing, first.origin());
-    }
+  Asked<Status> asked(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->connect(deadline, asked.taker(i));
+  const auto is_hopeless = [](const Status& status) {
+    return !status.ok() && status.code() != Code::unavailable && status.code() != Code::deadline_exceeded;
+  };
+  asked.wait_for_any(clock, deadline, is_hopeless);
+  const bool hopeless = asked.has_any(is_hopeless);
+  std::string missing;
+  Status first;
+  for (const Status& status : asked.wait(clock, hopeless ? within(kRoundNs, deadline) : deadline)) {
+    if (status.ok()) continue;
+    missing += (missing.empty() ? "" : "; ") + status.message();
+    if (first.ok() || (!is_hopeless(first) && is_hopeless(status))) first = status;
   }
+  return first.ok() ? first : Status(first.code(), "connect to the cluster: " + missing, first.origin());
 }
 
 Result<std::string> Driver::look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner) {
@@ -118,7 +156,7 @@ Result<std::string> Driver::look(const Host& host, const Timing& timing, const A
 // The task at the target, connected, and who else there is.
 Status Driver::meet(const Timing& timing, const Address& target, Deadline deadline) {
   workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_));
-  DTG_TRY(workers_[0]->connect(deadline));
+  DTG_TRY(connect_all(deadline));
   DTG_ASSIGN(const ClusterSpec cluster, ClusterSpec::parse(workers_[0]->cluster()));
   return add_others(cluster, workers_[0]->name(), "", {}, timing);
 }
@@ -159,30 +197,6 @@ Status Driver::add_others(const ClusterSpec& cluster, const std::string& known, 
   return {};
 }
 
-// False where tasks turned out to be apart.
-Result<bool> Driver::register_parts(Partition& parts, PartitionedPlan& plan, Deadline deadline) {
-  const Deadline back{std::min(Deadline::after(*host_.seams.clock, kReturnNs).at_ns, deadline.at_ns)};
-  // All of them before the first part: a task that sends to another tells it for whom.
-  for (const Part& part : parts.others) DTG_TRY(workers_[part.task]->connect(back));
-  for (Part& part : parts.others) {
-    const Ref<Worker>& worker = workers_[part.task];
-    DTG_ASSIGN(Worker::Part registered, worker->register_part(part.graph, std::move(part.request), deadline));
-    if (!registered.unreachable.empty()) {
-      DTG_TRY(keep_apart(part.task, registered.unreachable));
-      return false;
-    }
-    plan.others_.push_back({worker, std::move(registered)});
-  }
-  const auto peer_of = [&](const std::string& peer, bool) -> Result<uint32_t> {
-    const auto at = std::ranges::find_if(plan.others_, [&](const PartitionedPlan::Piece& piece) { return piece.worker->name() == peer; });
-    if (at == plan.others_.end()) return internal_error("partition: an edge to %s, which has no part", peer.c_str());
-    return static_cast<uint32_t>(at - plan.others_.begin());
-  };
-  DTG_ASSIGN(plan.edges_, EdgeTable::make(*parts.home.graph, peer_of));
-  plan.home_is_pure_ = is_pure(*parts.home.graph);
-  return true;
-}
-
 // What one of these makes for the other goes through home from now on.
 Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others) {
   for (const std::string& other : others) {
@@ -196,18 +210,14 @@ Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others)
 }
 
 Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline) {
-  Part home{map_.home, graph, request};
-  Ref<PartitionedPlan> plan;
-  for (bool done = false; !done;) {
-    plan = make_ref<PartitionedPlan>(Ref<RefCounted>::share(this), host_, graph, request);
-    if (workers_.size() == 1) break;
-    DTG_ASSIGN(Partition parts, partition(home_->context(*placer_, deadline), *graph, request, map_));
-    DTG_ASSIGN(done, register_parts(parts, *plan, deadline));
-    home = std::move(parts.home);
+  const auto making = make_ref<PlanMaking>(Ref<Driver>::share(this), std::move(graph), std::move(request), deadline);
+  while (!making->advance()) {
+    Awaited<Status> answers;
+    making->when_answered([told = answers.taker()] { told({}); });
+    const Status status = answers.wait(*host_.seams.clock, deadline);
+    if (!status.ok()) making->give_up(status.with_context("plan a run over the cluster"));
   }
-  plan->home_.worker = workers_[map_.home];
-  DTG_ASSIGN(plan->home_.part, home_->register_part(std::move(home.graph), std::move(home.request), deadline));
-  return plan;
+  return making->take();
 }
 
 Result<PlanPages> Driver::explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const {
@@ -218,37 +228,52 @@ Result<PlanPages> Driver::explain(Ref<Graph> graph, PlanRequest request, Deadlin
 
 Status Driver::end_job(Deadline deadline) {
   if (is_local_) return failed_precondition("end the job: this session is local, there are no other tasks");
-  const Clock& clock = *host_.seams.clock;
-  Status first;
-  for (const Ref<Worker>& worker : workers_) {
-    // A task that left already is not waited for.
-    Status status = worker->connect(Deadline{std::min(Deadline::after(clock, kRoundLeastNs).at_ns, deadline.at_ns)});
-    if (status.ok()) status = worker->end_job(deadline);
-    const bool gone = status.code() == Code::unavailable || status.code() == Code::aborted;
-    if (!status.ok() && !gone && first.ok()) first = status;
+  // A task that left already is not waited for.
+  const Deadline there = within(kRoundLeastNs, deadline);
+  Asked<Status> asked(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](Status status) {
+      if (status.ok()) worker->end_job(deadline, done);
+      else done(std::move(status));
+    });
   }
-  return first;
+  for (const Status& status : asked.wait(*host_.seams.clock, deadline)) {
+    const bool gone = status.code() == Code::unavailable || status.code() == Code::aborted;
+    if (!status.ok() && !gone) return status;
+  }
+  return {};
 }
 
 Result<std::string> Driver::inspect(Deadline deadline) {
   if (is_local_) return failed_precondition("inspect the cluster: this session is local, there are no other tasks");
-  const Clock& clock = *host_.seams.clock;
+  const Deadline there = within(kRoundNs, deadline);
+  Asked<Result<std::string>> asked(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](const Status& status) {
+      if (status.ok()) worker->inspect(deadline, done);
+      else done(status);
+    });
+  }
+  const auto texts = asked.wait(*host_.seams.clock, deadline);
   std::string list;
-  for (const Ref<Worker>& worker : workers_) {
-    if (home_ && worker.get() == home_.get()) continue;  // it can ask itself
-    Status status = worker->connect(Deadline{std::min(Deadline::after(clock, kRoundNs).at_ns, deadline.at_ns)});
-    Result<std::string> text = status.ok() ? worker->inspect(deadline) : Result<std::string>(status);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (home_ && workers_[i].get() == home_.get()) continue;  // it can ask itself
     list += list.empty() ? "" : ",";
-    list += text.ok() ? text.value() : Json(Json::Object{{"task", worker->name()}, {"error", text.status().message()}}).text();
+    list +=
+        texts[i].ok() ? texts[i].value() : Json(Json::Object{{"task", workers_[i]->name()}, {"error", texts[i].status().message()}}).text();
   }
   return "[" + list + "]";
 }
 
 Status Driver::reset(const std::vector<std::string>& containers, Deadline deadline) {
-  for (const Ref<Worker>& worker : workers_) {
-    DTG_TRY(worker->connect(deadline));
-    DTG_TRY(worker->reset(containers, deadline));
+  Asked<Status> asked(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->connect(deadline, [worker = workers_[i], containers, deadline, done = asked.taker(i)](Status status) {
+      if (status.ok()) worker->reset(containers, deadline, done);
+      else done(std::move(status));
+    });
   }
+  for (const Status& status : asked.wait(*host_.seams.clock, deadline)) DTG_TRY(status);
   return {};
 }
 

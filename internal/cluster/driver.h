@@ -1,7 +1,7 @@
 // Driver: knows the tasks of a session's cluster, each by its worker, and makes plans whose parts they run. The task of this
 // process is one of them; a local session drives a cluster of that one, with no network.
 //
-// Owner: the session and its plans. Any thread but the loop's; plans are made one at a time.
+// Owner: the session and its plans. Threads of hosts, whose calls wait; plans are made one at a time.
 #pragma once
 
 #include <optional>
@@ -31,6 +31,8 @@ class Driver final : public RefCounted {
   Task& task() const { return home_->task(); }
   // All devices of the cluster, those of the target first.
   const std::vector<Device>& devices() const { return devices_; }
+  bool is_local() const { return is_local_; }
+  // Waits for the other tasks; PlanMaking is for who may not.
   Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline);
   // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with
   // what each task would get. No task is asked anything, and nothing is left behind. Not at the same time as make_plan.
@@ -43,6 +45,7 @@ class Driver final : public RefCounted {
   void close();
 
  private:
+  friend class PlanMaking;
   Driver(const Host& host, const Planning& planning, Ref<RefCounted> owner);
   static Ref<Driver> create(Host host, const Planning& planning, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner);
   Status meet(const Timing& timing, const Address& target, Deadline deadline);
@@ -54,8 +57,8 @@ class Driver final : public RefCounted {
   void live_at(Ref<Task> task);
   Status add_devices(uint32_t task);
   Status keep_apart(uint32_t from, const std::vector<std::string>& others);
-  // False where tasks turned out to be apart, which map_ knows then: the request has to be cut anew.
-  Result<bool> register_parts(Partition& parts, PartitionedPlan& plan, Deadline deadline);
+  // The moment so far from now, or the deadline, whichever comes first.
+  Deadline within(int64_t time_ns, Deadline deadline) const;
 
   const Ref<RefCounted> owner_;
   const Host host_;

@@ -1,6 +1,8 @@
 // Host: what cluster code takes from the process it runs in. The runtime owns the parts; this only points.
 #pragma once
 
+#include <algorithm>
+
 #include "base/pool.h"
 #include "base/seams.h"
 #include "exec/kernel.h"
@@ -30,13 +32,19 @@ inline void say(const Host& host, LogLevel level, const std::string& message) {
   if (host.seams.log) host.seams.log->write(level, "cluster", message);
 }
 
-// The timers of design §6.8.
+// The timers of design §6.8. Both ends of a link send as often as the one that asks for more (agreed_heartbeat_ns).
 struct Timing {
+  static constexpr int64_t kHeartbeatLeastNs = 10'000'000;
   int64_t heartbeat_ns = 1'000'000'000;
   int64_t dead_ns = 5'000'000'000;
   int64_t handshake_ns = 3'000'000'000;
   int64_t call_ns = int64_t{30} * 1'000'000'000;
   int64_t stall_ns = int64_t{10} * 1'000'000'000;
+
+  int64_t agreed_heartbeat_ns(uint64_t theirs) const {
+    const int64_t wanted = theirs == 0 || theirs > INT64_MAX ? heartbeat_ns : std::min(heartbeat_ns, static_cast<int64_t>(theirs));
+    return std::max(wanted, kHeartbeatLeastNs);
+  }
 };
 
 }  // namespace dtg

@@ -14,8 +14,11 @@ void Link::open() {
   if (open_) loop_.set(alarm_, heard_ns_ + timing_.handshake_ns);
 }
 
-void Link::trust(std::string peer) {
+void Link::trust(std::string peer, int64_t heartbeat_ns) {
   peer_ = std::move(peer);
+  timing_.heartbeat_ns = heartbeat_ns;
+  // Who speaks seldom must not be taken for dead between two words.
+  timing_.dead_ns = std::max(timing_.dead_ns, 3 * heartbeat_ns);
   trusted_ = true;
   channel_->trust();
   heard_ns_ = ticked_ns_ = loop_.clock().monotonic_ns();

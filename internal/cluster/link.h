@@ -47,8 +47,8 @@ class Link final : public RefCounted, private Channel::Sink {
   Link(Loop& loop, Ref<Channel> channel, const Timing& timing, Listener* listener);
 
   void open();
-  // The other end said who it is: its name goes into errors, and from now on it must be heard.
-  void trust(std::string peer);
+  // The other end said who it is: its name goes into errors, and from now on it must be heard, as often as was agreed.
+  void trust(std::string peer, int64_t heartbeat_ns);
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
@@ -95,7 +95,7 @@ class Link final : public RefCounted, private Channel::Sink {
 
   Loop& loop_;
   const Ref<Channel> channel_;
-  const Timing timing_;
+  Timing timing_;
   Listener* listener_;
   CallTable calls_;
   static constexpr size_t kEarlyCredits = 8192;  // more than runs of a session can be under way

@@ -34,7 +34,7 @@ PlanContext LocalWorker::context(Placer& placer, Deadline deadline) const {
 
 Status LocalWorker::run(const Part&, Run& run) { return run.execute(); }
 
-Result<Worker::Part> LocalWorker::register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline) {
+Result<Worker::Part> LocalWorker::prepare(Ref<Graph> graph, PlanRequest request, Deadline deadline) {
   if (!placement_ || !(placement_->graph == graph)) placement_ = make_ref<Placement>(graph, *task_, planning_.soft_placement);
   Part part;
   part.keeps = Ref<RefCounted>::share(placement_.get());
@@ -51,15 +51,15 @@ Result<PlanPages> LocalWorker::explain(Ref<Graph> graph, PlanRequest request, De
   return dtg::explain(context, std::move(graph), std::move(request));
 }
 
-Status LocalWorker::reset(const std::vector<std::string>& containers, Deadline) {
+void LocalWorker::reset(const std::vector<std::string>& containers, Deadline, Done done) {
   task_->store().reset(containers);
-  return {};
+  done({});
 }
 
-Result<std::string> LocalWorker::inspect(Deadline) {
+void LocalWorker::inspect(Deadline, Answer<std::string> answer) {
   Json::Array names;
   for (const std::string& device : devices()) names.emplace_back(device);
-  return Json(Json::Object{{"task", name()}, {"incarnation", std::to_string(task_->incarnation())}, {"devices", std::move(names)}}).text();
+  answer(Json(Json::Object{{"task", name()}, {"incarnation", std::to_string(task_->incarnation())}, {"devices", std::move(names)}}).text());
 }
 
 std::vector<std::string> LocalWorker::devices() const {

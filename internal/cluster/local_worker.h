@@ -27,15 +27,18 @@ class LocalWorker final : public Worker {
   Status run(const Part& part, Run& run) override;
   bool is_current(const Part& part) const override { return part.plan->is_current(); }
   void drop(const Part&) override {}
-  Status connect(Deadline) override { return {}; }
+  void connect(Deadline, Done done) override { done({}); }
   // One at a time. The nodes of a graph that comes again stay where they were placed.
-  Result<Part> register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline) override;
-  // How the same would be planned. Leaves nothing behind: no placement, no variable. Not at the same time as register_part.
+  Result<Part> prepare(Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) override {
+    answer(prepare(std::move(graph), std::move(request), deadline));
+  }
+  // How the same would be planned. Leaves nothing behind: no placement, no variable. Not at the same time as prepare.
   Result<PlanPages> explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const;
-  Status reset(const std::vector<std::string>& containers, Deadline deadline) override;
+  void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) override;
   // It is its host's to stop.
-  Status end_job(Deadline) override { return {}; }
-  Result<std::string> inspect(Deadline deadline) override;
+  void end_job(Deadline, Done done) override { done({}); }
+  void inspect(Deadline deadline, Answer<std::string> answer) override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override { return {}; }
   void close() override {}

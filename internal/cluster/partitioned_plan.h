@@ -39,7 +39,7 @@ class PartitionedPlan final : public RefCounted {
   bool ended(const Run& run, const Status& status) { return !others_.empty() && !status.ok() && outdated(run, status); }
 
  private:
-  friend class Driver;
+  friend class PlanMaking;
   Status begin_others(Run& run);
   bool others_are_current() const;
   bool outdated(const Run& run, const Status& status);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/condition.h"
 #include "cluster/run.h"
 #include "cluster/security.h"
 #include "wire/graph_codec.h"
@@ -20,10 +19,8 @@ std::unique_ptr<OutFrame> frame_of(std::string head) {
   return frame;
 }
 
-}  // namespace
-
-// What a server may say unasked: nothing. Lives as long as the link may call it.
-class RemoteWorker::Greeter final : public Link::Listener {
+// What a server may say unasked: nothing.
+class Greeter final : public Link::Listener {
  public:
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view) override {
     return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
@@ -34,6 +31,14 @@ class RemoteWorker::Greeter final : public Link::Listener {
   void lost(const Status&) override {}
 };
 
+// It knows nothing, so one does for all links; it outlives them.
+Greeter& greeter() {
+  static Greeter* const one = new Greeter;
+  return *one;
+}
+
+}  // namespace
+
 RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session,
                            bool is_neighbour)
     : host_(host),
@@ -43,11 +48,18 @@ RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string n
       self_(std::move(self)),
       session_(session),
       is_neighbour_(is_neighbour),
-      greeter_(new Greeter) {}
+      pause_([this] { attempt(); }) {}
 
-RemoteWorker::~RemoteWorker() { close(); }
+// Nothing is under way any more, or it would hold this.
+RemoteWorker::~RemoteWorker() {
+  if (link_) host_.loop().post([link = std::move(link_)] { link->close({}); });
+}
 
 std::string RemoteWorker::where() const { return (name_.empty() ? "the task" : name_) + " at " + address_.text(); }
+
+Status RemoteWorker::explained(const Status& status) const {
+  return status.with_context("connect to " + where()).at_peer(where()).in_phase("connect");
+}
 
 Ref<Link> RemoteWorker::link() const {
   const std::lock_guard lock(mutex_);
@@ -66,78 +78,154 @@ std::string RemoteWorker::cluster() const {
   return known_.cluster;
 }
 
-template <class Answer>
-Status RemoteWorker::ask(Link& link, const char* what, Deadline deadline,
-                         const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question, Answer* answer) {
-  Condition answered;
-  std::optional<Status> outcome;
-  const auto answer_with = [&](Status status) { answered.change([&] { outcome = std::move(status); }); };
-  const bool posted = host_.loop().call([&] {
-    if (!link.is_open()) return answer_with(link.reason().with_context("the connection to " + where() + " is lost"));
-    const uint32_t call = link.calls().start(std::string(what) + " " + where(), deadline,
-                                             [answer_with, answer](const Status& status, std::string_view header) {
-                                               answer_with(status.ok() ? wire::decode(header, *answer) : status);
-                                             });
-    link.channel().send(question(call));
+// ---- connecting --------------------------------------------------------------------------------------------
+
+void RemoteWorker::connect(Deadline deadline, Done done) {
+  if (const Ref<Link> present = link(); present && present->is_open()) return done({});
+  auto credentials = cluster_credentials(address_, host_.security, self_, name_);
+  if (!credentials.ok()) return done(explained(credentials.status()));
+  host_.loop().post([self = Ref<RemoteWorker>::share(this), credentials = credentials.take(), deadline, done = std::move(done)]() mutable {
+    self->want(std::move(credentials), deadline, std::move(done));
   });
-  if (!posted) return unavailable("%s %s: the network loop has stopped", what, where().c_str());
-  // The loop bounds the wait: every call there has a deadline.
-  answered.wait(*host_.seams.clock, Deadline::never(), [&] { return outcome.has_value(); });
-  return *outcome;
 }
 
-Status RemoteWorker::connect_once(Deadline deadline) {
-  const Deadline handshake = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
-  const Deadline until{std::min(handshake.at_ns, deadline.at_ns)};
-  DTG_ASSIGN(const Credentials credentials, cluster_credentials(address_, host_.security, self_, name_));
-  DTG_ASSIGN(Ref<Channel> channel, host_.network->connect(address_, credentials, {host_.limits, timing_.dead_ns, {}}, until));
-  Ref<Link> fresh = make_ref<Link>(host_.loop(), std::move(channel), timing_, greeter_.get());
+void RemoteWorker::want(Credentials credentials, Deadline deadline, Done done) {
+  if (closed_) return done(failed_precondition("connect to %s: the session is closed", where().c_str()));
+  if (const Ref<Link> present = link()) {
+    if (present->is_open()) return done({});
+    if (present->reason().code() == Code::cancelled) return done(present->reason().with_context("connect to " + where()));
+  }
+  credentials_ = std::move(credentials);
+  const auto waiter = waiters_.insert(waiters_.end(), {deadline, std::move(done), nullptr});
+  waiter->alarm = std::make_unique<AlarmCall>([this, waiter] { late(waiter); });
+  host_.loop().set(*waiter->alarm, deadline.at_ns);
+  if (trying_) return;
+  retain();  // until nobody waits any more
+  trying_ = true;
+  pause_ns_ = kRetryFirstNs;
+  last_ = deadline_exceeded("nobody answered in time");
+  attempt();
+}
+
+// The attempt that goes on may serve those who come after.
+void RemoteWorker::late(Waiters::iterator waiter) {
+  Waiters told;
+  told.splice(told.end(), waiters_, waiter);
+  tell(std::move(told), explained(last_));
+}
+
+void RemoteWorker::tell(Waiters told, const Status& status) {
+  for (Waiter& waiter : told) {
+    host_.loop().cancel(*waiter.alarm);
+    waiter.done(status);
+  }
+}
+
+void RemoteWorker::attempt() {
+  if (waiters_.empty()) return rest();
+  const Deadline until = Deadline::after(*host_.seams.clock, timing_.handshake_ns);
+  dialling_ = true;
+  host_.network->connect(address_, credentials_, {host_.limits, timing_.dead_ns, {}}, until,
+                         [this, until](Result<Ref<Channel>> channel) { dialled(std::move(channel), until); });
+}
+
+void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
+  dialling_ = false;
+  if (!channel.ok() || closed_) return failed(channel.status());
+  const Ref<Link> fresh = make_ref<Link>(host_.loop(), channel.take(), timing_, &greeter());
   if (is_neighbour_) fresh->keep_early_credit();
-  if (!host_.loop().call([&] { fresh->open(); })) return unavailable("the network loop has stopped");
+  fresh->open();
+  greeting_ = fresh;
   wire::Hello hello;
   hello.session = session_;
   hello.role = is_neighbour_ ? wire::Role::neighbour : self_.empty() ? wire::Role::client : wire::Role::task;
   hello.task = self_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
-  wire::HelloReply reply;
-  Status status = ask(
-      *fresh, "greet", until, [&](uint32_t call) { return frame_of(wire::make_frame(hello, call)); }, &reply);
-  if (status.ok()) status = reply.status;
-  if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
-  if (status.ok()) return greeted(reply, fresh);
-  host_.loop().call([&] { fresh->close(status); });
-  return status;
+  ask<wire::HelloReply>(
+      fresh, "greet", until, [hello](uint32_t call) { return frame_of(wire::make_frame(hello, call)); },
+      [this, fresh](const Status& status, wire::HelloReply& reply) { greeted(fresh, status, reply); });
 }
 
-Status RemoteWorker::greeted(const wire::HelloReply& reply, Ref<Link> link) {
+void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::HelloReply& reply) {
+  greeting_ = nullptr;
+  if (status.ok()) status = reply.status;
+  if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
+  if (status.ok() && closed_) status = cancelled("the session is closed");
+  if (!status.ok()) {
+    link->close(status);
+    return failed(status);
+  }
+  status = take_over(reply, link);
+  tell(std::exchange(waiters_, {}), status);
+  rest();
+}
+
+Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
   if (name_.empty()) name_ = reply.task;
-  host_.loop().call([&] { link->trust(where()); });
+  link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns));
   const std::lock_guard lock(mutex_);
   const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
-  link_ = std::move(link);
+  link_ = link;
   known_ = reply;
   ++epoch_;
   if (!restarted) return {};
   return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
 }
 
-Status RemoteWorker::connect(Deadline deadline) {
-  const std::lock_guard one(connecting_);
-  int64_t pause_ns = kRetryFirstNs;
-  for (;;) {
-    if (const Ref<Link> present = link()) {
-      if (present->is_open()) return {};
-      if (present->reason().code() == Code::cancelled) return present->reason().with_context("connect to " + where());
-    }
-    const Status status = connect_once(deadline);
-    if (status.ok() || status.code() != Code::unavailable) return status.with_context("connect to " + where()).in_phase("connect");
-    const int64_t left = deadline.left_ns(*host_.seams.clock);
-    if (left <= pause_ns) return status.with_context("connect to " + where()).at_peer(where()).in_phase("connect");
-    if (closed_.wait(*host_.seams.clock, Deadline::after(*host_.seams.clock, pause_ns), [this] { return is_closed_; }))
-      return failed_precondition("connect to %s: the session is closed", where().c_str());
-    pause_ns = std::min(pause_ns * 2, kRetryLastNs);
+// What may pass is tried again, for those who still have time for it.
+void RemoteWorker::failed(const Status& status) {
+  last_ = status;
+  const bool may_pass = status.code() == Code::unavailable && !closed_;
+  Waiters told;
+  for (auto at = waiters_.begin(); at != waiters_.end();) {
+    const auto waiter = at++;
+    if (!may_pass || waiter->deadline.left_ns(*host_.seams.clock) <= pause_ns_) told.splice(told.end(), waiters_, waiter);
   }
+  tell(std::move(told), explained(status));
+  if (waiters_.empty()) return rest();
+  host_.loop().set(pause_, host_.seams.clock->monotonic_ns() + pause_ns_);
+  pause_ns_ = std::min(pause_ns_ * 2, kRetryLastNs);
+}
+
+void RemoteWorker::rest() {
+  host_.loop().cancel(pause_);
+  if (std::exchange(trying_, false)) release();
+}
+
+void RemoteWorker::close() {
+  host_.loop().post([self = Ref<RemoteWorker>::share(this)] { self->shut(); });
+}
+
+void RemoteWorker::shut() {
+  closed_ = true;
+  if (const Ref<Link> present = link()) present->close({});
+  tell(std::exchange(waiters_, {}), failed_precondition("connect to %s: the session is closed", where().c_str()));
+  // A dial ends soon by itself.
+  if (greeting_) greeting_->close(cancelled("the session is closed"));
+  else if (!dialling_) rest();
+}
+
+// ---- asking ------------------------------------------------------------------------------------------------
+
+template <class M>
+void RemoteWorker::ask(const Ref<Link>& link, const char* what, Deadline deadline,
+                       std::function<std::unique_ptr<OutFrame>(uint32_t)> question, std::function<void(const Status&, M&)> answer) {
+  auto put = [self = Ref<RemoteWorker>::share(this), link, what, deadline, question = std::move(question), answer = std::move(answer)] {
+    M message;
+    if (!link || !link->is_open()) {
+      const Status why = link ? link->reason() : unavailable("it is not connected");
+      return answer(why.with_context(std::string(what) + " " + self->where()), message);
+    }
+    const auto told = [answer](Status status, std::string_view header) {
+      M reply;
+      if (status.ok()) status = wire::decode(header, reply);
+      answer(status, reply);
+    };
+    link->channel().send(question(link->calls().start(std::string(what) + " " + self->where(), deadline, told)));
+  };
+  if (host_.loop().is_current()) put();
+  else host_.loop().post(std::move(put));
 }
 
 Status RemoteWorker::run(const Part& part, Run& run) {
@@ -154,71 +242,58 @@ void RemoteWorker::drop(const Part& part) {
   if (part.link->is_open()) part.link->send(wire::DropPart{part.id});
 }
 
-Result<Worker::Part> RemoteWorker::register_part(Ref<Graph> graph, PlanRequest asked, Deadline deadline) {
+void RemoteWorker::register_part(Ref<Graph> graph, PlanRequest asked, Deadline deadline, Answer<Part> answer) {
+  auto encoded = encode_graph(*graph, host_.limits);
+  if (!encoded.ok()) return answer(encoded.status());
   // The frame may outlive a call that ran out of time.
-  DTG_ASSIGN(std::string encoded, encode_graph(*graph, host_.limits));
-  const auto bytes = std::make_shared<const std::string>(std::move(encoded));
-  Part part;
-  part.link = link();
-  if (!part.link) return unavailable("register a part with %s: it is not connected", where().c_str());
+  const auto bytes = std::make_shared<const std::string>(encoded.take());
   const Deadline call = Deadline::after(*host_.seams.clock, timing_.call_ns);
   const Deadline until{std::min(call.at_ns, deadline.at_ns)};
   wire::RegisterPart request;
   request.targets.assign(asked.targets.begin(), asked.targets.end());
   request.deadline_left_ns = until.left_ns(*host_.seams.clock);
-  wire::RegisterReply reply;
-  const auto question = [&](uint32_t number) {
-    auto frame = frame_of(wire::make_head(wire::Kind::register_part, number, wire::encode(request), bytes->size()));
-    frame->payload = bytes->data();
-    frame->payload_bytes = bytes->size();
-    frame->taken = [bytes] {};
-    return frame;
-  };
-  DTG_TRY(ask(*part.link, "register a part with", until, question, &reply));
-  part.unreachable = std::move(reply.unreachable);
-  if (!part.unreachable.empty()) return part;
-  if (!reply.status.ok()) return reply.status.with_context(where());
-  part.id = reply.part;
-  return part;
+  const Ref<Link> link = this->link();
+  ask<wire::RegisterReply>(
+      link, "register a part with", until,
+      [bytes, request](uint32_t number) {
+        auto frame = frame_of(wire::make_head(wire::Kind::register_part, number, wire::encode(request), bytes->size()));
+        frame->payload = bytes->data();
+        frame->payload_bytes = bytes->size();
+        frame->taken = [bytes] {};
+        return frame;
+      },
+      [self = Ref<RemoteWorker>::share(this), link, answer = std::move(answer)](const Status& status, wire::RegisterReply& reply) {
+        Part part;
+        part.link = link;
+        part.id = reply.part;
+        part.unreachable = std::move(reply.unreachable);
+        if (!status.ok()) answer(status);
+        else if (!reply.status.ok() && part.unreachable.empty()) answer(reply.status.with_context(self->where()));
+        else answer(std::move(part));
+      });
 }
 
-Status RemoteWorker::reset(const std::vector<std::string>& containers, Deadline deadline) {
-  const Ref<Link> present = link();
-  if (!present) return unavailable("reset %s: it is not connected", where().c_str());
-  wire::Reset request{containers};
-  wire::Reply reply;
-  DTG_TRY(ask(
-      *present, "reset", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(request, call)); }, &reply));
-  return reply.status;
+void RemoteWorker::reset(const std::vector<std::string>& containers, Deadline deadline, Done done) {
+  const wire::Reset request{containers};
+  ask<wire::Reply>(
+      link(), "reset", deadline, [request](uint32_t call) { return frame_of(wire::make_frame(request, call)); },
+      [done = std::move(done)](const Status& status, const wire::Reply& reply) { done(status.ok() ? reply.status : status); });
 }
 
-Status RemoteWorker::end_job(Deadline deadline) {
-  const Ref<Link> present = link();
-  if (!present) return unavailable("end the job at %s: it is not connected", where().c_str());
-  wire::Reply reply;
-  DTG_TRY(ask(
-      *present, "end the job at", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); }, &reply));
-  return reply.status;
+void RemoteWorker::end_job(Deadline deadline, Done done) {
+  ask<wire::Reply>(
+      link(), "end the job at", deadline, [](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); },
+      [done = std::move(done)](const Status& status, const wire::Reply& reply) { done(status.ok() ? reply.status : status); });
 }
 
-Result<std::string> RemoteWorker::inspect(Deadline deadline) {
-  const Ref<Link> present = link();
-  if (!present) return unavailable("inspect %s: it is not connected", where().c_str());
-  wire::InspectReply reply;
-  DTG_TRY(ask(
-      *present, "inspect", deadline, [&](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); }, &reply));
-  DTG_TRY(reply.status);
-  return std::move(reply.json);
-}
-
-void RemoteWorker::close() {
-  closed_.change([this] { is_closed_ = true; });
-  Ref<Link> present;
-  {
-    const std::lock_guard lock(mutex_);
-    present = link_;
-  }
-  if (present) host_.loop().call([&] { present->close({}); });
+void RemoteWorker::inspect(Deadline deadline, Answer<std::string> answer) {
+  ask<wire::InspectReply>(
+      link(), "inspect", deadline, [](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); },
+      [answer = std::move(answer)](const Status& status, wire::InspectReply& reply) {
+        if (!status.ok()) answer(status);
+        else if (!reply.status.ok()) answer(reply.status);
+        else answer(std::move(reply.json));
+      });
 }
 
 }  // namespace dtg

@@ -1,11 +1,15 @@
-// RemoteWorker: a task in another process, over a link that is made again when it was lost.
+// RemoteWorker: a task in another process, over a link that is made again when it was lost. Connecting is a state machine on the
+// loop: dial, greet, and after a failure that may pass a pause and once more, as long as somebody wants it.
+//
+// Any thread, but connect(); the state machine belongs to the loop's.
 #pragma once
 
+#include <list>
 #include <mutex>
 
-#include "base/condition.h"
 #include "cluster/spec.h"
 #include "cluster/worker.h"
+#include "net/credentials.h"
 
 namespace dtg {
 
@@ -17,14 +21,15 @@ class RemoteWorker final : public Worker {
                bool is_neighbour = false);
   ~RemoteWorker() override;
 
+  // That of the first hello where it was open; before that, empty.
   const std::string& name() const override { return name_; }
-  Status connect(Deadline deadline) override;
+  void connect(Deadline deadline, Done done) override;
   Status run(const Part& part, Run& run) override;
   void drop(const Part& part) override;
-  Result<Part> register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline) override;
-  Status reset(const std::vector<std::string>& containers, Deadline deadline) override;
-  Status end_job(Deadline deadline) override;
-  Result<std::string> inspect(Deadline deadline) override;
+  void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) override;
+  void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) override;
+  void end_job(Deadline deadline, Done done) override;
+  void inspect(Deadline deadline, Answer<std::string> answer) override;
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override;
@@ -33,14 +38,32 @@ class RemoteWorker final : public Worker {
   Ref<Link> link() const;
 
  private:
-  class Greeter;
-  Status connect_once(Deadline deadline);
-  Status greeted(const wire::HelloReply& reply, Ref<Link> link);
+  // Somebody who wants a connection.
+  struct Waiter {
+    Deadline deadline;
+    Done done;
+    std::unique_ptr<AlarmCall> alarm;
+  };
+  using Waiters = std::list<Waiter>;
+
+  // Loop thread.
+  void want(Credentials credentials, Deadline deadline, Done done);
+  void attempt();
+  void dialled(Result<Ref<Channel>> channel, Deadline until);
+  void greeted(const Ref<Link>& link, Status status, const wire::HelloReply& reply);
+  Status take_over(const wire::HelloReply& reply, const Ref<Link>& link);
+  void failed(const Status& status);
+  void late(Waiters::iterator waiter);
+  void tell(Waiters told, const Status& status);
+  void rest();
+  void shut();
+
   std::string where() const;
-  // A question and its answer, from a thread that may wait.
-  template <class Answer>
-  Status ask(Link& link, const char* what, Deadline deadline, const std::function<std::unique_ptr<OutFrame>(uint32_t)>& question,
-             Answer* answer);
+  Status explained(const Status& status) const;
+  // A question and its answer, over the present link.
+  template <class M>
+  void ask(const Ref<Link>& link, const char* what, Deadline deadline, std::function<std::unique_ptr<OutFrame>(uint32_t)> question,
+           std::function<void(const Status&, M&)> answer);
 
   const Host host_;
   const Timing timing_;
@@ -49,14 +72,20 @@ class RemoteWorker final : public Worker {
   const std::string self_;
   const uint64_t session_;
   const bool is_neighbour_;
-  std::mutex connecting_;     // one attempt at a time
   mutable std::mutex mutex_;  // guards what follows
   Ref<Link> link_;
-  std::unique_ptr<Greeter> greeter_;
   wire::HelloReply known_;
   uint64_t epoch_ = 0;
-  Condition closed_;  // guards is_closed_
-  bool is_closed_ = false;
+  // Loop thread.
+  Credentials credentials_;
+  Waiters waiters_;
+  bool trying_ = false;  // an attempt is under way, or the pause after one
+  bool dialling_ = false;
+  Ref<Link> greeting_;  // that the hello went over
+  bool closed_ = false;
+  int64_t pause_ns_ = 0;
+  Status last_;  // why the last attempt failed
+  AlarmCall pause_;
 };
 
 }  // namespace dtg

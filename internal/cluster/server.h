@@ -11,6 +11,7 @@
 
 #include "base/condition.h"
 #include "base/json.h"
+#include "cluster/fence.h"
 #include "cluster/spec.h"
 #include "cluster/task.h"
 
@@ -64,6 +65,7 @@ class Server final : public RefCounted {
   bool by_chief_ = false;
   std::atomic<bool> told_{false};  // the log knows that it stops
   // Loop thread.
+  const Ref<Fence> fence_ = make_ref<Fence>();
   std::unique_ptr<Listener> listener_;
   std::unordered_set<Connection*> connections_;
   std::unordered_map<uint64_t, Connection*> sessions_;  // those of them that are no neighbours

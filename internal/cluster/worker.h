@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/answer.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
 
@@ -33,15 +34,16 @@ class Worker : public RefCounted {
   // It will not be run any more.
   virtual void drop(const Part& part) = 0;
 
-  // The calls wait, until the deadline or until it is certain that they fail. Never on the loop.
-  // Connects where that is needed. ABORTED, once, when the task has lost its state since the last connection.
-  virtual Status connect(Deadline deadline) = 0;
-  virtual Result<Part> register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline) = 0;
-  virtual Status reset(const std::vector<std::string>& containers, Deadline deadline) = 0;
+  // These ask and return at once. They are answered by the deadline, or when it is certain that they fail.
+  // Connects where that is needed; not on the loop's thread, because it may have to read a key. ABORTED, once, when the task has
+  // lost its state since the last connection.
+  virtual void connect(Deadline deadline, Done done) = 0;
+  virtual void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) = 0;
+  virtual void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) = 0;
   // Tells the task to stop.
-  virtual Status end_job(Deadline deadline) = 0;
+  virtual void end_job(Deadline deadline, Done done) = 0;
   // What the task says of itself, as JSON.
-  virtual Result<std::string> inspect(Deadline deadline) = 0;
+  virtual void inspect(Deadline deadline, Answer<std::string> answer) = 0;
   // Known after connect().
   virtual std::vector<std::string> devices() const = 0;
   virtual std::string cluster() const = 0;

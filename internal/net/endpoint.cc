@@ -4,7 +4,6 @@
 
 #include "net/acceptor.h"
 #include "net/openssl.h"
-#include "net/tcp_socket.h"
 #include "net/tls_channel.h"
 #include "net/unix_socket.h"
 
@@ -33,11 +32,14 @@ class SocketListener final : public Listener {
 
 class Sockets final : public Network {
  public:
-  explicit Sockets(std::unique_ptr<UvLoop> loop) : loop_(std::move(loop)) {}
+  explicit Sockets(std::unique_ptr<UvLoop> loop) : loop_(std::move(loop)), dialling_(std::make_unique<Dialling>(*loop_)) {}
+  ~Sockets() override {
+    loop_->call([this] { dialling_ = nullptr; });
+  }
   Loop& loop() override { return *loop_; }
-  Result<Ref<Channel>> connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                               Deadline deadline) override {
-    return connect_channel(*loop_, address, credentials, limits, deadline);
+  void connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits, Deadline deadline,
+               Connected connected) override {
+    dialling_->connect(address, credentials, limits, deadline, std::move(connected));
   }
   Result<std::unique_ptr<Listener>> listen(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
                                            Accepted accepted) override {
@@ -46,6 +48,7 @@ class Sockets final : public Network {
 
  private:
   const std::unique_ptr<UvLoop> loop_;
+  std::unique_ptr<Dialling> dialling_;
 };
 
 class UnixChannel final : public SocketChannel {
@@ -77,17 +80,30 @@ Acceptor::Make tcp_channels(UvLoop& loop, const Address& address, const Credenti
 
 }  // namespace
 
-Result<Ref<Channel>> connect_channel(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                                     Deadline deadline) {
+Dialling::~Dialling() {
+  while (!dials_.empty()) dials_.begin()->second->give_up(unavailable("the network loop has stopped"));
+}
+
+void Dialling::connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits, Deadline deadline,
+                       Network::Connected connected) {
   if (address.is_unix()) {
-    DTG_ASSIGN(Descriptor socket, connect_unix(address.path));
-    return Ref<Channel>(make_ref<UnixChannel>(loop, std::move(socket), limits.wire));
+    auto socket = connect_unix(address.path);
+    if (!socket.ok()) return connected(socket.status());
+    return connected(Ref<Channel>(make_ref<UnixChannel>(loop_, socket.take(), limits.wire)));
   }
-  if (address.port == 0) return invalid_argument("connect to %s: port 0 is only for listening", address.text().c_str());
-  DTG_ASSIGN(auto session, TlsSession::make(TlsSession::Side::client, credentials, address.text()));
-  DTG_ASSIGN(Descriptor socket, connect_tcp(address, credentials.local, loop.clock(), deadline));
-  tune_tcp(socket.get(), limits.dead_ns);
-  return Ref<Channel>(make_ref<TlsChannel>(loop, std::move(socket), limits.wire, std::move(session), credentials.security));
+  if (address.port == 0) return connected(invalid_argument("connect to %s: port 0 is only for listening", address.text().c_str()));
+  auto session = TlsSession::make(TlsSession::Side::client, credentials, address.text());
+  if (!session.ok()) return connected(session.status());
+  const uint64_t number = ++last_;
+  auto& dial = dials_[number] = std::make_unique<TcpDial>(loop_, address, credentials.local);
+  const auto shared = std::make_shared<std::unique_ptr<TlsSession>>(session.take());
+  dial->start(deadline,
+              [this, number, shared, security = credentials.security, limits, connected = std::move(connected)](Result<Descriptor> socket) {
+                const auto done = dials_.extract(number);
+                if (!socket.ok()) return connected(socket.status());
+                tune_tcp(socket.value().get(), limits.dead_ns);
+                connected(Ref<Channel>(make_ref<TlsChannel>(loop_, socket.take(), limits.wire, std::move(*shared), security)));
+              });
 }
 
 Result<std::unique_ptr<Network>> start_sockets(const Clock& clock) {

@@ -31,10 +31,12 @@ class Network {
   // Ends the loop; nothing of it runs any more then.
   virtual ~Network() = default;
   virtual Loop& loop() = 0;
-  // Both may wait for names or for the other end, so never on a loop that has a thread. UNAVAILABLE while nobody listens there.
-  virtual Result<Ref<Channel>> connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
-                                       Deadline deadline) = 0;
-  // `accepted` is called on the loop's thread.
+  using Connected = std::function<void(Result<Ref<Channel>>)>;
+  // Loop thread. `connected` is called there, once, by the deadline, and maybe before this returns. UNAVAILABLE while nobody
+  // listens there.
+  virtual void connect(const Address& address, const Credentials& credentials, const EndpointLimits& limits, Deadline deadline,
+                       Connected connected) = 0;
+  // May wait for names, so never on a loop that has a thread. `accepted` is called on the loop's thread.
   virtual Result<std::unique_ptr<Listener>> listen(const Address& address, const Credentials& credentials, const EndpointLimits& limits,
                                                    Accepted accepted) = 0;
 };

@@ -1,5 +1,5 @@
-// Looks host names up by getaddrinfo on a thread of its own, which is left behind when the deadline passes. Any thread
-// that may wait.
+// Looks host names up by getaddrinfo on a thread of its own, which is left behind when nobody waits for it any more. See
+// resolve.h for threads.
 #include "net/resolve.h"
 
 #include <arpa/inet.h>
@@ -47,8 +47,14 @@ int look_up(const Address& address, int flags, std::vector<SocketAddress>* found
   return found->empty() ? EAI_NONAME : 0;
 }
 
+using LookedUp = std::function<void(int failed, std::vector<SocketAddress> found)>;
+
+Status not_found(const Address& address, int failed) {
+  return unavailable("resolve \"%s\": %s", address.host.c_str(), ::gai_strerror(failed));
+}
+
 // The thread may outlive its caller; a name server that does not answer costs a thread for a while, nothing else.
-Status start_lookup(const Address& address, const std::shared_ptr<Lookup>& lookup) {
+Status start_lookup(const Address& address, LookedUp looked_up) {
   if (lookups.fetch_add(1) >= kLookupsMax) {
     lookups.fetch_sub(1);
     return unavailable("resolve \"%s\": %d lookups wait for name servers already", address.host.c_str(), kLookupsMax);
@@ -58,15 +64,11 @@ Status start_lookup(const Address& address, const std::shared_ptr<Lookup>& looku
   pthread_sigmask(SIG_SETMASK, &all, &before);
   Status status;
   try {
-    std::thread([address, lookup] {
+    std::thread([address, looked_up = std::move(looked_up)] {
       std::vector<SocketAddress> found;
       const int failed = look_up(address, AI_ADDRCONFIG, &found);
       lookups.fetch_sub(1);
-      const std::lock_guard lock(lookup->mutex);
-      lookup->failed = failed;
-      lookup->found = std::move(found);
-      lookup->over = true;
-      lookup->changed.notify_all();
+      looked_up(failed, std::move(found));
     }).detach();
   } catch (const std::system_error&) {
     lookups.fetch_sub(1);
@@ -93,15 +95,43 @@ Result<std::vector<SocketAddress>> resolve(const Address& address, const Clock& 
   std::vector<SocketAddress> found;
   if (look_up(address, AI_NUMERICHOST, &found) == 0) return found;
   const auto lookup = std::make_shared<Lookup>();
-  DTG_TRY(start_lookup(address, lookup));
+  DTG_TRY(start_lookup(address, [lookup](int failed, std::vector<SocketAddress> numbers) {
+    const std::lock_guard lock(lookup->mutex);
+    lookup->failed = failed;
+    lookup->found = std::move(numbers);
+    lookup->over = true;
+    lookup->changed.notify_all();
+  }));
   std::unique_lock lock(lookup->mutex);
   while (!lookup->over) {
     const int64_t left = deadline.left_ns(clock);
     if (left == 0) return unavailable("resolve \"%s\": no name server answered in time", address.host.c_str());
     lookup->changed.wait_for(lock, std::chrono::nanoseconds(std::min<int64_t>(left, 1'000'000'000)));
   }
-  if (lookup->failed != 0) return unavailable("resolve \"%s\": %s", address.host.c_str(), ::gai_strerror(lookup->failed));
+  if (lookup->failed != 0) return not_found(address, lookup->failed);
   return std::move(lookup->found);
+}
+
+NameLookup::~NameLookup() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->loop = nullptr;
+  shared_->found = nullptr;
+}
+
+void NameLookup::start(Loop& loop, const Address& address, Found found) {
+  std::vector<SocketAddress> numbers;
+  if (look_up(address, AI_NUMERICHOST, &numbers) == 0) return found(std::move(numbers));
+  shared_->loop = &loop;
+  shared_->found = found;
+  const Status started = start_lookup(address, [shared = shared_, address](int failed, std::vector<SocketAddress> looked_up) {
+    const std::lock_guard lock(shared->mutex);
+    if (!shared->loop) return;
+    shared->loop->post([shared, address, failed, looked_up = std::move(looked_up)]() mutable {
+      const Found tell = std::exchange(shared->found, nullptr);
+      if (tell) tell(failed != 0 ? Result<std::vector<SocketAddress>>(not_found(address, failed)) : std::move(looked_up));
+    });
+  });
+  if (!started.ok()) found(started);
 }
 
 }  // namespace dtg

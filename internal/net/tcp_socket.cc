@@ -1,14 +1,12 @@
-// TCP sockets: connecting within a deadline, listening, and the socket options. Any thread; connecting waits.
+// TCP sockets: connecting within a deadline, listening, and the socket options. See tcp_socket.h for threads.
 #include "net/tcp_socket.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace dtg {
 namespace {
@@ -31,32 +29,10 @@ SocketAddress own_end(int socket) {
   return own;
 }
 
-Status wait_until_connected(int socket, const Clock& clock, Deadline deadline) {
-  for (;;) {
-    const int64_t left = deadline.left_ns(clock);
-    if (left == 0) return unavailable("nobody answered in time");
-    pollfd wait{socket, POLLOUT, 0};
-    const int found = ::poll(&wait, 1, static_cast<int>(std::min<int64_t>(left / 1'000'000 + 1, 1000)));
-    if (found > 0) break;
-    if (found < 0 && errno != EINTR) return unavailable("%s", socket_problem(errno).c_str());
-  }
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-  return error == 0 ? Status() : unavailable("%s", socket_problem(error).c_str());
-}
-
-Result<Descriptor> connect_number(const SocketAddress& number, const Clock& clock, Deadline deadline) {
-  Descriptor socket = new_socket(number.storage.ss_family);
-  if (socket.get() < 0) return unavailable("make a socket: %s", socket_problem(errno).c_str());
-  if (::connect(socket.get(), number.get(), number.size) != 0) {
-    if (errno != EINPROGRESS) return unavailable("%s", socket_problem(errno).c_str());
-    DTG_TRY(wait_until_connected(socket.get(), clock, deadline));
-  }
-  // A port of the range that the system takes its own ends from may meet itself where nobody listens.
-  const SocketAddress own = own_end(socket.get());
-  if (own.size == number.size && own.port() == number.port() && number.is_loopback()) return unavailable("Connection refused");
-  return socket;
+// A port of the range that the system takes its own ends from may meet itself where nobody listens.
+bool met_itself(int socket, const SocketAddress& number) {
+  const SocketAddress own = own_end(socket);
+  return own.size == number.size && own.port() == number.port() && number.is_loopback();
 }
 
 }  // namespace
@@ -89,18 +65,75 @@ Result<Descriptor> listen_tcp(Address* address, bool loopback_only, const Clock&
   return socket;
 }
 
-Result<Descriptor> connect_tcp(const Address& address, bool loopback_only, const Clock& clock, Deadline deadline) {
-  const std::string what = "connect to " + address.text();
-  auto numbers = resolve(address, clock, deadline);
-  if (!numbers.ok()) return numbers.status().with_context(what);
-  Status last;
-  for (const SocketAddress& number : numbers.value()) {
-    if (loopback_only && !number.is_loopback()) return not_loopback(address).with_context(what);
-    auto socket = connect_number(number, clock, deadline);
-    if (socket.ok()) return socket;
-    last = socket.status();
+TcpDial::TcpDial(UvLoop& loop, Address address, bool loopback_only)
+    : loop_(loop), address_(std::move(address)), loopback_only_(loopback_only), alarm_([this] { end(last_); }) {}
+
+TcpDial::~TcpDial() {
+  loop_.cancel(alarm_);
+  stop_watching();
+}
+
+void TcpDial::start(Deadline deadline, Connected connected) {
+  connected_ = std::move(connected);
+  loop_.set(alarm_, deadline.at_ns);
+  lookup_.start(loop_, address_, [this](Result<std::vector<SocketAddress>> numbers) {
+    if (!numbers.ok()) return end(numbers.status());
+    numbers_ = numbers.take();
+    try_next();
+  });
+}
+
+void TcpDial::try_next() {
+  while (next_ < numbers_.size()) {
+    const SocketAddress& number = numbers_[next_++];
+    if (loopback_only_ && !number.is_loopback()) return end(not_loopback(address_));
+    if (!try_number(number)) return;
+    if (last_.ok()) return end(std::move(socket_));
   }
-  return last.with_context(what);
+  end(last_);
+}
+
+bool TcpDial::try_number(const SocketAddress& number) {
+  socket_ = new_socket(number.storage.ss_family);
+  last_ = socket_.get() < 0 ? unavailable("make a socket: %s", socket_problem(errno).c_str()) : Status();
+  if (!last_.ok()) return true;
+  if (::connect(socket_.get(), number.get(), number.size) == 0) {
+    if (met_itself(socket_.get(), number)) last_ = unavailable("Connection refused");
+    return true;
+  }
+  last_ = unavailable("%s", socket_problem(errno).c_str());
+  if (errno != EINPROGRESS) return true;
+  auto poll = loop_.watch(socket_.get(), this);
+  last_ = poll.ok() ? unavailable("nobody answered in time") : poll.status();
+  if (!poll.ok()) return true;
+  poll_ = poll.value();
+  loop_.want(poll_, false, true);
+  return false;
+}
+
+// The socket is connected, or never will be.
+void TcpDial::ready(bool, bool) {
+  stop_watching();
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  if (error == 0 && met_itself(socket_.get(), numbers_[next_ - 1])) error = ECONNREFUSED;
+  if (error == 0) return end(std::move(socket_));
+  last_ = unavailable("%s", socket_problem(error).c_str());
+  try_next();
+}
+
+void TcpDial::stop_watching() {
+  if (poll_) loop_.unwatch(std::exchange(poll_, nullptr));
+}
+
+void TcpDial::end(Result<Descriptor> result) {
+  loop_.cancel(alarm_);
+  stop_watching();
+  const Connected connected = std::exchange(connected_, nullptr);
+  if (!connected) return;
+  if (result.ok()) connected(std::move(result));
+  else connected(result.status().with_context("connect to " + address_.text()));
 }
 
 }  // namespace dtg

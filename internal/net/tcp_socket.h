@@ -1,5 +1,5 @@
 // TCP sockets, connected and listening: without delay, closed on exec, given up when the peer acknowledges nothing for its
-// time. Any thread; connecting waits, so never the loop's.
+// time. Listening waits for names, so never on the loop's thread; connecting belongs to it.
 #pragma once
 
 #include "net/resolve.h"
@@ -11,8 +11,36 @@ namespace dtg {
 // `address` gets the port that the system chose when it was 0.
 Result<Descriptor> listen_tcp(Address* address, bool loopback_only, const Clock& clock, Deadline deadline);
 
-// Tries the numbers of the host in order.
-Result<Descriptor> connect_tcp(const Address& address, bool loopback_only, const Clock& clock, Deadline deadline);
+// A connection in the making: the host's numbers are tried in order. Loop thread; nobody is told any more once it is gone.
+class TcpDial final : private UvLoop::Watch {
+ public:
+  using Connected = std::function<void(Result<Descriptor>)>;
+  TcpDial(UvLoop& loop, Address address, bool loopback_only);
+  ~TcpDial() override;
+  // `connected` is called once on the loop's thread, by the deadline; it may let go of this.
+  void start(Deadline deadline, Connected connected);
+  void give_up(const Status& why) { end(why); }
+
+ private:
+  void ready(bool readable, bool writable) override;
+  void try_next();
+  // False where it has to be waited for.
+  bool try_number(const SocketAddress& number);
+  void stop_watching();
+  void end(Result<Descriptor> result);
+
+  UvLoop& loop_;
+  const Address address_;
+  const bool loopback_only_;
+  NameLookup lookup_;
+  AlarmCall alarm_;
+  Connected connected_;
+  std::vector<SocketAddress> numbers_;
+  size_t next_ = 0;
+  Descriptor socket_;
+  UvLoop::Poll* poll_ = nullptr;
+  Status last_ = unavailable("nobody answered in time");
+};
 
 // No delay, and the end of a connection whose other end acknowledges nothing for so long.
 void tune_tcp(int socket, int64_t dead_ns);

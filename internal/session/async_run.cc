@@ -3,31 +3,66 @@
 
 namespace dtg {
 
-AsyncRun::AsyncRun(Ref<Session> session, Ref<PartitionedPlan> plan, std::vector<Tensor> feeds, Deadline deadline,
-                   Ref<CompletionQueue> queue, uint64_t tag, bool repeated)
-    : SessionRun(*session, *plan, Caller::is_told, deadline),
-      session_(std::move(session)),
-      plan_(std::move(plan)),
+AsyncRun::AsyncRun(Ref<Session> session, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
+                   bool repeated)
+    : session_(std::move(session)),
       feeds_(std::move(feeds)),
+      deadline_(deadline),
       queue_(std::move(queue)),
       tag_(tag),
-      repeated_(repeated),
-      results_(plan_->request().fetches.size()) {
+      repeated_(repeated) {
   for (const Tensor& feed : feeds_) feed_list_.push_back(&feed);
-  give(feed_list_, results_);
 }
 
-void AsyncRun::start() {
-  // First what may fail while the run is still nobody's promise.
+// First what may fail while the run is still nobody's promise.
+void AsyncRun::expect_end() {
   if (queue_) queue_->expect();
-  session_->runtime().timer().schedule(deadline().at_ns, Ref<Timer::Timeout>::share(this));
+  session_->runtime().timer().schedule(deadline_.at_ns, Ref<Timer::Timeout>::share(this));
   retain();  // dropped in announce()
-  if (Status status = session_->enter(*this); !status.ok()) return ended(std::move(status));
-  (void)plan_->run(*this).ok();  // how it ends is told to ended()
+}
+
+void AsyncRun::start(Ref<PartitionedPlan> plan) {
+  results_.resize(plan->request().fetches.size());
+  expect_end();
+  if (Status status = begin(std::move(plan)); !status.ok()) ended(std::move(status));
+}
+
+void AsyncRun::start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets) {
+  results_.resize(fetches.size());
+  AsyncPlan::Wanted wanted;
+  wanted.feeds.assign(feeds.begin(), feeds.end());
+  wanted.tensors = feeds_;
+  wanted.fetches.assign(fetches.begin(), fetches.end());
+  wanted.targets.assign(targets.begin(), targets.end());
+  const Ref<AsyncPlan> planning = planning_ =
+      make_ref<AsyncPlan>(session_, std::move(wanted), deadline_,
+                          [self = Ref<AsyncRun>::share(this)](Result<Ref<PartitionedPlan>> plan) { self->planned(std::move(plan)); });
+  expect_end();
+  planning->start();
+}
+
+void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
+  Status status = plan.ok() ? begin(plan.take()) : plan.status();
+  if (!status.ok()) ended(std::move(status));
+}
+
+// An error where nothing has begun.
+Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
+  {
+    const std::lock_guard lock(begin_mutex_);
+    planning_ = nullptr;
+    plan_ = std::move(plan);
+    body_.emplace(*this, *plan_);
+    body_->give(feed_list_, results_);
+    if (!stopped_early_.ok()) body_->stop(stopped_early_);
+  }
+  DTG_TRY(session_->enter(*body_));
+  (void)plan_->run(*body_).ok();  // how it ends is told to ended()
+  return {};
 }
 
 void AsyncRun::ended(Status status) {
-  plan_->ended(*this, status);
+  if (plan_) plan_->ended(*body_, status);
   session_->count_run(status);
   if (repeated_ && status.ok()) {
     status = again();
@@ -38,15 +73,15 @@ void AsyncRun::ended(Status status) {
 
 // The next of repeated runs; an error when it cannot begin.
 Status AsyncRun::again() {
-  DTG_TRY(stop_cause());
+  DTG_TRY(body_->stopped_by());
   if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
-  renew(session_->next_sequence());
-  return plan_->run(*this);
+  body_->renew(session_->next_sequence());
+  return plan_->run(*body_);
 }
 
 void AsyncRun::announce(Status status) {
   if (stopped_.exchange(true)) session_->count_stopped(-1);
-  session_->runtime().timer().cancel(*this, deadline().at_ns);
+  session_->runtime().timer().cancel(*this, deadline_.at_ns);
   {
     const std::lock_guard lock(results_mutex_);
     outcome_ = status;
@@ -63,7 +98,14 @@ void AsyncRun::ring() { stop_early(deadline_exceeded("the run's deadline passed;
 void AsyncRun::stop_early(const Status& cause) {
   if (stopped_.exchange(true)) return;  // before, or it has ended
   session_->count_stopped(1);
-  stop(cause);
+  Ref<AsyncPlan> planning;
+  {
+    const std::lock_guard lock(begin_mutex_);
+    planning = planning_;
+    stopped_early_ = cause;
+    if (body_) body_->stop(cause);
+  }
+  if (planning) planning->stop(cause);
 }
 
 Result<Tensor> AsyncRun::take(size_t i) {
@@ -93,11 +135,16 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
   DTG_TRY(wait_for_stopped(until));
-  DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   std::vector<Tensor> feeds;
   for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);
-  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::move(feeds), until, std::move(queue), tag);
-  run->start();
+  Ref<PartitionedPlan> plan = find_kept(hash_of(args), args);
+  // What a local session plans, it plans at once; what a cluster has to be asked for, nobody waits for.
+  if (!plan && driver_->is_local()) {
+    DTG_ASSIGN(plan, find_plan(args, until));
+  }
+  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(feeds), until, std::move(queue), tag);
+  if (plan) run->start(std::move(plan));
+  else run->start(args.feeds, args.fetches, args.targets);
   return run;
 }
 
@@ -108,9 +155,8 @@ Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, R
   args.targets = targets;
   DTG_ASSIGN(const Deadline until, deadline(0));
   DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
-  auto run =
-      make_ref<AsyncRun>(Ref<Session>::share(this), std::move(plan), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
-  run->start();
+  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
+  run->start(std::move(plan));
   return run;
 }
 

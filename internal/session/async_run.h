@@ -1,24 +1,29 @@
 // AsyncRun: a run that nobody's thread waits for. It holds its feeds and results, can be cancelled at any
 // time, ends exactly once, and announces that in a completion queue. A repeated one begins again whenever it has ended well.
+// Where its plan has to be made first, it begins when that is there.
 //
 // Owner: the host's op handle, and itself while it is under way. Any thread.
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "session/async_plan.h"
 #include "session/completion_queue.h"
 #include "session/session.h"
 
 namespace dtg {
 
-class AsyncRun final : public Timer::Timeout, private SessionRun {
+class AsyncRun final : public Timer::Timeout {
  public:
   // `queue` may be null: then nobody is told.
-  AsyncRun(Ref<Session> session, Ref<PartitionedPlan> plan, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue,
-           uint64_t tag, bool repeated = false);
+  AsyncRun(Ref<Session> session, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
+           bool repeated = false);
   // Begins; from here on the end is announced whatever happens.
-  void start();
+  void start(Ref<PartitionedPlan> plan);
+  // The same, when other tasks have their parts.
+  void start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
   // Sticky and idempotent; a run that has ended stays as it is.
   void cancel();
   bool finished() const { return finished_.load(std::memory_order_acquire); }
@@ -28,19 +33,40 @@ class AsyncRun final : public Timer::Timeout, private SessionRun {
   size_t result_count() const { return results_.size(); }
 
  private:
-  void ended(Status status) override;
+  // What runs, once there is a plan.
+  class Body final : public SessionRun {
+   public:
+    Body(AsyncRun& owner, PartitionedPlan& plan) : SessionRun(*owner.session_, plan, Caller::is_told, owner.deadline_), owner_(owner) {}
+    using Run::give;
+    using Run::renew;
+    Status stopped_by() { return stop_cause(); }
+
+   private:
+    void ended(Status status) override { owner_.ended(std::move(status)); }
+    AsyncRun& owner_;
+  };
+
+  void expect_end();
+  void planned(Result<Ref<PartitionedPlan>> plan);
+  Status begin(Ref<PartitionedPlan> plan);
+  void ended(Status status);
   void ring() override;
   void stop_early(const Status& cause);
   Status again();
   void announce(Status status);
 
   const Ref<Session> session_;
-  const Ref<PartitionedPlan> plan_;
   const std::vector<Tensor> feeds_;
   std::vector<const Tensor*> feed_list_;
+  const Deadline deadline_;
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   const bool repeated_;
+  std::mutex begin_mutex_;  // guards these four until the body is there, which then stays
+  Status stopped_early_;
+  Ref<AsyncPlan> planning_;
+  Ref<PartitionedPlan> plan_;
+  std::optional<Body> body_;
   std::vector<Tensor> results_;
   std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};

@@ -23,8 +23,9 @@ bool same_request(const PartitionedPlan& plan, const RunArgs& args) {
   return feeds_match(plan, args.feed_tensors);
 }
 
-// Of everything that decides the plan.
-uint64_t hash_of(const RunArgs& args) {
+}  // namespace
+
+uint64_t Session::hash_of(const RunArgs& args) {
   uint64_t hash = mix(args.feeds.size(), args.fetches.size());
   for (size_t i = 0; i < args.feeds.size(); ++i) {
     const Tensor& tensor = *args.feed_tensors[i];
@@ -36,7 +37,14 @@ uint64_t hash_of(const RunArgs& args) {
   return hash;
 }
 
-}  // namespace
+PlanRequest Session::request_of(const RunArgs& args) {
+  PlanRequest request;
+  for (size_t i = 0; i < args.feeds.size(); ++i)
+    request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
+  request.fetches.assign(args.fetches.begin(), args.fetches.end());
+  request.targets.assign(args.targets.begin(), args.targets.end());
+  return request;
+}
 
 bool feeds_match(const PartitionedPlan& plan, std::span<const Tensor* const> tensors) {
   const auto& feeds = plan.home().feeds();
@@ -160,12 +168,13 @@ void Session::stop_runs(const Status& cause) {
 
 void Session::task_stopped(const Status& why) {
   refuse(why);
+  stop_plans(why);
   stop_runs(why);
 }
 
 bool Session::is_idle() const {
   const std::lock_guard lock(lock_);
-  return first_ == nullptr;
+  return first_ == nullptr && first_plan_ == nullptr;
 }
 
 void Session::refuse(const Status& why) {
@@ -220,17 +229,21 @@ Ref<PartitionedPlan> Session::find_kept(uint64_t hash, const RunArgs& args) {
 
 // Whoever plans for a cluster may wait for other tasks; who comes after waits no longer than its own deadline.
 Status Session::begin_planning(Deadline until) {
-  const bool mine = planning_.wait(runtime_->clock(), until, [this] {
-    if (is_planning_) return false;
-    is_planning_ = true;
-    return true;
-  });
-  return mine ? Status() : deadline_exceeded("run: another run of the session was being planned until the deadline passed");
+  struct Standing final : Turns::Waiter {
+    Condition told;
+    bool mine = false;
+    void your_turn() override {
+      told.change([this] { mine = true; });
+    }
+  } standing;
+  const auto is_mine = [&] { return standing.mine; };
+  if (turns_.take(standing) || standing.told.wait(runtime_->clock(), until, is_mine)) return {};
+  if (turns_.withdraw(standing)) return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
+  standing.told.wait(runtime_->clock(), Deadline::never(), is_mine);
+  return {};
 }
 
-Session::Turn::~Turn() {
-  session.planning_.change([this] { session.is_planning_ = false; });
-}
+Session::Turn::~Turn() { session.turns_.give_back(); }
 
 Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
   DTG_TRY(check_open());
@@ -246,12 +259,7 @@ Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& ar
   const Turn turn{*this};
   // Who waited for the turn may find that it was for the same.
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  PlanRequest request;
-  for (size_t i = 0; i < args.feeds.size(); ++i)
-    request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
-  request.fetches.assign(args.fetches.begin(), args.fetches.end());
-  request.targets.assign(args.targets.begin(), args.targets.end());
-  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, std::move(request), until));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, request_of(args), until));
   plans_made_.add();
   keep_plan(hash, args, plan);
   return plan;
@@ -379,7 +387,9 @@ Status Session::close(int64_t timeout_ns) {
   lock_.unlock();
   closing_ = true;
   refuses_ = true;
-  stop_runs(cancelled("the session was closed while this run was under way"));
+  const Status over = cancelled("the session was closed while this run was under way");
+  stop_plans(over);
+  stop_runs(over);
   if (!idle_.wait(runtime_->clock(), until, [this] { return is_idle(); }))
     return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
   driver_->close();

@@ -18,11 +18,14 @@
 #include "cluster/driver.h"
 #include "session/runtime.h"
 #include "session/session_run.h"
+#include "session/turns.h"
 
 namespace dtg {
 
+class AsyncPlan;
 class AsyncRun;
 class CompletionQueue;
+class PlanMaking;
 class Session;
 
 // What one run is given and asked. Tensors are borrowed until the run has ended.
@@ -96,6 +99,7 @@ class Session final : public RefCounted, private Task::Observer {
 
  private:
   friend class Callable;
+  friend class AsyncPlan;
   friend class AsyncRun;
   friend class SessionRun;
   class WaitingRun;
@@ -111,6 +115,10 @@ class Session final : public RefCounted, private Task::Observer {
     ~Turn();
   };
   Status begin_planning(Deadline until);
+  // Of everything that decides the plan.
+  static uint64_t hash_of(const RunArgs& args);
+  static PlanRequest request_of(const RunArgs& args);
+  Ref<PlanMaking> start_plan(const RunArgs& args, Deadline until);
   void keep_plan(uint64_t hash, const RunArgs& args, const Ref<PartitionedPlan>& plan);
   // Runs the plan; where it turns out to be out of date, before anything was done, the one that is not.
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
@@ -126,6 +134,10 @@ class Session final : public RefCounted, private Task::Observer {
   void refuse(const Status& why);
   // Why nothing begins any more, if so.
   Status check_open() const;
+  // The list of plans that nobody waits for.
+  Status enter(AsyncPlan& plan);
+  void leave(AsyncPlan& plan);
+  void stop_plans(const Status& cause);
   // The list of runs under way. A run that is being stopped stays on it until that is over.
   Status enter(SessionRun& run);
   void leave(SessionRun& run);
@@ -143,8 +155,7 @@ class Session final : public RefCounted, private Task::Observer {
   const Ref<Graph> graph_;
   const Options options_;
   const Ref<Driver> driver_;
-  Condition planning_;  // one plan is made at a time, by whoever set is_planning_
-  bool is_planning_ = false;
+  Turns turns_;                       // one plan is made at a time
   Condition idle_;                    // a run has left, or may leave now
   std::atomic<bool> closing_{false};  // its host has closed it
   std::atomic<bool> refuses_{false};  // refusal_ says why; somebody may wait for runs to leave
@@ -158,6 +169,7 @@ class Session final : public RefCounted, private Task::Observer {
   std::vector<Entry> plans_;  // most recently used last
   int64_t plan_bytes_ = 0;    // of all of them
   SessionRun* first_ = nullptr;
+  AsyncPlan* first_plan_ = nullptr;
   Status refusal_;  // why no more runs begin: closed, or evicted
 };
 

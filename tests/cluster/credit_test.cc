@@ -45,7 +45,7 @@ class CreditTest : public ::testing::Test {
     part_link_ = make_ref<Link>(loop_, b, timing_, &silent_);
     for (const Ref<Link>& link : {home_link_, part_link_}) {
       link->open();
-      link->trust(kPeer);
+      link->trust(kPeer, timing_.heartbeat_ns);
     }
   }
   ~CreditTest() override {
@@ -189,7 +189,7 @@ class NeighbourCredit : public CreditTest {
     other_ends_.push_back(make_ref<Link>(loop_, b, timing_, &silent_));
     for (const Ref<Link>& each : {session_links_.back(), other_ends_.back()}) {
       each->open();
-      each->trust("the session");
+      each->trust("the session", timing_.heartbeat_ns);
     }
     auto table = EdgeTable::make(*graph, [](const std::string&, bool) -> Result<uint32_t> { return 1u; });
     EXPECT_TRUE(table.ok()) << table.status().message();

@@ -143,7 +143,10 @@ TEST_F(Tcp, HelloClaimsAnotherName) {
     Loop& loop = network.loop();
     const Address address = Address::parse(server_->target()).take();
     const Credentials credentials = credentials_for(address, security_, proven, "/job:ps/replica:0/task:0").take();
-    const Ref<Channel> channel = network.connect(address, credentials, {}, Deadline::after(system_clock(), kSecond)).take();
+    const Deadline until = Deadline::after(system_clock(), kSecond);
+    Awaited<Result<Ref<Channel>>> connected;
+    loop.post([&, told = connected.taker()] { network.connect(address, credentials, {}, until, told); });
+    const Ref<Channel> channel = connected.wait(system_clock(), until).take();
     loop.call([&] {
       channel->open(&ear);
       channel->send(wire::make_frame(wire::Hello{.task = claimed}, 1));

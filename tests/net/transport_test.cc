@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 
+#include "base/condition.h"
 #include "data_frame.h"
 #include "net/endpoint.h"
 #include "net/memory_channel.h"
@@ -80,6 +81,21 @@ class End final : public Channel::Sink {
 
 enum class Kind { memory, unix_socket, tls, clear };
 
+// Connects and waits for it.
+Result<Ref<Channel>> connect_now(UvLoop& loop, const Address& address, const Credentials& credentials, int64_t timeout_ns) {
+  Condition told;
+  std::optional<Result<Ref<Channel>>> channel;
+  std::unique_ptr<Dialling> dialling;
+  loop.call([&] {
+    dialling = std::make_unique<Dialling>(loop);
+    dialling->connect(address, credentials, {}, Deadline::after(system_clock(), timeout_ns),
+                      [&](Result<Ref<Channel>> made) { told.change([&] { channel = std::move(made); }); });
+  });
+  EXPECT_TRUE(told.wait(system_clock(), Deadline::after(system_clock(), timeout_ns + kSecond), [&] { return channel.has_value(); }));
+  loop.call([&] { dialling = nullptr; });
+  return channel ? std::move(*channel) : Result<Ref<Channel>>(internal_error("nobody told"));
+}
+
 class Endpoints : public ::testing::Test {
  protected:
   Endpoints() {
@@ -116,7 +132,7 @@ class Endpoints : public ::testing::Test {
   }
   Status connect(const SecurityOptions& options, const std::string& self = kPeer, const std::string& peer = kSelf) {
     DTG_ASSIGN(const Credentials credentials, credentials_for(listener_->address(), options, self, peer));
-    DTG_ASSIGN(here_.channel, connect_channel(*loop_, listener_->address(), credentials, {}, Deadline::after(system_clock(), 5 * kSecond)));
+    DTG_ASSIGN(here_.channel, connect_now(*loop_, listener_->address(), credentials, 5 * kSecond));
     loop_->call([&] { here_.channel->open(&here_); });
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::seconds(5), [&] { return accepted_ > 0; })) return unavailable("nobody was accepted");
@@ -294,7 +310,7 @@ TEST_F(Endpoints, NothingBeyondThisMachineWithoutAKey) {
   Credentials local = credentials_for(Address::parse("127.0.0.1:0").take(), options_, kSelf, "").take();
   const auto bound = listen(*loop_, Address::parse("0.0.0.0:0").take(), local, {}, [](Ref<Channel>) {});
   EXPECT_EQ(bound.status().code(), Code::failed_precondition) << bound.status().message();
-  const auto connected = connect_channel(*loop_, Address::parse("192.0.2.1:9").take(), local, {}, Deadline::after(system_clock(), kSecond));
+  const auto connected = connect_now(*loop_, Address::parse("192.0.2.1:9").take(), local, kSecond);
   EXPECT_EQ(connected.status().code(), Code::failed_precondition) << connected.status().message();
 }
 
@@ -306,7 +322,7 @@ TEST_F(Endpoints, ListensExactlyThere) {
   const auto knock = [&](const std::string& host) {
     const Address address = Address::parse(host + ":" + std::to_string(port)).take();
     const Credentials credentials = credentials_for(address, options_, "", "").take();
-    return connect_channel(*loop_, address, credentials, {}, Deadline::after(system_clock(), kSecond)).status().code();
+    return connect_now(*loop_, address, credentials, kSecond).status().code();
   };
   EXPECT_EQ(knock("127.0.0.1"), Code::unavailable);
   EXPECT_EQ(knock("127.0.0.5"), Code::ok);

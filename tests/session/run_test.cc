@@ -79,10 +79,9 @@ TEST_F(RunTest, OneThatIsStoppedBeforeItWaitsForAFrameEndsAtOnce) {
   HeldPool held(runtime->pool());
   // As many as the plan has frames, and then some.
   for (int i = 0; i < 64; ++i) ASSERT_TRUE(session->run_async(args, events, 1).ok());
-  const auto late = make_ref<AsyncRun>(session, session->plan_for(args).take(), std::vector<Tensor>{one},
-                                       Deadline::after(runtime->clock(), 20 * kSecond), events, 2);
+  const auto late = make_ref<AsyncRun>(session, std::vector<Tensor>{one}, Deadline::after(runtime->clock(), 20 * kSecond), events, 2);
   late->cancel();
-  late->start();
+  late->start(session->plan_for(args).take());
   EXPECT_TRUE(late->finished());
   held.let_go();
   CompletionQueue::Event event;
