@@ -8,6 +8,7 @@
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
 #   tests/random/*.cc     one program, random_graphs: graphs from seeds, run in every mode, judged by an interpreter
+#   tests/sim/*.cc        one program, sim_cluster: whole clusters in one thread, from seeds
 #   tests/tidy/*.py       one test each, run with the build's paths
 #   tests/bindings/*_test.py  one test each, on an installed copy of the build
 #
@@ -39,7 +40,7 @@ endfunction()
 file(GLOB dtg_test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS dtg_test_folders)
   cmake_path(GET folder FILENAME rung)
-  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings|random)$")
+  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings|random|sim)$")
     continue()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -83,6 +84,20 @@ if(sources)
   endif()
   dtg_add_test(random_graphs random_graphs random --count ${dtg_random_count} --jobs 2 --corpus "${PROJECT_SOURCE_DIR}/tests/random/corpus")
   set_tests_properties(random_graphs PROPERTIES PROCESSORS 2)
+endif()
+
+# ---- simulated clusters ----------------------------------------------------------------------------------------------------
+file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/sim/*.cc")
+if(sources)
+  add_executable(sim_cluster ${sources})
+  target_link_libraries(sim_cluster PRIVATE dtg_internal dtg_flags Threads::Threads)
+  target_include_directories(sim_cluster PRIVATE "${PROJECT_SOURCE_DIR}/tests/sim")
+  set(dtg_sim_count 1000)
+  if(DTG_SANITIZE)
+    set(dtg_sim_count 50)
+  endif()
+  dtg_add_test(sim_cluster sim_cluster sim --count ${dtg_sim_count} --jobs 2)
+  set_tests_properties(sim_cluster PROPERTIES PROCESSORS 2)
 endif()
 
 # ---- oracle tools ----------------------------------------------------------------------------------------------------------

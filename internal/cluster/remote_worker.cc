@@ -52,7 +52,7 @@ RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string n
 
 // Nothing is under way any more, or it would hold this.
 RemoteWorker::~RemoteWorker() {
-  if (link_) host_.loop().post([link = std::move(link_)] { link->close({}); });
+  if (link_ && link_->is_open()) host_.loop().post([link = std::move(link_)] { link->close({}); });
 }
 
 std::string RemoteWorker::where() const { return (name_.empty() ? "the task" : name_) + " at " + address_.text(); }

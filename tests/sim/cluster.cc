@@ -1,0 +1,294 @@
+// The programs of a simulated job and what befalls it.
+#include "cluster.h"
+
+#include <algorithm>
+
+#include "cluster/server.h"
+#include "graph/build.h"
+#include "session/async_run.h"
+
+namespace dtg::sim {
+namespace {
+
+constexpr int64_t kDisturbedNs = 40 * kSecond, kCalmNs = 20 * kSecond, kStepNs = 3 * kSecond;
+
+Value cells(Build& b, Graph& graph, int server, int count) {
+  graph.push_device("/job:ps/task:" + std::to_string(server));
+  const Value handle =
+      b.op("VarHandleOp", {}, {{"dtype", DType::i64}, {"shape", Shape::of({count})}, {"shared_name", std::string("cells")}});
+  (void)graph.pop_device();
+  return handle;
+}
+
+}  // namespace
+
+// A session and the graph of a worker.
+class WorkerHost {
+ public:
+  WorkerHost(Process& process, int servers, int count) : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
+    Build b(*graph_);
+    index_ = b.op("Placeholder", {}, {{"dtype", DType::i32}, {"shape", PartialShape(Shape::of({1}))}}, "index");
+    const int64_t one = 1;
+    const Value ones = b.constant(Tensor::of<int64_t>(Shape::of({1}), {&one, 1}).take());
+    const Value zeros = b.constant([count] {
+      Tensor none = Tensor::allocate(DType::i64, Shape::of({count})).take();
+      std::fill_n(none.as<int64_t>(), count, int64_t{0});
+      return none;
+    }());
+    for (int p = 0; p < servers; ++p) {
+      const Value handle = cells(b, *graph_, p, count);
+      graph_->push_device("/job:ps/task:" + std::to_string(p));
+      add_.push_back(b.node("ResourceScatterAdd", std::vector<Value>{handle, index_, ones}));
+      clear_.push_back(b.node("AssignVariableOp", std::vector<Value>{handle, zeros}));
+      is_there_.push_back(b.op("VarIsInitializedOp", {handle}));
+      read_.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::i64}}));
+      (void)graph_->pop_device();
+    }
+    status_ = b.status();
+    queue_ = CompletionQueue::create().take();
+  }
+
+  Status connect(const std::string& target) {
+    DTG_TRY(status_);
+    Session::Options options;
+    options.connect_timeout_ns = 10 * kSecond;
+    DTG_ASSIGN(session_, Session::connect(process_.runtime(), target, graph_, options));
+    return {};
+  }
+  // One run, that nobody's thread waits for; the host waits for its end as a host does. Late by more than 100 ms is an error of its own.
+  Status run(std::span<const Value> fetches, std::span<const NodeId> targets, std::vector<Tensor>* fetched, int cell = -1) {
+    Tensor fed;
+    const Tensor* feed = &fed;
+    RunArgs args{{}, {}, fetches, targets, kStepNs};
+    if (cell >= 0) {
+      fed = Tensor::ints(DType::i32, std::vector<int64_t>{cell}).take();
+      args.feeds = {&index_, 1};
+      args.feed_tensors = {&feed, 1};
+    }
+    const Clock& clock = process_.clock();
+    const int64_t began = clock.monotonic_ns();
+    DTG_ASSIGN(const Ref<AsyncRun> run, session_->run_async(args, queue_, ++tag_));
+    CompletionQueue::Event event;
+    while (queue_->next({&event, 1}, clock, Deadline::after(clock, kStepNs + kSecond)) == 0) {
+      late_ = true;
+      run->cancel();
+    }
+    if (clock.monotonic_ns() - began > kStepNs + 100 * kMillisecond) late_ = true;
+    for (size_t i = 0; fetched && event.status.ok() && i < fetches.size(); ++i) fetched->push_back(run->take(i).take());
+    return event.status;
+  }
+  bool was_late() { return std::exchange(late_, false); }
+  Session& session() { return *session_; }
+  const std::vector<NodeId>& add() const { return add_; }
+  const std::vector<NodeId>& clear() const { return clear_; }
+  const std::vector<Value>& is_there() const { return is_there_; }
+  const std::vector<Value>& read() const { return read_; }
+
+ private:
+  Process& process_;
+  Ref<Graph> graph_;
+  Ref<Session> session_;
+  Ref<CompletionQueue> queue_;
+  Status status_;
+  Value index_;
+  std::vector<NodeId> add_, clear_;
+  std::vector<Value> is_there_, read_;
+  uint64_t tag_ = 0;
+  bool late_ = false;
+};
+
+Cluster::Cluster(uint64_t seed, bool talks)
+    : world_(seed),
+      net_(world_),
+      servers_(static_cast<int>(world_.between(1, 3))),
+      workers_(static_cast<int>(world_.between(1, 4))),
+      ledger_(servers_, workers_),
+      next_step_(static_cast<size_t>(workers_)),
+      last_done_ns_(static_cast<size_t>(workers_)) {
+  world_.talks = talks;
+  for (int p = 0; p < servers_; ++p) members_.push_back({"ps" + std::to_string(p), true, p, nullptr, 0});
+  for (int w = 0; w < workers_; ++w) members_.push_back({"worker" + std::to_string(w), false, w, nullptr, 0});
+}
+
+Cluster::~Cluster() = default;
+
+std::string Cluster::spec() const {
+  std::string ps, workers;
+  for (const Member& member : members_) {
+    std::string& list = member.is_server ? ps : workers;
+    list += (list.empty() ? "" : ",") + std::string("unix:/sim/") + member.name;
+  }
+  return "ps=" + ps + ";worker=" + workers;
+}
+
+void Cluster::wrong(const std::string& what) {
+  world_.say("WRONG: " + what);
+  if (wrong_.empty()) wrong_ = what;
+}
+
+void Cluster::start(Member& member) {
+  world_.say("start " + member.name);
+  const bool is_server = member.is_server;
+  const int index = member.index;
+  if (is_server) ledger_.begin_life(static_cast<size_t>(index));
+  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), [this, is_server, index](Process& process) {
+    if (is_server) serve(process, index);
+    else work(process, index);
+  });
+}
+
+void Cluster::serve(Process& process, int index) {
+  Server::Options options;
+  options.cluster = ClusterSpec::parse(spec()).take();
+  options.job = "ps";
+  options.task = index;
+  auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
+  if (!server.ok()) return wrong("a server does not start: " + server.status().message());
+  while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
+  (void)server.value()->stop(5 * kSecond).ok();
+}
+
+void Cluster::work(Process& process, int index) {
+  Server::Options options;
+  options.cluster = ClusterSpec::parse(spec()).take();
+  options.job = "worker";
+  options.task = index;
+  auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
+  if (!server.ok()) return wrong("a worker does not start: " + server.status().message());
+  {
+    WorkerHost host(process, servers_, ledger_.cells());
+    Status status;
+    while (!process.is_cut_off() && !quiet_ && !(status = host.connect(server.value()->target())).ok()) {
+      world_.say(process.name() + " cannot connect: " + status.message());
+      process.sleep(100 * kMillisecond);
+    }
+    while (status.ok() && !process.is_cut_off() && !quiet_ && step(process, host, index))
+      process.sleep(world_.between(1, 150) * kMillisecond);
+  }
+  while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
+  (void)server.value()->stop(5 * kSecond).ok();
+}
+
+// The chief gives a server that has begun anew its cells; then everybody adds. False: there are no cells left.
+bool Cluster::step(Process& process, WorkerHost& host, int index) {
+  std::vector<Tensor> there;
+  Status status;
+  if (index == 0) {
+    status = host.run(host.is_there(), {}, &there);
+    for (size_t p = 0; status.ok() && p < there.size(); ++p) {
+      if (!there[p].as<bool>()[0]) status = host.run({}, {&host.clear()[p], 1}, nullptr);
+    }
+  }
+  if (status.ok() && !process.is_cut_off()) {
+    const int number = next_step_[static_cast<size_t>(index)]++;
+    if (number >= Ledger::kSteps) return false;
+    const int cell = Ledger::cell(index, number);
+    ledger_.began(cell);
+    status = host.run({}, host.add(), nullptr, cell);
+    // Nobody hears what one who was cut off believes.
+    if (!process.is_cut_off()) ledger_.ended(cell, status);
+    if (status.ok()) last_done_ns_[static_cast<size_t>(index)] = world_.now_ns();
+  }
+  if (!status.ok()) world_.say(process.name() + " failed: " + status.message());
+  if (host.was_late() && !process.is_cut_off() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
+    wrong(process.name() + ": a run ended later than its deadline and 100 ms");
+  return true;
+}
+
+// A client that reads all cells when it is calm, and judges.
+void Cluster::audit(Process& process) {
+  WorkerHost host(process, servers_, ledger_.cells());
+  Status status = host.connect("unix:/sim/ps0");
+  std::vector<Tensor> read;
+  if (status.ok()) status = host.run(host.read(), {}, &read);
+  if (!status.ok()) return wrong("the cells cannot be read: " + status.message());
+  for (size_t p = 0; p < read.size(); ++p) {
+    const std::string found = ledger_.judge(p, read[p]);
+    if (!found.empty()) wrong(found);
+  }
+  audited_ = true;
+}
+
+// One fault, and when it is over.
+void Cluster::disturb() {
+  if (world_.now_ns() >= calm_from_ns_) return;
+  ++faults_;
+  Member& one = members_[static_cast<size_t>(world_.between(0, static_cast<int64_t>(members_.size()) - 1))];
+  Member& other = members_[static_cast<size_t>(world_.between(0, static_cast<int64_t>(members_.size()) - 1))];
+  const int64_t lasts_ns = world_.between(1, 80) * world_.between(1, 100) * kMillisecond;
+  switch (world_.between(0, 6)) {
+    case 0:
+      world_.say("block " + one.name + " -> " + other.name);
+      net_.block(one.name, other.name);
+      if (world_.one_in(2)) net_.block(other.name, one.name);
+      break;
+    case 1:
+      world_.say("slow");
+      net_.slow_down(world_.between(1, 300) * kMillisecond);
+      break;
+    case 2:
+      world_.say("stall " + one.name);
+      if (one.process) one.process->stall(world_.now_ns() + lasts_ns);
+      break;
+    case 3:
+    case 4:
+      if (!one.process) break;
+      world_.say("kill " + one.name);
+      one.process->kill();
+      remains_.push_back(std::move(one.process));
+      one.back_at_ns = world_.now_ns() + lasts_ns / 2;
+      world_.at(one.back_at_ns, [this, &one] { start(one); });
+      break;
+    default:
+      world_.say("break a connection");
+      for (int64_t k = world_.between(1, 6); k > 0 && net_.break_one(); --k) {
+      }
+  }
+  if (world_.one_in(3)) world_.after(lasts_ns, [this] { rest(); });
+  world_.after(world_.between(10, 2500) * kMillisecond, [this] { disturb(); });
+}
+
+void Cluster::rest() {
+  world_.say("heal");
+  net_.heal();
+  net_.slow_down(0);
+}
+
+Outcome Cluster::run() {
+  for (Member& member : members_) start(member);
+  const int64_t began = world_.now_ns();
+  calm_from_ns_ = began + kDisturbedNs;
+  world_.after(2 * kSecond, [this] { disturb(); });
+  world_.at(calm_from_ns_ + 8 * kSecond, [this] { rest(); });
+  world_.run(calm_from_ns_ + kCalmNs);
+  for (int w = 0; w < workers_; ++w) {
+    if (next_step_[static_cast<size_t>(w)] < Ledger::kSteps &&
+        last_done_ns_[static_cast<size_t>(w)] < calm_from_ns_ + kCalmNs - 2 * kSecond)
+      wrong("worker " + std::to_string(w) + " has done nothing for two seconds, though all is well again");
+  }
+  // Nobody adds while the cells are read.
+  quiet_ = true;
+  world_.run(world_.now_ns() + 5 * kSecond);
+  Member auditor{"auditor", false, 0, nullptr, 0};
+  auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), [this](Process& process) { audit(process); });
+  for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor.process->is_gone() && world_.step(until);) {
+  }
+  if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");
+  over_ = true;
+  members_.push_back(std::move(auditor));
+  for (Member& member : members_) {
+    if (member.process) remains_.push_back(std::move(member.process));
+  }
+  for (const int64_t until = world_.now_ns() + 60 * kSecond; any_left() && world_.step(until);) {
+  }
+  for (const auto& process : remains_) {
+    if (!process->is_gone()) wrong(process->name() + " does not end");
+  }
+  return {wrong_, ledger_.done(), ledger_.failed(), faults_, world_.events(), world_.history()};
+}
+
+bool Cluster::any_left() const {
+  return std::ranges::any_of(remains_, [](const auto& process) { return !process->is_gone(); });
+}
+
+}  // namespace dtg::sim

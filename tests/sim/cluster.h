@@ -1,0 +1,66 @@
+// Cluster: one simulated job: parameter servers, workers that add to their cells as fast as they may, faults, and the checks. A seed is
+// a history: the same seed ends in the same one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ledger.h"
+#include "net.h"
+#include "process.h"
+
+namespace dtg::sim {
+
+class WorkerHost;
+
+struct Outcome {
+  std::string wrong;  // empty: nothing
+  int64_t done = 0, failed = 0;
+  int faults = 0;
+  uint64_t events = 0;
+  uint64_t history = 0;
+};
+
+class Cluster final {
+ public:
+  Cluster(uint64_t seed, bool talks);
+  ~Cluster();
+  Outcome run();
+
+ private:
+  struct Member {
+    std::string name;
+    bool is_server = false;
+    int index = 0;
+    std::unique_ptr<Process> process;
+    int64_t back_at_ns = 0;  // while it is down
+  };
+  void start(Member& member);
+  void serve(Process& process, int index);
+  void work(Process& process, int index);
+  bool step(Process& process, WorkerHost& host, int index);
+  void audit(Process& process);
+  void disturb();
+  void rest();
+  void wrong(const std::string& what);
+  std::string spec() const;
+  bool any_left() const;
+
+  World world_;
+  Net net_;
+  int servers_, workers_;
+  Ledger ledger_;
+  std::vector<Member> members_;
+  std::vector<std::unique_ptr<Process>> remains_;  // of those that were killed
+  std::vector<int> next_step_;
+  std::vector<int64_t> last_done_ns_;
+  int64_t calm_from_ns_ = 0;
+  int faults_ = 0;
+  bool quiet_ = false;  // no worker begins a step any more
+  bool over_ = false;   // everybody goes home
+  bool audited_ = false;
+  std::string wrong_;
+};
+
+}  // namespace dtg::sim

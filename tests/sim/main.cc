@@ -1,0 +1,119 @@
+// sim_cluster: simulated clusters from seeds. Prints what went wrong and how to see it again; the last line is a sum.
+//
+//   sim_cluster --from 1 --count 1000 --jobs 2 --seconds 120
+//   sim_cluster --seed 17 --talk
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "cluster.h"
+
+namespace {
+
+using dtg::sim::Cluster;
+using dtg::sim::Outcome;
+
+struct Options {
+  uint64_t from = 1, count = 100, jobs = 1;
+  double seconds = 1e9;
+  bool talks = false;
+};
+
+struct Sum {
+  uint64_t seeds = 0, failed = 0, done = 0, unknown = 0, faults = 0, events = 0;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+Outcome run_once(uint64_t seed, bool talks) { return Cluster(seed, talks).run(); }
+
+// Every fiftieth twice: it must end in the same history.
+bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
+  Outcome outcome = run_once(seed, options.talks);
+  if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, false).history != outcome.history)
+    outcome.wrong = "a second run of the seed was another";
+  ++sum->seeds;
+  sum->done += static_cast<uint64_t>(outcome.done);
+  sum->unknown += static_cast<uint64_t>(outcome.failed);
+  sum->faults += static_cast<uint64_t>(outcome.faults);
+  sum->events += outcome.events;
+  if (outcome.wrong.empty()) return true;
+  ++sum->failed;
+  std::printf("seed %llu: %s\n    again: sim_cluster --seed %llu --talk\n", static_cast<unsigned long long>(seed), outcome.wrong.c_str(),
+              static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
+  return false;
+}
+
+Sum run_share(const Options& options, uint64_t share) {
+  Sum sum;
+  const double until = now() + options.seconds;
+  for (uint64_t i = share; i < options.count && now() < until && sum.failed < 10; i += options.jobs)
+    run_seed(options.from + i, options, &sum);
+  return sum;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
+    if (word == "--from") options.from = value();
+    else if (word == "--count") options.count = value();
+    else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
+    else if (word == "--seconds") options.seconds = static_cast<double>(value());
+    else if (word == "--talk") options.talks = true;
+    else if (word == "--seed") options.from = value(), options.count = 1;
+    else return std::fprintf(stderr, "sim_cluster: unknown word \"%s\"\n", argv[i]), 2;
+  }
+  const double began = now();
+  Sum all;
+  if (options.jobs == 1) {
+    all = run_share(options, 0);
+  } else {
+    // A seed that crashes takes only its own process with it.
+    std::vector<std::pair<pid_t, int>> shares;
+    for (uint64_t share = 0; share < options.jobs; ++share) {
+      int ends[2];
+      if (::pipe(ends) != 0) return 2;
+      const pid_t child = ::fork();
+      if (child == 0) {
+        const Sum sum = run_share(options, share);
+        const bool told = ::write(ends[1], &sum, sizeof sum) == sizeof sum;
+        std::fflush(stdout);
+        ::_exit(told ? 0 : 2);
+      }
+      ::close(ends[1]);
+      shares.emplace_back(child, ends[0]);
+    }
+    for (const auto& [child, end] : shares) {
+      Sum sum;
+      if (::read(end, &sum, sizeof sum) != sizeof sum) {
+        sum = {};
+        sum.failed = 1;
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      all.seeds += sum.seeds;
+      all.failed += sum.failed;
+      all.done += sum.done;
+      all.unknown += sum.unknown;
+      all.faults += sum.faults;
+      all.events += sum.events;
+    }
+  }
+  const double took = now() - began;
+  std::printf(
+      "%llu seeds, %llu faults, %llu steps done, %llu with unknown outcome, %llu events in %.1f s (%.0f times real time); %llu failed\n",
+      static_cast<unsigned long long>(all.seeds), static_cast<unsigned long long>(all.faults), static_cast<unsigned long long>(all.done),
+      static_cast<unsigned long long>(all.unknown), static_cast<unsigned long long>(all.events), took,
+      static_cast<double>(all.seeds) * 65 / took * static_cast<double>(1), static_cast<unsigned long long>(all.failed));
+  return all.failed == 0 ? 0 : 1;
+}
