@@ -106,7 +106,7 @@ void Connection::close(const Status& reason) {
 }
 
 void Connection::lost(const Status& reason) {
-  server_->connections_.erase(this);
+  std::erase(server_->connections_, this);
   if (server_->session(session_) == this) server_->sessions_.erase(session_);
   server_ = nullptr;
   tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());

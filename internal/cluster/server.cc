@@ -63,7 +63,7 @@ void Server::accepted(Ref<Channel> channel) {
   // Beyond the limit a connection is closed without a word.
   if (connections_.size() >= kConnectionsMax) return;
   auto connection = make_ref<Connection>(*this, std::move(channel));
-  connections_.insert(connection.get());
+  connections_.push_back(connection.get());
   connection->open();
 }
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 #include "base/condition.h"
 #include "base/json.h"
@@ -67,7 +67,7 @@ class Server final : public RefCounted {
   // Loop thread.
   const Ref<Fence> fence_ = make_ref<Fence>();
   std::unique_ptr<Listener> listener_;
-  std::unordered_set<Connection*> connections_;
+  std::vector<Connection*> connections_;  // as they came
   std::unordered_map<uint64_t, Connection*> sessions_;  // those of them that are no neighbours
 };
 
