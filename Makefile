@@ -9,19 +9,21 @@
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 30 s each
+#   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, and enter the sum into tests/sim/ledger.tsv
 #   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice
 #   make install    into PREFIX (default /usr/local), below DESTDIR
 #   make format     reformat sources (clang-format 14); make format-check only looks, and is one of the tests
 #   make clean      remove build/
 #
-# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, MUTANTS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
+# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, SEEDS, FROM, MUTANTS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
+SEEDS ?= 10000
 CMAKE_FLAGS ?=
-export JOBS FUZZ_SECONDS CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
+export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
 
-.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke mutants install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke sim mutants install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +59,9 @@ fuzz: deps-sanitize
 
 fuzz-smoke: deps-sanitize
 	@python3 .ci/stages.py fuzz-smoke
+
+sim: deps-test
+	@python3 .ci/stages.py sim
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)

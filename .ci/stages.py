@@ -164,6 +164,20 @@ def fuzz_graphs(tally, seconds):
         tally.fail("fuzz random_graphs: reproduce with the seed named above")
 
 
+# Seeds that nobody has tried, unless FROM says which.
+def sim(tally):
+    if not configure_and_build(tally, "release", ["sim_cluster"]):
+        return
+    first = os.environ.get("FROM") or int(time.time()) * 1000
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
+    command = [ROOT / "build" / "release" / "sim_cluster", "--from", first, "--count", os.environ.get("SEEDS", "10000"), "--jobs", JOBS,
+               "--ledger", ROOT / "tests" / "sim" / "ledger.tsv", "--commit", commit or "-"]
+    if stage("simulated clusters", command):
+        tally.passed += 1
+    else:
+        tally.fail("simulated clusters: reproduce with the seed named above")
+
+
 def fuzz(tally, seconds):
     targets = sorted(path.stem for path in (ROOT / "fuzz").glob("*.cc"))
     if not targets:

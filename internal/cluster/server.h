@@ -67,7 +67,7 @@ class Server final : public RefCounted {
   // Loop thread.
   const Ref<Fence> fence_ = make_ref<Fence>();
   std::unique_ptr<Listener> listener_;
-  std::vector<Connection*> connections_;  // as they came
+  std::vector<Connection*> connections_;                // as they came
   std::unordered_map<uint64_t, Connection*> sessions_;  // those of them that are no neighbours
 };
 

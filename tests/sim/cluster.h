@@ -14,6 +14,8 @@ namespace dtg::sim {
 
 class WorkerHost;
 
+inline constexpr double kSimulatedSeconds = 65;  // of a seed, at least
+
 struct Outcome {
   std::string wrong;  // empty: nothing
   int64_t done = 0, failed = 0;

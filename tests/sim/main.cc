@@ -2,6 +2,7 @@
 //
 //   sim_cluster --from 1 --count 1000 --jobs 2 --seconds 120
 //   sim_cluster --seed 17 --talk
+//   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string>
 
 #include "cluster.h"
@@ -22,6 +24,7 @@ struct Options {
   uint64_t from = 1, count = 100, jobs = 1;
   double seconds = 1e9;
   bool talks = false;
+  std::string ledger, commit = "-";
 };
 
 struct Sum {
@@ -58,6 +61,20 @@ Sum run_share(const Options& options, uint64_t share) {
   return sum;
 }
 
+// One line of the ledger: date, commit, first seed, seeds, faults, steps done, steps of unknown outcome, failed.
+bool enter(const Options& options, const Sum& sum) {
+  FILE* const file = std::fopen(options.ledger.c_str(), "a");
+  if (!file) return std::perror(options.ledger.c_str()), false;
+  char date[32];
+  const std::time_t seconds = std::time(nullptr);
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&seconds));
+  std::fprintf(file, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n", date, options.commit.c_str(),
+               static_cast<unsigned long long>(options.from), static_cast<unsigned long long>(sum.seeds),
+               static_cast<unsigned long long>(sum.faults), static_cast<unsigned long long>(sum.done),
+               static_cast<unsigned long long>(sum.unknown), static_cast<unsigned long long>(sum.failed));
+  return std::fclose(file) == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,6 +87,8 @@ int main(int argc, char** argv) {
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
     else if (word == "--talk") options.talks = true;
+    else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
+    else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];
     else if (word == "--seed") options.from = value(), options.count = 1;
     else return std::fprintf(stderr, "sim_cluster: unknown word \"%s\"\n", argv[i]), 2;
   }
@@ -114,6 +133,7 @@ int main(int argc, char** argv) {
       "%llu seeds, %llu faults, %llu steps done, %llu with unknown outcome, %llu events in %.1f s (%.0f times real time); %llu failed\n",
       static_cast<unsigned long long>(all.seeds), static_cast<unsigned long long>(all.faults), static_cast<unsigned long long>(all.done),
       static_cast<unsigned long long>(all.unknown), static_cast<unsigned long long>(all.events), took,
-      static_cast<double>(all.seeds) * 65 / took * static_cast<double>(1), static_cast<unsigned long long>(all.failed));
+      static_cast<double>(all.seeds) * dtg::sim::kSimulatedSeconds / took, static_cast<unsigned long long>(all.failed));
+  if (!options.ledger.empty() && !enter(options, all)) return 2;
   return all.failed == 0 ? 0 : 1;
 }
