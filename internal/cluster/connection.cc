@@ -165,9 +165,11 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
 }
 
 Status Connection::check_hello(const wire::Hello& hello) const {
-  if (hello.version_min > wire::kVersion || hello.version_max < wire::kVersion) {
-    return failed_precondition("hello: this task speaks version %u of the protocol, the other end %u to %u", wire::kVersion,
-                               hello.version_min, hello.version_max);
+  if (hello.version_min > wire::kVersion || hello.version_max < wire::kVersionMin) {
+    return failed_precondition(
+        "hello: this task speaks versions %u to %u of the protocol, the other end %u to %u; run releases of dtg that are next to each "
+        "other, or the same",
+        wire::kVersionMin, wire::kVersion, hello.version_min, hello.version_max);
   }
   const auto proven = link_->channel().authenticated_peer();
   if (proven && *proven != hello.task) {
@@ -219,6 +221,8 @@ Status Connection::hello(uint32_t call, std::string_view header) {
 void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& status) {
   wire::HelloReply reply;
   reply.status = status;
+  reply.version = std::min(wire::kVersion, hello.version_max);
+  reply.features = hello.features & wire::kFeatures;
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -239,7 +243,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   }
   rights_ = rights_of(server_->options_.cluster, peer_task_);
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
-               timing_.agreed_heartbeat_ns(hello.heartbeat_ns));
+               timing_.agreed_heartbeat_ns(hello.heartbeat_ns), hello.features & wire::kFeatures);
   tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
 }
 

@@ -14,8 +14,9 @@ void Link::open() {
   if (open_) loop_.set(alarm_, heard_ns_ + timing_.handshake_ns);
 }
 
-void Link::trust(std::string peer, int64_t heartbeat_ns) {
+void Link::trust(std::string peer, int64_t heartbeat_ns, uint64_t features) {
   peer_ = std::move(peer);
+  if ((features & wire::kPayloadChecksums) != 0 && channel_->security() == std::string_view("clear")) channel_->check_payloads();
   timing_.heartbeat_ns = heartbeat_ns;
   // Who speaks seldom must not be taken for dead between two words.
   timing_.dead_ns = std::max(timing_.dead_ns, 3 * heartbeat_ns);

@@ -48,7 +48,7 @@ class Link final : public RefCounted, private Channel::Sink {
 
   void open();
   // The other end said who it is: its name goes into errors, and from now on it must be heard, as often as was agreed.
-  void trust(std::string peer, int64_t heartbeat_ns);
+  void trust(std::string peer, int64_t heartbeat_ns, uint64_t features = 0);
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }

@@ -150,7 +150,10 @@ void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
 void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::HelloReply& reply) {
   greeting_ = nullptr;
   if (status.ok()) status = reply.status;
-  if (status.ok() && reply.version != wire::kVersion) status = failed_precondition("it speaks version %u of the protocol", reply.version);
+  if (status.ok() && (reply.version < wire::kVersionMin || reply.version > wire::kVersion)) {
+    status =
+        failed_precondition("it speaks version %u of the protocol, this end %u to %u", reply.version, wire::kVersionMin, wire::kVersion);
+  }
   if (status.ok() && closed_) status = cancelled("the session is closed");
   if (!status.ok()) {
     link->close(status);
@@ -163,7 +166,7 @@ void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::Hel
 
 Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
   if (name_.empty()) name_ = reply.task;
-  link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns));
+  link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures);
   const std::lock_guard lock(mutex_);
   const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
   link_ = link;

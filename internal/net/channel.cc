@@ -36,7 +36,15 @@ void Channel::send(std::string head) {
   send(std::move(frame));
 }
 
+// On the thread that sends: the loop's has other things to do.
+void Channel::stamp(OutFrame& frame) const {
+  if (!checks_payloads_) return;
+  const std::string_view apart(static_cast<const char*>(frame.payload), frame.payload_bytes);
+  wire::stamp_payload(frame.head, frame.payload ? apart : wire::payload_in(frame.head));
+}
+
 void Channel::send(std::unique_ptr<OutFrame> frame) {
+  stamp(*frame);
   {
     const std::lock_guard lock(inbox_mutex_);
     inbox_.push_back(std::move(frame));
@@ -47,6 +55,7 @@ void Channel::send(std::unique_ptr<OutFrame> frame) {
 }
 
 void Channel::queue(std::unique_ptr<OutFrame> frame) {
+  stamp(*frame);
   const std::lock_guard lock(inbox_mutex_);
   inbox_.push_back(std::move(frame));
 }
@@ -249,6 +258,7 @@ Status Channel::parse() {
     if (reading_ == Reading::prefix) {
       if (end_ - begin_ < wire::kPrefixBytes) return {};
       DTG_ASSIGN(prefix_, wire::read_prefix({input_.data() + begin_, wire::kPrefixBytes}, limits_));
+      if (prefix_.payload_crc != 0 && !checks_payloads_) return data_loss("a payload came with a checksum that nobody asked for");
       reading_ = Reading::header;
     }
     if (reading_ == Reading::header) {
@@ -288,6 +298,9 @@ void Channel::take_payload() {
 Status Channel::finish_frame() {
   reading_ = Reading::prefix;
   const bool forgotten = prefix_.payload_bytes > 0 && !landing_.data;
+  if (checks_payloads_ && landing_.data) {
+    DTG_TRY(wire::check_payload(prefix_, {static_cast<const char*>(landing_.data), static_cast<size_t>(prefix_.payload_bytes)}));
+  }
   landing_ = {};
   return forgotten ? Status() : sink_->receive(prefix_, header_);
 }

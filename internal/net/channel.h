@@ -10,6 +10,7 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ class Channel : public RefCounted {
   // Starts to read; until trust() only few bytes.
   void open(Sink* sink);
   void trust();
+  // Payloads carry checksums from now on, in both directions: the other end does the same.
+  void check_payloads() { checks_payloads_ = true; }
   void send(std::unique_ptr<OutFrame> frame);
   // A frame without payload.
   void send(std::string head);
@@ -99,6 +102,7 @@ class Channel : public RefCounted {
  private:
   enum class Reading : uint8_t { prefix, header, payload };
 
+  void stamp(OutFrame& frame) const;
   void take_inbox();
   void flush();
   void gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames);
@@ -115,6 +119,7 @@ class Channel : public RefCounted {
   Sink* sink_ = nullptr;
   bool open_ = false;
   bool trusted_ = false;
+  std::atomic<bool> checks_payloads_{false};
   bool heard_ = false;
   uint64_t bytes_in_ = 0;
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr char kMagic[4] = {'D', 'T', 'G', 1};
 constexpr size_t kCrcAt = 24;
+constexpr size_t kPayloadCrcAt = 28;
 
 template <class T>
 void put(char* at, T value) {
@@ -61,7 +62,7 @@ std::string make_head(Kind kind, uint32_t call, std::string_view header, uint64_
   std::string head(kPrefixBytes + header.size(), '\0');
   char* at = head.data();
   std::memcpy(at, kMagic, 4);
-  put<uint8_t>(at + 4, kVersion);
+  put<uint8_t>(at + 4, kLayout);
   put<uint8_t>(at + 5, static_cast<uint8_t>(kind));
   put<uint8_t>(at + 6, static_cast<uint8_t>(lane_of(kind)));
   put<uint32_t>(at + 8, static_cast<uint32_t>(header.size()));
@@ -77,8 +78,8 @@ Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits) {
   if (bytes.size() < kPrefixBytes || std::memcmp(at, kMagic, 4) != 0) {
     return data_loss("read a frame: it does not begin like one; is the other end a dtg task?");
   }
-  if (get<uint8_t>(at + 4) != kVersion) {
-    return failed_precondition("read a frame: it has layout version %u, this library reads %u", get<uint8_t>(at + 4), kVersion);
+  if (get<uint8_t>(at + 4) != kLayout) {
+    return failed_precondition("read a frame: it has layout version %u, this library reads %u", get<uint8_t>(at + 4), kLayout);
   }
   const auto kind = get<uint8_t>(at + 5);
   if (kind == 0 || kind > kKindMax) return unimplemented("read a frame: kind %u is not known here", kind);
@@ -89,7 +90,8 @@ Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits) {
   prefix.call = get<uint32_t>(at + 12);
   prefix.payload_bytes = get<uint64_t>(at + 16);
   prefix.crc = get<uint32_t>(at + kCrcAt);
-  if (prefix.lane != lane_of(prefix.kind) || at[7] != 0 || get<uint32_t>(at + 28) != 0) {
+  prefix.payload_crc = get<uint32_t>(at + kPayloadCrcAt);
+  if (prefix.lane != lane_of(prefix.kind) || at[7] != 0 || (prefix.payload_bytes == 0 && prefix.payload_crc != 0)) {
     return data_loss("read a %s frame: its prefix contradicts itself", kind_name(prefix.kind));
   }
   if (prefix.header_bytes > limits.control_bytes || prefix.payload_bytes > payload_max(prefix.kind, limits)) {
@@ -102,6 +104,15 @@ Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits) {
 Status check_header(std::string_view prefix_bytes, std::string_view header) {
   if (checksum(prefix_bytes, header) == get<uint32_t>(prefix_bytes.data() + kCrcAt)) return {};
   return data_loss("read a frame: its checksum is wrong");
+}
+
+std::string_view payload_in(std::string_view head) { return head.substr(kPrefixBytes + get<uint32_t>(head.data() + 8)); }
+
+void stamp_payload(std::string& head, std::string_view payload) { put<uint32_t>(head.data() + kPayloadCrcAt, crc32c(payload)); }
+
+Status check_payload(const Prefix& prefix, std::string_view payload) {
+  if (crc32c(payload) == prefix.payload_crc) return {};
+  return data_loss("read a %s frame: the checksum of its payload is wrong", kind_name(prefix.kind));
 }
 
 }  // namespace dtg::wire

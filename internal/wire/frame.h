@@ -1,13 +1,13 @@
 // Frame layout: a fixed prefix of 32 bytes, a FlatBuffers header, a raw payload.
 //
 //   0  magic 'D' 'T' 'G' 0x01      8  header length, 32 bit      24  CRC-32C of the prefix up to here and the header
-//   4  version, 8 bit             12  call number, 32 bit        28  reserved, 0
+//   4  layout, 8 bit              12  call number, 32 bit        28  CRC-32C of the payload where both ends agreed on it, or 0
 //   5  kind, 8 bit                16  payload length, 64 bit
 //   6  lane, 8 bit
 //   7  flags, 8 bit, 0
 //
-// All numbers are little-endian. The payload has no checksum here: a unix socket loses nothing, and TLS brings its
-// own. Values; any thread.
+// All numbers are little-endian. A unix socket loses nothing, and TLS brings a checksum of its own; payloads in the clear
+// have one here. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,13 @@
 
 namespace dtg::wire {
 
-inline constexpr uint16_t kVersion = 1;  // of the protocol; ranges are compared at hello
+inline constexpr uint8_t kLayout = 1;  // of the prefix; every version can read the hello of every other
+// Of the protocol. Hello compares what both ends can: the newest common version is spoken, and without one nothing is.
+inline constexpr uint16_t kVersion = 2;
+inline constexpr uint16_t kVersionMin = 2;  // release 0.1 spoke 1
+// What both ends must have said to be used.
+inline constexpr uint64_t kPayloadChecksums = 1;  // on channels that do not bring their own
+inline constexpr uint64_t kFeatures = kPayloadChecksums;
 inline constexpr size_t kPrefixBytes = 32;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
 // Payload that a step may send to a part before the part's run grants more. A part whose known inputs are not larger, and
@@ -58,6 +64,7 @@ struct Prefix {
   uint32_t call = 0;  // 0: not part of a call
   uint64_t payload_bytes = 0;
   uint32_t crc = 0;
+  uint32_t payload_crc = 0;
 };
 
 // Prefix and header as they go out.
@@ -67,5 +74,11 @@ std::string make_head(Kind kind, uint32_t call, std::string_view header, uint64_
 Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits);
 // `prefix_bytes` are the 32 that read_prefix took.
 Status check_header(std::string_view prefix_bytes, std::string_view header);
+
+// What stands behind the header in a head that brings its payload with it.
+std::string_view payload_in(std::string_view head);
+// Writes the checksum of its payload into a head.
+void stamp_payload(std::string& head, std::string_view payload);
+Status check_payload(const Prefix& prefix, std::string_view payload);
 
 }  // namespace dtg::wire

@@ -17,9 +17,9 @@ enum class Role : uint8_t { client = 0, task = 1, neighbour = 2 };
 
 struct Hello {
   static constexpr Kind kKind = Kind::hello;
-  uint16_t version_min = kVersion;
+  uint16_t version_min = kVersionMin;
   uint16_t version_max = kVersion;
-  uint64_t features = 0;
+  uint64_t features = kFeatures;
   Role role = Role::client;
   std::string task;
   uint64_t session = 0;

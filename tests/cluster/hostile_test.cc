@@ -83,6 +83,23 @@ TEST_F(Hostile, AfterHello) {
   expect_service();
 }
 
+// Release 0.1 spoke version 1, and can read why it is refused. Who speaks newer ones too is answered in the newest of both.
+TEST_F(Hostile, VersionsAreCompared) {
+  const auto answer = [&](uint16_t least, uint16_t most) {
+    Peer peer(path_);
+    peer.say(wire::make_frame(wire::Hello{.version_min = least, .version_max = most, .features = ~uint64_t{0}, .session = 5}, 1));
+    return peer.hear<wire::HelloReply>();
+  };
+  const Status old = answer(1, 1).status;
+  EXPECT_EQ(old.code(), Code::failed_precondition);
+  EXPECT_NE(old.message().find("the other end 1 to 1"), std::string::npos) << old.message();
+  EXPECT_EQ(answer(wire::kVersion + 1, wire::kVersion + 3).status.code(), Code::failed_precondition);
+  const auto newer = answer(1, wire::kVersion + 1);
+  EXPECT_TRUE(newer.status.ok()) << newer.status.message();
+  EXPECT_EQ(newer.version, wire::kVersion);
+  EXPECT_EQ(newer.features, wire::kFeatures);
+}
+
 TEST_F(Hostile, ServerIsAskedForSomebodyElse) {
   Peer peer(path_);
   peer.say(wire::make_frame(wire::Hello{.wanted_task = "/job:worker/replica:0/task:0"}, 1));

@@ -104,6 +104,42 @@ TEST_F(ChannelTest, EveryBitFlipped) {
   }
 }
 
+// Where both ends agreed on it, not a bit of a payload can change either.
+TEST_F(ChannelTest, EveryBitOfACheckedPayloadFlipped) {
+  for (const bool in_head : {false, true}) {
+    auto there = make_ref<MemoryStream>(), back = make_ref<MemoryStream>();
+    Keeper nobody;
+    const Ref<Channel> sender = memory_channel(loop_, limits_, back, there);
+    sender->open(&nobody);
+    sender->check_payloads();
+    auto frame = data_frame("some payload that is checked");
+    if (in_head) {
+      frame->head.append(static_cast<const char*>(frame->payload), frame->payload_bytes);
+      frame->payload = nullptr;
+      frame->payload_bytes = 0;
+    }
+    sender->send(std::move(frame));
+    loop_.run();
+    const std::string bytes = there->read_all();
+    for (size_t bit = 0; bit <= bytes.size() * 8; ++bit) {
+      std::string bad = bytes;
+      if (bit < bytes.size() * 8) bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
+      Keeper keeper;
+      auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+      const Ref<Channel> channel = memory_channel(loop_, limits_, in, out);
+      channel->open(&keeper);
+      channel->trust();
+      channel->check_payloads();
+      in->write(bad);
+      loop_.run();
+      EXPECT_EQ(keeper.kinds.size(), bit == bytes.size() * 8 ? 1u : 0u) << bit << keeper.reason.message();
+      channel->close();
+    }
+    sender->close();
+    loop_.run();
+  }
+}
+
 TEST_F(ChannelTest, ImpossibleLengthsAreRefusedAtOnce) {
   for (uint64_t length : {uint64_t{1} << 60, UINT64_MAX, wire::kChunkBytes + 1}) {
     const Keeper keeper = hear(wire::make_head(wire::Kind::data, 0, wire::encode(wire::Data{.dtype = DType::u8}), length), 4096);
