@@ -26,22 +26,31 @@ namespace {
 class HostLog final : public LogSink, public RefCounted {
  public:
   HostLog(dtg_log_fn fn, void* user, dtg_user_free_fn user_free, dtg_log_level level)
-      : fn_(fn), user_(user), user_free_(user_free), level_(level) {}
+      : function_(fn, user), user_free_(user_free), level_(level), queue_(std::make_unique<LogQueue>(function_)) {}
   ~HostLog() override {
-    if (user_free_) user_free_(user_);
+    queue_ = nullptr;  // with the last line
+    if (user_free_) user_free_(function_.user);
   }
   void write(LogLevel level, std::string_view component, std::string_view message) override {
-    if (static_cast<dtg_log_level>(level) < level_) return;
-    fn_(user_, static_cast<dtg_log_level>(level), std::string(component).c_str(), std::string(message).c_str());
+    if (static_cast<dtg_log_level>(level) >= level_) queue_->write(level, component, message);
   }
   // The runtime was not made: `user` stays the host's.
   void disown() { user_free_ = nullptr; }
 
  private:
-  const dtg_log_fn fn_;
-  void* const user_;
+  struct Function final : LogSink {
+    Function(dtg_log_fn to, void* with) : fn(to), user(with) {}
+    void write(LogLevel level, std::string_view component, std::string_view message) override {
+      fn(user, static_cast<dtg_log_level>(level), std::string(component).c_str(), std::string(message).c_str());
+    }
+    const dtg_log_fn fn;
+    void* const user;
+  };
+
+  Function function_;
   dtg_user_free_fn user_free_;
   const dtg_log_level level_;
+  std::unique_ptr<LogQueue> queue_;
 };
 
 Status create(const dtg_runtime_options* given, dtg_runtime** out) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -41,11 +42,13 @@ dtg_error* find_cluster(Place* place, dtg_cluster** out) {
   return nullptr;
 }
 
-// The signals that end a server, and the one with which the joining thread reports the end of the job.
+// The signals that end a server, and two that mean nothing: whoever sends one of those by mistake ends no training. The joining
+// thread wakes with the first of them who waits here.
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, number);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&set, number);
+  if (!ignores_hangup()) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -62,13 +65,18 @@ int serve(dtg_server* server, bool as_json) {
   const sigset_t awaited = awaited_signals();
   const pthread_t waiting = pthread_self();
   dtg_error* joined = nullptr;
+  std::atomic<bool> over = false;
   std::thread joiner([&] {
     joined = dtg_server_join(server, DTG_INFINITE);
+    over = true;
     pthread_kill(waiting, SIGUSR1);
   });
+  // A signal may come from anybody, so it is the flag that says whether the job is over.
   int number = 0;
-  sigwait(&awaited, &number);
-  dtg_error* stopped = number == SIGUSR1 ? nullptr : dtg_server_stop(server, 0);
+  do {
+    sigwait(&awaited, &number);
+  } while (!over && (number == SIGUSR1 || number == SIGUSR2));
+  dtg_error* stopped = over ? nullptr : dtg_server_stop(server, 0);
   joiner.join();
   if (stopped) dtg_error_release(joined);
   dtg_error* const problem = stopped ? stopped : joined;
@@ -79,7 +87,7 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   Arguments arguments(
       "server", "server --cluster SPEC|--tf-config --job J --task N [OPTIONS]",
       "One task of a cluster, most often a parameter server: it lends its devices and holds variables until the chief ends\n"
-      "the job, or SIGTERM or Ctrl-C.");
+      "the job, or SIGTERM, SIGHUP (unless started by nohup) or Ctrl-C. SIGUSR1 and SIGUSR2 do nothing.");
   arguments.text("--cluster", "SPEC", &place->spec, "JSON, or \"ps=HOST:PORT;worker=HOST:PORT,HOST:PORT\"; also unix:PATH");
   arguments.flag("--tf-config", &place->tf_config, "cluster, job and task from the environment variable TF_CONFIG");
   arguments.text("--job", "J", &place->job, "which job this is a task of");
@@ -87,6 +95,7 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   arguments.text("--key-file", "FILE", &place->key_file, "the job key, for TCP beyond this machine: see dtg keygen");
   arguments.flag("--clear-frames", &place->clear_frames, "TCP without encryption after the authenticated handshake; every task must ask");
   arguments.flag("--json", &place->as_json, "where it listens, and errors, as JSON");
+  arguments.exit_codes("0 the job ended, or a signal ended this task; 1 it could not serve or stop; 2 a mistake on the command line.");
   if (!arguments.read(argc, argv, code)) return false;
   if (place->tf_config != place->spec.empty()) {
     complain(

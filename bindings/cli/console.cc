@@ -1,6 +1,7 @@
 // Console: see the header.
 #include "console.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,11 @@ bool print(std::string_view text) { return write_all(STDOUT_FILENO, text); }
 
 void complain(std::string_view text) {
   write_all(STDERR_FILENO, paint(Color::red, "dtg:", STDERR_FILENO) + " " + std::string(text) + "\n");
+}
+
+bool ignores_hangup() {
+  struct sigaction present = {};
+  return sigaction(SIGHUP, nullptr, &present) == 0 && present.sa_handler == SIG_IGN;
 }
 
 int report(dtg_error* error, bool json, std::string_view next) {

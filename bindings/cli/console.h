@@ -26,6 +26,9 @@ bool print(std::string_view text);
 // "dtg: text" to stderr.
 void complain(std::string_view text);
 
+// True when SIGHUP was ignored from the start: nohup wants the command to outlive its terminal.
+bool ignores_hangup();
+
 // For every kind of handle: released at the end of the scope.
 struct Release {
   void operator()(dtg_error* p) const { dtg_error_release(p); }

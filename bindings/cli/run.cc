@@ -17,12 +17,15 @@ struct Wanted {
 };
 
 bool read(int argc, char** argv, Wanted* wanted, int* code) {
-  Arguments arguments("run", "run --local [--ps N] [--workers M] [OPTIONS] -- PROGRAM [ARGUMENT...]",
-                      "Starts PROGRAM once per task, each with its place in the cluster in TF_CONFIG, shows what they say, and ends\n"
-                      "them together. The tasks meet on unix sockets in a directory that only you can enter; nothing listens on TCP\n"
-                      "unless you ask for it. What a ps or a worker does is up to PROGRAM: see dtg_cluster_from_tf_config.\n\n"
-                      "Each process also gets DTG_PROGRESS=1 (a line drawn over itself with carriage returns is shown as its status),\n"
-                      "DTG_THREADS (its share of the processors, unless set), DTG_CHANNEL, and DTG_CLEAR_FRAMES=1 if asked for.");
+  Arguments arguments(
+      "run", "run --local [--ps N] [--workers M] [OPTIONS] -- PROGRAM [ARGUMENT...]",
+      "Starts PROGRAM once per task, each with its place in the cluster in TF_CONFIG, shows what they say, and ends\n"
+      "them together. The tasks meet on unix sockets in a directory that only you can enter; nothing listens on TCP\n"
+      "unless you ask for it. What a ps or a worker does is up to PROGRAM: see dtg_cluster_from_tf_config.\n\n"
+      "Each process also gets DTG_PROGRESS=1 (a line drawn over itself with carriage returns is shown as its status),\n"
+      "DTG_THREADS (its share of the processors, unless set), DTG_CHANNEL, and DTG_CLEAR_FRAMES=1 if asked for.\n\n"
+      "SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to all tasks and end the launch, a second one at once; under nohup\n"
+      "SIGHUP does nothing. SIGUSR1 and SIGUSR2 are passed on and end nothing by themselves.");
   arguments.flag("--local", &wanted->local, "on this machine (the only place there is; it must be said)");
   arguments.number("--ps", "N", 0, 256, &wanted->launch.ps, "parameter servers; default 1");
   arguments.number("--workers", "M", 1, 256, &wanted->launch.workers, "workers, the first of them the chief; default 1");

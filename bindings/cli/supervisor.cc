@@ -42,7 +42,8 @@ Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options)
     : options_(options), screen_(names(launch), options.quiet_stdout) {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&wanted, number);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&wanted, number);
+  if (!ignores_hangup()) sigaddset(&wanted, SIGHUP);
   sigprocmask(SIG_BLOCK, &wanted, &before_);
   std::signal(SIGPIPE, SIG_IGN);
   signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -90,6 +91,10 @@ bool Supervisor::start_task(Task& task) {
 
 // Parameter servers first, so that the chief finds them sooner.
 bool Supervisor::start() {
+  if (signals_ < 0) {
+    complain(std::string("cannot wait for signals: ") + std::strerror(errno) + "\n  are too many files open? see ulimit -n");
+    return result_ = kFailed, false;
+  }
   if (!options_.log_directory.empty()) mkdir(options_.log_directory.c_str(), 0777);
   for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
     if (!start_task(**task)) return false;
@@ -135,6 +140,10 @@ void Supervisor::ask_to_end(int number, Phase next) {
 }
 
 void Supervisor::on_signal(int number) {
+  if (number == SIGUSR1 || number == SIGUSR2) {  // what they mean, if anything, the program knows
+    for (const auto& task : tasks_) task->child.signal(number);
+    return;
+  }
   if (phase_ == Phase::ending || phase_ == Phase::killing) {
     screen_.say("once more; killing what still runs");
     return ask_to_end(SIGKILL, Phase::killing);

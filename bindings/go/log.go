@@ -1,4 +1,4 @@
-// The log sink: the only place where the library calls Go. Called from any thread of the library, also several at once.
+// The log sink: the only place where the library calls Go. Called on one thread of the library, line after line.
 
 package dtg
 

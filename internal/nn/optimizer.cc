@@ -135,14 +135,14 @@ class Apply {
     return {};
   }
 
-  // Once all updates have used them.
+  // Once all updates have used them. By an update and not by an assignment of what was read: workers that train at once would
+  // lose each other's steps, and what has a value only the chief may assign.
   Status advance_betas() {
     if (!beta_[0].handle.valid()) return {};
     for (int k = 0; k < 2; ++k) {
       const ColocationScope beside(model_.graph(), beta_[k].handle.node());
-      const Value next = build_.mul(beta_[k].read, build_.scalar(DType::f32, k == 0 ? optimizer_.beta1 : optimizer_.beta2));
-      const Value inputs[] = {beta_[k].handle, next};
-      advanced_.push_back(build_.node("AssignVariableOp", inputs, {}, {}, updates_));
+      const Value inputs[] = {beta_[k].handle, build_.scalar(DType::f32, k == 0 ? optimizer_.beta1 : optimizer_.beta2)};
+      advanced_.push_back(build_.node("_AssignMulVariableOp", inputs, {}, {}, updates_));
     }
     return build_.status();
   }

@@ -176,7 +176,7 @@ void register_assign(OpTable& ops, KernelTable& kernels) {
   kernels.add({.op = "AssignVariableOp", .types = {{"dtype", kPlain}}, .prepare = assign_prepare});
 }
 
-// --- AssignAddVariableOp, AssignSubVariableOp ---
+// --- AssignAddVariableOp, AssignSubVariableOp, _AssignMulVariableOp ---
 
 struct AddArgs : UpdateArgs {
   cpu::UpdateLoop loop;
@@ -224,7 +224,10 @@ Status add_run(RunContext& c, VariableUpdate& update) {
 
 Status add_prepare(PrepareContext& c) {
   auto* const a = c.args<AddArgs>();
-  a->loop.rule = c.node().op->name() == "AssignAddVariableOp" ? cpu::UpdateRule::add : cpu::UpdateRule::subtract;
+  const std::string& op = c.node().op->name();
+  a->loop.rule = op == "AssignAddVariableOp"   ? cpu::UpdateRule::add
+                 : op == "AssignSubVariableOp" ? cpu::UpdateRule::subtract
+                                               : cpu::UpdateRule::multiply;
   a->loop.dtype = c.attr<DType>("dtype");
   a->shape = c.input(1).shape;
   a->rewrites = true;
@@ -232,7 +235,7 @@ Status add_prepare(PrepareContext& c) {
   return prepare_update(c, {0}, add_run);
 }
 
-void register_add(OpTable& ops, KernelTable& kernels, const char* name, const char* doc) {
+void register_add(OpTable& ops, KernelTable& kernels, const char* name, DTypeSet types, const char* doc) {
   ops.add(OpDef::make(name)
               .input("resource: resource")
               .input("value: dtype")
@@ -242,7 +245,7 @@ void register_add(OpTable& ops, KernelTable& kernels, const char* name, const ch
               .stateful()
               .access(Access::write)
               .doc(doc));
-  kernels.add({.op = name, .types = {{"dtype", kReal}}, .prepare = add_prepare});
+  kernels.add({.op = name, .types = {{"dtype", types}}, .prepare = add_prepare});
 }
 
 // --- ResourceCountUpTo ---
@@ -412,8 +415,11 @@ void register_variable(OpTable& ops, KernelTable& kernels) {
   register_handle(ops, kernels);
   register_read(ops, kernels);
   register_assign(ops, kernels);
-  register_add(ops, kernels, "AssignAddVariableOp", "Adds a value to a variable.");
-  register_add(ops, kernels, "AssignSubVariableOp", "Subtracts a value from a variable.");
+  register_add(ops, kernels, "AssignAddVariableOp", kReal, "Adds a value to a variable.");
+  register_add(ops, kernels, "AssignSubVariableOp", kReal, "Subtracts a value from a variable.");
+  // Not TensorFlow's: there a product is read, multiplied and assigned, which loses one where two workers do it at once, and
+  // which only the chief may.
+  register_add(ops, kernels, "_AssignMulVariableOp", kFloating, "Private: multiplies a variable by a value, the powers of Adam.");
   register_count(ops, kernels);
   register_questions(ops, kernels);
   register_destroy(ops, kernels);

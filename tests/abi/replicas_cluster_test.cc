@@ -4,12 +4,11 @@
 
 #include <memory>
 
-#include "world.h"
+#include "job.h"
 
 namespace outside {
 namespace {
 
-constexpr int64_t kWaitNs = int64_t{60} * 1000 * 1000 * 1000;
 constexpr int kSteps = 8;
 
 // One copy of the computation: an embedding of ids[4], two layers, the loss against zero.
@@ -17,68 +16,42 @@ struct Copy {
   dtg_value ids{}, loss{};
 };
 
-struct Program {
-  explicit Program(dtg_runtime* runtime) {
-    OK(dtg_graph_create(runtime, &graph));
-    OK(dtg_model_create(graph, 5, &model));
+// `home` is where it computes; variables on the servers, or all at home when there are none.
+Copy add_copy(Program& p, const std::string& home, bool servers) {
+  Copy copy;
+  const int64_t count[] = {4}, out[] = {4, 1};
+  p.on(home);
+  OK(dtg_placeholder(p.graph, nullptr, DTG_I32, count, 1, &copy.ids));
+  dtg_embedding embedding = DTG_EMBEDDING_INIT;
+  embedding.rows = 6;
+  embedding.width = 3;
+  dtg_value x{}, zero{};
+  if (servers) p.on("/job:ps/task:1");
+  OK(dtg_nn_embedding(p.model, copy.ids, &embedding, &x));
+  if (servers) p.off();
+  for (const int64_t units : {5, 1}) {
+    const int64_t dims[] = {units == 5 ? 3 : 5, units};
+    dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
+    spec.name = units == 5 ? "first" : "second";
+    spec.dims = dims;
+    spec.rank = 2;
+    spec.initializer.kind = DTG_INIT_GLOROT_UNIFORM;
+    dtg_variable kernel = DTG_VARIABLE_INIT;
+    if (servers) p.on(units == 5 ? "/job:ps/task:0" : "/job:ps/task:1");
+    OK(dtg_model_add_variable(p.model, &spec, &kernel));
+    if (servers) p.off();
+    OK(dtg_add2(p.graph, "MatMul", x, kernel.read, &x));
+    OK(dtg_add1(p.graph, "Tanh", x, &x));
   }
-  ~Program() {
-    dtg_session_release(session);
-    dtg_model_release(model);
-    dtg_graph_release(graph);
-  }
-  Program(const Program&) = delete;
-
-  void on(const std::string& device) { OK(dtg_graph_push_device(graph, device.c_str(), DTG_STRLEN)); }
-  void off() { OK(dtg_graph_pop_device(graph)); }
-
-  // `home` is where it computes; variables on the servers, or all at home when there are none.
-  Copy add(const std::string& home, bool servers) {
-    Copy copy;
-    const int64_t count[] = {4}, out[] = {4, 1};
-    on(home);
-    OK(dtg_placeholder(graph, nullptr, DTG_I32, count, 1, &copy.ids));
-    dtg_embedding embedding = DTG_EMBEDDING_INIT;
-    embedding.rows = 6;
-    embedding.width = 3;
-    dtg_value x{}, zero{};
-    if (servers) on("/job:ps/task:1");
-    OK(dtg_nn_embedding(model, copy.ids, &embedding, &x));
-    if (servers) off();
-    for (const int64_t units : {5, 1}) {
-      const int64_t dims[] = {units == 5 ? 3 : 5, units};
-      dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
-      spec.name = units == 5 ? "first" : "second";
-      spec.dims = dims;
-      spec.rank = 2;
-      spec.initializer.kind = DTG_INIT_GLOROT_UNIFORM;
-      dtg_variable kernel = DTG_VARIABLE_INIT;
-      if (servers) on(units == 5 ? "/job:ps/task:0" : "/job:ps/task:1");
-      OK(dtg_model_add_variable(model, &spec, &kernel));
-      if (servers) off();
-      OK(dtg_add2(graph, "MatMul", x, kernel.read, &x));
-      OK(dtg_add1(graph, "Tanh", x, &x));
-    }
-    float zeros[4] = {};
-    dtg_tensor* tensor = nullptr;
-    OK(dtg_tensor_create(DTG_F32, out, 2, zeros, sizeof zeros, nullptr, nullptr, &tensor));
-    OK(dtg_const(graph, tensor, &zero));
-    dtg_tensor_release(tensor);
-    OK(dtg_nn_mean_squared_error(model, zero, x, &copy.loss));
-    off();
-    return copy;
-  }
-  void global_step(const std::string& device) {
-    on(device);
-    dtg_variable step = DTG_VARIABLE_INIT;
-    OK(dtg_model_global_step(model, &step));
-    off();
-  }
-
-  dtg_graph* graph = nullptr;
-  dtg_model* model = nullptr;
-  dtg_session* session = nullptr;
-};
+  float zeros[4] = {};
+  dtg_tensor* tensor = nullptr;
+  OK(dtg_tensor_create(DTG_F32, out, 2, zeros, sizeof zeros, nullptr, nullptr, &tensor));
+  OK(dtg_const(p.graph, tensor, &zero));
+  dtg_tensor_release(tensor);
+  OK(dtg_nn_mean_squared_error(p.model, zero, x, &copy.loss));
+  p.off();
+  return copy;
+}
 
 dtg_optimizer momentum() {
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
@@ -88,64 +61,20 @@ dtg_optimizer momentum() {
   return optimizer;
 }
 
-// What copy w is given in a step.
-dtg_tensor* ids_of(int step, int w) {
-  int32_t ids[4];
-  for (int i = 0; i < 4; ++i) ids[i] = (step + w * 2 + i * i) % 6;
-  const int64_t dims[] = {4};
-  dtg_tensor* tensor = nullptr;
-  OK(dtg_tensor_create(DTG_I32, dims, 1, ids, sizeof ids, nullptr, nullptr, &tensor));
-  return tensor;
-}
-
-// Starts a run of `target`; `cq` tells of its end.
-void start(dtg_session* session, dtg_value target, std::vector<dtg_value> feeds, std::vector<dtg_tensor*> tensors, dtg_cq* cq, uint64_t tag,
-           dtg_run** run = nullptr) {
-  dtg_run_args args = DTG_RUN_ARGS_INIT;
-  args.feeds = feeds.data();
-  args.feed_tensors = tensors.data();
-  args.num_feeds = feeds.size();
-  args.targets = &target;
-  args.num_targets = 1;
-  args.timeout_ns = kWaitNs;
-  OK(dtg_session_run_async(session, &args, cq, tag, run));
-  for (dtg_tensor* tensor : tensors) dtg_tensor_release(tensor);
-}
-
-void wait_for(dtg_cq* cq, int runs, dtg_code expected = DTG_OK) {
-  for (int i = 0; i < runs; ++i) {
-    dtg_completion done{};
-    size_t count = 0;
-    OK(dtg_cq_next(cq, &done, 0, 1, kWaitNs, &count));
-    ASSERT_EQ(count, 1u) << "a run has not ended";
-    if (expected != DTG_OK) refused(done.error, expected, "run " + std::to_string(done.tag));
-    else OK(done.error);
-  }
-}
-
 // The values of these variables, bit for bit.
 std::string bytes_of(dtg_session* session, dtg_model* model) {
   std::string all;
   for (const char* name : {"embedding/embeddings", "first", "second", "first/Momentum", "global_step"}) {
     dtg_variable variable = DTG_VARIABLE_INIT;
     OK(dtg_model_find_variable(model, name, DTG_STRLEN, &variable));
-    dtg_tensor* fetched = nullptr;
-    dtg_run_args args = DTG_RUN_ARGS_INIT;
-    args.fetches = &variable.read;
-    args.fetched = &fetched;
-    args.num_fetches = 1;
-    OK(dtg_session_run(session, &args));
-    size_t size = 0;
-    const auto* data = static_cast<const char*>(dtg_tensor_data(fetched, &size));
-    all += std::string(name) + ":" + std::string(data ? data : "", size) + "\n";
-    dtg_tensor_release(fetched);
+    all += std::string(name) + ":" + fetched(session, variable.read) + "\n";
   }
   return all;
 }
 
 std::string trained_by_towers() {
   Program p(nullptr);
-  const Copy copies[2] = {p.add("", false), (dtg_error_release(dtg_model_next_tower(p.model)), p.add("", false))};
+  const Copy copies[2] = {add_copy(p, "", false), (dtg_error_release(dtg_model_next_tower(p.model)), add_copy(p, "", false))};
   p.global_step("");
   const dtg_value losses[] = {copies[0].loss, copies[1].loss};
   const dtg_optimizer optimizer = momentum();
@@ -165,30 +94,10 @@ std::string trained_by_towers() {
   return bytes_of(p.session, p.model);
 }
 
-// A server with a runtime of its own.
-struct Server {
-  Server(const dtg_cluster* cluster, const char* job, int32_t task) {
-    dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
-    options.compute_threads = 1;
-    OK(dtg_runtime_create(&options, &runtime));
-    dtg_server_options which = DTG_SERVER_OPTIONS_INIT;
-    which.job = job;
-    which.task = task;
-    OK(dtg_server_start(runtime, cluster, &which, &server));
-  }
-  ~Server() {
-    dtg_server_release(server);
-    dtg_runtime_release(runtime);
-  }
-  Server(const Server&) = delete;
-  dtg_runtime* runtime = nullptr;
-  dtg_server* server = nullptr;
-};
-
 // One worker: its own graph, a session at its own server.
 struct Worker {
   Worker(const Server& at, int32_t number) : program(at.runtime) {
-    copy = program.add("/job:worker/task:" + std::to_string(number), true);
+    copy = add_copy(program, "/job:worker/task:" + std::to_string(number), true);
     program.global_step("/job:ps/task:0");
     dtg_replication replication = DTG_REPLICATION_INIT;
     replication.mode = DTG_SYNC_STRICT;

@@ -2,9 +2,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <set>
+#include <thread>
 
 #include "world.h"
 
@@ -81,6 +84,67 @@ TEST_F(Server, TheLogHearsOfComingAndGoing) {
   EXPECT_NE(heard.info.find("has connected, tcp, clear"), std::string::npos) << heard.info;
   EXPECT_NE(heard.info.find("task:0 stops: "), std::string::npos) << heard.info;
   EXPECT_EQ(heard.freed, 1) << "the runtime has let go of the log";
+}
+
+// A log that waits holds up nobody: it is called on a thread of its own, neither the host's nor the one that serves, and the server
+// answers meanwhile. What was said comes in order, all of it, before the log is let go of.
+TEST_F(Server, ALogThatWaitsHoldsUpNobody) {
+  struct Slow {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::set<std::thread::id> threads;
+    std::vector<std::string> lines;
+    bool waiting = false, answered = false, freed = false;
+  } slow;
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  options.log_level = DTG_LOG_INFO;
+  options.log_user = &slow;
+  options.log = [](void* user, dtg_log_level, const char*, const char* message) {
+    auto& all = *static_cast<Slow*>(user);
+    std::unique_lock lock(all.mutex);
+    all.threads.insert(std::this_thread::get_id());
+    all.lines.emplace_back(message);
+    if (all.lines.back().find("has connected") == std::string::npos) return;
+    all.waiting = true;
+    all.changed.notify_all();
+    EXPECT_TRUE(all.changed.wait_for(lock, std::chrono::seconds(20), [&] { return all.answered; }));
+  };
+  options.log_user_free = [](void* user) { static_cast<Slow*>(user)->freed = true; };
+  const std::string place = folder("slow");
+  ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
+  dtg_runtime* runtime = nullptr;
+  dtg_cluster* cluster = nullptr;
+  dtg_server* server = nullptr;
+  OK(dtg_runtime_create(&options, &runtime));
+  OK(dtg_cluster_parse(("worker=unix:" + place + "/w").c_str(), DTG_STRLEN, &cluster));
+  OK(dtg_server_start(runtime, cluster, nullptr, &server));
+  const std::string target = dtg_server_target(server);
+  const auto ask = [&] {
+    dtg_string* status = nullptr;
+    OK(dtg_cluster_status(runtime, target.c_str(), DTG_STRLEN, nullptr, &status));
+    dtg_string_release(status);
+  };
+  ask();
+  {
+    std::unique_lock lock(slow.mutex);
+    EXPECT_TRUE(slow.changed.wait_for(lock, std::chrono::seconds(20), [&] { return slow.waiting; }));
+  }
+  ask();  // while the log waits
+  {
+    const std::lock_guard lock(slow.mutex);
+    slow.answered = true;
+  }
+  slow.changed.notify_all();
+  OK(dtg_server_stop(server, 0));
+  dtg_server_release(server);
+  dtg_cluster_release(cluster);
+  dtg_runtime_release(runtime);
+  EXPECT_TRUE(slow.freed);
+  EXPECT_EQ(slow.threads.size(), 1u);
+  EXPECT_EQ(slow.threads.count(std::this_thread::get_id()), 0u);
+  ASSERT_FALSE(slow.lines.empty());
+  EXPECT_NE(slow.lines.front().find("serves at"), std::string::npos) << slow.lines.front();
+  ::rmdir(place.c_str());
 }
 
 TEST_F(Server, JoinEndsWithStop) {

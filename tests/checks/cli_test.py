@@ -131,10 +131,10 @@ class Clusters(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.place = place.name
 
-    def serve(self, *words, **environment):
+    def serve(self, *words, preexec_fn=None, **environment):
         """Starts `dtg server` and gives it and where it listens."""
         process = subprocess.Popen([DTG, "server", "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, **environment))
+                                   env=dict(os.environ, **environment), preexec_fn=preexec_fn)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
@@ -170,6 +170,25 @@ class Clusters(unittest.TestCase):
         self.assertEqual(told["/job:worker/replica:0/task:0"], "")
         self.assertIn("ps0", told["/job:ps/replica:0/task:0"])
         self.end(worker, signal.SIGINT)
+
+    def test_signals(self):
+        # Those that mean nothing leave it as it is, answering, and ready to end by those that end it.
+        for last in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            ps, target = self.serve("--cluster", f"ps=unix:{self.place}/ps0")
+            for stray in (signal.SIGUSR1, signal.SIGWINCH, signal.SIGUSR2, signal.SIGUSR1):
+                ps.send_signal(stray)
+                time.sleep(0.02)  # one after the other, as equal ones become one
+            self.assertIn("variables 0, 0 B", dtg("status", target).stdout)
+            start = time.monotonic()
+            self.end(ps, last)
+            self.assertLess(time.monotonic() - start, LIMIT / 4)
+        self.assertFalse(os.path.exists(f"{self.place}/ps0"), "the server did not take its socket away")
+
+    def test_a_server_under_nohup(self):
+        ps, target = self.serve("--cluster", f"ps=unix:{self.place}/ps0", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        ps.send_signal(signal.SIGHUP)
+        self.assertIn("variables 0, 0 B", dtg("status", target).stdout)
+        self.end(ps, signal.SIGTERM)
 
     def test_tcp_with_a_key_and_in_the_clear(self):
         key, other = os.path.join(self.place, "job.key"), os.path.join(self.place, "other.key")
@@ -330,6 +349,20 @@ class Ending(unittest.TestCase):
         out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 130)
         self.assertEqual(out.count("bye"), 3, out + err)
+        self.assert_gone(pids)
+
+    def test_signals_that_end_nothing(self):
+        # SIGUSR1 and SIGUSR2 reach the tasks, SIGWINCH nobody, and what comes after them is still heard.
+        program = ["sh", "-c", "trap 'echo one' USR1; trap 'echo two' USR2; trap 'echo bye; exit 0' HUP; echo pid $$; while :; do sleep 0.05; done"]
+        process = self.start("--ps", "0", "--workers", "2", program=program)
+        pids = self.pids(process, 2)
+        for number, said in ((signal.SIGUSR1, "one"), (signal.SIGWINCH, None), (signal.SIGUSR2, "two")):
+            process.send_signal(number)
+            if said:
+                self.assertEqual({process.stdout.readline() for _ in range(2)}, {f"worker/{i} | {said}\n" for i in range(2)})
+        process.send_signal(signal.SIGHUP)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, out.count("bye")), (128 + signal.SIGHUP, 2), out + err)
         self.assert_gone(pids)
 
     def test_terminate_then_kill(self):

@@ -17,7 +17,10 @@ enum { DTG_LOG_DEBUG = 0, DTG_LOG_INFO = 1, DTG_LOG_WARN = 2, DTG_LOG_ERROR = 3,
 
 /* One line of the log: servers that start and stop, sessions that come and go and why (INFO), frames that travel in the clear (WARN).
  * What fails is not logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call
- * only. May be called from any thread of the library, also at the same time; must not call back into the library. */
+ * only. Called on one thread of the library that does nothing else (all signals blocked), line after line in the order in which they
+ * were said and with nothing locked: it may take its time and locks of the host's. It hears of a thing a moment after it happened,
+ * and of everything before `log_user_free` is called; where it is 1,024 lines behind, lines are dropped and a line says how many. Must
+ * not release the last reference to the runtime. */
 typedef void (*dtg_log_fn)(void *user, dtg_log_level level, const char *component, const char *message);
 /* Called once when the library will not use `user` any more. */
 typedef void (*dtg_user_free_fn)(void *user);

@@ -70,6 +70,14 @@ struct Rule<UpdateRule::subtract> {
 };
 
 template <>
+struct Rule<UpdateRule::multiply> {
+  template <class D>
+  static HWY_INLINE void step(const At<D>& at) {
+    at.set(0, hn::Mul(at.old(0), at.grad()));
+  }
+};
+
+template <>
 struct Rule<UpdateRule::gradient_descent> {
   template <class D>
   static HWY_INLINE void step(const At<D>& at) {
@@ -360,6 +368,7 @@ void run(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64
   switch (loop.rule) {
     DTG_RULE(add);
     DTG_RULE(subtract);
+    DTG_RULE(multiply);
     DTG_RULE(gradient_descent);
     DTG_RULE(proximal_gradient_descent);
     DTG_RULE(momentum);

@@ -14,6 +14,7 @@ namespace dtg::cpu {
 enum class UpdateRule : uint8_t {
   add,                        // var;
   subtract,                   // var;
+  multiply,                   // var;
   gradient_descent,           // var; alpha
   proximal_gradient_descent,  // var; alpha l1 l2
   momentum,                   // var accum; lr momentum; option: Nesterov

@@ -99,8 +99,8 @@ impl RuntimeOptions {
         self
     }
 
-    /// Gives lines of the log (level, component, message) to a function instead of stderr. It may be called from any thread of the
-    /// library, also at the same time, and must not call back into the library. A panic in it is caught and goes no further.
+    /// Gives lines of the log (level, component, message) to a function instead of stderr. It is called on one thread of the
+    /// library, line after line, and may take its time. A panic in it is caught and goes no further.
     pub fn log(mut self, level: LogLevel, sink: impl Fn(LogLevel, &str, &str) + Send + Sync + 'static) -> Self {
         self.raw.log_level = level.number();
         self.sink = Some(Box::new(sink));
