@@ -63,10 +63,9 @@ Status Rights::refuse(Verb verb, const std::string& attempted) const {
     if (allows(static_cast<Verb>(i))) may += (may.empty() ? "" : ", ") + std::string(kTable[i].name);
   }
   const std::string who = peer_.empty() ? "a client that is no task" : peer_;
-  const bool own = grant_of(verb, party_) == Grant::own;
-  return permission_denied("%s at %s: only the chief may %s here%s; this session speaks for %s (%s), which may %s", attempted.c_str(),
-                           task_.c_str(), verb_name(verb), own ? ", and each task what is its own" : "", who.c_str(), party_name(party_),
-                           may.empty() ? "only ask for the status" : may.c_str())
+  const char* const home = grant_of(verb, party_) == Grant::own ? " or the task itself" : "";
+  return permission_denied("%s at %s: only the chief%s may do that; this session speaks for %s (%s), which may %s", attempted.c_str(),
+                           task_.c_str(), home, who.c_str(), party_name(party_), may.empty() ? "only ask for the status" : may.c_str())
       .at_peer(who);
 }
 
