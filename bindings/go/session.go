@@ -224,7 +224,7 @@ func (s *Session) Reset(containers ...string) error {
 }
 
 // EndJob ends the job: every task but the session's own is told to stop, and those that wait in Server.Join return. The chief
-// and clients that are no task may do that, others get PermissionDenied. The deadline of ctx bounds it.
+// may do that (where the cluster has none: a client that is no task), others get PermissionDenied. The deadline of ctx bounds it.
 func (s *Session) EndJob(ctx context.Context) error {
 	return s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
 }

@@ -37,7 +37,7 @@ class Connection::Registration final : public Pool::Task {
 
  private:
   const Ref<Connection> connection_;
-  const Rights rights_;
+  const Ref<const Rights> rights_;
   const uint32_t call_;
   const Ref<Buffer> graph_;
   const size_t bytes_;
@@ -241,7 +241,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
     if (Connection* const before = std::exchange(present, this)) before->close(aborted("the session has connected anew"));
     server_->sessions_[session_] = this;
   }
-  rights_ = rights_of(server_->options_.cluster, peer_task_);
+  rights_ = rights_of(server_->options_.cluster, peer_task_, task_->name());
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
                timing_.agreed_heartbeat_ns(hello.heartbeat_ns), hello.features & wire::kFeatures);
   tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
@@ -316,7 +316,7 @@ Status Connection::check_parts(const wire::RunPart& request) const {
   if (runs_.size() >= task_->host().limits.in_flight_calls) {
     return resource_exhausted("run a part: %zu runs of this session are under way here already", runs_.size());
   }
-  return rights_ == Rights::all ? Status() : part->second->check_assigns();
+  return {};
 }
 
 Status Connection::start_run(const wire::RunPart& request) {
@@ -330,7 +330,7 @@ Status Connection::start_run(const wire::RunPart& request) {
     return status;
   }
   Run run;
-  run.run = make_ref<PartRun>(part->second, edges, deadline,
+  run.run = make_ref<PartRun>(part->second, rights_, edges, deadline,
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
@@ -371,7 +371,7 @@ Status Connection::abort_run(std::string_view header) {
 Status Connection::reset(uint32_t call, std::string_view header) {
   wire::Reset request;
   DTG_TRY(wire::decode(header, request));
-  wire::Reply reply{check_chief(rights_, peer_task_, "reset containers")};
+  wire::Reply reply{rights_->check(Verb::reset, "reset containers")};
   if (reply.status.ok()) task_->store().reset(request.containers);
   link_->send(reply, call);
   return {};
@@ -380,7 +380,7 @@ Status Connection::reset(uint32_t call, std::string_view header) {
 Status Connection::end_job(uint32_t call, std::string_view header) {
   wire::EndJob request;
   DTG_TRY(wire::decode(header, request));
-  wire::Reply reply{check_chief(rights_, peer_task_, "end the job")};
+  wire::Reply reply{rights_->check(Verb::end_job, "end the job")};
   link_->send(reply, call);
   if (reply.status.ok() && server_) server_->end(true);
   return {};

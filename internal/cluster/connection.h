@@ -63,9 +63,9 @@ class Connection final : public RefCounted, public Link::Listener {
   bool greeting_ = false;  // hello has come
   bool known_ = false;     // and passed
   bool neighbour_ = false;
-  uint64_t session_ = 0;   // which it is, or for which the neighbour brings values
-  std::string peer_task_;  // whom the session speaks for; empty: a client that is no task
-  Rights rights_ = Rights::worker;
+  uint64_t session_ = 0;      // which it is, or for which the neighbour brings values
+  std::string peer_task_;     // whom the session speaks for; empty: a client that is no task
+  Ref<const Rights> rights_;  // its
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
   std::unordered_map<uint64_t, Run> runs_;

@@ -3,9 +3,10 @@
 
 namespace dtg {
 
-PartRun::PartRun(Ref<ServedPart> part, Ref<StepEdges> edges, Deadline deadline, Ended ended)
+PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, Deadline deadline, Ended ended)
     : Run(part->plan(), *part->task().host().seams.clock, Caller::is_told, edges->sequence(), deadline),
       part_(std::move(part)),
+      rights_(std::move(rights)),
       ended_(std::move(ended)) {
   set_edges(std::move(edges));
 }
@@ -18,6 +19,7 @@ void PartRun::start() {
 void PartRun::run() { (void)execute().ok(); }
 
 Status PartRun::begun() {
+  frame().step().set_rights(rights_.get());
   edges()->begin(frame().step());
   return {};
 }

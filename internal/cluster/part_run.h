@@ -13,7 +13,7 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
  public:
   // `ended` is called once, from a thread of the pool, when nothing of the run is left.
   using Ended = std::function<void(const Status&)>;
-  PartRun(Ref<ServedPart> part, Ref<StepEdges> edges, Deadline deadline, Ended ended);
+  PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, Deadline deadline, Ended ended);
 
   void start();
 
@@ -24,6 +24,7 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
   void ended(Status status) override;
 
   const Ref<ServedPart> part_;
+  const Ref<const Rights> rights_;  // of the session
   Ended ended_;
 };
 

@@ -1,27 +1,45 @@
-// Who is the chief, and what the others may not.
+// Who is the chief, and what graphs of others may hold.
 #include "cluster/rights.h"
 
 namespace dtg {
 
-Rights rights_of(const ClusterSpec& cluster, std::string_view peer_task) {
-  if (peer_task.empty()) return Rights::all;
-  bool named = false;
-  for (const ClusterSpec::Task& task : cluster.tasks()) named |= task.job == "chief" || task.job == "master";
-  const bool chief =
-      named ? peer_task.starts_with("/job:chief/") || peer_task.starts_with("/job:master/") : peer_task == "/job:worker/replica:0/task:0";
-  return chief ? Rights::all : Rights::worker;
+namespace {
+
+// "ps" of "/job:ps/replica:0/task:0".
+std::string_view job_of(std::string_view task) {
+  constexpr std::string_view kJob = "/job:";
+  if (!task.starts_with(kJob)) return {};
+  task.remove_prefix(kJob.size());
+  return task.substr(0, task.find('/'));
 }
 
-namespace {
 bool destroys(const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.op->access_of(i) == Access::destroy) return true;
   }
   return false;
 }
+
 }  // namespace
 
-Status check_graph(const Graph& graph, Rights rights) {
+Party party_of(const ClusterSpec& cluster, std::string_view peer_task) {
+  constexpr std::string_view kFirstWorker = "/job:worker/replica:0/task:0";
+  const bool named = cluster.task_count("chief") + cluster.task_count("master") > 0;
+  const bool has_chief = named || cluster.find(kFirstWorker);
+  const std::string_view job = job_of(peer_task);
+  if (peer_task.empty()) return has_chief ? Party::client : Party::chief;
+  if (named ? job == "chief" || job == "master" : peer_task == kFirstWorker) return Party::chief;
+  if (job == "ps") return Party::ps;
+  if (job == "observer") return Party::observer;
+  return Party::worker;
+}
+
+Ref<const Rights> rights_of(const ClusterSpec& cluster, const std::string& peer_task, const std::string& task) {
+  return make_ref<Rights>(party_of(cluster, peer_task), peer_task, task);
+}
+
+Status check_graph(const Graph& graph, const Rights& rights) {
+  DTG_TRY(rights.check(Verb::run, "register a part"));
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     const Capability capability = node.op->capability();
@@ -30,18 +48,11 @@ Status check_graph(const Graph& graph, Rights rights) {
                                int(node.name.size()), node.name.data(), node.op->name().c_str())
           .at_node(node.name);
     }
-    if (rights == Rights::worker && destroys(node)) {
-      return permission_denied("register a part: \"%.*s\" destroys a resource of another task, which only the chief may",
-                               int(node.name.size()), node.name.data())
-          .at_node(node.name);
-    }
+    if (rights.allows(Verb::destroy) || !destroys(node)) continue;
+    const std::string attempted = "register a part in which \"" + std::string(node.name) + "\" destroys a resource";
+    return rights.refuse(Verb::destroy, attempted).at_node(node.name);
   }
   return {};
-}
-
-Status check_chief(Rights rights, std::string_view peer_task, const char* what) {
-  if (rights == Rights::all) return {};
-  return permission_denied("%s: only the chief may; this session speaks for %.*s", what, int(peer_task.size()), peer_task.data());
 }
 
 }  // namespace dtg

@@ -1,21 +1,22 @@
-// Rights: what a session may do at a task, by the task it speaks for. The chief and a client that is no task may do
-// everything; any other task may create, attach, read, apply, accumulate, queue and count, but not overwrite what has a
-// value, destroy, reset or end the job. Pure; any thread.
+// Rights: which party a session is, by the task it speaks for, and what its graphs may hold. What a party may do stands in one table
+// (exec/rights.h), which each kernel that takes a resource asks; what is refused here, before anything runs, is only refused earlier and
+// in fewer words. Pure; any thread.
 #pragma once
 
 #include <string_view>
 
 #include "cluster/spec.h"
+#include "exec/rights.h"
 #include "graph/graph.h"
 
 namespace dtg {
 
-enum class Rights { all, worker };
-
-// Of the task that the session at the other end speaks for; empty for a client that is no task.
-Rights rights_of(const ClusterSpec& cluster, std::string_view peer_task);
+// Of the task that the session at the other end speaks for; empty for a client that is no task. The chief is a task of the job "chief"
+// or "master", worker 0 where there is neither, and a client where there is no worker 0.
+Party party_of(const ClusterSpec& cluster, std::string_view peer_task);
+// At `task`, one of ours.
+Ref<const Rights> rights_of(const ClusterSpec& cluster, const std::string& peer_task, const std::string& task);
 // May a graph from there be prepared here at all?
-Status check_graph(const Graph& graph, Rights rights);
-Status check_chief(Rights rights, std::string_view peer_task, const char* what);
+Status check_graph(const Graph& graph, const Rights& rights);
 
 }  // namespace dtg

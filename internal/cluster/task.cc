@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "exec/variable.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -44,48 +43,11 @@ Task::Task(const Host& host, std::string name, int cpu_count, Ref<RefCounted> ow
       incarnation_(host.seams.random->u64() | 1),
       devices_(cpu_devices(name_, cpu_count)) {}
 
-Status ServedPart::check_assigns() const {
-  const Graph& graph = plan_->graph();
-  for (NodeId id : assigned_) {
-    const Node& node = graph.node(id);
-    const auto& shared = node.attr<std::string>("shared_name");
-    const std::string name = shared.empty() ? std::string(node.name) : shared;
-    const Ref<Resource> resource = task_->store().find(node.device, node.attr<std::string>("container"), name);
-    if (!resource || resource->kind() != Variable::kKind || !static_cast<Variable&>(*resource).initialized()) continue;
-    return permission_denied("assign the variable \"%s\" of %s: it has a value, and only the chief may replace it", name.c_str(),
-                             task_->name().c_str())
-        .at_node(node.name);
-  }
-  return {};
-}
-
 namespace {
 
 // As many runs of a part as sessions may have under way: one that waits in a dequeue must not keep another from starting.
 constexpr int kServedFrames = 4096;
 constexpr size_t kSharedParts = 1024;
-
-// The node that names the resource, however often its handle was passed on.
-NodeId handle_of(const Graph& graph, Value value) {
-  for (;;) {
-    const Node& node = graph.node(value.node());
-    size_t input = 0;
-    while (input < node.inputs.size() && !node.op->forwards(input, value.output())) ++input;
-    if (input == node.inputs.size()) return node.id;
-    value = node.inputs[input];
-  }
-}
-
-std::vector<NodeId> assigned_variables(const Graph& graph) {
-  std::vector<NodeId> found;
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.op->access_of(i) == Access::assign) found.push_back(handle_of(graph, node.inputs[i]));
-    }
-  }
-  return found;
-}
 
 }  // namespace
 
@@ -126,18 +88,22 @@ void Task::trim(bool all) {
   parts_.erase(from, parts_.end());
 }
 
-Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets) {
+Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets, bool attaches) {
   const std::lock_guard lock(parts_mutex_);
   for (const auto& [key, part] : parts_) {
-    if (key == hash && part->graph_ == graph && std::ranges::equal(part->targets_, targets) && part->plan().is_current()) return part;
+    if (key == hash && part->attaches_ == attaches && part->graph_ == graph && std::ranges::equal(part->targets_, targets) &&
+        part->plan().is_current())
+      return part;
   }
   return {};
 }
 
-Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, Rights rights, Deadline deadline) {
+Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, const Ref<const Rights>& rights,
+                                      Deadline deadline) {
   const Hash128 hash = hash_content(bytes);
-  if (Ref<ServedPart> present = shared_part(hash, bytes, targets)) {
-    DTG_TRY(check_graph(present->plan().graph(), rights));
+  const bool attaches = rights->allows(Verb::attach);
+  if (Ref<ServedPart> present = shared_part(hash, bytes, targets, attaches)) {
+    DTG_TRY(check_graph(present->plan().graph(), *rights));
     return present;
   }
   if (deadline.passed(*host_.seams.clock))
@@ -147,12 +113,12 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   const int64_t memory = decoded + static_cast<int64_t>(bytes.size());
   DTG_TRY(host_.seams.budget->reserve(memory, "a part of a graph"));
   part->reserved_ = memory;
+  part->attaches_ = attaches;
   part->graph_ = bytes;
   part->targets_.assign(targets.begin(), targets.end());
   DTG_ASSIGN(Ref<Graph> graph, Graph::create(host_.ops));
   DTG_TRY(decode_graph(bytes, *graph, *host_.seams.budget, host_.limits));
-  DTG_TRY(check_graph(*graph, rights));
-  part->assigned_ = assigned_variables(*graph);
+  DTG_TRY(check_graph(*graph, *rights));
   const auto peer_of = [&](const std::string& peer, bool incoming) -> Result<uint32_t> {
     if (peer.empty()) return 0u;
     if (peer == name_) return invalid_argument("an edge from %s to itself is impossible", peer.c_str());
@@ -173,6 +139,7 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.memory = host_.memory;
   context.budget = host_.seams.budget;
   context.deadline = deadline;
+  context.rights = rights;
   PlanRequest request;
   for (uint32_t target : targets) request.targets.push_back(target);
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));

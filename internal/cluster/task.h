@@ -25,8 +25,6 @@ class ServedPart final : public RefCounted {
   ~ServedPart() override;
 
   Plan& plan() const { return *plan_; }
-  // Why a session that is not the chief may not run this now: it would overwrite a variable that has a value.
-  Status check_assigns() const;
   const Ref<EdgeTable>& edges() const { return edges_; }
   // Another task that a value comes from, or goes to, without the session in between.
   struct Neighbour {
@@ -45,10 +43,10 @@ class ServedPart final : public RefCounted {
   Ref<Plan> plan_;
   Ref<EdgeTable> edges_;
   std::vector<Neighbour> neighbours_;
-  std::vector<NodeId> assigned_;  // handles of the variables that are given new values
-  std::string graph_;             // what it was made from
+  std::string graph_;  // what it was made from
   std::vector<uint32_t> targets_;
   int64_t reserved_ = 0;
+  bool attaches_ = true;  // it may have made the resources that it names
 };
 
 class Task final : public RefCounted {
@@ -70,9 +68,11 @@ class Task final : public RefCounted {
   ResourceStore& store() { return store_; }
   const Host& host() const { return host_; }
 
-  // From graph bytes of a peer: verified, held against the rights of remote graphs, placed and planned. Takes long;
-  // never on the loop, and no longer than the deadline. The same part is prepared once.
-  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, Rights rights, Deadline deadline);
+  // From graph bytes of a peer: verified, held against what graphs of others may hold, placed and planned. Takes long;
+  // never on the loop, and no longer than the deadline. The same part is prepared once, also for peers of other rights: those belong to
+  // its runs.
+  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, const Ref<const Rights>& rights,
+                                  Deadline deadline);
   // An observer that comes too late is told at once. After remove_observer() it is not called any more.
   void add_observer(Observer* observer);
   void remove_observer(Observer* observer);
@@ -87,7 +87,7 @@ class Task final : public RefCounted {
   void trim(bool all = false);
 
  private:
-  Ref<ServedPart> shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets);
+  Ref<ServedPart> shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets, bool attaches);
 
   const Ref<RefCounted> owner_;  // keeps the host's parts
   const Host host_;

@@ -5,6 +5,9 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "exec/resource.h"
+#include "exec/rights.h"
+
 namespace dtg {
 namespace {
 Status node_error(const Node* node, const char* format, va_list args) {
@@ -28,6 +31,27 @@ Status PrepareContext::error(const char* format, ...) const {
   Status status = node_error(node_, format, args);
   va_end(args);
   return status;
+}
+
+Status RunContext::check_rights(int input) const {
+  const Rights& rights = *step_.rights();
+  const Verb verb = verb_of(node().op->access_of(static_cast<size_t>(input)));
+  if (rights.allows(verb)) return {};
+  const auto* const resource = static_cast<const Resource*>(static_cast<const RefCounted*>(in<void>(input)));
+  return rights.refuse(verb, format("%s the %s \"%s\"", verb_name(verb), resource->kind(), resource->name().c_str()));
+}
+
+bool PrepareContext::may_attach() const { return !rights_ || rights_->allows(Verb::attach); }
+
+Result<Ref<Resource>> PrepareContext::named_resource(std::string_view kind,
+                                                     const std::function<Ref<Resource>(const std::string& name)>& make) {
+  const auto& shared = attr<std::string>("shared_name");
+  const std::string name = shared.empty() ? std::string(node_->name) : shared;
+  std::function<Ref<Resource>()> maker;
+  if (may_attach()) maker = [&] { return make(name); };
+  auto found = store().find_or_create(device_, attr<std::string>("container"), name, kind, maker);
+  if (maker || found.status().code() != Code::not_found) return found;
+  return rights_->refuse(Verb::attach, format("make the %.*s \"%s\"", static_cast<int>(kind.size()), kind.data(), name.c_str()));
 }
 
 Status PrepareContext::workspace_error() const {

@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -33,12 +34,14 @@
 #include "base/seams.h"
 #include "base/size.h"
 #include "exec/slots.h"
+#include "exec/step.h"
 #include "graph/graph.h"
 
 namespace dtg {
 
 class KernelTable;
-class Step;
+class Rights;
+class Resource;
 class ResourceStore;
 class Completion;
 class RunContext;
@@ -94,6 +97,9 @@ class RunContext {
   const Instruction& instruction() const { return *instruction_; }
   const Node& node() const { return *instruction_->node; }
 
+  // May the run do to the resource behind input i what the op declares? Each kernel that takes a resource asks before it does anything.
+  Status permitted(int i) const { return step_.rights() ? check_rights(i) : Status(); }
+
   // For ops whose output shape is known only now: memory for output i, owned by the step. Outputs whose
   // shape is static have their memory already.
   Result<void*> lease_output(int i, DType dtype, const Shape& shape) { return slots_.lease(instruction_->out[i], dtype, shape); }
@@ -109,6 +115,8 @@ class RunContext {
   Status take_status() { return std::move(status_); }
 
  private:
+  Status check_rights(int input) const;
+
   void* const* const table_;
   char* const scratch_;
   const Instruction* instruction_ = nullptr;
@@ -153,8 +161,12 @@ class PrepareContext {
   }
   Arena& arena() { return *arena_; }
   Pool& pool() const { return *pool_; }
-  // State of the task; handle ops (VarHandleOp, FIFOQueueV2, ...) find or create theirs here and bind it.
+  // State of the task.
   ResourceStore& store() const { return *store_; }
+  // For handle ops: the resource that the node names by container and shared_name (or its own name), made by `make` when it is not there.
+  Result<Ref<Resource>> named_resource(std::string_view kind, const std::function<Ref<Resource>(const std::string& name)>& make);
+  // May the plan make resources, and say more of their shapes than was known?
+  bool may_attach() const;
   const KernelTable& kernels() const { return *kernels_; }
   // A read of a variable: the pin of the run that it is to use; kNoPin where it should give a copy.
   static constexpr uint32_t kNoPin = UINT32_MAX;
@@ -202,6 +214,7 @@ class PrepareContext {
   Arena* arena_ = nullptr;
   Pool* pool_ = nullptr;
   ResourceStore* store_ = nullptr;
+  const Rights* rights_ = nullptr;  // of the peer whose plan it is; null: all
   const KernelTable* kernels_ = nullptr;
   std::string_view device_;
   uint32_t pin_ = kNoPin;

@@ -35,6 +35,13 @@ bool pinned_read(RunContext& c, Completion done) {
     c.set_status(c.error("the input is not the handle of a variable"));
     return true;
   }
+  if (c.step().rights()) [[unlikely]] {
+    if (Status status = c.permitted(0); !status.ok()) {
+      done.dismiss();
+      c.set_status(std::move(status));
+      return true;
+    }
+  }
   Variable::Version* version = nullptr;
   const auto outcome = variable->pin(&version, nullptr);
   if (outcome == Variable::Pinned::wait) return args.waiting(c, std::move(done));

@@ -35,6 +35,9 @@ Result<Ref<Resource>> ResourceStore::find_or_create(std::string_view device, std
                             static_cast<int>(kind.size()), kind.data(), static_cast<int>(name.size()), name.data(),
                             static_cast<int>(device.size()), device.data(), found->second->kind());
   }
+  if (!make)
+    return not_found("the %.*s \"%.*s\" is not there", static_cast<int>(kind.size()), kind.data(), static_cast<int>(name.size()),
+                     name.data());
   Ref<Resource> made = make();
   if (!made) {
     return resource_exhausted("make the %.*s \"%.*s\": no memory", static_cast<int>(kind.size()), kind.data(),

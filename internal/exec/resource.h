@@ -44,7 +44,7 @@ inline constexpr std::string_view kDefaultContainer = "localhost";
 
 class ResourceStore {
  public:
-  // The resource under that key, made by `make` when absent. An existing one of another kind is an error.
+  // The resource under that key, made by `make` when absent (NOT_FOUND without one). An existing one of another kind is an error.
   // `device` is the full device name; an empty container is the default one.
   Result<Ref<Resource>> find_or_create(std::string_view device, std::string_view container, std::string_view name, std::string_view kind,
                                        const std::function<Ref<Resource>()>& make);

@@ -54,6 +54,7 @@ void Step::restart(uint64_t sequence, Deadline deadline) {
   sequence_ = sequence;
   deadline_ = deadline;
   edges_ = nullptr;
+  rights_ = nullptr;
   cause_ = Status();
   first_ = nullptr;
   aborted_.store(false, std::memory_order_release);

@@ -14,6 +14,7 @@
 namespace dtg {
 
 class Edges;
+class Rights;
 
 class Step {
  public:
@@ -51,6 +52,9 @@ class Step {
   // The way to other tasks, when the run has any; it outlives the run.
   void set_edges(Edges* edges) { edges_ = edges; }
   Edges* edges() const { return edges_; }
+  // Of the peer that asked for the run; they outlive it. Null, as after restart(): the run is the task's own and may do everything.
+  void set_rights(const Rights* rights) { rights_ = rights; }
+  const Rights* rights() const { return rights_; }
 
   // For reuse by a recycled run; nobody may hold the step.
   void restart(uint64_t sequence, Deadline deadline);
@@ -59,6 +63,7 @@ class Step {
   uint64_t sequence_;  // within its session
   Deadline deadline_;
   Edges* edges_ = nullptr;
+  const Rights* rights_ = nullptr;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;  // guards what follows; a step without waits never takes it
   Status cause_;

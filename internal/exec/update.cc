@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "exec/rights.h"
 #include "exec/step.h"
 #include "exec/variable.h"
 
@@ -22,6 +23,7 @@ struct UpdateRun {
   int taken = 0;
   Mode mode = Mode::update;
   bool copy = true;
+  bool replace = true;  // what has a value may get another one
 
   Status start(const RunContext& c, const UpdateArgs& args);
   // Asks for the next variable; taken only when take() follows, because an abort may come in between.
@@ -32,12 +34,16 @@ struct UpdateRun {
     for (; taken > 0; --taken) give_back(order[taken - 1], held[taken - 1], changed);
   }
   Status run(RunContext& c, const UpdateArgs& args);
-  Status refused(Writing why, const UpdateArgs& args) const;
+  Status refused(Writing why, const UpdateArgs& args, const Step& step) const;
 };
 
 Status UpdateRun::start(const RunContext& c, const UpdateArgs& args) {
   mode = args.mode;
   copy = !args.rewrites;
+  if (c.step().rights()) [[unlikely]] {
+    replace = c.step().rights()->allows(Verb::replace);
+    for (int k = 0; k < args.count; ++k) DTG_TRY(c.permitted(args.inputs[k]));
+  }
   for (int k = 0; k < args.count; ++k) {
     Variable* const variable = variable_at(c, args.inputs[k]);
     if (!variable) return c.error("input %d is not the handle of a variable", args.inputs[k]);
@@ -55,7 +61,7 @@ Status UpdateRun::start(const RunContext& c, const UpdateArgs& args) {
 Writing UpdateRun::begin(Variable::Version** version, Variable::Turn* turn) const {
   Variable& variable = *order[taken];
   if (mode == Mode::update) return variable.begin_update(version, turn, copy);
-  if (mode == Mode::assign) return variable.begin_assign(turn);
+  if (mode == Mode::assign) return variable.begin_assign(turn, replace);
   switch (variable.pin(version, turn)) {
     case Variable::Pinned::yes: return Writing::yes;
     case Variable::Pinned::wait: return Writing::wait;
@@ -92,10 +98,13 @@ Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
   return status;
 }
 
-Status UpdateRun::refused(Writing why, const UpdateArgs& args) const {
+Status UpdateRun::refused(Writing why, const UpdateArgs& args, const Step& step) const {
   const Variable& variable = *order[taken];
   if (why == Writing::uninitialized) {
     return no_value(variable, mode == Mode::read ? "read" : "update", args.uninitialized);
+  }
+  if (why == Writing::has_value) {
+    return step.rights()->refuse(Verb::replace, format("assign the variable \"%s\", which has a value,", variable.name().c_str()));
   }
   return resource_exhausted("update the variable \"%s\": readers hold its value and there is no memory for a second one",
                             variable.name().c_str());
@@ -169,7 +178,7 @@ void UpdateWait::drive() {
     const bool alone = leave_step();
     if (outcome == Writing::yes) run_.take(version);
     if (!alone) return finish(step_.cause());
-    if (outcome != Writing::yes) return finish(run_.refused(outcome, args));
+    if (outcome != Writing::yes) return finish(run_.refused(outcome, args, step_));
   }
   RunContext c = done_.context();
   finish(run_.run(c, args));
@@ -221,7 +230,7 @@ bool update_run(RunContext& c, Completion done) {
       continue;
     }
     if (outcome != Writing::wait) {
-      status = run.refused(outcome, args);
+      status = run.refused(outcome, args, c.step());
       break;
     }
     (new UpdateWait(run, c.pool(), std::move(done)))->drive();

@@ -43,10 +43,11 @@ PartialShape Variable::declared_shape() const {
   return shape;
 }
 
-Status Variable::attach(DType dtype, const PartialShape& shape) {
+Status Variable::attach(DType dtype, const PartialShape& shape, bool narrow) {
   lock();
   auto merged = PartialShape::merge(shape_, shape, "");
-  const bool fits = dtype == dtype_ && merged.ok() && (!current_ || merged.value().admits(current_->tensor.shape()));
+  bool fits = dtype == dtype_ && merged.ok() && (!current_ || merged.value().admits(current_->tensor.shape()));
+  fits = fits && (narrow || merged.value() == shape_);
   if (fits) shape_ = merged.value();
   const PartialShape here = current_ ? PartialShape(current_->tensor.shape()) : shape_;
   unlock();
@@ -179,11 +180,19 @@ Variable::Writing Variable::begin_update(Version** version, Turn* turn, bool cop
   return Writing::yes;
 }
 
-Variable::Writing Variable::begin_assign(Turn* turn) {
+Variable::Writing Variable::begin_assign(Turn* turn, bool replace) {
   lock();
-  const bool entered = enter(turn);
+  if (!enter(turn)) {
+    unlock();
+    return Writing::wait;
+  }
+  // Nobody else can give it a value as long as the right to write is taken, so what is found here holds when the value is set.
+  if (!replace && current_ && !doomed_) {
+    finish_write(false, nullptr);
+    return Writing::has_value;
+  }
   unlock();
-  return entered ? Writing::yes : Writing::wait;
+  return Writing::yes;
 }
 
 void Variable::end_update(Version*, bool changed) {

@@ -43,8 +43,8 @@ class Variable final : public Resource {
   DType dtype() const { return dtype_; }
   PartialShape declared_shape() const;
   // Another graph that names the variable: both must mean the same, and from now on the shape is what both
-  // know of it. Plans rely on it, so a value that does not have it is never accepted.
-  Status attach(DType dtype, const PartialShape& shape);
+  // know of it. Plans rely on it, so a value that does not have it is never accepted. Who may not `narrow` it must mean what is there.
+  Status attach(DType dtype, const PartialShape& shape, bool narrow = true);
   bool initialized() const;
   // Of its present value; 0 without one.
   int64_t bytes() const;
@@ -57,14 +57,15 @@ class Variable final : public Resource {
   void unpin(Version* version);
 
   // A writer's stay. The version's tensor is writable until the end of it.
-  enum class Writing { yes, uninitialized, wait, no_memory };
+  enum class Writing { yes, uninitialized, wait, no_memory, has_value };
   // For an update of the present value. Where a reader pins it, the version is a new one: a copy, or with
   // `copy` false memory without contents, for a writer that reads present() and writes every element.
   Writing begin_update(Version** version, Turn* turn, bool copy = true);
   // What readers see; for the writer, between begin and end.
   const Version* present() const { return current_; }
-  // For a new value whatever the present one is. `fresh` is the tensor to become the value at end.
-  Writing begin_assign(Turn* turn);
+  // For a new value whatever the present one is; without `replace` only where there is none, which stays so until the end. `fresh` is
+  // the tensor to become the value at end.
+  Writing begin_assign(Turn* turn, bool replace = true);
   void end_update(Version* version, bool changed);
   // Refuses, and changes nothing, when the tensor is not of the declared type and shape.
   Status end_assign(Tensor fresh);

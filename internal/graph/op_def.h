@@ -48,8 +48,10 @@ enum class Access : uint8_t {
   assign,      // a write that replaces it, whatever it was
   destroy,     // a write that ends it
   produce,     // adds to something that others take from, and may wait: ordered among its like only
+  fence,       // decides what is still taken; ordered among what is produced
   consume,     // takes, and may wait: ordered among its like only
-  concurrent,  // the resource itself keeps order: asking, closing
+  ask,         // looks at it; the resource itself keeps order
+  close,       // ends it for those who produce; the resource itself keeps order
 };
 
 // What an op is to the planner, beyond computing.

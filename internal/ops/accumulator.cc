@@ -25,14 +25,12 @@ std::string definition(const Accumulator::Spec& spec) {
 template <class A>
 Status handle_prepare(PrepareContext& c) {
   const Accumulator::Spec spec{c.attr<DType>("dtype"), c.attr<PartialShape>("shape"), c.attr<std::string>("reduction_type") == "MEAN"};
-  const auto& shared = c.attr<std::string>("shared_name");
-  const std::string name = shared.empty() ? std::string(c.node().name) : shared;
-  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, A::kKind,
-                                                           [&] { return Ref<Resource>(make_ref<A>(name, spec)); }));
+  DTG_ASSIGN(Ref<Resource> found,
+             c.named_resource(A::kKind, [&](const std::string& name) { return Ref<Resource>(make_ref<A>(name, spec)); }));
   const Accumulator::Spec& there = static_cast<const A&>(*found).spec();
   if (there.dtype != spec.dtype || !(there.shape == spec.shape) || there.mean != spec.mean) {
-    return c.error("attach to the %s \"%s\": it is %s there and %s here; give one of them another shared_name", found->kind(), name.c_str(),
-                   definition(there).c_str(), definition(spec).c_str());
+    return c.error("attach to the %s \"%s\": it is %s there and %s here; give one of them another shared_name", found->kind(),
+                   found->name().c_str(), definition(there).c_str(), definition(spec).c_str());
   }
   c.bind(0, std::move(found));
   return {};
@@ -55,6 +53,7 @@ void register_handle(OpTable& ops, KernelTable& kernels, const char* name, Prepa
 }
 
 Result<Accumulator*> accumulator_at(const RunContext& c) {
+  DTG_TRY(c.permitted(0));
   if (auto* const dense = resource_cast<DenseAccumulator>(c.in<void>(0))) return dense;
   if (auto* const sparse = resource_cast<SparseAccumulator>(c.in<void>(0))) return sparse;
   return c.error("input 0 is not the handle of an accumulator");
@@ -62,6 +61,7 @@ Result<Accumulator*> accumulator_at(const RunContext& c) {
 
 template <class A>
 Result<A*> typed_accumulator_at(const RunContext& c, DType dtype) {
+  DTG_TRY(c.permitted(0));
   A* const accumulator = resource_cast<A>(c.in<void>(0));
   if (!accumulator) return c.error("input 0 is not the handle of a%s accumulator", A::kKind == DenseAccumulator::kKind ? "" : " sparse");
   if (accumulator->spec().dtype == dtype) return accumulator;
@@ -251,7 +251,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .shape(no_outputs)
               .no_gradient()
               .stateful()
-              .access(Access::produce)
+              .access(Access::fence)
               .doc("Gradients with a local step below the new one are dropped from now on."));
   kernels.add({.op = step, .prepare = [](PrepareContext& c) { return c.sync(set_step_run); }});
   ops.add(OpDef::make(count)
@@ -260,7 +260,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
-              .access(Access::concurrent)
+              .access(Access::ask)
               .doc("How many gradients an accumulator holds."));
   kernels.add({.op = count, .prepare = [](PrepareContext& c) { return c.sync(count_run); }});
 }

@@ -76,13 +76,11 @@ Result<Queue::Spec> spec_of(const PrepareContext& c) {
 
 Status queue_prepare(PrepareContext& c) {
   DTG_ASSIGN(const Queue::Spec spec, spec_of(c));
-  const auto& shared = c.attr<std::string>("shared_name");
-  const std::string name = shared.empty() ? std::string(c.node().name) : shared;
-  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Queue::kKind,
-                                                           [&] { return Ref<Resource>(make_ref<Queue>(name, spec)); }));
+  DTG_ASSIGN(Ref<Resource> found,
+             c.named_resource(Queue::kKind, [&](const std::string& name) { return Ref<Resource>(make_ref<Queue>(name, spec)); }));
   const Queue::Spec& there = static_cast<const Queue&>(*found).spec();
   if (!(there == spec)) {
-    return c.error("attach to the queue \"%s\": it is %s there and %s here; give one of them another shared_name", name.c_str(),
+    return c.error("attach to the queue \"%s\": it is %s there and %s here; give one of them another shared_name", found->name().c_str(),
                    definition(there).c_str(), definition(spec).c_str());
   }
   c.bind(0, std::move(found));
@@ -150,6 +148,7 @@ class QueueOperation final : public Queue::Operation {
 };
 
 Result<Queue*> queue_at(const RunContext& c) {
+  DTG_TRY(c.permitted(0));
   Queue* const queue = resource_cast<Queue>(c.in<void>(0));
   if (!queue) return c.error("input 0 is not the handle of a queue");
   return queue;
@@ -303,7 +302,7 @@ void register_close(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
-              .access(Access::concurrent)
+              .access(Access::close)
               .doc("No more enqueues: waits for those before it, or cancels them. What is in the queue can be taken."));
   kernels.add({.op = "QueueCloseV2", .prepare = operation_prepare, .mode = KernelMode::blocking});
 }
@@ -327,7 +326,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
-              .access(Access::concurrent)
+              .access(Access::ask)
               .doc("How many tuples are in a queue."));
   kernels.add({.op = "QueueSizeV2", .prepare = [](PrepareContext& c) { return c.sync(size_run); }});
   ops.add(OpDef::make("QueueIsClosedV2")
@@ -336,7 +335,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
-              .access(Access::concurrent)
+              .access(Access::ask)
               .doc("Whether a queue was closed."));
   kernels.add({.op = "QueueIsClosedV2", .prepare = [](PrepareContext& c) { return c.sync(is_closed_run); }});
 }

@@ -39,12 +39,11 @@ Status handle_shape(InferContext& c) {
 Status handle_prepare(PrepareContext& c) {
   const DType dtype = c.attr<DType>("dtype");
   const auto& shape = c.attr<PartialShape>("shape");
-  const auto& shared = c.attr<std::string>("shared_name");
-  const std::string name = shared.empty() ? std::string(c.node().name) : shared;
-  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), c.attr<std::string>("container"), name, Variable::kKind,
-                                                           [&] { return Ref<Resource>(make_ref<Variable>(name, dtype, shape)); }));
+  DTG_ASSIGN(Ref<Resource> found, c.named_resource(Variable::kKind, [&](const std::string& name) {
+    return Ref<Resource>(make_ref<Variable>(name, dtype, shape));
+  }));
   // Two graphs that name the same variable share it, so both must mean the same thing by it.
-  DTG_TRY(static_cast<Variable&>(*found).attach(dtype, shape));
+  DTG_TRY(static_cast<Variable&>(*found).attach(dtype, shape, c.may_attach()));
   c.bind(0, std::move(found));
   return {};
 }
@@ -304,6 +303,7 @@ void register_count(OpTable& ops, KernelTable& kernels) {
 // --- VarIsInitializedOp ---
 
 Status initialized_run(RunContext& c) {
+  DTG_TRY(c.permitted(0));
   const Variable* const variable = variable_at(c, 0);
   *c.out<bool>(0) = variable && variable->initialized();
   return {};
@@ -378,6 +378,7 @@ struct DestroyArgs {
 };
 
 Status destroy_run(RunContext& c) {
+  DTG_TRY(c.permitted(0));
   const auto& a = c.args<DestroyArgs>();
   auto* const resource = static_cast<Resource*>(static_cast<RefCounted*>(const_cast<void*>(c.in<void>(0))));
   // A variable exists since somebody named it; what this op means by it is the value.

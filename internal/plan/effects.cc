@@ -146,7 +146,7 @@ class EffectFinder {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (ir_.values[node.inputs[i]].info->dtype != DType::resource) continue;
       const Access access = node.node->op->access_of(i);
-      if (access == Access::undeclared || access == Access::concurrent) continue;  // a handle that is passed on
+      if (access == Access::undeclared || access == Access::ask || access == Access::close) continue;  // a handle that is passed on
       Record& record = record_of(node.inputs[i]);
       switch (access) {
         case Access::read:
@@ -157,7 +157,8 @@ class EffectFinder {
           add_edge(record.last_write, n);
           record.peeks.push_back(n);
           break;
-        case Access::produce: add_edge(std::exchange(record.last_produce, n), n); break;
+        case Access::produce:
+        case Access::fence: add_edge(std::exchange(record.last_produce, n), n); break;
         case Access::consume: add_edge(std::exchange(record.last_consume, n), n); break;
         default: write(record, n);
       }

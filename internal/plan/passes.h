@@ -12,6 +12,7 @@
 #include "base/budget.h"
 #include "base/clock.h"
 #include "exec/memory_pool.h"
+#include "exec/rights.h"
 #include "monitor/trace.h"
 #include "plan/ir.h"
 #include "plan/place.h"
@@ -25,6 +26,7 @@ struct PlanContext {
   Pool* pool = nullptr;
   ResourceStore* store = nullptr;
   Placer* placer = nullptr;
+  Ref<const Rights> rights;  // of the peer that the plan is for; null: all
   const Clock* clock = nullptr;
   MemoryBudget* budget = nullptr;  // null: sizes are only kept from wrapping around
   Ref<MemoryPool> memory;          // of runs, shared by all plans of the device; null: the plan makes its own

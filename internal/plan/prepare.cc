@@ -6,6 +6,7 @@ namespace dtg {
 NodePreparer::NodePreparer(const PlanContext& plan) {
   pool_ = plan.pool;
   store_ = plan.store;
+  rights_ = plan.rights.get();
   kernels_ = plan.kernels;
 }
 

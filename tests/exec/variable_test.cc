@@ -174,5 +174,52 @@ TEST(Variable, NoUpdateIsLostAndNoReadIsTorn) {
   EXPECT_EQ(variable->version(), 2 * kEach + 1);
 }
 
+// Many that may only give a first value, at once: one of them does, and the others learn that there is one.
+TEST(Variable, OneFirstValue) {
+  constexpr int kThreads = 4, kRounds = 500;
+  std::vector<Ref<Variable>> variables;
+  for (int i = 0; i < kRounds; ++i) variables.push_back(make_ref<Variable>("v", DType::f32, Shape::of({1})));
+  std::atomic<int> given{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (const Ref<Variable>& variable : variables) {
+        Variable::Writing outcome = Variable::Writing::wait;
+        while (outcome == Variable::Writing::wait) outcome = variable->begin_assign(nullptr, false);
+        if (outcome == Variable::Writing::has_value) {
+          ++refused;
+          continue;
+        }
+        auto fresh = variable->spare(Shape::of({1}));
+        fresh.value().as<float>()[0] = static_cast<float>(t);
+        given += variable->end_assign(fresh.take()).ok() ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(given, kRounds);
+  EXPECT_EQ(refused, kRounds * (kThreads - 1));
+  for (const Ref<Variable>& variable : variables) EXPECT_EQ(variable->version(), 1);
+}
+
+// Who may not replace waits for its turn like others, and the right to write goes on when it is refused.
+TEST(Variable, ARefusedAssignPassesTheTurnOn) {
+  const auto variable = make_ref<Variable>("v", DType::f32, Shape::of({1}));
+  ASSERT_EQ(variable->begin_assign(nullptr), Variable::Writing::yes);
+  Called second, third;
+  EXPECT_EQ(variable->begin_assign(&second, false), Variable::Writing::wait);
+  EXPECT_EQ(variable->begin_assign(&third), Variable::Writing::wait);
+  ASSERT_TRUE(variable->end_assign(variable->spare(Shape::of({1})).take()).ok());
+  EXPECT_EQ(second.calls, 1);
+  EXPECT_EQ(variable->begin_assign(&second, false), Variable::Writing::has_value);
+  EXPECT_EQ(third.calls, 1);
+  EXPECT_EQ(variable->begin_assign(&third, true), Variable::Writing::yes);
+  variable->cancel_assign();
+  // A value that was destroyed is none.
+  variable->destroy({});
+  EXPECT_EQ(variable->begin_assign(nullptr, false), Variable::Writing::yes);
+  variable->cancel_assign();
+}
+
 }  // namespace
 }  // namespace dtg

@@ -82,7 +82,8 @@ DTG_API void dtg_server_release(dtg_server *server) DTG_NOEXCEPT;
 /* ---- what a session can do with its cluster ---- */
 
 /* Ends the job: every task but the session's own is told to stop, and those that wait in dtg_server_join return. The chief
- * and clients that are no task may do that, others get PERMISSION_DENIED. Tasks that are gone already are no error.
+ * may do that (where the cluster has none: a client that is no task), others get PERMISSION_DENIED. Tasks that are gone already are no
+ * error.
  * Errors: DEADLINE_EXCEEDED, FAILED_PRECONDITION (a local session). Since 0.1. */
 DTG_ERR dtg_session_end_job(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
 

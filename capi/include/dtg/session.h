@@ -53,11 +53,14 @@ typedef struct dtg_session_options {
 /* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
  * variables live and die with it; or the address of a task (dtg_server_target; "unix:PATH", "host:port"), which tells the
  * session of the rest of its cluster, whose variables outlive it. At the target of a server of this process the session
- * speaks for that task, elsewhere it is a client that is no task. `options` may be NULL. The session keeps runtime and graph
- * alive; the graph may grow afterwards. Tasks that cannot be reached are tried again, after longer and longer pauses, as long as
- * the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT; UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing,
- * where they should be, and the last error of each); UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster,
- * version or security at the other end). Since 0.1. */
+ * speaks for that task, elsewhere it is a client that is no task. What that lets it do at other tasks: the chief (the job
+ * "chief" or "master", else worker 0, else a client) everything; workers, and clients where there is a chief, make and initialise
+ * variables, read, update, put and take, and only get PERMISSION_DENIED for what would undo or end the work of others (a new value
+ * for a variable that has one, closing, destroying, reset); a ps only reads. At its own task a session may do everything.
+ * `options` may be NULL. The session keeps runtime and graph alive; the graph may grow afterwards. Tasks that cannot be reached are tried
+ * again, after longer and longer pauses, as long as the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT;
+ * UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the last error of each); UNAUTHENTICATED (a wrong
+ * key); FAILED_PRECONDITION (another cluster, version or security at the other end). Since 0.1. */
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 

@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// Ends the job: every task but the session's own is told to stop, and those that wait in [`crate::Server::join`] return. The
-    /// chief and clients that are no task may do that, others get `PermissionDenied`.
+    /// chief may do that (where the cluster has none: a client that is no task), others get `PermissionDenied`.
     pub fn end_job(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.
         unsafe { check(sys::dtg_session_end_job(self.raw(), nanoseconds(timeout))) }
