@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "checkpoint/reservation.h"
+
 namespace dtg {
 namespace {
 
@@ -73,14 +75,6 @@ Status check_shard_file(Disk& disk, const std::string& path, const ManifestShard
                    static_cast<long long>(shard.bytes));
 }
 
-struct Reservation {
-  MemoryBudget* budget = nullptr;
-  int64_t bytes = 0;
-  ~Reservation() {
-    if (budget) budget->release(bytes);
-  }
-};
-
 // The manifest's text; a problem that is the set's own becomes DATA_LOSS.
 Result<std::string> read_manifest_text(Disk& disk, const std::string& path, int64_t bytes) {
   DTG_ASSIGN(auto file, disk.open_regular(path));
@@ -134,7 +128,7 @@ Result<Manifest> read_manifest(Disk& disk, const std::string& path, MemoryBudget
   }
   const int64_t memory = manifest_memory(found.value().bytes);
   if (budget) DTG_TRY(budget->reserve(memory, file.c_str()));
-  const Reservation reservation{budget, memory};
+  const Reservation reservation(budget, memory);
   DTG_ASSIGN(const std::string text, read_manifest_text(disk, file, found.value().bytes));
   return parse_manifest(text, file);
 }

@@ -208,7 +208,9 @@ Status check(const Reader& reader, const Manifest& manifest) {
   }
   std::vector<std::string_view> files;
   std::vector<int64_t> room;
+  int64_t all = 0;
   for (const ManifestShard& shard : manifest.shards) {
+    if (__builtin_add_overflow(all, shard.bytes, &all)) return reader.bad("it", "is larger than any disk");
     files.push_back(shard.file);
     room.push_back(shard.bytes);
   }
@@ -276,6 +278,13 @@ int64_t Manifest::data_bytes() const {
 }
 
 Result<std::string> manifest_text(const Manifest& manifest) {
+  for (const auto& [key, value] : manifest.metadata) {
+    if (!is_utf8(key) || !is_utf8(value)) return invalid_argument("describe a set: metadata \"%.200s\" is not UTF-8", key.c_str());
+  }
+  for (const WriterRow& row : manifest.rows) {
+    if (!is_utf8(row.writer) || !is_utf8(row.reply))
+      return invalid_argument("describe a set: writer \"%.200s\" is not UTF-8", row.writer.c_str());
+  }
   std::string text = std::string(kFront) + std::string(kHashDigits, '0');
   text += "\",\n\"format\":\"dtg checkpoint\",\"version\":1";
   add_number(text, "step", manifest.id.step);

@@ -4,19 +4,13 @@
 #include <algorithm>
 #include <map>
 
+#include "checkpoint/reservation.h"
+
 namespace dtg {
 namespace {
 
 // A set of more shards is opened as it is read: descriptors are few.
 constexpr size_t kOpenAtOnce = 256;
-
-struct Reservation {
-  MemoryBudget* budget = nullptr;
-  int64_t bytes = 0;
-  ~Reservation() {
-    if (budget) budget->release(bytes);
-  }
-};
 
 // Opens a shard. What is missing or no file is the set's fault.
 Result<std::unique_ptr<FileReader>> open_shard(Disk& disk, const std::string& path, const ManifestShard& shard) {
@@ -86,7 +80,7 @@ Result<RestoredSet> restore_set(Disk& disk, const CheckpointDirectory& directory
   std::vector<std::unique_ptr<FileReader>> files = opened.take();
   // The manifest's sizes are those of real files now, so nobody reserves more than there is to read.
   if (options.budget) DTG_TRY(options.budget->reserve(bytes, path.c_str()));
-  const Reservation reservation{options.budget, bytes};
+  const Reservation reservation(options.budget, bytes);
   for (size_t i = 0; i < shards.size(); ++i) {
     const ManifestShard& shard = set.manifest.shards[shards[i]];
     const std::string file_path = path + "/" + shard.file;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "checkpoint/reservation.h"
 #include "checkpoint/safetensors_header.h"
 #include "checkpoint/tensor_stream.h"
 
@@ -17,14 +18,6 @@ Status write_whole(FileWriter& file, const TensorLayout& layout) {
   DTG_TRY(file.sync());
   return file.close();
 }
-
-struct Reservation {
-  MemoryBudget* budget;
-  int64_t bytes;
-  ~Reservation() {
-    if (budget) budget->release(bytes);
-  }
-};
 
 }  // namespace
 
@@ -52,7 +45,7 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const
     return failed_precondition("read tensors from \"%s\": it has no checksum of ours, and one is required here", path.c_str());
   }
   if (options.budget) DTG_TRY(options.budget->reserve(parsed.data_bytes, path.c_str()));
-  const Reservation reservation{options.budget, parsed.data_bytes};
+  const Reservation reservation(options.budget, parsed.data_bytes);
 
   uint32_t checksum = tensor_header_checksum(parsed.header);
   std::vector<TensorEntry>& entries = parsed.header.entries;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "checkpoint/reservation.h"
 #include "checkpoint/tensor_stream.h"
 
 namespace dtg {
@@ -123,14 +124,6 @@ Status read_tensor(HashingReader& file, const std::string& path, const ManifestT
   return tensor.valid() && row.dtype == DType::boolean ? check_booleans(tensor, path, row.name) : Status();
 }
 
-struct Reservation {
-  MemoryBudget* budget = nullptr;
-  int64_t bytes = 0;
-  ~Reservation() {
-    if (budget) budget->release(bytes);
-  }
-};
-
 }  // namespace
 
 Result<ShardReceipt> write_shard(Disk& disk, const Random& random, const std::string& directory, const SetId& id, const ShardPlace& place,
@@ -169,10 +162,9 @@ Status read_shard(FileReader& file, const std::string& path, const Manifest& man
   int64_t data_bytes = 0;
   for (const ManifestTensor& tensor : manifest.tensors) data_bytes += static_cast<size_t>(tensor.shard) == index ? tensor.bytes() : 0;
   // What is not data is the header, and a parsed header is larger than its text.
-  Reservation reservation;
   const int64_t header = manifest_memory(std::min<int64_t>(manifest.shards[index].bytes - data_bytes, kTensorHeaderMax));
   if (budget) DTG_TRY(budget->reserve(header, path.c_str()));
-  reservation = {budget, header};
+  const Reservation reservation(budget, header);
   const auto read = read_tensor_header(reader, path);
   // The manifest knows all types of the set, so an unknown one is damage.
   if (read.status().code() == Code::unimplemented) return data_loss("%s", read.status().message().c_str());

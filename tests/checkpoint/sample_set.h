@@ -1,8 +1,6 @@
 // A small set that tests save and look for: two shards, of which every byte hangs on one number.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <string>
 #include <vector>
