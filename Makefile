@@ -10,20 +10,22 @@
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 30 s each
 #   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, and enter the sum into tests/sim/ledger.tsv
+#   make faults     kill a process that saves checkpoints KILLS times (default 1000), and fail each of its system calls in turn
 #   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice
 #   make install    into PREFIX (default /usr/local), below DESTDIR
 #   make format     reformat sources (clang-format 14); make format-check only looks, and is one of the tests
 #   make clean      remove build/
 #
-# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, SEEDS, FROM, MUTANTS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
+# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, SEEDS, FROM, MUTANTS, KILLS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SEEDS ?= 10000
+KILLS ?= 1000
 CMAKE_FLAGS ?=
 export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
 
-.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke sim mutants install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke faults sim mutants install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -62,6 +64,11 @@ fuzz-smoke: deps-sanitize
 
 sim: deps-test
 	@python3 .ci/stages.py sim
+
+faults: deps-test
+	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver
+	@tests/faults/faults_test.py build/release/checkpoint_saver --kills $(KILLS)
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)

@@ -9,6 +9,7 @@
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
 #   tests/random/*.cc     one program, random_graphs: graphs from seeds, run in every mode, judged by an interpreter
 #   tests/sim/*.cc        one program, sim_cluster: whole clusters in one thread, from seeds
+#   tests/faults/         a process that saves checkpoints, and the test that kills it and makes its system calls fail
 #   tests/tidy/*.py       one test each, run with the build's paths
 #   tests/bindings/*_test.py  one test each, on an installed copy of the build
 #
@@ -40,7 +41,7 @@ endfunction()
 file(GLOB dtg_test_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true "${PROJECT_SOURCE_DIR}/tests/*")
 foreach(folder IN LISTS dtg_test_folders)
   cmake_path(GET folder FILENAME rung)
-  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings|random|sim)$")
+  if(NOT IS_DIRECTORY "${folder}" OR rung MATCHES "^(abi|oracle|bench|tidy|bindings|random|sim|faults)$")
     continue()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cc")
@@ -98,6 +99,17 @@ if(sources)
   endif()
   dtg_add_test(sim_cluster sim_cluster sim --count ${dtg_sim_count} --jobs 2)
   set_tests_properties(sim_cluster PROPERTIES PROCESSORS 2)
+endif()
+
+# ---- faults of the disk ----------------------------------------------------------------------------------------------------
+# `make faults` runs all of it; what changes the disk and a few kills are one test. A tracer and a sanitizer would trip over each other.
+if(NOT DTG_SANITIZE)
+  add_executable(checkpoint_saver "${PROJECT_SOURCE_DIR}/tests/faults/saver.cc")
+  target_link_libraries(checkpoint_saver PRIVATE dtg_internal dtg_flags Threads::Threads)
+  target_include_directories(checkpoint_saver PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  dtg_add_test(faults Python3::Interpreter faults "${PROJECT_SOURCE_DIR}/tests/faults/faults_test.py" "$<TARGET_FILE:checkpoint_saver>"
+    --calls few --kills 30)
+  set_tests_properties(faults PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 # ---- oracle tools ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ base_packages=(cmake ninja-build ccache g++ pkg-config libflatbuffers-dev flatbu
   libssl-dev zlib1g-dev libgtest-dev libbenchmark-dev python3 python3-venv)
 arm64_packages=(g++-aarch64-linux-gnu qemu-user googletest)
 sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14 "${arm64_packages[@]}")
-optional_packages=(clang-format-14)
+optional_packages=(clang-format-14 strace)
 
 # Old cargo cannot read the 2024 edition one of the crates is written in.
 have_cargo() {

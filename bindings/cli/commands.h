@@ -6,6 +6,7 @@ namespace dtg::cli {
 int version(int argc, char** argv);
 int ops(int argc, char** argv);
 int graph(int argc, char** argv);
+int checkpoint(int argc, char** argv);
 int run(int argc, char** argv);
 int keygen(int argc, char** argv);
 int server(int argc, char** argv);

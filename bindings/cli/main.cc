@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"keygen", keygen, "a key for the tasks of a job"},
     {"ops", ops, "what the library can compute: all ops, or one"},
     {"graph", graph, "what is in a serialised graph"},
+    {"checkpoint", checkpoint, "sets of checkpoints: what there is, whether it is whole, in how many files"},
     {"version", version, "versions of the library and of this command"},
 };
 
@@ -32,7 +33,7 @@ std::string help() {
   std::string text = "usage: dtg COMMAND [OPTIONS]\n\nDistributed TensorFlow as a library; this is its command.\n\n";
   for (const Command& command : kCommands) {
     std::string line = std::string("  ") + command.name;
-    line.append(12 - line.size(), ' ');
+    line.append(14 - line.size(), ' ');
     text += line + command.purpose + "\n";
   }
   return text + "\n\"dtg COMMAND --help\" tells the options. Exit codes: 0 done, 1 failed, 2 a mistake on the command line.\n"

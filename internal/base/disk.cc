@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,7 @@ Status errno_status(const char* action, const std::string& path, int error) {
     case EACCES: case EPERM: case EROFS: code = Code::permission_denied; break;
     case ENOSPC: case EDQUOT: case EMFILE: case ENFILE: case ENOMEM: code = Code::resource_exhausted; break;
     case EEXIST: code = Code::already_exists; break;
+    case ENOTEMPTY: case ELOOP: code = Code::failed_precondition; break;
     case EIO: code = Code::data_loss; break;
     case EISDIR: case ENAMETOOLONG: case EINVAL: code = Code::invalid_argument; break;
     default: break;
@@ -30,6 +32,13 @@ Status errno_status(const char* action, const std::string& path, int error) {
   char text[128] = "";
   const char* reason = strerror_r(error, text, sizeof text);
   return Status(code, format("%s \"%s\": %s", action, path.c_str(), reason));
+}
+
+int open_file(const std::string& path, int how) {
+  for (;;) {
+    const int fd = ::open(path.c_str(), how | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EINTR) return fd;
+  }
 }
 
 class PosixWriter final : public FileWriter {
@@ -43,14 +52,24 @@ class PosixWriter final : public FileWriter {
     while (!bytes.empty()) {
       const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
       if (done < 0 && errno == EINTR) continue;
-      if (done < 0) return errno_status("write", path_, errno);
+      if (done <= 0) return errno_status("write", path_, done < 0 ? errno : EIO);
       bytes.remove_prefix(static_cast<size_t>(done));
     }
     return {};
   }
+  Status reserve(int64_t bytes) override {
+    if (fd_ < 0) return failed_precondition("reserve \"%s\": the file is closed", path_.c_str());
+    if (bytes <= 0) return {};
+    int done = 0;
+    do done = ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes);
+    while (done != 0 && errno == EINTR);
+    if (done == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
+    return errno_status("reserve", path_, errno);
+  }
   Status sync() override {
     if (fd_ < 0) return failed_precondition("sync \"%s\": the file is closed", path_.c_str());
-    return ::fsync(fd_) == 0 ? Status() : errno_status("sync", path_, errno);
+    if (sync_failed_.ok() && ::fsync(fd_) != 0) sync_failed_ = errno_status("sync", path_, errno);
+    return sync_failed_;
   }
   Status close() override {
     const int fd = std::exchange(fd_, -1);
@@ -60,6 +79,7 @@ class PosixWriter final : public FileWriter {
 
  private:
   int fd_;
+  Status sync_failed_;
   const std::string path_;
 };
 
@@ -83,16 +103,25 @@ class PosixReader final : public FileReader {
 class SystemDisk final : public Disk {
  public:
   Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = open_file(path, O_RDONLY);
     if (fd < 0) return errno_status("open", path, errno);
     return std::unique_ptr<FileReader>(new PosixReader(fd, path));
   }
 
-  Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return errno_status("create", path, errno);
-    return std::unique_ptr<FileWriter>(new PosixWriter(fd, path));
+  Result<std::unique_ptr<FileReader>> open_regular(const std::string& path) override {
+    // A pipe in the file's place would keep an ordinary open waiting.
+    const int fd = open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && errno == ELOOP) return failed_precondition("open \"%s\": a link stands in the file's place", path.c_str());
+    if (fd < 0) return errno_status("open", path, errno);
+    auto reader = std::make_unique<PosixReader>(fd, path);
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_status("look up", path, errno);
+    if (!S_ISREG(info.st_mode)) return failed_precondition("open \"%s\": it is no regular file", path.c_str());
+    return std::unique_ptr<FileReader>(std::move(reader));
   }
+
+  Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) override { return create(path, O_TRUNC); }
+  Result<std::unique_ptr<FileWriter>> open_new(const std::string& path) override { return create(path, O_EXCL); }
 
   Result<std::string> read_file(const std::string& path, int64_t bytes_max) override {
     DTG_ASSIGN(auto reader, open_read(path));
@@ -123,15 +152,21 @@ class SystemDisk final : public Disk {
     return {};
   }
 
-  Status rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) != 0) return errno_status("rename", from, errno);
-    const size_t slash = to.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : slash == 0 ? "/" : to.substr(0, slash);
-    const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return errno_status("open directory", parent, errno);
+  Status make_directory(const std::string& path) override {
+    return ::mkdir(path.c_str(), 0777) == 0 ? Status() : errno_status("make directory", path, errno);
+  }
+
+  Status sync_directory(const std::string& path) override {
+    const int fd = open_file(path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return errno_status("open directory", path, errno);
     const int failed = ::fsync(fd) == 0 ? 0 : errno;
     ::close(fd);
-    return failed ? errno_status("sync directory", parent, failed) : Status();
+    return failed ? errno_status("sync directory", path, failed) : Status();
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) return errno_status("rename", from, errno);
+    return sync_directory(parent_directory(to));
   }
 
   Status remove(const std::string& path) override { return ::remove(path.c_str()) == 0 ? Status() : errno_status("remove", path, errno); }
@@ -143,20 +178,80 @@ class SystemDisk final : public Disk {
     return errno_status("look up", path, errno);
   }
 
+  Result<FileStat> look_up(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) return errno_status("look up", path, errno);
+    FileStat found;
+    if (S_ISREG(info.st_mode)) found.kind = FileStat::Kind::file;
+    if (S_ISDIR(info.st_mode)) found.kind = FileStat::Kind::directory;
+    found.bytes = info.st_size;
+    found.modified_seconds = static_cast<double>(info.st_mtim.tv_sec) + static_cast<double>(info.st_mtim.tv_nsec) * 1e-9;
+    return found;
+  }
+
+  Result<int64_t> free_bytes(const std::string& path) override {
+    struct statvfs info {};
+    int done = 0;
+    do done = ::statvfs(path.c_str(), &info);
+    while (done != 0 && errno == EINTR);
+    if (done != 0) return errno_status("ask what is free on the disk of", path, errno);
+    int64_t bytes = 0;
+    const bool beyond = __builtin_mul_overflow(static_cast<int64_t>(info.f_bavail), static_cast<int64_t>(info.f_frsize), &bytes);
+    return beyond ? INT64_MAX : bytes;
+  }
+
   Result<std::vector<std::string>> list(const std::string& directory) override {
     DIR* dir = ::opendir(directory.c_str());
     if (!dir) return errno_status("list", directory, errno);
     std::vector<std::string> names;
+    errno = 0;
     while (const dirent* entry = ::readdir(dir)) {
       const std::string_view name = entry->d_name;
       if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
     }
+    // A list that broke off would look like files that are not there.
+    const int failed = errno;
     ::closedir(dir);
+    if (failed) return errno_status("list", directory, failed);
     return names;
+  }
+
+ private:
+  static Result<std::unique_ptr<FileWriter>> create(const std::string& path, int how) {
+    const int fd = open_file(path, O_WRONLY | O_CREAT | how);
+    if (fd < 0) return errno_status("create", path, errno);
+    return std::unique_ptr<FileWriter>(new PosixWriter(fd, path));
   }
 };
 
+Status remove_nested(Disk& disk, const std::string& path, int depth) {
+  const auto gone = [](const Status& status) { return status.code() == Code::not_found; };
+  const auto found = disk.look_up(path);
+  if (!found.ok()) return gone(found.status()) ? Status() : found.status();
+  if (found.value().kind == FileStat::Kind::directory) {
+    if (depth == 0) return failed_precondition("remove \"%s\": folders are nested too deeply to be ours", path.c_str());
+    const auto names = disk.list(path);
+    if (!names.ok()) return gone(names.status()) ? Status() : names.status();
+    for (const std::string& name : names.value()) DTG_TRY(remove_nested(disk, path + "/" + name, depth - 1));
+  }
+  const Status removed = disk.remove(path);
+  return gone(removed) ? Status() : removed;
+}
+
 }  // namespace
+
+std::string parent_directory(const std::string& path) {
+  // "a/b/" is in "a", as for the system.
+  const size_t end = path.find_last_not_of('/');
+  const size_t slash = end == std::string::npos ? end : path.rfind('/', end);
+  if (end == std::string::npos) return path.empty() ? "." : "/";
+  if (slash == std::string::npos) return ".";
+  const size_t last = path.find_last_not_of('/', slash);
+  return last == std::string::npos ? "/" : path.substr(0, last + 1);
+}
+
+Status remove_tree(Disk& disk, const std::string& path) { return remove_nested(disk, path, 8); }
 
 Disk& system_disk() {
   static SystemDisk* const disk = new SystemDisk;  // leaked: no destructor at exit

@@ -5,119 +5,19 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
-#include "base/json.h"
+#include "checkpoint/reservation.h"
 #include "checkpoint/safetensors_header.h"
+#include "checkpoint/tensor_stream.h"
 
 namespace dtg {
 namespace {
 
-std::string_view bytes_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes())}; }
-
-Status check_writable(const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
-  for (const NamedTensor& item : tensors) {
-    if (item.tensor.valid() && !tensor_file_dtype(item.tensor.dtype())) {
-      return unimplemented("write tensors to \"%s\": \"%.200s\" is %s, a type that the format does not have", path.c_str(),
-                           item.name.c_str(), item.tensor.text().c_str());
-    }
-    const char* problem = nullptr;
-    if (!item.tensor.valid()) problem = "is no tensor";
-    if (item.name == "__metadata__") problem = "has the name that the format keeps for itself";
-    if (!is_utf8(item.name)) problem = "has a name that is not UTF-8";
-    if (problem) {
-      return invalid_argument("write tensors to \"%s\": \"%.200s\" (%s) %s", path.c_str(), item.name.c_str(), item.tensor.text().c_str(),
-                              problem);
-    }
-  }
-  for (const auto& [key, value] : metadata) {
-    if (key == "dtg.crc32c" || !is_utf8(key) || !is_utf8(value)) {
-      return invalid_argument("write tensors to \"%s\": metadata \"%.200s\": keys and values must be UTF-8, and the key "
-                              "\"dtg.crc32c\" is the file's own",
-                              path.c_str(), key.c_str());
-    }
-  }
-  return {};
-}
-
-template <class Item, class Name>
-Status check_unique(const std::string& path, std::span<Item> sorted, Name name) {
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (name(sorted[i - 1]) == name(sorted[i])) {
-      return invalid_argument("write tensors to \"%s\": \"%.200s\" is given twice", path.c_str(), std::string(name(sorted[i])).c_str());
-    }
-  }
-  return {};
-}
-
-// Wide elements first, so that each tensor lies on a multiple of its element size; then by name.
-std::vector<const NamedTensor*> layout_order(std::span<const NamedTensor> tensors) {
-  std::vector<const NamedTensor*> order;
-  order.reserve(tensors.size());
-  for (const NamedTensor& item : tensors) order.push_back(&item);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    const int64_t size_a = dtype_size(a->tensor.dtype()), size_b = dtype_size(b->tensor.dtype());
-    return size_a != size_b ? size_a > size_b : a->name < b->name;
-  });
-  return order;
-}
-
-Status write_whole(FileWriter& file, std::string_view head, const std::vector<const NamedTensor*>& order) {
-  DTG_TRY(file.append(head));
-  for (const NamedTensor* item : order) DTG_TRY(file.append(bytes_of(item->tensor)));
+Status write_whole(FileWriter& file, const TensorLayout& layout) {
+  DTG_TRY(file.append(layout.head));
+  for (const NamedTensor* item : layout.order) DTG_TRY(file.append(bytes_of(item->tensor)));
   DTG_TRY(file.sync());
   return file.close();
 }
-
-// Exactly `count` bytes or DATA_LOSS.
-Status read_exactly(FileReader& file, void* into, size_t count, const std::string& path, const char* what) {
-  auto* at = static_cast<char*>(into);
-  for (size_t done = 0; done < count;) {
-    DTG_ASSIGN(const size_t got, file.read(at + done, count - done));
-    if (got == 0) {
-      return data_loss("read tensors from \"%s\": the file ends inside %s, %zu bytes short", path.c_str(), what, count - done);
-    }
-    done += got;
-  }
-  return {};
-}
-
-Result<ParsedTensorHeader> read_header(FileReader& file, const std::string& path) {
-  unsigned char prefix[8];
-  DTG_TRY(read_exactly(file, prefix, sizeof prefix, path, "the length of the header"));
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | prefix[i];
-  if (length > kTensorHeaderMax) {
-    return data_loss("read tensors from \"%s\": a header of %llu bytes is announced, at most %llu are possible; the file "
-                     "is not safetensors",
-                     path.c_str(), static_cast<unsigned long long>(length), static_cast<unsigned long long>(kTensorHeaderMax));
-  }
-  // Memory grows with what arrives, not with what is announced.
-  std::string json;
-  while (json.size() < length) {
-    const size_t before = json.size();
-    json.resize(std::min<size_t>(length, before + (size_t{1} << 16) + before));
-    DTG_TRY(read_exactly(file, json.data() + before, json.size() - before, path, "the header"));
-  }
-  return parse_tensor_header(json, path);
-}
-
-// A byte that is neither 0 nor 1 is not a bool to the compiler, and anything may follow from it.
-Status check_booleans(const Tensor& tensor, const std::string& path, const std::string& name) {
-  for (const char byte : bytes_of(tensor)) {
-    if (byte != 0 && byte != 1) {
-      return data_loss("read tensors from \"%s\": \"%.200s\" is of type BOOL but holds a byte that is neither 0 nor 1", path.c_str(),
-                       name.c_str());
-    }
-  }
-  return {};
-}
-
-struct Reservation {
-  MemoryBudget* budget;
-  int64_t bytes;
-  ~Reservation() {
-    if (budget) budget->release(bytes);
-  }
-};
 
 }  // namespace
 
@@ -128,32 +28,10 @@ const Tensor* TensorFile::find(std::string_view name) const {
 }
 
 Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
-  DTG_TRY(check_writable(path, tensors, metadata));
-  TensorFileHeader header;
-  header.metadata = metadata;
-  std::sort(header.metadata.begin(), header.metadata.end());
-  DTG_TRY(check_unique(path, std::span(header.metadata), [](const auto& pair) { return std::string_view(pair.first); }));
-  const std::vector<const NamedTensor*> order = layout_order(tensors);
-  int64_t at = 0;
-  for (const NamedTensor* item : order) {
-    header.entries.push_back({item->name, item->tensor.dtype(), item->tensor.shape(), at, at + item->tensor.bytes()});
-    at += item->tensor.bytes();
-  }
-  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  DTG_TRY(check_unique(path, std::span(header.entries), [](const auto& entry) { return std::string_view(entry.name); }));
-
-  uint32_t checksum = tensor_header_checksum(header);
-  for (const NamedTensor* item : order) checksum = crc32c(bytes_of(item->tensor), checksum);
-  const std::string head = write_tensor_header(header, checksum);
-  if (head.size() - 8 > kTensorHeaderMax) {
-    return invalid_argument("write tensors to \"%s\": the header would have %zu bytes, the format ends at %llu; use several "
-                            "files",
-                            path.c_str(), head.size() - 8, static_cast<unsigned long long>(kTensorHeaderMax));
-  }
-
+  DTG_ASSIGN(const TensorLayout layout, lay_out_tensors(path, tensors, metadata));
   const std::string partial = path + ".partial";
   DTG_ASSIGN(auto file, disk.open_write(partial));
-  Status status = write_whole(*file, head, order);
+  Status status = write_whole(*file, layout);
   if (status.ok()) status = disk.rename(partial, path);
   if (status.ok()) return {};
   // The first failure is what the caller should hear; that the rest could not be removed adds nothing.
@@ -162,24 +40,19 @@ Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedT
 }
 
 Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const ReadTensorsOptions& options) {
-  DTG_ASSIGN(ParsedTensorHeader parsed, read_header(file, path));
+  DTG_ASSIGN(ParsedTensorHeader parsed, read_tensor_header(file, path));
   if (options.require_checksum && !parsed.header.has_checksum) {
     return failed_precondition("read tensors from \"%s\": it has no checksum of ours, and one is required here", path.c_str());
   }
   if (options.budget) DTG_TRY(options.budget->reserve(parsed.data_bytes, path.c_str()));
-  const Reservation reservation{options.budget, parsed.data_bytes};
+  const Reservation reservation(options.budget, parsed.data_bytes);
 
   uint32_t checksum = tensor_header_checksum(parsed.header);
   std::vector<TensorEntry>& entries = parsed.header.entries;
   TensorFile result;
   result.metadata = std::move(parsed.header.metadata);
   result.tensors.resize(entries.size());
-  std::vector<size_t> order(entries.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&entries](size_t a, size_t b) {
-    return entries[a].begin != entries[b].begin ? entries[a].begin < entries[b].begin : entries[a].end < entries[b].end;
-  });
-  for (const size_t i : order) {
+  for (const size_t i : order_in_file(entries)) {
     DTG_ASSIGN(Tensor tensor, Tensor::allocate(entries[i].dtype, entries[i].shape));
     DTG_TRY(read_exactly(file, tensor.data(), static_cast<size_t>(tensor.bytes()), path, entries[i].name.c_str()));
     if (entries[i].dtype == DType::boolean) DTG_TRY(check_booleans(tensor, path, entries[i].name));
@@ -205,7 +78,7 @@ Result<TensorFile> read_tensors(Disk& disk, const std::string& path, const ReadT
 
 Result<TensorFileHeader> read_tensors_header(Disk& disk, const std::string& path) {
   DTG_ASSIGN(auto file, disk.open_read(path));
-  DTG_ASSIGN(ParsedTensorHeader parsed, read_header(*file, path));
+  DTG_ASSIGN(ParsedTensorHeader parsed, read_tensor_header(*file, path));
   return std::move(parsed.header);
 }
 

@@ -67,5 +67,7 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const
 
 // The format's spelling ("F32", "BF16", ...), null for types it does not have.
 const char* tensor_file_dtype(DType dtype);
+// The other way; invalid for what is unknown here.
+DType dtype_of_tensor_file(std::string_view name);
 
 }  // namespace dtg

@@ -24,13 +24,6 @@ constexpr DTypeRow kDTypes[] = {
     {DType::f64, "F64"},      {DType::i64, "I64"}, {DType::u64, "U64"}, {DType::f8_e4m3fn, "F8_E4M3"},
 };
 
-DType dtype_of_name(std::string_view name) {
-  for (const DTypeRow& row : kDTypes) {
-    if (name == row.name) return row.dtype;
-  }
-  return DType::invalid;
-}
-
 // DATA_LOSS with the file and the tensor in front.
 Status bad_entry(const std::string& path, const std::string& name, const std::string& problem) {
   return data_loss("read tensors from \"%s\": entry \"%.200s\" %s; the file is damaged or not safetensors", path.c_str(), name.c_str(),
@@ -67,7 +60,7 @@ Result<TensorEntry> parse_entry(const Json::Member& member, const std::string& p
   std::vector<int64_t> dims;
   DTG_TRY(parse_dims(member.second.find("shape"), path, entry.name, dims));
   DTG_TRY(parse_offsets(member.second.find("data_offsets"), path, entry));
-  entry.dtype = dtype_of_name(*dtype->string());
+  entry.dtype = dtype_of_tensor_file(*dtype->string());
   if (entry.dtype == DType::invalid) {
     return unimplemented("read tensors from \"%s\": entry \"%.200s\" has elements of type \"%.40s\", which is not known here", path.c_str(),
                          entry.name.c_str(), dtype->string()->c_str());
@@ -145,6 +138,13 @@ const char* tensor_file_dtype(DType dtype) {
     if (row.dtype == dtype) return row.name;
   }
   return nullptr;
+}
+
+DType dtype_of_tensor_file(std::string_view name) {
+  for (const DTypeRow& row : kDTypes) {
+    if (name == row.name) return row.dtype;
+  }
+  return DType::invalid;
 }
 
 Result<ParsedTensorHeader> parse_tensor_header(std::string_view json, const std::string& path) {

@@ -3,6 +3,7 @@
 Usage: cli_test.py DTG    where DTG is the command. Needs python alone; the programs that it launches are shell scripts.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -48,9 +50,37 @@ def wait_until(condition, what):
         select.select([], [], [], 0.01)
 
 
+def checkpoint_set(folder, step):
+    """A set as the format's description has it, written by hand; gives its name."""
+    name = f"step-{step:012d}-0000000001000000"
+    path = pathlib.Path(folder, name)
+    path.mkdir()
+    data = struct.pack("<q2f", step, 1, 2)
+    header = json.dumps({"global_step": {"dtype": "I64", "shape": [], "data_offsets": [0, 8]},
+                         "w": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}}).encode()
+    shard = struct.pack("<Q", len(header)) + header + data
+    (path / "shard.safetensors").write_bytes(shard)
+    rows = [{"name": "global_step", "dtype": "I64", "shape": [], "shard": 0, "crc32c": crc32c(data[:8]), "role": "step"},
+            {"name": "w", "dtype": "F32", "shape": [2], "shard": 0, "crc32c": crc32c(data[8:]), "role": "variable"}]
+    manifest = json.dumps({"sha256": "0" * 64, "format": "dtg checkpoint", "version": 1, "step": step, "save": name[-16:],
+                           "shards": [{"file": "shard.safetensors", "bytes": len(shard), "sha256": hashlib.sha256(shard).hexdigest()}],
+                           "tensors": rows, "rows": [], "metadata": {}}, separators=(",", ":"))
+    (path / "manifest.json").write_text(manifest.replace("0" * 64, hashlib.sha256(manifest.encode()).hexdigest(), 1))
+    return name
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return f"{crc ^ 0xFFFFFFFF:08x}"
+
+
 class Answers(unittest.TestCase):
     def test_help_and_mistakes(self):
-        for command in ("version", "ops", "graph", "run", "keygen", "server", "status"):
+        for command in ("version", "ops", "graph", "checkpoint", "run", "keygen", "server", "status"):
             told = dtg(command, "--help")
             self.assertEqual(told.returncode, 0)
             self.assertIn(f"usage: dtg {command}", told.stdout)
@@ -106,6 +136,41 @@ class Answers(unittest.TestCase):
         self.assertIn("simplify, place, fuse, order, program", wrong.stderr)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
+
+    def test_checkpoint(self):
+        with tempfile.TemporaryDirectory() as folder:
+            name = checkpoint_set(folder, 7)
+            self.assertIn(name + "  whole", dtg("checkpoint", "list", folder).stdout)
+            listed = json.loads(dtg("checkpoint", "list", folder, "--json").stdout)["sets"]
+            self.assertEqual([(row["name"], row["valid"], row["tensors"]) for row in listed], [(name, True, 2)])
+            self.assertIn("w  float32[2]", dtg("checkpoint", "show", folder, "--tensors").stdout)
+            told = json.loads(dtg("checkpoint", "show", f"{folder}/{name}", "--json").stdout)
+            self.assertEqual((told["step"], [row["role"] for row in told["tensors"]]), (7, ["step", "variable"]))
+            made = dtg("checkpoint", "reshard", folder, "--step", "7", "--shards", "2", "--into", f"{folder}/more")
+            self.assertEqual((made.returncode, made.stderr), (0, ""))
+            self.assertTrue(pathlib.Path(made.stdout.strip(), "manifest.json").exists())
+            self.assertEqual(len(json.loads(dtg("checkpoint", "show", made.stdout.strip(), "--json").stdout)["shards"]), 2)
+            self.assertEqual(dtg("checkpoint", "verify", f"{folder}/more").returncode, 0)
+            self.assertEqual(dtg("checkpoint", "verify", folder).returncode, 0)
+            shard = next(pathlib.Path(folder, name).glob("*.safetensors"))
+            shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+            broken = dtg("checkpoint", "verify", folder)
+            self.assertEqual(broken.returncode, 1)
+            self.assertIn('tensor "w"', broken.stdout)
+            self.assertIn("a set is damaged", broken.stderr)
+            problems = json.loads(dtg("checkpoint", "verify", folder, "--json").stdout)["sets"][0]["problems"]
+            self.assertEqual([row["file"] for row in problems], [shard.name])
+            self.assertIn("there is no set of step 8", dtg("checkpoint", "show", folder, "--step", "8").stderr)
+
+    def test_checkpoint_mistakes(self):
+        missing = dtg("checkpoint", "list", "/nowhere")
+        self.assertEqual((missing.returncode, missing.stdout), (1, ""))
+        self.assertIn("NOT_FOUND", missing.stderr)
+        self.assertEqual(json.loads(dtg("checkpoint", "verify", "/nowhere", "--json").stderr)["error"]["code"], "NOT_FOUND")
+        self.assertEqual(dtg("checkpoint", "list").returncode, 2)
+        self.assertEqual(dtg("checkpoint", "reshard", "/tmp").returncode, 2)
+        self.assertEqual(dtg("checkpoint", "list", "/tmp", "--shards", "2").returncode, 2)
+        self.assertIn("did you mean verify?", dtg("checkpoint", "verfy", "/tmp").stderr)
 
     def test_graph_that_is_none(self):
         self.assertEqual(dtg("graph").returncode, 2)

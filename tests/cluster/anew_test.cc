@@ -243,7 +243,7 @@ TEST_F(Anew, ADeafNeighbourKeepsNobodyWaiting) {
   auto plain_graph = Graph::create(&here_->ops()).take();
   Build plain(*plain_graph);
   plain_graph->push_device(kPs);
-  const NodeId assign = plain.op("AssignVariableOp", {variable(plain), plain.scalar(DType::f32, 1)}).node();
+  const NodeId asked = plain.op("VarIsInitializedOp", {variable(plain)}).node();
   const std::string plain_bytes = encode_graph(*plain_graph).take();
 
   Peer other(path_), peer(path_);
@@ -255,7 +255,7 @@ TEST_F(Anew, ADeafNeighbourKeepsNobodyWaiting) {
   for (uint32_t call = 1; call <= 4; ++call)
     peer.say(wire::make_head(wire::Kind::register_part, call, wire::encode(wire::RegisterPart{.targets = {send}}), bytes.size()) + bytes);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  other.say(wire::make_head(wire::Kind::register_part, 7, wire::encode(wire::RegisterPart{.targets = {assign}}), plain_bytes.size()) +
+  other.say(wire::make_head(wire::Kind::register_part, 7, wire::encode(wire::RegisterPart{.targets = {asked}}), plain_bytes.size()) +
             plain_bytes);
   const auto registered = other.hear<wire::RegisterReply>();
   ASSERT_TRUE(registered.status.ok()) << registered.status.message();

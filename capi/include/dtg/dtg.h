@@ -3,6 +3,7 @@
 #define DTG_DTG_H
 
 #include <dtg/base.h>
+#include <dtg/checkpoint.h>
 #include <dtg/cluster.h>
 #include <dtg/data.h>
 #include <dtg/dlpack.h>

@@ -865,6 +865,10 @@ unsafe extern "C" {
     pub fn dtg_dtype_name(dtype: dtg_dtype) -> *const c_char;
     pub fn dtg_dtype_from_name(name: *const c_char) -> dtg_dtype;
     pub fn dtg_live_handles() -> usize;
+    pub fn dtg_checkpoint_list(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_checkpoint_describe(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_checkpoint_verify(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_checkpoint_reshard(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, into: *const c_char, into_len: usize, shards: i32, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_cluster_parse(text: *const c_char, text_len: usize, out: *mut *mut dtg_cluster) -> *mut dtg_error;
     pub fn dtg_cluster_from_tf_config(json: *const c_char, json_len: usize, out: *mut *mut dtg_cluster, self_: *mut dtg_task) -> *mut dtg_error;
     pub fn dtg_cluster_target(cluster: *const dtg_cluster, task: *const dtg_task, out: *mut *mut dtg_string) -> *mut dtg_error;
