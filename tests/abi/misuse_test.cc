@@ -402,6 +402,10 @@ void Misuse::file_rows() {
   ROW(dtg_event_writer_close, {}, h.writer);
   ROW(dtg_event_writer_retain, {}, h.writer);
   ROW(dtg_event_writer_release, {}, h.writer);
+  ROW(dtg_checkpoint_list, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
+  ROW(dtg_checkpoint_describe, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
+  ROW(dtg_checkpoint_verify, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
+  ROW(dtg_checkpoint_reshard, {0}, h.runtime, file.c_str(), DTG_STRLEN, file.c_str(), DTG_STRLEN, 2, &outs.string);
 }
 
 void Misuse::cluster_rows() {

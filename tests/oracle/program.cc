@@ -216,7 +216,9 @@ Outcome Node::add(dtg_graph* graph, std::vector<dtg_value>* outputs) {
 // ---- programs --------------------------------------------------------------------------------------------------------------
 
 Program::Program(Options wanted) {
-  if (wanted.threads > 0) {
+  if (wanted.runtime) {
+    runtime_ = wanted.runtime;
+  } else if (wanted.threads > 0) {
     dtg_runtime_options settings = DTG_RUNTIME_OPTIONS_INIT;
     settings.compute_threads = wanted.threads;
     dtg_runtime* runtime = nullptr;

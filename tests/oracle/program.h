@@ -85,6 +85,7 @@ class Program {
     bool fusion = true;   // false: every op runs by itself
     int32_t threads = 0;  // of a runtime of its own; 0: the default runtime
     std::string target = "local";
+    std::shared_ptr<dtg_runtime> runtime = nullptr;  // null: as `threads` says
   };
   Program() : Program(Options()) {}
   explicit Program(Options options);

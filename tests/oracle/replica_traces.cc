@@ -32,12 +32,12 @@ using Kept = std::vector<Feed>;
 
 struct Trace {
   // `target`: of the servers, or "local".
-  Trace(const Json& json, const std::string& target)
+  Trace(const Json& json, const std::string& target, std::shared_ptr<dtg_runtime> runtime)
       : file(json),
         sync(json.at("kind") == "sync"),
         local(target == "local"),
         servers(json.at("num_ps")),
-        program({servers + json.at("num_workers").get<int32_t>(), true, 0, target}) {
+        program({servers + json.at("num_workers").get<int32_t>(), true, 0, target, std::move(runtime)}) {
     dtg_cq* queue = nullptr;
     if (!outcome(dtg_cq_create(&queue))) cq = {queue, dtg_cq_release};
     dtg_model* made = nullptr;
@@ -447,8 +447,8 @@ std::string check_async_event(Trace& t, const Json& event) {
   return check_variables(t, event);
 }
 
-Verdict replay(const Json& file, const dtg_optimizer& optimizer, const std::string& target) {
-  Trace t(file, target);
+Verdict replay(const Json& file, const dtg_optimizer& optimizer, const std::string& target, std::shared_ptr<dtg_runtime> runtime) {
+  Trace t(file, target, std::move(runtime));
   if (!t.model || !t.cq || !t.program.session()) return Verdict::failed("no session, model or completion queue");
   if (Outcome failed = build(t, optimizer)) return Verdict::failed(failed->text);
   for (const Json& event : file.at("events")) {
@@ -469,10 +469,10 @@ bool is_replica_trace(const Json& file) {
 Verdict check_replica_trace(const Json& file) {
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   if (std::string why = read_optimizer(file.at("optimizer"), &optimizer); !why.empty()) return Verdict::skipped(why);
-  if (Verdict verdict = replay(file, optimizer, "local"); !verdict) return verdict;
+  if (Verdict verdict = replay(file, optimizer, "local", nullptr); !verdict) return verdict;
   const Tasks tasks(file.at("num_ps"), file.at("num_workers"));
   if (tasks.failed()) return Verdict::failed(tasks.failed()->text);
-  Verdict verdict = replay(file, optimizer, tasks.target());
+  Verdict verdict = replay(file, optimizer, tasks.target(), tasks.runtime());
   if (!verdict) verdict.why = "on servers: " + verdict.why;
   return verdict;
 }

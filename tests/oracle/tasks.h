@@ -19,6 +19,8 @@ class Tasks {
   const Outcome& failed() const { return failed_; }
   // What a session of worker 0 connects to.
   std::string target() const;
+  // Where such a session lives, which makes it the chief.
+  const std::shared_ptr<dtg_runtime>& runtime() const { return runtimes_.back(); }
 
  private:
   void start(const dtg_cluster* cluster, const char* job, int32_t task);
