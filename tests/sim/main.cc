@@ -3,6 +3,8 @@
 //   sim_cluster --from 1 --count 1000 --jobs 2 --seconds 120
 //   sim_cluster --seed 17 --talk
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
+#include <execinfo.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,12 +33,33 @@ struct Sum {
   uint64_t seeds = 0, failed = 0, done = 0, unknown = 0, faults = 0, events = 0;
 };
 
+// A crash names its seed and where it was, on a stack of its own: a fiber may have overrun the one it is on.
+uint64_t running_seed = 0;
+void crashed(int signal) {
+  char line[64];
+  const int length = std::snprintf(line, sizeof line, "seed %llu: signal %d\n", static_cast<unsigned long long>(running_seed), signal);
+  [[maybe_unused]] const ssize_t told = ::write(1, line, static_cast<size_t>(length));
+  void* frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), 1);
+  ::_exit(3);
+}
+void watch_crashes() {
+  static char stack[1 << 16];
+  const stack_t apart{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof stack};
+  sigaltstack(&apart, nullptr);
+  struct sigaction action {};
+  action.sa_handler = crashed;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Outcome run_once(uint64_t seed, bool talks) { return Cluster(seed, talks).run(); }
 
 // Every fiftieth twice: it must end in the same history.
 bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
+  running_seed = seed;
   Outcome outcome = run_once(seed, options.talks);
   if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, false).history != outcome.history)
     outcome.wrong = "a second run of the seed was another";
@@ -92,6 +115,7 @@ int main(int argc, char** argv) {
     else if (word == "--seed") options.from = value(), options.count = 1;
     else return std::fprintf(stderr, "sim_cluster: unknown word \"%s\"\n", argv[i]), 2;
   }
+  watch_crashes();
   const double began = now();
   Sum all;
   if (options.jobs == 1) {
@@ -114,12 +138,15 @@ int main(int argc, char** argv) {
     }
     for (const auto& [child, end] : shares) {
       Sum sum;
-      if (::read(end, &sum, sizeof sum) != sizeof sum) {
-        sum = {};
-        sum.failed = 1;
-      }
+      const bool told = ::read(end, &sum, sizeof sum) == sizeof sum;
       int status = 0;
       ::waitpid(child, &status, 0);
+      if (!told) {
+        sum = {};
+        sum.failed = 1;
+        std::printf("a share of the seeds ended with %s %d; run it with --jobs 1\n", WIFSIGNALED(status) ? "signal" : "exit status",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+      }
       all.seeds += sum.seeds;
       all.failed += sum.failed;
       all.done += sum.done;

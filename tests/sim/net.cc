@@ -81,11 +81,14 @@ class Stream final : public std::enable_shared_from_this<Stream> {
     held_.emplace_back(last_ns_, std::move(bytes));
     if (held_.size() == 1) net_.world().at(last_ns_, [self = shared_from_this()] { self->deliver(); });
   }
+  // Whoever is told may end, and what he is told by with him.
   void readable() {
-    if (on_readable) on_readable();
+    const std::function<void()> fn = on_readable;
+    if (fn) fn();
   }
   void writable() {
-    if (on_writable) on_writable();
+    const std::function<void()> fn = on_writable;
+    if (fn) fn();
   }
   void tell(Process* process, void (Stream::*what)()) {
     if (process) process->happens_at(net_.world().now_ns(), [self = shared_from_this(), what] { (self.get()->*what)(); });
@@ -124,8 +127,12 @@ class SimChannel final : public Channel {
   }
   void want_write(bool want) override { wants_write_ = want; }
   void start() override {
-    in_->on_readable = [this] { read_on(); };
+    in_->on_readable = [this] {
+      const Ref<SimChannel> self = Ref<SimChannel>::share(this);
+      read_on();
+    };
     out_->on_writable = [this] {
+      const Ref<SimChannel> self = Ref<SimChannel>::share(this);
       if (is_open() && (wants_write_ || out_->is_broken())) on_writable();
     };
     loop().post([self = Ref<SimChannel>::share(this)] { self->read_on(); });
