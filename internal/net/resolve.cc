@@ -60,7 +60,11 @@ Status start_lookup(const Address& address, const std::shared_ptr<Lookup>& looku
   try {
     std::thread([address, lookup] {
       std::vector<SocketAddress> found;
-      const int failed = look_up(address, AI_ADDRCONFIG, &found);
+      int failed = EAI_MEMORY;
+      try {
+        failed = look_up(address, AI_ADDRCONFIG, &found);
+      } catch (const std::exception&) {
+      }
       lookups.fetch_sub(1);
       const std::lock_guard lock(lookup->mutex);
       lookup->failed = failed;
@@ -68,7 +72,7 @@ Status start_lookup(const Address& address, const std::shared_ptr<Lookup>& looku
       lookup->over = true;
       lookup->changed.notify_all();
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     lookups.fetch_sub(1);
     status = resource_exhausted("resolve \"%s\": no thread could be started", address.host.c_str());
   }

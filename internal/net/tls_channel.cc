@@ -28,7 +28,7 @@ std::optional<std::string> TlsChannel::authenticated_peer() const { return peer_
 void TlsChannel::start() {
   SocketChannel::start();
   // The client speaks first.
-  loop().post([self = Ref<TlsChannel>::share(this)] { self->ready_to(true, false); });
+  loop().post([self = Ref<TlsChannel>::share(this)] { self->contain([&] { self->ready_to(true, false); }); });
 }
 
 void TlsChannel::shut() {
@@ -55,7 +55,7 @@ void TlsChannel::ready_to(bool read, bool write) {
 
 void TlsChannel::read_on() {
   posted_ = false;
-  ready_to(true, false);
+  contain([&] { ready_to(true, false); });
 }
 
 void TlsChannel::want_write(bool want) {

@@ -36,6 +36,7 @@ class End final : public Channel::Sink {
     kinds_.push_back(prefix.kind);
     payloads_.push_back(prefix.payload_bytes > 0 ? std::move(landed_) : std::string());
     changed_.notify_all();
+    if (throws) throw std::bad_alloc();
     if (echo) channel->send(wire::make_frame(wire::Heartbeat{1}));
     return {};
   }
@@ -63,6 +64,7 @@ class End final : public Channel::Sink {
   }
   Ref<Channel> channel;
   bool echo = false;
+  bool throws = false;
 
  private:
   template <class Fn>
@@ -250,6 +252,32 @@ TEST_P(Transport, TheEndIsSeen) {
   });
   EXPECT_EQ(there_.wait_closed().code(), Code::unavailable);
   EXPECT_EQ(there_.kinds(), (std::vector{wire::Kind::heartbeat, wire::Kind::goodbye}));
+}
+
+TEST_P(Transport, NoMemoryEndsTheConversationOnly) {
+  trust();
+  loop_->call([&] { there_.throws = true; });
+  std::string payload(1000, 'p');
+  std::atomic<int> taken{0};
+  auto frame = data_frame(payload);
+  frame->taken = [&] { ++taken; };
+  here_.channel->send(std::move(frame));
+  EXPECT_EQ(there_.wait_closed().code(), Code::resource_exhausted) << there_.wait_closed().message();
+  EXPECT_EQ(here_.wait_closed().code(), Code::unavailable);
+  EXPECT_EQ(taken, 1);
+  // What is queued for it is given back although giving it back throws too.
+  loop_->call([&] {
+    for (int i = 0; i < 2; ++i) {
+      auto late = data_frame(payload);
+      late->taken = [&] {
+        ++taken;
+        throw std::bad_alloc();
+      };
+      here_.channel->send(std::move(late));
+    }
+  });
+  EXPECT_TRUE(loop_->call([] {}));
+  EXPECT_GE(taken, 2);
 }
 
 TEST_P(Transport, StrangersMaySayLittle) {
