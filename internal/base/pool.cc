@@ -28,7 +28,7 @@ struct alignas(64) Pool::Job {
   std::atomic<int> visitors{0};
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<int64_t> finished{0};
-  std::atomic<bool> no_memory{false};  // a shard threw std::bad_alloc
+  std::atomic<bool> no_memory{false};  // a shard threw
   int64_t count = 0;
   ShardFn fn = nullptr;
   void* context = nullptr;
@@ -89,14 +89,14 @@ void wait_while(std::atomic<T>& value, Fn&& holds) {
 }
 
 // Takes shards until there are none. An exception must not leave a helper's thread, nor the owner while
-// helpers use its context, so the owner throws it again at the end.
+// helpers use its context, so the owner throws at the end: std::bad_alloc, also for one that asked for an absurd size.
 template <class Job>
 bool work_on(Job& job) {
   bool worked = false;
   for (int64_t i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.count;) {
     try {
       job.fn(job.context, i);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       job.no_memory.store(true, std::memory_order_relaxed);
     }
     if (job.finished.fetch_add(1, std::memory_order_release) + 1 == job.count) job.finished.notify_one();
@@ -131,7 +131,8 @@ Pool::~Pool() {
   stopping_.store(true);
   announce();
   for (std::thread& thread : started_->list) thread.join();
-  while (Task* task = pop_task()) task->run();
+  while (run_task()) {
+  }
 }
 
 void Pool::start_threads() {
@@ -225,8 +226,13 @@ bool Pool::help_jobs() {
 
 bool Pool::run_task() {
   Task* const task = pop_task();
-  if (task) task->run();
-  return task != nullptr;
+  if (!task) return false;
+  // A task tells its own failures. One that throws all the same ends there, and not the host with it.
+  try {
+    task->run();
+  } catch (...) {
+  }
+  return true;
 }
 
 bool Pool::run_queued() {

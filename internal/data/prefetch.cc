@@ -105,8 +105,21 @@ class Prefetch final : public Dataset {
   }
 
   static void* enter(void* self) {
-    static_cast<Prefetch*>(self)->fill();
+    try {
+      static_cast<Prefetch*>(self)->fill();
+    } catch (...) {
+      static_cast<Prefetch*>(self)->end(resource_exhausted("prefetch from a data set: there was no memory for the next element"));
+    }
     return nullptr;
+  }
+
+  void end(Status failure) {
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->failure = std::move(failure);
+      shared_->ended = true;
+    }
+    shared_->changed.notify_one();
   }
 
   // The thread's whole life: until the end, a failure, or stop.
@@ -114,14 +127,8 @@ class Prefetch final : public Dataset {
     for (;;) {
       Element element;
       const Result<bool> more = source_->next(element);
+      if (!more.ok() || !more.value()) return end(more.status());
       std::unique_lock lock(shared_->mutex);
-      if (!more.ok() || !more.value()) {
-        shared_->failure = more.status();
-        shared_->ended = true;
-        lock.unlock();
-        shared_->changed.notify_one();
-        return;
-      }
       shared_->changed.wait(lock, [this] { return shared_->ready.size() < count_ || shared_->stop; });
       if (shared_->stop) return;
       shared_->ready.push_back(std::move(element));

@@ -1,7 +1,20 @@
 // CallTable: numbers the calls under way, matches answers to them and ends them by alarm. On the loop's thread.
 #include "net/call_table.h"
 
+#include <exception>
+
 namespace dtg {
+namespace {
+
+// One that throws does not keep the others from their end.
+void tell(const CallTable::Done& done, const Status& failure) noexcept {
+  try {
+    done(failure, {});
+  } catch (...) {
+  }
+}
+
+}  // namespace
 
 struct CallTable::Call final : Loop::Alarm {
   CallTable* table = nullptr;
@@ -25,8 +38,13 @@ uint32_t CallTable::start(std::string what, Deadline deadline, Done done) {
   call->number = last_;
   call->what = std::move(what);
   call->done = std::move(done);
-  if (!deadline.is_never()) loop_.set(*call, deadline.at_ns);
-  calls_.emplace(last_, std::move(call));
+  Call& added = *calls_.emplace(last_, std::move(call)).first->second;
+  try {
+    if (!deadline.is_never()) loop_.set(added, deadline.at_ns);
+  } catch (...) {
+    calls_.erase(last_);
+    throw;
+  }
   return last_;
 }
 
@@ -36,7 +54,11 @@ bool CallTable::finish(uint32_t number, std::string_view header) {
   const std::unique_ptr<Call> call = std::move(at->second);
   calls_.erase(at);
   loop_.cancel(*call);
-  call->done({}, header);
+  try {
+    call->done({}, header);
+  } catch (const std::exception& problem) {
+    tell(call->done, resource_exhausted("%s: the answer could not be taken: %s", call->what.c_str(), problem.what()));
+  }
   return true;
 }
 
@@ -45,7 +67,7 @@ void CallTable::expire(uint32_t number) {
   if (at == calls_.end()) return;
   const std::unique_ptr<Call> call = std::move(at->second);
   calls_.erase(at);
-  call->done(deadline_exceeded("%s: no answer came in time", call->what.c_str()), {});
+  tell(call->done, deadline_exceeded("%s: no answer came in time", call->what.c_str()));
 }
 
 void CallTable::fail_all(const Status& reason) {
@@ -53,7 +75,7 @@ void CallTable::fail_all(const Status& reason) {
   calls_.clear();
   for (auto& [number, call] : calls) {
     loop_.cancel(*call);
-    call->done(reason.with_context(call->what), {});
+    tell(call->done, reason.with_context(call->what));
   }
 }
 

@@ -14,7 +14,8 @@ namespace dtg {
 
 class CallTable {
  public:
-  // The status, and when it is ok the header of the answer.
+  // The status, and when it is ok the header of the answer. When it throws over an answer, it is told RESOURCE_EXHAUSTED
+  // instead, since somebody waits.
   using Done = std::function<void(const Status&, std::string_view header)>;
 
   explicit CallTable(Loop& loop);

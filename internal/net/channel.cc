@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 
 namespace dtg {
 namespace {
@@ -14,15 +16,38 @@ constexpr int kReadsAtOnce = 32;  // then others get their turn
 constexpr size_t kPieces = 64;    // per write
 constexpr size_t kWriteBytes = size_t{4} << 20;
 
+// On ways that must go on to the end.
+void give_up(OutFrame& frame) noexcept {
+  try {
+    if (frame.taken) frame.taken();
+  } catch (...) {
+  }
+}
+
 }  // namespace
+
+// What is being handled, as a status.
+Status Channel::caught() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("there was no memory to go on with the conversation");
+  } catch (const std::exception& problem) {
+    return internal_error("the conversation broke off here: %s", problem.what());
+  } catch (...) {
+    return internal_error("the conversation broke off here");
+  }
+}
 
 void Channel::open(Sink* sink) {
   sink_ = sink;
   open_ = true;
   progress_ns_ = loop_.clock().monotonic_ns();
-  input_.resize(trusted_ ? kInput : kStrangersInput);
-  start();
-  take_inbox();
+  contain([&] {
+    input_.resize(trusted_ ? kInput : kStrangersInput);
+    start();
+    take_inbox();
+  });
 }
 
 void Channel::trust() {
@@ -51,7 +76,19 @@ void Channel::send(std::unique_ptr<OutFrame> frame) {
     if (posted_) return;
     posted_ = true;
   }
-  loop_.post([self = Ref<Channel>::share(this)] { self->take_inbox(); });
+  post_inbox([this](std::function<void()> fn) { loop_.post(std::move(fn)); });
+}
+
+template <class Post>
+void Channel::post_inbox(Post&& post) {
+  try {
+    post([self = Ref<Channel>::share(this)] { self->contain([&] { self->take_inbox(); }); });
+  } catch (...) {
+    // The next one takes along what waits.
+    const std::lock_guard lock(inbox_mutex_);
+    posted_ = false;
+    throw;
+  }
 }
 
 void Channel::queue(std::unique_ptr<OutFrame> frame) {
@@ -66,7 +103,7 @@ void Channel::kick() {
     if (inbox_.empty() || posted_) return;
     posted_ = true;
   }
-  loop_.post_now([self = Ref<Channel>::share(this)] { self->take_inbox(); });
+  post_inbox([this](std::function<void()> fn) { loop_.post_now(std::move(fn)); });
 }
 
 void Channel::take_inbox() {
@@ -186,14 +223,14 @@ void Channel::close() {
   if (!open_) return;
   open_ = false;
   shut();
-  std::vector<std::unique_ptr<OutFrame>> dropped;
-  if (partial_) dropped.push_back(std::move(partial_));
+  if (const auto frame = std::move(partial_)) give_up(*frame);
+  // Nothing is queued any more, so this comes to an end; and it takes no memory, of which there may be none.
   for (auto* queue : {&control_, &data_}) {
-    for (auto& frame : *queue) dropped.push_back(std::move(frame));
-    queue->clear();
-  }
-  for (auto& frame : dropped) {
-    if (frame->taken) frame->taken();
+    while (!queue->empty()) {
+      const auto frame = std::move(queue->front());
+      queue->pop_front();
+      give_up(*frame);
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 // has an owner (a step): let_go(owner) returns when the channel touches none of the owner's memory any more, in
 // either direction and whatever the peer does, so that an aborted run never waits for a peer that is stuck.
 //
+// What is thrown while a channel works, in its sink too, ends the conversation, with RESOURCE_EXHAUSTED where there was no memory.
+//
 // Belongs to the loop's thread; only send() and its halves may be called from others.
 #pragma once
 
@@ -93,7 +95,16 @@ class Channel : public RefCounted {
   virtual void shut() = 0;
   // The other end is known now.
   virtual void trusted() {}
-  // For the subclass to call.
+  // For the subclass to call. All that the loop calls goes through contain(): what it throws closes the channel.
+  template <class Fn>
+  void contain(Fn&& fn) {
+    const Ref<Channel> self = Ref<Channel>::share(this);
+    try {
+      fn();
+    } catch (...) {
+      fail(caught());
+    }
+  }
   void on_readable();
   void on_writable() { flush(); }
   void fail(const Status& reason);
@@ -103,6 +114,9 @@ class Channel : public RefCounted {
   enum class Reading : uint8_t { prefix, header, payload };
 
   void stamp(OutFrame& frame) const;
+  static Status caught();
+  template <class Post>
+  void post_inbox(Post&& post);
   void take_inbox();
   void flush();
   void gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames);

@@ -14,11 +14,9 @@ constexpr int64_t kResolveNs = int64_t{10} * 1'000'000'000;
 
 class SocketListener final : public Listener {
  public:
-  explicit SocketListener(Address address) : address_(std::move(address)) {}
-  ~SocketListener() override {
-    acceptor_ = nullptr;
-    if (address_.is_unix()) remove_unix(address_.path);
-  }
+  SocketListener(Address address, std::unique_ptr<UnixName> name) : address_(std::move(address)), name_(std::move(name)) {}
+  // The name goes before its socket is closed: afterwards it may be a successor's.
+  ~SocketListener() override { name_ = nullptr; }
   const Address& address() const override { return address_; }
   Status start(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Acceptor::Make make, Acceptor::Accepted accepted) {
     DTG_ASSIGN(acceptor_, Acceptor::start(loop, std::move(socket), limits, std::move(make), std::move(accepted)));
@@ -27,6 +25,7 @@ class SocketListener final : public Listener {
 
  private:
   const Address address_;
+  std::unique_ptr<UnixName> name_;  // of a unix socket
   std::unique_ptr<Acceptor> acceptor_;
 };
 
@@ -57,6 +56,11 @@ class UnixChannel final : public SocketChannel {
       : SocketChannel(loop, std::move(socket), limits, "uid"), ticket_(std::move(ticket)) {}
 
  private:
+  void trusted() override { ticket_.proven(); }
+  void shut() override {
+    ticket_.drop();
+    SocketChannel::shut();
+  }
   Admission::Ticket ticket_;
 };
 
@@ -114,16 +118,19 @@ Result<std::unique_ptr<Network>> start_sockets(const Clock& clock) {
 Result<std::unique_ptr<Listener>> listen(UvLoop& loop, const Address& address, const Credentials& credentials, const EndpointLimits& limits,
                                          Network::Accepted accepted) {
   Descriptor socket;
+  std::unique_ptr<UnixName> name;
   Address bound = address;
   if (address.is_unix()) {
-    DTG_ASSIGN(socket, listen_unix(address.path));
+    DTG_ASSIGN(UnixListener unix_listener, listen_unix(address.path));
+    socket = std::move(unix_listener.socket);
+    name = std::move(unix_listener.name);
   } else {
     if (!credentials.key) return failed_precondition("listen on %s: there is no job key", address.text().c_str());
     DTG_TRY(check_openssl());
     DTG_ASSIGN(socket, listen_tcp(&bound, credentials.local, loop.clock(), Deadline::after(loop.clock(), kResolveNs)));
   }
   Acceptor::Make make = address.is_unix() ? unix_channels(loop, limits.wire) : tcp_channels(loop, bound, credentials, limits);
-  auto listener = std::make_unique<SocketListener>(std::move(bound));
+  auto listener = std::make_unique<SocketListener>(std::move(bound), std::move(name));
   Status status = unavailable("listen on %s: the network loop has stopped", address.text().c_str());
   loop.call([&] { status = listener->start(loop, std::move(socket), limits.accept, std::move(make), std::move(accepted)); });
   DTG_TRY(status);

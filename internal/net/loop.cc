@@ -11,9 +11,9 @@ namespace dtg {
 void Loop::set(Alarm& alarm, int64_t at_ns) {
   cancel(alarm);
   if (at_ns == INT64_MAX) return;
+  const auto at = alarms_.emplace(at_ns, &alarm);  // may find no memory
   alarm.set_ = true;
   alarm.at_ns_ = at_ns;
-  const auto at = alarms_.emplace(at_ns, &alarm);
   if (at == alarms_.begin()) rearm();
 }
 
@@ -34,7 +34,7 @@ void Loop::ring_due() {
     Alarm& due = *alarms_.begin()->second;
     alarms_.erase(alarms_.begin());
     due.set_ = false;
-    due.ring();
+    contain([&] { due.ring(); });
   }
 }
 
@@ -59,8 +59,8 @@ bool Loop::call(const std::function<void()>& fn) {
   auto ticket = std::make_shared<Ticket>();
   ticket->wait = wait;
   post([ticket = std::move(ticket), &fn] {
-    fn();
     ticket->wait->ran = true;
+    fn();
   });
   wait->changed.wait(clock_, Deadline::never(), [&] { return wait->over; });
   return wait->ran;

@@ -1,8 +1,10 @@
 // Loop: one thread that moves bytes and rings alarms. It runs no kernels, never blocks and holds no lock while it
 // calls out. Channels, links and servers belong to a loop: their state is touched by its thread only, and everyone
-// else posts. The simulator and the tests bring a loop of their own that stands on a stepped clock.
+// else posts. What something that the loop calls throws ends there: the loop goes on. The simulator and the tests bring a loop of their own
+// that stands on a stepped clock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,14 +44,27 @@ class Loop {
   virtual void post_now(std::function<void()> fn) { post(std::move(fn)); }
   // On the loop's thread, or in a turn taken from it.
   virtual bool is_current() const = 0;
-  // Runs `fn` on the loop's thread and waits until it has returned. False when the loop has stopped.
+  // Runs `fn` on the loop's thread and waits until it is over: also when it throws, which is a mishap there, since what it
+  // has handed to the loop before may still need what waits here. False when the loop has stopped.
   bool call(const std::function<void()>& fn);
 
   // Loop thread only. Setting a set alarm moves it; at INT64_MAX it never rings.
   void set(Alarm& alarm, int64_t at_ns);
   void cancel(Alarm& alarm);
 
+  // How often something has thrown that had nobody nearer to catch it, such as a channel. Any thread.
+  uint64_t mishaps() const { return mishaps_.load(std::memory_order_relaxed); }
+
  protected:
+  // Every call out of the loop.
+  template <class Fn>
+  void contain(Fn&& fn) noexcept {
+    try {
+      fn();
+    } catch (...) {
+      mishaps_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   // INT64_MAX when nothing is due.
   int64_t next_due() const { return alarms_.empty() ? INT64_MAX : alarms_.begin()->first; }
   void ring_due();
@@ -59,6 +74,7 @@ class Loop {
  private:
   const Clock& clock_;
   std::multimap<int64_t, Alarm*> alarms_;
+  std::atomic<uint64_t> mishaps_{0};
 };
 
 // An alarm that calls a function.

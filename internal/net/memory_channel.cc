@@ -84,7 +84,7 @@ class MemoryChannel final : public Channel {
     in_->close();
   }
   void wake(void (MemoryChannel::*what)()) {
-    loop().post([self = Ref<MemoryChannel>::share(this), what] { (self.get()->*what)(); });
+    loop().post([self = Ref<MemoryChannel>::share(this), what] { self->contain([&] { (self.get()->*what)(); }); });
   }
   void read_on() {
     if (is_open()) on_readable();

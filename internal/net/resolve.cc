@@ -66,11 +66,15 @@ Status start_lookup(const Address& address, LookedUp looked_up) {
   try {
     std::thread([address, looked_up = std::move(looked_up)] {
       std::vector<SocketAddress> found;
-      const int failed = look_up(address, AI_ADDRCONFIG, &found);
+      int failed = EAI_MEMORY;
+      try {
+        failed = look_up(address, AI_ADDRCONFIG, &found);
+      } catch (const std::exception&) {
+      }
       lookups.fetch_sub(1);
       looked_up(failed, std::move(found));
     }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     lookups.fetch_sub(1);
     status = resource_exhausted("resolve \"%s\": no thread could be started", address.host.c_str());
   }

@@ -67,8 +67,7 @@ void SocketChannel::shut() {
 }
 
 void SocketChannel::ready(bool readable, bool writable) {
-  const Ref<Channel> self = Ref<Channel>::share(this);
-  ready_to(readable, writable);
+  contain([&] { ready_to(readable, writable); });
 }
 
 void SocketChannel::ready_to(bool read, bool write) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "net/openssl.h"
 
@@ -32,7 +33,12 @@ BIO_METHOD* queue_bio() {
     });
     BIO_meth_set_ctrl(made, [](BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1L : 0L; });
     BIO_meth_set_write(made, [](BIO* bio, const char* bytes, int count) {
-      static_cast<TlsSession*>(BIO_get_data(bio))->out.append(bytes, static_cast<size_t>(count));
+      // OpenSSL is C: nothing may be thrown through it.
+      try {
+        static_cast<TlsSession*>(BIO_get_data(bio))->out.append(bytes, static_cast<size_t>(count));
+      } catch (const std::exception&) {
+        return -1;
+      }
       return count;
     });
     BIO_meth_set_read(made, [](BIO* bio, char* into, int count) {
@@ -90,9 +96,16 @@ struct TlsCallbacks {
 
   // Whoever is not known meets a key that nobody has, on the same way and at the same time.
   static int find(SSL* ssl, const unsigned char* identity, size_t bytes, SSL_SESSION** session) {
-    TlsSession& self = of(ssl);
-    std::string client = "-", server = "-";
     *session = nullptr;
+    try {
+      return find_session(of(ssl), identity, bytes, session);
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
+  static int find_session(TlsSession& self, const unsigned char* identity, size_t bytes, SSL_SESSION** session) {
+    std::string client = "-", server = "-";
     const bool known = self.accepts({reinterpret_cast<const char*>(identity), bytes}, &client, &server);
     auto nobody = JobKey::random(system_random());
     if (!nobody.ok()) return 0;

@@ -28,14 +28,14 @@ std::optional<std::string> TlsChannel::authenticated_peer() const { return peer_
 void TlsChannel::start() {
   SocketChannel::start();
   // The client speaks first.
-  loop().post([self = Ref<TlsChannel>::share(this)] { self->ready_to(true, false); });
+  loop().post([self = Ref<TlsChannel>::share(this)] { self->contain([&] { self->ready_to(true, false); }); });
 }
 
 void TlsChannel::shut() {
   // One attempt to write the last word; an alert tells the other end what was wrong.
   if (session_) (void)send_out().ok();
-  SocketChannel::shut();
   ticket_.drop();
+  SocketChannel::shut();
 }
 
 void TlsChannel::ready_to(bool read, bool write) {
@@ -55,7 +55,7 @@ void TlsChannel::ready_to(bool read, bool write) {
 
 void TlsChannel::read_on() {
   posted_ = false;
-  ready_to(true, false);
+  contain([&] { ready_to(true, false); });
 }
 
 void TlsChannel::want_write(bool want) {
@@ -101,7 +101,7 @@ Result<bool> TlsChannel::greet() {
     DTG_TRY(sent);
     if (session_->authenticated() && !peer_) {
       peer_ = session_->peer_task();
-      ticket_.shook_hands();
+      ticket_.proven();
     }
     if (over.value()) return true;
     DTG_ASSIGN(const size_t got, take_in());

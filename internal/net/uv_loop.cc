@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -28,14 +29,18 @@ struct UvLoop::State {
   std::mutex turn;                  // whoever holds it is the loop
   std::atomic<std::thread::id> id;  // of the thread that has the turn
   bool changed = false;             // in this turn: something that the loop's thread sleeps by
-  std::mutex mutex;                 // guards posted and stopped
+  std::mutex mutex;                 // guards posted, stopping and stopped
   std::vector<std::function<void()>> posted;
-  bool stopped = false;
+  bool stopping = false, stopped = false;
+  bool is_open = false;  // before its thread begins
 
+  Status open();
+  Status start_thread();
   void work();
   bool round(int* sleep_ms);
   void run_posted();
   void close_all();
+  void stop();
 };
 
 namespace {
@@ -60,26 +65,48 @@ UvLoop::UvLoop(const Clock& clock) : Loop(clock), state_(new State) { state_->ow
 
 Result<std::unique_ptr<UvLoop>> UvLoop::start(const Clock& clock) {
   std::unique_ptr<UvLoop> loop(new UvLoop(clock));
-  State& state = *loop->state_;
-  if (const int failed = uv_loop_init(&state.loop); failed != 0) {
-    loop->state_->owner = nullptr;
-    return resource_exhausted("start a network loop: %s", uv_strerror(failed));
-  }
-  uv_async_init(&state.loop, &state.wake, [](uv_async_t* handle) { static_cast<State*>(handle->data)->run_posted(); });
-  uv_timer_init(&state.loop, &state.timer);
-  state.wake.data = state.timer.data = &state;
-  sigset_t before;
-  block_signals(&before);
-  state.thread = std::thread([&state] { state.work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  DTG_TRY(loop->state_->open());
+  DTG_TRY(loop->state_->start_thread());
   return loop;
 }
 
-UvLoop::~UvLoop() {
-  State& state = *state_;
-  if (!state.owner) return;
-  post([&state] { state.close_all(); });
-  state.thread.join();
+Status UvLoop::State::open() {
+  int failed = uv_loop_init(&loop);
+  if (failed != 0) return resource_exhausted("start a network loop: %s", uv_strerror(failed));
+  is_open = true;
+  loop.data = wake.data = timer.data = this;
+  uv_timer_init(&loop, &timer);
+  failed = uv_async_init(&loop, &wake, [](uv_async_t* handle) { static_cast<State*>(handle->data)->run_posted(); });
+  return failed == 0 ? Status() : resource_exhausted("start a network loop: %s", uv_strerror(failed));
+}
+
+Status UvLoop::State::start_thread() {
+  sigset_t before;
+  block_signals(&before);
+  Status status;
+  try {
+    thread = std::thread([this] { work(); });
+  } catch (const std::exception& problem) {
+    status = resource_exhausted("start the network's thread: %s; is there a limit on threads?", problem.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+UvLoop::~UvLoop() { state_->stop(); }
+
+void UvLoop::State::stop() {
+  if (!is_open) return;
+  if (!thread.joinable()) {  // it never began
+    close_all();
+    return work();
+  }
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    uv_async_send(&wake);
+  }
+  thread.join();
 }
 
 // One turn of the loop's own thread; false when nothing is open any more.
@@ -117,14 +144,17 @@ void UvLoop::State::close_all() {
 
 void UvLoop::State::run_posted() {
   std::vector<std::function<void()>> batch;
+  bool last = false;
   {
     const std::lock_guard lock(mutex);
     batch.swap(posted);
+    last = stopping;
   }
   for (auto& fn : batch) {
-    fn();
+    owner->contain([&] { fn(); });
     fn = nullptr;
   }
+  if (last) close_all();
 }
 
 void UvLoop::post(std::function<void()> fn) {
@@ -169,7 +199,7 @@ void UvLoop::rearm() {
       &state.timer,
       [](uv_timer_t* timer) {
         UvLoop& loop = *static_cast<State*>(timer->data)->owner;
-        loop.ring_due();
+        loop.contain([&] { loop.ring_due(); });
         if (loop.next_due() != INT64_MAX) loop.rearm();
       },
       ms, 0);
@@ -196,8 +226,10 @@ void UvLoop::want(Poll* poll, bool readable, bool writable) {
   uv_poll_start(&poll->handle, events, [](uv_poll_t* handle, int failed, int found) {
     Watch* const watch = static_cast<Poll*>(handle->data)->watch;
     if (!watch) return;
-    // An error shows itself to whoever reads.
-    watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0);
+    // An error shows itself to whoever reads. libuv is C: nothing may be thrown through it.
+    static_cast<State*>(handle->loop->data)->owner->contain([&] {
+      watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0);
+    });
   });
 }
 

@@ -1,4 +1,5 @@
 // Servers through the C ABI: one that is alone, what a session at it sees, how it ends; and what is refused.
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -199,6 +200,52 @@ TEST_F(Server, WhatCannotStartSaysWhy) {
   bad.num_device_filters = 1;
   refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "a filter that cannot be read");
   dtg_cluster_release(open);
+}
+
+// Threads cannot be made where a limit on processes is reached; here their stacks do not fit into the address space.
+TEST_F(Server, AThreadThatCannotBeMadeIsAnError) {
+  dtg_runtime* runtime = nullptr;
+  dtg_graph* graph = nullptr;
+  dtg_session* session = nullptr;
+  dtg_server* server = nullptr;
+  dtg_run* run = nullptr;
+  dtg_value two, four;
+  OK(dtg_runtime_create(nullptr, &runtime));
+  OK(dtg_graph_create(runtime, &graph));
+  OK(dtg_const_f32(graph, 2, &two));
+  OK(dtg_add2(graph, "Mul", two, two, &four));
+  OK(dtg_session_connect(runtime, nullptr, 0, graph, nullptr, &session));
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.fetches = &four;
+  args.num_fetches = 1;
+  args.timeout_ns = 20'000'000'000;
+  dtg_cluster* open = nullptr;
+  OK(dtg_cluster_parse("ps=0.0.0.0:0", DTG_STRLEN, &open));
+  pthread_attr_t before, huge;
+  pthread_getattr_default_np(&before);
+  pthread_attr_init(&huge);
+  pthread_attr_setstacksize(&huge, size_t{1} << 48);
+  pthread_setattr_default_np(&huge);
+  refused(dtg_server_start(runtime, open, nullptr, &server), DTG_RESOURCE_EXHAUSTED, "a server without a loop");
+  refused(dtg_session_run_async(session, &args, h.cq, 3, &run), DTG_RESOURCE_EXHAUSTED, "a run without a timer");
+  float value = 0;
+  OK(dtg_run_f32(session, four, dtg_value{0}, &value));
+  EXPECT_EQ(value, 4);
+  pthread_setattr_default_np(&before);
+  pthread_attr_destroy(&before);
+  pthread_attr_destroy(&huge);
+  // Nothing of it stays.
+  OK(dtg_session_run_async(session, &args, h.cq, 4, &run));
+  dtg_completion done{};
+  size_t count = 0;
+  OK(dtg_cq_next(h.cq, &done, sizeof done, 1, 20'000'000'000, &count));
+  EXPECT_EQ(done.tag, 4u);
+  dtg_run_release(run);
+  refused(dtg_server_start(runtime, open, nullptr, &server), DTG_FAILED_PRECONDITION, "an open address without a key");
+  dtg_cluster_release(open);
+  dtg_session_release(session);
+  dtg_graph_release(graph);
+  dtg_runtime_release(runtime);
 }
 
 TEST_F(Server, LocalSessionsHaveNoCluster) {
