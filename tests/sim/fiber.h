@@ -37,8 +37,8 @@ class Fiber final {
   bool ended_ = false;
   void* sanitizer_fiber_ = nullptr;      // of ThreadSanitizer
   void* sanitizer_thread_ = nullptr;     // the same of who resumed it
-  const void* outside_stack_ = nullptr;  // of AddressSanitizer
-  size_t outside_bytes_ = 0;
+  [[maybe_unused]] const void* outside_stack_ = nullptr;  // of AddressSanitizer
+  [[maybe_unused]] size_t outside_bytes_ = 0;
 };
 
 }  // namespace dtg::sim

@@ -167,10 +167,16 @@ class ProcessLoop final : public Loop {
     const uint64_t number = ++last_;
     posted_[number] = std::move(fn);
     process_.happens_at(process_.world().now_ns(), [this, exists = exists_, number] {
-      if (*exists) posted_.extract(number).mapped()();
+      if (!*exists) return;
+      if (auto node = posted_.extract(number)) node.mapped()();
     });
   }
-  bool is_current() const override { return process_.in_loop(); }
+  bool is_current() const override { return process_.in_loop() || ending_; }
+  // What was posted before the end happens before it, as on a real loop.
+  void finish() {
+    ending_ = true;
+    while (!posted_.empty()) posted_.extract(posted_.begin()).mapped()();
+  }
 
  private:
   void rearm() override {
@@ -185,6 +191,7 @@ class ProcessLoop final : public Loop {
     });
   }
   Process& process_;
+  bool ending_ = false;
   uint64_t armed_ = 0;
   uint64_t last_ = 0;
   std::map<uint64_t, std::function<void()>> posted_;
@@ -221,6 +228,7 @@ class SimNetwork final : public Network {
  public:
   SimNetwork(Net& net, Process& process, const Clock& clock) : net_(net), process_(process), loop_(process, clock) {}
   ~SimNetwork() override {
+    loop_.finish();
     *exists_ = false;
     while (!dials_.empty()) dials_.extract(dials_.begin()).mapped()(unavailable("the network loop has stopped"));
   }
