@@ -1,5 +1,4 @@
-// Acceptor: takes connections from a listening socket, lets those in that there is room for, and makes channels of them: of TCP
-// connections when they have begun to speak. Of the process's descriptors it leaves some to the host.
+// Acceptor: takes connections from a listening socket, lets those in that there is room for, and makes channels of them.
 // Belongs to the loop's thread; made and destroyed there.
 #pragma once
 
@@ -8,7 +7,6 @@
 #include <string>
 
 #include "net/admission.h"
-#include "net/lobby.h"
 #include "net/socket_channel.h"
 
 namespace dtg {
@@ -24,7 +22,6 @@ class Acceptor final : private UvLoop::Watch {
  private:
   Acceptor(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Make make, Accepted accepted);
   void ready(bool readable, bool writable) override;
-  void welcome(Descriptor socket, Admission::Ticket ticket);
   void full(int error);
   void resume();
 
@@ -33,7 +30,6 @@ class Acceptor final : private UvLoop::Watch {
   const Make make_;
   const Accepted accepted_;
   const Ref<Admission> admission_;
-  Lobby lobby_;
   // Given up to be able to refuse a connection when there are no descriptors left.
   Descriptor reserve_;
   int64_t pause_ns_;
