@@ -35,8 +35,8 @@ class Fiber final {
   char* stack_ = nullptr;
   ucontext_t here_{}, there_{};
   bool ended_ = false;
-  void* sanitizer_fiber_ = nullptr;      // of ThreadSanitizer
-  void* sanitizer_thread_ = nullptr;     // the same of who resumed it
+  void* sanitizer_fiber_ = nullptr;                       // of ThreadSanitizer
+  void* sanitizer_thread_ = nullptr;                      // the same of who resumed it
   [[maybe_unused]] const void* outside_stack_ = nullptr;  // of AddressSanitizer
   [[maybe_unused]] size_t outside_bytes_ = 0;
 };
