@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kPauseFirstNs = 10'000'000;
 constexpr int64_t kPauseLastNs = 1'000'000'000;
-constexpr int kAcceptsAtOnce = 8;  // then others get their turn
+constexpr int kAcceptsAtOnce = 16;  // then others get their turn: those who have been let in, before they must make room
 
 constexpr const char* kLoopback = "loopback";
 

@@ -141,7 +141,7 @@ TEST_F(Flood, SlowCrowdAndBursts) {
           crowd.grow(size);
           crowd.say(22);
           came += 100;
-          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          std::this_thread::sleep_for(std::chrono::milliseconds(40));
         }
       }
     });
@@ -152,7 +152,7 @@ TEST_F(Flood, SlowCrowdAndBursts) {
     over = true;
     slow.join();
     bursts.join();
-    EXPECT_GT(came, 6000u);
+    EXPECT_GT(came, 4000u);
     printf("strangers: %zu\n", came.load());
     tell();
     expect_service(server->target());
