@@ -142,6 +142,8 @@ Status Link::credited(std::string_view header) {
 
 void Link::close(const Status& reason) {
   if (!open_) return;
+  // Where the last word cannot be written, the link ends in push(), and whoever is told of it lets go of it.
+  const Ref<Link> self = Ref<Link>::share(this);
   listener_ = nullptr;
   wire::Goodbye goodbye{reason};
   send(goodbye);
@@ -152,6 +154,7 @@ void Link::close(const Status& reason) {
 }
 
 void Link::fail(const Status& reason) {
+  const Ref<Link> self = Ref<Link>::share(this);
   channel_->close();
   end(reason);
 }
