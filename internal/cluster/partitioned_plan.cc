@@ -34,7 +34,7 @@ PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& st
   stale_.store(true, std::memory_order_relaxed);
   if (status.code() == Code::aborted && home_is_pure_ && run.edges()->refused()) return Remedy::anew;
   const auto is_lost = [](const Piece& piece) { return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable; };
-  const bool lost = status.code() == Code::unavailable || std::ranges::any_of(others_, is_lost);
+  const bool lost = status.code() == Code::unavailable || run.edges()->any_refused() || std::ranges::any_of(others_, is_lost);
   return is_repeatable_ && lost ? Remedy::again : Remedy::none;
 }
 

@@ -190,10 +190,26 @@ class Reader {
 
 }  // namespace
 
+namespace {
+
+// The directory, and that it is where it is. What is further up may be closed to us, and mostly was there before.
+Status make_lasting(Disk& disk, const std::string& directory) {
+  DTG_TRY(disk.make_directories(directory));
+  std::string parent = parent_directory(directory);
+  DTG_TRY(disk.sync_directory(parent));
+  for (std::string next = parent_directory(parent); next != parent; next = parent_directory(parent)) {
+    parent = next;
+    if (!disk.sync_directory(parent).ok()) break;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Recovered> recover(Task& task, const std::string& directory, int64_t set_bytes, Ref<RefCounted> owner) {
   const Host& host = task.host();
   const int64_t began = host.seams.clock->monotonic_ns();
-  DTG_TRY(host.seams.disk->make_directories(directory));
+  DTG_TRY(make_lasting(*host.seams.disk, directory));
   CommitLog::Beginning beginning;
   auto lock = host.seams.disk->lock(directory + "/lock");
   if (!lock.ok()) return lock.status().with_context("use the state in \"" + directory + "\"");

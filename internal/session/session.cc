@@ -215,7 +215,24 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  return make_plan(hash, args, until);
+  // A task that is lost while it is given its part may be back soon; one that is not there at all was waited for long enough.
+  const Deadline back{std::min(Deadline::after(runtime_->clock(), kReturnNs).at_ns, until.at_ns)};
+  Status lost;
+  for (;;) {
+    auto made = make_plan(hash, args, until);
+    // Who was lost is told rather than that the time is over.
+    if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
+    if (made.status().code() != Code::unavailable || driver_->is_local() || back.passed(runtime_->clock())) return made;
+    lost = made.status();
+    DTG_TRY(pause(back));
+  }
+}
+
+// Not longer than until the session refuses runs.
+Status Session::pause(Deadline until) {
+  const Deadline end{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, until.at_ns)};
+  idle_.wait(runtime_->clock(), end, [this] { return refuses_.load(); });
+  return check_open();
 }
 
 // Null where there is none, or none that still holds.
@@ -350,18 +367,9 @@ Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
 // From the second attempt on with a pause, so that a task that is lost again and again is not asked without end.
 Result<Ref<PartitionedPlan>> Session::plan_again(const RunArgs& args, Deadline until, const Attempts& attempts) {
   if (attempts.remedy == PartitionedPlan::Remedy::anew) return find_plan(args, until);
-  const Deadline back = attempts.back;
-  for (int tries = attempts.count;; ++tries) {
-    if (tries > 1) {
-      const Deadline pause{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, back.at_ns)};
-      idle_.wait(runtime_->clock(), pause, [this] { return refuses_.load(); });
-    }
-    DTG_TRY(check_open());
-    if (back.passed(runtime_->clock())) return unavailable("nobody came back in time");
-    auto found = find_plan(args, back);
-    // It may be lost once more while it is given its part.
-    if (found.ok() || found.status().code() != Code::unavailable || back.passed(runtime_->clock())) return found;
-  }
+  if (attempts.count > 1) DTG_TRY(pause(attempts.back));
+  if (attempts.back.passed(runtime_->clock())) return unavailable("nobody came back in time");
+  return find_plan(args, attempts.back);
 }
 
 void Session::count_run(const Status& status) {

@@ -133,6 +133,7 @@ class Session final : public RefCounted, private Task::Observer {
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
   Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
   Result<Ref<PartitionedPlan>> plan_again(const RunArgs& args, Deadline until, const Attempts& attempts);
+  Status pause(Deadline until);
   // Of a run that was cut short by `before` and could not be repeated.
   static Status outcome_unknown(const Status& status, const Status& before);
   // How long the tasks whose loss cut a run short are looked for.
