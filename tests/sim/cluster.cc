@@ -145,7 +145,7 @@ void Cluster::serve(Process& process, int index) {
   options.job = "ps";
   options.task = index;
   if (keeps_state_) options.state_directory = "/state";
-  options.set_bytes = 100'000;
+  options.set_bytes = 2'000;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok() && process.is_cut_off()) return;
   if (!server.ok()) return wrong("a server does not start: " + server.status().message());

@@ -12,7 +12,7 @@ namespace dtg::sim {
 
 class Ledger final {
  public:
-  static constexpr int kSteps = 4096;  // of one worker
+  static constexpr int kSteps = 1024;  // of one worker
 
   Ledger(int servers, int workers)
       : lives_(static_cast<size_t>(servers)), rows_(static_cast<size_t>(workers * kSteps)), workers_(workers) {}
