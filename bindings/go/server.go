@@ -34,6 +34,9 @@ type ServerOptions struct {
 	DeviceFilters []string      // sessions of this server see only tasks that match one of these; none: all
 	Heartbeat     time.Duration // 0: 1 s
 	Dead          time.Duration // silence after which a peer counts as dead; 0: 5 s
+	// StateDir is where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a
+	// server that is started anew on its address with the same StateDir goes on with them. "": they die with the process.
+	StateDir string
 }
 
 // Server is one task of a cluster. A session connected to its target can place ops on every task of the cluster; a parameter
@@ -64,6 +67,7 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead)}
 	c.job, c.job_len = p.text(o.Job)
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
+	c.state_dir, c.state_dir_len = p.text(o.StateDir)
 	c.device_filters, c.num_device_filters = p.cstrings(o.DeviceFilters)
 	if p.err != nil {
 		return nil, p.err

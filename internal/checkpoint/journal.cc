@@ -90,7 +90,8 @@ class JournalReader {
     DTG_ASSIGN(const size_t got, read(head, kHead));
     if (got < kHead) return false;
     const uint64_t size = get<uint64_t>(head);
-    if (get<uint32_t>(head + 8) != mask_crc(crc32c({head, 8})) || size > kRecordMax) return zeros_or_damaged(head, "the length of a record");
+    if (get<uint32_t>(head + 8) != mask_crc(crc32c({head, 8})) || size > kRecordMax)
+      return zeros_or_damaged(head, "the length of a record");
     DTG_ASSIGN(const bool whole, read_body(size, record));
     char tail[kTail];
     if (!whole) return false;

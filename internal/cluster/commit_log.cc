@@ -28,7 +28,8 @@ class CommitLog::Saving final : public Pool::Task {
     if (status.ok()) {
       log_->sets_.fetch_add(1);
     } else {
-      say(log_->host_, LogLevel::warn, "a set of the state in " + log_->directory_ + " could not be made, the log goes on: " + status.message());
+      say(log_->host_, LogLevel::warn,
+          "a set of the state in " + log_->directory_ + " could not be made, the log goes on: " + status.message());
     }
     log_->saving_ = false;
     delete this;

@@ -44,8 +44,8 @@ class CommitLog final : public RefCounted, private Pool::Task {
   // Where a log goes on.
   struct Beginning {
     int64_t set_bytes = kSetBytes;  // a set is due when the log has grown by so much, or by as much as the variables take
-    uint64_t last = 0;             // the last commit there was
-    int64_t journal_bytes = 0;     // since the last set
+    uint64_t last = 0;              // the last commit there was
+    int64_t journal_bytes = 0;      // since the last set
     std::unique_ptr<FileLock> lock;
   };
   struct Counts {

@@ -397,7 +397,8 @@ Status Connection::reset(uint32_t call, std::string_view header) {
   wire::Reset request;
   DTG_TRY(wire::decode(header, request));
   wire::Reply reply{rights_->check(Verb::reset, "reset containers")};
-  if (reply.status.ok() && task_->log()) reply.status = unimplemented("reset containers of %s, which keeps its state in a log", task_->name().c_str());
+  if (reply.status.ok() && task_->log())
+    reply.status = unimplemented("reset containers of %s, which keeps its state in a log", task_->name().c_str());
   if (reply.status.ok()) task_->store().reset(request.containers);
   link_->send(reply, call);
   return {};

@@ -33,7 +33,9 @@ PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& st
   // A task that refused does not know its part any more, or something the part names is gone, or a task that it exchanges values with.
   stale_.store(true, std::memory_order_relaxed);
   if (status.code() == Code::aborted && home_is_pure_ && run.edges()->refused()) return Remedy::anew;
-  const auto is_lost = [](const Piece& piece) { return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable; };
+  const auto is_lost = [](const Piece& piece) {
+    return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable;
+  };
   const bool lost = status.code() == Code::unavailable || run.edges()->any_refused() || std::ranges::any_of(others_, is_lost);
   return is_repeatable_ && lost ? Remedy::again : Remedy::none;
 }

@@ -66,7 +66,8 @@ class Writes {
   };
 
   Result<Ref<Plan>> plan_for(Known& known, const std::vector<Tensor>& values) {
-    if (values.size() != known.fed.size()) return data_loss("a commit of the log has %zu values, its graph takes %zu", values.size(), known.fed.size());
+    if (values.size() != known.fed.size())
+      return data_loss("a commit of the log has %zu values, its graph takes %zu", values.size(), known.fed.size());
     PlanRequest request;
     bool same = static_cast<bool>(known.plan);
     for (size_t i = 0; i < values.size(); ++i) {

@@ -43,10 +43,12 @@ void save_rows(const Ledger& ledger, SetExtras& extras) {
 }
 
 Status failure_of(const TextPairs& metadata, const WriterRow& row) {
-  const std::string* const text = find(metadata, failed_key(row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
+  const std::string* const text =
+      find(metadata, failed_key(row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
   if (!text) return {};
   const int code = std::atoi(text->c_str());
-  return Status(code > 0 && code <= 16 ? static_cast<Code>(code) : Code::unknown, text->substr(std::min(text->size(), text->find(' ') + 1)));
+  return Status(code > 0 && code <= 16 ? static_cast<Code>(code) : Code::unknown,
+                text->substr(std::min(text->size(), text->find(' ') + 1)));
 }
 
 }  // namespace

@@ -44,9 +44,10 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
     if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).in_phase("recover");
     const Recovered& found = recovered.value();
     if (found.set > 0 || found.repeated > 0) {
-      say(host, LogLevel::info, format("%s goes on with the state in %s: the set of commit %llu and %llu commits after it, in %.2f s",
-                                       self.name().c_str(), options.state_directory.c_str(), static_cast<unsigned long long>(found.set),
-                                       static_cast<unsigned long long>(found.repeated), found.seconds));
+      say(host, LogLevel::info,
+          format("%s goes on with the state in %s: the set of commit %llu and %llu commits after it, in %.2f s", self.name().c_str(),
+                 options.state_directory.c_str(), static_cast<unsigned long long>(found.set),
+                 static_cast<unsigned long long>(found.repeated), found.seconds));
     }
   }
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));

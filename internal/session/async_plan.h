@@ -45,7 +45,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   const Deadline deadline_;
   Answer<Ref<PartitionedPlan>> answer_;
   std::atomic<bool> told_{false};
-  int losses_ = 0;  // of tasks, while the plan was made
+  int losses_ = 0;    // of tasks, while the plan was made
   std::mutex mutex_;  // guards what follows
   Ref<PlanMaking> making_;
   Status cause_;

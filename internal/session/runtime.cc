@@ -33,7 +33,8 @@ Runtime::~Runtime() { memory_->close(); }
 // The end of an asynchronous run may drop the last reference on a thread of the runtime itself, which cannot
 // join itself; then a thread of its own does the rest.
 void Runtime::last_release() {
-  if (!pool_.is_own_thread() && !(disk_pool_ && disk_pool_->is_own_thread()) && !timer_.is_own_thread() && !(network_ && network_->loop().is_current())) {
+  if (!pool_.is_own_thread() && !(disk_pool_ && disk_pool_->is_own_thread()) && !timer_.is_own_thread() &&
+      !(network_ && network_->loop().is_current())) {
     delete this;
     return;
   }
@@ -67,7 +68,9 @@ Result<Host> Runtime::host() {
   return host;
 }
 
-Host Runtime::local_host() { return Host{&ops_, &kernels_, &pool_, disk_pool_ ? disk_pool_.get() : &pool_, seams_, memory_, nullptr, &directory_, {}}; }
+Host Runtime::local_host() {
+  return Host{&ops_, &kernels_, &pool_, disk_pool_ ? disk_pool_.get() : &pool_, seams_, memory_, nullptr, &directory_, {}};
+}
 
 bool Runtime::turn() {
   const bool ran = pool_.run_queued();

@@ -123,7 +123,7 @@ class Answers(unittest.TestCase):
         self.assertRegex(told.stdout, r"(?s)^== order\n.*\n== program\nprogram: \d+ segments?, ")
         everything = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "all")
         self.assertEqual(re.findall(r"^== (\w+)$", everything.stdout, re.M),
-                         ["prune", "infer", "fold", "simplify", "place", "fuse", "order", "program"])
+                         ["prune", "infer", "fold", "simplify", "place", "fuse", "commit", "order", "program"])
         one = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "prune")
         self.assertNotIn("==", one.stdout)
         self.assertIn("== prune\n" + one.stdout + "== infer\n", everything.stdout)

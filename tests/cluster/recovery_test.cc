@@ -43,10 +43,11 @@ struct Cells {
       };
       const Value cells = variable("cells", DType::i64, kCount), w = variable("w", DType::f32, 1), m = variable("m", DType::f32, 1);
       clear.push_back(b.node("AssignVariableOp", std::vector<Value>{cells, b.constant(zeros(DType::i64, kCount))}));
-      for (const Value each : {w, m}) clear.push_back(b.node("AssignVariableOp", std::vector<Value>{each, b.constant(zeros(DType::f32, 1))}));
+      for (const Value each : {w, m})
+        clear.push_back(b.node("AssignVariableOp", std::vector<Value>{each, b.constant(zeros(DType::f32, 1))}));
       add.push_back(b.node("ResourceScatterAdd", std::vector<Value>{cells, index, ones}));
-      add.push_back(b.node("ResourceApplyMomentum",
-                           std::vector<Value>{w, m, b.scalar(DType::f32, 0.001), gradient, b.scalar(DType::f32, 0.5)}));
+      add.push_back(
+          b.node("ResourceApplyMomentum", std::vector<Value>{w, m, b.scalar(DType::f32, 0.001), gradient, b.scalar(DType::f32, 0.5)}));
       read.push_back(b.op("ReadVariableOp", {cells}, {{"dtype", DType::i64}}));
       weights.push_back(b.op("ReadVariableOp", {w}, {{"dtype", DType::f32}}));
       (void)graph->pop_device();

@@ -133,10 +133,11 @@ void Cluster::start(Member& member) {
   const bool is_server = member.is_server;
   const int index = member.index;
   if (is_server && !keeps_state_) ledger_.begin_life(static_cast<size_t>(index));
-  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), member.disk, [this, is_server, index](Process& process) {
-    if (is_server) serve(process, index);
-    else work(process, index);
-  });
+  member.process =
+      std::make_unique<Process>(world_, net_, member.name, world_.u64(), member.disk, [this, is_server, index](Process& process) {
+        if (is_server) serve(process, index);
+        else work(process, index);
+      });
 }
 
 void Cluster::serve(Process& process, int index) {
@@ -279,7 +280,8 @@ Outcome Cluster::run() {
   quiet_ = true;
   world_.run(world_.now_ns() + 5 * kSecond);
   Member auditor{"auditor", false, 0, nullptr, nullptr, 0};
-  auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr, [this](Process& process) { audit(process); });
+  auditor.process =
+      std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr, [this](Process& process) { audit(process); });
   for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor.process->is_gone() && world_.step(until);) {
   }
   if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");

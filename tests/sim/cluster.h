@@ -38,7 +38,7 @@ class Cluster final {
     int index = 0;
     std::unique_ptr<Process> process;
     std::shared_ptr<ModelDisk> disk;  // of a server that keeps its state
-    int64_t back_at_ns = 0;  // while it is down
+    int64_t back_at_ns = 0;           // while it is down
   };
   void start(Member& member);
   void serve(Process& process, int index);

@@ -52,8 +52,7 @@ class Process::Silence final : public LogSink {
   Process& process_;
 };
 
-Process::Process(World& world, Net& net, std::string name, uint64_t seed, std::shared_ptr<Disk> disk,
-                 std::function<void(Process&)> program)
+Process::Process(World& world, Net& net, std::string name, uint64_t seed, std::shared_ptr<Disk> disk, std::function<void(Process&)> program)
     : world_(world),
       net_(net),
       name_(std::move(name)),

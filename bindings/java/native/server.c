@@ -26,6 +26,7 @@ static jlong start(JNIEnv* env, jclass self, jlong runtime, jlong cluster, jbyte
   to.device_filters = filters = packet_texts(&from, &to.num_device_filters, NULL);
   to.heartbeat_ns = packet_int(&from);
   to.dead_ns = packet_int(&from);
+  to.state_dir = packet_text(&from, &to.state_dir_len);
   jni_threw(env, dtg_server_start(AS(dtg_runtime, runtime), AS(dtg_cluster, cluster), &to, &out));
   free((void*)(uintptr_t)filters);
   packet_close(&from);

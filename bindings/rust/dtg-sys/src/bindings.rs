@@ -54,6 +54,7 @@ pub type dtg_padding = i32;
 pub type dtg_optimizer_kind = i32;
 pub type dtg_sync_mode = i32;
 pub type dtg_log_level = i32;
+pub type dtg_durability = i32;
 pub type dtg_security = i32;
 
 pub type dtg_log_fn = unsafe extern "C" fn(user: *mut c_void, level: dtg_log_level, component: *const c_char, message: *const c_char);
@@ -160,6 +161,10 @@ pub const DTG_LOG_INFO: dtg_log_level = 1;
 pub const DTG_LOG_WARN: dtg_log_level = 2;
 pub const DTG_LOG_ERROR: dtg_log_level = 3;
 pub const DTG_LOG_OFF: dtg_log_level = 4;
+pub const DTG_DURABILITY_DEFAULT: dtg_durability = 0;
+pub const DTG_DURABILITY_MEMORY: dtg_durability = 1;
+pub const DTG_DURABILITY_REPLAY: dtg_durability = 2;
+pub const DTG_DURABILITY_WAL: dtg_durability = 3;
 pub const DTG_SECURITY_TLS: dtg_security = 0;
 pub const DTG_SECURITY_CLEAR_FRAMES: dtg_security = 1;
 
@@ -452,6 +457,10 @@ pub struct dtg_server_options {
     pub num_device_filters: usize,
     pub heartbeat_ns: i64,
     pub dead_ns: i64,
+    pub state_dir: *const c_char,
+    pub state_dir_len: usize,
+    pub durability: dtg_durability,
+    pub reserved1: i32,
 }
 
 #[repr(C)]
@@ -802,6 +811,10 @@ impl dtg_server_options {
         num_device_filters: 0,
         heartbeat_ns: 0,
         dead_ns: 0,
+        state_dir: null(),
+        state_dir_len: DTG_STRLEN,
+        durability: 0,
+        reserved1: 0,
     };
 }
 

@@ -52,6 +52,7 @@ pub struct ServerOptions {
     device_filters: Vec<String>,
     heartbeat: Option<Duration>,
     dead: Option<Duration>,
+    state_dir: Option<String>,
 }
 
 impl ServerOptions {
@@ -109,12 +110,20 @@ impl ServerOptions {
         self
     }
 
+    /// Where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a server
+    /// that is started anew on its address with the same directory goes on with them. Default: they die with the process.
+    pub fn state_dir(mut self, directory: &str) -> Self {
+        self.state_dir = Some(directory.into());
+        self
+    }
+
     /// Starts the server; it listens when this returns. An address `host:0` lets the system choose the port, which
     /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
     /// without a key), `AlreadyExists` (the address is taken), `PermissionDenied` (a socket where others may enter).
     pub fn start(&self, cluster: &Cluster) -> Result<Server> {
         let text = |text: &Option<String>| text.as_ref().map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()));
         let ((job, job_len), (key_file, key_file_len)) = (text(&self.job), text(&self.key_file));
+        let (state_dir, state_dir_len) = text(&self.state_dir);
         let filters = self.device_filters.iter().map(|filter| c_string(filter, "the device filter")).collect::<Result<Vec<_>>>()?;
         let filters: (Vec<_>, Vec<_>) = filters.into_iter().map(|filter| (filter.as_ptr(), filter)).unzip();
         let raw = sys::dtg_server_options {
@@ -129,6 +138,8 @@ impl ServerOptions {
             num_device_filters: filters.0.len(),
             heartbeat_ns: or_default(self.heartbeat),
             dead_ns: or_default(self.dead),
+            state_dir,
+            state_dir_len,
             ..sys::dtg_server_options::INIT
         };
         // SAFETY: an open runtime or NULL, an open cluster, options whose texts outlive the call (a CString's bytes do not move with it).

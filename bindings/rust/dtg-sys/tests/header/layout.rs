@@ -238,6 +238,10 @@ pub const LAYOUTS: &[Layout] = &[
         ("num_device_filters", offset_of!(dtg_server_options, num_device_filters), width(|s: &dtg_server_options| &s.num_device_filters)),
         ("heartbeat_ns", offset_of!(dtg_server_options, heartbeat_ns), width(|s: &dtg_server_options| &s.heartbeat_ns)),
         ("dead_ns", offset_of!(dtg_server_options, dead_ns), width(|s: &dtg_server_options| &s.dead_ns)),
+        ("state_dir", offset_of!(dtg_server_options, state_dir), width(|s: &dtg_server_options| &s.state_dir)),
+        ("state_dir_len", offset_of!(dtg_server_options, state_dir_len), width(|s: &dtg_server_options| &s.state_dir_len)),
+        ("durability", offset_of!(dtg_server_options, durability), width(|s: &dtg_server_options| &s.durability)),
+        ("reserved1", offset_of!(dtg_server_options, reserved1), width(|s: &dtg_server_options| &s.reserved1)),
     ]),
     ("dtg_session_options", size_of::<dtg_session_options>(), &[
         ("struct_size", offset_of!(dtg_session_options, struct_size), width(|s: &dtg_session_options| &s.struct_size)),
@@ -386,6 +390,10 @@ pub const NUMBERS: &[(&str, i128)] = &[
     ("DTG_LOG_WARN", DTG_LOG_WARN as i128),
     ("DTG_LOG_ERROR", DTG_LOG_ERROR as i128),
     ("DTG_LOG_OFF", DTG_LOG_OFF as i128),
+    ("DTG_DURABILITY_DEFAULT", DTG_DURABILITY_DEFAULT as i128),
+    ("DTG_DURABILITY_MEMORY", DTG_DURABILITY_MEMORY as i128),
+    ("DTG_DURABILITY_REPLAY", DTG_DURABILITY_REPLAY as i128),
+    ("DTG_DURABILITY_WAL", DTG_DURABILITY_WAL as i128),
     ("DTG_SECURITY_TLS", DTG_SECURITY_TLS as i128),
     ("DTG_SECURITY_CLEAR_FRAMES", DTG_SECURITY_CLEAR_FRAMES as i128),
 ];

@@ -15,6 +15,7 @@ public final class ServerOptions {
   List<String> deviceFilters = List.of();
   Duration heartbeat;
   Duration dead;
+  String stateDir;
 
   /** All defaults. */
   public ServerOptions() {}
@@ -107,8 +108,20 @@ public final class ServerOptions {
     return this;
   }
 
+  /**
+   * Where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a server that
+   * is started anew on its address with the same directory goes on with them.
+   *
+   * @param stateDir null: the variables die with the process
+   * @return this
+   */
+  public ServerOptions stateDir(String stateDir) {
+    this.stateDir = stateDir;
+    return this;
+  }
+
   Packet packet() {
     return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).plain(deviceFilters)
-        .duration(heartbeat).duration(dead);
+        .duration(heartbeat).duration(dead).text(stateDir);
   }
 }
