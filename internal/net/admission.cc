@@ -51,13 +51,19 @@ void Admission::settle(Places::iterator place) {
   settled_.splice(settled_.end(), open_, place);
 }
 
-// The oldest at the least stage that anybody is at; of one host, if that is given.
+// How many its host has at its stage.
+size_t Admission::share(const Place& place) {
+  if (place.stage == Stage::stranger) return place.host->strangers;
+  return place.stage == Stage::handshake ? place.host->handshakes : 0;
+}
+
+// At the least stage that anybody is at, of the host that has most there, the oldest: who comes alone stays however many come from
+// elsewhere. Or the oldest of one host, if that is given.
 bool Admission::send_away(Stage least, const Host* host) {
   auto chosen = open_.end();
   for (auto at = open_.begin(); at != open_.end(); ++at) {
     if (at->stage < least || (host && at->host != host)) continue;
-    if (chosen == open_.end() || at->stage < chosen->stage) chosen = at;
-    if (chosen->stage == least) break;
+    if (chosen == open_.end() || at->stage < chosen->stage || (at->stage == chosen->stage && share(*at) > share(*chosen))) chosen = at;
   }
   if (chosen == open_.end()) return false;
   // Its owner sees the end of the stream and closes it. The number is still that socket's: the ticket goes first.

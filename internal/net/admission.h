@@ -1,7 +1,7 @@
 // Admission: decides which new connections a listener keeps. Whoever has not proven who they are yet holds a place only
-// until somebody else needs it: at every limit the oldest of them goes and the newcomer stays, since a peer that means it
-// proves itself within milliseconds. So no crowd of strangers shuts the door, and none costs a proven peer its place.
-// Owned by the listener and its tickets. The loop's thread admits; a ticket goes with the channel that holds it, on
+// until somebody else needs it: at every limit the oldest of them goes, of the host with most of them, and the newcomer
+// stays, since a peer that means it proves itself within milliseconds. So no crowd of strangers shuts the door, and none costs a proven
+// peer its place. Owned by the listener and its tickets. The loop's thread admits; a ticket goes with the channel that holds it, on
 // whichever thread lets go last.
 #pragma once
 
@@ -69,7 +69,7 @@ class Admission final : public RefCounted {
   Result<Ticket> admit(const std::string& host, int socket, bool crowded, int64_t now_ns);
   // Only the reserve is left of that many descriptors, after a connection has got that one.
   bool crowded(int socket, size_t descriptors) const;
-  // Sends away the oldest that has proven nothing. False: there is none.
+  // Sends away one that has proven nothing. False: there is none.
   bool make_room();
   size_t connections() const;
   size_t hosts() const;
@@ -79,6 +79,7 @@ class Admission final : public RefCounted {
   Result<Host*> find(const std::string& host, int64_t now_ns);
   void fill(Host& host, int64_t now_ns) const;
   void count(const Place& place, int by);
+  static size_t share(const Place& place);
   void settle(Places::iterator place);
   bool send_away(Stage least, const Host* host);
 

@@ -1,5 +1,8 @@
 // Crowds at a TCP door that never prove who they are, and one session that does: it gets in, soon, and runs.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +17,7 @@
 #include "cluster/server.h"
 #include "graph/build.h"
 #include "net/job_key.h"
+#include "net/tls.h"
 #include "process.h"
 #include "scratch.h"
 #include "session/session.h"
@@ -264,6 +268,70 @@ TEST_F(Flood, TenThousandSilent) {
   printf("strangers: %zu; %d steps, the slowest of %.0f ms\n", size, steps, static_cast<double>(slowest_step_ns) * 1e-6);
   tell();
   EXPECT_TRUE(resident.leave().ok());
+  EXPECT_EQ(server.end(), 0);
+}
+
+// An address of this machine that is not loopback; empty: it has none.
+std::string own_address() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return {};
+  char text[INET_ADDRSTRLEN] = {};
+  for (const ifaddrs* at = all; at; at = at->ifa_next) {
+    if (!at->ifa_addr || at->ifa_addr->sa_family != AF_INET || (at->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text, sizeof text);
+  }
+  ::freeifaddrs(all);
+  return text;
+}
+
+// What a client says first, whole and in form, that has another job's key.
+std::string foreign_first_word(const std::string& target) {
+  Credentials credentials;
+  credentials.key = JobKey::random(system_random()).take();
+  auto session = TlsSession::make(TlsSession::Side::client, credentials, target).take();
+  EXPECT_FALSE(session->greet().take());
+  return {session->out.data(), session->out.size()};
+}
+
+// One host says whole first words, as fast as it can, that come to nothing. It uses up its own accepts; from another address of the
+// machine sessions come as always.
+TEST_F(Flood, FirstWordsThatComeToNothing) {
+  const std::string address = own_address();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  const uint16_t port = free_port();
+  const std::string target = address + ":" + std::to_string(port);
+  OtherProcess server({"--serve", "ps=" + target, "ps", "0", security_.key_file});
+  expect_service(target);  // when it has come up
+  slowest_ns_ = 0;
+  std::atomic<bool> over{false};
+  std::atomic<int> answered{0}, refused{0};
+  std::thread storm([&] {
+    const std::string words = foreign_first_word(target);
+    while (!over) {
+      sockaddr_in here{}, there{};
+      here.sin_family = there.sin_family = AF_INET;
+      here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      there.sin_port = htons(port);
+      ::inet_pton(AF_INET, address.c_str(), &there.sin_addr);
+      const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      char alert[16];
+      if (::bind(socket, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0 &&
+          ::connect(socket, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0 &&
+          ::send(socket, words.data(), words.size(), MSG_NOSIGNAL) > 0)
+        ++(::recv(socket, alert, sizeof alert, 0) > 0 ? answered : refused);
+      ::close(socket);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    expect_service(target);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  over = true;
+  storm.join();
+  printf("first words: %d answered with an alert, %d not at all\n", answered.load(), refused.load());
+  EXPECT_GT(answered, 200);
+  EXPECT_GT(refused, 200);
+  tell();
   EXPECT_EQ(server.end(), 0);
 }
 

@@ -96,6 +96,41 @@ TEST(Admission, HandshakesMakeRoomForHandshakes) {
   EXPECT_TRUE(guests[1]->admitted());
 }
 
+// A hundred hosts that begin handshakes as fast as they may take the places of each other, and not of one who comes alone.
+TEST(Admission, CrowdsMakeRoomBeforeWhoComesAlone) {
+  auto admission = make_ref<Admission>(AcceptLimits());
+  Guest alone(*admission, "alone"), silent(*admission, "silent");
+  ASSERT_TRUE(alone.ticket.begin_handshake(0).ok());
+  Guests crowd;
+  for (int i = 0; i < 2000; ++i) {
+    crowd.push_back(std::make_unique<Guest>(*admission, "crowd " + std::to_string(i % 100)));
+    EXPECT_TRUE(crowd.back()->admitted());
+    EXPECT_TRUE(i % 2 == 0 || crowd.back()->ticket.begin_handshake(0).ok());
+    if (crowd.size() > 700) crowd.erase(crowd.begin(), crowd.begin() + 100);
+  }
+  EXPECT_TRUE(alone.admitted());
+  EXPECT_TRUE(silent.admitted());
+}
+
+// One who says whole first words as fast as it can uses up its own pace and its own places.
+TEST(Admission, AStormOfFirstWordsIsItsOwn) {
+  auto admission = make_ref<Admission>(AcceptLimits());
+  Guests storm;
+  int begun = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const int64_t now_ns = int64_t{i} * 100'000;  // two seconds
+    storm.push_back(std::make_unique<Guest>(*admission, "storm", now_ns));
+    begun += storm.back()->ticket.begin_handshake(now_ns).ok();
+    if (storm.size() > 100) storm.erase(storm.begin());
+    if (i % 500 != 0) continue;
+    Guest other(*admission, "other", now_ns);
+    EXPECT_TRUE(other.ticket.begin_handshake(now_ns).ok()) << i;
+    EXPECT_TRUE(other.admitted());
+  }
+  EXPECT_GE(begun, 590);
+  EXPECT_LE(begun, 600);
+}
+
 TEST(Admission, NobodyProvenMakesRoom) {
   AcceptLimits limits;
   limits.connections = 8;
