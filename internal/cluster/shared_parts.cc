@@ -72,16 +72,17 @@ std::vector<Ref<PartRequest>> SharedParts::made(const PartRequest& maker, const 
   over = std::move(*at);
   making_.erase(at);
   try {
-    if (part && kept_.size() < kKeptMax) kept_.push_back({maker.hash_, part});
+    if (part && !closed_ && kept_.size() < kKeptMax) kept_.push_back({maker.hash_, part});
   } catch (const std::bad_alloc&) {
     // Then it is not kept; those who wait get it all the same.
   }
   return std::move(over.waiting);
 }
 
-void SharedParts::trim(bool all) {
+void SharedParts::forget(bool all) {
   std::vector<Kept> dropped;  // after the lock
   const std::lock_guard lock(mutex_);
+  closed_ |= all;
   const auto keep = [&](const Kept& kept) { return !all && kept.part->ref_count() > 1 && kept.part->plan().is_current(); };
   const auto from = std::stable_partition(kept_.begin(), kept_.end(), keep);
   dropped.assign(std::make_move_iterator(from), std::make_move_iterator(kept_.end()));

@@ -67,8 +67,10 @@ class SharedParts final {
   Found ask(const Ref<PartRequest>& request, Ref<ServedPart>* part);
   // Null: it failed. Who has waited for it meanwhile.
   std::vector<Ref<PartRequest>> made(const PartRequest& maker, const Ref<ServedPart>& part);
-  // Forgets the parts that nobody has registered any more; with `all`, those in use too.
-  void trim(bool all);
+  // Forgets the parts that nobody has registered any more.
+  void trim() { forget(false); }
+  // Forgets all, and keeps none from now on, as they keep their task.
+  void close() { forget(true); }
   // How often ask() left the making to whoever asked.
   uint64_t makings() const;
 
@@ -81,6 +83,7 @@ class SharedParts final {
     Hash128 hash;
     Ref<ServedPart> part;
   };
+  void forget(bool all);
   static bool same(const PartRequest& one, const PartRequest& other);
   static bool is_made_from(const ServedPart& part, const PartRequest& request);
 
@@ -88,6 +91,7 @@ class SharedParts final {
   std::vector<Kept> kept_;
   std::vector<Making> making_;
   uint64_t makings_ = 0;
+  bool closed_ = false;
 };
 
 }  // namespace dtg

@@ -86,8 +86,10 @@ class Task final : public RefCounted {
   void observer_left() {
     quiet_.change([] {});
   }
-  // Forgets the parts that nobody has registered any more; with `all`, those in use too.
-  void trim(bool all = false) { parts_.trim(all); }
+  // Forgets the parts that nobody has registered any more.
+  void trim() { parts_.trim(); }
+  // The server stops: none is kept any more.
+  void close_parts() { parts_.close(); }
 
  private:
   Result<Ref<ServedPart>> make_part(const PartRequest& request);

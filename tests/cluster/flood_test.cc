@@ -140,7 +140,7 @@ class Flood : public ::testing::Test {
     security_.key_file = scratch_ / "job.key";
     EXPECT_TRUE(keygen(security_.key_file).ok());
   }
-  // Soon, also where the test's own crowd takes most of two CPUs: alone it takes some 20 ms.
+  // Soon, also where others take most of two CPUs: alone it takes some 20 ms.
   void expect_service(const std::string& target) {
     const int64_t began_ns = system_clock().monotonic_ns();
     Customer customer(runtime_, security_);
@@ -149,7 +149,7 @@ class Flood : public ::testing::Test {
     const int64_t took_ns = system_clock().monotonic_ns() - began_ns;
     if (status.ok()) status = customer.leave();
     EXPECT_TRUE(status.ok()) << status.message();
-    EXPECT_LT(took_ns, 3 * kSecond);
+    EXPECT_LT(took_ns, 10 * kSecond);
     slowest_ns_ = std::max(slowest_ns_, took_ns);
   }
   void tell() const { printf("slowest session: %.0f ms\n", static_cast<double>(slowest_ns_) * 1e-6); }

@@ -243,6 +243,25 @@ TEST_F(Register, NobodyWaitsLongerThanHisTime) {
   }
 }
 
+// What is ready when the server has stopped is kept by nobody: it would keep the task, and the task it.
+TEST_F(Register, NothingIsKeptOfAServerThatStopped) {
+  Host host = runtime_->host().take();
+  const int64_t before = host.seams.budget->used();
+  clock_.shut();
+  auto maker = ask(part("v"));
+  ASSERT_TRUE(clock_.somebody_stands());
+  ASSERT_TRUE(server_->stop(kSecond).ok());
+  clock_.open();
+  EXPECT_TRUE(maker->wait().ok());
+  EXPECT_GT(host.seams.budget->used(), before);
+  maker = nullptr;
+  server_ = nullptr;
+  // The thread of the pool lets go of it in its time.
+  const Deadline patience = Deadline::after(system_clock(), 20 * kSecond);
+  while (host.seams.budget->used() > before && !patience.passed(system_clock())) ::usleep(1000);
+  EXPECT_EQ(host.seams.budget->used(), before);
+}
+
 TEST_F(Register, SixtyFourAtATime) {
   const auto greedy = session(1), other = session(2);
   const Part wanted = part("v");
