@@ -268,7 +268,7 @@ TEST_F(Flood, TenThousandSilent) {
   }
   over = true;
   crowding.join();
-  EXPECT_LT(slowest_step_ns, kSecond);
+  EXPECT_LT(slowest_step_ns, 5 * kSecond);
   printf("strangers: %zu; %d steps, the slowest of %.0f ms\n", size, steps, static_cast<double>(slowest_step_ns) * 1e-6);
   tell();
   EXPECT_TRUE(resident.leave().ok());

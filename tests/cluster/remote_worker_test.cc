@@ -60,7 +60,7 @@ TEST(RemoteWorker, GreetsAgainWhoDidNotAnswer) {
   const auto wait = [&](size_t count) {
     return told.wait(system_clock(), Deadline::after(system_clock(), 20'000 * kMillisecond), [&] { return results.size() == count; });
   };
-  const auto hasty = connect(300 * kMillisecond), patient = connect(20'000 * kMillisecond);
+  const auto hasty = connect(2000 * kMillisecond), patient = connect(20'000 * kMillisecond);
   ASSERT_TRUE(wait(1));
   EXPECT_EQ(results[0].code(), Code::unavailable);
   EXPECT_NE(results[0].message().find(path), std::string::npos) << results[0].message();
