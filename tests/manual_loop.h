@@ -8,7 +8,7 @@
 
 namespace dtg {
 
-class ManualLoop final : public Loop {
+class ManualLoop : public Loop {
  public:
   explicit ManualLoop(SteppedClock& clock) : Loop(clock), stepped_(clock) {}
 

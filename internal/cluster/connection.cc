@@ -8,52 +8,67 @@ namespace dtg {
 namespace {
 
 constexpr size_t kPartsMax = 1024;
+constexpr size_t kRegistrationsMax = 64;  // of one session at a time
 
 const char* channel_name(std::string_view security) { return security == "uid" ? "unix" : security == "memory" ? "memory" : "tcp"; }
 
 }  // namespace
 
-// Preparing a part on the pool. Deletes itself.
-class Connection::Registration final : public Pool::Task {
+// A part on its way from bytes to an answer, which comes by its deadline: the pool prepares it, the loop answers.
+class Connection::Registration final : public PartRequest {
  public:
   Registration(Ref<Connection> connection, uint32_t call, Ref<Buffer> graph, size_t bytes, std::vector<uint32_t> targets, Deadline deadline)
-      : connection_(std::move(connection)),
-        rights_(connection_->rights_),
+      : PartRequest(connection->task_, std::move(targets), connection->rights_, deadline),
+        connection_(std::move(connection)),
         call_(call),
         graph_(std::move(graph)),
         bytes_(bytes),
-        targets_(std::move(targets)),
-        deadline_(deadline) {}
+        late_([this] { connection_->late(*this); }) {}
+  ~Registration() override { drop_graph(); }
 
-  void run() override {
-    const std::string_view bytes(static_cast<const char*>(graph_->data()), bytes_);
-    auto part = connection_->task_->prepare(bytes, targets_, rights_, deadline_);
-    connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
-    Loop& loop = connection_->loop_;
-    loop.post(
-        [connection = connection_, call = call_, part = std::move(part)]() mutable { connection->registered(call, std::move(part)); });
-    delete this;
+  std::string_view graph() const override { return {static_cast<const char*>(graph_->data()), bytes_}; }
+  void prepared(Result<Ref<ServedPart>> part) override {
+    drop_graph();
+    connection_->loop_.post([self = Ref<Registration>::share(this), part = std::move(part)]() mutable {
+      self->connection_->registered(self, std::move(part));
+    });
+  }
+
+  // Loop thread.
+  uint32_t call() const { return call_; }
+  void begin() {
+    connection_->loop_.set(late_, deadline().at_ns);
+    submit();
+  }
+  // What comes now is not told any more.
+  void end() {
+    connection_->loop_.cancel(late_);
+    give_up();
   }
 
  private:
+  void drop_graph() {
+    if (!graph_) return;
+    graph_ = nullptr;
+    connection_->task_->host().seams.budget->release(static_cast<int64_t>(bytes_));
+  }
+
   const Ref<Connection> connection_;
-  const Ref<const Rights> rights_;
   const uint32_t call_;
-  const Ref<Buffer> graph_;
+  Ref<Buffer> graph_;
   const size_t bytes_;
-  const std::vector<uint32_t> targets_;
-  const Deadline deadline_;
+  AlarmCall late_;
 };
 
 // Meeting the tasks that a part sends to. It begins on the pool, as keys may have to be read, and goes on as they answer.
 class Connection::Dial final : public RefCounted, public Pool::Task {
  public:
-  Dial(Ref<Connection> connection, uint32_t call, Ref<ServedPart> part, std::vector<Neighbours::Target> targets)
-      : connection_(std::move(connection)), call_(call), part_(std::move(part)), targets_(std::move(targets)) {}
+  Dial(Ref<Connection> connection, Ref<Registration> registration, Ref<ServedPart> part, std::vector<Neighbours::Target> targets)
+      : connection_(std::move(connection)), registration_(std::move(registration)), part_(std::move(part)), targets_(std::move(targets)) {}
   // The last answer lets go of it.
   ~Dial() override {
-    connection_->loop_.post([connection = connection_, call = call_, part = part_, unreachable = std::move(unreachable_)] {
-      connection->answer(call, part, unreachable);
+    connection_->loop_.post([connection = connection_, registration = registration_, part = part_, unreachable = std::move(unreachable_)] {
+      connection->answer(registration, part, unreachable);
     });
   }
 
@@ -79,7 +94,7 @@ class Connection::Dial final : public RefCounted, public Pool::Task {
   }
 
   const Ref<Connection> connection_;
-  const uint32_t call_;
+  const Ref<Registration> registration_;
   const Ref<ServedPart> part_;
   const std::vector<Neighbours::Target> targets_;
   std::mutex mutex_;  // guards unreachable_
@@ -93,6 +108,8 @@ Connection::Connection(Server& server, Ref<Channel> channel)
       loop_(server.host_.loop()),
       link_(make_ref<Link>(loop_, std::move(channel), timing_, this)),
       fence_(server.fence_) {}
+
+Connection::~Connection() = default;
 
 void Connection::open() {
   retain();  // until lost() or close()
@@ -116,6 +133,7 @@ void Connection::lost(const Status& reason) {
     // One that waits for another ends as soon as it begins.
     if (std::exchange(run.waits, false)) run.run->start();
   }
+  for (const Ref<Registration>& registration : std::exchange(registrations_, {})) registration->end();
   parts_.clear();
   task_->trim();
   drop_graph();
@@ -259,25 +277,47 @@ Status Connection::register_part(uint32_t call, std::string_view header) {
     drop_graph();
     return status;
   }
+  if (registrations_.size() >= kRegistrationsMax) {
+    drop_graph();
+    link_->send(wire::RegisterReply{.status = resource_exhausted("register a part: %zu parts of this session are being prepared by %s "
+                                                                 "already; wait for some of them",
+                                                                 registrations_.size(), task_->name().c_str())},
+                call);
+    return {};
+  }
   // Who says no time gets as much as a call may take, and nobody more.
   const int64_t left_ns = request.deadline_left_ns > 0 ? std::min(request.deadline_left_ns, timing_.call_ns) : timing_.call_ns;
-  auto* registration = new Registration(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_,
-                                        std::move(request.targets), Deadline::after(loop_.clock(), left_ns));
-  task_->host().pool->submit(registration);
+  registrations_.push_back(make_ref<Registration>(Ref<Connection>::share(this), call, std::exchange(graph_, nullptr), graph_bytes_,
+                                                  std::move(request.targets), Deadline::after(loop_.clock(), left_ns)));
+  registrations_.back()->begin();
   return {};
 }
 
-void Connection::registered(uint32_t call, Result<Ref<ServedPart>> part) {
-  if (!link_->is_open()) return;
-  if (!part.ok()) return answer(call, std::move(part), {});
+void Connection::registered(const Ref<Registration>& registration, Result<Ref<ServedPart>> part) {
+  if (!part.ok() || !registration->is_wanted()) return answer(registration, std::move(part), {});
   Host host = task_->host();
   host.security = server_->options_.security;
   auto missing = neighbours_.missing(*part.value(), host, timing_, server_->options_.cluster, session_);
-  if (missing.empty()) return answer(call, std::move(part), {});
-  host.pool->submit(make_ref<Dial>(Ref<Connection>::share(this), call, part.take(), std::move(missing)).leak());
+  if (missing.empty()) return answer(registration, std::move(part), {});
+  host.pool->submit(make_ref<Dial>(Ref<Connection>::share(this), registration, part.take(), std::move(missing)).leak());
 }
 
-void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {
+// It counts as under way until its work is over, also when it was too late.
+void Connection::late(Registration& registration) {
+  registration.end();
+  const Status status = deadline_exceeded("register a part: %s had not prepared it in its time", task_->name().c_str());
+  link_->send(wire::RegisterReply{.status = status.at_task(task_->name())}, registration.call());
+}
+
+void Connection::answer(const Ref<Registration>& registration, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable) {
+  std::erase(registrations_, registration);
+  if (!registration->is_wanted()) {
+    // A session that asks again finds it there; one that is gone does not.
+    part = cancelled("nobody waits for it");
+    if (!server_) task_->trim();
+    return;
+  }
+  registration->end();
   if (!link_->is_open()) return;
   wire::RegisterReply reply;
   reply.status = part.status().at_task(task_->name());
@@ -291,7 +331,7 @@ void Connection::answer(uint32_t call, Result<Ref<ServedPart>> part, const std::
     reply.part = ++last_part_;
     parts_[reply.part] = part.take();
   }
-  link_->send(reply, call);
+  link_->send(reply, registration->call());
 }
 
 Status Connection::run_part(std::string_view header) {

@@ -15,6 +15,7 @@ namespace dtg {
 class Connection final : public RefCounted, public Link::Listener {
  public:
   Connection(Server& server, Ref<Channel> channel);
+  ~Connection() override;
   void open();
   // The server is stopping.
   void close(const Status& reason);
@@ -43,8 +44,9 @@ class Connection final : public RefCounted, public Link::Listener {
   Status greet_neighbour(const wire::Hello& hello);
   void let_in(uint32_t call, const wire::Hello& hello, const Status& status);
   Status register_part(uint32_t call, std::string_view header);
-  void registered(uint32_t call, Result<Ref<ServedPart>> part);
-  void answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
+  void registered(const Ref<Registration>& registration, Result<Ref<ServedPart>> part);
+  void answer(const Ref<Registration>& registration, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
+  void late(Registration& registration);
   Status run_part(std::string_view header);
   Status start_run(const wire::RunPart& request);
   Result<WriteId> write_of(const wire::RunPart& request) const;
@@ -72,6 +74,7 @@ class Connection final : public RefCounted, public Link::Listener {
   Ref<const Rights> rights_;  // its
   uint64_t last_part_ = 0;
   std::unordered_map<uint64_t, Ref<ServedPart>> parts_;
+  std::vector<Ref<Registration>> registrations_;  // under way
   std::unordered_map<uint64_t, Run> runs_;
   std::function<void()> when_idle_;
   Neighbours neighbours_;

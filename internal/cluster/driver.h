@@ -32,6 +32,10 @@ class Driver final : public RefCounted {
   // All devices of the cluster, those of the target first.
   const std::vector<Device>& devices() const { return devices_; }
   bool is_local() const { return is_local_; }
+  // Is there a task that comes back with what its variables held, when it is lost?
+  bool has_lasting() const {
+    return std::ranges::any_of(workers_, [](const Ref<Worker>& worker) { return worker->keeps_state(); });
+  }
   // Waits for the other tasks; PlanMaking is for who may not.
   Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline);
   // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with

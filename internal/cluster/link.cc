@@ -1,10 +1,12 @@
 // Liveness and dispatch.
 #include "cluster/link.h"
 
+#include <exception>
+
 namespace dtg {
 
 Link::Link(Loop& loop, Ref<Channel> channel, const Timing& timing, Listener* listener)
-    : loop_(loop), channel_(std::move(channel)), timing_(timing), listener_(listener), calls_(loop), alarm_([this] { tick(); }) {}
+    : loop_(loop), channel_(std::move(channel)), timing_(timing), listener_(listener), calls_(loop), alarm_([this] { watch(); }) {}
 
 void Link::open() {
   retain();  // until end()
@@ -24,6 +26,16 @@ void Link::trust(std::string peer, int64_t heartbeat_ns, uint64_t features) {
   channel_->trust();
   heard_ns_ = ticked_ns_ = loop_.clock().monotonic_ns();
   if (open_) loop_.set(alarm_, heard_ns_ + timing_.heartbeat_ns);
+}
+
+// Without its alarm nobody would notice a dead peer any more, so what is thrown ends the link.
+void Link::watch() {
+  const Ref<Link> self = Ref<Link>::share(this);
+  try {
+    tick();
+  } catch (const std::exception& problem) {
+    fail(resource_exhausted("the connection could not be watched any more: %s", problem.what()));
+  }
 }
 
 void Link::tick() {

@@ -87,6 +87,7 @@ class Link final : public RefCounted, private Channel::Sink {
   Status receive(const wire::Prefix& prefix, std::string_view header) override;
   void closed(const Status& reason) override { end(reason); }
   void end(const Status& why);
+  void watch();
   void tick();
   Status data_arrived(const wire::Prefix& prefix, std::string_view header);
   Status run_replied(std::string_view header);

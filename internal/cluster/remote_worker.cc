@@ -154,6 +154,8 @@ void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
 
 void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::HelloReply& reply) {
   greeting_ = nullptr;
+  // Who is too busy to answer, or stands still, may answer the next time; who says so himself has answered.
+  if (status.code() == Code::deadline_exceeded) status = unavailable("%s", status.message().c_str());
   if (status.ok()) status = reply.status;
   if (status.ok() && (reply.version < wire::kVersionMin || reply.version > wire::kVersion)) {
     status =

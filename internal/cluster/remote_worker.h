@@ -33,6 +33,7 @@ class RemoteWorker final : public Worker {
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override;
+  bool keeps_state() const override { return (features() & wire::kKeepsState) != 0; }
   void close() override;
   // Of the last connection; null before the first.
   Ref<Link> link() const;

@@ -134,7 +134,7 @@ Result<std::string> Server::inspect() {
 
 Status Server::stop(int64_t timeout_ns) {
   if (host_.directory) host_.directory->remove(target_);
-  task_->trim(true);
+  task_->close_parts();
   end(false);
   // Who is told that the job has ended does not look for the task again.
   const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -52,7 +53,6 @@ namespace {
 
 // As many runs of a part as sessions may have under way: one that waits in a dequeue must not keep another from starting.
 constexpr int kServedFrames = 4096;
-constexpr size_t kSharedParts = 1024;
 
 Result<LoggedWrites> logged_writes(const IrCommit& commit, const wire::Limits& limits) {
   LoggedWrites writes;
@@ -94,24 +94,29 @@ void Task::stopped(const Status& why) {
   for (Observer* observer : observers_) observer->task_stopped(why);
 }
 
-void Task::trim(bool all) {
-  std::vector<std::pair<Hash128, Ref<ServedPart>>> dropped;  // after the lock
-  const std::lock_guard lock(parts_mutex_);
-  const auto keep = [&](const auto& entry) { return !all && entry.second->ref_count() > 1 && entry.second->plan().is_current(); };
-  const auto from = std::stable_partition(parts_.begin(), parts_.end(), keep);
-  dropped.assign(std::make_move_iterator(from), std::make_move_iterator(parts_.end()));
-  parts_.erase(from, parts_.end());
+namespace {
+
+// What one request ran into and another need not: its time, its rights, that nobody waits for it, that a resource was destroyed.
+bool may_be_its_own(const Status& status) {
+  const Code code = status.code();
+  return code == Code::deadline_exceeded || code == Code::permission_denied || code == Code::cancelled || code == Code::aborted;
 }
 
-Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets, bool attaches) {
-  const std::lock_guard lock(parts_mutex_);
-  for (const auto& [key, part] : parts_) {
-    if (key == hash && part->attaches_ == attaches && part->graph_ == graph && std::ranges::equal(part->targets_, targets) &&
-        part->plan().is_current())
-      return part;
+// Whoever cannot be told for want of memory runs out of time; others are told.
+void tell(PartRequest& request, const Result<Ref<ServedPart>>& part) {
+  try {
+    request.prepared(part);
+  } catch (const std::exception&) {
   }
-  return {};
 }
+
+void hand_over(PartRequest& request, const Ref<ServedPart>& part) {
+  const Status status = check_graph(part->plan().graph(), *request.rights());
+  if (status.ok()) tell(request, part);
+  else tell(request, status);
+}
+
+}  // namespace
 
 void Task::keep_in(Ref<CommitLog> log, uint64_t incarnation) {
   log_ = std::move(log);
@@ -135,27 +140,44 @@ Status Task::check_keepable(const Graph& graph) const {
   return {};
 }
 
-Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, const Ref<const Rights>& rights,
-                                      Deadline deadline) {
-  const Hash128 hash = hash_content(bytes);
-  const bool attaches = rights->allows(Verb::attach);
-  if (Ref<ServedPart> present = shared_part(hash, bytes, targets, attaches)) {
-    DTG_TRY(check_graph(present->plan().graph(), *rights));
-    return present;
+void Task::prepare(const Ref<PartRequest>& request) {
+  if (!request->is_wanted()) return tell(*request, cancelled("register a part: nobody waits for it any more"));
+  Ref<ServedPart> present;
+  const SharedParts::Found found = parts_.ask(request, &present);
+  if (found == SharedParts::Found::present) return hand_over(*request, present);
+  if (found == SharedParts::Found::awaited) return;
+  const auto made = [&]() -> Result<Ref<ServedPart>> {
+    try {
+      return make_part(*request);
+    } catch (const std::exception& problem) {
+      return resource_exhausted("register a part: %s", problem.what());
+    }
+  }();
+  const auto waiting = parts_.made(*request, made.ok() ? made.value() : nullptr);
+  tell(*request, made);
+  for (const Ref<PartRequest>& other : waiting) {
+    if (made.ok()) hand_over(*other, made.value());
+    else if (may_be_its_own(made.status())) other->submit();
+    else tell(*other, made.status());
   }
-  if (deadline.passed(*host_.seams.clock))
+}
+
+Result<Ref<ServedPart>> Task::make_part(const PartRequest& request) {
+  const std::string_view bytes = request.graph();
+  const Rights& rights = *request.rights();
+  if (request.deadline().passed(*host_.seams.clock))
     return deadline_exceeded("register a part: its time was over before %s came to it", name_.c_str());
   auto part = make_ref<ServedPart>(Ref<Task>::share(this), devices_);
   DTG_ASSIGN(const int64_t decoded, graph_memory(bytes, host_.limits));
   const int64_t memory = decoded + static_cast<int64_t>(bytes.size());
   DTG_TRY(host_.seams.budget->reserve(memory, "a part of a graph"));
   part->reserved_ = memory;
-  part->attaches_ = attaches;
+  part->attaches_ = rights.allows(Verb::attach);
   part->graph_ = bytes;
-  part->targets_.assign(targets.begin(), targets.end());
+  part->targets_ = request.targets();
   DTG_ASSIGN(Ref<Graph> graph, Graph::create(host_.ops));
   DTG_TRY(decode_graph(bytes, *graph, *host_.seams.budget, host_.limits));
-  DTG_TRY(check_graph(*graph, *rights));
+  DTG_TRY(check_graph(*graph, rights));
   if (log_) DTG_TRY(check_keepable(*graph));
   const auto peer_of = [&](const std::string& peer, bool incoming) -> Result<uint32_t> {
     if (peer.empty()) return 0u;
@@ -176,18 +198,16 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.frames = kServedFrames;
   context.memory = host_.memory;
   context.budget = host_.seams.budget;
-  context.deadline = deadline;
-  context.rights = rights;
+  context.deadline = request.deadline();
+  context.rights = request.rights();
   context.committing = log_ ? Committing::logged : Committing::joined;
-  PlanRequest request;
-  for (uint32_t target : targets) request.targets.push_back(target);
-  DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));
+  PlanRequest asked;
+  asked.targets.assign(request.targets().begin(), request.targets().end());
+  DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(asked)));
   for (const IrCommit& commit : part->plan_->commits()) {
     DTG_ASSIGN(LoggedWrites writes, logged_writes(commit, host_.limits));
     part->logged_.emplace_back(commit.phase, std::move(writes));
   }
-  const std::lock_guard lock(parts_mutex_);
-  if (parts_.size() < kSharedParts) parts_.emplace_back(hash, part);
   return part;
 }
 

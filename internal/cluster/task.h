@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/condition.h"
-#include "base/hash.h"
 #include "cluster/commit_log.h"
 #include "cluster/host.h"
 #include "cluster/ledger.h"
 #include "cluster/rights.h"
+#include "cluster/shared_parts.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
 
@@ -41,6 +41,7 @@ class ServedPart final : public RefCounted {
   const LoggedWrites* logged(uint32_t phase) const;
 
  private:
+  friend class SharedParts;
   friend class Task;
   const Ref<Task> task_;
   Placer placer_;
@@ -80,9 +81,11 @@ class Task final : public RefCounted {
 
   // From graph bytes of a peer: verified, held against what graphs of others may hold, placed and planned. Takes long;
   // never on the loop, and no longer than the deadline. The same part is prepared once, also for peers of other rights: those belong to
-  // its runs.
-  Result<Ref<ServedPart>> prepare(std::string_view graph, std::span<const uint32_t> targets, const Ref<const Rights>& rights,
-                                  Deadline deadline);
+  // its runs. While another prepares it this returns at once, and the request is told by whoever does; what failed there for a reason
+  // that need not be this one's, such as its time, is tried again.
+  void prepare(const Ref<PartRequest>& request);
+  // How often a part was prepared; a counter for the curious.
+  uint64_t preparations() const { return parts_.makings(); }
   // An observer that comes too late is told at once. After remove_observer() it is not called any more.
   void add_observer(Observer* observer);
   void remove_observer(Observer* observer);
@@ -93,12 +96,14 @@ class Task final : public RefCounted {
   void observer_left() {
     quiet_.change([] {});
   }
-  // Forgets the parts that nobody has registered any more; with `all`, those in use too.
-  void trim(bool all = false);
+  // Forgets the parts that nobody has registered any more.
+  void trim() { parts_.trim(); }
+  // The server stops: none is kept any more.
+  void close_parts() { parts_.close(); }
 
  private:
   Status check_keepable(const Graph& graph) const;
-  Ref<ServedPart> shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets, bool attaches);
+  Result<Ref<ServedPart>> make_part(const PartRequest& request);
 
   const Ref<RefCounted> owner_;  // keeps the host's parts
   const Host host_;
@@ -111,9 +116,8 @@ class Task final : public RefCounted {
   std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
   std::vector<Observer*> observers_;
   Status gone_;
-  Condition quiet_;         // an observer is idle, or gone
-  std::mutex parts_mutex_;  // guards parts_
-  std::vector<std::pair<Hash128, Ref<ServedPart>>> parts_;
+  Condition quiet_;  // an observer is idle, or gone
+  SharedParts parts_;
 };
 
 // The CPU devices of a task.

@@ -49,6 +49,8 @@ class Worker : public RefCounted {
   // Known after connect().
   virtual std::vector<std::string> devices() const = 0;
   virtual std::string cluster() const = 0;
+  // Does it come back with what its variables held?
+  virtual bool keeps_state() const { return false; }
   // Says goodbye; the session is over.
   virtual void close() = 0;
 };

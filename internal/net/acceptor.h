@@ -1,4 +1,5 @@
-// Acceptor: takes connections from a listening socket, lets those in that there is room for, and makes channels of them.
+// Acceptor: takes connections from a listening socket, lets those in that there is room for, and makes channels of them: of TCP
+// connections when they have begun to speak. Of the process's descriptors it leaves some to the host.
 // Belongs to the loop's thread; made and destroyed there.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "net/admission.h"
+#include "net/lobby.h"
 #include "net/socket_channel.h"
 
 namespace dtg {
@@ -22,6 +24,7 @@ class Acceptor final : private UvLoop::Watch {
  private:
   Acceptor(UvLoop& loop, Descriptor socket, const AcceptLimits& limits, Make make, Accepted accepted);
   void ready(bool readable, bool writable) override;
+  void welcome(Descriptor socket, Admission::Ticket ticket);
   void full(int error);
   void resume();
 
@@ -30,6 +33,7 @@ class Acceptor final : private UvLoop::Watch {
   const Make make_;
   const Accepted accepted_;
   const Ref<Admission> admission_;
+  Lobby lobby_;
   // Given up to be able to refuse a connection when there are no descriptors left.
   Descriptor reserve_;
   int64_t pause_ns_;

@@ -56,6 +56,11 @@ class UnixChannel final : public SocketChannel {
       : SocketChannel(loop, std::move(socket), limits, "uid"), ticket_(std::move(ticket)) {}
 
  private:
+  void trusted() override { ticket_.proven(); }
+  void shut() override {
+    ticket_.drop();
+    SocketChannel::shut();
+  }
   Admission::Ticket ticket_;
 };
 

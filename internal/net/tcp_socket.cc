@@ -11,7 +11,7 @@
 namespace dtg {
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kBacklog = 4096;  // a crowd that comes at once is taken in, and sorted, here and not in the kernel
 
 Descriptor new_socket(int family) { return Descriptor(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)); }
 

@@ -34,8 +34,8 @@ void TlsChannel::start() {
 void TlsChannel::shut() {
   // One attempt to write the last word; an alert tells the other end what was wrong.
   if (session_) (void)send_out().ok();
-  SocketChannel::shut();
   ticket_.drop();
+  SocketChannel::shut();
 }
 
 void TlsChannel::ready_to(bool read, bool write) {
@@ -101,7 +101,7 @@ Result<bool> TlsChannel::greet() {
     DTG_TRY(sent);
     if (session_->authenticated() && !peer_) {
       peer_ = session_->peer_task();
-      ticket_.shook_hands();
+      ticket_.proven();
     }
     if (over.value()) return true;
     DTG_ASSIGN(const size_t got, take_in());

@@ -24,7 +24,7 @@ class TlsChannel final : public SocketChannel {
   void want_write(bool want) override;
   void start() override;
   void shut() override;
-  void trusted() override { ticket_.known(); }
+  void trusted() override { ticket_.proven(); }
   void ready_to(bool read, bool write) override;
 
   Result<size_t> read_tls(const iovec* into, int count);

@@ -215,14 +215,15 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  // A task that is lost while it is given its part may be back soon; one that is not there at all was waited for long enough.
+  // A task that keeps its state may be lost while it is given its part, and back soon; one that is not there at all was waited for long
+  // enough.
   const Deadline back{std::min(Deadline::after(runtime_->clock(), kReturnNs).at_ns, until.at_ns)};
   Status lost;
   for (;;) {
     auto made = make_plan(hash, args, until);
     // Who was lost is told rather than that the time is over.
     if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
-    if (made.status().code() != Code::unavailable || driver_->is_local() || back.passed(runtime_->clock())) return made;
+    if (made.status().code() != Code::unavailable || !driver_->has_lasting() || back.passed(runtime_->clock())) return made;
     lost = made.status();
     DTG_TRY(pause(back));
   }

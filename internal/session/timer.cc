@@ -3,8 +3,8 @@
 
 #include <signal.h>
 
+#include <exception>
 #include <new>
-#include <system_error>
 
 namespace dtg {
 
@@ -25,8 +25,8 @@ void Timer::start() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     thread_ = std::thread([this] { work(); });
-  } catch (const std::system_error&) {
-    // No thread is left: to the caller that is like no memory.
+  } catch (const std::exception&) {
+    // No thread is left, or no memory for one: the same to the caller.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!thread_.joinable()) throw std::bad_alloc();

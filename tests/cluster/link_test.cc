@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "manual_loop.h"
 #include "net/memory_channel.h"
 
@@ -31,6 +33,42 @@ TEST(Link, ClosedOverADeadChannelByWhoIsLeftAlone) {
     EXPECT_EQ(told, 1);
     EXPECT_FALSE(link);
   }
+}
+
+// A loop that has no memory for anything new, when told.
+class ScarceLoop final : public ManualLoop {
+ public:
+  using ManualLoop::ManualLoop;
+  void post(std::function<void()> fn) override {
+    if (scarce) throw std::bad_alloc();
+    ManualLoop::post(std::move(fn));
+  }
+  bool scarce = false;
+};
+
+class Ear final : public Link::Listener {
+ public:
+  Result<Channel::Landing> payload(const wire::Prefix&, std::string_view) override { return Channel::Landing{}; }
+  Status message(const wire::Prefix&, std::string_view) override { return {}; }
+  void lost(const Status& status) override { reason = status; }
+  Status reason;
+};
+
+// A heartbeat that cannot be sent must not be the last: nobody would notice any more that the other end is dead.
+TEST(Link, WithoutMemoryForAHeartbeatItEnds) {
+  SteppedClock clock;
+  ScarceLoop loop(clock);
+  Ear ear;
+  const Timing timing;
+  auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+  const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
+  link->open();
+  link->trust("somebody", timing.heartbeat_ns);
+  loop.run_for(timing.heartbeat_ns / 2);
+  loop.scarce = true;
+  loop.run_for(timing.heartbeat_ns);
+  EXPECT_FALSE(link->is_open());
+  EXPECT_EQ(ear.reason.code(), Code::resource_exhausted) << ear.reason.message();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The test program, and with "--serve CLUSTER JOB TASK" the other processes of a cluster: a server that lives until
+// The test program, and with "--serve CLUSTER JOB TASK [KEY]" the other processes of a cluster: a server that lives until
 // its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there.
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -12,8 +12,8 @@
 
 namespace {
 
-// With a fourth word, a folder: it keeps its state there, and makes a set of it often.
-int serve(const char* cluster, const char* job, const char* task, const char* state) {
+// With more words: a file with the job's key, and a folder where it keeps its state and makes a set of it often.
+int serve(const char* cluster, const char* job, const char* task, const char* key, const char* state) {
   using namespace dtg;
   auto runtime = Runtime::create({.compute_threads = 2}).take();
   Server::Options options;
@@ -22,6 +22,7 @@ int serve(const char* cluster, const char* job, const char* task, const char* st
   options.task = std::atoi(task);
   options.state_directory = state;
   options.set_bytes = 1 << 20;
+  options.security.key_file = key;
   auto server = Server::start(runtime->host().take(), options, runtime);
   if (!server.ok()) {
     fprintf(stderr, "%s\n", server.status().message().c_str());
@@ -52,7 +53,8 @@ int work(const char* target) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if ((argc == 5 || argc == 6) && std::string(argv[1]) == "--serve") return serve(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : "");
+  if (argc >= 5 && std::string(argv[1]) == "--serve")
+    return serve(argv[2], argv[3], argv[4], argc > 5 ? argv[5] : "", argc > 6 ? argv[6] : "");
   if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

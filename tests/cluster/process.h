@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <csignal>
 #include <string>
@@ -47,6 +49,20 @@ class OtherProcess {
     signal(SIGKILL);
     wait();
   }
+  // From now on it may have so many descriptors open.
+  void allow_descriptors(rlim_t count) const {
+    rlimit limit{};
+    ::prlimit(pid_, RLIMIT_NOFILE, nullptr, &limit);
+    limit.rlim_cur = count;
+    ::prlimit(pid_, RLIMIT_NOFILE, &limit, nullptr);
+  }
+  // How much processor time it has taken.
+  int64_t worked_ns() const {
+    clockid_t clock;
+    timespec time{};
+    if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  }
   // Asks it to stop; its exit status.
   int end() {
     if (input_ >= 0) ::close(input_);
@@ -69,7 +85,7 @@ struct ServerProcess : OtherProcess {
   ServerProcess(const std::string& cluster, const std::string& job, int task)
       : OtherProcess({"--serve", cluster, job, std::to_string(task)}) {}
   ServerProcess(const std::string& cluster, const std::string& job, int task, const std::string& state)
-      : OtherProcess({"--serve", cluster, job, std::to_string(task), state}) {}
+      : OtherProcess({"--serve", cluster, job, std::to_string(task), "", state}) {}
 };
 // Runs Steps at that target until its input ends.
 struct WorkerProcess : OtherProcess {

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "asked_part.h"
 #include "cluster/part_run.h"
 #include "cluster/server.h"
 #include "peer.h"
@@ -417,7 +418,9 @@ TEST_F(RightsTest, EveryKernelAsks) {
     for (int i = 1; i < 4; ++i) at.make(Kept::variable, name + "_" + std::to_string(i), true);
     const std::string before = at.look(name);
     const auto [graph, target] = graph_of({op, kind, Way::direct, State::filled}, at.device, name);
-    const auto part = task("ps").prepare(graph, std::array{target}, chief, Deadline::never());
+    const auto asked = make_ref<AskedPart>(task("ps"), graph, std::vector<uint32_t>{target}, chief);
+    asked->submit();
+    const auto part = asked->wait();
     ASSERT_TRUE(part.ok()) << op->name() << ": " << part.status().message();
     const Status refused = run_as(part.value(), nobody, host);
     EXPECT_EQ(refused.code(), Code::permission_denied) << op->name() << ": " << refused.message();

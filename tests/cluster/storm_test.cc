@@ -47,7 +47,12 @@ class Storm : public ::testing::TestWithParam<bool> {
     options.cluster = ClusterSpec::parse(GetParam() ? "ps=127.0.0.1:0" : "ps=unix:" + path_).take();
     options.security = security_;
     options.timing.handshake_ns = kSecond / 2;
-    options.accept = {.unknown_per_host = 1000, .handshakes = 1000, .handshakes_per_host = 1000, .accepts_per_second = 1e6};
+    options.accept = {.strangers = 1000,
+                      .unknown_per_host = 1000,
+                      .handshakes = 1000,
+                      .handshakes_per_host = 1000,
+                      .accepts_per_second = 1e6,
+                      .first_word_ns = kSecond / 2};
     auto server = Server::start(here_->host().take(), options, here_);
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = server.take();

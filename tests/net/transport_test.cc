@@ -1,6 +1,7 @@
 // The same conversation over everything that carries one: memory, unix sockets, TCP with TLS, TCP with frames in the clear.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -359,40 +360,77 @@ TEST_F(Endpoints, ListensExactlyThere) {
   EXPECT_EQ(again.status().code(), Code::already_exists) << again.status().message();
 }
 
-// A peer that only connects: plain TCP that says nothing, says something else, or comes in numbers.
-TEST_F(Endpoints, StrangersAtTheDoor) {
-  EndpointLimits limits;
-  limits.accept.handshakes_per_host = 4;
-  ASSERT_TRUE(serve("127.0.0.1:0", limits).ok());
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(listener_->address().port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::vector<Descriptor> strangers;
-  int closed = 0;
-  for (int i = 0; i < 12; ++i) {
-    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
-  const timeval wait{0, 200000};
-  for (const Descriptor& stranger : strangers) {
-    ::setsockopt(stranger.get(), SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-    char byte;
-    closed += ::recv(stranger.get(), &byte, 1, 0) == 0;
-  }
-  EXPECT_EQ(closed, 8);
-  // They go, and there is room again; who speaks no TLS hears an alert at most.
-  strangers.clear();
-  const Deadline deadline = Deadline::after(system_clock(), 5 * kSecond);
-  for (int before = accepted_; before == accepted_ && !deadline.passed(system_clock());) {
+// Peers that only connect: plain TCP that says nothing, says something else, or comes in numbers.
+class Strangers : public Endpoints {
+ protected:
+  Descriptor come(std::string_view words = {}) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(listener_->address().port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     Descriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    const std::string words = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + std::string(100, 'x');
-    (void)!::send(stranger.get(), words.data(), words.size(), MSG_NOSIGNAL);
-    std::string heard(100, '\0');
-    EXPECT_LE(::recv(stranger.get(), heard.data(), heard.size(), 0), 7);
+    EXPECT_EQ(::connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    if (!words.empty()) (void)!::send(stranger.get(), words.data(), words.size(), MSG_NOSIGNAL);
+    return stranger;
   }
-  EXPECT_EQ(accepted_, 5);
+  // What it hears before it is closed; "open" when it is not.
+  static std::string hear(const Descriptor& stranger, int patience_ms) {
+    pollfd news{stranger.get(), POLLIN, 0};
+    if (::poll(&news, 1, patience_ms) == 0) return "open";
+    std::string heard(100, '\0');
+    const ssize_t got = ::recv(stranger.get(), heard.data(), heard.size(), 0);
+    heard.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    return heard;
+  }
+  // A record of TLS of that length.
+  static std::string record(size_t bytes) {
+    return std::string("\x16\x03\x01", 3) + static_cast<char>(bytes >> 8) + static_cast<char>(bytes & 255) + std::string(bytes, 'x');
+  }
+};
+
+TEST_F(Strangers, TheLatestStay) {
+  EndpointLimits limits;
+  limits.accept.unknown_per_host = 4;
+  ASSERT_TRUE(serve("127.0.0.1:0", limits).ok());
+  std::vector<Descriptor> strangers;
+  for (int i = 0; i < 12; ++i) strangers.push_back(come(i % 2 == 0 ? "" : "\x16"));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(hear(strangers[static_cast<size_t>(i)], 5000), "") << i;
+  for (int i = 8; i < 12; ++i) EXPECT_EQ(hear(strangers[static_cast<size_t>(i)], 50), "open") << i;
+  // Whoever proves itself finds the door open, and none of them has become a channel.
+  const Status connected = connect(options_);
+  ASSERT_TRUE(connected.ok()) << connected.message();
+  there_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  EXPECT_TRUE(here_.wait_frames(1));
+  EXPECT_EQ(accepted_, 1);
+}
+
+TEST_F(Strangers, WhoSpeaksSomethingElseHearsNothing) {
+  EndpointLimits limits;
+  limits.accept.first_word_ns = kSecond / 5;
+  ASSERT_TRUE(serve("127.0.0.1:0", limits).ok());
+  // A browser, too long a beginning, one that never ends, and a silent one.
+  for (const std::string& words :
+       {std::string("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), record(5000), record(300).substr(0, 200), {}}) {
+    EXPECT_EQ(hear(come(words), 5000), "") << words.size();
+  }
+  EXPECT_EQ(accepted_, 0);
+  // A record that is none of TLS gets as far as TLS, which has an alert for it.
+  EXPECT_LE(hear(come(record(300)), 5000).size(), 7u);
+  EXPECT_EQ(accepted_, 1);
+}
+
+// A first word that comes byte by byte is whole in the end.
+TEST_F(Strangers, SlowlyIsNotNever) {
+  ASSERT_TRUE(serve("127.0.0.1:0").ok());
+  const Descriptor slow = come();
+  const std::string words = record(40);
+  for (char byte : words) {
+    ::usleep(2000);
+    EXPECT_EQ(accepted_, 0);
+    ASSERT_EQ(::send(slow.get(), &byte, 1, MSG_NOSIGNAL), 1);
+  }
+  EXPECT_LE(hear(slow, 5000).size(), 7u);
+  EXPECT_EQ(accepted_, 1);
 }
 
 }  // namespace
