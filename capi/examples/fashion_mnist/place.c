@@ -20,6 +20,8 @@ dtg_error *find_place(struct place *place) {
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
   /* Workers talk to parameter servers only: that another worker has gone is none of their business. */
   const char *const filters[] = {"/job:ps"};
+  const char *restarts = getenv("DTG_RESTARTS");
+  place->restarts = restarts ? atoi(restarts) : 0;
   place->task = (dtg_task)DTG_TASK_INIT;
   TRY(create_runtime(&place->runtime));
   TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
