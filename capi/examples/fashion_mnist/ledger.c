@@ -63,11 +63,13 @@ static dtg_error *add_reports(const struct place *place, struct network *n) {
 
 dtg_error *build_ledger(const struct options *options, const struct place *place, struct network *n) {
   dtg_variable step = DTG_VARIABLE_INIT;
+  const char *device = NULL;
   TRY(dtg_model_global_step(n->model, &step));
-  TRY(dtg_graph_push_colocation(n->graph, step.handle));
+  TRY(dtg_value_device(n->graph, step.handle, &device, NULL));
+  TRY(dtg_graph_push_device(n->graph, device, DTG_STRLEN)); /* goes before the turns of the parameter servers */
   if (sync_mode(options) == DTG_SYNC_ASYNC) TRY(add_progress(place, n));
   TRY(add_reports(place, n));
-  return dtg_graph_pop_colocation(n->graph);
+  return dtg_graph_pop_device(n->graph);
 }
 
 /* ---- how far everybody is ---- */
