@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "console.h"
 #include "pid_file.h"
@@ -313,16 +314,15 @@ int Supervisor::run() {
 
 // ---- the report ----
 
-// "worker/1 died 2 times (SIGKILL at 3.2 s, exit code 3 at 8.0 s) and was started again 2 times"
+// "worker/1 died 3 times (SIGKILL 2 times, exit code 3 once) and was started again 3 times"
 void Supervisor::say_deaths() {
   for (const auto& task : tasks_) {
     const std::vector<Death>& deaths = task->restarts.deaths();
     if (deaths.empty()) continue;
+    std::map<std::string, size_t> causes;
+    for (const Death& death : deaths) causes[death.signal ? signal_name(death.signal) : "exit code " + std::to_string(death.exit_code)]++;
     std::string list;
-    for (const Death& death : deaths) {
-      list += (list.empty() ? "" : ", ") + (death.signal ? signal_name(death.signal) : "exit code " + std::to_string(death.exit_code)) +
-              " at " + seconds_text(death.when - start_) + " s";
-    }
+    for (const auto& [cause, count] : causes) list += (list.empty() ? "" : ", ") + cause + " " + times(count);
     screen_.say(task->what->name() + " died " + times(deaths.size()) + " (" + list + ") and was started again " +
                 times(static_cast<size_t>(task->restarts.count())));
   }

@@ -33,7 +33,7 @@ class Restarting(unittest.TestCase):
         said = re.findall(r"worker/0 was killed by SIGKILL after \d+\.\d s; started again in (\d\.\d) s \((\d) of 10\)", told.stderr)
         self.assertEqual(said, [("0.1", "1"), ("0.2", "2"), ("0.4", "3")], told.stderr)
         self.assertEqual(len(set(re.findall(r"at ({.*})", told.stderr))), 1, "another TF_CONFIG after a restart")
-        self.assertRegex(told.stderr, r"dtg: worker/0 died 3 times \(SIGKILL at \d\.\d s, SIGKILL at .* s\) and was started again 3 times\n")
+        self.assertRegex(told.stderr, r"dtg: worker/0 died 3 times \(SIGKILL 3 times\) and was started again 3 times\n")
         report = json.loads(told.stdout)
         self.assertEqual(report["exit_code"], 0)
         self.assertEqual([(task["task"], task["restarts"], task["exit_code"]) for task in report["tasks"]], [("worker/0", 3, 0)])
