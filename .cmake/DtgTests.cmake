@@ -142,6 +142,8 @@ if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>"
     "$<TARGET_FILE:dtg_cli>")
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
+  dtg_add_test(demo_kills Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_kill_test.py"
+    "$<TARGET_FILE:example_fashion_mnist>" "$<TARGET_FILE:dtg_cli>" "${PROJECT_SOURCE_DIR}/.ci/killer")
 endif()
 
 # Between-graph replication as a user would start it.

@@ -1,0 +1,70 @@
+"""Trains the demo on the digits of the repository while its processes are killed, and holds what comes of it against what it would
+have been. One worker alone must end with the same weights to the bit, wherever it was killed: no update is lost or made twice, and no
+image is left out. With several, whose order differs from run to run, the ledger must hold.
+
+Usage: demo_kill_test.py PROGRAM DTG KILLER    where KILLER is .ci/killer
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM, DTG, KILLER = sys.argv[1:4]
+
+
+def train(run, workers, epochs, every=None):
+    """Gives the weights, the summary and the number of workers that were killed."""
+    run.mkdir()
+    launch = [DTG, "run", "--local", "--workers", str(workers), "--restart", "on-failure", "--restart-limit", "1000", "--pids", run / "pids", "--"]
+    # A data folder that is not there makes the program take the digits.
+    program = [PROGRAM, "--data", run / "absent", "--run", run, "--epochs", str(epochs), "--batch", "32", "--rate", "0.03", "--mode", "async"]
+    counts = run / "kills"
+    killer = every and subprocess.Popen([KILLER, "worker", str(every), "7", run / "pids", run / "summary.json", counts])
+    try:
+        told = subprocess.run([*launch, *program], check=False, cwd=HERE.parent.parent, timeout=100, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+    finally:
+        if killer:
+            killer.kill()
+            killer.wait()
+    if told.returncode != 0:
+        sys.exit(f"{run.name}: exit code {told.returncode}\n{told.stdout}")
+    summary = json.loads((run / "summary.json").read_text())
+    return (run / "model.safetensors").read_bytes(), summary, int(counts.read_text().split()[1]) if every else 0
+
+
+def check(summary, kills, workers):
+    total = workers * summary["steps"]
+    problems = []
+    if summary["ledger"] != {"expected": total, "counted": total, "lost": 0, "doubled": 0}:
+        problems.append(f"the ledger of {workers} workers does not hold: {summary['ledger']}, {total} steps")
+    if not kills - 1 <= summary["recoveries"] <= kills:  # who was killed when it had just reported does not report again
+        problems.append(f"{kills} kills, but {summary['recoveries']} recoveries")
+    if summary["accuracy"] < 0.85:
+        problems.append(f"accuracy is {summary['accuracy']}")
+    return problems
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        whole, _, _ = train(place / "undisturbed", 1, 100)
+        bits, summary, kills = train(place / "alone", 1, 100, every=0.6)
+        problems = check(summary, kills, 1)
+        if kills < 2:
+            problems.append(f"only {kills} kills: nothing was tried")
+        if bits != whole:
+            problems.append("one worker that was killed ended with other weights than one that was not")
+        _, summary, more = train(place / "two", 2, 100, every=0.6)
+        problems += check(summary, more, 2)
+    for problem in problems:
+        print(problem)
+    print(f"demo: {kills + more} kills; {'failed' if problems else 'all as expected'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
