@@ -111,7 +111,11 @@ void Connection::lost(const Status& reason) {
   server_ = nullptr;
   tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());
   // A session that is gone gets no answers, and nothing of it goes on.
-  for (auto& [sequence, run] : runs_) run.run->stop(reason);
+  for (auto& [sequence, run] : runs_) {
+    run.run->stop(reason);
+    // One that waits for another ends as soon as it begins.
+    if (std::exchange(run.waits, false)) run.run->start();
+  }
   parts_.clear();
   task_->trim();
   drop_graph();
@@ -319,8 +323,16 @@ Status Connection::check_parts(const wire::RunPart& request) const {
   return {};
 }
 
+// Nobody writes in the name of another.
+Result<WriteId> Connection::write_of(const wire::RunPart& request) const {
+  if (request.writer == 0) return WriteId{session_, request.sequence, false};
+  if (request.writer != session_) return permission_denied("run a part: its writer is another session");
+  return WriteId{session_, request.writer_sequence, request.writer_sequence != request.sequence};
+}
+
 Status Connection::start_run(const wire::RunPart& request) {
   DTG_TRY(check_parts(request));
+  DTG_ASSIGN(const WriteId write, write_of(request));
   const auto part = parts_.find(request.part);
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
   DTG_ASSIGN(std::vector<Ref<Link>> links, neighbours_.links(*part->second, link_));
@@ -330,25 +342,38 @@ Status Connection::start_run(const wire::RunPart& request) {
     return status;
   }
   Run run;
-  run.run = make_ref<PartRun>(part->second, rights_, edges, deadline,
+  run.write = write.sequence;
+  run.waits = write.repeated && std::ranges::any_of(runs_, [&](const auto& other) { return other.second.write == write.sequence; });
+  run.run = make_ref<PartRun>(part->second, rights_, edges, write, deadline,
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
   run.deadline =
       std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
   loop_.set(*run.deadline, deadline.at_ns);
-  const Ref<PartRun> started = run.run;
+  const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
   runs_.emplace(request.sequence, std::move(run));
   fence_->began(session_);
-  started->start();
+  if (started) started->start();
   return {};
+}
+
+// Attempts at the same run take place one after the other, so that the later one knows what became of the earlier one.
+void Connection::start_repetition(uint64_t write) {
+  if (std::ranges::any_of(runs_, [&](const auto& other) { return other.second.write == write && !other.second.waits; })) return;
+  const auto next = std::ranges::find_if(runs_, [&](const auto& other) { return other.second.write == write; });
+  if (next == runs_.end()) return;
+  next->second.waits = false;
+  next->second.run->start();
 }
 
 void Connection::run_ended(uint64_t sequence, const Status& status) {
   const auto at = runs_.find(sequence);
   if (at == runs_.end()) return;
   loop_.cancel(*at->second.deadline);
+  const uint64_t write = at->second.write;
   runs_.erase(at);
+  start_repetition(write);
   fence_->ended(session_);
   if (runs_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
   if (!link_->is_open()) return;

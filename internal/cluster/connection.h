@@ -30,6 +30,8 @@ class Connection final : public RefCounted, public Link::Listener {
   struct Run {
     Ref<PartRun> run;
     std::unique_ptr<AlarmCall> deadline;
+    uint64_t write = 0;   // what its writes are known by
+    bool waits = false;   // for an earlier attempt at the same, which has not ended
   };
 
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;
@@ -45,6 +47,8 @@ class Connection final : public RefCounted, public Link::Listener {
   void answer(uint32_t call, Result<Ref<ServedPart>> part, const std::vector<std::string>& unreachable);
   Status run_part(std::string_view header);
   Status start_run(const wire::RunPart& request);
+  Result<WriteId> write_of(const wire::RunPart& request) const;
+  void start_repetition(uint64_t write);
   void run_ended(uint64_t sequence, const Status& status);
   Status abort_run(std::string_view header);
   Status reset(uint32_t call, std::string_view header);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cluster/run.h"
+#include "cluster/run_commits.h"
 #include "cluster/task.h"
 
 namespace dtg {
@@ -13,7 +14,8 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
  public:
   // `ended` is called once, from a thread of the pool, when nothing of the run is left.
   using Ended = std::function<void(const Status&)>;
-  PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, Deadline deadline, Ended ended);
+  PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline,
+          Ended ended);
 
   void start();
 
@@ -25,6 +27,7 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
 
   const Ref<ServedPart> part_;
   const Ref<const Rights> rights_;  // of the session
+  RunCommits commits_;
   Ended ended_;
 };
 

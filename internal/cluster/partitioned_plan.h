@@ -32,17 +32,21 @@ class PartitionedPlan final : public RefCounted {
 
   // As the run says: until its end, or not.
   Status run(Run& run) { return home_.worker->run(home_.part, run); }
+  // Do all tasks whose connections were lost come back with what they held?
+  bool lost_keep_state() const;
   // For the run, when its step has begun: gives it its edges and has the other workers run their parts.
   Status begin(Run& run) { return others_.empty() ? Status() : begin_others(run); }
-  // For the run, when it has ended. True: the others knew nothing of their parts and nothing was done, so a plan that is made
-  // anew may be tried.
-  bool ended(const Run& run, const Status& status) { return !others_.empty() && !status.ok() && outdated(run, status); }
+  // What may be done about a run that has ended with an error. `anew`: the others knew nothing of their parts and nothing was done, so
+  // a plan that is made anew may be tried. `again`: a connection was lost on the way; what took place is known by the number of the
+  // run, so that it may be repeated under it, on a plan that is made anew.
+  enum class Remedy : uint8_t { none, anew, again };
+  Remedy ended(const Run& run, const Status& status) { return others_.empty() || status.ok() ? Remedy::none : remedy(run, status); }
 
  private:
   friend class PlanMaking;
   Status begin_others(Run& run);
   bool others_are_current() const;
-  bool outdated(const Run& run, const Status& status);
+  Remedy remedy(const Run& run, const Status& status);
 
   const Ref<RefCounted> owner_;
   const Host host_;
@@ -52,6 +56,7 @@ class PartitionedPlan final : public RefCounted {
   std::vector<Piece> others_;  // the peers of a run, by number
   Ref<EdgeTable> edges_;       // of the home part; null in a cluster of one
   bool home_is_pure_ = false;  // it changes nothing, so it may run again
+  bool is_repeatable_ = false;  // so may all of it, under one number
   std::atomic<bool> stale_{false};
 };
 

@@ -9,6 +9,28 @@ namespace {
 // How long a run looks for a task that went away, which may just be starting anew.
 constexpr int64_t kReturnNs = 30'000'000'000;
 
+// May a part be run once more, if the writes to variables that were made before are skipped then?
+bool is_repeatable(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const OpDef& op = *graph.node(id).op;
+    for (size_t i = 0; i < graph.node(id).inputs.size(); ++i) {
+      switch (op.access_of(i)) {
+        case Access::undeclared:
+        case Access::read:
+        case Access::peek:
+        case Access::ask: break;
+        case Access::write:
+        case Access::assign:
+          // What it gave is not kept.
+          if (!graph.node(id).outputs.empty()) return false;
+          break;
+        default: return false;
+      }
+    }
+  }
+  return true;
+}
+
 bool is_pure(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const OpDef& op = *graph.node(id).op;
@@ -163,6 +185,9 @@ Result<bool> PlanMaking::take_parts() {
   };
   DTG_ASSIGN(plan_->edges_, EdgeTable::make(*parts_.home.graph, peer_of));
   plan_->home_is_pure_ = is_pure(*parts_.home.graph);
+  plan_->is_repeatable_ =
+      plan_->home_is_pure_ && std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
+      std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });
   DTG_TRY(finish(std::move(parts_.home)));
   return true;
 }

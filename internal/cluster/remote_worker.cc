@@ -73,6 +73,11 @@ std::vector<std::string> RemoteWorker::devices() const {
   return known_.devices;
 }
 
+uint64_t RemoteWorker::features() const {
+  const std::lock_guard lock(mutex_);
+  return known_.features;
+}
+
 std::string RemoteWorker::cluster() const {
   const std::lock_guard lock(mutex_);
   return known_.cluster;
@@ -235,6 +240,8 @@ Status RemoteWorker::run(const Part& part, Run& run) {
   wire::RunPart request;
   request.part = part.id;
   request.sequence = run.sequence();
+  request.writer = session_;
+  request.writer_sequence = run.write();
   request.deadline_left_ns = run.deadline().left_ns(*host_.seams.clock);
   DTG_TRY(run.edges()->start([&] { part.link->queue(request); }));
   part.link->kick();
@@ -270,6 +277,8 @@ void RemoteWorker::register_part(Ref<Graph> graph, PlanRequest asked, Deadline d
         part.link = link;
         part.id = reply.part;
         part.unreachable = std::move(reply.unreachable);
+        part.knows_writes = (self->features() & wire::kWriteIds) != 0;
+        part.keeps_state = (self->features() & wire::kKeepsState) != 0;
         if (!status.ok()) answer(status);
         else if (!reply.status.ok() && part.unreachable.empty()) answer(reply.status.with_context(self->where()));
         else answer(std::move(part));

@@ -59,6 +59,7 @@ class RemoteWorker final : public Worker {
   void shut();
 
   std::string where() const;
+  uint64_t features() const;
   Status explained(const Status& status) const;
   // A question and its answer, over the present link.
   template <class M>

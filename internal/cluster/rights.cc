@@ -42,6 +42,11 @@ Status check_graph(const Graph& graph, const Rights& rights) {
   DTG_TRY(rights.check(Verb::run, "register a part"));
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
+    const Role role = node.op->role();
+    if (role == Role::commit || role == Role::committed)
+      return invalid_argument("register a part: \"%.*s\" (%s) is the planner's own to make", int(node.name.size()), node.name.data(),
+                              node.op->name().c_str())
+          .at_node(node.name);
     const Capability capability = node.op->capability();
     if (capability != Capability::pure && capability != Capability::state) {
       return permission_denied("register a part: \"%.*s\" (%s) touches files or the network, which graphs from other processes may not",

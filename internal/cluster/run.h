@@ -27,6 +27,8 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   // Aborts what goes on; a run that still waits for a frame ends soon. Sticky; the first cause is kept.
   void stop(const Status& cause);
   uint64_t sequence() const { return sequence_; }
+  // What the writes of the run are known by: the number of the first attempt at it.
+  uint64_t write() const { return write_; }
   Deadline deadline() const { return deadline_; }
   // Between begun() and left().
   Frame& frame() const { return *frame_; }
@@ -37,7 +39,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
  protected:
   enum class Caller : uint8_t { waits, is_told };
   Run(Plan& plan, const Clock& clock, Caller caller, uint64_t sequence, Deadline deadline)
-      : plan_(plan), clock_(clock), caller_(caller), sequence_(sequence), deadline_(deadline) {}
+      : plan_(plan), clock_(clock), caller_(caller), sequence_(sequence), write_(sequence), deadline_(deadline) {}
   ~Run() override = default;
   // Tensors are borrowed until the end. One that is valid in `fetched` is written into; the others are made.
   void give(std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
@@ -46,9 +48,11 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   }
   // Once it has ended, it may be executed again.
   void renew(uint64_t sequence) {
-    sequence_ = sequence;
+    sequence_ = write_ = sequence;
     edges_ = nullptr;
   }
+  // It is another attempt at what was begun under that number.
+  void repeat(uint64_t write) { write_ = write; }
   Status stop_cause() final;
 
   // The step has begun and all is bound, nothing runs yet; an error ends the run.
@@ -98,6 +102,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   const Clock& clock_;
   const Caller caller_;
   uint64_t sequence_;
+  uint64_t write_;
   const Deadline deadline_;
   std::span<const Tensor* const> feeds_;
   std::span<Tensor> fetched_;

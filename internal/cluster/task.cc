@@ -140,6 +140,7 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.budget = host_.seams.budget;
   context.deadline = deadline;
   context.rights = rights;
+  context.committing = Committing::joined;
   PlanRequest request;
   for (uint32_t target : targets) request.targets.push_back(target);
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));

@@ -10,6 +10,7 @@
 #include "base/condition.h"
 #include "base/hash.h"
 #include "cluster/host.h"
+#include "cluster/ledger.h"
 #include "cluster/rights.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
@@ -66,6 +67,7 @@ class Task final : public RefCounted {
   uint64_t incarnation() const { return incarnation_; }
   const std::vector<Device>& devices() const { return devices_; }
   ResourceStore& store() { return store_; }
+  Ledger& ledger() { return ledger_; }
   const Host& host() const { return host_; }
 
   // From graph bytes of a peer: verified, held against what graphs of others may hold, placed and planned. Takes long;
@@ -95,6 +97,7 @@ class Task final : public RefCounted {
   const uint64_t incarnation_;
   std::vector<Device> devices_;
   ResourceStore store_;
+  Ledger ledger_;
   std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
   std::vector<Observer*> observers_;
   Status gone_;

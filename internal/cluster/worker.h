@@ -26,6 +26,8 @@ class Worker : public RefCounted {
     Ref<Link> link;
     // Tasks that the part would send to, and that cannot be reached from there. Then nothing was registered.
     std::vector<std::string> unreachable;
+    bool knows_writes = false;  // a run that is repeated under its first number writes once there
+    bool keeps_state = false;   // it comes back with what its variables held
   };
   // Runs a part on behalf of `run`. In this process: as the run says, until its end or not. Elsewhere: asks for it, and the
   // run's edges hear of the end.

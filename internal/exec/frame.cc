@@ -129,12 +129,12 @@ void Frame::run_segment(SegmentState& state) {
       if (!run_chunk(state)) return;  // suspended; its completion goes on
       if (step_.aborted() || state.chunk->last) break;
       if (Status status = enter_next_chunk(state); !status.ok()) {
-        step_.abort(status);
+        step_.fail(status);
         break;
       }
     }
   } catch (const std::bad_alloc&) {
-    step_.abort(no_memory());
+    step_.fail(no_memory());
   }
   finish_segment(state);
 }
@@ -185,7 +185,7 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
     if (!instruction.async(context, Completion(this, state.index, &instruction))) return !in_place;
   } catch (const std::bad_alloc&) {
     // The completion went with the stack, or is with the resource: either way it ends the instruction.
-    step_.abort(no_memory());
+    step_.fail(no_memory());
     return !in_place;
   }
   Status status = context.take_status();
@@ -212,13 +212,13 @@ Status Frame::enter_next_chunk(SegmentState& state) {
 
 void Frame::fail(const Instruction& instruction, const Status& status) {
   const Node* node = instruction.node;
-  if (!node) return step_.abort(status.in_phase("run"));
+  if (!node) return step_.fail(status.in_phase("run"));
   try {
     std::string where = "run \"" + std::string(node->name) + "\"";
     if (!node->location.empty()) where += " (made at " + std::string(node->location) + ")";
-    step_.abort(status.with_context(where).at_node(node->name).in_phase("run"));
+    step_.fail(status.with_context(where).at_node(node->name).in_phase("run"));
   } catch (const std::bad_alloc&) {
-    step_.abort(status);
+    step_.fail(status);
   }
 }
 

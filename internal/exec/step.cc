@@ -10,6 +10,34 @@ Status Step::cause() const {
 }
 
 void Step::abort(const Status& cause) {
+  {
+    std::lock_guard hold(mutex_);
+    if (sealed_) {
+      if (held_back_.ok()) held_back_ = cause.ok() ? cancelled("abort a step: no cause was given") : cause;
+      return;
+    }
+  }
+  fail(cause);
+}
+
+bool Step::seal() {
+  std::lock_guard hold(mutex_);
+  if (aborted_.load(std::memory_order_relaxed)) return false;
+  sealed_ = true;
+  return true;
+}
+
+void Step::unseal() {
+  Status cause;
+  {
+    std::lock_guard hold(mutex_);
+    sealed_ = false;
+    cause = std::exchange(held_back_, Status());
+  }
+  if (!cause.ok()) fail(cause);
+}
+
+void Step::fail(const Status& cause) {
   Waiter* waiting = nullptr;
   Status first;
   {
@@ -54,7 +82,11 @@ void Step::restart(uint64_t sequence, Deadline deadline) {
   sequence_ = sequence;
   deadline_ = deadline;
   edges_ = nullptr;
+  commits_ = nullptr;
   rights_ = nullptr;
+  skips_writes_ = false;
+  sealed_ = false;
+  held_back_ = Status();
   cause_ = Status();
   first_ = nullptr;
   aborted_.store(false, std::memory_order_release);

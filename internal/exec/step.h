@@ -13,6 +13,7 @@
 
 namespace dtg {
 
+class Commits;
 class Edges;
 class Rights;
 
@@ -40,8 +41,14 @@ class Step {
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
   // The first cause; ok while not aborted.
   Status cause() const;
-  // Keeps the first cause and wakes all waiters. Later calls change nothing.
+  // From outside of the run. Keeps the first cause and wakes all waiters; later calls change nothing. A sealed step hears of it when
+  // the seal is off.
   void abort(const Status& cause);
+  // From inside, where the run cannot go on: at once, sealed or not.
+  void fail(const Status& cause);
+  // While its writes take place a step cannot be aborted from outside: all of them do. False when it was aborted before.
+  bool seal();
+  void unseal();
   // False when the step is aborted already: the waiter must not wait. Otherwise aborted() may come until
   // remove() has returned true.
   bool add(Waiter* waiter);
@@ -52,6 +59,12 @@ class Step {
   // The way to other tasks, when the run has any; it outlives the run.
   void set_edges(Edges* edges) { edges_ = edges; }
   Edges* edges() const { return edges_; }
+  // What commits the writes of the run; it outlives the run. Null: they take place one by one.
+  void set_commits(Commits* commits) { commits_ = commits; }
+  Commits* commits() const { return commits_; }
+  // The writes from here on took place in an earlier run, of which this is a repetition.
+  void skip_writes(bool skip) { skips_writes_ = skip; }
+  bool skips_writes() const { return skips_writes_; }
   // Of the peer that asked for the run; they outlive it. Null, as after restart(): the run is the task's own and may do everything.
   void set_rights(const Rights* rights) { rights_ = rights; }
   const Rights* rights() const { return rights_; }
@@ -63,10 +76,14 @@ class Step {
   uint64_t sequence_;  // within its session
   Deadline deadline_;
   Edges* edges_ = nullptr;
+  Commits* commits_ = nullptr;
   const Rights* rights_ = nullptr;
+  bool skips_writes_ = false;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;  // guards what follows; a step without waits never takes it
   Status cause_;
+  bool sealed_ = false;
+  Status held_back_;  // an abort that came while it was
   Waiter* first_ = nullptr;
 };
 

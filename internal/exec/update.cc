@@ -222,6 +222,12 @@ bool update_run(RunContext& c, Completion done) {
   const auto& args = c.args<UpdateArgs>();
   UpdateRun run;
   Status status = run.start(c, args);
+  if (c.step().skips_writes() && args.mode != Mode::read) [[unlikely]] {
+    if (status.ok() && !c.node().outputs.empty()) status = c.error("it took place in an earlier run, and what it gave is not kept");
+    c.set_status(std::move(status));
+    done.dismiss();
+    return true;
+  }
   while (status.ok() && run.taken < run.count) {
     Variable::Version* version = nullptr;
     const auto outcome = run.begin(&version, nullptr);

@@ -64,10 +64,12 @@ enum class Role : uint8_t {
   send,       // a value leaves for another task
   receive,    // a value arrives
   join,       // ends when the part on another task has ended
+  commit,     // from here on the writes of a phase take place
+  committed,  // they have
   chain,      // element-wise ops in one pass, as its attributes list them
   reduction,  // its rule may take the chain before it along
 };
-inline constexpr size_t kRoles = 10;
+inline constexpr size_t kRoles = 12;
 
 struct ArgDef {
   std::string name;

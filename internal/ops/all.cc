@@ -27,6 +27,7 @@ void register_all(OpTable& ops, KernelTable& kernels) {
   register_queue(ops, kernels);
   register_accumulator(ops, kernels);
   register_sendrecv(ops, kernels);
+  register_commit(ops, kernels);
 }
 
 }  // namespace dtg::ops

@@ -33,6 +33,7 @@ void register_optimizer(OpTable& ops, KernelTable& kernels);    // ResourceApply
 void register_queue(OpTable& ops, KernelTable& kernels);        // FIFOQueueV2 family
 void register_accumulator(OpTable& ops, KernelTable& kernels);  // dense and sparse conditional accumulators
 void register_sendrecv(OpTable& ops, KernelTable& kernels);     // _Send _Recv _Join
+void register_commit(OpTable& ops, KernelTable& kernels);       // _Commit _Committed
 
 // Second files of the families above, called by them.
 void register_pad_tile(OpTable& ops, KernelTable& kernels);   // by register_array: Tile Pad BroadcastTo

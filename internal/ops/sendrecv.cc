@@ -88,6 +88,7 @@ void register_sendrecv(OpTable& ops, KernelTable& kernels) {
               .attr("dtype: type")
               .attr("shape: shape = unknown")
               .attr("edge: int >= 0")
+              .attr("phase: int >= 0 = 0")
               .attr("peer: string = ''")
               .shape(recv_shape)
               .no_gradient()

@@ -87,6 +87,15 @@ struct HandOver {
   uint32_t event;
 };
 
+// The writes of one phase as a graph of its own, which makes them again from what the gate before them saw: operand i of the gate is
+// fed to value i.
+struct IrCommit {
+  uint32_t phase = 0;
+  Ref<Graph> graph;
+  std::vector<Value> fed;
+  std::vector<NodeId> writes;
+};
+
 struct Ir {
   Arena arena;
   AttrLists attr_lists;  // of nodes that rules made
@@ -98,6 +107,7 @@ struct Ir {
   std::vector<uint32_t> feeds;    // values, in the order of the request
   std::vector<uint32_t> fetches;  // values, in the order of the request
   std::vector<uint32_t> order;    // live nodes as they run
+  std::vector<IrCommit> commits;  // where they are logged, by phase
   std::vector<IrSegment> segments;
   std::vector<HandOver> hand_overs;  // by node
   std::vector<uint32_t> raisers;     // event -> the node that raises it

@@ -3,7 +3,7 @@
 // 1. Effects on resources are kept in order (plan/effects.h).
 // 2. Inside a device, nodes whose shapes are known come before those that depend on data, otherwise in the order in which they were
 //    made, with writes as early as they may, while the gradient is still in the cache.
-// 3. Phases: which writes may be committed together, and what is computed between one commit and the next.
+// 3. Phases (plan/phases.h).
 // 4. Events are ends of blocking nodes and hand-overs between devices. A node's set is all events that have happened when it runs.
 //    Nodes of one device and one set form a segment: none of them waits for anything the others do not wait for, so a segment runs
 //    straight through. A segment waits only for what the segments and events before it do not imply.
@@ -11,8 +11,8 @@
 
 #include "base/flat_map.h"
 #include "base/lists.h"
-#include "plan/effects.h"
 #include "plan/passes.h"
+#include "plan/phases.h"
 
 namespace dtg {
 namespace {
@@ -22,44 +22,17 @@ class Orderer {
   Orderer(const PlanContext& context, Ir& ir) : context_(context), ir_(ir), nodes_(ir.nodes) {}
 
   Status run() {
-    find_kernels();
+    find_kernels(context_, ir_);
     const Effects effects = find_effects(context_, ir_);
-    collect_before(effects);
+    before_ = find_before(ir_, effects);
     spread_dynamic();
+    number_phases(ir_, effects, before_);
     DTG_TRY(sort(effects.writes));
-    number_phases(effects.writes);
     DTG_TRY(assign_sets());
     return assign_segments();
   }
 
  private:
-  void find_kernels() {
-    for (IrNode& node : nodes_) {
-      if (!node.dead && !node.barrier) node.row = context_.kernels->find(*node.node, context_.placer->devices()[node.device].type);
-    }
-  }
-
-  template <class Fn>
-  void for_before(uint32_t n, Fn&& fn) const {
-    for (uint32_t input : nodes_[n].inputs) {
-      const IrValue& value = ir_.values[input];
-      if (ir_.waits_for(nodes_[n], value)) fn(value.producer);
-    }
-    for (uint32_t control : nodes_[n].controls) {
-      if (!nodes_[control].dead) fn(control);
-    }
-  }
-
-  // Who must come before each node.
-  void collect_before(const Effects& effects) {
-    before_ = Lists(nodes_.size(), [&](auto&& add) {
-      for (uint32_t n = 0; n < nodes_.size(); ++n) {
-        if (!nodes_[n].dead) for_before(n, [&](uint32_t b) { add(n, b); });
-      }
-      for (const auto& [first, then] : effects.edges) add(then, first);
-    });
-  }
-
   // Edges go from lower to higher numbers, so one walk reaches everyone.
   void spread_dynamic() {
     for (uint32_t n = 0; n < nodes_.size(); ++n) {
@@ -103,19 +76,6 @@ class Orderer {
       }
     }
     return {};
-  }
-
-  // A write joins the earliest commit it can: all writes of one phase may take effect together, after all the computing of that phase.
-  // A phase ends where somebody waits for others, or computes on what was written.
-  void number_phases(const std::vector<bool>& writes) {
-    for (uint32_t n : ir_.order) {
-      IrNode& node = nodes_[n];
-      node.write = writes[n];
-      for (uint32_t b : before_[n]) {
-        const bool ends = nodes_[b].blocking() || (nodes_[b].write && !node.write);
-        node.phase = std::max(node.phase, nodes_[b].phase + (ends ? 1 : 0));
-      }
-    }
   }
 
   // No more events than blocking nodes and edges between devices.

@@ -6,16 +6,21 @@
 #include <algorithm>
 #include <map>
 
+#include "plan/phases.h"
+
 namespace dtg {
 namespace {
 
 class Cutter {
  public:
-  Cutter(const PlanContext& context, const TaskMap& map, const Ir& ir) : context_(context), map_(map), ir_(ir) {}
+  Cutter(const PlanContext& context, const TaskMap& map, Ir& ir) : context_(context), map_(map), ir_(ir) {}
 
   Result<Partition> run(const PlanRequest& request) {
     DTG_TRY(add_part(map_.home));
     DTG_TRY(add_feeds(request));
+    find_kernels(context_, ir_);
+    const Effects effects = find_effects(context_, ir_);
+    number_phases(ir_, effects, find_before(ir_, effects));
     local_.resize(ir_.nodes.size(), kNoNode);
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
@@ -147,13 +152,14 @@ class Cutter {
           "partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
           ir_.value_text(v).c_str(), dtype_name(info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
-    if (is_direct(from, to)) return connect(values_.at({v, from}), info, from, to, {});
+    const uint32_t phase = value.producer == kNone ? 0 : phase_after(ir_.nodes[value.producer]);
+    if (is_direct(from, to)) return connect(values_.at({v, from}), info, from, to, phase, {});
     DTG_ASSIGN(const Value between, value_in(v, map_.home));
-    return connect(between, info, map_.home, to, {});
+    return connect(between, info, map_.home, to, phase, {});
   }
 
   // Both ends of a new edge, and the value at the far one.
-  Result<Value> connect(Value value, const ValueInfo& info, uint32_t from, uint32_t to, std::span<const NodeId> after) {
+  Result<Value> connect(Value value, const ValueInfo& info, uint32_t from, uint32_t to, uint32_t phase, std::span<const NodeId> after) {
     const auto edge = static_cast<uint32_t>(edges_.size());
     edges_.push_back({from, to});
     const std::string name = "_edge/" + std::to_string(edge);
@@ -165,6 +171,7 @@ class Cutter {
                add(from, {.op = name_of(Role::send), .name = name + "/send", .inputs = inputs, .controls = after, .attrs = send_attrs}));
     part(from).request.targets.push_back(send);
     const Attr recv_attrs[] = {{"edge", AttrValue(int64_t{edge})},
+                               {"phase", AttrValue(int64_t{phase})},
                                {"peer", AttrValue(peer_from)},
                                {"dtype", AttrValue(info.dtype)},
                                {"shape", AttrValue(info.shape)}};
@@ -185,10 +192,13 @@ class Cutter {
     DTG_ASSIGN(const Tensor token, Tensor::scalar<bool>(true));
     DTG_ASSIGN(const Value value, add_constant(token, from));
     const NodeId after[] = {before};
-    DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, after));
+    DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, phase_after(ir_.nodes[n]), after));
     signals_[{n, task}] = arrival.node();
     return arrival.node();
   }
+
+  // Of whoever waits for the node.
+  static uint32_t phase_after(const IrNode& node) { return node.phase + (node.write || node.blocking() ? 1 : 0); }
 
   Status add_joins() {
     for (const auto& [task, built] : parts_) {
@@ -207,7 +217,7 @@ class Cutter {
   using Key = std::pair<uint32_t, uint32_t>;  // (value or node of the Ir, task)
   const PlanContext& context_;
   const TaskMap& map_;
-  const Ir& ir_;
+  Ir& ir_;
   std::map<uint32_t, Part> parts_;
   std::vector<uint32_t> joined_;
   std::map<Key, Value> values_;

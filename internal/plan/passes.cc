@@ -8,7 +8,7 @@ namespace dtg {
 namespace {
 
 constexpr Pass kFront[] = {{"prune", prune}, {"infer", infer}, {"fold", fold}, {"simplify", simplify}, {"place", place}};
-constexpr Pass kBack[] = {{"fuse", fuse}, {"order", order}};
+constexpr Pass kBack[] = {{"fuse", fuse}, {"commit", commit}, {"order", order}};
 
 // The contract of the definition, for operands whose rank was not known when the node was built.
 Status check_ranks(const Node& node, std::span<const ValueInfo> inputs) {

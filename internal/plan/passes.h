@@ -1,4 +1,4 @@
-// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, order | prepare, lay out, emit. What a session asks of a
+// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, commit, order | prepare, lay out, emit. What a session asks of a
 // cluster is cut by task after place (plan/partition.h); each part then runs through all of them on its own task. The last three are
 // done segment by segment, because they are also done again while a run is under way (plan/emit.h).
 //
@@ -20,6 +20,13 @@
 namespace dtg {
 
 // What the planner works with; all of it outlives every plan.
+// What becomes of the writes of a plan.
+enum class Committing : uint8_t {
+  singly,  // each takes place as soon as it can
+  joined,  // those of one phase are a unit
+  logged,  // and can be made again from what is kept of them (Ir::commits)
+};
+
 struct PlanContext {
   const KernelTable* kernels = nullptr;
   const OpTable* ops = nullptr;
@@ -32,6 +39,7 @@ struct PlanContext {
   Ref<MemoryPool> memory;          // of runs, shared by all plans of the device; null: the plan makes its own
   Tracer* tracer = nullptr;        // may be null
   bool fuse = true;
+  Committing committing = Committing::singly;
   int frames = 4;  // runs of one plan at the same time; further ones queue
   Deadline deadline = Deadline::never();
   const std::atomic<bool>* cancelled = nullptr;
@@ -59,6 +67,8 @@ Status simplify(const PlanContext& context, Ir& ir);
 Status place(const PlanContext& context, Ir& ir);
 // Several nodes become one that makes fewer passes over memory.
 Status fuse(const PlanContext& context, Ir& ir);
+// Writes that may take effect together become a unit, where that is asked for.
+Status commit(const PlanContext& context, Ir& ir);
 // The order of effects on resources, pins, events, segments, and the order inside them.
 Status order(const PlanContext& context, Ir& ir);
 

@@ -43,7 +43,9 @@ void AsyncRun::start(std::span<const Value> feeds, std::span<const Value> fetche
 
 void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
   Status status = plan.ok() ? begin(plan.take()) : plan.status();
-  if (!status.ok()) ended(std::move(status));
+  if (status.ok()) return;
+  // Whoever has stopped the run says why it ends.
+  end(cut_short_.ok() || stopped_.load() ? std::move(status) : Session::outcome_unknown(status, cut_short_));
 }
 
 // An error where nothing has begun.
@@ -53,6 +55,8 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
     planning_ = nullptr;
     plan_ = std::move(plan);
     body_.emplace(*this, *plan_);
+    if (attempts_++ == 0) write_ = body_->sequence();
+    else body_->repeat(write_);
     body_->give(feed_list_, results_);
     if (!stopped_early_.ok()) body_->stop(stopped_early_);
   }
@@ -62,7 +66,11 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
 }
 
 void AsyncRun::ended(Status status) {
-  if (plan_) plan_->ended(*body_, status);
+  if (!status.ok() && try_again(status)) return;
+  end(std::move(status));
+}
+
+void AsyncRun::end(Status status) {
   session_->count_run(status);
   if (repeated_ && status.ok()) {
     status = again();
@@ -71,11 +79,39 @@ void AsyncRun::ended(Status status) {
   announce(std::move(status));
 }
 
+// As Session::run_plan, but that nobody waits.
+bool AsyncRun::try_again(const Status& status) {
+  using Remedy = PartitionedPlan::Remedy;
+  const Remedy remedy = plan_->ended(*body_, status);
+  if (remedy == Remedy::none || stopped_.load() || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew)) return false;
+  if (remedy == Remedy::again) cut_short_ = status;
+  const Deadline back = remedy == Remedy::again ? session_->return_of(*plan_, deadline_) : deadline_;
+  const PlanRequest& request = plan_->request();
+  AsyncPlan::Wanted wanted;
+  for (const FeedSpec& feed : request.feeds) wanted.feeds.push_back(feed.value);
+  wanted.tensors = feeds_;
+  wanted.fetches = request.fetches;
+  wanted.targets = request.targets;
+  const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), back, [self = Ref<AsyncRun>::share(this)](auto plan) {
+    self->planned(std::move(plan));
+  });
+  {
+    const std::lock_guard lock(begin_mutex_);
+    if (!stopped_early_.ok()) return false;
+    body_.reset();
+    planning_ = planning;
+  }
+  planning->start();
+  return true;
+}
+
 // The next of repeated runs; an error when it cannot begin.
 Status AsyncRun::again() {
   DTG_TRY(body_->stopped_by());
   if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
   body_->renew(session_->next_sequence());
+  attempts_ = 1;
+  write_ = body_->sequence();
   return plan_->run(*body_);
 }
 

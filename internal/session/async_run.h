@@ -39,6 +39,7 @@ class AsyncRun final : public Timer::Timeout {
     Body(AsyncRun& owner, PartitionedPlan& plan) : SessionRun(*owner.session_, plan, Caller::is_told, owner.deadline_), owner_(owner) {}
     using Run::give;
     using Run::renew;
+    using Run::repeat;
     Status stopped_by() { return stop_cause(); }
 
    private:
@@ -49,10 +50,12 @@ class AsyncRun final : public Timer::Timeout {
   void expect_end();
   void planned(Result<Ref<PartitionedPlan>> plan);
   Status begin(Ref<PartitionedPlan> plan);
+  bool try_again(const Status& status);
   void ended(Status status);
   void ring() override;
   void stop_early(const Status& cause);
   Status again();
+  void end(Status status);
   void announce(Status status);
 
   const Ref<Session> session_;
@@ -67,6 +70,9 @@ class AsyncRun final : public Timer::Timeout {
   Ref<AsyncPlan> planning_;
   Ref<PartitionedPlan> plan_;
   std::optional<Body> body_;
+  int attempts_ = 0;     // at the present run
+  uint64_t write_ = 0;   // the number of the first
+  Status cut_short_;     // why the last was
   std::vector<Tensor> results_;
   std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};

@@ -13,6 +13,12 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
+// How long a task whose connection was lost is looked for: one that comes back with what it held, and one that can only have been out
+// of reach, or its state is gone.
+constexpr int64_t kReturnNs = int64_t{30} * 1'000'000'000;
+constexpr int64_t kReturnEmptyNs = int64_t{1} * 1'000'000'000;
+constexpr int64_t kPauseNs = 100'000'000;
+
 bool same_request(const PartitionedPlan& plan, const RunArgs& args) {
   const PlanRequest& request = plan.request();
   if (!std::ranges::equal(request.fetches, args.fetches) || !std::ranges::equal(request.targets, args.targets)) return false;
@@ -302,21 +308,59 @@ Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
 }
 
 Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
-  bool outdated = false;
-  Status status = run_once(*plan, args.feed_tensors, fetched, until, &outdated);
-  if (!outdated) return status;
-  DTG_ASSIGN(plan, find_plan(args, until));
-  return run_once(*plan, args.feed_tensors, fetched, until, &outdated);
+  Attempts attempts;
+  for (;;) {
+    Status status = run_once(*plan, args, fetched, until, attempts);
+    if (attempts.remedy == PartitionedPlan::Remedy::none) {
+      count_run(status);
+      return status;
+    }
+    auto next = plan_again(*plan, args, until, attempts);
+    if (!next.ok()) {
+      count_run(next.status());
+      return attempts.remedy == PartitionedPlan::Remedy::anew ? next.status() : outcome_unknown(next.status(), status);
+    }
+    plan = next.take();
+  }
 }
 
-Status Session::run_once(PartitionedPlan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until,
-                         bool* outdated) {
+Status Session::run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts) {
   WaitingRun run(*this, plan, until);
-  run.give(feeds, fetched);
+  if (attempts.count++ == 0) attempts.write = run.sequence();
+  else run.repeat(attempts.write);
+  run.give(args.feed_tensors, fetched);
   Status status = plan.run(run);
-  *outdated = plan.ended(run, status);
-  count_run(status);
+  attempts.remedy = plan.ended(run, status);
+  if (attempts.remedy == PartitionedPlan::Remedy::anew && attempts.count > kAttemptsAnew) attempts.remedy = PartitionedPlan::Remedy::none;
   return status;
+}
+
+Status Session::outcome_unknown(const Status& status, const Status& before) {
+  // That a task did not come back is told by how it went.
+  const bool absent = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+  if (absent) return before.with_context("run, whose updates may have taken place and which could not be repeated in time");
+  return status.with_context("repeat a run that was cut short (" + before.message() + "), whose updates may have taken place");
+}
+
+Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
+  return {std::min(Deadline::after(runtime_->clock(), plan.lost_keep_state() ? kReturnNs : kReturnEmptyNs).at_ns, until.at_ns)};
+}
+
+// From the second attempt on with a pause, so that a task that is lost again and again is not asked without end.
+Result<Ref<PartitionedPlan>> Session::plan_again(const PartitionedPlan& plan, const RunArgs& args, Deadline until,
+                                                 const Attempts& attempts) {
+  if (attempts.remedy == PartitionedPlan::Remedy::anew) return find_plan(args, until);
+  const Deadline back = return_of(plan, until);
+  for (int tries = attempts.count;; ++tries) {
+    if (tries > 1) {
+      const Deadline pause{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, back.at_ns)};
+      idle_.wait(runtime_->clock(), pause, [this] { return refuses_.load(); });
+    }
+    DTG_TRY(check_open());
+    auto found = find_plan(args, back);
+    // It may be lost once more while it is given its part.
+    if (found.ok() || found.status().code() != Code::unavailable || back.passed(runtime_->clock())) return found;
+  }
 }
 
 void Session::count_run(const Status& status) {
@@ -387,6 +431,7 @@ Status Session::close(int64_t timeout_ns) {
   lock_.unlock();
   closing_ = true;
   refuses_ = true;
+  idle_.change([] {});
   const Status over = cancelled("the session was closed while this run was under way");
   stop_plans(over);
   stop_runs(over);

@@ -120,9 +120,21 @@ class Session final : public RefCounted, private Task::Observer {
   static PlanRequest request_of(const RunArgs& args);
   Ref<PlanMaking> start_plan(const RunArgs& args, Deadline until);
   void keep_plan(uint64_t hash, const RunArgs& args, const Ref<PartitionedPlan>& plan);
-  // Runs the plan; where it turns out to be out of date, before anything was done, the one that is not.
+  // What is known of the attempts at one run.
+  struct Attempts {
+    int count = 0;
+    uint64_t write = 0;  // the number of the first
+    PartitionedPlan::Remedy remedy = PartitionedPlan::Remedy::none;  // for the last
+  };
+  // Runs the plan. Where it turns out to be out of date before anything was done, the one that is not; where a connection was lost, as
+  // often as that is safe and the deadline allows.
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
-  Status run_once(PartitionedPlan& plan, std::span<const Tensor* const> feeds, std::span<Tensor> fetched, Deadline until, bool* outdated);
+  Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
+  Result<Ref<PartitionedPlan>> plan_again(const PartitionedPlan& plan, const RunArgs& args, Deadline until, const Attempts& attempts);
+  // Of a run that was cut short by `before` and could not be repeated.
+  static Status outcome_unknown(const Status& status, const Status& before);
+  // How long the tasks whose loss cut a run short are looked for.
+  Deadline return_of(const PartitionedPlan& plan, Deadline until) const;
   Result<Deadline> deadline(int64_t timeout_ns) const;
   uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
   void count_run(const Status& status);
@@ -145,6 +157,7 @@ class Session final : public RefCounted, private Task::Observer {
 
   static constexpr size_t kPlans = 128;
   static constexpr int kStopped = 1024;
+  static constexpr int kAttemptsAnew = 1;
   struct Entry {
     uint64_t hash;
     Ref<PartitionedPlan> plan;

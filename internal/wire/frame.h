@@ -25,7 +25,9 @@ inline constexpr uint16_t kVersion = 2;
 inline constexpr uint16_t kVersionMin = 2;  // release 0.1 spoke 1
 // What both ends must have said to be used.
 inline constexpr uint64_t kPayloadChecksums = 1;  // on channels that do not bring their own
-inline constexpr uint64_t kFeatures = kPayloadChecksums;
+inline constexpr uint64_t kWriteIds = 2;          // a run that is repeated under its first number writes once
+inline constexpr uint64_t kKeepsState = 4;        // said by a task: what its variables hold outlives its process
+inline constexpr uint64_t kFeatures = kPayloadChecksums | kWriteIds;
 inline constexpr size_t kPrefixBytes = 32;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
 // Payload that a step may send to a part before the part's run grants more. A part whose known inputs are not larger, and

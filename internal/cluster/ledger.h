@@ -1,0 +1,68 @@
+// Ledger: which writes a task has committed, by who made them and the number they gave them. A run that is repeated, because its end
+// never reached whoever asked for it, finds its writes here and does not make them again.
+//
+// Owner: the task. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dtg {
+
+struct WriteId {
+  uint64_t writer = 0;    // the session
+  uint64_t sequence = 0;  // of its run, or of the first attempt at it
+  bool repeated = false;  // there was an attempt before
+};
+
+class Ledger {
+ public:
+  // Of one writer so many are known; who repeats an older one is told that nobody knows.
+  static constexpr size_t kRowsPerWriter = 1024;
+  static constexpr size_t kWriters = 4096;
+
+  struct Row {
+    uint64_t sequence = 0;
+    uint32_t phase = 0;
+    Status failure;  // of the commit, part of which may have taken place
+  };
+  struct Writer {
+    uint64_t number = 0;
+    uint64_t forgotten = 0;      // rows of numbers below this one are not known any more
+    std::vector<Row> rows;       // oldest first
+  };
+
+  // Was that phase of the write committed? An error where that failed, or where nobody knows any more.
+  Result<bool> has(const WriteId& write, uint32_t phase);
+  void enter(const WriteId& write, uint32_t phase, const Status& failure = {});
+  // All that is known, to be kept; and what was kept.
+  std::vector<Writer> list() const;
+  void restore(const Writer& writer);
+  // Repetitions that were recognised.
+  uint64_t repetitions() const;
+
+ private:
+  struct Known {
+    std::unordered_map<uint64_t, Status> rows;  // by number and phase
+    std::deque<std::pair<uint64_t, uint32_t>> order;
+    uint64_t forgotten = 0;
+    std::list<uint64_t>::iterator place;
+  };
+  static uint64_t key(uint64_t sequence, uint32_t phase) { return sequence << 16 | (phase & 0xffff); }
+  Known& known(uint64_t writer);
+  void add(Known& known, uint64_t sequence, uint32_t phase, const Status& failure);
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::unordered_map<uint64_t, Known> writers_;
+  std::list<uint64_t> recent_;  // writers, the one that wrote last in front
+  bool dropped_ = false;        // a writer that was forgotten as a whole
+  uint64_t repetitions_ = 0;
+};
+
+}  // namespace dtg

@@ -1,0 +1,26 @@
+// Commits: how the writes of a run become one unit. The planner puts a gate before the writes that may take effect together, and a
+// point behind them (plan/commit.h); what happens there is the business of who implements this: taking a number, writing a log,
+// knowing a repetition. Kernels see only this.
+//
+// Owner: whoever runs the step; it outlives the run. Any thread, one phase at a time, phases in order. No call blocks: each ends by its
+// completion.
+#pragma once
+
+#include <cstdint>
+
+#include "exec/completion.h"
+
+namespace dtg {
+
+class Commits {
+ public:
+  virtual ~Commits() = default;
+  // Everything that the writes of the phase need is there. After success they take place, all of them, whatever happens outside,
+  // unless Step::skips_writes(): then they took place before. The operands of the instruction are what the writes are made from,
+  // where the plan was made so that it can be kept.
+  virtual void enter(uint32_t phase, Completion done) = 0;
+  // They have taken place.
+  virtual void leave(uint32_t phase, Completion done) = 0;
+};
+
+}  // namespace dtg

@@ -1,0 +1,268 @@
+// Commit: writes that may take effect together become a unit. Before those of a phase stands a gate that waits for all they are made
+// from, behind them a point that waits for all of them; in between the run cannot be aborted from outside (exec/commits.h). Where the
+// writes are to be logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that
+// writes the same from it.
+#include <algorithm>
+#include <map>
+#include <queue>
+
+#include "plan/passes.h"
+#include "plan/phases.h"
+
+namespace dtg {
+namespace {
+
+// The graph of one phase's writes, without whatever they are computed from.
+class WritesOnly {
+ public:
+  WritesOnly(const PlanContext& context, const Ir& ir, IrCommit& into) : context_(context), ir_(ir), into_(into) {}
+
+  Status begin() {
+    DTG_ASSIGN(into_.graph, Graph::create(context_.ops));
+    return {};
+  }
+  Status add_write(uint32_t n) {
+    DTG_ASSIGN(const NodeId made, copy(n));
+    into_.writes.push_back(made);
+    return {};
+  }
+  // The operands of the gate, in the order of IrCommit::fed.
+  const std::vector<uint32_t>& operands() const { return operands_; }
+
+ private:
+  Result<NodeId> copy(uint32_t n) {
+    const IrNode& node = ir_.nodes[n];
+    std::vector<Value> inputs;
+    for (uint32_t v : node.inputs) {
+      DTG_ASSIGN(const Value here, value_of(v, node));
+      inputs.push_back(here);
+    }
+    NodeSpec spec;
+    spec.op = node.node->op->name();
+    spec.name = node.node->name;
+    spec.location = node.node->location;
+    spec.device = context_.placer->devices()[node.device].text;
+    spec.inputs = inputs;
+    spec.attrs = node.node->attrs;
+    return into_.graph->add(spec);
+  }
+
+  Result<Value> value_of(uint32_t v, const IrNode& reader) {
+    if (const auto have = values_.find(v); have != values_.end()) return have->second;
+    const IrValue& value = ir_.values[v];
+    Result<Value> made = value.info->dtype == DType::resource ? handle(v, reader) : value.is_known() ? constant(v) : fed(v, reader);
+    if (made.ok()) values_.emplace(v, made.value());
+    return made;
+  }
+
+  // A handle is made anew by the op that names the resource, by whatever ways it came here.
+  Result<Value> handle(uint32_t v, const IrNode& reader) {
+    const IrValue& value = ir_.values[v];
+    if (value.producer != kNone) {
+      const IrNode& from = ir_.nodes[value.producer];
+      const OpDef& op = *from.node->op;
+      if (op.role() == Role::handle && from.inputs.empty()) {
+        DTG_ASSIGN(const NodeId made, copy(value.producer));
+        return into_.graph->value(made, value.output);
+      }
+      for (size_t i = 0; i < from.inputs.size(); ++i) {
+        if (op.forwards(i, value.output)) return value_of(from.inputs[i], reader);
+      }
+    }
+    return unimplemented("log a write: the resource of \"%.*s\" is not named by an op of its own",
+                         static_cast<int>(reader.node->name.size()), reader.node->name.data());
+  }
+
+  Result<Value> constant(uint32_t v) {
+    const Tensor& tensor = ir_.constant(ir_.values[v]);
+    const Attr attrs[] = {{"value", AttrValue(tensor)}, {"dtype", AttrValue(tensor.dtype())}};
+    return add(Role::constant, "_known/", v, attrs);
+  }
+
+  Result<Value> fed(uint32_t v, const IrNode& reader) {
+    const ValueInfo& info = *ir_.values[v].info;
+    if (dtype_size(info.dtype) == 0) {
+      return unimplemented("log a write: \"%.*s\" is made from a %s, which cannot be kept", static_cast<int>(reader.node->name.size()),
+                           reader.node->name.data(), dtype_name(info.dtype));
+    }
+    const Attr attrs[] = {{"dtype", AttrValue(info.dtype)}, {"shape", AttrValue(info.shape)}};
+    DTG_ASSIGN(const Value made, add(Role::feed, "_from/", v, attrs));
+    operands_.push_back(v);
+    into_.fed.push_back(made);
+    return made;
+  }
+
+  Result<Value> add(Role role, const char* prefix, uint32_t v, std::span<const Attr> attrs) {
+    const std::string name = prefix + std::to_string(v);
+    DTG_ASSIGN(const NodeId node, into_.graph->add({.op = context_.ops->with_role(role)->name(), .name = name, .attrs = attrs}));
+    return into_.graph->value(node);
+  }
+
+  const PlanContext& context_;
+  const Ir& ir_;
+  IrCommit& into_;
+  std::map<uint32_t, Value> values_;
+  std::vector<uint32_t> operands_;
+};
+
+class Joiner {
+ public:
+  Joiner(const PlanContext& context, Ir& ir) : context_(context), ir_(ir) {}
+
+  Status run() {
+    find_kernels(context_, ir_);
+    const Effects effects = find_effects(context_, ir_);
+    before_ = find_before(ir_, effects);
+    number_phases(ir_, effects, before_);
+    forget_pins();
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
+      if (!ir_.nodes[n].dead && ir_.nodes[n].write) writes_[ir_.nodes[n].phase].push_back(n);
+    }
+    if (writes_.empty()) return {};
+    original_ = static_cast<uint32_t>(ir_.nodes.size());
+    uint32_t last = kNone;
+    for (const auto& [phase, writes] : writes_) {
+      DTG_TRY(join(phase, writes, last));
+      last = static_cast<uint32_t>(ir_.nodes.size()) - 1;
+    }
+    return renumber();
+  }
+
+ private:
+  // The order pass looks again, at other numbers.
+  void forget_pins() {
+    for (IrNode& node : ir_.nodes) {
+      node.pin = kNone;
+      node.unpins = {};
+    }
+    ir_.pins = 0;
+  }
+
+  // The gate of a phase and the point behind its writes, which are the last two nodes then; `last` is that point of the phase before.
+  Status join(uint32_t phase, const std::vector<uint32_t>& writes, uint32_t last) {
+    std::vector<uint32_t> operands, needed;
+    if (context_.committing == Committing::logged) {
+      IrCommit& commit = ir_.commits.emplace_back();
+      commit.phase = phase;
+      WritesOnly only(context_, ir_, commit);
+      DTG_TRY(only.begin());
+      for (uint32_t write : writes) DTG_TRY(only.add_write(write));
+      operands = only.operands();
+    }
+    for (uint32_t write : writes) {
+      for (uint32_t b : before_[write]) {
+        if (!ir_.nodes[b].write || ir_.nodes[b].phase != phase) needed.push_back(b);
+      }
+    }
+    if (last != kNone) needed.push_back(last);
+    std::ranges::sort(needed);
+    needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+    const uint32_t gate = add(Role::commit, phase, operands, needed);
+    for (uint32_t write : writes) {
+      std::vector<uint32_t> controls(ir_.nodes[write].controls.begin(), ir_.nodes[write].controls.end());
+      controls.push_back(gate);
+      ir_.nodes[write].controls = ir_.arena.copy(std::span<const uint32_t>(controls));
+    }
+    add(Role::committed, phase, {}, writes);
+    return {};
+  }
+
+  uint32_t add(Role role, uint32_t phase, std::span<const uint32_t> operands, std::span<const uint32_t> controls) {
+    const OpDef& op = *context_.ops->with_role(role);
+    Node* const made = ir_.arena.make<Node>();
+    made->op = &op;
+    made->name = ir_.arena.copy(op.name() + "/" + std::to_string(phase));
+    std::vector<Attr> attrs;
+    if (role == Role::commit) {
+      std::vector<DType> types;
+      for (uint32_t v : operands) types.push_back(ir_.values[v].info->dtype);
+      attrs.push_back({"T", AttrValue(std::move(types))});
+    }
+    attrs.push_back({"phase", AttrValue(int64_t{phase})});
+    made->attrs = ir_.attr_lists.keep(op, attrs);
+    IrNode node;
+    node.node = made;
+    node.inputs = ir_.arena.copy(operands);
+    node.controls = ir_.arena.copy(controls);
+    node.target = node.controlled = true;
+    for (uint32_t v : operands) ++ir_.values[v].uses;
+    for (uint32_t control : controls) ir_.nodes[control].controlled = true;
+    ir_.nodes.push_back(node);
+    return static_cast<uint32_t>(ir_.nodes.size()) - 1;
+  }
+
+  // Where a node stands among the others, as far as its edges allow: the gate before the first of its writes, the point behind the last.
+  uint64_t wanted_place(uint32_t n) const {
+    if (n < original_) return uint64_t{n} * 3 + 1;
+    const std::vector<uint32_t>& writes = std::next(writes_.begin(), (n - original_) / 2)->second;
+    return (n - original_) % 2 == 0 ? uint64_t{writes.front()} * 3 : uint64_t{writes.back()} * 3 + 2;
+  }
+
+  // Every edge goes from a lower number to a higher one again.
+  Status renumber() {
+    const auto count = static_cast<uint32_t>(ir_.nodes.size());
+    const auto for_each_edge = [&](auto&& add) {
+      for (uint32_t n = 0; n < count; ++n) {
+        if (n < original_) {
+          for (uint32_t b : before_[n]) add(b, n);
+        }
+        for (uint32_t v : ir_.nodes[n].inputs) {
+          if (ir_.values[v].producer != kNone) add(ir_.values[v].producer, n);
+        }
+        for (uint32_t control : ir_.nodes[n].controls) add(control, n);
+      }
+    };
+    const Lists after(count, for_each_edge);
+    std::vector<uint32_t> missing(count);
+    for_each_edge([&](uint32_t, uint32_t n) { ++missing[n]; });
+    std::priority_queue<std::pair<uint64_t, uint32_t>, std::vector<std::pair<uint64_t, uint32_t>>, std::greater<>> ready;
+    for (uint32_t n = 0; n < count; ++n) {
+      if (missing[n] == 0) ready.emplace(wanted_place(n), n);
+    }
+    std::vector<uint32_t> order;
+    order.reserve(count);
+    while (!ready.empty()) {
+      const uint32_t n = ready.top().second;
+      ready.pop();
+      order.push_back(n);
+      for (uint32_t then : after[n]) {
+        if (--missing[then] == 0) ready.emplace(wanted_place(then), then);
+      }
+      if (context_.is_checkpoint(static_cast<uint32_t>(order.size()))) DTG_TRY(context_.check_time());
+    }
+    if (order.size() != count) return internal_error("plan: writes that are to take effect together wait for each other");
+    move_to(order);
+    return {};
+  }
+
+  void move_to(const std::vector<uint32_t>& order) {
+    std::vector<uint32_t> number(order.size());
+    for (uint32_t i = 0; i < order.size(); ++i) number[order[i]] = i;
+    std::vector<IrNode> nodes;
+    nodes.reserve(order.size());
+    for (uint32_t n : order) {
+      IrNode& node = nodes.emplace_back(ir_.nodes[n]);
+      node.controls = ir_.arena.copy(std::span<const uint32_t>(node.controls));
+      for (uint32_t& control : node.controls) control = number[control];
+    }
+    ir_.nodes = std::move(nodes);
+    for (IrValue& value : ir_.values) {
+      if (value.producer != kNone) value.producer = number[value.producer];
+    }
+  }
+
+  const PlanContext& context_;
+  Ir& ir_;
+  Lists before_;
+  std::map<uint32_t, std::vector<uint32_t>> writes_;  // by phase
+  uint32_t original_ = 0;                             // nodes before any were added
+};
+
+}  // namespace
+
+Status commit(const PlanContext& context, Ir& ir) {
+  if (context.committing == Committing::singly) return {};
+  return Joiner(context, ir).run();
+}
+
+}  // namespace dtg

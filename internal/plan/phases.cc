@@ -1,0 +1,57 @@
+// One walk in the order in which the nodes were made, which every edge respects.
+#include "plan/phases.h"
+
+#include <algorithm>
+
+namespace dtg {
+namespace {
+
+// Does whoever comes after it wait for others? Not for what is sent, which goes as the peer takes it, nor for what arrives, whose
+// phase is known.
+bool ends_a_phase(const IrNode& node) {
+  const Role role = node.node->op->role();
+  return node.blocking() && role != Role::send && role != Role::receive;
+}
+
+uint32_t first_phase(const IrNode& node) {
+  return node.node->op->role() == Role::receive ? static_cast<uint32_t>(node.node->attr<int64_t>("phase")) : 0;
+}
+
+}  // namespace
+
+void find_kernels(const PlanContext& context, Ir& ir) {
+  for (IrNode& node : ir.nodes) {
+    if (!node.dead && !node.barrier) node.row = context.kernels->find(*node.node, context.placer->devices()[node.device].type);
+  }
+}
+
+Lists find_before(const Ir& ir, const Effects& effects) {
+  return Lists(ir.nodes.size(), [&](auto&& add) {
+    for (uint32_t n = 0; n < ir.nodes.size(); ++n) {
+      const IrNode& node = ir.nodes[n];
+      if (node.dead) continue;
+      for (uint32_t input : node.inputs) {
+        if (ir.waits_for(node, ir.values[input])) add(n, ir.values[input].producer);
+      }
+      for (uint32_t control : node.controls) {
+        if (!ir.nodes[control].dead) add(n, control);
+      }
+    }
+    for (const auto& [first, then] : effects.edges) add(then, first);
+  });
+}
+
+void number_phases(Ir& ir, const Effects& effects, const Lists& before) {
+  for (uint32_t n = 0; n < ir.nodes.size(); ++n) {
+    IrNode& node = ir.nodes[n];
+    if (node.dead) continue;
+    node.write = effects.writes[n];
+    node.phase = first_phase(node);
+    for (uint32_t b : before[n]) {
+      const bool ends = ends_a_phase(ir.nodes[b]) || (ir.nodes[b].write && !node.write);
+      node.phase = std::max(node.phase, ir.nodes[b].phase + (ends ? 1 : 0));
+    }
+  }
+}
+
+}  // namespace dtg
