@@ -392,12 +392,13 @@ Status run_as(const Ref<ServedPart>& part, Ref<const Rights> rights, const Host&
     Status status;
   } end;
   auto edges = make_ref<StepEdges>(host.loop(), *host.seams.budget, part->edges(), std::vector<Ref<Link>>{}, ++sequence, false);
-  auto run = make_ref<PartRun>(part, std::move(rights), edges, WriteId{}, Deadline::after(*host.seams.clock, 20 * kSecond), [&](const Status& status) {
-    end.changed.change([&] {
-      end.status = status;
-      end.over = true;
-    });
-  });
+  auto run = make_ref<PartRun>(part, std::move(rights), edges, WriteId{}, Deadline::after(*host.seams.clock, 20 * kSecond),
+                               [&](const Status& status) {
+                                 end.changed.change([&] {
+                                   end.status = status;
+                                   end.over = true;
+                                 });
+                               });
   run->start();
   EXPECT_TRUE(end.changed.wait(*host.seams.clock, Deadline::after(*host.seams.clock, 30 * kSecond), [&] { return end.over; }));
   return end.status;
