@@ -30,8 +30,8 @@ class Connection final : public RefCounted, public Link::Listener {
   struct Run {
     Ref<PartRun> run;
     std::unique_ptr<AlarmCall> deadline;
-    uint64_t write = 0;  // what its writes are known by
-    bool waits = false;  // for an earlier attempt at the same, which has not ended
+    uint64_t write = 0;   // what its writes are known by
+    bool waits = false;   // for an earlier attempt at the same, which has not ended
   };
 
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;

@@ -34,8 +34,8 @@ class Ledger {
   };
   struct Writer {
     uint64_t number = 0;
-    uint64_t forgotten = 0;  // rows of numbers below this one are not known any more
-    std::vector<Row> rows;   // oldest first
+    uint64_t forgotten = 0;      // rows of numbers below this one are not known any more
+    std::vector<Row> rows;       // oldest first
   };
 
   // Was that phase of the write committed? An error where that failed, or where nobody knows any more.

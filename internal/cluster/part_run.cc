@@ -3,7 +3,8 @@
 
 namespace dtg {
 
-PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline, Ended ended)
+PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline,
+                 Ended ended)
     : Run(part->plan(), *part->task().host().seams.clock, Caller::is_told, edges->sequence(), deadline),
       part_(std::move(part)),
       rights_(std::move(rights)),

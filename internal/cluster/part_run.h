@@ -14,7 +14,8 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
  public:
   // `ended` is called once, from a thread of the pool, when nothing of the run is left.
   using Ended = std::function<void(const Status&)>;
-  PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline, Ended ended);
+  PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline,
+          Ended ended);
 
   void start();
 

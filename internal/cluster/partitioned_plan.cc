@@ -33,9 +33,7 @@ PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& st
     stale_.store(true, std::memory_order_relaxed);
     if (home_is_pure_ && run.edges()->refused()) return Remedy::anew;
   }
-  const auto is_lost = [](const Piece& piece) {
-    return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable;
-  };
+  const auto is_lost = [](const Piece& piece) { return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable; };
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::aborted;
   return is_repeatable_ && may_pass && std::ranges::any_of(others_, is_lost) ? Remedy::again : Remedy::none;
 }

@@ -53,9 +53,9 @@ class PartitionedPlan final : public RefCounted {
   const Ref<Graph> graph_;
   const PlanRequest request_;
   Piece home_;
-  std::vector<Piece> others_;   // the peers of a run, by number
-  Ref<EdgeTable> edges_;        // of the home part; null in a cluster of one
-  bool home_is_pure_ = false;   // it changes nothing, so it may run again
+  std::vector<Piece> others_;  // the peers of a run, by number
+  Ref<EdgeTable> edges_;       // of the home part; null in a cluster of one
+  bool home_is_pure_ = false;  // it changes nothing, so it may run again
   bool is_repeatable_ = false;  // so may all of it, under one number
   std::atomic<bool> stale_{false};
 };

@@ -185,9 +185,9 @@ Result<bool> PlanMaking::take_parts() {
   };
   DTG_ASSIGN(plan_->edges_, EdgeTable::make(*parts_.home.graph, peer_of));
   plan_->home_is_pure_ = is_pure(*parts_.home.graph);
-  plan_->is_repeatable_ = plan_->home_is_pure_ &&
-                          std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
-                          std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });
+  plan_->is_repeatable_ =
+      plan_->home_is_pure_ && std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
+      std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });
   DTG_TRY(finish(std::move(parts_.home)));
   return true;
 }

@@ -192,8 +192,7 @@ class Cutter {
     DTG_ASSIGN(const Tensor token, Tensor::scalar<bool>(true));
     DTG_ASSIGN(const Value value, add_constant(token, from));
     const NodeId after[] = {before};
-    DTG_ASSIGN(const Value arrival,
-               connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, phase_after(ir_.nodes[n]), after));
+    DTG_ASSIGN(const Value arrival, connect(value, {DType::boolean, DType::invalid, PartialShape::scalar()}, from, task, phase_after(ir_.nodes[n]), after));
     signals_[{n, task}] = arrival.node();
     return arrival.node();
   }

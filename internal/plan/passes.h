@@ -1,6 +1,6 @@
-// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, commit, order | prepare, lay out, emit. What a session
-// asks of a cluster is cut by task after place (plan/partition.h); each part then runs through all of them on its own task. The last three
-// are done segment by segment, because they are also done again while a run is under way (plan/emit.h).
+// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, commit, order | prepare, lay out, emit. What a session asks of a
+// cluster is cut by task after place (plan/partition.h); each part then runs through all of them on its own task. The last three are
+// done segment by segment, because they are also done again while a run is under way (plan/emit.h).
 //
 // Each pass is a function Ir -> Ir in a file of its name, linear in nodes and edges, iterative, and stops when the run's deadline has
 // passed.

@@ -92,8 +92,9 @@ bool AsyncRun::try_again(const Status& status) {
   wanted.tensors = feeds_;
   wanted.fetches = request.fetches;
   wanted.targets = request.targets;
-  const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), back,
-                                            [self = Ref<AsyncRun>::share(this)](auto plan) { self->planned(std::move(plan)); });
+  const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), back, [self = Ref<AsyncRun>::share(this)](auto plan) {
+    self->planned(std::move(plan));
+  });
   {
     const std::lock_guard lock(begin_mutex_);
     if (!stopped_early_.ok()) return false;

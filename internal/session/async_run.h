@@ -70,9 +70,9 @@ class AsyncRun final : public Timer::Timeout {
   Ref<AsyncPlan> planning_;
   Ref<PartitionedPlan> plan_;
   std::optional<Body> body_;
-  int attempts_ = 0;    // at the present run
-  uint64_t write_ = 0;  // the number of the first
-  Status cut_short_;    // why the last was
+  int attempts_ = 0;     // at the present run
+  uint64_t write_ = 0;   // the number of the first
+  Status cut_short_;     // why the last was
   std::vector<Tensor> results_;
   std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};

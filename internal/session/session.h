@@ -123,7 +123,7 @@ class Session final : public RefCounted, private Task::Observer {
   // What is known of the attempts at one run.
   struct Attempts {
     int count = 0;
-    uint64_t write = 0;                                              // the number of the first
+    uint64_t write = 0;  // the number of the first
     PartitionedPlan::Remedy remedy = PartitionedPlan::Remedy::none;  // for the last
   };
   // Runs the plan. Where it turns out to be out of date before anything was done, the one that is not; where a connection was lost, as
