@@ -35,6 +35,21 @@ Status read_filters(const dtg_server_options& options, std::vector<std::string>*
   return {};
 }
 
+Status read_durability(const dtg_server_options& options, std::string* directory) {
+  *directory = text(options.state_dir, options.state_dir_len);
+  switch (options.durability) {
+    case DTG_DURABILITY_DEFAULT: return {};
+    case DTG_DURABILITY_MEMORY:
+      if (directory->empty()) return {};
+      return invalid_argument("dtg_server_options: durability is MEMORY, but there is a state_dir");
+    case DTG_DURABILITY_REPLAY: return unimplemented("dtg_server_options: durability REPLAY is not built in yet; take WAL");
+    case DTG_DURABILITY_WAL:
+      if (!directory->empty()) return {};
+      return invalid_argument("dtg_server_options: durability is WAL, which needs a state_dir");
+    default: return invalid_argument("dtg_server_options: durability %d is none", options.durability);
+  }
+}
+
 Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_options* given, dtg_server** out) {
   DTG_TRY(require(out, "out"));
   const Held<ClusterObject> spec(cluster, HandleType::cluster);
@@ -49,6 +64,7 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   if (options.cpu_devices != 0) wanted.cpu_devices = options.cpu_devices;
   DTG_TRY(read_filters(options, &wanted.filters));
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
+  DTG_TRY(read_durability(options, &wanted.state_directory));
   if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
   if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
   if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {

@@ -21,6 +21,7 @@ class PassingDisk : public Disk {
   Result<bool> exists(const std::string& path) override { return under_.exists(path); }
   Result<FileStat> look_up(const std::string& path) override { return under_.look_up(path); }
   Result<int64_t> free_bytes(const std::string& path) override { return under_.free_bytes(path); }
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override { return under_.lock(path); }
   Result<std::vector<std::string>> list(const std::string& path) override { return under_.list(path); }
 
  private:

@@ -100,8 +100,29 @@ class PosixReader final : public FileReader {
   const std::string path_;
 };
 
+class PosixLock final : public FileLock {
+ public:
+  explicit PosixLock(int fd) : fd_(fd) {}
+  ~PosixLock() override { ::close(fd_); }
+
+ private:
+  const int fd_;
+};
+
 class SystemDisk final : public Disk {
  public:
+  Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return errno_status("lock", path, errno);
+    auto held = std::make_unique<PosixLock>(fd);
+    // Of the open file, not of the process: so it also keeps out who is in the same one, and a forked child frees nothing.
+    struct flock all {};
+    all.l_type = F_WRLCK;
+    all.l_whence = SEEK_SET;
+    if (::fcntl(fd, F_OFD_SETLK, &all) == 0) return std::unique_ptr<FileLock>(std::move(held));
+    if (errno == EAGAIN || errno == EACCES) return already_exists("lock \"%s\": somebody else holds it", path.c_str());
+    return errno_status("lock", path, errno);
+  }
   Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override {
     const int fd = open_file(path, O_RDONLY);
     if (fd < 0) return errno_status("open", path, errno);
@@ -252,6 +273,8 @@ std::string parent_directory(const std::string& path) {
 }
 
 Status remove_tree(Disk& disk, const std::string& path) { return remove_nested(disk, path, 8); }
+
+Result<std::unique_ptr<FileLock>> Disk::lock(const std::string&) { return std::make_unique<FileLock>(); }
 
 Disk& system_disk() {
   static SystemDisk* const disk = new SystemDisk;  // leaked: no destructor at exit

@@ -13,7 +13,8 @@
 
 namespace dtg {
 
-// A file open for appending. Not thread-safe.
+// A file open for appending. One thread at a time, but for sync(), which may come from another one while this one appends: what was
+// appended before it began is on the disk then.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;  // closes; what close() would report is lost
@@ -33,6 +34,12 @@ class FileReader {
   virtual ~FileReader() = default;
   // Reads up to `count` bytes; 0 at the end.
   virtual Result<size_t> read(void* into, size_t count) = 0;
+};
+
+// Keeps other processes, and other holders in this one, out of what a file stands for, as long as it lives.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
 };
 
 // What stands under a name; links are not followed.
@@ -69,6 +76,9 @@ class Disk {
   // What is free for this user on the file system that holds `path`.
   virtual Result<int64_t> free_bytes(const std::string& path) = 0;
   virtual Result<std::vector<std::string>> list(const std::string& directory) = 0;
+  // Locks a file, which is made where it is not there; ALREADY_EXISTS while somebody else holds it. On a disk that is nobody else's there
+  // is nothing to lock.
+  virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path);
 };
 
 // "." for a name alone, "/" for what stands below the root.

@@ -226,7 +226,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   wire::HelloReply reply;
   reply.status = status;
   reply.version = std::min(wire::kVersion, hello.version_max);
-  reply.features = hello.features & wire::kFeatures;
+  reply.features = (hello.features & wire::kFeatures) | (task_->log() ? wire::kKeepsState : 0);
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -397,6 +397,7 @@ Status Connection::reset(uint32_t call, std::string_view header) {
   wire::Reset request;
   DTG_TRY(wire::decode(header, request));
   wire::Reply reply{rights_->check(Verb::reset, "reset containers")};
+  if (reply.status.ok() && task_->log()) reply.status = unimplemented("reset containers of %s, which keeps its state in a log", task_->name().c_str());
   if (reply.status.ok()) task_->store().reset(request.containers);
   link_->send(reply, call);
   return {};

@@ -171,6 +171,10 @@ Status Driver::learn(const Timing& timing, const Address& target, Deadline deadl
 }
 
 Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, Deadline deadline) {
+  if (here.task->log()) {
+    return unimplemented("connect a session to %s in its own process: it keeps its state in a log, which sees what other processes ask for",
+                         here.task->name().c_str());
+  }
   DTG_TRY(add_others(here.cluster, here.task->name(), here.task->name(), here.filters, timing));
   DTG_TRY(connect_all(deadline));
   live_at(here.task);

@@ -19,6 +19,7 @@ struct Host {
   const OpTable* ops = nullptr;
   const KernelTable* kernels = nullptr;
   Pool* pool = nullptr;
+  Pool* disk_pool = nullptr;  // whose threads may wait for the disk
   Seams seams;
   Ref<MemoryPool> memory;          // that runs work in
   Network* network = nullptr;      // null: a local session needs none

@@ -26,6 +26,7 @@ PlanContext LocalWorker::context(Placer& placer, Deadline deadline) const {
   context.clock = host.seams.clock;
   context.tracer = planning_.tracer;
   context.fuse = planning_.fuse;
+  context.committing = planning_.committing;
   context.memory = host.memory;
   context.budget = host.seams.budget;
   context.deadline = deadline;

@@ -12,6 +12,7 @@ struct Planning {
   Tracer* tracer = nullptr;
   bool fuse = true;
   bool soft_placement = false;
+  Committing committing = Committing::singly;
 };
 
 class LocalWorker final : public Worker {

@@ -8,7 +8,7 @@ PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> 
     : Run(part->plan(), *part->task().host().seams.clock, Caller::is_told, edges->sequence(), deadline),
       part_(std::move(part)),
       rights_(std::move(rights)),
-      commits_(part_->task().ledger(), write),
+      commits_(*part_, write),
       ended_(std::move(ended)) {
   set_edges(std::move(edges));
 }

@@ -23,19 +23,19 @@ Status PartitionedPlan::begin_others(Run& run) {
 }
 
 bool PartitionedPlan::lost_keep_state() const {
-  return std::ranges::all_of(others_, [](const Piece& piece) { return piece.part.link->is_open() || piece.part.keeps_state; });
+  return std::ranges::any_of(others_, [](const Piece& piece) { return piece.part.keeps_state; }) &&
+         std::ranges::all_of(others_, [](const Piece& piece) { return piece.part.link->is_open() || piece.part.keeps_state; });
 }
 
 PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& status) {
-  if (!run.edges()) return Remedy::none;
-  if (status.code() == Code::aborted) {
-    // A task that refused does not know its part any more, or something the part names is gone.
-    stale_.store(true, std::memory_order_relaxed);
-    if (home_is_pure_ && run.edges()->refused()) return Remedy::anew;
-  }
-  const auto is_lost = [](const Piece& piece) { return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable; };
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::aborted;
-  return is_repeatable_ && may_pass && std::ranges::any_of(others_, is_lost) ? Remedy::again : Remedy::none;
+  if (!run.edges() || !may_pass) return Remedy::none;
+  // A task that refused does not know its part any more, or something the part names is gone, or a task that it exchanges values with.
+  stale_.store(true, std::memory_order_relaxed);
+  if (status.code() == Code::aborted && home_is_pure_ && run.edges()->refused()) return Remedy::anew;
+  const auto is_lost = [](const Piece& piece) { return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable; };
+  const bool lost = status.code() == Code::unavailable || run.edges()->any_refused() || std::ranges::any_of(others_, is_lost);
+  return is_repeatable_ && lost ? Remedy::again : Remedy::none;
 }
 
 }  // namespace dtg

@@ -1,36 +1,91 @@
 // Entering and leaving.
 #include "cluster/run_commits.h"
 
+#include "cluster/task.h"
+
 namespace dtg {
 
 void RunCommits::enter(uint32_t phase, Completion done) {
-  Step& step = done.step();
-  const auto had = ledger_.has(write_, phase);
-  if (!had.ok()) return done.done(had.status());
+  phase_ = phase;
+  done_ = std::move(done);
+  dtg::Task& task = part_.task();
+  const auto had = task.ledger().has(write_, phase);
+  if (!had.ok()) return go_on(had.status());
   if (had.value()) {
-    step.skip_writes(true);
-    return done.done({});
+    done_.step().skip_writes(true);
+    return go_on({});
   }
-  if (!step.seal()) return done.done(step.cause());
-  open_ = phase;
-  done.done({});
+  if (task.log() && !task.log()->turns().take(*this)) return;
+  has_turn_ = task.log() != nullptr;
+  begin();
+}
+
+// Whoever gave the turn back is in the middle of something else.
+void RunCommits::your_turn() {
+  has_turn_ = true;
+  part_.task().host().pool->submit(this);
+}
+
+void RunCommits::begin() {
+  Step& step = done_.step();
+  if (!step.seal()) {
+    give_turn_back();
+    return go_on(step.cause());
+  }
+  if (Status status = log_it(); !status.ok()) {
+    give_turn_back();
+    step.unseal();
+    return go_on(std::move(status));
+  }
+  open_ = true;
+  go_on({});
+}
+
+Status RunCommits::log_it() {
+  CommitLog* const log = part_.task().log();
+  const LoggedWrites* const writes = log ? part_.logged(phase_) : nullptr;
+  if (!log) return {};
+  if (!writes) return internal_error("commit phase %u: it cannot be logged", phase_);
+  DTG_ASSIGN(number_, log->append(write_, phase_, *writes, done_.context()));
+  return {};
+}
+
+void RunCommits::give_turn_back() {
+  if (!std::exchange(has_turn_, false)) return;
+  dtg::Task& task = part_.task();
+  task.log()->maybe_save(task.store(), task.ledger());
+  task.log()->turns().give_back();
 }
 
 void RunCommits::leave(uint32_t phase, Completion done) {
-  Step& step = done.step();
+  done_ = std::move(done);
+  Step& step = done_.step();
+  dtg::Task& task = part_.task();
   if (step.skips_writes()) {
+    // Whoever wrote it may have gone before it was on the disk.
     step.skip_writes(false);
-    return done.done({});
+    number_ = task.log() ? task.log()->last() : 0;
+  } else {
+    task.ledger().enter(write_, phase);
+    open_ = false;
+    give_turn_back();
+    step.unseal();
   }
-  ledger_.enter(write_, phase);
-  open_ = -1;
-  step.unseal();
-  done.done({});
+  if (!task.log()) return go_on({});
+  task.log()->when_on_disk(number_, *this);
+}
+
+void RunCommits::on_disk(const Status& status) { go_on(status); }
+
+void RunCommits::go_on(Status status) {
+  Completion done = std::move(done_);
+  done.done(std::move(status));
 }
 
 void RunCommits::end(const Status& status) {
-  if (open_ < 0) return;
-  ledger_.enter(write_, static_cast<uint32_t>(open_), status.ok() ? internal_error("a commit was not ended") : status);
+  if (!open_) return;
+  part_.task().ledger().enter(write_, phase_, status.ok() ? internal_error("a commit was not ended") : status);
+  give_turn_back();
 }
 
 }  // namespace dtg

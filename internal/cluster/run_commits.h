@@ -1,17 +1,22 @@
 // RunCommits: the commits of one run of a part. Each phase is entered once, in order: its writes are found in the task's ledger and
-// skipped, or the step is sealed until they have taken place and a row of the ledger says so.
+// skipped, or the step is sealed until they have taken place and a row of the ledger says so. Where the task keeps a log, a phase is
+// entered with the log's turn and a record in it, and left when that is on the disk.
 //
-// Owner: the run. The threads of its segments, one at a time.
+// Owner: the run. The threads of its segments and of the log, one at a time.
 #pragma once
 
-#include "cluster/ledger.h"
+#include <optional>
+
+#include "cluster/commit_log.h"
 #include "exec/commits.h"
 
 namespace dtg {
 
-class RunCommits final : public Commits {
+class ServedPart;
+
+class RunCommits final : public Commits, private Turns::Waiter, private CommitLog::Waiter, private Pool::Task {
  public:
-  RunCommits(Ledger& ledger, const WriteId& write) : ledger_(ledger), write_(write) {}
+  RunCommits(const ServedPart& part, const WriteId& write) : part_(part), write_(write) {}
 
   void enter(uint32_t phase, Completion done) override;
   void leave(uint32_t phase, Completion done) override;
@@ -19,9 +24,21 @@ class RunCommits final : public Commits {
   void end(const Status& status);
 
  private:
-  Ledger& ledger_;
+  void your_turn() override;
+  void run() override { begin(); }
+  void begin();
+  Status log_it();
+  void give_turn_back();
+  void on_disk(const Status& status) override;
+  void go_on(Status status);
+
+  const ServedPart& part_;
   const WriteId write_;
-  int64_t open_ = -1;  // the phase that was entered
+  uint32_t phase_ = 0;
+  bool open_ = false;      // the phase was entered
+  bool has_turn_ = false;  // the log's
+  uint64_t number_ = 0;    // the log's, of the last commit
+  Completion done_;
 };
 
 }  // namespace dtg

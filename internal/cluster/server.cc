@@ -5,6 +5,7 @@
 
 #include "cluster/connection.h"
 #include "cluster/directory.h"
+#include "cluster/recovery.h"
 #include "cluster/security.h"
 #include "exec/variable.h"
 
@@ -37,7 +38,17 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   if (options.cpu_devices < 1 || options.cpu_devices > 256) {
     return invalid_argument("start a server: cpu_devices is %d; from 1 to 256 are possible", options.cpu_devices);
   }
-  auto task = make_ref<Task>(host, self.name(), options.cpu_devices, std::move(owner));
+  auto task = make_ref<Task>(host, self.name(), options.cpu_devices, owner);
+  if (!options.state_directory.empty()) {
+    auto recovered = recover(*task, options.state_directory, options.set_bytes, std::move(owner));
+    if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).in_phase("recover");
+    const Recovered& found = recovered.value();
+    if (found.set > 0 || found.repeated > 0) {
+      say(host, LogLevel::info, format("%s goes on with the state in %s: the set of commit %llu and %llu commits after it, in %.2f s",
+                                       self.name().c_str(), options.state_directory.c_str(), static_cast<unsigned long long>(found.set),
+                                       static_cast<unsigned long long>(found.repeated), found.seconds));
+    }
+  }
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
   if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
   const bool clear = server->options_.security.security == Security::clear_frames && !server->target_.starts_with("unix:");
@@ -94,7 +105,18 @@ Json Server::state() const {
     ++count;
     bytes += static_cast<const Variable&>(*resource).bytes();
   }
+  Json::Object commits{{"repetitions", static_cast<int64_t>(task_->ledger().repetitions())},
+                       {"durability", task_->log() ? "wal" : "memory"}};
+  if (const CommitLog* const log = task_->log()) {
+    const CommitLog::Counts counts = log->counts();
+    commits.emplace_back("number", static_cast<int64_t>(counts.commits));
+    commits.emplace_back("on_disk", static_cast<int64_t>(counts.on_disk));
+    commits.emplace_back("sets", static_cast<int64_t>(counts.sets));
+    commits.emplace_back("bytes", counts.bytes);
+    if (!counts.failure.ok()) commits.emplace_back("failure", counts.failure.message());
+  }
   return Json::Object{{"task", task_->name()},
+                      {"commits", std::move(commits)},
                       {"incarnation", std::to_string(task_->incarnation())},
                       {"address", target_},
                       {"devices", std::move(devices)},

@@ -28,6 +28,9 @@ class Server final : public RefCounted {
     int cpu_devices = 1;
     std::vector<std::string> filters;  // devices that sessions of this server see; none: all
     SecurityOptions security;          // for addresses that are no unix sockets
+    // Where what is committed here is kept, so that a server that is started anew with the same one goes on with it; empty: nowhere.
+    std::string state_directory;
+    int64_t set_bytes = CommitLog::kSetBytes;  // so much of a log is worth a set
     AcceptLimits accept;
     Timing timing;
   };

@@ -299,6 +299,11 @@ bool StepEdges::refused() const {
   return !joins_.empty() && std::ranges::all_of(joins_, &Join::refused);
 }
 
+bool StepEdges::any_refused() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(joins_, &Join::refused);
+}
+
 void StepEdges::replied(const Link& link, const Status& status, bool refused) {
   const size_t peer = peer_at(link);
   Completion waiting;

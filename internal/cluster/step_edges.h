@@ -69,6 +69,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   uint64_t sequence() const { return sequence_; }
   // Every other task refused its part, before anything was done.
   bool refused() const;
+  // One of them did; what the others have done is another matter.
+  bool any_refused() const;
 
   void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
   void take(uint32_t edge, void* into, Completion done) override;

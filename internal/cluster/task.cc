@@ -34,6 +34,11 @@ Result<std::vector<Device>> parse_devices(std::span<const std::string> names) {
 ServedPart::ServedPart(Ref<Task> task, std::vector<Device> devices)
     : task_(std::move(task)), placer_(std::move(devices), task_->host().kernels, false) {}
 
+const LoggedWrites* ServedPart::logged(uint32_t phase) const {
+  const auto at = std::ranges::find(logged_, phase, &std::pair<uint32_t, LoggedWrites>::first);
+  return at == logged_.end() ? nullptr : &at->second;
+}
+
 ServedPart::~ServedPart() { task_->host().seams.budget->release(reserved_); }
 
 Task::Task(const Host& host, std::string name, int cpu_count, Ref<RefCounted> owner)
@@ -48,6 +53,16 @@ namespace {
 // As many runs of a part as sessions may have under way: one that waits in a dequeue must not keep another from starting.
 constexpr int kServedFrames = 4096;
 constexpr size_t kSharedParts = 1024;
+
+Result<LoggedWrites> logged_writes(const IrCommit& commit, const wire::Limits& limits) {
+  LoggedWrites writes;
+  DTG_ASSIGN(writes.graph, encode_graph(*commit.graph, limits));
+  for (const Value& fed : commit.fed) writes.fed.push_back({fed.node(), fed.output()});
+  writes.writes = commit.writes;
+  const Hash128 hash = hash_content(writes.graph);
+  writes.key = hash.low;
+  return writes;
+}
 
 }  // namespace
 
@@ -98,6 +113,28 @@ Ref<ServedPart> Task::shared_part(Hash128 hash, std::string_view graph, std::spa
   return {};
 }
 
+void Task::keep_in(Ref<CommitLog> log, uint64_t incarnation) {
+  log_ = std::move(log);
+  incarnation_ = incarnation;
+}
+
+// Variables are kept; what else changes would be gone after a restart, or there again, and nobody would know.
+Status Task::check_keepable(const Graph& graph) const {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Access access = node.op->access_of(i);
+      const bool accumulates = node.op->name().find("Accumulator") != std::string::npos && access != Access::ask;
+      if (access != Access::destroy && !accumulates) continue;
+      return unimplemented("register a part: \"%.*s\" (%s) is for tasks that keep their state in memory; %s keeps it in a log, which holds "
+                           "variables only",
+                           static_cast<int>(node.name.size()), node.name.data(), node.op->name().c_str(), name_.c_str())
+          .at_node(node.name);
+    }
+  }
+  return {};
+}
+
 Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const uint32_t> targets, const Ref<const Rights>& rights,
                                       Deadline deadline) {
   const Hash128 hash = hash_content(bytes);
@@ -119,6 +156,7 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   DTG_ASSIGN(Ref<Graph> graph, Graph::create(host_.ops));
   DTG_TRY(decode_graph(bytes, *graph, *host_.seams.budget, host_.limits));
   DTG_TRY(check_graph(*graph, *rights));
+  if (log_) DTG_TRY(check_keepable(*graph));
   const auto peer_of = [&](const std::string& peer, bool incoming) -> Result<uint32_t> {
     if (peer.empty()) return 0u;
     if (peer == name_) return invalid_argument("an edge from %s to itself is impossible", peer.c_str());
@@ -140,10 +178,14 @@ Result<Ref<ServedPart>> Task::prepare(std::string_view bytes, std::span<const ui
   context.budget = host_.seams.budget;
   context.deadline = deadline;
   context.rights = rights;
-  context.committing = Committing::joined;
+  context.committing = log_ ? Committing::logged : Committing::joined;
   PlanRequest request;
   for (uint32_t target : targets) request.targets.push_back(target);
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(request)));
+  for (const IrCommit& commit : part->plan_->commits()) {
+    DTG_ASSIGN(LoggedWrites writes, logged_writes(commit, host_.limits));
+    part->logged_.emplace_back(commit.phase, std::move(writes));
+  }
   const std::lock_guard lock(parts_mutex_);
   if (parts_.size() < kSharedParts) parts_.emplace_back(hash, part);
   return part;

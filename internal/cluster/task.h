@@ -9,6 +9,7 @@
 
 #include "base/condition.h"
 #include "base/hash.h"
+#include "cluster/commit_log.h"
 #include "cluster/host.h"
 #include "cluster/ledger.h"
 #include "cluster/rights.h"
@@ -36,6 +37,8 @@ class ServedPart final : public RefCounted {
   // The peers of its edges from number 1 on; 0 is the session.
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   Task& task() const { return *task_; }
+  // What is logged of a phase; null where nothing is.
+  const LoggedWrites* logged(uint32_t phase) const;
 
  private:
   friend class Task;
@@ -46,6 +49,7 @@ class ServedPart final : public RefCounted {
   std::vector<Neighbour> neighbours_;
   std::string graph_;  // what it was made from
   std::vector<uint32_t> targets_;
+  std::vector<std::pair<uint32_t, LoggedWrites>> logged_;  // by phase
   int64_t reserved_ = 0;
   bool attaches_ = true;  // it may have made the resources that it names
 };
@@ -68,6 +72,10 @@ class Task final : public RefCounted {
   const std::vector<Device>& devices() const { return devices_; }
   ResourceStore& store() { return store_; }
   Ledger& ledger() { return ledger_; }
+  // What is committed here is kept there; null: it lives as long as the task. To be set before the first part is prepared, with the
+  // number of the state, which outlives the process.
+  CommitLog* log() const { return log_.get(); }
+  void keep_in(Ref<CommitLog> log, uint64_t incarnation);
   const Host& host() const { return host_; }
 
   // From graph bytes of a peer: verified, held against what graphs of others may hold, placed and planned. Takes long;
@@ -89,15 +97,17 @@ class Task final : public RefCounted {
   void trim(bool all = false);
 
  private:
+  Status check_keepable(const Graph& graph) const;
   Ref<ServedPart> shared_part(Hash128 hash, std::string_view graph, std::span<const uint32_t> targets, bool attaches);
 
   const Ref<RefCounted> owner_;  // keeps the host's parts
   const Host host_;
   const std::string name_;
-  const uint64_t incarnation_;
+  uint64_t incarnation_;
   std::vector<Device> devices_;
   ResourceStore store_;
   Ledger ledger_;
+  Ref<CommitLog> log_;
   std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
   std::vector<Observer*> observers_;
   Status gone_;

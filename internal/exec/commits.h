@@ -7,10 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "exec/completion.h"
 
 namespace dtg {
+
+// The arguments of a gate, for whoever keeps its operands.
+struct CommitArgs {
+  uint32_t phase = 0;
+  std::span<const PrepareContext::Operand> values;
+};
 
 class Commits {
  public:

@@ -4,6 +4,7 @@
 #include "exec/resource.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace dtg {
 namespace {
@@ -91,6 +92,19 @@ void ResourceStore::reset(const std::vector<std::string>& containers) {
   for (const auto& resource : gone) {
     resource->destroy(aborted("the container of the %s \"%s\" was reset", resource->kind(), resource->name().c_str()));
   }
+}
+
+std::vector<ResourceStore::Entry> ResourceStore::entries() const {
+  std::vector<Entry> all;
+  {
+    std::lock_guard hold(mutex_);
+    for (const auto& [key, resource] : resources_) {
+      const size_t first = key.find('\0'), second = key.find('\0', first + 1);
+      all.push_back({key.substr(0, first), key.substr(first + 1, second - first - 1), key.substr(second + 1), resource});
+    }
+  }
+  std::ranges::sort(all, {}, [](const Entry& entry) { return std::tie(entry.device, entry.container, entry.name); });
+  return all;
 }
 
 std::vector<Ref<Resource>> ResourceStore::list() const {

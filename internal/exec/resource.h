@@ -56,6 +56,12 @@ class ResourceStore {
   // Moves whenever a resource was destroyed.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   std::vector<Ref<Resource>> list() const;
+  struct Entry {
+    std::string device, container, name;
+    Ref<Resource> resource;
+  };
+  // With what they are found by, in its order.
+  std::vector<Entry> entries() const;
 
  private:
   mutable std::mutex mutex_;

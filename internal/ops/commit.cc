@@ -7,10 +7,6 @@
 namespace dtg::ops {
 namespace {
 
-struct CommitArgs {
-  uint32_t phase = 0;
-};
-
 bool enter_run(RunContext& c, Completion done) {
   Commits* const commits = c.step().commits();
   if (!commits) return done.dismiss(), true;
@@ -27,7 +23,11 @@ bool leave_run(RunContext& c, Completion done) {
 
 template <AsyncFn fn>
 Status prepare(PrepareContext& c) {
-  c.args<CommitArgs>()->phase = static_cast<uint32_t>(c.integer("phase"));
+  auto* const args = c.args<CommitArgs>();
+  args->phase = static_cast<uint32_t>(c.integer("phase"));
+  std::vector<PrepareContext::Operand> values;
+  for (int i = 0; i < c.num_inputs(); ++i) values.push_back(c.input(i));
+  args->values = c.arena().copy(std::span<const PrepareContext::Operand>(values));
   return c.async_in_place(fn);
 }
 

@@ -177,6 +177,7 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   DTG_TRY(run_passes(context, back_passes(), *ir, observer ? passed : nullptr, observer));
   DTG_TRY(PlanMaker(*plan, *ir).run());
   if (observer) observer->made(*ir, plan->program_);
+  plan->commits_ = std::move(ir->commits);
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
   plan->context_.cancelled = nullptr;

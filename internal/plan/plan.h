@@ -37,6 +37,9 @@ class Plan final : public RefCounted, private ChunkSource {
   const std::vector<Feed>& feeds() const { return program_.feeds; }
   const std::vector<Fetch>& fetches() const { return program_.fetches; }
 
+  // How its writes are made again, where they are logged; by phase.
+  const std::vector<IrCommit>& commits() const { return commits_; }
+
   // Handles are bound to objects; after a resource was destroyed the plan must be made again.
   bool is_current() const { return generation_ == context_.store->generation(); }
 
@@ -66,6 +69,7 @@ class Plan final : public RefCounted, private ChunkSource {
   uint64_t generation_ = 0;
   const Ref<MemoryPool> memory_;
   Program program_;
+  std::vector<IrCommit> commits_;
   std::unique_ptr<const Ir> ir_;  // kept when shapes depend on data
   ChunkCache later_;
   std::unique_ptr<FramePool> frames_;

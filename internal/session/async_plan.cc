@@ -64,7 +64,17 @@ Status AsyncPlan::go_on() {
     making_ = making;
   }
   if (making->advance()) {
-    end(making->take());
+    auto made = making->take();
+    // A task that was lost while it was given its part may be back.
+    if (made.status().code() == Code::unavailable && ++losses_ < kLosses && !deadline_.passed(session_->runtime().clock())) {
+      {
+        const std::lock_guard lock(mutex_);
+        making_ = nullptr;
+      }
+      your_turn();
+      return {};
+    }
+    end(std::move(made));
   } else {
     making->when_answered([this] { your_turn(); });
   }

@@ -37,6 +37,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   void tell(Result<Ref<PartitionedPlan>> plan);
   RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0}; }
 
+  static constexpr int kLosses = 5;
   const Ref<Session> session_;
   const Wanted wanted_;
   std::vector<const Tensor*> tensors_;
@@ -44,6 +45,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   const Deadline deadline_;
   Answer<Ref<PartitionedPlan>> answer_;
   std::atomic<bool> told_{false};
+  int losses_ = 0;  // of tasks, while the plan was made
   std::mutex mutex_;  // guards what follows
   Ref<PlanMaking> making_;
   Status cause_;

@@ -84,8 +84,12 @@ bool AsyncRun::try_again(const Status& status) {
   using Remedy = PartitionedPlan::Remedy;
   const Remedy remedy = plan_->ended(*body_, status);
   if (remedy == Remedy::none || stopped_.load() || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew)) return false;
-  if (remedy == Remedy::again) cut_short_ = status;
-  const Deadline back = remedy == Remedy::again ? session_->return_of(*plan_, deadline_) : deadline_;
+  if (remedy == Remedy::again) {
+    cut_short_ = status;
+    if (back_.at_ns == 0) back_ = session_->return_of(*plan_, deadline_);
+    if (back_.passed(session_->runtime().clock())) return false;
+  }
+  const Deadline back = remedy == Remedy::again ? back_ : deadline_;
   const PlanRequest& request = plan_->request();
   AsyncPlan::Wanted wanted;
   for (const FeedSpec& feed : request.feeds) wanted.feeds.push_back(feed.value);
@@ -111,6 +115,7 @@ Status AsyncRun::again() {
   if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
   body_->renew(session_->next_sequence());
   attempts_ = 1;
+  back_ = {0};
   write_ = body_->sequence();
   return plan_->run(*body_);
 }

@@ -73,6 +73,7 @@ class AsyncRun final : public Timer::Timeout {
   int attempts_ = 0;     // at the present run
   uint64_t write_ = 0;   // the number of the first
   Status cut_short_;     // why the last was
+  Deadline back_{0};     // until when whoever was lost is waited for; 0: nobody was
   std::vector<Tensor> results_;
   std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};

@@ -21,6 +21,7 @@ Runtime::Runtime(Options options)
       tracer_(clock()),
       pool_(
           {.threads = options.compute_threads, .spin_ns = options.spin_ns, .pin = options.pin_threads, .own_threads = options.own_threads}),
+      disk_pool_(options.own_threads ? std::make_unique<Pool>(Pool::Options{.threads = 1}) : nullptr),
       timer_(clock(), options.own_threads),
       make_network_(options.network ? std::move(options.network) : start_sockets) {
   ops::register_all(ops_, kernels_);
@@ -32,7 +33,7 @@ Runtime::~Runtime() { memory_->close(); }
 // The end of an asynchronous run may drop the last reference on a thread of the runtime itself, which cannot
 // join itself; then a thread of its own does the rest.
 void Runtime::last_release() {
-  if (!pool_.is_own_thread() && !timer_.is_own_thread() && !(network_ && network_->loop().is_current())) {
+  if (!pool_.is_own_thread() && !(disk_pool_ && disk_pool_->is_own_thread()) && !timer_.is_own_thread() && !(network_ && network_->loop().is_current())) {
     delete this;
     return;
   }
@@ -66,7 +67,7 @@ Result<Host> Runtime::host() {
   return host;
 }
 
-Host Runtime::local_host() { return Host{&ops_, &kernels_, &pool_, seams_, memory_, nullptr, &directory_, {}}; }
+Host Runtime::local_host() { return Host{&ops_, &kernels_, &pool_, disk_pool_ ? disk_pool_.get() : &pool_, seams_, memory_, nullptr, &directory_, {}}; }
 
 bool Runtime::turn() {
   const bool ran = pool_.run_queued();

@@ -77,6 +77,7 @@ class Runtime final : public RefCounted {
   OpTable ops_;
   KernelTable kernels_;
   Pool pool_;
+  std::unique_ptr<Pool> disk_pool_;  // a thread that may wait for the disk; null: that is pool_'s to do
   Timer timer_;
   Directory directory_;
   const std::function<Result<std::unique_ptr<Network>>(const Clock&)> make_network_;

@@ -107,7 +107,7 @@ Session::~Session() {
 
 // A target that is no local session names a task, which tells the rest of the cluster.
 Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options) {
-  const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement};
+  const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement, options.committing};
   if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.cpu_devices, runtime);
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
   DTG_ASSIGN(const Address address, Address::parse(target));
@@ -215,7 +215,24 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  return make_plan(hash, args, until);
+  // A task that is lost while it is given its part may be back soon; one that is not there at all was waited for long enough.
+  const Deadline back{std::min(Deadline::after(runtime_->clock(), kReturnNs).at_ns, until.at_ns)};
+  Status lost;
+  for (;;) {
+    auto made = make_plan(hash, args, until);
+    // Who was lost is told rather than that the time is over.
+    if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
+    if (made.status().code() != Code::unavailable || driver_->is_local() || back.passed(runtime_->clock())) return made;
+    lost = made.status();
+    DTG_TRY(pause(back));
+  }
+}
+
+// Not longer than until the session refuses runs.
+Status Session::pause(Deadline until) {
+  const Deadline end{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, until.at_ns)};
+  idle_.wait(runtime_->clock(), end, [this] { return refuses_.load(); });
+  return check_open();
 }
 
 // Null where there is none, or none that still holds.
@@ -315,7 +332,8 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
       count_run(status);
       return status;
     }
-    auto next = plan_again(*plan, args, until, attempts);
+    if (attempts.remedy == PartitionedPlan::Remedy::again && attempts.back.at_ns == 0) attempts.back = return_of(*plan, until);
+    auto next = plan_again(args, until, attempts);
     if (!next.ok()) {
       count_run(next.status());
       return attempts.remedy == PartitionedPlan::Remedy::anew ? next.status() : outcome_unknown(next.status(), status);
@@ -347,20 +365,11 @@ Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
 }
 
 // From the second attempt on with a pause, so that a task that is lost again and again is not asked without end.
-Result<Ref<PartitionedPlan>> Session::plan_again(const PartitionedPlan& plan, const RunArgs& args, Deadline until,
-                                                 const Attempts& attempts) {
+Result<Ref<PartitionedPlan>> Session::plan_again(const RunArgs& args, Deadline until, const Attempts& attempts) {
   if (attempts.remedy == PartitionedPlan::Remedy::anew) return find_plan(args, until);
-  const Deadline back = return_of(plan, until);
-  for (int tries = attempts.count;; ++tries) {
-    if (tries > 1) {
-      const Deadline pause{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, back.at_ns)};
-      idle_.wait(runtime_->clock(), pause, [this] { return refuses_.load(); });
-    }
-    DTG_TRY(check_open());
-    auto found = find_plan(args, back);
-    // It may be lost once more while it is given its part.
-    if (found.ok() || found.status().code() != Code::unavailable || back.passed(runtime_->clock())) return found;
-  }
+  if (attempts.count > 1) DTG_TRY(pause(attempts.back));
+  if (attempts.back.passed(runtime_->clock())) return unavailable("nobody came back in time");
+  return find_plan(args, attempts.back);
 }
 
 void Session::count_run(const Status& status) {

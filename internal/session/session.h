@@ -15,10 +15,10 @@
 
 #include "base/condition.h"
 #include "base/spin_lock.h"
+#include "base/turns.h"
 #include "cluster/driver.h"
 #include "session/runtime.h"
 #include "session/session_run.h"
-#include "session/turns.h"
 
 namespace dtg {
 
@@ -64,6 +64,7 @@ class Session final : public RefCounted, private Task::Observer {
     int cpu_devices = 1;       // virtual CPU devices of a local session
     bool soft_placement = false;
     bool fusion = true;
+    Committing committing = Committing::singly;  // of what the session's own task writes
     int64_t default_timeout_ns = int64_t{600} * 1'000'000'000;
     int64_t plan_bytes = int64_t{64} << 20;                    // what kept plans may take together; the newest is kept whatever it takes
     int64_t connect_timeout_ns = int64_t{30} * 1'000'000'000;  // to find all tasks of a cluster
@@ -124,13 +125,15 @@ class Session final : public RefCounted, private Task::Observer {
   struct Attempts {
     int count = 0;
     uint64_t write = 0;  // the number of the first
+    Deadline back{0};    // until when whoever was lost is waited for; 0: nobody was
     PartitionedPlan::Remedy remedy = PartitionedPlan::Remedy::none;  // for the last
   };
   // Runs the plan. Where it turns out to be out of date before anything was done, the one that is not; where a connection was lost, as
   // often as that is safe and the deadline allows.
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
   Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
-  Result<Ref<PartitionedPlan>> plan_again(const PartitionedPlan& plan, const RunArgs& args, Deadline until, const Attempts& attempts);
+  Result<Ref<PartitionedPlan>> plan_again(const RunArgs& args, Deadline until, const Attempts& attempts);
+  Status pause(Deadline until);
   // Of a run that was cut short by `before` and could not be repeated.
   static Status outcome_unknown(const Status& status, const Status& before);
   // How long the tasks whose loss cut a run short are looked for.

@@ -258,6 +258,16 @@ std::unique_ptr<ModelDisk> ModelDisk::after_crash(const std::vector<bool>& happe
   return disk;
 }
 
+std::unique_ptr<ModelDisk> ModelDisk::after_crash(const std::function<int(int n)>& choose) const {
+  std::vector<bool> happened;
+  std::map<int, int> contents;
+  for (size_t i = 0; i < pending_.size(); ++i) happened.push_back(choose(2) == 1);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].seen != nodes_[i].durable) contents[static_cast<int>(i)] = choose(4);
+  }
+  return after_crash(happened, contents);
+}
+
 int ModelDisk::for_each_crash_state(const std::function<void(ModelDisk&)>& fn) const {
   std::vector<int> dirty;
   for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -40,6 +40,8 @@ class ModelDisk final : public Disk {
 
   // Calls `fn` with each disk that may be left, no two alike; gives their number.
   int for_each_crash_state(const std::function<void(ModelDisk&)>& fn) const;
+  // One of them; `choose(n)` gives a number below n.
+  std::unique_ptr<ModelDisk> after_crash(const std::function<int(int n)>& choose) const;
 
   Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override { return open_regular(path); }
   Result<std::unique_ptr<FileReader>> open_regular(const std::string& path) override;

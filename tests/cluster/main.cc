@@ -12,13 +12,16 @@
 
 namespace {
 
-int serve(const char* cluster, const char* job, const char* task) {
+// With a fourth word, a folder: it keeps its state there, and makes a set of it often.
+int serve(const char* cluster, const char* job, const char* task, const char* state) {
   using namespace dtg;
   auto runtime = Runtime::create({.compute_threads = 2}).take();
   Server::Options options;
   options.cluster = ClusterSpec::parse(cluster).take();
   options.job = job;
   options.task = std::atoi(task);
+  options.state_directory = state;
+  options.set_bytes = 1 << 20;
   auto server = Server::start(runtime->host().take(), options, runtime);
   if (!server.ok()) {
     fprintf(stderr, "%s\n", server.status().message().c_str());
@@ -49,7 +52,7 @@ int work(const char* target) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "--serve") return serve(argv[2], argv[3], argv[4]);
+  if ((argc == 5 || argc == 6) && std::string(argv[1]) == "--serve") return serve(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : "");
   if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

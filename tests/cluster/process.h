@@ -68,6 +68,8 @@ class OtherProcess {
 struct ServerProcess : OtherProcess {
   ServerProcess(const std::string& cluster, const std::string& job, int task)
       : OtherProcess({"--serve", cluster, job, std::to_string(task)}) {}
+  ServerProcess(const std::string& cluster, const std::string& job, int task, const std::string& state)
+      : OtherProcess({"--serve", cluster, job, std::to_string(task), state}) {}
 };
 // Runs Steps at that target until its input ends.
 struct WorkerProcess : OtherProcess {

@@ -28,6 +28,8 @@ constexpr Mode kModes[] = {
     {.name = "together", .way = Way::together},
     {.name = "devices", .places = Places::devices},
     {.name = "tasks", .places = Places::tasks},
+    {.name = "joined", .committing = Committing::joined},
+    {.name = "logged", .committing = Committing::logged},
 };
 
 // One run of a scene in terms of a session.
@@ -224,6 +226,7 @@ Result<Tables> Stage::tables() {
 Result<Ref<Session>> Stage::connect(const Mode& mode, Ref<Graph> graph, Ref<Runtime> runtime) {
   Session::Options options;
   options.fusion = mode.fusion;
+  options.committing = mode.committing;
   options.cpu_devices = mode.places == Places::devices ? 2 : 1;
   options.connect_timeout_ns = kTimeout;
   std::string target = "local";

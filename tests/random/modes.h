@@ -19,6 +19,7 @@ struct Mode {
   int threads = 4;
   bool fusion = true;
   Places places = Places::none;
+  Committing committing = Committing::singly;
 };
 
 std::span<const Mode> modes();

@@ -166,7 +166,7 @@ TEST_F(Sessions, APlanIsToldInPages) {
   auto told = session->explain(request, 0);
   ASSERT_TRUE(told.ok()) << told.status().message();
   const PlanPages pages = told.take();
-  ASSERT_EQ(pages.size(), 8u);
+  ASSERT_EQ(pages.size(), 9u);
   EXPECT_EQ(pages.front().name, "prune");
   const std::string program = choose_pages(pages, "program").value();
   for (const char* what : {"feed 0, float32[3]", "variable, pin 0, float32[3]", "fetched 0, float32[3]", "handle", "a frame of"}) {

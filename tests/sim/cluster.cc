@@ -102,12 +102,14 @@ Cluster::Cluster(uint64_t seed, bool talks)
       net_(world_),
       servers_(static_cast<int>(world_.between(1, 3))),
       workers_(static_cast<int>(world_.between(1, 4))),
+      keeps_state_(world_.one_in(2)),
       ledger_(servers_, workers_),
       next_step_(static_cast<size_t>(workers_)),
       last_done_ns_(static_cast<size_t>(workers_)) {
   world_.talks = talks;
-  for (int p = 0; p < servers_; ++p) members_.push_back({"ps" + std::to_string(p), true, p, nullptr, 0});
-  for (int w = 0; w < workers_; ++w) members_.push_back({"worker" + std::to_string(w), false, w, nullptr, 0});
+  for (int p = 0; p < servers_; ++p)
+    members_.push_back({"ps" + std::to_string(p), true, p, nullptr, keeps_state_ ? std::make_shared<ModelDisk>() : nullptr, 0});
+  for (int w = 0; w < workers_; ++w) members_.push_back({"worker" + std::to_string(w), false, w, nullptr, nullptr, 0});
 }
 
 Cluster::~Cluster() = default;
@@ -130,8 +132,8 @@ void Cluster::start(Member& member) {
   world_.say("start " + member.name);
   const bool is_server = member.is_server;
   const int index = member.index;
-  if (is_server) ledger_.begin_life(static_cast<size_t>(index));
-  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), [this, is_server, index](Process& process) {
+  if (is_server && !keeps_state_) ledger_.begin_life(static_cast<size_t>(index));
+  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), member.disk, [this, is_server, index](Process& process) {
     if (is_server) serve(process, index);
     else work(process, index);
   });
@@ -142,7 +144,10 @@ void Cluster::serve(Process& process, int index) {
   options.cluster = ClusterSpec::parse(spec()).take();
   options.job = "ps";
   options.task = index;
+  if (keeps_state_) options.state_directory = "/state";
+  options.set_bytes = 100'000;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
+  if (!server.ok() && process.is_cut_off()) return;
   if (!server.ok()) return wrong("a server does not start: " + server.status().message());
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
   (void)server.value()->stop(5 * kSecond).ok();
@@ -235,6 +240,10 @@ void Cluster::disturb() {
       if (!one.process) break;
       world_.say("kill " + one.name);
       one.process->kill();
+      if (one.disk && world_.one_in(2)) {
+        world_.say("its machine loses power");
+        one.disk = one.disk->after_crash([this](int n) { return static_cast<int>(world_.between(0, n - 1)); });
+      }
       remains_.push_back(std::move(one.process));
       one.back_at_ns = world_.now_ns() + lasts_ns / 2;
       world_.at(one.back_at_ns, [this, &one] { start(one); });
@@ -269,8 +278,8 @@ Outcome Cluster::run() {
   // Nobody adds while the cells are read.
   quiet_ = true;
   world_.run(world_.now_ns() + 5 * kSecond);
-  Member auditor{"auditor", false, 0, nullptr, 0};
-  auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), [this](Process& process) { audit(process); });
+  Member auditor{"auditor", false, 0, nullptr, nullptr, 0};
+  auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr, [this](Process& process) { audit(process); });
   for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor.process->is_gone() && world_.step(until);) {
   }
   if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");

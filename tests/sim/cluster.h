@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/model_disk.h"
 #include "ledger.h"
 #include "net.h"
 #include "process.h"
@@ -36,6 +37,7 @@ class Cluster final {
     bool is_server = false;
     int index = 0;
     std::unique_ptr<Process> process;
+    std::shared_ptr<ModelDisk> disk;  // of a server that keeps its state
     int64_t back_at_ns = 0;  // while it is down
   };
   void start(Member& member);
@@ -52,6 +54,7 @@ class Cluster final {
   World world_;
   Net net_;
   int servers_, workers_;
+  const bool keeps_state_;  // the servers do
   Ledger ledger_;
   std::vector<Member> members_;
   std::vector<std::unique_ptr<Process>> remains_;  // of those that were killed

@@ -52,13 +52,15 @@ class Process::Silence final : public LogSink {
   Process& process_;
 };
 
-Process::Process(World& world, Net& net, std::string name, uint64_t seed, std::function<void(Process&)> program)
+Process::Process(World& world, Net& net, std::string name, uint64_t seed, std::shared_ptr<Disk> disk,
+                 std::function<void(Process&)> program)
     : world_(world),
       net_(net),
       name_(std::move(name)),
       clock_(new ProcessClock(world)),
       random_(new ProcessRandom(seed)),
-      log_(new Silence(*this)) {
+      log_(new Silence(*this)),
+      disk_(disk ? new ProcessDisk(std::move(disk)) : nullptr) {
   program_ = std::make_unique<Fiber>([this, program = std::move(program)] {
     Runtime::Options options;
     options.compute_threads = 1;
@@ -66,6 +68,7 @@ Process::Process(World& world, Net& net, std::string name, uint64_t seed, std::f
     options.log = log_.get();
     options.clock = clock_.get();
     options.random = random_.get();
+    options.disk = disk_.get();
     options.own_threads = false;
     options.network = [this](const Clock& clock) { return net_.of(*this, clock); };
     runtime_ = Runtime::create(std::move(options)).take();
@@ -88,6 +91,7 @@ const Clock& Process::clock() const { return *clock_; }
 void Process::kill() {
   if (cut_off_) return;
   cut_off_ = true;
+  if (disk_) disk_->cut_off();
   net_.cut_off(*this);
   stalled_until_ns_ = 0;
   wake();

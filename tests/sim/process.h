@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "disk.h"
 #include "fiber.h"
 #include "session/runtime.h"
 #include "world.h"
@@ -19,8 +20,8 @@ class ProcessLoop;
 
 class Process final {
  public:
-  // `program` is the host's main function.
-  Process(World& world, Net& net, std::string name, uint64_t seed, std::function<void(Process&)> program);
+  // `program` is the host's main function; `disk` its machine's, null where it needs none.
+  Process(World& world, Net& net, std::string name, uint64_t seed, std::shared_ptr<Disk> disk, std::function<void(Process&)> program);
   ~Process();
 
   World& world() { return world_; }
@@ -59,6 +60,7 @@ class Process final {
   std::unique_ptr<ProcessClock> clock_;
   std::unique_ptr<ProcessRandom> random_;
   std::unique_ptr<Silence> log_;
+  std::unique_ptr<ProcessDisk> disk_;
   Ref<Runtime> runtime_;
   std::unique_ptr<Fiber> program_;
   int64_t turn_at_ns_ = INT64_MAX;

@@ -26,6 +26,22 @@ DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
 
 /* ---- servers ---- */
 
+/* What becomes of a task's variables when its process dies.
+ *   MEMORY  they die with it.
+ *   REPLAY  not built in yet: UNIMPLEMENTED.
+ *   WAL     every update is in a log before it takes place, and on the disk before whoever asked for it is told. Started anew on its
+ *           address with the same state_dir, the task goes on with all of them; sessions wait for it within the deadlines of their runs,
+ *           which are repeated and take effect once. Costs the bandwidth of the disk, and a wait for it per run that updates. */
+/* clang-format off */
+typedef int32_t dtg_durability;
+enum {
+  DTG_DURABILITY_DEFAULT = 0, /* WAL where there is a state_dir, else MEMORY */
+  DTG_DURABILITY_MEMORY = 1,
+  DTG_DURABILITY_REPLAY = 2,
+  DTG_DURABILITY_WAL = 3
+};
+/* clang-format on */
+
 /* Which task a server is, and how it is reached. Strings are copied. */
 /* clang-format off */
 typedef struct dtg_server_options {
@@ -44,8 +60,12 @@ typedef struct dtg_server_options {
   size_t num_device_filters;
   int64_t heartbeat_ns;        /* 0: 1 s */
   int64_t dead_ns;             /* silence after which a peer counts as dead; 0: 5 s */
+  const char *state_dir;       /* where the task keeps its variables, for itself alone; made where it is not there. NULL: nowhere */
+  size_t state_dir_len;
+  dtg_durability durability;
+  int32_t reserved1;
 } dtg_server_options;
-#define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0}
+#define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0, NULL, DTG_STRLEN, 0, 0}
 /* clang-format on */
 
 /* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
@@ -53,7 +73,13 @@ typedef struct dtg_server_options {
  * the address that the cluster has for it and with the key and security of these options; where that fails, the log says so and
  * the value passes through the session's task. Errors: INVALID_ARGUMENT (no such task), NOT_FOUND (no such key file),
  * PERMISSION_DENIED (a socket's folder or a key file that others may use), FAILED_PRECONDITION (an address that others can reach,
- * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there). Since 0.1. */
+ * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there, or uses the state_dir),
+ * DATA_LOSS (the state_dir is damaged), UNIMPLEMENTED (DTG_DURABILITY_REPLAY).
+ *
+ * With a state_dir the task first goes on with what an earlier one has left there, then listens. It keeps variables, and of each
+ * session which of its updates took place. It does not keep queues: they are empty then. Accumulators, the destruction of variables,
+ * dtg_session_reset and sessions in the process of the server itself are UNIMPLEMENTED there. A disk that fails ends the updates of the
+ * task, with its error, until it is started anew. Since 0.1. */
 DTG_ERR dtg_server_start(dtg_runtime *runtime, const dtg_cluster *cluster, const dtg_server_options *options,
                          dtg_server **out) DTG_NOEXCEPT;
 
@@ -70,7 +96,7 @@ DTG_ERR dtg_server_join(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security, parts, runs}],
- * variables {count, bytes}. A task that brings values for somebody's session is among the sessions, with the peer "values for
+ * variables {count, bytes}, commits {repetitions, durability; with a state_dir also number, on_disk, sets, bytes, failure}. A task that brings values for somebody's session is among the sessions, with the peer "values for
  * session N". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
 
