@@ -64,7 +64,8 @@ int write_run(const struct options *options, int argc, char **argv) {
 
 static double speed_of(const struct report *r) { return r->seconds > 0 ? r->images / r->seconds : 0; }
 
-/* What became of the updates, where they are counted, and how often a worker was started again and went on. */
+/* What became of the updates, where they are counted, and how often a worker was started again and went on. What the
+ * library repeats by itself when a parameter server comes back is not among that: nobody here sees it. */
 static void write_ledger(FILE *file, const struct training_run *run) {
   const struct tally *t = &run->tally;
   double recoveries = 0;
@@ -88,15 +89,17 @@ static void write_tasks(FILE *file, const struct place *place, const struct trai
 
 int write_summary(const struct options *options, const struct place *place, const struct data *data, const struct training_run *run) {
   const char *channel = getenv("DTG_CHANNEL");
+  char loss[32] = "null"; /* where an earlier life of the chief made the last step */
+  if (run->steps > run->begun_at) snprintf(loss, sizeof loss, "%.6f", run->loss);
   double speed = 0; /* of those that have reported: after an interrupt the chief alone */
   for (int i = 0; i < MAX_WORKERS; i++) speed += speed_of(&run->reports[i]);
   FILE *file = open_in(options->run, "summary.json", "w");
   if (!file) return 0;
   fprintf(file,
-          "{\"dataset\": \"%s\", \"accuracy\": %.6f, \"loss\": %.6f, \"steps\": %lld, \"epochs\": %d, \"seconds\": %.3f, "
+          "{\"dataset\": \"%s\", \"accuracy\": %.6f, \"loss\": %s, \"steps\": %lld, \"epochs\": %d, \"seconds\": %.3f, "
           "\"images_per_second\": %.1f, \"seed\": %llu, \"interrupted\": %s, ",
-          data->name, run->accuracy, run->loss, (long long)run->steps, options->epochs, run->seconds, speed,
-          (unsigned long long)options->seed, interrupted ? "true" : "false");
+          data->name, run->accuracy, loss, (long long)run->steps, options->epochs, run->seconds, speed, (unsigned long long)options->seed,
+          interrupted ? "true" : "false");
   fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ",
           place->cluster ? options->mode : "alone",
           !place->cluster ? "none"

@@ -125,8 +125,10 @@ static void wipe_progress(void) {
 
 static void show_epoch(const struct training_run *run, int epoch, int epochs) {
   wipe_progress();
-  printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy,
-         run->seconds, (double)run->images / run->seconds);
+  if (run->steps == run->begun_at) printf("epoch %d/%d  test accuracy %.2f%%\n", epoch, epochs, 100 * run->accuracy);
+  else
+    printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy,
+           run->seconds, (double)run->images / run->seconds);
   fflush(stdout);
 }
 
