@@ -3,7 +3,8 @@
 #   make            this help
 #   make deps       install what is missing and build the pinned libraries, once per machine (minutes; later a no-op)
 #   make build      libdtg.so, libdtg.a and the examples, in build/release
-#   make demo       train on Fashion-MNIST as a cluster of processes; WORKERS, PS, MODE, CHANNEL: see .ci/demo
+#   make demo       train on Fashion-MNIST as a cluster of processes; WORKERS, PS, MODE, CHANNEL: see .ci/demo.
+#                   KILL=worker, ps or any kills one of them every KILL_EVERY seconds, and nothing may be lost
 #   make test       build everything and run all tests
 #   make bench      build and run the benchmarks
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
@@ -23,7 +24,7 @@ FUZZ_SECONDS ?= 600
 SEEDS ?= 10000
 KILLS ?= 1000
 CMAKE_FLAGS ?=
-export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS
+export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS KILL KILL_EVERY
 
 .PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke faults sim mutants install format format-check clean
 .DEFAULT_GOAL := help

@@ -142,6 +142,8 @@ if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>"
     "$<TARGET_FILE:dtg_cli>")
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
+  dtg_add_test(demo_kills Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_kill_test.py"
+    "$<TARGET_FILE:example_fashion_mnist>" "$<TARGET_FILE:dtg_cli>" "${PROJECT_SOURCE_DIR}/.ci/killer")
 endif()
 
 # Between-graph replication as a user would start it.
@@ -172,6 +174,7 @@ endif()
 # A launcher that is killed cannot say what it leaked, so this runs on ordinary builds only.
 if(TARGET dtg_cli AND NOT DTG_SANITIZE)
   dtg_add_test(cli Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/cli_test.py" "$<TARGET_FILE:dtg_cli>")
+  dtg_add_test(cli_restarts Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/restarts_test.py" "$<TARGET_FILE:dtg_cli>")
 endif()
 
 # ---- benchmarks ------------------------------------------------------------------------------------------------------------

@@ -74,6 +74,9 @@ Child::~Child() {
 
 int Child::start(const std::vector<std::string>& program, const std::vector<std::string>& environment) {
   const Program prepared = prepare(program, environment);
+  close_pipe(0);
+  close_pipe(1);
+  code_ = signal_ = 0;
   int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
   int problem = 0;
   if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || pipe2(report, O_CLOEXEC)) problem = errno;

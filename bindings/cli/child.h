@@ -16,13 +16,15 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Starts `program`, found along PATH. 0, or the errno of what failed (ENOENT, EACCES: there is no such program).
+  // Starts `program`, found along PATH; again when an earlier one has ended. 0, or the errno of what failed (ENOENT, EACCES: there is no
+  // such program).
   int start(const std::vector<std::string>& program, const std::vector<std::string>& environment);
   void signal(int number) const;
   // True when the process has ended; then what is left of its group is killed.
   bool reap();
 
   bool running() const { return pid_ > 0; }
+  pid_t pid() const { return pid_; }
   // Ends of the pipes, -1 once closed: 0 is stdout, 1 stderr.
   int pipe(int which) const { return pipes_[which]; }
   void close_pipe(int which);

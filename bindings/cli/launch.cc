@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "console.h"
 
@@ -128,7 +129,28 @@ void Launch::fill_environments(const LaunchOptions& options) {
     // Processes that each take all processors only get into each other's way.
     if (!std::getenv("DTG_THREADS")) task.environment.push_back("DTG_THREADS=" + threads);
     if (options.clear_frames) task.environment.push_back("DTG_CLEAR_FRAMES=1");
+    if (!options.durability.empty()) task.environment.push_back("DTG_DURABILITY=" + options.durability);
   }
+}
+
+// What a task keeps there is nobody else's business; a folder that is there already stays as it is.
+bool Launch::make_state(const std::string& directory) {
+  std::error_code ignored;
+  const std::string root = std::filesystem::absolute(directory, ignored);
+  const auto made = [](const std::string& path) {
+    struct stat info = {};
+    if (mkdir(path.c_str(), 0700) == 0 || (errno == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))) return true;
+    complain("cannot make " + path + " (--state): " + std::strerror(errno) +
+             "\n  give a folder that is there, or can be made where it should be");
+    return false;
+  };
+  if (!made(root)) return false;
+  for (LaunchTask& task : tasks_) {
+    const std::string own = root + "/" + task.job + "-" + std::to_string(task.index);
+    if (!made(own)) return false;
+    task.environment.push_back("DTG_STATE_DIR=" + own);
+  }
+  return true;
 }
 
 bool Launch::prepare(const LaunchOptions& options) {
@@ -138,7 +160,7 @@ bool Launch::prepare(const LaunchOptions& options) {
   for (LaunchTask& task : tasks_) task.address = "unix:" + directory_ + "/" + task.job + "-" + std::to_string(task.index);
   if (options.tcp && !choose_ports()) return false;
   fill_environments(options);
-  return true;
+  return options.state.empty() || make_state(options.state);
 }
 
 }  // namespace dtg::cli

@@ -11,6 +11,8 @@ struct LaunchOptions {
   int64_t ps = 1, workers = 1;
   bool tcp = false;
   bool clear_frames = false;
+  std::string state;       // "": none; otherwise each task gets a folder of its own there
+  std::string durability;  // "": what PROGRAM does by itself
 };
 
 struct LaunchTask {
@@ -36,6 +38,7 @@ class Launch {
   bool make_directory();
   bool choose_ports();
   void fill_environments(const LaunchOptions& options);
+  bool make_state(const std::string& directory);
   std::string cluster_json() const;
 
   std::string directory_;

@@ -1,5 +1,6 @@
 // Supervisor: see the header. One loop over pipes and signals; what happens at which time is a phase with a deadline:
 // running -> waiting_for_ps (workers done) -> ending (SIGTERM, or the user's signal) -> killing (SIGKILL) -> done.
+// Only while it is running are tasks started again; one that waits for that counts as alive.
 #include "supervisor.h"
 
 #include <poll.h>
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "console.h"
+#include "pid_file.h"
 
 namespace dtg::cli {
 namespace {
@@ -29,11 +32,7 @@ std::string how(const Child& child) {
   return "ended with exit code " + std::to_string(child.exit_code());
 }
 
-std::string seconds_text(std::chrono::steady_clock::duration time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", std::chrono::duration<double>(time).count());
-  return text;
-}
+std::string times(size_t count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
 
 }  // namespace
 
@@ -48,7 +47,7 @@ Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options)
   std::signal(SIGPIPE, SIG_IGN);
   signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   for (const LaunchTask& what : launch.tasks()) {
-    tasks_.push_back(std::make_unique<Task>());
+    tasks_.push_back(std::make_unique<Task>(options_.restart));
     tasks_.back()->what = &what;
     const size_t index = tasks_.size() - 1;
     for (int which = 0; which < 2; which++) {
@@ -69,7 +68,7 @@ Supervisor::~Supervisor() {
 // ---- starting ----
 
 bool Supervisor::open_log(Task& task) {
-  if (options_.log_directory.empty()) return true;
+  if (options_.log_directory.empty() || task.log) return true;
   std::string path = options_.log_directory + "/" + task.what->name() + ".log";
   std::replace(path.begin() + static_cast<std::ptrdiff_t>(options_.log_directory.size() + 1), path.end(), '/', '-');
   task.log = std::fopen(path.c_str(), "we");
@@ -80,8 +79,11 @@ bool Supervisor::open_log(Task& task) {
 
 bool Supervisor::start_task(Task& task) {
   if (!open_log(task)) return result_ = kFailed, false;
-  const int problem = task.child.start(options_.program, task.what->environment);
+  std::vector<std::string> environment = task.what->environment;
+  environment.push_back("DTG_RESTARTS=" + std::to_string(task.restarts.count()));
+  const int problem = task.child.start(options_.program, environment);
   task.started = task.ended = Clock::now();
+  if (task.first_started == Clock::time_point{}) task.first_started = task.started;
   if (problem == 0) return true;
   const bool absent = problem == ENOENT || problem == ENOTDIR;
   complain("cannot start " + options_.program[0] + ": " + std::strerror(problem) + "\n  " +
@@ -99,7 +101,32 @@ bool Supervisor::start() {
   for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
     if (!start_task(**task)) return false;
   }
+  write_pids();
   return true;
+}
+
+// Those whose pause is over.
+void Supervisor::start_again() {
+  bool any = false;
+  for (const auto& task : tasks_) {
+    if (Clock::now() < task->due) continue;
+    task->due = Clock::time_point::max();
+    for (const auto& text : task->text) text->finish();
+    if (!start_task(*task)) return ask_to_end(SIGTERM, Phase::ending);
+    any = true;
+  }
+  if (any) write_pids();
+}
+
+// A file that cannot be written is worth a word, not the launch.
+void Supervisor::write_pids() {
+  if (options_.pid_file.empty()) return;
+  std::vector<std::pair<std::string, pid_t>> running;
+  for (const auto& task : tasks_) {
+    if (task->child.running()) running.emplace_back(task->what->name(), task->child.pid());
+  }
+  if (const int problem = write_pid_file(options_.pid_file, running))
+    screen_.say("cannot write " + options_.pid_file + ": " + std::strerror(problem));
 }
 
 // ---- what the children say ----
@@ -126,14 +153,14 @@ void Supervisor::read_pipe(Task& task, int which) {
 
 // ---- ends ----
 
-bool Supervisor::any_running(const char* job) const {
-  return std::any_of(tasks_.begin(), tasks_.end(),
-                     [&](const auto& task) { return task->child.running() && (!job || task->what->job == job); });
+bool Supervisor::any_alive(const char* job) const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) { return task->lives() && (!job || task->what->job == job); });
 }
 
 void Supervisor::ask_to_end(int number, Phase next) {
   for (const auto& task : tasks_) {
     if (task->child.running()) task->asked_to_end = true, task->child.signal(number);
+    task->due = Clock::time_point::max();
   }
   phase_ = next;
   deadline_ = Clock::now() + (next == Phase::killing ? std::chrono::seconds(5) : options_.grace);
@@ -164,17 +191,34 @@ void Supervisor::take_signals() {
 void Supervisor::ended(Task& task) {
   task.ended = Clock::now();
   const Child& child = task.child;
-  if (child.exit_code() == 0 || task.asked_to_end) return;
+  if (child.exit_code() == 0 || task.asked_to_end || died(task)) return;
   if (result_ == 0) result_ = child.exit_code();
-  const bool others = any_running();
+  const bool others = any_alive();
+  const std::string& verdict = task.restarts.verdict();
   screen_.say(task.what->name() + " " + how(child) + " after " + seconds_text(task.ended - task.started) + " s" +
-              (others ? "; ending the others" : ""));
+              (verdict.empty() ? "" : "; " + verdict) + (others ? "; ending the others" : ""));
   if (others && phase_ < Phase::ending) ask_to_end(SIGTERM, Phase::ending);
 }
 
+// Enters it among the deaths; true when the task is started again.
+bool Supervisor::died(Task& task) {
+  const Death death = {.when = task.ended,
+                       .lived = task.ended - task.started,
+                       .exit_code = task.child.exit_code(),
+                       .signal = task.child.ended_by_signal(),
+                       .ending = phase_ != Phase::running};
+  const auto pause = task.restarts.after(death);
+  if (!pause) return false;
+  task.due = task.ended + std::chrono::duration_cast<Clock::duration>(*pause);
+  screen_.say(task.what->name() + " " + how_it_died(death) + " after " + seconds_text(death.lived) + " s; " + task.restarts.verdict());
+  return true;
+}
+
 void Supervisor::reap() {
+  bool any = false;
   for (const auto& task : tasks_) {
     if (!task->child.reap()) continue;
+    any = true;
     // What it said before it ended comes before what the launcher says about it.
     for (int which = 0; which < 2; which++) {
       for (int parts = 0; parts < 64 && task->child.pipe(which) >= 0; parts++) {
@@ -186,6 +230,7 @@ void Supervisor::reap() {
     screen_.status(static_cast<size_t>(&task - tasks_.data()), "");
     ended(*task);
   }
+  if (any) write_pids();
 }
 
 // A deadline has passed.
@@ -208,8 +253,9 @@ void Supervisor::escalate() {
 }
 
 void Supervisor::advance() {
-  if (!any_running()) phase_ = Phase::done;
-  if (phase_ == Phase::running && !any_running("worker")) {
+  if (phase_ == Phase::running) start_again();
+  if (!any_alive()) phase_ = Phase::done;
+  if (phase_ == Phase::running && !any_alive("worker")) {
     phase_ = Phase::waiting_for_ps;
     deadline_ = Clock::now() + options_.grace;
   }
@@ -223,8 +269,10 @@ void Supervisor::advance() {
 // ---- the loop ----
 
 int Supervisor::timeout_ms() const {
-  if (deadline_ == Clock::time_point::max()) return -1;
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
+  Clock::time_point next = deadline_;
+  for (const auto& task : tasks_) next = std::min(next, task->due);
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
 }
 
@@ -259,7 +307,41 @@ int Supervisor::run() {
   for (const auto& task : tasks_) {
     for (const auto& text : task->text) text->finish();
   }
+  if (options_.restart.on_failure) say_deaths();
+  if (!options_.pid_file.empty()) unlink(options_.pid_file.c_str());
   return result_;
+}
+
+// ---- the report ----
+
+// "worker/1 died 3 times (SIGKILL 2 times, exit code 3 once) and was started again 3 times"
+void Supervisor::say_deaths() {
+  for (const auto& task : tasks_) {
+    const std::vector<Death>& deaths = task->restarts.deaths();
+    if (deaths.empty()) continue;
+    std::map<std::string, size_t> causes;
+    for (const Death& death : deaths) causes[death.signal ? signal_name(death.signal) : "exit code " + std::to_string(death.exit_code)]++;
+    std::string list;
+    for (const auto& [cause, count] : causes) list += (list.empty() ? "" : ", ") + cause + " " + times(count);
+    screen_.say(task->what->name() + " died " + times(deaths.size()) + " (" + list + ") and was started again " +
+                times(static_cast<size_t>(task->restarts.count())));
+  }
+}
+
+std::string Supervisor::deaths_json() const {
+  std::vector<std::pair<Clock::time_point, std::string>> list;
+  for (const auto& task : tasks_) {
+    for (const Death& death : task->restarts.deaths()) {
+      list.emplace_back(death.when, "{\"task\": " + quote(task->what->name()) + ", \"seconds\": " + seconds_text(death.when - start_) +
+                                        ", \"exit_code\": " + std::to_string(death.exit_code) +
+                                        ", \"signal\": " + (death.signal ? quote(signal_name(death.signal)) : "null") +
+                                        ", \"restarted\": " + (death.restarted ? "true" : "false") + "}");
+    }
+  }
+  std::sort(list.begin(), list.end());
+  std::string json;
+  for (const auto& [when, death] : list) json += (json.empty() ? "" : ", ") + death;
+  return "[" + json + "]";
 }
 
 std::string Supervisor::report_json() const {
@@ -268,7 +350,8 @@ std::string Supervisor::report_json() const {
     list += (list.empty() ? "" : ", ") + std::string("{\"task\": ") + quote(task->what->name()) +
             ", \"exit_code\": " + std::to_string(task->child.exit_code()) +
             ", \"ended_by_launcher\": " + (task->asked_to_end ? "true" : "false") +
-            ", \"seconds\": " + seconds_text(task->ended - task->started) + "}";
+            ", \"restarts\": " + std::to_string(task->restarts.count()) +
+            ", \"seconds\": " + seconds_text(task->ended - task->first_started) + "}";
   }
   return "[" + list + "]";
 }

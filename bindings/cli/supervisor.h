@@ -1,5 +1,6 @@
 // Supervisor: starts the processes of a launch, shows what they say, and sees to it that they end together: all when a
-// worker fails, the parameter servers when the workers are done, everything on a signal. Main thread.
+// worker fails, the parameter servers when the workers are done, everything on a signal. Where the options say so, a task that
+// dies is started again instead. Main thread.
 #pragma once
 
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include "child.h"
 #include "launch.h"
 #include "log_text.h"
+#include "restarts.h"
 #include "screen.h"
 
 namespace dtg::cli {
@@ -18,8 +20,10 @@ namespace dtg::cli {
 struct SuperviseOptions {
   std::vector<std::string> program;
   std::string log_directory;  // "": none
+  std::string pid_file;       // "": none
   std::chrono::seconds grace{10};
   bool quiet_stdout = false;
+  RestartOptions restart;
 };
 
 class Supervisor {
@@ -29,23 +33,31 @@ class Supervisor {
 
   // Until every process has ended. 0: all workers ended well; otherwise the code of what failed first.
   int run();
-  // How each task ended, as a JSON list; after run().
+  // After run(): how each task ended, and who died when and why, as JSON lists.
   std::string report_json() const;
+  std::string deaths_json() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   enum class Phase { running, waiting_for_ps, ending, killing, done };
   struct Task {
+    explicit Task(const RestartOptions& options) : restarts(options) {}
     const LaunchTask* what = nullptr;
     Child child;
+    Restarts restarts;
     std::unique_ptr<LogText> text[2];
     std::FILE* log = nullptr;
-    Clock::time_point started{}, ended{};
+    Clock::time_point first_started{}, started{}, ended{};
+    Clock::time_point due = Clock::time_point::max();  // when it is started again
     bool asked_to_end = false;
+    bool waits() const { return due != Clock::time_point::max(); }
+    bool lives() const { return child.running() || waits(); }
   };
 
   bool start();
   bool start_task(Task& task);
+  void start_again();
+  void write_pids();
   bool open_log(Task& task);
   void line(size_t index, std::string_view text, bool error);
   void read_pipe(Task& task, int which);
@@ -54,10 +66,12 @@ class Supervisor {
   void on_signal(int number);
   void reap();
   void ended(Task& task);
+  bool died(Task& task);
   void ask_to_end(int number, Phase next);
   void escalate();
   void advance();
-  bool any_running(const char* job = nullptr) const;
+  bool any_alive(const char* job = nullptr) const;
+  void say_deaths();
   int timeout_ms() const;
 
   const SuperviseOptions& options_;
@@ -67,6 +81,7 @@ class Supervisor {
   int signals_ = -1;
   Phase phase_ = Phase::running;
   Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point start_ = Clock::now();
   int result_ = 0;
   bool interrupted_ = false;
 };

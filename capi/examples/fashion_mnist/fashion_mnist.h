@@ -4,6 +4,7 @@
  *   place.c     alone, or a task of a cluster: server, session, the end of the job
  *   data.c      images and labels, this worker's share of them
  *   network.c   the graph: model, losses, and how it is trained in each mode
+ *   ledger.c    what outlives a worker that dies: how far each is, how it did
  *   train.c     the steps, the tests, what the person at the terminal sees
  *   files.c     the run directory: curves, weights, summary
  *   main.c      one after the other
@@ -21,7 +22,7 @@
     if (error_ != NULL) return error_; \
   } while (0)
 
-enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16 };
+enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16, MAX_WORKERS = 256 };
 
 /* ---- options.c ---- */
 
@@ -46,6 +47,7 @@ struct place {
   dtg_runtime *runtime;
   dtg_server *server;
   char name[80]; /* "worker-1", also of its run directory */
+  int restarts;  /* how often the launcher has started this task again */
 };
 
 dtg_error *find_place(struct place *place);
@@ -66,6 +68,7 @@ struct data {
 };
 
 dtg_error *open_data(const struct options *options, const struct place *place, struct data *data);
+dtg_error *skip_steps(struct data *data, int64_t steps); /* as if that many had been taken, from the beginning */
 void close_data(struct data *data);
 
 /* ---- network.c ---- */
@@ -76,6 +79,13 @@ struct tower {
   dtg_value loss, accuracy, correct;
 };
 
+struct ledger {
+  dtg_model *progress, *reports; /* NULL: not kept */
+  dtg_value init, mine;          /* of the progress: first values, how far this worker is */
+  dtg_value advance;             /* target, part of a step; {0}: not counted */
+  dtg_value report, report_in;
+};
+
 struct network {
   dtg_graph *graph;
   dtg_model *model;
@@ -83,18 +93,24 @@ struct network {
   int num_towers;
   dtg_value loss, accuracy; /* means over the towers */
   dtg_value init, rate;
-  dtg_training training;                /* alone */
-  dtg_replicated replicated;            /* a worker of a cluster */
-  dtg_value report, report_in, reports; /* the queue on which workers tell the chief how they did */
+  dtg_training training;     /* alone */
+  dtg_replicated replicated; /* a worker of a cluster */
+  struct ledger ledger;
 };
 
 dtg_error *build_network(const struct options *options, const struct place *place, const struct data *data, struct network *n);
 
-/* ---- train.c ---- */
+/* ---- training ---- */
 
-/* What a worker tells the chief at its end. */
+/* What a worker tells the chief at its end. Images and seconds are those since it was last started, steps all of them. */
 struct report {
-  double steps, images, seconds;
+  double steps, images, seconds, recoveries;
+};
+enum { REPORT_VALUES = sizeof(struct report) / sizeof(double) };
+
+/* Updates that there should be, that there are, and what is wrong with them. */
+struct tally {
+  int64_t expected, counted, lost, doubled;
 };
 
 struct training_run {
@@ -107,15 +123,30 @@ struct training_run {
   int num_results;
   dtg_event_writer *events;
   int64_t steps, total, images;
+  int64_t begun_at;      /* steps of earlier lives of this process */
   double seconds;        /* of training, tests not counted */
   double loss, accuracy; /* the last ones; accuracy is that of the last test */
   int64_t staleness;
-  struct report reports[256]; /* of all workers; the chief's are complete */
+  struct report reports[MAX_WORKERS]; /* of all workers; the chief's are complete */
+  struct tally tally;
 };
+
+/* ---- ledger.c ---- */
+
+dtg_error *build_ledger(const struct options *options, const struct place *place, struct network *n);
+dtg_error *has_values(dtg_session *session, dtg_graph *graph, const dtg_model *model, int *all);
+dtg_error *find_progress(dtg_session *session, const struct place *place, const struct network *n, int64_t *steps);
+dtg_error *check_ledger(struct training_run *run, const struct place *place, const struct network *n);
+struct report report_of(const struct training_run *run, const struct place *place);
+dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n);
+void release_ledger(struct ledger *ledger);
+
+/* ---- train.c ---- */
 
 extern volatile int interrupted;
 
-dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data);
 dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
                  const struct options *options);
 dtg_error *finish_run(struct training_run *run);
@@ -124,7 +155,7 @@ float scalar(const dtg_tensor *tensor);
 
 /* ---- files.c ---- */
 
-dtg_error *open_events(const struct options *options, const struct place *place, dtg_event_writer **out);
+dtg_error *open_events(const struct options *options, const struct place *place, int64_t begun_at, dtg_event_writer **out);
 dtg_error *write_server_status(const struct options *options, const struct place *place);
 int write_run(const struct options *options, int argc, char **argv);
 int write_summary(const struct options *options, const struct place *place, const struct data *data, const struct training_run *run);

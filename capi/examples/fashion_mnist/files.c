@@ -25,10 +25,10 @@ static void write_string(FILE *file, const char *text) {
   fputc('"', file);
 }
 
-dtg_error *open_events(const struct options *options, const struct place *place, dtg_event_writer **out) {
+dtg_error *open_events(const struct options *options, const struct place *place, int64_t begun_at, dtg_event_writer **out) {
   char path[4096];
   dtg_event_writer_options events = DTG_EVENT_WRITER_OPTIONS_INIT;
-  events.resumed_at_step = 1; /* takes the place of the curves that an earlier run left there */
+  events.resumed_at_step = begun_at + 1; /* takes the place of what an earlier run, or life, left there about later steps */
   snprintf(path, sizeof path, "%s/%s", options->run, place->name);
   return dtg_event_writer_open(path, DTG_STRLEN, &events, out);
 }
@@ -39,7 +39,7 @@ dtg_error *write_server_status(const struct options *options, const struct place
   dtg_string *status = NULL;
   size_t length = 0;
   TRY(dtg_server_status(place->server, &status));
-  dtg_error *error = open_events(options, place, &events);
+  dtg_error *error = open_events(options, place, 0, &events);
   const char *text = dtg_string_data(status, &length);
   if (!error) error = dtg_event_writer_text(events, "status", DTG_STRLEN, 0, text, length);
   if (!error) error = dtg_event_writer_close(events);
@@ -62,35 +62,51 @@ int write_run(const struct options *options, int argc, char **argv) {
   return fclose(file) == 0;
 }
 
+static double speed_of(const struct report *r) { return r->seconds > 0 ? r->images / r->seconds : 0; }
+
+/* What became of the updates, where they are counted, and how often a worker was started again and went on. What the
+ * library repeats by itself when a parameter server comes back is not among that: nobody here sees it. */
+static void write_ledger(FILE *file, const struct training_run *run) {
+  const struct tally *t = &run->tally;
+  double recoveries = 0;
+  for (int i = 0; i < MAX_WORKERS; i++) recoveries += run->reports[i].recoveries;
+  fprintf(file, "\"recoveries\": %.0f, ", recoveries);
+  if (t->expected == 0) return;
+  fprintf(file, "\"ledger\": {\"expected\": %lld, \"counted\": %lld, \"lost\": %lld, \"doubled\": %lld}, ", (long long)t->expected,
+          (long long)t->counted, (long long)t->lost, (long long)t->doubled);
+}
+
 static void write_tasks(FILE *file, const struct place *place, const struct training_run *run) {
   const int workers = place->cluster ? place->task.num_workers : 1;
   fputs("\"tasks\": {", file);
-  for (int i = 0; i < workers && i < 256; i++) {
+  for (int i = 0; i < workers && i < MAX_WORKERS; i++) {
     const struct report *r = &run->reports[i];
     fprintf(file, "%s\"worker/%d\": {\"steps\": %.0f, \"images\": %.0f, \"seconds\": %.3f, \"images_per_second\": %.1f}", i ? ", " : "", i,
-            r->steps, r->images, r->seconds, r->seconds > 0 ? r->images / r->seconds : 0);
+            r->steps, r->images, r->seconds, speed_of(r));
   }
   fputs("}", file);
 }
 
 int write_summary(const struct options *options, const struct place *place, const struct data *data, const struct training_run *run) {
   const char *channel = getenv("DTG_CHANNEL");
-  double images = 0;
-  for (int i = 0; i < 256; i++) images += run->reports[i].images;
-  if (images == 0) images = (double)run->images; /* interrupted: the others have not reported */
+  char loss[32] = "null"; /* where an earlier life of the chief made the last step */
+  if (run->steps > run->begun_at) snprintf(loss, sizeof loss, "%.6f", run->loss);
+  double speed = 0; /* of those that have reported: after an interrupt the chief alone */
+  for (int i = 0; i < MAX_WORKERS; i++) speed += speed_of(&run->reports[i]);
   FILE *file = open_in(options->run, "summary.json", "w");
   if (!file) return 0;
   fprintf(file,
-          "{\"dataset\": \"%s\", \"accuracy\": %.6f, \"loss\": %.6f, \"steps\": %lld, \"epochs\": %d, \"seconds\": %.3f, "
+          "{\"dataset\": \"%s\", \"accuracy\": %.6f, \"loss\": %s, \"steps\": %lld, \"epochs\": %d, \"seconds\": %.3f, "
           "\"images_per_second\": %.1f, \"seed\": %llu, \"interrupted\": %s, ",
-          data->name, run->accuracy, run->loss, (long long)run->steps, options->epochs, run->seconds,
-          run->seconds > 0 ? images / run->seconds : 0, (unsigned long long)options->seed, interrupted ? "true" : "false");
+          data->name, run->accuracy, loss, (long long)run->steps, options->epochs, run->seconds, speed, (unsigned long long)options->seed,
+          interrupted ? "true" : "false");
   fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ",
           place->cluster ? options->mode : "alone",
           !place->cluster ? "none"
           : channel       ? channel
                           : "unknown",
           place->cluster ? place->task.num_workers : 1, place->cluster ? place->task.num_ps : 0, options->shards);
+  write_ledger(file, run);
   write_tasks(file, place, run);
   fputs("}\n", file);
   return fclose(file) == 0;

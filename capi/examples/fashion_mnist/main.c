@@ -20,8 +20,9 @@ static void on_interrupt(int signal) {
 /* What the chief, or the only process, leaves behind. */
 static dtg_error *leave_results(const struct options *options, const struct place *place, const struct data *data, const struct network *n,
                                 struct training_run *run, int *written) {
-  if (!run->reports[0].steps) run->reports[0] = (struct report){(double)run->steps, (double)run->images, run->seconds};
+  if (!run->reports[0].steps) run->reports[0] = report_of(run, place);
   TRY(finish_run(run));
+  TRY(check_ledger(run, place, n));
   TRY(save_weights(options, n, run));
   TRY(dtg_event_writer_close(run->events));
   *written = write_summary(options, place, data, run) && *written;
@@ -37,14 +38,15 @@ static dtg_error *work(const struct options *options, struct place *place, int a
   const int chief = place->task.is_chief;
   dtg_error *error = open_data(options, place, &data);
   if (!error) error = build_network(options, place, &data, &network);
-  if (!error) error = prepare_run(&run, place, &network);
-  if (!error) error = open_events(options, place, &run.events); /* makes the directory */
+  if (!error) error = prepare_run(&run, place, &network, &data);
+  if (!error) error = open_events(options, place, run.begun_at, &run.events); /* makes the directory */
   if (!error && chief) *written = write_run(options, argc, argv);
   if (!error) error = train(&run, place, &network, &data, options);
   if (!error && chief) error = leave_results(options, place, &data, &network, &run, written);
   /* After Ctrl-C the chief ends the job, whatever the others are at. */
   if (error && !chief && (interrupted || job_has_ended(place))) dtg_error_release(error), error = NULL;
   release_run(&run);
+  release_ledger(&network.ledger);
   dtg_model_release(network.model);
   dtg_graph_release(network.graph);
   close_data(&data);

@@ -77,33 +77,6 @@ static dtg_error *add_training(const struct options *options, const struct place
   return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);
 }
 
-/* A queue on the first parameter server: workers put in how they did, the chief takes one from each. */
-static dtg_error *add_reports(const struct place *place, struct network *n) {
-  const int64_t f64 = DTG_F64, dims[1] = {4};
-  const size_t rank = 1;
-  const int32_t others = place->task.num_workers - 1;
-  dtg_attr of_queue[3] = {DTG_ATTR_INIT, DTG_ATTR_INIT, DTG_ATTR_INIT}, of_take = DTG_ATTR_INIT;
-  dtg_op_spec queue = DTG_OP_SPEC_INIT, put = DTG_OP_SPEC_INIT, take = DTG_OP_SPEC_INIT;
-  dtg_value handle, put_inputs[2], take_inputs[2];
-  TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
-  of_queue[0].name = "component_types", of_queue[0].kind = DTG_ATTR_LIST_TYPE, of_queue[0].ints = &f64, of_queue[0].count = 1;
-  of_queue[1].name = "shapes", of_queue[1].kind = DTG_ATTR_LIST_SHAPE, of_queue[1].ints = dims, of_queue[1].lens = &rank,
-  of_queue[1].count = 1;
-  of_queue[2].name = "shared_name", of_queue[2].kind = DTG_ATTR_STRING, of_queue[2].s = "reports";
-  queue.type = "FIFOQueueV2", queue.name = "reports", queue.attrs = of_queue, queue.num_attrs = 3;
-  TRY(dtg_graph_add_op(n->graph, &queue, &handle, 1));
-  TRY(dtg_placeholder(n->graph, "report", DTG_F64, dims, 1, &n->report_in));
-  put_inputs[0] = take_inputs[0] = handle;
-  put_inputs[1] = n->report_in;
-  put.type = "QueueEnqueueV2", put.inputs = put_inputs, put.num_inputs = 2;
-  TRY(dtg_graph_add_op(n->graph, &put, &n->report, 1));
-  TRY(dtg_const_of(n->graph, DTG_I32, NULL, 0, &others, sizeof others, &take_inputs[1]));
-  of_take = of_queue[0];
-  take.type = "QueueDequeueManyV2", take.inputs = take_inputs, take.num_inputs = 2, take.attrs = &of_take, take.num_attrs = 1;
-  TRY(dtg_graph_add_op(n->graph, &take, &n->reports, 1));
-  return dtg_graph_pop_device(n->graph);
-}
-
 /* Variables go to the parameter servers in turn, everything else is computed here. */
 static dtg_error *push_placement(const struct place *place, struct network *n) {
   char here[96];
@@ -124,7 +97,7 @@ dtg_error *build_network(const struct options *options, const struct place *plac
   }
   TRY(add_rate(options, place, data, n));
   TRY(add_training(options, place, n));
-  if (place->cluster) TRY(add_reports(place, n));
+  if (place->cluster) TRY(build_ledger(options, place, n));
   TRY(mean_of_towers(n, offsetof(struct tower, loss), &n->loss));
   TRY(mean_of_towers(n, offsetof(struct tower, accuracy), &n->accuracy));
   return dtg_model_init(n->model, &n->init);

@@ -16,10 +16,21 @@ static dtg_error *create_runtime(dtg_runtime **out) {
 
 static dtg_security wanted_security(void) { return getenv("DTG_CLEAR_FRAMES") ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS; }
 
+/* A launcher that starts parameter servers again says where they keep what they hold. Workers keep nothing: what they must not
+ * lose lies on the parameter servers (ledger.c). */
+static void keep_state(dtg_server_options *options) {
+  const char *durability = getenv("DTG_DURABILITY");
+  options->state_dir = getenv("DTG_STATE_DIR");
+  if (durability && strcmp(durability, "memory") == 0) options->durability = DTG_DURABILITY_MEMORY;
+  if (durability && strcmp(durability, "wal") == 0) options->durability = DTG_DURABILITY_WAL;
+}
+
 dtg_error *find_place(struct place *place) {
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
   /* Workers talk to parameter servers only: that another worker has gone is none of their business. */
   const char *const filters[] = {"/job:ps"};
+  const char *restarts = getenv("DTG_RESTARTS");
+  place->restarts = restarts ? atoi(restarts) : 0;
   place->task = (dtg_task)DTG_TASK_INIT;
   TRY(create_runtime(&place->runtime));
   TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
@@ -30,6 +41,7 @@ dtg_error *find_place(struct place *place) {
   options.security = wanted_security();
   options.key_file = getenv("DTG_KEY_FILE");
   if (is_worker(place)) options.device_filters = filters, options.num_device_filters = 1;
+  else keep_state(&options);
   return dtg_server_start(place->runtime, place->cluster, &options, &place->server);
 }
 

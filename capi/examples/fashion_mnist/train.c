@@ -31,6 +31,7 @@ static dtg_error *prepare_callables(struct training_run *run, const struct place
   dtg_value feeds[2 * MAX_SHARDS];
   const dtg_replicated *r = &n->replicated;
   const dtg_value alone[3] = {n->loss, n->accuracy, n->training.gradient_norm};
+  const dtg_value trained[2] = {r->train, n->ledger.advance};
   const dtg_value together[5] = {n->loss, n->accuracy, r->gradient_norm, r->local_step, r->next_step};
   dtg_run_args step = DTG_RUN_ARGS_INIT, test = DTG_RUN_ARGS_INIT, rate = DTG_RUN_ARGS_INIT;
   for (int i = 0; i < n->num_towers; i++) feeds[2 * i] = n->towers[i].images, feeds[2 * i + 1] = n->towers[i].labels;
@@ -39,8 +40,8 @@ static dtg_error *prepare_callables(struct training_run *run, const struct place
   step.num_feeds = 2 * (size_t)n->num_towers;
   step.fetches = place->cluster ? together : alone;
   step.num_fetches = (size_t)run->num_results;
-  step.targets = place->cluster ? &r->train : &n->training.train;
-  step.num_targets = 1;
+  step.targets = place->cluster ? trained : &n->training.train;
+  step.num_targets = place->cluster && n->ledger.advance.id ? 2 : 1;
   TRY(dtg_session_prepare(run->session, &step, &run->step));
   test.feeds = feeds;
   test.num_feeds = 2;
@@ -54,15 +55,35 @@ static dtg_error *prepare_callables(struct training_run *run, const struct place
   return NULL;
 }
 
-dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n) {
+static dtg_error *wait_ready(struct training_run *run, const struct network *n) {
+  TRY(dtg_model_wait_ready(n->model, run->session, 60 * SECOND));
+  return n->ledger.progress ? dtg_model_wait_ready(n->ledger.progress, run->session, 60 * SECOND) : NULL;
+}
+
+static dtg_error *run_if_any(struct training_run *run, dtg_value target) { return target.id ? dtg_run_target(run->session, target) : NULL; }
+
+/* Whatever has values keeps them: an earlier life of the chief gave them, and the workers have trained since. They begin when
+ * all have values, so before that it does no harm to begin anew. */
+static dtg_error *begin_as_chief(struct training_run *run, const struct network *n) {
+  int ready = 1;
+  TRY(has_values(run->session, n->graph, n->model, &ready));
+  if (n->ledger.progress) TRY(has_values(run->session, n->graph, n->ledger.progress, &ready));
+  if (ready) return run_if_any(run, n->replicated.resume);
+  TRY(dtg_run_target(run->session, n->init));
+  TRY(run_if_any(run, n->ledger.init));
+  return run_if_any(run, n->replicated.chief_init);
+}
+
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data) {
   const dtg_replicated *r = &n->replicated;
   TRY(connect_session(place, n->graph, &run->session));
-  if (is_chief(place)) TRY(dtg_run_target(run->session, n->init));
-  if (place->cluster) {
-    if (r->chief_init.id) TRY(dtg_run_target(run->session, r->chief_init));
-    TRY(dtg_model_wait_ready(n->model, run->session, 60 * SECOND));
-    if (r->local_init.id) TRY(dtg_run_target(run->session, r->local_init));
-  }
+  if (!place->cluster) TRY(dtg_run_target(run->session, n->init));
+  if (place->cluster && is_chief(place)) TRY(begin_as_chief(run, n));
+  if (place->cluster) TRY(wait_ready(run, n));
+  TRY(run_if_any(run, r->local_init));
+  TRY(find_progress(run->session, place, n, &run->begun_at));
+  run->steps = run->begun_at;
+  TRY(skip_steps(data, run->begun_at));
   TRY(prepare_callables(run, place, n));
   if (!r->update.id) return NULL;
   TRY(dtg_cq_create(&run->ended));
@@ -90,7 +111,7 @@ static void show_progress(const struct training_run *run, const struct place *pl
   if (is_chief(place)) {
     snprintf(line, sizeof line, "step %lld/%lld  loss %.4f  %.1f%%  %.0f s left  %.0f images/s", (long long)run->steps,
              (long long)run->total, run->loss, 100 * scalar(run->results[1]),
-             seconds * (double)(run->total - run->steps) / (double)run->steps, speed);
+             seconds * (double)(run->total - run->steps) / (double)(run->steps - run->begun_at), speed);
   } else {
     snprintf(line, sizeof line, "%.0f images/s", speed);
   }
@@ -104,8 +125,10 @@ static void wipe_progress(void) {
 
 static void show_epoch(const struct training_run *run, int epoch, int epochs) {
   wipe_progress();
-  printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy,
-         run->seconds, (double)run->images / run->seconds);
+  if (run->steps == run->begun_at) printf("epoch %d/%d  test accuracy %.2f%%\n", epoch, epochs, 100 * run->accuracy);
+  else
+    printf("epoch %d/%d  loss %.4f  test accuracy %.2f%%  %.1f s  %.0f images/s\n", epoch, epochs, run->loss, 100 * run->accuracy,
+           run->seconds, (double)run->images / run->seconds);
   fflush(stdout);
 }
 
@@ -183,51 +206,12 @@ static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
   return point(run, "test_accuracy", run->accuracy);
 }
 
-/* ---- how the workers did ---- */
-
-static dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n) {
-  const double values[4] = {place->task.id, (double)run->steps, (double)run->images, run->seconds};
-  const int64_t dims[1] = {4};
-  dtg_tensor *tensor = NULL;
-  TRY(dtg_tensor_allocate(DTG_F64, dims, 1, &tensor));
-  memcpy(dtg_tensor_mutable_data(tensor), values, sizeof values);
-  const dtg_tensor *feed = tensor;
-  dtg_run_args args = DTG_RUN_ARGS_INIT;
-  args.feeds = &n->report_in;
-  args.feed_tensors = &feed;
-  args.num_feeds = 1;
-  args.targets = &n->report;
-  args.num_targets = 1;
-  dtg_error *error = dtg_session_run(run->session, &args);
-  dtg_tensor_release(tensor);
-  return error;
-}
-
-/* The chief waits here until the last worker has made its last step. */
-static dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n) {
-  run->reports[0] = (struct report){(double)run->steps, (double)run->images, run->seconds};
-  if (place->task.num_workers < 2 || !place->cluster) return NULL;
-  dtg_tensor *tensor = NULL;
-  dtg_run_args args = DTG_RUN_ARGS_INIT;
-  args.fetches = &n->reports;
-  args.fetched = &tensor;
-  args.num_fetches = 1;
-  TRY(dtg_session_run(run->session, &args));
-  const double *values = dtg_tensor_data(tensor, NULL);
-  for (int i = 0; i < place->task.num_workers - 1; i++, values += 4) {
-    const int worker = (int)values[0];
-    if (worker > 0 && worker < 256) run->reports[worker] = (struct report){values[1], values[2], values[3]};
-  }
-  dtg_tensor_release(tensor);
-  return NULL;
-}
-
 /* ---- epochs ---- */
 
 /* How far this worker is. With "sync-replicas" a fast worker makes more steps than a slow one, so there the token tells, which
  * is the count of updates. */
 static int64_t progress(const struct training_run *run, const struct place *place, const struct options *options) {
-  if (!place->cluster || run->steps == 0 || sync_mode(options) != DTG_SYNC_REPLICAS) return run->steps;
+  if (!place->cluster || run->steps == run->begun_at || sync_mode(options) != DTG_SYNC_REPLICAS) return run->steps;
   return integer(run->results[4]);
 }
 
@@ -245,7 +229,9 @@ static dtg_error *train_until(int64_t goal, struct training_run *run, const stru
 dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
                  const struct options *options) {
   run->total = data->steps * options->epochs;
-  for (int epoch = 1; epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
+  const int64_t passed = run->begun_at / data->steps; /* epochs, by earlier lives; the last one is tested again */
+  for (int epoch = passed < options->epochs ? (int)passed + 1 : options->epochs;
+       epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
     TRY(train_until(epoch * data->steps, run, place, data, options));
     if (!is_chief(place)) continue;
     if (epoch == options->epochs && !interrupted) TRY(take_reports(run, place, n));

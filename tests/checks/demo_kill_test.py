@@ -1,0 +1,75 @@
+"""Trains the demo on the digits of the repository while its processes are killed, and holds what comes of it against what it would
+have been. One worker alone must end with the same weights to the bit, wherever it was killed: no update is lost or made twice, and no
+image is left out. With several, whose order differs from run to run, the ledger must hold.
+
+Usage: demo_kill_test.py PROGRAM DTG KILLER    where KILLER is .ci/killer
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM, DTG, KILLER = sys.argv[1:4]
+
+
+def train(run, workers, epochs, every=None, kind="worker"):
+    """Gives the weights, the summary and the numbers of parameter servers and workers that were killed."""
+    run.mkdir()
+    launch = [DTG, "run", "--local", "--workers", str(workers), "--restart", "on-failure", "--restart-limit", "1000", "--pids", run / "pids"]
+    if kind != "worker":
+        launch += ["--state", run / "state", "--durability", "wal"]
+    # A data folder that is not there makes the program take the digits.
+    program = [PROGRAM, "--data", run / "absent", "--run", run, "--epochs", str(epochs), "--batch", "32", "--rate", "0.03", "--mode", "async"]
+    counts = run / "kills"
+    # At most six times: the pauses before restarts grow, and a busy machine, which trains longer, would be killed for ever.
+    killer = every and subprocess.Popen([KILLER, kind, str(every), "7", run / "pids", run / "summary.json", counts, "6"])
+    try:
+        told = subprocess.run([*launch, "--", *program], check=False, cwd=HERE.parent.parent, timeout=140, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
+    finally:
+        if killer:
+            killer.kill()
+            killer.wait()
+    if told.returncode != 0:
+        sys.exit(f"{run.name}: exit code {told.returncode}\n{told.stdout}")
+    summary = json.loads((run / "summary.json").read_text())
+    return (run / "model.safetensors").read_bytes(), summary, [int(count) for count in counts.read_text().split()] if every else [0, 0]
+
+
+def check(summary, kills, workers):
+    total = workers * summary["steps"]
+    problems = []
+    if summary["ledger"] != {"expected": total, "counted": total, "lost": 0, "doubled": 0}:
+        problems.append(f"the ledger of {workers} workers does not hold: {summary['ledger']}, {total} steps")
+    if not kills - 1 <= summary["recoveries"] <= kills:  # who was killed when it had just reported does not report again
+        problems.append(f"{kills} kills, but {summary['recoveries']} recoveries")
+    if summary["accuracy"] < 0.85:
+        problems.append(f"accuracy is {summary['accuracy']}")
+    return problems
+
+
+def main():
+    with tempfile.TemporaryDirectory() as place:
+        place = pathlib.Path(place)
+        whole, _, _ = train(place / "undisturbed", 1, 100)
+        problems, killed = [], 0
+        for workers, kind in [(1, "worker"), (1, "ps"), (1, "any"), (2, "worker"), (2, "any")]:
+            bits, summary, kills = train(place / f"{workers}-{kind}", workers, 100, 0.4, kind)
+            found = check(summary, kills[1], workers)
+            if sum(kills) < 2:
+                found.append(f"only {kills} kills: nothing was tried")
+            if workers == 1 and bits != whole:
+                found.append("other weights than without a kill")
+            problems += [f"{workers} workers, KILL={kind}: {problem}" for problem in found]
+            killed += sum(kills)
+    for problem in problems:
+        print(problem)
+    print(f"demo: {killed} kills; {'failed' if problems else 'all as expected'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
