@@ -1,0 +1,66 @@
+// The ledger of a task: what it knows, what it forgets, and that it never takes the one for the other.
+#include "cluster/ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace dtg {
+namespace {
+
+WriteId again(uint64_t writer, uint64_t sequence) { return {writer, sequence, true}; }
+
+TEST(LedgerOfATask, KnowsAWriteByItsPhase) {
+  Ledger ledger;
+  ledger.enter({7, 1, false}, 0);
+  EXPECT_TRUE(ledger.has(again(7, 1), 0).value());
+  EXPECT_FALSE(ledger.has(again(7, 1), 1).value());
+  EXPECT_FALSE(ledger.has(again(7, 2), 0).value());
+  EXPECT_FALSE(ledger.has(again(8, 1), 0).value());
+  // A first attempt has nothing behind it.
+  EXPECT_FALSE(ledger.has({7, 1, false}, 0).value());
+  EXPECT_EQ(ledger.repetitions(), 1u);
+}
+
+TEST(LedgerOfATask, AFailedCommitFailsAgain) {
+  Ledger ledger;
+  ledger.enter({7, 1, false}, 0, invalid_argument("it does not fit"));
+  const auto had = ledger.has(again(7, 1), 0);
+  EXPECT_EQ(had.status().code(), Code::invalid_argument);
+  EXPECT_NE(had.status().message().find("it does not fit"), std::string::npos);
+}
+
+TEST(LedgerOfATask, WhatItForgotNobodyKnows) {
+  Ledger ledger;
+  const uint64_t count = Ledger::kRowsPerWriter + 10;
+  for (uint64_t i = 0; i < count; ++i) ledger.enter({7, i, false}, 0);
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(ledger.has(again(7, i), 0).status().code(), Code::aborted) << i;
+  for (uint64_t i = 10; i < count; ++i) EXPECT_TRUE(ledger.has(again(7, i), 0).value()) << i;
+  EXPECT_FALSE(ledger.has(again(7, count), 0).value());
+}
+
+TEST(LedgerOfATask, AWriterThatItForgotIsNotNew) {
+  Ledger ledger;
+  EXPECT_FALSE(ledger.has(again(1, 1), 0).value());
+  for (uint64_t writer = 0; writer <= Ledger::kWriters; ++writer) ledger.enter({writer, 1, false}, 0);
+  EXPECT_EQ(ledger.has(again(0, 1), 0).status().code(), Code::aborted);
+  EXPECT_TRUE(ledger.has(again(1, 1), 0).value());
+}
+
+TEST(LedgerOfATask, ComesBackAsItWas) {
+  Ledger ledger, restored;
+  for (uint64_t i = 0; i < Ledger::kRowsPerWriter + 3; ++i) ledger.enter({7, i, false}, i % 2, i % 5 ? Status() : aborted("no"));
+  ledger.enter({9, 4, false}, 3);
+  for (const Ledger::Writer& writer : ledger.list()) restored.restore(writer);
+  for (uint64_t i = 0; i < Ledger::kRowsPerWriter + 5; ++i) {
+    for (uint32_t phase : {0u, 1u}) {
+      const auto before = ledger.has(again(7, i), phase), after = restored.has(again(7, i), phase);
+      ASSERT_EQ(before.status().code(), after.status().code()) << i;
+      if (before.ok()) {
+        ASSERT_EQ(before.value(), after.value()) << i;
+      }
+    }
+  }
+  EXPECT_TRUE(restored.has(again(9, 4), 3).value());
+}
+
+}  // namespace
+}  // namespace dtg

@@ -1,0 +1,107 @@
+// Commit: gates before the writes of a phase and points behind them, numbers that still grow along every edge, and graphs that make
+// the same writes again.
+#include "passes_fixture.h"
+
+namespace dtg {
+namespace {
+
+class Commit : public PassesTest {
+ protected:
+  Commit() { context.committing = Committing::joined; }
+  static const IrNode* find(const Ir& ir, std::string_view op, int which = 0) {
+    for (const IrNode& node : ir.nodes) {
+      if (!node.dead && node.node->op->name() == op && which-- == 0) return &node;
+    }
+    return nullptr;
+  }
+  static void expect_edges_upwards(const Ir& ir) {
+    for (uint32_t n = 0; n < ir.nodes.size(); ++n) {
+      for (uint32_t input : ir.nodes[n].inputs) {
+        if (ir.values[input].producer != kNone) {
+          EXPECT_LT(ir.values[input].producer, n);
+        }
+      }
+      for (uint32_t control : ir.nodes[n].controls) EXPECT_LT(control, n);
+    }
+  }
+  static uint32_t number(const Ir& ir, const IrNode* node) { return static_cast<uint32_t>(node - ir.nodes.data()); }
+  Value queue(const char* name) {
+    return build->op("FIFOQueueV2", std::span<const Value>(),
+                     std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}},
+                                       {"shapes", std::vector<PartialShape>{Shape()}},
+                                       {"shared_name", std::string(name)}});
+  }
+};
+
+TEST_F(Commit, OneGateWaitsForAllThatTheWritesAreMadeFrom) {
+  const Value v = variable("v"), w = variable("w"), x = placeholder(Shape()), y = placeholder(Shape());
+  const NodeId first = node("AssignAddVariableOp", {v, build->op("Sin", {x})});
+  const Value late = build->op("Cos", {y});
+  const NodeId second = node("AssignAddVariableOp", {w, late});
+  const auto ir = passes("commit", {}, {first, second}, {feed(x), feed(y)});
+  expect_edges_upwards(*ir);
+  const IrNode* const gate = find(*ir, "_Commit");
+  const IrNode* const done = find(*ir, "_Committed");
+  ASSERT_TRUE(gate && done && !find(*ir, "_Commit", 1));
+  // One of them was made later than the first write.
+  for (const char* made : {"Sin", "Cos"}) EXPECT_LT(number(*ir, find(*ir, made)), number(*ir, gate)) << made;
+  for (int i = 0; i < 2; ++i) {
+    const IrNode* const write = find(*ir, "AssignAddVariableOp", i);
+    EXPECT_LT(number(*ir, gate), number(*ir, write));
+    EXPECT_LT(number(*ir, write), number(*ir, done));
+  }
+}
+
+TEST_F(Commit, WhatIsComputedOnAWriteIsCommittedAfterIt) {
+  const Value v = variable("v"), w = variable("w"), one = build->scalar(DType::f32, 1);
+  const NodeId first = node("AssignAddVariableOp", {v, one});
+  const NodeId second = node("AssignAddVariableOp", {w, build->op("Sin", {read(v)})});
+  const auto ir = passes("commit", {}, {first, second});
+  expect_edges_upwards(*ir);
+  const IrNode* const gates[] = {find(*ir, "_Commit", 0), find(*ir, "_Commit", 1)};
+  ASSERT_TRUE(gates[0] && gates[1]);
+  EXPECT_LT(number(*ir, find(*ir, "_Committed", 0)), number(*ir, gates[1]));
+  EXPECT_EQ(gates[0]->node->attr<int64_t>("phase"), 0);
+  EXPECT_EQ(gates[1]->node->attr<int64_t>("phase"), 1);
+}
+
+TEST_F(Commit, WhoOnlyReadsOrQueuesHasNone) {
+  const Value v = variable("v");
+  const NodeId put = node("QueueEnqueueV2", {queue("q"), read(v)});
+  const auto ir = passes("commit", {}, {put});
+  EXPECT_FALSE(find(*ir, "_Commit"));
+}
+
+TEST_F(Commit, NobodyIsToldWhereNothingIsJoined) {
+  context.committing = Committing::singly;
+  const NodeId write = node("AssignAddVariableOp", {variable("v"), build->scalar(DType::f32, 1)});
+  EXPECT_FALSE(find(*passes("commit", {}, {write}), "_Commit"));
+}
+
+TEST_F(Commit, TheWritesAloneAreAGraph) {
+  context.committing = Committing::logged;
+  const Value v = variable("v", Shape::of({3})), x = placeholder(Shape::of({3}));
+  const NodeId first = node("AssignAddVariableOp", {v, build->op("Sin", {x})});
+  const NodeId second = node("AssignSubVariableOp", {v, build->constant(Tensor::of<float>(Shape::of({3}), std::vector<float>{1, 2, 3}).take())});
+  const auto ir = passes("commit", {}, {first, second}, {feed(x)});
+  ASSERT_EQ(ir->commits.size(), 1u);
+  const IrCommit& commit = ir->commits[0];
+  EXPECT_EQ(commit.writes.size(), 2u);
+  ASSERT_EQ(commit.fed.size(), 1u);
+  EXPECT_EQ(commit.graph->info(commit.fed[0]).shape, PartialShape(Shape::of({3})));
+  // What is known stands in the graph; what was computed does not.
+  size_t sines = 0, handles = 0;
+  for (NodeId id = 0; id < commit.graph->node_count(); ++id) {
+    sines += commit.graph->node(id).op->name() == "Sin";
+    handles += commit.graph->node(id).op->name() == "VarHandleOp";
+  }
+  EXPECT_EQ(sines, 0u);
+  EXPECT_EQ(handles, 1u);
+  const IrNode* const gate = find(*ir, "_Commit");
+  ASSERT_TRUE(gate);
+  ASSERT_EQ(gate->inputs.size(), 1u);
+  EXPECT_EQ(ir->nodes[ir->values[gate->inputs[0]].producer].node->op->name(), "Sin");
+}
+
+}  // namespace
+}  // namespace dtg
