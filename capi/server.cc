@@ -44,6 +44,7 @@ Status read_durability(const dtg_server_options& options, std::string* directory
       return invalid_argument("dtg_server_options: durability is MEMORY, but there is a state_dir");
     case DTG_DURABILITY_REPLAY: return unimplemented("dtg_server_options: durability REPLAY is not built in yet; take WAL");
     case DTG_DURABILITY_WAL:
+    case DTG_DURABILITY_WAL_ASYNC:
       if (!directory->empty()) return {};
       return invalid_argument("dtg_server_options: durability is WAL, which needs a state_dir");
     default: return invalid_argument("dtg_server_options: durability %d is none", options.durability);
@@ -65,6 +66,7 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   DTG_TRY(read_filters(options, &wanted.filters));
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
   DTG_TRY(read_durability(options, &wanted.state_directory));
+  wanted.waits_for_disk = options.durability != DTG_DURABILITY_WAL_ASYNC;
   if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
   if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
   if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {

@@ -40,8 +40,9 @@ bool read(int argc, char** argv, Wanted* wanted, int* code) {
   arguments.number("--restart-limit", "N", 1, 1000000, &wanted->supervise.restart.limit,
                    "how often within any 60 s, per task; one time more ends the launch; default 10");
   arguments.text("--state", "DIR", &wanted->launch.state, "a folder per task for what outlives it, DIR/JOB-N, in DTG_STATE_DIR");
-  arguments.text("--durability", "memory|wal", &wanted->launch.durability,
-                 "in DTG_DURABILITY: what of a ps outlives it; wal: every update that was answered, and needs --state");
+  arguments.text("--durability", "memory|wal|wal-async", &wanted->launch.durability,
+                 "in DTG_DURABILITY: what of a ps outlives it; wal: every update that was answered, also if the\n"
+                 "machine dies; wal-async: without waiting for the disk; both need --state");
   arguments.text("--pids", "FILE", &wanted->supervise.pid_file,
                  "keep in FILE which process each task is: lines of JOB/N, PID and its start, field 22 of /proc/PID/stat");
   arguments.number("--grace", "SECONDS", 1, 3600, &wanted->grace, "how long a task may take to end before it is made to; default 10");
@@ -56,10 +57,10 @@ bool check_restart(const Wanted& wanted) {
   const std::string& durability = wanted.launch.durability;
   if (wanted.restart != "never" && wanted.restart != "on-failure")
     return complain("--restart is never or on-failure, not \"" + wanted.restart + "\""), false;
-  if (!durability.empty() && durability != "memory" && durability != "wal")
-    return complain("--durability is memory or wal, not \"" + durability + "\""), false;
-  if (durability == "wal" && wanted.launch.state.empty())
-    return complain("--durability wal needs a place for the log: say --state DIR too"), false;
+  if (!durability.empty() && durability != "memory" && durability != "wal" && durability != "wal-async")
+    return complain("--durability is memory, wal or wal-async, not \"" + durability + "\""), false;
+  if (durability.starts_with("wal") && wanted.launch.state.empty())
+    return complain("--durability " + durability + " needs a place for the log: say --state DIR too"), false;
   return true;
 }
 

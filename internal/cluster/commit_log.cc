@@ -11,6 +11,7 @@ namespace dtg {
 namespace {
 
 constexpr int kSetsKept = 2;
+constexpr int64_t kSyncEveryNs = 1'000'000'000;  // where nobody waits for the disk
 
 Status explained(const Status& status) {
   return status.with_context("log a commit: this task keeps no updates any more until it is started anew, because its log failed");
@@ -73,6 +74,7 @@ CommitLog::CommitLog(const Host& host, std::string directory, Beginning from, Re
       directory_(std::move(directory)),
       lock_(std::move(from.lock)),
       set_bytes_(from.set_bytes),
+      waits_for_disk_(from.waits_for_disk),
       since_set_(from.journal_bytes),
       save_after_(from.set_bytes),
       written_(from.last),
@@ -156,14 +158,23 @@ void CommitLog::when_on_disk(uint64_t number, Waiter& waiter) {
     const std::lock_guard lock(mutex_);
     status = failure_;
     if (status.ok() && on_disk_ < number) {
-      waiter.number_ = number;
-      waiters_.push_back(&waiter);
-      if (std::exchange(syncing_, true)) return;
-      retain();  // until run() has ended
-      return host_.disk_pool->submit(this);
+      if (waits_for_disk_) {
+        waiter.number_ = number;
+        waiters_.push_back(&waiter);
+        return start_sync();
+      }
+      if (host_.seams.clock->monotonic_ns() - synced_ns_ > kSyncEveryNs) start_sync();
     }
   }
   waiter.on_disk(status);
+}
+
+// With the lock held.
+void CommitLog::start_sync() {
+  if (std::exchange(syncing_, true)) return;
+  synced_ns_ = host_.seams.clock->monotonic_ns();
+  retain();  // until run() has ended
+  host_.disk_pool->submit(this);
 }
 
 void CommitLog::run() {

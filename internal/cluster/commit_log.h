@@ -46,6 +46,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
     int64_t set_bytes = kSetBytes;  // a set is due when the log has grown by so much, or by as much as the variables take
     uint64_t last = 0;              // the last commit there was
     int64_t journal_bytes = 0;      // since the last set
+    bool waits_for_disk = true;     // else whoever wrote is told when the system has the record, and the disk gets it within a second
     std::unique_ptr<FileLock> lock;
   };
   struct Counts {
@@ -64,6 +65,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
   void maybe_save(const ResourceStore& store, const Ledger& ledger);
   void when_on_disk(uint64_t number, Waiter& waiter);
   uint64_t last() const { return last_.load(std::memory_order_acquire); }
+  bool waits_for_disk() const { return waits_for_disk_; }
   Counts counts() const;
 
  private:
@@ -72,6 +74,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
   Status open_file();
   void run() override;
   bool sync_once();
+  void start_sync();
   Status write_record(std::span<const std::string_view> pieces);
 
   const Ref<RefCounted> owner_;
@@ -79,6 +82,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
   const std::string directory_;
   const std::unique_ptr<FileLock> lock_;
   const int64_t set_bytes_;
+  const bool waits_for_disk_;
   Turns turns_;
   // Whose turn it is.
   std::set<uint64_t> known_;  // LoggedWrites of this file
@@ -94,6 +98,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
   uint64_t written_ = 0, on_disk_ = 0;
   int64_t bytes_ = 0;
   bool syncing_ = false;
+  int64_t synced_ns_ = 0;  // when that was begun last
   Status failure_;
 };
 

@@ -207,7 +207,8 @@ Status make_lasting(Disk& disk, const std::string& directory) {
 
 }  // namespace
 
-Result<Recovered> recover(Task& task, const std::string& directory, int64_t set_bytes, Ref<RefCounted> owner) {
+Result<Recovered> recover(Task& task, const Keeping& keeping, Ref<RefCounted> owner) {
+  const std::string& directory = keeping.directory;
   const Host& host = task.host();
   const int64_t began = host.seams.clock->monotonic_ns();
   DTG_TRY(make_lasting(*host.seams.disk, directory));
@@ -219,7 +220,8 @@ Result<Recovered> recover(Task& task, const std::string& directory, int64_t set_
   DTG_ASSIGN(const uint64_t identity, reader.identity());
   DTG_TRY(reader.read_set());
   DTG_TRY(reader.read_journals());
-  beginning.set_bytes = set_bytes;
+  beginning.set_bytes = keeping.set_bytes;
+  beginning.waits_for_disk = keeping.waits_for_disk;
   beginning.last = reader.last();
   beginning.journal_bytes = reader.bytes();
   DTG_ASSIGN(Ref<CommitLog> log, CommitLog::begin(host, directory, std::move(beginning), std::move(owner)));

@@ -12,8 +12,14 @@ struct Recovered {
   double seconds = 0;
 };
 
-// Fills the task, which nobody uses yet, from `directory`, makes that where it is not there, and lets the task write on in it.
+struct Keeping {
+  std::string directory;
+  int64_t set_bytes = CommitLog::kSetBytes;
+  bool waits_for_disk = true;
+};
+
+// Fills the task, which nobody uses yet, from the directory, makes that where it is not there, and lets the task write on in it.
 // ALREADY_EXISTS while another server uses it, DATA_LOSS where what was promised to be there is not.
-Result<Recovered> recover(Task& task, const std::string& directory, int64_t set_bytes, Ref<RefCounted> owner);
+Result<Recovered> recover(Task& task, const Keeping& keeping, Ref<RefCounted> owner);
 
 }  // namespace dtg

@@ -40,7 +40,7 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   }
   auto task = make_ref<Task>(host, self.name(), options.cpu_devices, owner);
   if (!options.state_directory.empty()) {
-    auto recovered = recover(*task, options.state_directory, options.set_bytes, std::move(owner));
+    auto recovered = recover(*task, {options.state_directory, options.set_bytes, options.waits_for_disk}, std::move(owner));
     if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).in_phase("recover");
     const Recovered& found = recovered.value();
     if (found.set > 0 || found.repeated > 0) {
@@ -107,7 +107,7 @@ Json Server::state() const {
     bytes += static_cast<const Variable&>(*resource).bytes();
   }
   Json::Object commits{{"repetitions", static_cast<int64_t>(task_->ledger().repetitions())},
-                       {"durability", task_->log() ? "wal" : "memory"}};
+                       {"durability", !task_->log() ? "memory" : task_->log()->waits_for_disk() ? "wal" : "wal-async"}};
   if (const CommitLog* const log = task_->log()) {
     const CommitLog::Counts counts = log->counts();
     commits.emplace_back("number", static_cast<int64_t>(counts.commits));

@@ -31,6 +31,7 @@ class Server final : public RefCounted {
     // Where what is committed here is kept, so that a server that is started anew with the same one goes on with it; empty: nowhere.
     std::string state_directory;
     int64_t set_bytes = CommitLog::kSetBytes;  // so much of a log is worth a set
+    bool waits_for_disk = true;                // before an update is told to have taken place
     AcceptLimits accept;
     Timing timing;
   };

@@ -23,6 +23,7 @@ static void keep_state(dtg_server_options *options) {
   options->state_dir = getenv("DTG_STATE_DIR");
   if (durability && strcmp(durability, "memory") == 0) options->durability = DTG_DURABILITY_MEMORY;
   if (durability && strcmp(durability, "wal") == 0) options->durability = DTG_DURABILITY_WAL;
+  if (durability && strcmp(durability, "wal-async") == 0) options->durability = DTG_DURABILITY_WAL_ASYNC;
 }
 
 dtg_error *find_place(struct place *place) {

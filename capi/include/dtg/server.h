@@ -31,14 +31,17 @@ DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
  *   REPLAY  not built in yet: UNIMPLEMENTED.
  *   WAL     every update is in a log before it takes place, and on the disk before whoever asked for it is told. Started anew on its
  *           address with the same state_dir, the task goes on with all of them; sessions wait for it within the deadlines of their runs,
- *           which are repeated and take effect once. Costs the bandwidth of the disk, and a wait for it per run that updates. */
+ *           which are repeated and take effect once. Costs the bandwidth of the disk, and a wait for it per run that updates.
+ *   WAL_ASYNC  the same, but nobody waits for the disk: the death of the process loses nothing, that of the machine what came in
+ *           its last second. */
 /* clang-format off */
 typedef int32_t dtg_durability;
 enum {
   DTG_DURABILITY_DEFAULT = 0, /* WAL where there is a state_dir, else MEMORY */
   DTG_DURABILITY_MEMORY = 1,
   DTG_DURABILITY_REPLAY = 2,
-  DTG_DURABILITY_WAL = 3
+  DTG_DURABILITY_WAL = 3,
+  DTG_DURABILITY_WAL_ASYNC = 4
 };
 /* clang-format on */
 

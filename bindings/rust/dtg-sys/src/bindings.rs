@@ -165,6 +165,7 @@ pub const DTG_DURABILITY_DEFAULT: dtg_durability = 0;
 pub const DTG_DURABILITY_MEMORY: dtg_durability = 1;
 pub const DTG_DURABILITY_REPLAY: dtg_durability = 2;
 pub const DTG_DURABILITY_WAL: dtg_durability = 3;
+pub const DTG_DURABILITY_WAL_ASYNC: dtg_durability = 4;
 pub const DTG_SECURITY_TLS: dtg_security = 0;
 pub const DTG_SECURITY_CLEAR_FRAMES: dtg_security = 1;
 
