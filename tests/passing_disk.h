@@ -16,6 +16,7 @@ class PassingDisk : public Disk {
   Status make_directories(const std::string& path) override { return under_.make_directories(path); }
   Status make_directory(const std::string& path) override { return under_.make_directory(path); }
   Status sync_directory(const std::string& path) override { return under_.sync_directory(path); }
+  Status sync_file(const std::string& path) override { return under_.sync_file(path); }
   Status rename(const std::string& from, const std::string& to) override { return under_.rename(from, to); }
   Status remove(const std::string& path) override { return under_.remove(path); }
   Result<bool> exists(const std::string& path) override { return under_.exists(path); }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
 namespace dtg {
 namespace {
@@ -21,7 +22,7 @@ Status errno_status(const char* action, const std::string& path, int error) {
     // clang-format off
     case ENOENT: case ENOTDIR: code = Code::not_found; break;
     case EACCES: case EPERM: case EROFS: code = Code::permission_denied; break;
-    case ENOSPC: case EDQUOT: case EMFILE: case ENFILE: case ENOMEM: code = Code::resource_exhausted; break;
+    case ENOSPC: case EDQUOT: case EFBIG: case EMFILE: case ENFILE: case ENOMEM: code = Code::resource_exhausted; break;
     case EEXIST: code = Code::already_exists; break;
     case ENOTEMPTY: case ELOOP: code = Code::failed_precondition; break;
     case EIO: code = Code::data_loss; break;
@@ -68,6 +69,7 @@ class PosixWriter final : public FileWriter {
   }
   Status sync() override {
     if (fd_ < 0) return failed_precondition("sync \"%s\": the file is closed", path_.c_str());
+    const std::lock_guard lock(sync_mutex_);
     if (sync_failed_.ok() && ::fsync(fd_) != 0) sync_failed_ = errno_status("sync", path_, errno);
     return sync_failed_;
   }
@@ -79,6 +81,7 @@ class PosixWriter final : public FileWriter {
 
  private:
   int fd_;
+  std::mutex sync_mutex_;  // guards sync_failed_
   Status sync_failed_;
   const std::string path_;
 };
@@ -183,6 +186,14 @@ class SystemDisk final : public Disk {
     const int failed = ::fsync(fd) == 0 ? 0 : errno;
     ::close(fd);
     return failed ? errno_status("sync directory", path, failed) : Status();
+  }
+
+  Status sync_file(const std::string& path) override {
+    const int fd = open_file(path, O_RDONLY | O_NOFOLLOW);
+    if (fd < 0) return errno_status("open", path, errno);
+    const int failed = ::fsync(fd) == 0 ? 0 : errno;
+    ::close(fd);
+    return failed ? errno_status("sync", path, failed) : Status();
   }
 
   Status rename(const std::string& from, const std::string& to) override {

@@ -14,7 +14,7 @@
 namespace dtg {
 
 // A file open for appending. One thread at a time, but for sync(), which may come from another one while this one appends: what was
-// appended before it began is on the disk then.
+// appended before it began is on the disk then. Several threads may sync.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;  // closes; what close() would report is lost
@@ -67,6 +67,8 @@ class Disk {
   virtual Status make_directory(const std::string& path) = 0;
   // What was made, renamed and removed in the directory is on the disk when this returns ok.
   virtual Status sync_directory(const std::string& path) = 0;
+  // What the file holds, whoever wrote it, is on the disk when this returns ok.
+  virtual Status sync_file(const std::string& path) = 0;
   // Atomic within one file system; the directory entry is on the disk when this returns ok.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   // A file, a link, or an empty directory.

@@ -90,14 +90,16 @@ class JournalReader {
     DTG_ASSIGN(const size_t got, read(head, kHead));
     if (got < kHead) return false;
     const uint64_t size = get<uint64_t>(head);
-    if (get<uint32_t>(head + 8) != mask_crc(crc32c({head, 8})) || size > kRecordMax)
-      return zeros_or_damaged(head, "the length of a record");
+    if (get<uint32_t>(head + 8) != mask_crc(crc32c({head, 8})) || size > kRecordMax) return zeros_or_damaged("the length of a record");
     DTG_ASSIGN(const bool whole, read_body(size, record));
     char tail[kTail];
     if (!whole) return false;
     DTG_ASSIGN(const size_t ended, read(tail, kTail));
     if (ended < kTail) return false;
-    if (get<uint32_t>(tail) != mask_crc(crc32c(record))) return damaged("a record");
+    if (get<uint32_t>(tail) != mask_crc(crc32c(record))) {
+      // The last one may have come to the disk with holes, and nothing but zeros behind it.
+      return zeros_or_damaged("a record");
+    }
     offset_ += static_cast<int64_t>(kHead + size + kTail);
     return true;
   }
@@ -127,10 +129,11 @@ class JournalReader {
     return done;
   }
 
-  // File systems may have made the file longer than what came to the disk.
-  Result<bool> zeros_or_damaged(const char* head, const char* what) {
+  // What was just read is not whole. File systems may have made the file longer than what came to the disk, so it is the end where nothing
+  // but zeros is behind it.
+  Result<bool> zeros_or_damaged(const char* what) {
     const auto is_zero = [](char c) { return c == 0; };
-    bool zeros = std::all_of(head, head + kHead, is_zero);
+    bool zeros = true;
     char more[4096];
     while (zeros) {
       DTG_ASSIGN(const size_t got, read(more, sizeof more));

@@ -42,9 +42,9 @@ struct JournalFile {
 // In order; empty where there is no such directory.
 Result<std::vector<JournalFile>> list_journals(Disk& disk, const std::string& directory);
 
-// Calls `each` with every record. A file that ends in half a record, or in zeros, was being written when its machine stopped: nobody was
-// told that those are there, so they are not. Anything else that is damaged is DATA_LOSS, with the place. Gives the bytes of whole
-// records.
+// Calls `each` with every record. A file that ends in half a record, in one with holes, or in zeros, was being written when its machine
+// stopped: nobody was told that those are there, so they are not. Anything else that is damaged is DATA_LOSS, with the place. Gives the
+// bytes of whole records.
 Result<int64_t> read_journal(Disk& disk, const std::string& path, const std::function<Status(std::string_view record)>& each);
 
 }  // namespace dtg

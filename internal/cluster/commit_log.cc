@@ -2,6 +2,7 @@
 #include "cluster/commit_log.h"
 
 #include <algorithm>
+#include <new>
 
 #include "checkpoint/directory.h"
 #include "cluster/saved_state.h"
@@ -88,10 +89,11 @@ Result<Ref<CommitLog>> CommitLog::begin(const Host& host, std::string directory,
   return log;
 }
 
+// The file before is on the disk before there is another, so that only the last one can end in the middle.
 Status CommitLog::open_file() {
+  if (file_) DTG_TRY(file_->sync());
   DTG_ASSIGN(std::shared_ptr<JournalWriter> fresh, JournalWriter::begin(*host_.seams.disk, directory_, last() + 1));
   const std::lock_guard lock(mutex_);
-  if (file_) full_.push_back(std::move(file_));
   file_ = std::move(fresh);
   known_.clear();
   return {};
@@ -99,7 +101,14 @@ Status CommitLog::open_file() {
 
 Status CommitLog::write_record(std::span<const std::string_view> pieces) {
   const int64_t before = file_->bytes();
-  const Status status = file_->append(pieces);
+  // Half a record may be there when it throws.
+  const Status status = [&]() -> Status {
+    try {
+      return file_->append(pieces);
+    } catch (const std::bad_alloc&) {
+      return resource_exhausted("out of memory");
+    }
+  }();
   since_set_ += file_->bytes() - before;
   const std::lock_guard lock(mutex_);
   bytes_ += file_->bytes() - before;
@@ -112,10 +121,11 @@ Result<uint64_t> CommitLog::append(const WriteId& write, uint32_t phase, const L
     const std::lock_guard lock(mutex_);
     if (!failure_.ok()) return failure_;
   }
-  if (known_.insert(writes.key).second) {
+  if (!known_.contains(writes.key)) {
     const std::string record = encode(writes);
     const std::string_view pieces[] = {record};
     DTG_TRY(write_record(pieces));
+    known_.insert(writes.key);
   }
   CommitRecord head;
   head.number = last() + 1;
@@ -137,6 +147,12 @@ Result<uint64_t> CommitLog::append(const WriteId& write, uint32_t phase, const L
   return head.number;
 }
 
+void CommitLog::append_failure() {
+  const std::string record = encode_failure(last());
+  const std::string_view pieces[] = {record};
+  (void)write_record(pieces).ok();  // a log that fails says so to the next one
+}
+
 void CommitLog::maybe_save(const ResourceStore& store, const Ledger& ledger) {
   if (since_set_ < save_after_.load(std::memory_order_relaxed) || saving_.exchange(true)) return;
   auto state = take_state(store, ledger);
@@ -149,7 +165,11 @@ void CommitLog::maybe_save(const ResourceStore& store, const Ledger& ledger) {
   }
   since_set_ = 0;
   save_after_ = std::max(set_bytes_, state.value().bytes);
-  host_.disk_pool->submit(new Saving(Ref<CommitLog>::share(this), state.take(), last()));
+  try {
+    host_.disk_pool->submit(new Saving(Ref<CommitLog>::share(this), state.take(), last()));
+  } catch (const std::bad_alloc&) {
+    saving_ = false;
+  }
 }
 
 void CommitLog::when_on_disk(uint64_t number, Waiter& waiter) {
@@ -174,7 +194,12 @@ void CommitLog::start_sync() {
   if (std::exchange(syncing_, true)) return;
   synced_ns_ = host_.seams.clock->monotonic_ns();
   retain();  // until run() has ended
-  host_.disk_pool->submit(this);
+  try {
+    host_.disk_pool->submit(this);
+  } catch (const std::bad_alloc&) {  // no thread can be made; the next one tries again
+    syncing_ = false;
+    release();
+  }
 }
 
 void CommitLog::run() {
@@ -185,18 +210,14 @@ void CommitLog::run() {
 
 // False: nobody waits any more.
 bool CommitLog::sync_once() {
-  std::vector<std::shared_ptr<JournalWriter>> files;
+  std::shared_ptr<JournalWriter> file;
   uint64_t target = 0;
   {
     const std::lock_guard lock(mutex_);
-    files.swap(full_);
-    files.push_back(file_);
+    file = file_;
     target = written_;
   }
-  Status status;
-  for (const auto& file : files) {
-    if (status.ok()) status = file->sync();
-  }
+  Status status = file->sync();
   std::vector<Waiter*> told;
   bool more = false;
   {

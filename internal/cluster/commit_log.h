@@ -4,7 +4,7 @@
 // and a set is made of them beside the log (checkpoint/directory.h), so that the log up to there may go.
 //
 // DIRECTORY/
-//   identity              which state this is, 16 hex digits
+//   identity              which state this is, in 16 hex digits, and of which task
 //   lock                  held by whoever serves it
 //   journal-...           records (checkpoint/journal.h, cluster/commit_record.h)
 //   sets/step-...         of step n: the state after commit n
@@ -61,6 +61,8 @@ class CommitLog final : public RefCounted, private Pool::Task {
   Turns& turns() { return turns_; }
   // With the turn: the number of the commit whose record is in the file now. After an error nothing is logged any more.
   Result<uint64_t> append(const WriteId& write, uint32_t phase, const LoggedWrites& writes, const RunContext& gate);
+  // With the turn: the last commit has failed.
+  void append_failure();
   // With the turn, after the writes: takes a set where it is time for one.
   void maybe_save(const ResourceStore& store, const Ledger& ledger);
   void when_on_disk(uint64_t number, Waiter& waiter);
@@ -93,7 +95,6 @@ class CommitLog final : public RefCounted, private Pool::Task {
   std::atomic<uint64_t> sets_{0};
   mutable std::mutex mutex_;  // guards what follows
   std::shared_ptr<JournalWriter> file_;
-  std::vector<std::shared_ptr<JournalWriter>> full_;  // not on the disk yet
   std::vector<Waiter*> waiters_;
   uint64_t written_ = 0, on_disk_ = 0;
   int64_t bytes_ = 0;

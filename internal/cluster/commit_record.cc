@@ -104,9 +104,16 @@ std::string encode(const LoggedWrites& writes) {
   return out + writes.graph;
 }
 
+std::string encode_failure(uint64_t number) {
+  std::string out;
+  put(out, static_cast<uint8_t>(RecordKind::failure));
+  put(out, number);
+  return out;
+}
+
 Result<RecordKind> record_kind(std::string_view record) {
   const auto kind = record.empty() ? RecordKind{} : static_cast<RecordKind>(record[0]);
-  if (kind == RecordKind::writes || kind == RecordKind::commit) return kind;
+  if (kind == RecordKind::writes || kind == RecordKind::commit || kind == RecordKind::failure) return kind;
   return damaged();
 }
 
@@ -122,6 +129,13 @@ Status decode(std::string_view record, LoggedWrites& writes) {
   if (!words.ok()) return damaged();
   writes.graph = record.substr(1 + 8 + 4 + writes.fed.size() * 8 + 4 + writes.writes.size() * 4);
   return {};
+}
+
+Status decode(std::string_view record, uint64_t& number) {
+  Words words(record);
+  if (words.take<uint8_t>() != static_cast<uint8_t>(RecordKind::failure)) return damaged();
+  number = words.take<uint64_t>();
+  return words.at_end() ? Status() : damaged();
 }
 
 Status decode(std::string_view record, CommitRecord& commit) {

@@ -39,10 +39,15 @@ std::string encode_commit_head(const CommitRecord& head, size_t values);
 std::string describe_value(DType dtype, const Shape& shape);
 std::string encode(const LoggedWrites& writes);
 
-enum class RecordKind : uint8_t { writes = 1, commit = 2 };
+// That a commit which was begun has failed.
+std::string encode_failure(uint64_t number);
+
+enum class RecordKind : uint8_t { writes = 1, commit = 2, failure = 3 };
 // DATA_LOSS for anything that was not written by the functions above.
 Result<RecordKind> record_kind(std::string_view record);
 Status decode(std::string_view record, LoggedWrites& writes);
 Status decode(std::string_view record, CommitRecord& commit);
+// Of a failure: which commit.
+Status decode(std::string_view record, uint64_t& number);
 
 }  // namespace dtg

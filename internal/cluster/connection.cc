@@ -365,6 +365,8 @@ Status Connection::check_parts(const wire::RunPart& request) const {
 
 // Nobody writes in the name of another.
 Result<WriteId> Connection::write_of(const wire::RunPart& request) const {
+  if (std::max(request.sequence, request.writer_sequence) >= Ledger::kSequences)
+    return invalid_argument("run a part: its number is beyond %llu", static_cast<unsigned long long>(Ledger::kSequences));
   if (request.writer == 0) return WriteId{session_, request.sequence, false};
   if (request.writer != session_) return permission_denied("run a part: its writer is another session");
   return WriteId{session_, request.writer_sequence, request.writer_sequence != request.sequence};

@@ -74,6 +74,16 @@ void Ledger::restore(const Writer& writer) {
   for (const Row& row : writer.rows) add(known, row.sequence, row.phase, row.failure);
 }
 
+bool Ledger::has_dropped() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
+void Ledger::set_dropped() {
+  const std::lock_guard lock(mutex_);
+  dropped_ = true;
+}
+
 uint64_t Ledger::repetitions() const {
   const std::lock_guard lock(mutex_);
   return repetitions_;

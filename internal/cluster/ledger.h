@@ -25,7 +25,8 @@ class Ledger {
  public:
   // Of one writer so many are known; who repeats an older one is told that nobody knows.
   static constexpr size_t kRowsPerWriter = 1024;
-  static constexpr size_t kWriters = 4096;
+  static constexpr size_t kWriters = 1024;
+  static constexpr uint64_t kSequences = uint64_t{1} << 47;  // numbers are below
 
   struct Row {
     uint64_t sequence = 0;
@@ -44,6 +45,9 @@ class Ledger {
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);
+  // Has a writer been forgotten as a whole?
+  bool has_dropped() const;
+  void set_dropped();
   // Repetitions that were recognised.
   uint64_t repetitions() const;
 

@@ -12,7 +12,7 @@
 namespace dtg {
 namespace {
 
-constexpr size_t kIdentityBytes = 17;
+constexpr size_t kIdentityDigits = 16;
 
 // A commit that is made once more. On the stack of whoever recovers.
 class RepeatedRun final : public Run {
@@ -29,13 +29,14 @@ class RepeatedRun final : public Run {
 // The graphs that repeat writes, and their plans by the shapes of what they are fed.
 class Writes {
  public:
-  explicit Writes(Task& task) : task_(task), placer_(task.devices(), task.host().kernels, false) {}
+  explicit Writes(Task& task) : task_(task) {}
 
   Status learn(std::string_view record) {
     LoggedWrites writes;
     DTG_TRY(decode(record, writes));
     Known& known = known_[writes.key];
     if (known.graph) return {};
+    known.placer = std::make_unique<Placer>(task_.devices(), task_.host().kernels, false);
     DTG_ASSIGN(known.graph, Graph::create(task_.host().ops));
     DTG_TRY(decode_graph(writes.graph, *known.graph, *task_.host().seams.budget, task_.host().limits));
     for (const LoggedWrites::Fed& fed : writes.fed) {
@@ -62,6 +63,7 @@ class Writes {
     Ref<Graph> graph;
     std::vector<Value> fed;
     std::vector<NodeId> writes;
+    std::unique_ptr<Placer> placer;
     Ref<Plan> plan;  // of the last shapes
   };
 
@@ -82,7 +84,7 @@ class Writes {
     context.ops = host.ops;
     context.pool = host.pool;
     context.store = &task_.store();
-    context.placer = &placer_;
+    context.placer = known.placer.get();
     context.clock = host.seams.clock;
     context.memory = host.memory;
     context.budget = host.seams.budget;
@@ -91,7 +93,6 @@ class Writes {
   }
 
   Task& task_;
-  Placer placer_;
   std::map<uint64_t, Known> known_;
 };
 
@@ -103,18 +104,21 @@ class Reader {
   Result<uint64_t> identity() {
     const std::string path = directory_ + "/identity";
     DTG_ASSIGN(const bool there, disk_.exists(path));
+    DTG_ASSIGN(const std::vector<JournalFile> files, list_journals(disk_, directory_));
     if (there) {
-      DTG_ASSIGN(const std::string text, disk_.read_file(path, 64));
-      if (text.size() == kIdentityBytes && text.find_first_not_of("0123456789abcdef") == kIdentityBytes - 1)
-        return std::strtoull(text.c_str(), nullptr, 16);
-      DTG_ASSIGN(const std::vector<JournalFile> files, list_journals(disk_, directory_));
-      if (!files.empty()) return data_loss("\"%s\" does not hold what was written there", path.c_str());
-      // Its first process ended before anything was kept.
-      DTG_TRY(disk_.remove(path));
+      DTG_ASSIGN(const std::string text, disk_.read_file(path, 4096));
+      if (text.size() > kIdentityDigits && text.back() == '\n' && text.find_first_not_of("0123456789abcdef") == kIdentityDigits) {
+        const std::string name = text.substr(kIdentityDigits + 1, text.size() - kIdentityDigits - 2);
+        if (name == task_.name()) return std::strtoull(text.c_str(), nullptr, 16);
+        return failed_precondition("\"%s\" holds the state of %s, not of %s", directory_.c_str(), name.c_str(), task_.name().c_str());
+      }
     }
+    if (!files.empty()) return data_loss("\"%s\" does not hold what was written there, beside a log", path.c_str());
+    // A first process may have ended before anything was kept.
+    if (there) DTG_TRY(disk_.remove(path));
     const uint64_t fresh = task_.incarnation();
     DTG_ASSIGN(const auto file, disk_.open_new(path));
-    DTG_TRY(file->append(format("%016" PRIx64 "\n", fresh)));
+    DTG_TRY(file->append(format("%016" PRIx64 " %s\n", fresh, task_.name().c_str())));
     DTG_TRY(file->sync());
     DTG_TRY(file->close());
     DTG_TRY(disk_.sync_directory(directory_));
@@ -147,7 +151,10 @@ class Reader {
       if (files[i].first > last_ + 1) return gap(files[i].first);
       DTG_ASSIGN(const int64_t bytes, read_journal(disk_, files[i].path, [this](std::string_view record) { return take(record); }));
       bytes_ += bytes;
+      // A process that was killed may have left it with the system only, and nobody is told of what is not on the disk.
+      DTG_TRY(disk_.sync_file(files[i].path));
     }
+    DTG_TRY(failed_);
     // The next file gets a name of its own: one of that name has no commit that is on the disk.
     if (!files.empty() && files.back().first == last_ + 1) DTG_TRY(disk_.remove(files.back().path));
     return {};
@@ -166,14 +173,25 @@ class Reader {
 
   Status take(std::string_view record) {
     DTG_ASSIGN(const RecordKind kind, record_kind(record));
+    if (kind == RecordKind::failure) {
+      uint64_t number = 0;
+      DTG_TRY(decode(record, number));
+      if (number == last_) failed_ = Status();
+      return {};
+    }
     if (kind == RecordKind::writes) return writes_.learn(record);
+    DTG_TRY(failed_);
     CommitRecord commit;
     DTG_TRY(decode(record, commit));
     if (commit.number <= last_) return {};
     if (commit.number != last_ + 1) return gap(commit.number);
-    // What failed then fails again, and the row says so.
     const Status outcome = writes_.make_again(commit);
-    if (outcome.code() == Code::data_loss || outcome.code() == Code::resource_exhausted) return outcome;
+    // What failed then fails again, and a record behind it says so. Anything else must not be passed over.
+    if (!outcome.ok()) {
+      failed_ = data_loss("recover the state in \"%s\": commit %" PRIu64
+                          " took place and cannot be made again (%s); start the task with the devices and the release that wrote it",
+                          directory_.c_str(), commit.number, outcome.message().c_str());
+    }
     task_.ledger().enter(commit.write, commit.phase, outcome);
     last_ = commit.number;
     ++recovered_.repeated;
@@ -187,6 +205,7 @@ class Reader {
   Recovered recovered_;
   uint64_t last_ = 0;
   int64_t bytes_ = 0;
+  Status failed_;  // of the last commit, unless a record says that it failed before
 };
 
 }  // namespace

@@ -1,15 +1,37 @@
 // Entering and leaving.
 #include "cluster/run_commits.h"
 
+#include <new>
+
 #include "cluster/task.h"
 
 namespace dtg {
 
+// What fails for lack of memory ends the commit, with the turn given back; it never leaves somebody waiting.
+template <class Fn>
+void RunCommits::contained(Fn&& fn) {
+  try {
+    fn();
+  } catch (const std::bad_alloc&) {
+    if (!done_) return;
+    try {
+      give_turn_back();
+    } catch (const std::bad_alloc&) {
+    }
+    done_.step().unseal();
+    go_on(resource_exhausted("commit: out of memory"));
+  }
+}
+
 void RunCommits::enter(uint32_t phase, Completion done) {
   phase_ = phase;
   done_ = std::move(done);
+  contained([this] { ask(); });
+}
+
+void RunCommits::ask() {
   dtg::Task& task = part_.task();
-  const auto had = task.ledger().has(write_, phase);
+  const auto had = task.ledger().has(write_, phase_);
   if (!had.ok()) return go_on(had.status());
   if (had.value()) {
     done_.step().skip_writes(true);
@@ -27,6 +49,10 @@ void RunCommits::your_turn() {
 }
 
 void RunCommits::begin() {
+  contained([this] { log_and_go_on(); });
+}
+
+void RunCommits::log_and_go_on() {
   Step& step = done_.step();
   if (!step.seal()) {
     give_turn_back();
@@ -58,7 +84,12 @@ void RunCommits::give_turn_back() {
 }
 
 void RunCommits::leave(uint32_t phase, Completion done) {
+  phase_ = phase;
   done_ = std::move(done);
+  contained([this] { enter_row(); });
+}
+
+void RunCommits::enter_row() {
   Step& step = done_.step();
   dtg::Task& task = part_.task();
   if (step.skips_writes()) {
@@ -66,7 +97,7 @@ void RunCommits::leave(uint32_t phase, Completion done) {
     step.skip_writes(false);
     number_ = task.log() ? task.log()->last() : 0;
   } else {
-    task.ledger().enter(write_, phase);
+    task.ledger().enter(write_, phase_);
     open_ = false;
     give_turn_back();
     step.unseal();
@@ -85,6 +116,7 @@ void RunCommits::go_on(Status status) {
 void RunCommits::end(const Status& status) {
   if (!open_) return;
   part_.task().ledger().enter(write_, phase_, status.ok() ? internal_error("a commit was not ended") : status);
+  if (has_turn_) part_.task().log()->append_failure();
   give_turn_back();
 }
 

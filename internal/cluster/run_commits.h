@@ -26,7 +26,12 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
  private:
   void your_turn() override;
   void run() override { begin(); }
+  template <class Fn>
+  void contained(Fn&& fn);
+  void ask();
   void begin();
+  void log_and_go_on();
+  void enter_row();
   Status log_it();
   void give_turn_back();
   void on_disk(const Status& status) override;

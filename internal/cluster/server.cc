@@ -107,7 +107,9 @@ Json Server::state() const {
     bytes += static_cast<const Variable&>(*resource).bytes();
   }
   Json::Object commits{{"repetitions", static_cast<int64_t>(task_->ledger().repetitions())},
-                       {"durability", !task_->log() ? "memory" : task_->log()->waits_for_disk() ? "wal" : "wal-async"}};
+                       {"durability", !task_->log()                    ? "memory"
+                                      : task_->log()->waits_for_disk() ? "wal"
+                                                                       : "wal-async"}};
   if (const CommitLog* const log = task_->log()) {
     const CommitLog::Counts counts = log->counts();
     commits.emplace_back("number", static_cast<int64_t>(counts.commits));

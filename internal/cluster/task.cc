@@ -2,8 +2,9 @@
 #include "cluster/task.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -59,8 +60,9 @@ Result<LoggedWrites> logged_writes(const IrCommit& commit, const wire::Limits& l
   DTG_ASSIGN(writes.graph, encode_graph(*commit.graph, limits));
   for (const Value& fed : commit.fed) writes.fed.push_back({fed.node(), fed.output()});
   writes.writes = commit.writes;
-  const Hash128 hash = hash_content(writes.graph);
-  writes.key = hash.low;
+  // Nobody can make a graph that passes for another's.
+  const Sha256Digest hash = sha256(writes.graph);
+  std::memcpy(&writes.key, hash.bytes.data(), sizeof writes.key);
   return writes;
 }
 

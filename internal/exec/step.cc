@@ -9,16 +9,9 @@ Status Step::cause() const {
   return cause_;
 }
 
-void Step::abort(const Status& cause) {
-  {
-    std::lock_guard hold(mutex_);
-    if (sealed_) {
-      if (held_back_.ok()) held_back_ = cause.ok() ? cancelled("abort a step: no cause was given") : cause;
-      return;
-    }
-  }
-  fail(cause);
-}
+void Step::abort(const Status& cause) { end(cause, false); }
+
+void Step::fail(const Status& cause) { end(cause, true); }
 
 bool Step::seal() {
   std::lock_guard hold(mutex_);
@@ -37,12 +30,17 @@ void Step::unseal() {
   if (!cause.ok()) fail(cause);
 }
 
-void Step::fail(const Status& cause) {
+// Whether the step is sealed and what becomes of it are decided under one lock, so that no seal comes in between.
+void Step::end(const Status& cause, bool sealed_too) {
   Waiter* waiting = nullptr;
   Status first;
   {
     std::lock_guard hold(mutex_);
     if (aborted_.load(std::memory_order_relaxed)) return;
+    if (sealed_ && !sealed_too) {
+      if (held_back_.ok()) held_back_ = cause.ok() ? cancelled("abort a step: no cause was given") : cause;
+      return;
+    }
     cause_ = cause.ok() ? cancelled("abort a step: no cause was given") : cause;
     first = cause_;
     aborted_.store(true, std::memory_order_release);

@@ -73,6 +73,8 @@ class Step {
   void restart(uint64_t sequence, Deadline deadline);
 
  private:
+  void end(const Status& cause, bool sealed_too);
+
   uint64_t sequence_;  // within its session
   Deadline deadline_;
   Edges* edges_ = nullptr;

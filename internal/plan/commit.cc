@@ -57,17 +57,21 @@ class WritesOnly {
 
   // A handle is made anew by the op that names the resource, by whatever ways it came here.
   Result<Value> handle(uint32_t v, const IrNode& reader) {
-    const IrValue& value = ir_.values[v];
-    if (value.producer != kNone) {
+    uint32_t at = v;
+    while (at != kNone && ir_.values[at].producer != kNone) {
+      const IrValue& value = ir_.values[at];
       const IrNode& from = ir_.nodes[value.producer];
-      const OpDef& op = *from.node->op;
-      if (op.role() == Role::handle && from.inputs.empty()) {
+      if (from.node->op->role() == Role::handle && from.inputs.empty()) {
+        if (const auto have = values_.find(at); have != values_.end()) return have->second;
         DTG_ASSIGN(const NodeId made, copy(value.producer));
-        return into_.graph->value(made, value.output);
+        values_.emplace(at, into_.graph->value(made, value.output));
+        return values_.at(at);
       }
-      for (size_t i = 0; i < from.inputs.size(); ++i) {
-        if (op.forwards(i, value.output)) return value_of(from.inputs[i], reader);
+      uint32_t next = kNone;
+      for (size_t i = 0; i < from.inputs.size() && next == kNone; ++i) {
+        if (from.node->op->forwards(i, value.output)) next = from.inputs[i];
       }
+      at = next;
     }
     return unimplemented("log a write: the resource of \"%.*s\" is not named by an op of its own",
                          static_cast<int>(reader.node->name.size()), reader.node->name.data());
@@ -122,6 +126,7 @@ class Joiner {
     original_ = static_cast<uint32_t>(ir_.nodes.size());
     uint32_t last = kNone;
     for (const auto& [phase, writes] : writes_) {
+      ends_.emplace_back(writes.front(), writes.back());
       DTG_TRY(join(phase, writes, last));
       last = static_cast<uint32_t>(ir_.nodes.size()) - 1;
     }
@@ -194,8 +199,8 @@ class Joiner {
   // Where a node stands among the others, as far as its edges allow: the gate before the first of its writes, the point behind the last.
   uint64_t wanted_place(uint32_t n) const {
     if (n < original_) return uint64_t{n} * 3 + 1;
-    const std::vector<uint32_t>& writes = std::next(writes_.begin(), (n - original_) / 2)->second;
-    return (n - original_) % 2 == 0 ? uint64_t{writes.front()} * 3 : uint64_t{writes.back()} * 3 + 2;
+    const auto& [first, last] = ends_[(n - original_) / 2];
+    return (n - original_) % 2 == 0 ? uint64_t{first} * 3 : uint64_t{last} * 3 + 2;
   }
 
   // Every edge goes from a lower number to a higher one again.
@@ -255,6 +260,7 @@ class Joiner {
   Ir& ir_;
   Lists before_;
   std::map<uint32_t, std::vector<uint32_t>> writes_;  // by phase
+  std::vector<std::pair<uint32_t, uint32_t>> ends_;   // the first and the last of them, in its order
   uint32_t original_ = 0;                             // nodes before any were added
 };
 

@@ -1,6 +1,7 @@
 // Walks the nodes in the order in which they were made, with a record per resource of what happened to it last.
 #include "plan/effects.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,6 +22,7 @@ class EffectFinder {
     }
     if (reads_.empty() && records_.empty()) return std::move(found_);
     find_lookers();
+    commits_ = std::ranges::any_of(ir_.nodes, [](const IrNode& node) { return !node.dead && node.node->op->role() == Role::commit; });
     prepare_waits();
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (ir_.nodes[n].dead) continue;
@@ -107,8 +109,9 @@ class EffectFinder {
     if (waits_) awaited_[then] = waits_->unite(awaited_[then], awaited_[first]);
   }
 
-  // What waits for others in the run: a dequeue, a full queue. What is sent goes as the peer takes it.
-  static bool may_wait(const IrNode& node) { return node.blocking() && node.node->op->role() != Role::send; }
+  // What waits for others in the run: a dequeue, a full queue. What is sent goes as the peer takes it; but behind a gate no write may wait
+  // for that either.
+  bool may_wait(const IrNode& node) const { return node.blocking() && (commits_ || node.node->op->role() != Role::send); }
 
   void prepare_waits() {
     uint32_t count = 0;
@@ -206,6 +209,7 @@ class EffectFinder {
   std::unique_ptr<EventSets> waits_;   // sets of what may wait for others; null when nothing does
   std::vector<uint32_t> awaited_;      // by node: which of them it comes after, or is
   uint32_t waiting_ = 0;
+  bool commits_ = false;  // there are gates
 };
 
 }  // namespace

@@ -292,6 +292,8 @@ void Emitter::alias_outputs(const IrNode& node, Instructions& chunk) {
 const Node* Emitter::lasting(const Node* node) {
   if (!is_made(node)) return node;
   Node* const copy = output_.arena->make<Node>(*node);
+  copy->name = output_.arena->copy(node->name);
+  copy->location = output_.arena->copy(node->location);
   copy->attrs = {};
   copy->outputs = {};
   return copy;

@@ -20,7 +20,7 @@ class Cutter {
     DTG_TRY(add_feeds(request));
     find_kernels(context_, ir_);
     const Effects effects = find_effects(context_, ir_);
-    number_phases(ir_, effects, find_before(ir_, effects));
+    number_phases(ir_, effects, find_before(ir_, effects), map_.task_of_device);
     local_.resize(ir_.nodes.size(), kNoNode);
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());

@@ -41,14 +41,17 @@ Lists find_before(const Ir& ir, const Effects& effects) {
   });
 }
 
-void number_phases(Ir& ir, const Effects& effects, const Lists& before) {
+void number_phases(Ir& ir, const Effects& effects, const Lists& before, std::span<const uint32_t> task_of_device) {
+  const auto apart = [&](const IrNode& one, const IrNode& other) {
+    return !task_of_device.empty() && task_of_device[one.device] != task_of_device[other.device];
+  };
   for (uint32_t n = 0; n < ir.nodes.size(); ++n) {
     IrNode& node = ir.nodes[n];
     if (node.dead) continue;
     node.write = effects.writes[n];
     node.phase = first_phase(node);
     for (uint32_t b : before[n]) {
-      const bool ends = ends_a_phase(ir.nodes[b]) || (ir.nodes[b].write && !node.write);
+      const bool ends = ends_a_phase(ir.nodes[b]) || (ir.nodes[b].write && (!node.write || apart(ir.nodes[b], node)));
       node.phase = std::max(node.phase, ir.nodes[b].phase + (ends ? 1 : 0));
     }
   }

@@ -15,7 +15,8 @@ namespace dtg {
 void find_kernels(const PlanContext& context, Ir& ir);
 // Who must come before each node: for its operands, by control edges, and for the sake of effects.
 Lists find_before(const Ir& ir, const Effects& effects);
-// Notes the phases, and who writes.
-void number_phases(Ir& ir, const Effects& effects, const Lists& before);
+// Notes the phases, and who writes. `task_of_device` (empty: there is but one) says which devices a commit cannot span: whoever comes after
+// a write of another task comes after its commit.
+void number_phases(Ir& ir, const Effects& effects, const Lists& before, std::span<const uint32_t> task_of_device = {});
 
 }  // namespace dtg

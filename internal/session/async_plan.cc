@@ -66,7 +66,8 @@ Status AsyncPlan::go_on() {
   if (making->advance()) {
     auto made = making->take();
     // A task that was lost while it was given its part may be back, if it keeps its state.
-    if (made.status().code() == Code::unavailable && session_->driver_->has_lasting() && ++losses_ < kLosses && !deadline_.passed(session_->runtime().clock())) {
+    if (made.status().code() == Code::unavailable && session_->driver_->has_lasting() && ++losses_ < kLosses &&
+        !deadline_.passed(session_->runtime().clock())) {
       {
         const std::lock_guard lock(mutex_);
         making_ = nullptr;

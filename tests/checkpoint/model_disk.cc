@@ -169,6 +169,12 @@ Status ModelDisk::sync_directory(const std::string& path) {
   return node < 0 ? missing(path) : sync_node(node);
 }
 
+Status ModelDisk::sync_file(const std::string& path) {
+  DTG_TRY(step());
+  const int node = find(path);
+  return node < 0 ? missing(path) : sync_node(node);
+}
+
 Status ModelDisk::rename(const std::string& from, const std::string& to) {
   DTG_TRY(step());
   const int node = find(from);

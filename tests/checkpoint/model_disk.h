@@ -51,6 +51,7 @@ class ModelDisk final : public Disk {
   Status make_directories(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Status sync_file(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Result<bool> exists(const std::string& path) override;

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <numeric>
+#include <cstring>
 #include <random>
 #include <thread>
 
-#include "checkpoint/journal.h"
+#include "checkpoint/directory.h"
+#include "cluster/saved_state.h"
 #include "cluster/server.h"
+#include "exec/variable.h"
 #include "graph/build.h"
 #include "process.h"
 #include "scratch.h"
@@ -153,6 +155,110 @@ TEST_F(Recovery, NothingIsLostOrDoubledByTwentyKills) {
   killer.join();
   std::printf("%d steps through 20 kills\n", count);
   expect_exactly(count);
+}
+
+// Updates that come one after the other on different tasks are commits of their own: none waits for one that comes after it.
+TEST_F(Recovery, AChainOfUpdatesFromTaskToTask) {
+  servers_.resize(2);
+  for (int p = 0; p < 2; ++p) start(p);
+  const Ref<Graph> graph = Graph::create(&runtime_->ops()).take();
+  Build b(*graph);
+  std::vector<Value> v, reads;
+  std::vector<NodeId> clear;
+  for (int p = 0; p < 2; ++p) {
+    graph->push_device("/job:ps/task:" + std::to_string(p));
+    v.push_back(b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("v")}}));
+    clear.push_back(b.node("AssignVariableOp", std::vector<Value>{v.back(), b.scalar(DType::f32, 0)}));
+    (void)graph->pop_device();
+  }
+  constexpr int kLinks = 7;
+  NodeId last = 0;
+  for (int i = 0; i < kLinks; ++i) {
+    graph->push_device("/job:ps/task:" + std::to_string(i % 2));
+    const Value inputs[] = {v[static_cast<size_t>(i % 2)], b.scalar(DType::f32, 1)};
+    const NodeId after[] = {last};
+    const std::string name = "link" + std::to_string(i);
+    NodeSpec link{.op = "AssignAddVariableOp", .name = name, .inputs = inputs};
+    if (i > 0) link.controls = after;
+    const auto added = graph->add(link);
+    ASSERT_TRUE(added.ok()) << added.status().message();
+    last = added.value();
+    (void)graph->pop_device();
+  }
+  for (int p = 0; p < 2; ++p) reads.push_back(b.op("ReadVariableOp", {v[static_cast<size_t>(p)]}, {{"dtype", DType::f32}}));
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  Session::Options options;
+  options.connect_timeout_ns = 20 * kSecond;
+  auto session = Session::connect(runtime_, at(0), graph, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<Tensor> none, got(2);
+  Status status = session.value()->run({{}, {}, {}, clear, 10 * kSecond}, none);
+  ASSERT_TRUE(status.ok()) << status.message();
+  status = session.value()->run({{}, {}, {}, {&last, 1}, 10 * kSecond}, none);
+  ASSERT_TRUE(status.ok()) << status.message();
+  status = session.value()->run({{}, {}, reads, {}, 10 * kSecond}, got);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(got[0].as<float>()[0], 4);
+  EXPECT_EQ(got[1].as<float>()[0], 3);
+}
+
+// What a set is made of and what comes out of it: any type, any name, any container, any device, open shapes.
+TEST(SavedStates, ComeBackAsTheyWere) {
+  struct Sample {
+    const char *device, *container, *name;
+    Tensor value;
+    PartialShape shape;
+  };
+  const auto numbers = [](DType dtype, std::vector<int64_t> list) { return Tensor::ints(dtype, list).take(); };
+  Tensor odd = Tensor::allocate(DType::c128, Shape::of({2})).take();
+  std::memset(odd.data(), 7, static_cast<size_t>(odd.bytes()));
+  const std::vector<Sample> samples = {
+      {"/device:CPU:0", "localhost", "w", numbers(DType::i64, {1, 2}), Shape::of({2})},
+      {"/device:CPU:1", "localhost", "w", numbers(DType::i64, {3, 4}), Shape::of({2})},
+      {"/device:CPU:0", "x\ny", "w", numbers(DType::i32, {5}), PartialShape::of_rank(1)},
+      {"/device:CPU:0", "localhost", "__metadata__", numbers(DType::i32, {6}), PartialShape::unknown()},
+      {"/device:CPU:0", "localhost", "\xff\xfe", numbers(DType::u8, {7}), Shape::of({1})},
+      {"/device:CPU:0", "localhost", "hex:41", numbers(DType::u8, {8}), Shape::of({1})},
+      {"/device:CPU:0", "localhost", "complex", odd, PartialShape::of_rank(1)},
+      {"/device:CPU:0", "localhost", "nothing", Tensor::allocate(DType::f64, Shape::of({0, 3})).take(), PartialShape::of_rank(2)},
+  };
+  ResourceStore store, restored;
+  Ledger ledger, known;
+  ledger.enter({9, 5, false}, 2, invalid_argument("no, \xff"));
+  for (const Sample& sample : samples) {
+    const Ref<Variable> variable = make_ref<Variable>(sample.name, sample.value.dtype(), sample.shape);
+    ASSERT_TRUE(
+        store.find_or_create(sample.device, sample.container, sample.name, "variable", [&] { return Ref<Resource>(variable); }).ok());
+    ASSERT_EQ(variable->begin_assign(nullptr), Variable::Writing::yes);
+    ASSERT_TRUE(variable->end_assign(sample.value).ok());
+  }
+  auto state = take_state(store, ledger);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  Scratch scratch;
+  CheckpointDirectory sets(system_disk(), system_random(), scratch / "sets");
+  const SetId id = sets.begin(3).take();
+  auto receipt = sets.write(id, {}, state.value().tensors);
+  ASSERT_TRUE(receipt.ok()) << receipt.status().message();
+  const ShardReceipt receipts[] = {receipt.take()};
+  const Status published = sets.publish(id, receipts, state.value().extras);
+  ASSERT_TRUE(published.ok()) << published.message();
+  auto set = restore_newest(system_disk(), sets, OnDamage::fail);
+  ASSERT_TRUE(set.ok()) << set.status().message();
+  const Status put = put_state(set.value(), restored, known);
+  ASSERT_TRUE(put.ok()) << put.message();
+  for (const Sample& sample : samples) {
+    const Ref<Resource> found = restored.find(sample.device, sample.container, sample.name);
+    ASSERT_TRUE(found) << sample.name;
+    auto& variable = static_cast<Variable&>(*found);
+    EXPECT_EQ(variable.declared_shape(), sample.shape) << sample.name;
+    EXPECT_EQ(variable.dtype(), sample.value.dtype());
+    Variable::Version* version = nullptr;
+    ASSERT_EQ(variable.pin(&version, nullptr), Variable::Pinned::yes);
+    EXPECT_EQ(version->tensor.shape(), sample.value.shape());
+    EXPECT_EQ(std::memcmp(version->tensor.data(), sample.value.data(), static_cast<size_t>(sample.value.bytes())), 0) << sample.name;
+    variable.unpin(version);
+  }
+  EXPECT_EQ(known.has({9, 5, true}, 2).status().code(), Code::invalid_argument);
 }
 
 // What another process is using is not touched.

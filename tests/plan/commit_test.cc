@@ -82,7 +82,8 @@ TEST_F(Commit, TheWritesAloneAreAGraph) {
   context.committing = Committing::logged;
   const Value v = variable("v", Shape::of({3})), x = placeholder(Shape::of({3}));
   const NodeId first = node("AssignAddVariableOp", {v, build->op("Sin", {x})});
-  const NodeId second = node("AssignSubVariableOp", {v, build->constant(Tensor::of<float>(Shape::of({3}), std::vector<float>{1, 2, 3}).take())});
+  const NodeId second =
+      node("AssignSubVariableOp", {v, build->constant(Tensor::of<float>(Shape::of({3}), std::vector<float>{1, 2, 3}).take())});
   const auto ir = passes("commit", {}, {first, second}, {feed(x)});
   ASSERT_EQ(ir->commits.size(), 1u);
   const IrCommit& commit = ir->commits[0];
@@ -101,6 +102,36 @@ TEST_F(Commit, TheWritesAloneAreAGraph) {
   ASSERT_TRUE(gate);
   ASSERT_EQ(gate->inputs.size(), 1u);
   EXPECT_EQ(ir->nodes[ir->values[gate->inputs[0]].producer].node->op->name(), "Sin");
+}
+
+// However many nodes hand a handle on, nothing is as deep as they are many.
+TEST_F(Commit, AHandleMayComeALongWay) {
+  context.committing = Committing::logged;
+  Value handle = variable("v");
+  for (int i = 0; i < 60'000; ++i) handle = build->op("IdentityN", {handle}, {{"T", std::vector<DType>{DType::resource}}});
+  const NodeId write = node("AssignAddVariableOp", {handle, build->scalar(DType::f32, 1)});
+  const auto ir = passes("commit", {}, {write});
+  ASSERT_EQ(ir->commits.size(), 1u);
+  EXPECT_EQ(ir->commits[0].graph->node_count(), 3u);
+}
+
+// Behind a gate no write waits for what somebody else has to take first.
+TEST_F(Commit, NoWriteWaitsForWhatIsSentAfterTheGate) {
+  const Value v = variable("v"), w = variable("w"), x = placeholder(Shape());
+  const Value seen = read(v);
+  const NodeId first = node("AssignAddVariableOp", {v, build->scalar(DType::f32, 1)});
+  const std::vector<Attr> attrs = {{"edge", int64_t{1}}, {"peer", std::string("/job:ps/replica:0/task:1")}};
+  const NodeId send = build->node("_Send", std::vector<Value>{seen}, attrs);
+  const NodeId second = node("AssignAddVariableOp", {w, build->op("Sin", {x})});
+  const auto ir = passes("order", {}, {first, send, second}, {feed(x)});
+  const IrNode* const gate = find(*ir, "_Commit");
+  const IrNode* const sent = find(*ir, "_Send");
+  ASSERT_TRUE(gate && sent);
+  const auto event = static_cast<uint32_t>(sent->event);
+  for (int i = 0; i < 2; ++i) {
+    const IrNode* const write = find(*ir, "AssignAddVariableOp", i);
+    EXPECT_TRUE(ir->sets->contains(gate->set, event) || !ir->sets->contains(write->set, event)) << ir->text();
+  }
 }
 
 }  // namespace

@@ -58,6 +58,10 @@ Status ProcessDisk::sync_directory(const std::string& path) {
   if (!*alive_) return dead();
   return machine_->sync_directory(path);
 }
+Status ProcessDisk::sync_file(const std::string& path) {
+  if (!*alive_) return dead();
+  return machine_->sync_file(path);
+}
 Status ProcessDisk::rename(const std::string& from, const std::string& to) {
   if (!*alive_) return dead();
   return machine_->rename(from, to);
