@@ -133,7 +133,7 @@ class Answers(unittest.TestCase):
         self.assertIn("/job:ps/task:0", dtg("graph", str(corpus / "model"), "--plan", "--dim", "2").stderr)  # made for a cluster
         wrong = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "polish")
         self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
-        self.assertIn("simplify, place, fuse, order, program", wrong.stderr)
+        self.assertIn("simplify, place, fuse, commit, order, program", wrong.stderr)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
 

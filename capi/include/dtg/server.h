@@ -100,8 +100,8 @@ DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security, parts, runs}],
  * variables {count, bytes}, commits {repetitions, durability; with a state_dir also number, on_disk, sets, bytes, failure}. A task that
- * brings values for somebody's session is among the sessions, with the peer "values for session N". `*out` is owned by the caller. Since
- * 0.1. */
+ * brings values for somebody's session is among the sessions, with the peer "values for session N". `*out` is owned by the
+ * caller. Since 0.1. */
 DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the server; NULL for NULL. Since 0.1. */
