@@ -201,6 +201,29 @@ class SystemDisk final : public Disk {
     return sync_directory(parent_directory(to));
   }
 
+  Result<std::string> follow(const std::string& path) override {
+    std::string at = path;
+    for (int links = 0; links < 40; ++links) {
+      char to[4096];
+      const ssize_t length = ::readlink(at.c_str(), to, sizeof to);
+      if (length < 0 && (errno == EINVAL || errno == ENOENT)) return at;  // no link, or nothing
+      if (length < 0) return errno_status("follow", at, errno);
+      if (length == static_cast<ssize_t>(sizeof to)) return errno_status("follow", at, ENAMETOOLONG);
+      const std::string target(to, static_cast<size_t>(length));
+      at = target.starts_with('/') ? target : parent_directory(at) + "/" + target;
+    }
+    return errno_status("follow", path, ELOOP);
+  }
+
+  Status take_rights(const std::string& from, const std::string& to) override {
+    struct stat info {};
+    if (::stat(from.c_str(), &info) != 0) return errno_status("look up", from, errno);
+    // Only the administrator may give files away, and a group may be one that we are not in; the owner is ours then. Before the mode,
+    // because a change of owner takes special bits away.
+    if (::chown(to.c_str(), info.st_uid, info.st_gid) != 0 && ::chown(to.c_str(), static_cast<uid_t>(-1), info.st_gid) != 0) errno = 0;
+    return ::chmod(to.c_str(), info.st_mode & 07777) == 0 ? Status() : errno_status("set the mode of", to, errno);
+  }
+
   Status remove(const std::string& path) override { return ::remove(path.c_str()) == 0 ? Status() : errno_status("remove", path, errno); }
 
   Result<bool> exists(const std::string& path) override {

@@ -71,6 +71,10 @@ class Disk {
   virtual Status sync_file(const std::string& path) = 0;
   // Atomic within one file system; the directory entry is on the disk when this returns ok.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
+  // The name of the file that a link at `path` leads to, at last, be it there or not; `path` itself where there is no link.
+  virtual Result<std::string> follow(const std::string& path) { return path; }
+  // Gives a file the mode of another one, and its owner and group where that is allowed.
+  virtual Status take_rights(const std::string&, const std::string&) { return {}; }
   // A file, a link, or an empty directory.
   virtual Status remove(const std::string& path) = 0;
   virtual Result<bool> exists(const std::string& path) = 0;

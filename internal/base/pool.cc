@@ -29,6 +29,8 @@ struct alignas(64) Pool::Job {
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<int64_t> finished{0};
   std::atomic<bool> no_memory{false};  // a shard threw
+  std::atomic<bool> cut{false};        // the interrupt was due
+  Interrupt* interrupt = nullptr;      // the owner's
   int64_t count = 0;
   ShardFn fn = nullptr;
   void* context = nullptr;
@@ -88,14 +90,28 @@ void wait_while(std::atomic<T>& value, Fn&& holds) {
   for (T seen = value.load(); holds(seen); seen = value.load()) value.wait(seen);
 }
 
+// Is what is left of a job to be left out?
+template <class Job>
+bool is_cut(Job& job) {
+  if (!job.interrupt) return false;
+  if (job.cut.load(std::memory_order_relaxed)) return true;
+  if (!job.interrupt->is_due()) return false;
+  job.cut.store(true, std::memory_order_relaxed);
+  return true;
+}
+
 // Takes shards until there are none. An exception must not leave a helper's thread, nor the owner while
-// helpers use its context, so the owner throws at the end: std::bad_alloc, also for one that asked for an absurd size.
+// helpers use its context, so the owner throws at the end: what an interrupt threw, or else std::bad_alloc, also for one that asked for
+// an absurd size.
 template <class Job>
 bool work_on(Job& job) {
   bool worked = false;
+  const Interrupt::Scope scope(job.interrupt);
   for (int64_t i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.count;) {
     try {
-      job.fn(job.context, i);
+      if (!is_cut(job)) job.fn(job.context, i);
+    } catch (const Interrupted&) {
+      job.cut.store(true, std::memory_order_relaxed);
     } catch (...) {
       job.no_memory.store(true, std::memory_order_relaxed);
     }
@@ -163,10 +179,15 @@ void Pool::run_shards(int64_t count, ShardFn fn, void* context) {
     if (!jobs_[i].taken.exchange(true, std::memory_order_acquire)) job = &jobs_[i];
   }
   if (!job) {  // every slot is busy, so are the threads: doing it all here is as good
-    for (int64_t i = 0; i < count; ++i) fn(context, i);
+    for (int64_t i = 0; i < count; ++i) {
+      Interrupt::look();
+      fn(context, i);
+    }
     return;
   }
   job->no_memory.store(false, std::memory_order_relaxed);
+  job->cut.store(false, std::memory_order_relaxed);
+  job->interrupt = Interrupt::present();
   job->count = count;
   job->fn = fn;
   job->context = context;
@@ -179,8 +200,9 @@ void Pool::run_shards(int64_t count, ShardFn fn, void* context) {
   wait_while(job->finished, [count](int64_t finished) { return finished < count; });
   job->open.store(false);
   wait_while(job->visitors, [](int visitors) { return visitors != 0; });
-  const bool no_memory = job->no_memory.load(std::memory_order_relaxed);
+  const bool no_memory = job->no_memory.load(std::memory_order_relaxed), cut = job->cut.load(std::memory_order_relaxed);
   job->taken.store(false, std::memory_order_release);
+  if (cut) throw Interrupted();
   if (no_memory) throw std::bad_alloc();
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/interrupt.h"
 #include "base/spin_lock.h"
 
 namespace dtg {
@@ -45,11 +46,19 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Calls fn(i) for every i in [0, count), possibly at the same time, and returns when all are done.
+  // Calls fn(i) for every i in [0, count), possibly at the same time, and returns when all are done. Where an interrupt is up, it is up
+  // for the shards too; when it is due, those that have not begun are left out, and this leaves by Interrupted.
   template <class Fn>
   void parallel_for(int64_t count, Fn&& fn) {
-    if (count <= 1 || threads_ <= 1) {
-      for (int64_t i = 0; i < count; ++i) fn(i);
+    if (count <= 1) {
+      if (count == 1) fn(int64_t{0});
+      return;
+    }
+    if (threads_ <= 1) {
+      for (int64_t i = 0; i < count; ++i) {
+        Interrupt::look();
+        fn(i);
+      }
       return;
     }
     using F = std::remove_reference_t<Fn>;

@@ -72,13 +72,15 @@ void Status::release() {
 Code Status::code() const { return rep_ ? rep_->code : Code::ok; }
 
 const std::string& Status::message() const {
-  // Leaked on purpose: a function-local object with a destructor would run at exit, under the host.
-  static const std::string* const empty = new std::string;
+  // Never destroyed: a destructor would run at exit, under the host. In memory of its own, because it may be asked for when there is none.
+  alignas(std::string) static unsigned char memory[sizeof(std::string)];
+  static const std::string* const empty = new (memory) std::string;
   return rep_ ? rep_->message : *empty;
 }
 
 const Origin& Status::origin() const {
-  static const Origin* const empty = new Origin;
+  alignas(Origin) static unsigned char memory[sizeof(Origin)];
+  static const Origin* const empty = new (memory) Origin;
   return rep_ ? rep_->origin : *empty;
 }
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "tensor/text.h"
+
 namespace dtg {
 namespace {
 
@@ -17,6 +19,7 @@ bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::b
 bool same_value(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
   if (a.data() == b.data()) return true;
+  if (a.dtype() == DType::string) return a.buffer() && a.buffer()->bytes() <= kComparedBytes && same_texts(texts_of(a), texts_of(b));
   return a.valid() && a.bytes() <= kComparedBytes && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
@@ -49,6 +52,8 @@ const char* attr_kind_name(AttrKind kind) {
     case AttrKind::list_type: return "list(type)";
     case AttrKind::list_shape: return "list(shape)";
     case AttrKind::list_string: return "list(string)";
+    case AttrKind::function: return "func";
+    case AttrKind::list_function: return "list(func)";
   }
   return "unknown";
 }

@@ -46,8 +46,8 @@ using Arrived = std::vector<Gradient>;
 
 class Backward {
  public:
-  Backward(Graph& graph, std::span<const Value> ys, std::span<const Value> xs, std::span<const Value> grad_ys)
-      : graph_(graph), build_(graph), ys_(ys), xs_(xs), grad_ys_(grad_ys) {}
+  Backward(Graph& graph, std::span<const Value> ys, std::span<const Value> xs, std::span<const Value> grad_ys, bool inner = false)
+      : graph_(graph), build_(graph), ys_(ys), xs_(xs), grad_ys_(grad_ys), inner_(inner) {}
 
   Result<std::vector<Gradient>> run() {
     DTG_TRY(seed());
@@ -70,6 +70,13 @@ class Backward {
 
  private:
   Status seed() {
+    if (inner_) {
+      for (size_t i = 0; i < ys_.size(); ++i) {
+        last_ = std::max(last_, ys_[i].node());
+        arrived_at(ys_[i]).push_back({grad_ys_[i], {}, {}, {}});
+      }
+      return {};
+    }
     if (!grad_ys_.empty() && grad_ys_.size() != ys_.size()) {
       return invalid_argument("gradients: %zu values to differentiate, but %zu weights", ys_.size(), grad_ys_.size());
     }
@@ -204,6 +211,7 @@ class Backward {
   Graph& graph_;
   Build build_;
   std::span<const Value> ys_, xs_, grad_ys_;
+  const bool inner_;
   NodeId last_ = 0;
   std::vector<bool> between_;
   std::vector<bool> differentiated_;  // by node
@@ -216,6 +224,11 @@ class Backward {
 Result<std::vector<Gradient>> add_gradients(Graph& graph, std::span<const Value> ys, std::span<const Value> xs,
                                             std::span<const Value> grad_ys) {
   return Backward(graph, ys, xs, grad_ys).run();
+}
+
+Result<std::vector<Gradient>> add_inner_gradients(Graph& graph, std::span<const Value> ys, std::span<const Value> xs,
+                                                  std::span<const Value> grad_ys) {
+  return Backward(graph, ys, xs, grad_ys, /*inner=*/true).run();
 }
 
 }  // namespace dtg

@@ -67,6 +67,10 @@ class GradContext {
 Result<std::vector<Gradient>> add_gradients(Graph& graph, std::span<const Value> ys, std::span<const Value> xs,
                                             std::span<const Value> grad_ys);
 
+// The same inside a function, where gradients also come in at lists and at variables that are handed on: each y has a weight.
+Result<std::vector<Gradient>> add_inner_gradients(Graph& graph, std::span<const Value> ys, std::span<const Value> xs,
+                                                  std::span<const Value> grad_ys);
+
 // The dense form of a gradient: UnsortedSegmentSum of its rows when it has rows.
 Value densify(Build& build, const Gradient& gradient);
 

@@ -44,8 +44,9 @@ Status Graph::check_node(NodeId id) const {
 Status Graph::check(Value value) const {
   if (!value.valid()) return invalid_argument("the value is invalid (0): was the call that should have made it checked?");
   if (value.tag() != tag_) {
-    return invalid_argument("value %llx belongs to graph %u, but this is graph %u: a value may only be used with the graph that made it",
-                            static_cast<unsigned long long>(value.id), value.tag(), tag_);
+    return invalid_argument(
+        "the value is of another graph (graph %u, this one is graph %u): a value may only be used with the graph that made it", value.tag(),
+        tag_);
   }
   DTG_TRY(check_node(value.node()));
   const Node& owner = node(value.node());

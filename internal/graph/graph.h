@@ -79,6 +79,37 @@ class Graph : public RefCounted {
   // `ops` must be frozen and outlive the graph. Fails when the process has made 2^20 graphs.
   static Result<Ref<Graph>> create(const OpTable* ops);
 
+  // The body of a function that is called from `outer`: values of `outer`, and of what that lies in, may be used in it. Each becomes an
+  // argument the first time (or, where it is a small constant, a copy).
+  static Result<Ref<Graph>> create_inside(Ref<Graph> outer);
+  // Null when it is no body, or one that is finished: what calls it, the outer graph holds, so it must not hold that.
+  Graph* outer() const { return outer_.get(); }
+  // The tag of that graph, for good; 0: it is no body.
+  uint32_t outer_tag() const { return outer_tag_; }
+  // What the function will be called; set by whoever makes the body, before others see it.
+  void set_function_name(std::string_view name) { function_name_ = name; }
+  const std::string& function_name() const { return function_name_; }
+  struct Capture {
+    Value outer;
+    Value argument;
+  };
+  std::vector<Capture> captures() const;
+  // A value that whoever calls the function gives. `info` says what is known of it.
+  Result<Value> add_argument(const ValueInfo& info, std::string_view name = {});
+  // Those that were asked for, without what was captured.
+  std::vector<Value> arguments() const;
+  // What stands in this graph for a value of a graph around it.
+  Result<Value> capture(Value outer);
+  // Nobody adds nodes from now on, but for arguments: it is the body of a function.
+  void close();
+  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+
+  // The node that does all that `node` does and more, with the same inputs and first outputs; kNoNode where there is none. A plan that
+  // needs both makes do with that one.
+  NodeId extension_of(NodeId node) const;
+  // The attribute by which a node says whose extension it is.
+  static constexpr std::string_view kExtendsAttr = "_extends";
+
   // Checks arity, types, attributes, contract and shapes; the node exists only if all hold.
   Result<NodeId> add(const NodeSpec& spec);
 
@@ -109,6 +140,8 @@ class Graph : public RefCounted {
   void push_device(std::string_view device);                // merged over the outer ones, field by field; "/" changes nothing
   void push_device_function(Ref<DeviceFunction> function);  // left by pop_device() too; empty device scopes hide it
   void push_controls(std::span<const NodeId> nodes);
+  // None of the control scopes that are open now holds inside; left by pop_controls().
+  void push_no_controls();
   void push_colocation(NodeId node);
   Status pop_name_scope();
   Status pop_device();
@@ -117,6 +150,10 @@ class Graph : public RefCounted {
 
  private:
   Graph(const OpTable* ops, uint32_t tag) : ops_(ops), tag_(tag), names_(*this) {}
+  Result<NodeId> add_here(const NodeSpec& spec);
+  Result<Value> make_argument(const ValueInfo& info, std::string_view name);
+  Result<NodeId> add_inside(const NodeSpec& spec);
+  Status check_extension() const;
   struct DeviceScope {
     std::string device;            // merged with the scopes below it, down to the next function or empty scope
     Ref<DeviceFunction> function;  // or this
@@ -163,8 +200,8 @@ class Graph : public RefCounted {
   void make_free(std::string& name);
   void make_scope_free(std::string& scope);
 
-  static constexpr int kChunks = 18;  // chunk k holds 2^10 << k nodes: 2^28 in all
-  static constexpr uint32_t kFirstChunk = 1u << 10;
+  static constexpr int kChunks = 22;  // chunk k holds 2^6 << k nodes: 2^28 in all
+  static constexpr uint32_t kFirstChunk = 1u << 6;
   const OpTable* const ops_;
   const uint32_t tag_;
   std::atomic<uint32_t> count_{0};
@@ -177,6 +214,15 @@ class Graph : public RefCounted {
   std::string_view last_device_;  // in the arena; the next node mostly asks for the same
   Scopes scopes_;
   Draft draft_;
+  std::string function_name_;
+  Ref<Graph> outer_;  // set before anybody else sees the graph, until close()
+  uint32_t outer_tag_ = 0;
+  std::atomic<bool> closed_{false};
+  std::vector<Capture> captures_;
+  std::vector<Value> arguments_;
+  std::unordered_map<uint64_t, Value> copies_;     // of small constants around
+  std::unordered_map<NodeId, NodeId> extensions_;  // node -> the one that does more
+  std::atomic<bool> extended_{false};              // there are any
 };
 
 }  // namespace dtg

@@ -3,34 +3,14 @@
 // that passed takes memory and becomes visible.
 #include <algorithm>
 #include <bit>
-#include <charconv>
 
 #include "graph/device_name.h"
 #include "graph/infer.h"
 #include "graph/known.h"
+#include "graph/planned.h"
 
 namespace dtg {
 namespace {
-
-constexpr size_t kNameMax = 4096;
-
-bool name_char(char c, bool first) {
-  const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  return word || c == '.' || (!first && (c == '_' || c == '-' || c == '/' || c == '\\' || c == '>'));
-}
-
-// TensorFlow's rule for node names; names that begin with an underscore are for the library.
-Status check_name(std::string_view name) {
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool leading = i == 0 || (i == 1 && name[0] == '_');
-    if (!name_char(name[i], leading) && !(i == 0 && name[0] == '_')) {
-      return invalid_argument("node name \"%.*s\": character %zu is not allowed; use letters, digits and . _ - / \\ >", int(name.size()),
-                              name.data(), i);
-    }
-  }
-  if (name.size() > kNameMax) return invalid_argument("node name of %zu bytes: at most %zu", name.size(), kNameMax);
-  return {};
-}
 
 // How many values an argument stands for, from the attributes known so far; -1 when not known yet.
 int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<const char> known) {
@@ -229,8 +209,7 @@ Status Graph::resolve_types() {
       return invalid_argument("%s: input %s must be %s, but \"%s\" is %s", node.op->name().c_str(), arg.name.c_str(), dtype_name(want),
                               value_name(value).c_str(), dtype_name(found.dtype));
     }
-    if (found.dtype != DType::resource && found.shape.has_rank() &&
-        (found.shape.rank() < arg.rank_min || found.shape.rank() > arg.rank_max)) {
+    if (!is_holder(found.dtype) && found.shape.has_rank() && (found.shape.rank() < arg.rank_min || found.shape.rank() > arg.rank_max)) {
       return invalid_argument("%s: input %s must have rank %d%s, but \"%s\" has shape %s", node.op->name().c_str(), arg.name.c_str(),
                               arg.rank_min,
                               arg.rank_max == arg.rank_min ? ""
@@ -249,6 +228,24 @@ Status Graph::resolve_types() {
   }));
   node.outputs = draft_.outputs;
   return {};
+}
+
+// It may stand where the other one stood: what it adds is behind what that one takes and gives.
+Status Graph::check_extension() const {
+  const Node& node = draft_.node;
+  const AttrValue* const extends = node.find_attr(kExtendsAttr);
+  if (!extends || *extends->get<int64_t>() < 0) return {};
+  const int64_t number = *extends->get<int64_t>();
+  if (number >= node.id)
+    return invalid_argument("%s: it says that it extends node %lld, which is not before it", node.op->name().c_str(),
+                            static_cast<long long>(number));
+  const Node& other = this->node(static_cast<NodeId>(number));
+  bool fits = other.op == node.op && other.inputs.size() <= node.inputs.size() && other.outputs.size() <= node.outputs.size();
+  for (size_t i = 0; fits && i < other.inputs.size(); ++i) fits = other.inputs[i] == node.inputs[i];
+  for (size_t o = 0; fits && o < other.outputs.size(); ++o) fits = other.outputs[o].dtype == node.outputs[o].dtype;
+  if (fits && extensions_.count(other.id) == 0) return {};
+  return invalid_argument("%s: it says that it extends \"%s\", which has other inputs or outputs, or an extension already",
+                          node.op->name().c_str(), std::string(other.name).c_str());
 }
 
 Status Graph::infer() {
@@ -290,54 +287,6 @@ void Graph::find_known() {
   BuildValues context(*this, node, draft_.known);
   fn(context);
   if (std::ranges::none_of(draft_.known, [](const Tensor& tensor) { return tensor.valid(); })) draft_.known.clear();
-}
-
-// The name, or the first of name_1, name_2, ... that nobody has.
-void Graph::make_free(std::string& name) {
-  if (names_.find(name) == kNoNode) return;
-  auto counter = name_counters_.find(std::string_view(name));
-  if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
-  name += '_';
-  const size_t base = name.size();
-  char digits[12];
-  do {
-    const char* const end = std::to_chars(digits, digits + sizeof digits, ++counter->second).ptr;
-    name.resize(base);
-    name.append(digits, static_cast<size_t>(end - digits));
-  } while (names_.find(name) != kNoNode);
-}
-
-// Nothing at the root, which an empty scope goes back to.
-void Graph::append_prefix(std::string& name) const {
-  if (scopes_.names.empty() || scopes_.names.back().text.empty()) return;
-  name += scopes_.names.back().text;
-  name += '/';
-}
-
-std::string Graph::unique_name(std::string_view base) {
-  const std::lock_guard lock(mutex_);
-  std::string name;
-  append_prefix(name);
-  name += base;
-  make_free(name);
-  return name;
-}
-
-Status Graph::resolve_name(const NodeSpec& spec) {
-  std::string& name = draft_.name;
-  name.clear();
-  append_prefix(name);
-  if (!scopes_.names.empty() && !scopes_.names.back().status.ok()) return scopes_.names.back().status;
-  if (spec.name.empty()) {
-    const std::string_view op = draft_.node.op->name();
-    name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
-    make_free(name);
-    return name.size() <= kNameMax ? Status() : check_name(name);
-  }
-  name += spec.name;
-  DTG_TRY(check_name(name));
-  if (names_.find(name) == kNoNode) return {};
-  return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", name.c_str());
 }
 
 // What a program writes may be the lenient form ("CPU:1"); the text of what was read then stands in the graph.
@@ -428,6 +377,10 @@ NodeId Graph::publish(const NodeSpec& spec) {
   node.attrs = attr_lists_.keep(*node.op, draft_.attrs);
   // Tensors have destructors: the list is an object of the arena.
   if (!draft_.known.empty()) node.known = *arena_.make<std::vector<Tensor>>(std::move(draft_.known));
+  if (const AttrValue* const extends = node.find_attr(kExtendsAttr); extends && *extends->get<int64_t>() >= 0) {
+    extensions_.emplace(static_cast<NodeId>(*extends->get<int64_t>()), id);
+    extended_.store(true, std::memory_order_release);
+  }
   names_.add(id);
   count_.store(id + 1, std::memory_order_release);
   return id;
@@ -443,7 +396,11 @@ Status Graph::resolve_edges(const NodeSpec& spec) {
   node.inputs = spec.inputs;
   std::vector<NodeId>& controls = draft_.controls;
   controls.assign(spec.controls.begin(), spec.controls.end());
-  for (const auto& scope : scopes_.controls) controls.insert(controls.end(), scope.begin(), scope.end());
+  for (const auto& scope : scopes_.controls) {
+    // One that lifts those around it.
+    if (scope.size() == 1 && scope[0] == kNoNode) controls.assign(spec.controls.begin(), spec.controls.end());
+    else controls.insert(controls.end(), scope.begin(), scope.end());
+  }
   std::ranges::sort(controls);
   controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
   for (NodeId control : controls) DTG_TRY(check_node(control));
@@ -460,11 +417,7 @@ Status Graph::resolve(const NodeSpec& spec) {
   Node& node = draft_.node;
   node = {};
   node.op = ops_->find(spec.op);
-  if (!node.op) {
-    const auto near = ops_->closest(spec.op);
-    const std::string hint = near.empty() ? "`dtg ops` lists what there is" : "did you mean \"" + std::string(near) + "\"?";
-    return not_found("no op \"%.*s\": %s", int(spec.op.size()), spec.op.data(), hint.c_str());
-  }
+  if (!node.op) return no_such_op(spec.op, ops_->closest(spec.op));
   node.id = count_.load(std::memory_order_relaxed);
   if (node.id >= kNodesMax) return resource_exhausted("the graph has 2^28 nodes, which is the limit");
   DTG_TRY(resolve_name(spec));
@@ -472,6 +425,7 @@ Status Graph::resolve(const NodeSpec& spec) {
   const Status resolved = [&]() -> Status {
     DTG_TRY(resolve_attrs(spec));
     DTG_TRY(resolve_types());
+    DTG_TRY(check_extension());
     DTG_TRY(infer());
     find_known();
     // Last: a device function counts the nodes that it is asked about, and should not count one that was refused.
@@ -484,43 +438,19 @@ Status Graph::resolve(const NodeSpec& spec) {
 }
 
 Result<NodeId> Graph::add(const NodeSpec& spec) {
+  if (is_closed()) {
+    return failed_precondition("add a node of %.*s: the graph is the body of a function that was finished; make another function",
+                               int(spec.op.size()), spec.op.data());
+  }
+  return outer_ ? add_inside(spec) : add_here(spec);
+}
+
+Result<NodeId> Graph::add_here(const NodeSpec& spec) {
   const std::lock_guard lock(mutex_);
   const Status resolved = resolve(spec);
   auto added = resolved.ok() ? Result<NodeId>(publish(spec)) : Result<NodeId>(resolved);
   draft_.attrs.clear();  // holds no tensor of the caller's any longer
   return added;
-}
-
-// An empty name goes back to the root.
-std::string Graph::scope_text(std::string_view name) const {
-  std::string full;
-  if (!name.empty()) append_prefix(full);
-  return full.append(name);
-}
-
-Status Graph::check_name_scope(std::string_view name) const {
-  const std::lock_guard lock(mutex_);
-  return check_name(scope_text(name)).with_context("open a name scope");
-}
-
-void Graph::push_name_scope(std::string_view name) {
-  const std::lock_guard lock(mutex_);
-  NameScope scope{scope_text(name), {}};
-  scope.status = check_name(scope.text).with_context("a name scope");
-  // A scope name is made unique like a node name, so that building a model twice gives two sets of names.
-  if (!name.empty()) make_scope_free(scope.text);
-  scopes_.names.push_back(std::move(scope));
-}
-
-// The scope, or the first of scope_1, scope_2, ... that was not opened before under any name.
-void Graph::make_scope_free(std::string& scope) {
-  const std::string base = scope;
-  int& seen = name_counters_["scope:" + base];
-  while (seen > 0) {
-    scope = base + "_" + std::to_string(seen++);
-    if (name_counters_.emplace("scope:" + scope, 1).second) return;
-  }
-  seen = 1;
 }
 
 void Graph::push_device(std::string_view device) {
@@ -544,6 +474,11 @@ void Graph::push_device_function(Ref<DeviceFunction> function) {
 void Graph::push_controls(std::span<const NodeId> nodes) {
   const std::lock_guard lock(mutex_);
   scopes_.controls.emplace_back(nodes.begin(), nodes.end());
+}
+
+void Graph::push_no_controls() {
+  const std::lock_guard lock(mutex_);
+  scopes_.controls.push_back({kNoNode});
 }
 
 void Graph::push_colocation(NodeId node) {

@@ -16,7 +16,10 @@ Status InferContext::error(const char* format, ...) const {
 }
 
 Status InferContext::same_as_input(int i) {
-  for (int o = 0; o < num_outputs(); ++o) output(o, input(i));
+  for (int o = 0; o < num_outputs(); ++o) {
+    if (is_holder(input_dtype(i))) output_held(o, held_dtype(i), input(i));
+    else output(o, input(i));
+  }
   return {};
 }
 

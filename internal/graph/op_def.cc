@@ -60,6 +60,8 @@ constexpr KindName kKinds[] = {
     {"list(type)", AttrKind::list_type},
     {"list(shape)", AttrKind::list_shape},
     {"list(string)", AttrKind::list_string},
+    {"func", AttrKind::function},
+    {"list(func)", AttrKind::list_function},
 };
 
 // "{float32, int32}" or "{'SAME', 'VALID'}" or "list({float32})" or a plain kind.
@@ -258,6 +260,15 @@ OpDef&& OpDef::access(Access access) && {
 }
 OpDef&& OpDef::role(Role role) && {
   role_ = role;
+  return std::move(*this);
+}
+OpDef&& OpDef::transient() && {
+  transient_ = true;
+  return std::move(*this);
+}
+
+OpDef&& OpDef::judges() && {
+  judges_ = true;
   return std::move(*this);
 }
 OpDef&& OpDef::forwards() && {

@@ -59,17 +59,22 @@ enum class Role : uint8_t {
   compute,
   constant,   // its attribute "value" is its value
   feed,       // has no value but what a run feeds
+  argument,   // has no value but what a call of its function gives
   nothing,    // a point for control edges
   handle,     // names a resource by container and shared_name (or the node's name)
   send,       // a value leaves for another task
   receive,    // a value arrives
+  pack,       // strings become plain bytes that can travel
+  unpack,     // and strings again
   join,       // ends when the part on another task has ended
   commit,     // from here on the writes of a phase take place
   committed,  // they have
   chain,      // element-wise ops in one pass, as its attributes list them
   reduction,  // its rule may take the chain before it along
+  copy,       // the same value in another memory space
 };
-inline constexpr size_t kRoles = 12;
+inline constexpr size_t kRoles = 16;
+inline bool is_given(Role role) { return role == Role::feed || role == Role::argument; }
 
 struct ArgDef {
   std::string name;
@@ -112,6 +117,11 @@ class OpDef {
   // The op's effect on the resources it takes, all of them.
   OpDef&& access(Access access) &&;
   OpDef&& role(Role role) &&;
+  // A handle of something that no log of commits keeps: what writes to it is refused where a task keeps one.
+  OpDef&& transient() &&;
+  // Looks whether its first input is a finite number, or tells of one that is not: where it fails, its run is worth a search for what
+  // made it so.
+  OpDef&& judges() &&;
   // Output 0 may be the memory of input 0 (or each output that of its input): no copy is made. Kernels may do so for declared
   // pairs only.
   OpDef&& forwards() &&;
@@ -133,6 +143,8 @@ class OpDef {
   bool is_stateful() const { return stateful_; }
   Capability capability() const { return capability_; }
   Role role() const { return role_; }
+  bool is_transient() const { return transient_; }
+  bool is_judge() const { return judges_; }
   // Of the k-th value that a node takes, which is a resource; list arguments take none with an effect.
   Access access_of(size_t input) const;
   bool forwards(size_t input, size_t output) const;
@@ -166,6 +178,8 @@ class OpDef {
   Forwarding forwarding_ = Forwarding::none;
   Capability capability_ = Capability::pure;
   bool stateful_ = false;
+  bool transient_ = false;
+  bool judges_ = false;
   bool differentiable_ = false;
   bool gradient_declared_ = false;
   friend class OpTable;

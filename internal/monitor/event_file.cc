@@ -99,12 +99,13 @@ Result<std::unique_ptr<EventWriter>> EventWriter::open(Disk& disk, const Clock& 
   const std::string stem =
       format("%s/events.out.tfevents.%010lld.%s.%lld.", directory.c_str(), static_cast<long long>(now), host.c_str(), process);
   std::string path;
-  for (int unique = 0;; ++unique) {
+  std::unique_ptr<FileWriter> file;
+  for (int unique = 0; !file; ++unique) {
     path = stem + std::to_string(unique);
-    DTG_ASSIGN(const bool taken, disk.exists(path));
-    if (!taken) break;
+    auto mine = disk.open_new(path);
+    if (mine.ok()) file = mine.take();
+    else if (mine.status().code() != Code::already_exists) return mine.status();
   }
-  DTG_ASSIGN(auto file, disk.open_write(path));
   std::unique_ptr<EventWriter> writer(new EventWriter(clock, std::move(path), std::move(file), options.flush_every_ns));
 
   ProtoWriter first;

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 
+#include "tensor/idle_blocks.h"
+
 // The sanitizers see through malloc, not through mimalloc: a block that one thread frees and another gets would look
 // like a race, and an overrun would hit a neighbour unseen.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -21,10 +23,15 @@ namespace dtg {
 namespace {
 #ifdef DTG_PLAIN_BLOCKS
 void* small_block(int64_t bytes) { return std::aligned_alloc(kBlockAlign, static_cast<size_t>(align_up(bytes))); }
-void free_small_block(void* block) { std::free(block); }
+void free_small_block(void* block, int64_t) { std::free(block); }
 #else
-void* small_block(int64_t bytes) { return mi_malloc_aligned(static_cast<size_t>(bytes), kBlockAlign); }
-void free_small_block(void* block) { mi_free(block); }
+void* small_block(int64_t bytes) {
+  return is_middling(bytes) ? take_middling_block(bytes) : mi_malloc_aligned(static_cast<size_t>(bytes), kBlockAlign);
+}
+void free_small_block(void* block, int64_t bytes) {
+  if (is_middling(bytes)) return_middling_block(block, bytes);
+  else mi_free(block);
+}
 #endif
 
 constexpr int64_t kHuge = int64_t{2} << 20;
@@ -54,10 +61,17 @@ void* allocate_block(int64_t bytes) {
 void release_block(void* block, int64_t bytes) {
   if (!block) return;
   if (bytes < kHuge) {
-    free_small_block(block);
+    free_small_block(block, bytes);
   } else {
     munmap(block, static_cast<size_t>(mapped_bytes(bytes)));
   }
+}
+
+void trim_blocks() {
+  trim_idle_blocks();
+#ifndef DTG_PLAIN_BLOCKS
+  mi_collect(true);
+#endif
 }
 
 Result<Ref<Buffer>> Buffer::allocate(int64_t bytes, Placement) {

@@ -22,8 +22,8 @@ class Buffer : public RefCounted {
  public:
   using FreeFn = void (*)(void* data, size_t bytes, void* user);
 
-  // Owned memory, aligned to 64 bytes, contents undefined. Blocks of 2 MiB and more come straight from
-  // the kernel with huge pages advised.
+  // Owned memory, aligned to 64 bytes, contents undefined. Blocks of 64 KiB and more come straight from the kernel (idle_blocks.h), of
+  // 2 MiB and more with huge pages advised.
   static Result<Ref<Buffer>> allocate(int64_t bytes, Placement placement = Placement::heap);
   // Memory of someone else; `free_fn` (may be null) is called once, when the last Ref goes.
   static Ref<Buffer> borrow(void* data, int64_t bytes, FreeFn free_fn, void* user);
@@ -50,6 +50,8 @@ class Buffer : public RefCounted {
 // what was asked for. Null when the system has no memory.
 void* allocate_block(int64_t bytes);
 void release_block(void* block, int64_t bytes);
+// Gives the system what lies idle between blocks: all of it that this thread can reach.
+void trim_blocks();
 
 // Alignment of every block and of every tensor inside an arena.
 inline constexpr int64_t kBlockAlign = 64;

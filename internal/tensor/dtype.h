@@ -42,6 +42,10 @@ enum class DType : int32_t {
 
 // Bytes of one element; 0 for types without a fixed plain size (string, resource, variant, 4-bit).
 int64_t dtype_size(DType dtype);
+// Bytes of one element where a run keeps it: its size, and of a string the cell that says where its bytes lie (tensor/text.h). Whoever
+// moves elements within a run asks this; whoever takes bytes out of it asks dtype_size, and treats strings by themselves.
+inline constexpr int64_t kTextCellBytes = 16;
+inline int64_t cell_bytes(DType dtype) { return dtype == DType::string ? kTextCellBytes : dtype_size(dtype); }
 // TensorFlow's spelling: "float32", "int64", "bool", ... ; "dtype 99" style names never occur: "invalid".
 const char* dtype_name(DType dtype);
 // Accepts dtype_name's spelling and TensorFlow's C++ one ("float", "double", "half"). invalid if unknown.
@@ -125,6 +129,7 @@ inline constexpr DTypeSet kComplex{DType::c64, DType::c128};
 inline constexpr DTypeSet kReal = kFloating | kIntegers;  // every ordered number
 inline constexpr DTypeSet kNumbers = kReal | kComplex;
 inline constexpr DTypeSet kPlain = kNumbers | DTypeSet{DType::boolean};  // fixed size, no pointers inside
+inline constexpr DTypeSet kMovable = kPlain | DTypeSet{DType::string};   // whose elements ops may move about as they are
 inline constexpr DTypeSet kIndex{DType::i32, DType::i64};
 inline constexpr DTypeSet kAnyType =
     kPlain | DTypeSet{DType::string, DType::resource, DType::variant, DType::qi8, DType::qu8, DType::qi32, DType::qi16, DType::qu16};

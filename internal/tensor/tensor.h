@@ -44,6 +44,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   Layout layout() const { return Layout::plain; }
   int64_t count() const { return shape_.count(); }
+  // Of plain elements; 0 for strings, which own more than their cells (tensor/text.h).
   int64_t bytes() const { return shape_.count() * dtype_size(dtype_); }
   void* data() const { return data_; }
   template <class T>
@@ -57,6 +58,8 @@ class Tensor {
   const Ref<Buffer>& buffer() const { return buffer_; }
   // The same without its share in the buffer, for the length of a call in which somebody else holds that.
   Tensor borrowed() const { return {{}, data_, dtype_, shape_}; }
+  // A part of the same memory from that byte on, which must be good.
+  Tensor part(int64_t offset, const Shape& shape) const { return {buffer_, static_cast<char*>(data_) + offset, dtype_, shape}; }
   // Same bytes under another shape of the same count.
   Tensor reshaped(const Shape& shape) const;
   // Element i of an int32 or int64 tensor.

@@ -61,13 +61,16 @@ Status decode(std::string_view header, Hello& m) {
   m.version_min = root->version_min();
   m.version_max = root->version_max();
   m.features = root->features();
-  if (root->role() > 2) return bad(Kind::hello, "an unknown role");
+  if (root->role() > 3) return bad(Kind::hello, "an unknown role");
   m.role = static_cast<Role>(root->role());
   m.task = text(root->task(), kNameMax);
   m.session = root->session();
   m.wanted_task = text(root->wanted_task(), kNameMax);
   m.wanted_incarnation = root->wanted_incarnation();
   m.heartbeat_ns = root->heartbeat_ns();
+  m.life = root->life();
+  m.group = text(root->group(), kNameMax);
+  m.roster = root->roster();
   return {};
 }
 
@@ -195,12 +198,84 @@ Status decode(std::string_view header, EndJob& m) {
   return {};
 }
 
+Status decode(std::string_view header, Arrive& m) {
+  DTG_ASSIGN(const auto root, open<fb::Arrive>(header, Kind::arrive));
+  if (text_of(root->name()).size() > kNameMax) return bad(Kind::arrive, "the name of the barrier is too long");
+  m.name = text(root->name(), kNameMax);
+  m.end = root->end();
+  m.ticket = root->ticket();
+  m.expires_left_ns = nanoseconds(root->expires_left_ns());
+  m.answer_left_ns = nanoseconds(root->answer_left_ns());
+  return {};
+}
+
+Status decode(std::string_view header, ArriveReply& m) {
+  DTG_ASSIGN(const auto root, open<fb::ArriveReply>(header, Kind::arrive_reply));
+  m.status = status(root->status());
+  m.released = root->released();
+  m.gone = lines(root->gone());
+  m.waits_for = text(root->waits_for());
+  return {};
+}
+
+Status decode(std::string_view header, Roll& m) {
+  DTG_ASSIGN(const auto root, open<fb::Roll>(header, Kind::roll));
+  m.task = text(root->task(), kNameMax);
+  if (root->presence() > 2) return bad(Kind::roll, "neither there nor gone");
+  m.presence = static_cast<Presence>(root->presence());
+  m.reason = text(root->reason());
+  return {};
+}
+
 Status decode(std::string_view header, Inspect&) { return open<fb::Inspect>(header, Kind::inspect).status(); }
 
 Status decode(std::string_view header, InspectReply& m) {
   DTG_ASSIGN(const auto root, open<fb::InspectReply>(header, Kind::inspect_reply));
   m.status = status(root->status());
   m.json = text_of(root->json());
+  return {};
+}
+
+Status decode(std::string_view header, GroupWord& m) {
+  DTG_ASSIGN(const auto root, open<fb::GroupWord>(header, Kind::group_word));
+  m.verb = root->verb();
+  m.epoch = root->epoch();
+  m.stream = root->stream();
+  m.number = root->number();
+  m.lane = root->lane();
+  m.value = root->value();
+  m.ranks.clear();
+  for (uint32_t i = 0; i < size_of(root->ranks()); ++i) m.ranks.push_back(element(root->ranks(), i));
+  m.status = status(root->status());
+  return {};
+}
+
+Status decode(std::string_view header, GroupData& m) {
+  DTG_ASSIGN(const auto root, open<fb::GroupData>(header, Kind::group_data));
+  m.epoch = root->epoch();
+  m.stream = root->stream();
+  m.number = root->number();
+  m.lane = root->lane();
+  m.offset = root->offset();
+  m.total = root->total();
+  if (m.offset > m.total) return bad(Kind::group_data, "it begins behind the end of its stream");
+  const fb::GroupTerms* const terms = root->terms();
+  m.has_terms = terms != nullptr;
+  if (!terms) return {};
+  m.terms.kind = terms->kind();
+  m.terms.reduction = terms->reduction();
+  m.terms.algorithm = terms->algorithm();
+  m.terms.open = terms->open();
+  m.terms.root = terms->root();
+  m.terms.bucket = terms->bucket();
+  if (terms->dtype() != 0 && (!dtype_is_known(terms->dtype()) || dtype_size(static_cast<DType>(terms->dtype())) == 0))
+    return bad(Kind::group_data, "its element type cannot travel");
+  m.terms.dtype = static_cast<DType>(terms->dtype());
+  if (size_of(terms->dims()) > kRankMax) return bad(Kind::group_data, "the rank of its tensor is too high");
+  int64_t dims[kRankMax] = {};
+  const uint32_t rank = size_of(terms->dims());
+  for (uint32_t i = 0; i < rank; ++i) dims[i] = element(terms->dims(), i);
+  DTG_ASSIGN(m.terms.shape, Shape::make({dims, rank}));
   return {};
 }
 
@@ -231,6 +306,11 @@ Status check_message(Kind kind, std::string_view header) {
     case Kind::end_job: return check<EndJob>(header);
     case Kind::inspect: return check<Inspect>(header);
     case Kind::inspect_reply: return check<InspectReply>(header);
+    case Kind::arrive: return check<Arrive>(header);
+    case Kind::arrive_reply: return check<ArriveReply>(header);
+    case Kind::roll: return check<Roll>(header);
+    case Kind::group_word: return check<GroupWord>(header);
+    case Kind::group_data: return check<GroupData>(header);
   }
   return unimplemented("read a message of kind %u: it is not known here", static_cast<unsigned>(kind));
 }

@@ -42,9 +42,9 @@ uint64_t nanoseconds(int64_t of) { return static_cast<uint64_t>(std::max<int64_t
 
 std::string encode(const Hello& m) {
   Builder b(256);
-  const auto task = text(b, m.task), wanted = text(b, m.wanted_task);
+  const auto task = text(b, m.task), wanted = text(b, m.wanted_task), group = text(b, m.group);
   return finish(b, fb::CreateHello(b, m.version_min, m.version_max, m.features, static_cast<uint8_t>(m.role), task, m.session, wanted,
-                                   m.wanted_incarnation, m.heartbeat_ns));
+                                   m.wanted_incarnation, m.heartbeat_ns, 0, m.life, group, m.roster));
 }
 
 std::string encode(const HelloReply& m) {
@@ -130,6 +130,26 @@ std::string encode(const EndJob& m) {
   return finish(b, fb::CreateEndJob(b, text(b, m.reason)));
 }
 
+std::string encode(const Arrive& m) {
+  Builder b(128);
+  const auto name = text(b, m.name);
+  return finish(b, fb::CreateArrive(b, name, m.end, m.ticket, nanoseconds(m.expires_left_ns), nanoseconds(m.answer_left_ns)));
+}
+
+std::string encode(const ArriveReply& m) {
+  Builder b(256);
+  const auto problem = status(b, m.status);
+  const std::string list = lines(m.gone);
+  const auto gone = list.empty() ? 0 : b.CreateString(list);
+  return finish(b, fb::CreateArriveReply(b, problem, m.released, gone, text(b, m.waits_for)));
+}
+
+std::string encode(const Roll& m) {
+  Builder b(128);
+  const auto task = text(b, m.task), reason = text(b, m.reason);
+  return finish(b, fb::CreateRoll(b, task, static_cast<uint8_t>(m.presence), reason));
+}
+
 std::string encode(const Inspect&) {
   Builder b(64);
   return finish(b, fb::CreateInspect(b));
@@ -139,6 +159,24 @@ std::string encode(const InspectReply& m) {
   Builder b(1024);
   const auto problem = status(b, m.status);
   return finish(b, fb::CreateInspectReply(b, problem, m.json.empty() ? 0 : b.CreateString(m.json)));
+}
+
+std::string encode(const GroupWord& m) {
+  Builder b(256);
+  const auto ranks = m.ranks.empty() ? 0 : b.CreateVector(m.ranks);
+  const auto problem = status(b, m.status);
+  return finish(b, fb::CreateGroupWord(b, m.verb, m.epoch, m.stream, m.number, m.lane, m.value, ranks, problem));
+}
+
+std::string encode(const GroupData& m) {
+  Builder b(256);
+  flatbuffers::Offset<fb::GroupTerms> terms = 0;
+  if (m.has_terms) {
+    const auto dims = b.CreateVector(m.terms.shape.dims().data(), m.terms.shape.dims().size());
+    terms = fb::CreateGroupTerms(b, m.terms.kind, m.terms.reduction, m.terms.algorithm, m.terms.open, static_cast<int32_t>(m.terms.dtype),
+                                 m.terms.root, m.terms.bucket, dims);
+  }
+  return finish(b, fb::CreateGroupData(b, m.epoch, m.stream, m.number, m.lane, m.offset, m.total, terms));
 }
 
 }  // namespace dtg::wire

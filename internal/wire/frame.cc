@@ -24,10 +24,10 @@ T get(const char* at) {
   return value;
 }
 
-Lane lane_of(Kind kind) { return kind == Kind::data ? Lane::data : Lane::control; }
+Lane lane_of(Kind kind) { return kind == Kind::data || kind == Kind::group_data ? Lane::data : Lane::control; }
 
 uint64_t payload_max(Kind kind, const Limits& limits) {
-  if (kind == Kind::data) return kChunkBytes;
+  if (lane_of(kind) == Lane::data) return kChunkBytes;
   return kind == Kind::register_part ? limits.graph_bytes : 0;
 }
 
@@ -54,6 +54,11 @@ const char* kind_name(Kind kind) {
     case Kind::end_job: return "end of job";
     case Kind::inspect: return "question for its state";
     case Kind::inspect_reply: return "state";
+    case Kind::group_word: return "word of a group";
+    case Kind::group_data: return "piece of a collective";
+    case Kind::arrive: return "arrival at a barrier";
+    case Kind::arrive_reply: return "answer of a barrier";
+    case Kind::roll: return "word of who is there";
   }
   return "unknown";
 }

@@ -27,7 +27,8 @@ inline constexpr uint16_t kVersionMin = 2;  // release 0.1 spoke 1
 inline constexpr uint64_t kPayloadChecksums = 1;  // on channels that do not bring their own
 inline constexpr uint64_t kWriteIds = 2;          // a run that is repeated under its first number writes once
 inline constexpr uint64_t kKeepsState = 4;        // said by a task: what its variables hold outlives its process
-inline constexpr uint64_t kFeatures = kPayloadChecksums | kWriteIds;
+inline constexpr uint64_t kAttendance = 8;        // barriers of the workers, and news of who of them is gone
+inline constexpr uint64_t kFeatures = kPayloadChecksums | kWriteIds | kAttendance;
 inline constexpr size_t kPrefixBytes = 32;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
 // Payload that a step may send to a part before the part's run grants more. A part whose known inputs are not larger, and
@@ -52,8 +53,13 @@ enum class Kind : uint8_t {
   end_job = 15,
   inspect = 16,
   inspect_reply = 17,
+  group_word = 18,
+  group_data = 19,
+  arrive = 20,
+  arrive_reply = 21,
+  roll = 22,
 };
-inline constexpr uint8_t kKindMax = 17;
+inline constexpr uint8_t kKindMax = 22;
 const char* kind_name(Kind kind);
 
 // Control is always read and goes ahead of data that waits to be written.

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "graph/function.h"
+#include "tensor/text.h"
 #include "wire/graph_codec.h"
 #include "wire/schema/graph_generated.h"
 #include "wire/verified.h"
@@ -18,6 +20,8 @@ using GraphBytes = wire::Verified<wire::fb::GraphDef>;
 // What a node costs beyond its variable parts: its row, names' map entry, lists.
 constexpr int64_t kNodeOverhead = 512;
 constexpr int64_t kAttrOverhead = 128;
+// And a function: a graph of its own.
+constexpr int64_t kFunctionOverhead = int64_t{32} << 10;
 
 // The checksum field counts as zeros.
 uint32_t checksum_of(std::string_view bytes, size_t field) {
@@ -40,8 +44,14 @@ Result<GraphBytes> verify(std::string_view bytes, const wire::Limits& limits) {
   if (graph->version() != 1) {
     return invalid_argument("read a graph: it is of version %u, this library reads version 1", graph->version());
   }
-  if (size_of(graph->nodes()) > limits.graph_nodes) {
-    return resource_exhausted("read a graph of %u nodes: at most %u are accepted", size_of(graph->nodes()), limits.graph_nodes);
+  if (size_of(graph->functions()) > limits.functions) {
+    return resource_exhausted("read a graph of %u functions: at most %u are accepted", size_of(graph->functions()), limits.functions);
+  }
+  uint64_t nodes = size_of(graph->nodes());
+  for (uint32_t f = 0; f < size_of(graph->functions()); ++f) nodes += size_of(graph->functions()->Get(f)->nodes());
+  if (nodes > limits.graph_nodes) {
+    return resource_exhausted("read a graph of %llu nodes: at most %u are accepted", static_cast<unsigned long long>(nodes),
+                              limits.graph_nodes);
   }
   return graph;
 }
@@ -54,15 +64,27 @@ class Measure {
   Measure(const wire::fb::GraphDef& graph, const wire::Limits& limits) : graph_(graph), limits_(limits) {}
 
   Result<int64_t> run() {
-    int64_t total = 0;
-    for (uint32_t n = 0; n < size_of(graph_.nodes()); ++n) {
-      DTG_ASSIGN(const int64_t bytes, node(n, *graph_.nodes()->Get(n)));
-      total += bytes;
+    DTG_ASSIGN(int64_t total, nodes(graph_.nodes()));
+    for (uint32_t f = 0; f < size_of(graph_.functions()); ++f) {
+      const wire::fb::FunctionDef& function = *graph_.functions()->Get(f);
+      if (function.name() >= size_of(graph_.words())) return data_loss("read a graph: function %u names a word that is not there", f);
+      DTG_ASSIGN(const int64_t bytes, nodes(function.nodes()));
+      total += kFunctionOverhead + bytes + int64_t{16} * (size_of(function.arguments()) + int64_t{size_of(function.results())});
     }
     return total;
   }
 
  private:
+  using NodeList = flatbuffers::Vector<flatbuffers::Offset<wire::fb::NodeDef>>;
+  Result<int64_t> nodes(const NodeList* list) const {
+    int64_t total = 0;
+    for (uint32_t n = 0; n < size_of(list); ++n) {
+      DTG_ASSIGN(const int64_t bytes, node(n, *list->Get(n)));
+      total += bytes;
+    }
+    return total;
+  }
+
   Status check_word(uint32_t n, uint32_t word, size_t bytes_max) const {
     if (word >= size_of(graph_.words())) return bad_node(n, "names a word that is not there");
     if (graph_.words()->Get(word)->size() > bytes_max) return bad_node(n, "has a name, device or location that is too long");
@@ -83,6 +105,8 @@ class Measure {
       const wire::fb::AttrValue& attr = *node.attrs()->Get(i);
       DTG_TRY(check_word(n, attr.name(), limits_.name_bytes));
       bytes += kAttrOverhead + size_of(attr.bytes()) + int64_t{8} * (size_of(attr.ints()) + int64_t{size_of(attr.reals())});
+      // A string of a tensor brings 8 bytes and takes 16.
+      if (static_cast<DType>(attr.dtype()) == DType::string) bytes += size_of(attr.bytes());
       // A shape is 72 bytes however few numbers it has, a string 32.
       bytes += int64_t{96} * size_of(attr.counts());
     }
@@ -95,7 +119,7 @@ class Measure {
 
 class AttrReader {
  public:
-  explicit AttrReader(const wire::fb::AttrValue& from) : from_(from) {}
+  AttrReader(const wire::fb::AttrValue& from, std::span<const FunctionRef> functions) : from_(from), functions_(functions) {}
 
   Result<AttrValue> read() const {
     switch (static_cast<AttrKind>(from_.kind())) {
@@ -112,6 +136,8 @@ class AttrReader {
       case AttrKind::list_type: return types();
       case AttrKind::list_shape: return shapes();
       case AttrKind::list_string: return strings();
+      case AttrKind::function: return size_of(from_.ints()) == 1 ? function(0) : wrong();
+      case AttrKind::list_function: return functions();
     }
     return data_loss("an attribute of kind %u, which does not exist", from_.kind());
   }
@@ -123,6 +149,22 @@ class AttrReader {
   std::string_view bytes() const {
     return from_.bytes() ? std::string_view(reinterpret_cast<const char*>(from_.bytes()->Data()), from_.bytes()->size())
                          : std::string_view();
+  }
+  // One that was read already: so none can be called before it is there, least of all by itself.
+  Result<AttrValue> function(uint32_t i) const {
+    const int64_t number = element(from_.ints(), i);
+    if (number < 0 || static_cast<size_t>(number) >= functions_.size()) {
+      return data_loss("function %lld, which does not come before the one that calls it", static_cast<long long>(number));
+    }
+    return AttrValue(functions_[static_cast<size_t>(number)]);
+  }
+  Result<AttrValue> functions() const {
+    std::vector<FunctionRef> list;
+    for (uint32_t i = 0; i < size_of(from_.ints()); ++i) {
+      DTG_ASSIGN(const AttrValue one, function(i));
+      list.push_back(*one.get<FunctionRef>());
+    }
+    return AttrValue(std::move(list));
   }
   std::vector<int64_t> ints() const {
     std::vector<int64_t> values;
@@ -203,6 +245,7 @@ class AttrReader {
   Result<AttrValue> tensor() const {
     DTG_ASSIGN(const DType type, dtype(from_.dtype()));
     if (type == DType::invalid) return AttrValue(Tensor());
+    if (type == DType::string) return texts();
     if (dtype_size(type) == 0) return unimplemented("a constant of %s, which has no plain bytes", dtype_name(type));
     if (size_of(from_.ints()) > kRankMax) return wrong();
     DTG_ASSIGN(const Shape of, Shape::make(ints()));
@@ -219,7 +262,23 @@ class AttrReader {
     return AttrValue(std::move(value));
   }
 
+  // Lengths, then the bytes of all; the count is foreign, and no memory is asked for before the lengths are there.
+  Result<AttrValue> texts() const {
+    if (size_of(from_.ints()) > kRankMax) return wrong();
+    DTG_ASSIGN(const Shape of, Shape::make(ints()));
+    if (static_cast<uint64_t>(of.count()) > bytes().size() / 8) return of.count() == 0 && bytes().empty() ? empty_texts(of) : wrong();
+    std::vector<Text> cells(static_cast<size_t>(of.count()));
+    DTG_TRY(unpack_texts(bytes(), cells));
+    DTG_ASSIGN(Tensor value, make_texts(of, cells));
+    return AttrValue(std::move(value));
+  }
+  static Result<AttrValue> empty_texts(const Shape& of) {
+    DTG_ASSIGN(Tensor value, make_texts(of, {}));
+    return AttrValue(std::move(value));
+  }
+
   const wire::fb::AttrValue& from_;
+  const std::span<const FunctionRef> functions_;
 };
 
 class Decoder {
@@ -227,27 +286,56 @@ class Decoder {
   Decoder(const wire::fb::GraphDef& from, Graph& into) : from_(from), into_(into) {}
 
   Status run() {
+    for (uint32_t f = 0; f < size_of(from_.functions()); ++f) {
+      auto function = read_function(*from_.functions()->Get(f));
+      if (!function.ok()) return function.status().with_context("read function " + std::to_string(f));
+      functions_.emplace_back(function.value());
+    }
+    return read_nodes(from_.nodes(), into_);
+  }
+
+ private:
+  using NodeList = flatbuffers::Vector<flatbuffers::Offset<wire::fb::NodeDef>>;
+
+  Result<Ref<const Function>> read_function(const wire::fb::FunctionDef& from) {
+    Function::Parts parts;
+    parts.name = word(from.name());
+    DTG_ASSIGN(parts.graph, Graph::create(&into_.ops()));
+    DTG_TRY(read_nodes(from.nodes(), *parts.graph));
+    const auto values = [&](const flatbuffers::Vector<uint64_t>* list, std::vector<Value>& out) {
+      for (uint32_t i = 0; i < size_of(list); ++i) {
+        const uint64_t packed = element(list, i);
+        const bool there = packed >> 16 < parts.graph->node_count();
+        out.push_back(there ? parts.graph->value(static_cast<NodeId>(packed >> 16), static_cast<uint32_t>(packed & 0xffff)) : Value());
+      }
+    };
+    values(from.arguments(), parts.arguments);
+    values(from.results(), parts.results);
+    DTG_TRY(earlier(parts.graph->node_count(), from.controls(), parts.controls));
+    return Function::make(std::move(parts));
+  }
+
+  Status read_nodes(const NodeList* from, Graph& into) {
     // Scopes of whoever builds are not part of what was written.
-    into_.push_name_scope("");
-    into_.push_device("");
-    into_.push_colocation(kNoNode);
+    into.push_name_scope("");
+    into.push_device("");
+    into.push_colocation(kNoNode);
     Status status;
-    for (uint32_t n = 0; status.ok() && n < size_of(from_.nodes()); ++n) status = add(n, *from_.nodes()->Get(n));
-    for (const Status& popped : {into_.pop_colocation(), into_.pop_device(), into_.pop_name_scope()}) {
+    for (uint32_t n = 0; status.ok() && n < size_of(from); ++n) status = add(n, *from->Get(n), into);
+    for (const Status& popped : {into.pop_colocation(), into.pop_device(), into.pop_name_scope()}) {
       if (status.ok()) status = popped;
     }
     return status;
   }
 
- private:
   std::string_view word(uint32_t number) const { return text_of(from_.words()->Get(number)); }
 
-  Status add(uint32_t n, const wire::fb::NodeDef& node) {
+  Status add(uint32_t n, const wire::fb::NodeDef& node, Graph& into) {
     std::vector<Value> inputs;
     for (uint32_t i = 0; i < size_of(node.inputs()); ++i) {
       const uint64_t packed = element(node.inputs(), i);
       if (packed >> 16 >= n) return bad_node(n, "reads a node that does not come before it");
-      inputs.push_back(into_.value(static_cast<NodeId>(packed >> 16), static_cast<uint32_t>(packed & 0xffff)));
+      inputs.push_back(into.value(static_cast<NodeId>(packed >> 16), static_cast<uint32_t>(packed & 0xffff)));
     }
     std::vector<NodeId> controls, colocate;
     DTG_TRY(earlier(n, node.controls(), controls));
@@ -255,7 +343,7 @@ class Decoder {
     std::vector<Attr> attrs;
     for (uint32_t i = 0; i < size_of(node.attrs()); ++i) {
       const wire::fb::AttrValue& attr = *node.attrs()->Get(i);
-      auto value = AttrReader(attr).read();
+      auto value = AttrReader(attr, functions_).read();
       if (!value.ok()) return value.status().with_context("read node \"" + std::string(text_of(node.name())) + "\"");
       attrs.push_back({word(attr.name()), value.take()});
     }
@@ -268,7 +356,7 @@ class Decoder {
     spec.controls = controls;
     spec.colocate = colocate;
     spec.attrs = attrs;
-    DTG_ASSIGN(const NodeId id, into_.add(spec));
+    DTG_ASSIGN(const NodeId id, into.add(spec));
     return id == n ? Status() : failed_precondition("read a graph: another thread added nodes to it meanwhile");
   }
 
@@ -282,6 +370,7 @@ class Decoder {
 
   const wire::fb::GraphDef& from_;
   Graph& into_;
+  std::vector<FunctionRef> functions_;
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Encodes a graph as FlatBuffers bytes: strings that recur are interned as numbered words, everything else is numbers.
 // A pure function over the nodes that are there; any thread.
+#include <algorithm>
 #include <unordered_map>
 
+#include "graph/function.h"
+#include "tensor/text.h"
 #include "wire/graph_codec.h"
 #include "wire/schema/graph_generated.h"
 
@@ -24,8 +27,11 @@ struct Parts {
   std::string joined;
 };
 
+using FunctionNumbers = std::unordered_map<const Function*, uint32_t>;
+
 struct Split {
   Parts& parts;
+  const FunctionNumbers& functions;
 
   void operator()(int64_t v) const { parts.ints = {v}; }
   void operator()(bool v) const { parts.ints = {v ? 1 : 0}; }
@@ -38,6 +44,13 @@ struct Split {
   void operator()(const std::string& v) const { parts.bytes = v; }
   void operator()(const Tensor& v) const {
     parts.dtype = v.dtype();
+    if (v.dtype() == DType::string) {
+      parts.joined.resize(static_cast<size_t>(std::max<int64_t>(packed_bytes(texts_of(v)), 0)));
+      pack_texts(texts_of(v), parts.joined.data());
+      parts.ints.assign(v.shape().dims().begin(), v.shape().dims().end());
+      parts.bytes = parts.joined;
+      return;
+    }
     parts.ints.assign(v.shape().dims().begin(), v.shape().dims().end());
     parts.bytes = {static_cast<const char*>(v.data()), static_cast<size_t>(v.bytes())};
   }
@@ -57,6 +70,10 @@ struct Split {
     }
     parts.bytes = parts.joined;
   }
+  void operator()(const FunctionRef& v) const { parts.ints.push_back(v ? int64_t{functions.at(v.get())} : -1); }
+  void operator()(const std::vector<FunctionRef>& v) const {
+    for (const FunctionRef& each : v) (*this)(each);
+  }
 };
 
 class Encoder {
@@ -64,21 +81,11 @@ class Encoder {
   Encoder(const Graph& graph, const wire::Limits& limits) : graph_(graph), limits_(limits) { word(""); }
 
   Result<std::string> run() {
-    const uint32_t count = graph_.node_count();
-    if (count > limits_.graph_nodes) {
-      return resource_exhausted("write a graph of %u nodes: at most %u are possible", count, limits_.graph_nodes);
-    }
-    std::vector<Offset<wire::fb::NodeDef>> nodes;
-    nodes.reserve(count);
-    for (NodeId id = 0; id < count; ++id) {
-      const Node& of = graph_.node(id);
-      auto written = node(of);
-      if (!written.ok()) return written.status().with_context("write node \"" + std::string(of.name) + "\"").at_node(of.name);
-      nodes.push_back(written.value());
-    }
+    DTG_TRY(write_functions_of(graph_));
+    DTG_ASSIGN(const auto list, nodes_of(graph_));
+    const auto functions = functions_.empty() ? 0 : builder_.CreateVector(functions_);
     const auto words = builder_.CreateVector(words_);
-    const auto list = builder_.CreateVector(nodes);
-    builder_.Finish(wire::fb::CreateGraphDef(builder_, 1, words, list, kUnsealed), wire::fb::GraphDefIdentifier());
+    builder_.Finish(wire::fb::CreateGraphDef(builder_, 1, words, list, kUnsealed, functions), wire::fb::GraphDefIdentifier());
     if (builder_.GetSize() > limits_.graph_bytes) return too_large();
     std::string bytes(reinterpret_cast<const char*>(builder_.GetBufferPointer()), builder_.GetSize());
     seal_graph(bytes);
@@ -89,6 +96,53 @@ class Encoder {
   Status too_large() const {
     return resource_exhausted("write the graph: it takes more than %zu bytes; feed large values instead of making them constants",
                               limits_.graph_bytes);
+  }
+
+  using NodeList = Offset<flatbuffers::Vector<Offset<wire::fb::NodeDef>>>;
+  Result<NodeList> nodes_of(const Graph& graph) {
+    const uint32_t count = graph.node_count();
+    written_ += count;
+    if (written_ > limits_.graph_nodes) {
+      return resource_exhausted("write a graph of %lld nodes: at most %u are possible", static_cast<long long>(written_),
+                                limits_.graph_nodes);
+    }
+    std::vector<Offset<wire::fb::NodeDef>> nodes;
+    nodes.reserve(count);
+    for (NodeId id = 0; id < count; ++id) {
+      const Node& of = graph.node(id);
+      auto written = node(of);
+      if (!written.ok()) return written.status().with_context("write node \"" + std::string(of.name) + "\"").at_node(of.name);
+      nodes.push_back(written.value());
+    }
+    return builder_.CreateVector(nodes);
+  }
+
+  // Each once, after those that it calls. No deeper than functions may be.
+  Status write_functions_of(const Graph& graph) {
+    Status status;
+    const uint32_t count = graph.node_count();
+    for (NodeId id = 0; id < count && status.ok(); ++id) {
+      for_each_function(graph.node(id), [&](const Function& called) {
+        if (status.ok() && numbers_of_functions_.count(&called) == 0) status = write_function(called);
+      });
+    }
+    return status;
+  }
+
+  Status write_function(const Function& function) {
+    DTG_TRY(write_functions_of(function.graph()));
+    if (functions_.size() >= limits_.functions) return resource_exhausted("write a graph of more than %u functions", limits_.functions);
+    DTG_ASSIGN(const NodeList nodes, nodes_of(function.graph()));
+    const auto pack = [&](std::span<const Value> values) {
+      std::vector<uint64_t> packed;
+      for (Value value : values) packed.push_back(static_cast<uint64_t>(value.node()) << 16 | value.output());
+      return builder_.CreateVector(packed);
+    };
+    const auto arguments = pack(function.arguments()), results = pack(function.results());
+    const auto controls = builder_.CreateVector(function.targets().data(), function.targets().size());
+    numbers_of_functions_.emplace(&function, static_cast<uint32_t>(functions_.size()));
+    functions_.push_back(wire::fb::CreateFunctionDef(builder_, word(function.name()), nodes, arguments, results, controls));
+    return {};
   }
 
   uint32_t word(std::string_view text) {
@@ -125,11 +179,11 @@ class Encoder {
 
   Result<Offset<wire::fb::AttrValue>> attribute(const Attr& attr) {
     Parts parts;
-    if (const Tensor* tensor = attr.value.get<Tensor>(); tensor && tensor->valid() && dtype_size(tensor->dtype()) == 0) {
+    if (const Tensor* tensor = attr.value.get<Tensor>(); tensor && tensor->valid() && cell_bytes(tensor->dtype()) == 0) {
       return unimplemented("attribute %.*s is a tensor of %s, which has no plain bytes", int(attr.name.size()), attr.name.data(),
                            dtype_name(tensor->dtype()));
     }
-    std::visit(Split{parts}, attr.value.variant());
+    std::visit(Split{parts, numbers_of_functions_}, attr.value.variant());
     // Counted before it is copied: the builder must not grow beyond what it can hold.
     if (parts.bytes.size() > limits_.graph_bytes || builder_.GetSize() + parts.bytes.size() > limits_.graph_bytes) return too_large();
     const auto ints = parts.ints.empty() ? 0 : builder_.CreateVector(parts.ints);
@@ -157,6 +211,9 @@ class Encoder {
   FlatBufferBuilder builder_;
   std::unordered_map<std::string_view, uint32_t> numbers_;  // keys live in the graph
   std::vector<Offset<flatbuffers::String>> words_;
+  std::vector<Offset<wire::fb::FunctionDef>> functions_;
+  FunctionNumbers numbers_of_functions_;
+  int64_t written_ = 0;  // nodes
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ struct Limits {
   size_t control_bytes = size_t{1} << 20;    // one control frame
   size_t graph_bytes = size_t{64} << 20;
   uint32_t graph_nodes = 100'000;
+  uint32_t functions = 4096;  // of a graph
   uint32_t node_attrs = 64;
   size_t name_bytes = 256;   // of a node, an op, an attribute
   size_t text_bytes = 4096;  // device and location of a node

@@ -13,7 +13,7 @@
 
 namespace dtg::wire {
 
-enum class Role : uint8_t { client = 0, task = 1, neighbour = 2 };
+enum class Role : uint8_t { client = 0, task = 1, neighbour = 2, member = 3 };
 
 struct Hello {
   static constexpr Kind kKind = Kind::hello;
@@ -26,6 +26,9 @@ struct Hello {
   std::string wanted_task;
   uint64_t wanted_incarnation = 0;
   uint64_t heartbeat_ns = 0;
+  uint64_t life = 0;
+  std::string group;
+  uint64_t roster = 0;
 };
 struct HelloReply {
   static constexpr Kind kKind = Kind::hello_reply;
@@ -111,6 +114,28 @@ struct EndJob {
   static constexpr Kind kKind = Kind::end_job;
   std::string reason;
 };
+struct Arrive {
+  static constexpr Kind kKind = Kind::arrive;
+  std::string name;
+  bool end = false;
+  uint64_t ticket = 0;
+  int64_t expires_left_ns = 0;
+  int64_t answer_left_ns = 0;
+};
+struct ArriveReply {
+  static constexpr Kind kKind = Kind::arrive_reply;
+  Status status;
+  bool released = false;
+  std::vector<std::string> gone;
+  std::string waits_for;
+};
+enum class Presence : uint8_t { there = 0, lost = 1, left = 2 };
+struct Roll {
+  static constexpr Kind kKind = Kind::roll;
+  std::string task;
+  Presence presence = Presence::there;
+  std::string reason;
+};
 struct Inspect {
   static constexpr Kind kKind = Kind::inspect;
 };
@@ -118,6 +143,39 @@ struct InspectReply {
   static constexpr Kind kKind = Kind::inspect_reply;
   Status status;
   std::string json;
+};
+struct GroupWord {
+  static constexpr Kind kKind = Kind::group_word;
+  uint8_t verb = 0;
+  uint64_t epoch = 0;
+  uint64_t stream = 0;
+  uint64_t number = 0;
+  uint8_t lane = 0;
+  uint64_t value = 0;
+  std::vector<uint32_t> ranks;
+  Status status;
+};
+// Numbers as they come; who knows what they mean looks at them (cluster/group_words.h).
+struct GroupTerms {
+  uint8_t kind = 0;
+  uint8_t reduction = 0;
+  uint8_t algorithm = 0;
+  bool open = false;
+  DType dtype = DType::invalid;
+  uint32_t root = 0;
+  uint32_t bucket = 0;
+  Shape shape;
+};
+struct GroupData {  // payload: bytes [offset, offset + payload) of the stream
+  static constexpr Kind kKind = Kind::group_data;
+  uint64_t epoch = 0;
+  uint64_t stream = 0;
+  uint64_t number = 0;
+  uint8_t lane = 0;
+  uint64_t offset = 0;
+  uint64_t total = 0;
+  bool has_terms = false;
+  GroupTerms terms;
 };
 
 // Header bytes.
@@ -138,6 +196,11 @@ std::string encode(const Reply& message);
 std::string encode(const EndJob& message);
 std::string encode(const Inspect& message);
 std::string encode(const InspectReply& message);
+std::string encode(const Arrive& message);
+std::string encode(const ArriveReply& message);
+std::string encode(const Roll& message);
+std::string encode(const GroupWord& message);
+std::string encode(const GroupData& message);
 
 // From header bytes that come from anywhere.
 Status decode(std::string_view header, Hello& message);
@@ -157,6 +220,11 @@ Status decode(std::string_view header, Reply& message);
 Status decode(std::string_view header, EndJob& message);
 Status decode(std::string_view header, Inspect& message);
 Status decode(std::string_view header, InspectReply& message);
+Status decode(std::string_view header, Arrive& message);
+Status decode(std::string_view header, ArriveReply& message);
+Status decode(std::string_view header, Roll& message);
+Status decode(std::string_view header, GroupWord& message);
+Status decode(std::string_view header, GroupData& message);
 
 // Prefix and header of a message without payload.
 template <class M>

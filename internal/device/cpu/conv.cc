@@ -56,14 +56,14 @@ void copy_row(const Border& b, const float* image, int64_t i, float* out) {
     }
     return;
   }
-  const float* line = image + i * b.width * c;
+  const float* line = image + i * b.width * b.source_step();
   if (from >= to) return;
-  if (b.spread_x == 1) {
+  if (b.spread_x == 1 && b.source_step() == c) {
     std::memcpy(out + (b.left + from) * c, line + from * c, static_cast<size_t>((to - from) * c) * 4);
     return;
   }
   for (int64_t j = from; j < to; ++j) {
-    std::memcpy(out + (b.left + j * b.spread_x) * c, line + j * c, static_cast<size_t>(c) * 4);
+    std::memcpy(out + (b.left + j * b.spread_x) * c, line + j * b.source_step(), static_cast<size_t>(c) * 4);
   }
 }
 
@@ -83,10 +83,10 @@ void pack_filter(const SweepPlan& p, int64_t panel, const float* filter, float* 
   const int64_t depth = p.border.channels, taps = p.filter_height * p.filter_width;
   const Panel cols = panel_at(*p.tiles, p.out_channels, panel);
   float* out = packed + panel * taps * depth * 2 * p.tiles->lanes;
-  if (!p.flipped) return pack_panel(filter + cols.first, p.out_channels, false, taps * depth, cols.count, cols.width, out);
+  if (!p.flipped) return pack_panel(filter + cols.first, p.filter_pitch, false, taps * depth, cols.count, cols.width, out);
   for (int64_t tap = 0; tap < taps; ++tap) {
-    const float* from = filter + ((taps - 1 - tap) * p.out_channels + cols.first) * depth;
-    pack_panel(from, depth, true, depth, cols.count, cols.width, out + tap * depth * cols.width);
+    const float* from = filter + ((taps - 1 - tap) * p.out_channels + cols.first) * p.filter_pitch;
+    pack_panel(from, p.filter_pitch, true, depth, cols.count, cols.width, out + tap * depth * cols.width);
   }
 }
 
@@ -102,7 +102,7 @@ Steps sweep_steps(const SweepPlan& p) {
   const int64_t c = p.border.channels, pitch = p.border.pitch();
   Steps s{};
   s.tile.a_stride = p.stride_x * c;
-  s.tile.c_stride = p.out_channels;
+  s.tile.c_stride = p.out_step;
   if (p.dilation_x == 1) {
     s.passes = 1;
     s.tile.runs = p.filter_height;
@@ -122,6 +122,7 @@ struct SweepRun {
   const float* packed;
   const float* bias;
   bool relu;
+  Lookout& lookout;
 };
 
 // Output pixels [first, first + count) that lie `a_stride` apart from `a`, all panels.
@@ -129,6 +130,7 @@ void sweep_pixels(const SweepPlan& p, const Steps& steps, const SweepRun& run, c
   const int64_t panels = ceil_div(p.out_channels, 2 * p.tiles->lanes);
   const int64_t taps_depth = p.filter_height * p.filter_width * p.border.channels;
   const EvenBlocks blocks(count, p.tiles->rows);
+  const int64_t block_steps = p.tiles->rows * taps_depth * panels;
   Tile tile = steps.tile;
   for (int64_t block = 0; block < blocks.count; ++block) {
     const int64_t row = blocks.start(block), rows = blocks.start(block + 1) - row;
@@ -146,6 +148,7 @@ void sweep_pixels(const SweepPlan& p, const Steps& steps, const SweepRun& run, c
                                                  b + pass * tile.runs * tile.length * cols.width, c + row * tile.c_stride + cols.first);
       }
     }
+    run.lookout.after(block_steps);
   }
 }
 
@@ -167,12 +170,13 @@ void sweep_image(const SweepPlan& p, const SweepRun& run, const float* x, int64_
     a = bordered;
   }
   const int64_t width = p.out_width;
-  float* c = p.border.nchw ? result : y + from * width * p.out_channels;
-  if (p.stride_y * pitch == width * steps.tile.a_stride) {  // the pixels of all rows are equally far apart
+  float* c = p.border.nchw ? result : y + from * p.out_pitch;
+  if (p.stride_y * pitch == width * steps.tile.a_stride &&
+      p.out_pitch == width * p.out_step) {  // the pixels of all rows are equally far apart
     sweep_pixels(p, steps, run, a, (to - from) * width, c);
   } else {
     for (int64_t row = 0; row < to - from; ++row) {
-      sweep_pixels(p, steps, run, a + row * p.stride_y * pitch, width, c + row * width * p.out_channels);
+      sweep_pixels(p, steps, run, a + row * p.stride_y * pitch, width, c + row * p.out_pitch);
     }
   }
   if (p.border.nchw) {
@@ -180,8 +184,18 @@ void sweep_image(const SweepPlan& p, const SweepRun& run, const float* x, int64_
   }
 }
 
-SweepPlan finish(SweepPlan p) {
+}  // namespace
+
+bool Border::copies() const {
+  return nchw || source_step() != channels || top != 0 || left != 0 || spread_x != 1 || spread_y != 1 || rows > height || columns > width;
+}
+
+SweepPlan finish_sweep(SweepPlan p) {
   p.tiles = &tile_set();
+  if (p.filter_pitch == 0) p.filter_pitch = p.flipped ? p.border.channels : p.out_channels;
+  if (p.out_step == 0) p.out_step = p.out_channels;
+  if (p.out_pitch == 0) p.out_pitch = p.out_width * p.out_step;
+  if (p.out_image == 0) p.out_image = p.out_height * p.out_width * p.out_channels;
   const int64_t taps_depth = p.filter_height * p.filter_width * p.border.channels;
   const int64_t panels = ceil_div(p.out_channels, 2 * p.tiles->lanes);
   const double flops = 2.0 * static_cast<double>(p.batch * p.out_height * p.out_width) * static_cast<double>(p.out_channels) *
@@ -197,10 +211,6 @@ SweepPlan finish(SweepPlan p) {
   return p;
 }
 
-}  // namespace
-
-bool Border::copies() const { return nchw || top != 0 || left != 0 || spread_x != 1 || spread_y != 1 || rows > height || columns > width; }
-
 SweepPlan conv_forward_plan(const ConvDims& d) {
   SweepPlan p;
   p.border = {.height = d.height, .width = d.width, .channels = d.channels, .top = d.top, .left = d.left, .nchw = d.nchw};
@@ -211,7 +221,7 @@ SweepPlan conv_forward_plan(const ConvDims& d) {
   p.out_height = d.out_height, p.out_width = d.out_width, p.out_channels = d.out_channels;
   p.stride_y = d.stride_y, p.stride_x = d.stride_x;
   p.dilation_y = d.dilation_y, p.dilation_x = d.dilation_x;
-  return finish(p);
+  return finish_sweep(p);
 }
 
 // Every input pixel gathers from the output pixels that saw it: a convolution of the output's gradient,
@@ -233,7 +243,7 @@ SweepPlan conv_input_plan(const ConvDims& d) {
   p.out_height = d.height, p.out_width = d.width, p.out_channels = d.channels;
   p.dilation_y = d.dilation_y, p.dilation_x = d.dilation_x;
   p.flipped = true;
-  return finish(p);
+  return finish_sweep(p);
 }
 
 void conv_sweep(const SweepPlan& p, Pool& pool, const float* x, const float* filter, const float* bias, bool relu, float* y,
@@ -248,18 +258,18 @@ void conv_sweep(const SweepPlan& p, Pool& pool, const float* x, const float* fil
   } else {
     pool.parallel_for(panels, [&](int64_t panel) { pack_filter(p, panel, filter, packed); });
   }
-  const SweepRun run = {packed, bias, relu};
   const int64_t units = p.batch * p.image_parts;
-  const int64_t in_image = p.border.height * p.border.width * p.border.channels;
-  const int64_t out_image = p.out_height * p.out_width * p.out_channels;
+  const int64_t in_image = p.border.height * p.border.width * p.border.source_step();
   pool.parallel_for(p.shards, [&](int64_t shard) {
+    Lookout lookout;
+    const SweepRun run = {packed, bias, relu, lookout};
     char* own = memory + p.packed_bytes + shard * (p.image_bytes + p.result_bytes);
     float* bordered = reinterpret_cast<float*>(own);
     float* result = reinterpret_cast<float*>(own + p.image_bytes);
     for (int64_t unit = units * shard / p.shards; unit < units * (shard + 1) / p.shards; ++unit) {
       const int64_t image = unit / p.image_parts, part = unit % p.image_parts;
       const int64_t from = p.out_height * part / p.image_parts, to = p.out_height * (part + 1) / p.image_parts;
-      if (from < to) sweep_image(p, run, x + image * in_image, from, to, y + image * out_image, bordered, result);
+      if (from < to) sweep_image(p, run, x + image * in_image, from, to, y + image * p.out_image, bordered, result);
     }
   });
 }
@@ -295,7 +305,8 @@ bool packs_gradient(const FilterPlan& p, const Panel& cols) {
 }
 
 // Adds (or, for the first image, stores) one image's part of the filter's gradient.
-void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, const float* dy, bool first, float* df, float* packed) {
+void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, const float* dy, bool first, float* df, float* packed,
+                  Lookout& lookout) {
   const ConvDims& d = p.dims;
   const Pieces pieces = filter_pieces(d);
   const int64_t pixels = d.out_height * d.out_width;
@@ -324,6 +335,7 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
         const int64_t row = blocks.start(block), rows = blocks.start(block + 1) - row;
         p.tiles->along_columns[cols.wide][rows - 1](tile, at + row, b, df + (piece * pieces.rows + row) * d.out_channels + cols.first);
       }
+      lookout.after(pieces.rows * pixels);
     }
   }
 }
@@ -331,13 +343,14 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
 void filter_images(const FilterPlan& p, const FilterTask& task, int64_t from, int64_t to, const float* x, const float* dy, float* df,
                    float* bordered, float* packed) {
   const ConvDims& d = p.dims;
+  Lookout lookout;
   for (int64_t image = from; image < to; ++image) {
     const float* a = x + image * d.height * d.width * d.channels;
     if (p.border.copies()) {
       fill_border(p.border, a, 0, p.border.rows, bordered);
       a = bordered;
     }
-    filter_image(p, task, a, dy + image * d.out_height * d.out_width * d.out_channels, image == from, df, packed);
+    filter_image(p, task, a, dy + image * d.out_height * d.out_width * d.out_channels, image == from, df, packed, lookout);
   }
 }
 

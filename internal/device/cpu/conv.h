@@ -35,7 +35,9 @@ struct Border {
   int64_t spread_y = 1, spread_x = 1;           // distance between source pixels
   int64_t rows = 0, columns = 0;                // with the border
   bool nchw = false;
+  int64_t step = 0;  // between source pixels, where more lies there than these channels (a group of them); 0: they are dense
   bool copies() const;
+  int64_t source_step() const { return step ? step : channels; }
   int64_t pitch() const { return (copies() ? columns : width) * channels; }
 };
 
@@ -50,12 +52,17 @@ struct SweepPlan {
   int64_t image_parts = 1;  // an image's output rows are cut into that many units
   int64_t shards = 1;
   int64_t packed_bytes = 0, image_bytes = 0, result_bytes = 0;
+  int64_t filter_pitch = 0;  // between rows of the filter; 0: they are dense
+  // Distances in the output, where it is not dense: of pixels, rows and images. Channels last only.
+  int64_t out_step = 0, out_pitch = 0, out_image = 0;
   const TileSet* tiles = nullptr;
   Bytes workspace() const { return Bytes(packed_bytes) + (Bytes(image_bytes) + Bytes(result_bytes)) * shards; }
 };
 
 SweepPlan conv_forward_plan(const ConvDims& dims);
 SweepPlan conv_input_plan(const ConvDims& dims);
+// Works out shards and memory of a sweep whose sizes are there.
+SweepPlan finish_sweep(SweepPlan plan);
 // `x` is the input, or the gradient of the output; bias and relu for the forward pass only.
 void conv_sweep(const SweepPlan& plan, Pool& pool, const float* x, const float* filter, const float* bias, bool relu, float* y,
                 void* workspace);

@@ -9,6 +9,16 @@
 
 namespace dtg::cpu {
 
+// Taps so far apart that no two of an axis meet the image. The fast loops would make an image with a border of that size; the plain ones
+// look only at what is there.
+inline bool reaches_far(const ConvDims& d) {
+  const auto far = [](int64_t taps, int64_t dilation, int64_t in, int64_t out, int64_t stride) {
+    return taps > 1 && Bytes(dilation) > Bytes(in) + Bytes::of(out, stride);
+  };
+  return far(d.filter_height, d.dilation_y, d.height, d.out_height, d.stride_y) ||
+         far(d.filter_width, d.dilation_x, d.width, d.out_width, d.stride_x);
+}
+
 // Where pixel channels lie, in either layout.
 struct PixelLayout {
   int64_t image, row, column, channel;  // distances

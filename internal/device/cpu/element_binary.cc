@@ -92,6 +92,14 @@ C sigmoid_of(C a) {
   return (a < 0 ? e : C(1)) / (e + C(1));
 }
 
+// A count outside [0, bits) shifts as far as it can.
+template <class C>
+int shift_of(C count) {
+  constexpr int kLast = static_cast<int>(sizeof(C) * 8) - 1;
+  if (count < C(0)) return 0;
+  return count > static_cast<C>(kLast) ? kLast : static_cast<int>(count);
+}
+
 // clang-format off
 DTG_ELEMENT2(Add, wrap_add(a, b));
 DTG_ELEMENT2(Sub, wrap_sub(a, b));
@@ -125,6 +133,9 @@ DTG_ELEMENT2(TanhGrad, b * (C(1) - a * a));
 DTG_ELEMENT2(SigmoidGrad, b * (C(1) - a) * a);
 DTG_ELEMENT2(SqrtGrad, C(0.5) * b / a);
 DTG_ELEMENT2(RsqrtGrad, C(-0.5) * (b * a) * (a * a));
+DTG_ELEMENT2(LeftShift, static_cast<C>(static_cast<Wrapping<C>>(a) << shift_of(b)));
+DTG_ELEMENT2(RightShift, static_cast<C>(a >> shift_of(b)));
+DTG_ELEMENT2(NextAfter, std::nextafter(a, b));
 DTG_ELEMENT2(ReciprocalGrad, -(a * a) * b);
 
 #define DTG_ROW(name, type, op, heavy) {ElementFn::name, dtype_of<type>, 2, loop2<type, op>, heavy}
@@ -172,6 +183,8 @@ constexpr ElementBlock kBlocks[] = {
     DTG_SMALL(sqrt_grad, SqrtGrad),
     DTG_SMALL(rsqrt_grad, RsqrtGrad),
     DTG_SMALL(reciprocal_grad, ReciprocalGrad),
+    DTG_INTEGERS(left_shift, LeftShift), DTG_INTEGERS(right_shift, RightShift),
+    DTG_ROW(next_after, float, NextAfter, false), DTG_ROW(next_after, double, NextAfter, false),
 };
 // clang-format on
 

@@ -174,7 +174,7 @@ void collapse(Loop& loop, const Shape& out) {
 }  // namespace
 
 const ElementBlock* find_block(ElementFn fn, DType dtype) {
-  for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks()}) {
+  for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks(), special_blocks()}) {
     for (const ElementBlock& row : table) {
       if (row.dtype == dtype && row.fn == fn) return &row;
     }

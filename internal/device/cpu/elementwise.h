@@ -27,12 +27,18 @@ enum class ElementFn : uint8_t {
   neg, abs, sign, square, sqrt, rsqrt, reciprocal, relu, relu6, exp, expm1, log, log1p, tanh, sigmoid, softplus, elu, softsign,
   sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, selu, invert, erf, erfc, floor, ceil, rint, round, is_nan,
   is_inf, is_finite,
+  // of one operand, from the library of special functions
+  lgamma, digamma, erfinv, ndtri, bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_j0, bessel_j1, bessel_k0, bessel_k0e,
+  bessel_k1, bessel_k1e, bessel_y0, bessel_y1,
   // of two
   add, sub, mul, real_div, div, div_no_nan, mul_no_nan, xdivy, xlogy, xlog1py, atan2, truncate_div, remainder, bitwise_and,
   bitwise_or, bitwise_xor, floor_div, floor_mod, maximum, minimum, squared_difference, pow, relu_grad, relu6_grad, softplus_grad,
-  softsign_grad, selu_grad, elu_grad, tanh_grad, sigmoid_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
+  softsign_grad, selu_grad, elu_grad, tanh_grad, sigmoid_grad, sqrt_grad, rsqrt_grad, reciprocal_grad, left_shift, right_shift,
+  next_after, igamma, igammac, igamma_grad_a, zeta, polygamma,
   // comparisons and logic, whose result is a bool; the choice by one
   equal, not_equal, less, less_equal, greater, greater_equal, logical_and, logical_or, logical_not, select,
+  // of three
+  clip, betainc,
 };
 // clang-format on
 
@@ -52,6 +58,7 @@ std::span<const ElementBlock> simd_blocks();
 std::span<const ElementBlock> unary_blocks();
 std::span<const ElementBlock> binary_blocks();
 std::span<const ElementBlock> compare_blocks();
+std::span<const ElementBlock> special_blocks();
 
 // The conversion between two plain real types or bool, or null. Truncating casts of floats round to zero.
 BlockFn find_cast(DType from, DType to, bool truncate);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/interrupt.h"
 #include "tensor/buffer.h"
 
 namespace dtg::cpu {
@@ -84,7 +85,8 @@ void run_turned(const GemmPlan& p, Tile tile, TileFn fn, int64_t rows, const flo
   store_turned(turned, part, c);
 }
 
-void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float* b, float* packed, const float* bias, bool relu, float* c) {
+void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float* b, float* packed, const float* bias, bool relu, float* c,
+               Lookout& lookout) {
   Tile tile;
   tile.length = s.depth;
   tile.a_stride = p.transpose_a ? p.m : p.k;
@@ -95,6 +97,7 @@ void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float*
   if (!last) bias = nullptr;
   const EvenBlocks blocks(s.row_end - s.row_begin, p.tiles->rows);
   const auto& fns = p.transpose_a ? p.tiles->along_columns : p.tiles->along_rows;
+  const int64_t block_steps = p.tiles->rows * s.depth * (s.panel_end - s.panel_begin);
   for (int64_t i = 0; i < blocks.count; ++i) {
     const int64_t row = s.row_begin + blocks.start(i), rows = blocks.start(i + 1) - blocks.start(i);
     const float* at = p.transpose_a ? a + s.k_from * p.m + row : a + row * p.k + s.k_from;
@@ -112,6 +115,7 @@ void run_tiles(const GemmPlan& p, const Stretch& s, const float* a, const float*
       tile.bias = bias ? bias + cols.first : nullptr;
       fns[cols.wide][rows - 1](tile, at, bt, c + row * p.n + cols.first);
     }
+    lookout.after(block_steps);
   }
 }
 
@@ -171,13 +175,14 @@ void run_shard(const GemmPlan& p, int64_t shard, const float* a, const float* b,
   const int64_t panel_end = p.panels * (column_group + 1) / p.column_groups;
   float* packed = reinterpret_cast<float*>(static_cast<char*>(workspace) + shard * p.shard_workspace);
   if (row_begin == row_end) return;
+  Lookout lookout;
   int64_t from = 0;
   do {  // once even for k = 0, which stores zeros
     Stretch s = {from, std::min(p.k_block, p.k - from), row_begin, row_end, 0, 0};
     for (s.panel_begin = panel_begin; s.panel_begin < panel_end; s.panel_begin = s.panel_end) {
       s.panel_end = std::min(s.panel_begin + p.panel_group, panel_end);
       if (!p.share_packed) pack_panels(p, s, b, packed);
-      run_tiles(p, s, a, b, packed, bias, relu, c);
+      run_tiles(p, s, a, b, packed, bias, relu, c, lookout);
     }
     from += s.depth;
   } while (from < p.k);

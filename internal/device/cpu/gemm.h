@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/interrupt.h"
 #include "base/pool.h"
 #include "base/size.h"
 #include "device/cpu/tile.h"
@@ -56,6 +57,7 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpos
                 int64_t row_end) {
   constexpr int64_t kColumns = 128;
   Acc sum[kColumns];
+  Lookout lookout;
   for (int64_t i = row_begin; i < row_end; ++i) {
     for (int64_t from = 0; from < n; from += kColumns) {
       const int64_t columns = std::min(kColumns, n - from);
@@ -67,6 +69,7 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpos
         for (int64_t j = 0; j < columns; ++j) sum[j] += av * static_cast<Acc>(row[j * step]);
       }
       for (int64_t j = 0; j < columns; ++j) c[i * n + from + j] = static_cast<T>(sum[j]);
+      lookout.after(k * columns);
     }
   }
 }

@@ -41,6 +41,15 @@ double uniform_double(uint32_t x0, uint32_t x1) {
   return value - 1.0;
 }
 
+template <class U, class Draw>
+U below_of(U n, const Draw& draw) {
+  if ((n & (n - 1)) == 0) return draw() & (n - 1);
+  const U skewed = static_cast<U>(~U(0) % n + 1);
+  U word = draw();
+  while (word < skewed) word = draw();
+  return word % n;
+}
+
 // Two normal samples from two uniform ones, by Box and Muller.
 void normal_pair(uint32_t x0, uint32_t x1, float* f) {
   const float u = std::max(uniform_float(x0), 1.0e-7f);
@@ -176,6 +185,18 @@ void fill_integers(Distribution distribution, const Philox& stream, U* out, int6
 }
 
 }  // namespace
+
+float PhiloxWords::uniform_float() { return cpu::uniform_float(next()); }
+double PhiloxWords::uniform_double() {
+  const uint32_t x0 = next();
+  return cpu::uniform_double(x0, next());
+}
+uint32_t PhiloxWords::below(uint32_t n) {
+  return below_of(n, [this] { return next(); });
+}
+uint64_t PhiloxWords::below64(uint64_t n) {
+  return below_of(n, [this] { return next64(); });
+}
 
 void fill_random(Distribution distribution, DType dtype, const Philox& stream, void* out, int64_t count, int64_t low, int64_t high,
                  Pool& pool) {

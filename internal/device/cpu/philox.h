@@ -30,6 +30,39 @@ class Philox {
   uint64_t high_;
 };
 
+// The words of a stream one after the other, and what TensorFlow makes of them where it draws one number at a time.
+class PhiloxWords {
+ public:
+  explicit PhiloxWords(const Philox& stream) : stream_(stream) {}
+  // From `words` on.
+  PhiloxWords(const Philox& stream, uint64_t words) : stream_(stream) {
+    stream_.skip(words / 4);
+    for (uint64_t i = 0; i < words % 4; ++i) next();
+  }
+
+  uint32_t next() {
+    if (used_ == 4) {
+      block_ = stream_.next();
+      used_ = 0;
+    }
+    return block_[used_++];
+  }
+  uint64_t next64() {
+    const uint64_t low = next();
+    return low | uint64_t{next()} << 32;
+  }
+  float uniform_float();    // [0, 1)
+  double uniform_double();  // [0, 1)
+  // [0, n), all alike: what would favour the small ones is drawn again. n > 0.
+  uint32_t below(uint32_t n);
+  uint64_t below64(uint64_t n);
+
+ private:
+  Philox stream_;
+  Philox::Block block_{};
+  size_t used_ = 4;
+};
+
 enum class Distribution : uint8_t {
   uniform,           // floats in [0, 1)
   normal,            // floats

@@ -146,6 +146,19 @@ struct Rule<UpdateRule::adam> {
   }
 };
 
+// Keras decays first and steps then; the step does not look at var, so it is one pass.
+template <>
+struct Rule<UpdateRule::adam_w> {
+  template <class D>
+  static HWY_INLINE void step(const At<D>& at) {
+    hn::Vec<D> m, v;
+    adam_moments(at, &m, &v);
+    const auto decayed = hn::Sub(at.old(0), hn::Mul(at.old(0), at.all(at.s[2] * at.s[6])));
+    const auto divisor = hn::Add(hn::Sqrt(v), at.all(at.s[5]));
+    at.set(0, hn::Sub(decayed, hn::Div(hn::Mul(m, at.all(adam_rate(at.s))), divisor)));
+  }
+};
+
 template <>
 struct Rule<UpdateRule::adam_amsgrad> {
   template <class D>
@@ -340,6 +353,17 @@ struct Rule<UpdateRule::ftrl> {
   }
 };
 
+template <>
+struct Rule<UpdateRule::average> {
+  template <class D>
+  static HWY_INLINE void step(const At<D>& at) {
+    const auto var = at.old(0);
+    const auto mean = hn::Add(hn::Mul(at.all(at.s[0]), at.old(1)), hn::Mul(at.all(1 - at.s[0]), var));
+    at.set(1, mean);
+    at.set(0, at.s[1] > 0 ? mean : var);
+  }
+};
+
 template <UpdateRule kRule, class T>
 HWY_NOINLINE void run_rule(const T* s, bool option, const UpdateMemory& memory, int64_t from, int64_t to) {
   const hn::ScalableTag<T> d;
@@ -374,6 +398,7 @@ void run(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64
     DTG_RULE(momentum);
     DTG_RULE(keras_momentum);
     DTG_RULE(adam);
+    DTG_RULE(adam_w);
     DTG_RULE(adam_amsgrad);
     DTG_RULE(ada_max);
     DTG_RULE(adagrad);
@@ -386,6 +411,7 @@ void run(const UpdateLoop& loop, const UpdateMemory& memory, int64_t from, int64
     DTG_RULE(add_sign);
     DTG_RULE(power_sign);
     DTG_RULE(ftrl);
+    DTG_RULE(average);
   }
 #undef DTG_RULE
 }
@@ -414,7 +440,7 @@ void update_halves(const UpdateLoop& loop, const UpdateMemory& memory, int64_t f
   for (; from < to; from += kBlock) {
     const int64_t n = std::min(kBlock, to - from);
     for (int k = 0; k < loop.variables; ++k) std::copy_n(static_cast<const Half*>(memory.old[k]) + from, n, values[k]);
-    std::copy_n(static_cast<const Half*>(memory.grad) + from, n, grad);
+    if (memory.grad) std::copy_n(static_cast<const Half*>(memory.grad) + from, n, grad);
     HWY_DYNAMIC_DISPATCH(update_floats)(loop, block, 0, n);
     for (int k = 0; k < loop.variables; ++k) {
       for (int64_t i = 0; i < n; ++i) static_cast<Half*>(memory.data[k])[from + i] = Half(values[k][i]);

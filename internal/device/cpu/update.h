@@ -20,6 +20,7 @@ enum class UpdateRule : uint8_t {
   momentum,                   // var accum; lr momentum; option: Nesterov
   keras_momentum,             // var accum; lr momentum; option: Nesterov
   adam,                       // var m v; beta1_power beta2_power lr beta1 beta2 epsilon; option: Nesterov
+  adam_w,                     // var m v; as adam, then weight_decay; lr * weight_decay * var is taken off as well
   adam_amsgrad,               // var m v vhat; as adam
   ada_max,                    // var m v; beta1_power lr beta1 beta2 epsilon
   adagrad,                    // var accum; lr; option: the slot is updated
@@ -33,10 +34,11 @@ enum class UpdateRule : uint8_t {
   power_sign,                 // var m; lr logbase sign_decay beta
   ftrl,                       // var accum linear; lr l1 l2 l2_shrinkage lr_power order; option: linear is times lr
                               // order 0: linear + (gradient - shift), 1: (linear + gradient) - shift
+  average,                    // var mean; momentum overwrite; no gradient. With overwrite > 0 var becomes the mean
 };
 
 inline constexpr int kUpdateVariables = 4;
-inline constexpr int kUpdateScalars = 6;
+inline constexpr int kUpdateScalars = 7;
 
 struct UpdateLoop {
   UpdateRule rule = UpdateRule::add;

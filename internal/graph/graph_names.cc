@@ -1,0 +1,112 @@
+// Names of nodes and scopes: what is allowed, made unique, nested. See graph.h for threads.
+#include <algorithm>
+#include <charconv>
+
+#include "graph/graph.h"
+
+namespace dtg {
+namespace {
+
+constexpr size_t kNameMax = 4096;
+
+bool name_char(char c, bool first) {
+  const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return word || c == '.' || (!first && (c == '_' || c == '-' || c == '/' || c == '\\' || c == '>'));
+}
+
+// TensorFlow's rule for node names; names that begin with an underscore are for the library.
+Status check_name(std::string_view name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool leading = i == 0 || (i == 1 && name[0] == '_');
+    if (!name_char(name[i], leading) && !(i == 0 && name[0] == '_')) {
+      return invalid_argument("node name \"%.*s\": character %zu is not allowed; use letters, digits and . _ - / \\ >", int(name.size()),
+                              name.data(), i);
+    }
+  }
+  if (name.size() > kNameMax) return invalid_argument("node name of %zu bytes: at most %zu", name.size(), kNameMax);
+  return {};
+}
+
+}  // namespace
+
+// The name, or the first of name_1, name_2, ... that nobody has.
+void Graph::make_free(std::string& name) {
+  if (names_.find(name) == kNoNode) return;
+  auto counter = name_counters_.find(std::string_view(name));
+  if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
+  name += '_';
+  const size_t base = name.size();
+  char digits[12];
+  do {
+    const char* const end = std::to_chars(digits, digits + sizeof digits, ++counter->second).ptr;
+    name.resize(base);
+    name.append(digits, static_cast<size_t>(end - digits));
+  } while (names_.find(name) != kNoNode);
+}
+
+// Nothing at the root, which an empty scope goes back to.
+void Graph::append_prefix(std::string& name) const {
+  if (scopes_.names.empty() || scopes_.names.back().text.empty()) return;
+  name += scopes_.names.back().text;
+  name += '/';
+}
+
+std::string Graph::unique_name(std::string_view base) {
+  const std::lock_guard lock(mutex_);
+  std::string name;
+  append_prefix(name);
+  name += base;
+  make_free(name);
+  return name;
+}
+
+Status Graph::resolve_name(const NodeSpec& spec) {
+  std::string& name = draft_.name;
+  name.clear();
+  append_prefix(name);
+  if (!scopes_.names.empty() && !scopes_.names.back().status.ok()) return scopes_.names.back().status;
+  if (spec.name.empty()) {
+    const std::string_view op = draft_.node.op->name();
+    name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
+    make_free(name);
+    return name.size() <= kNameMax ? Status() : check_name(name);
+  }
+  name += spec.name;
+  DTG_TRY(check_name(name));
+  if (names_.find(name) == kNoNode) return {};
+  return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", name.c_str());
+}
+
+// An empty name goes back to the root.
+std::string Graph::scope_text(std::string_view name) const {
+  std::string full;
+  if (!name.empty()) append_prefix(full);
+  return full.append(name);
+}
+
+Status Graph::check_name_scope(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  return check_name(scope_text(name)).with_context("open a name scope");
+}
+
+void Graph::push_name_scope(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  NameScope scope{scope_text(name), {}};
+  scope.status = check_name(scope.text).with_context("a name scope");
+  // A scope name is made unique like a node name, so that building a model twice gives two sets of names.
+  if (!name.empty()) make_scope_free(scope.text);
+  scopes_.names.push_back(std::move(scope));
+}
+
+// The scope, or the first of scope_1, scope_2, ... that was not opened before under any name.
+void Graph::make_scope_free(std::string& scope) {
+  const std::string base = scope;
+  int& seen = name_counters_["scope:" + base];
+  while (seen > 0) {
+    scope = base + "_" + std::to_string(seen++);
+    if (name_counters_.emplace("scope:" + scope, 1).second) return;
+  }
+  seen = 1;
+}
+
+}  // namespace dtg
