@@ -2,6 +2,7 @@
 // take resource handles too. The rules are in exec/accumulator.h.
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "exec/accumulator.h"
 #include "exec/completion.h"
@@ -13,22 +14,33 @@ namespace {
 
 // --- the handles ---
 
+constexpr const char* kReductions[] = {"MEAN", "SUM", "LAST"};
+
+const char* reduction_name(Accumulator::Reduction reduction) { return kReductions[static_cast<size_t>(reduction)]; }
+
+Accumulator::Reduction reduction_of(std::string_view name) {
+  for (const auto each : {Accumulator::Reduction::sum, Accumulator::Reduction::last}) {
+    if (name == reduction_name(each)) return each;
+  }
+  return Accumulator::Reduction::mean;
+}
+
 Status handle_shape(InferContext& c) {
   c.output_held(0, c.attr<DType>("dtype"), c.attr<PartialShape>("shape"));
   return {};
 }
 
 std::string definition(const Accumulator::Spec& spec) {
-  return format("%s%s (%s)", dtype_name(spec.dtype), spec.shape.text().c_str(), spec.mean ? "MEAN" : "SUM");
+  return format("%s%s (%s)", dtype_name(spec.dtype), spec.shape.text().c_str(), reduction_name(spec.reduction));
 }
 
 template <class A>
 Status handle_prepare(PrepareContext& c) {
-  const Accumulator::Spec spec{c.attr<DType>("dtype"), c.attr<PartialShape>("shape"), c.attr<std::string>("reduction_type") == "MEAN"};
+  const Accumulator::Spec spec{c.attr<DType>("dtype"), c.attr<PartialShape>("shape"), reduction_of(c.attr<std::string>("reduction_type"))};
   DTG_ASSIGN(Ref<Resource> found,
              c.named_resource(A::kKind, [&](const std::string& name) { return Ref<Resource>(make_ref<A>(name, spec)); }));
   const Accumulator::Spec& there = static_cast<const A&>(*found).spec();
-  if (there.dtype != spec.dtype || !(there.shape == spec.shape) || there.mean != spec.mean) {
+  if (there.dtype != spec.dtype || !(there.shape == spec.shape) || there.reduction != spec.reduction) {
     return c.error("attach to the %s \"%s\": it is %s there and %s here; give one of them another shared_name", found->kind(),
                    found->name().c_str(), definition(there).c_str(), definition(spec).c_str());
   }
@@ -36,6 +48,7 @@ Status handle_prepare(PrepareContext& c) {
   return {};
 }
 
+// LAST is not TensorFlow's: of several gradients the last one counts, and none that is older than it.
 void register_handle(OpTable& ops, KernelTable& kernels, const char* name, PrepareFn prepare, const char* doc) {
   ops.add(OpDef::make(name)
               .output("handle: resource")
@@ -43,13 +56,13 @@ void register_handle(OpTable& ops, KernelTable& kernels, const char* name, Prepa
               .attr("shape: shape")
               .attr("container: string = ''")
               .attr("shared_name: string = ''")
-              .attr("reduction_type: {'MEAN', 'SUM'} = 'MEAN'")
+              .attr("reduction_type: {'MEAN', 'SUM', 'LAST'} = 'MEAN'")
               .shape(handle_shape)
               .no_gradient()
               .stateful()
               .role(Role::handle)
               .doc(doc));
-  kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = prepare});
+  kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = prepare, .mode = KernelMode::host});
 }
 
 Result<Accumulator*> accumulator_at(const RunContext& c) {
@@ -116,7 +129,7 @@ void register_apply(OpTable& ops, KernelTable& kernels, const char* name) {
               .stateful()
               .access(Access::produce)
               .doc("Adds a gradient; one whose local_step is behind the accumulator's is dropped."));
-  kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
+  kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = apply_prepare, .mode = KernelMode::host});
 }
 
 // --- take ---
@@ -144,7 +157,7 @@ class TakeGradient final : public Accumulator::Take {
 
   Status give_dense(DenseAccumulator& accumulator) {
     RunContext c = done_.context();
-    const int64_t divisor = accumulator.spec().mean ? count : 1;
+    const int64_t divisor = accumulator.spec().reduction == Accumulator::Reduction::mean ? count : 1;
     if (args_.dynamic) {
       divide_elements(args_.dtype, sum.data(), sum.data(), sum.count(), divisor);
       c.set_output(0, sum.data(), sum.shape(), sum.buffer());
@@ -253,7 +266,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .stateful()
               .access(Access::fence)
               .doc("Gradients with a local step below the new one are dropped from now on."));
-  kernels.add({.op = step, .prepare = [](PrepareContext& c) { return c.sync(set_step_run); }});
+  kernels.add({.op = step, .prepare = [](PrepareContext& c) { return c.sync(set_step_run); }, .mode = KernelMode::host});
   ops.add(OpDef::make(count)
               .input("handle: resource")
               .output("num_accumulated: int32")
@@ -262,7 +275,7 @@ void register_step_and_count(OpTable& ops, KernelTable& kernels, const char* ste
               .stateful()
               .access(Access::ask)
               .doc("How many gradients an accumulator holds."));
-  kernels.add({.op = count, .prepare = [](PrepareContext& c) { return c.sync(count_run); }});
+  kernels.add({.op = count, .prepare = [](PrepareContext& c) { return c.sync(count_run); }, .mode = KernelMode::host});
 }
 
 void register_sparse(OpTable& ops, KernelTable& kernels) {
@@ -281,7 +294,8 @@ void register_sparse(OpTable& ops, KernelTable& kernels) {
               .stateful()
               .access(Access::produce)
               .doc("Adds rows; a gradient whose local_step is behind the accumulator's is dropped."));
-  kernels.add({.op = "SparseAccumulatorApplyGradient", .types = {{"dtype", kFloating}}, .prepare = apply_prepare});
+  kernels.add(
+      {.op = "SparseAccumulatorApplyGradient", .types = {{"dtype", kFloating}}, .prepare = apply_prepare, .mode = KernelMode::host});
   ops.add(OpDef::make("SparseAccumulatorTakeGradient")
               .input("handle: resource")
               .input("num_required: int32", {.rank = 0})

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/watched.h"
 #include "graph/infer.h"
 #include "ops/reduce.h"
 
@@ -71,7 +72,7 @@ void search(const Extent& extent, int64_t a, const void* in_data, void* out_data
     int64_t place[kColumns];
     std::fill_n(best, width, worst<C, kMax>());
     std::fill_n(place, width, int64_t{0});
-    for (int64_t i = 0; i < extent.r; ++i) {
+    for (const int64_t i : watched(extent.r, 4 + width)) {
       const T* row = in + i * extent.b + from;
       for (int64_t j = 0; j < width; ++j) {
         const C value = static_cast<C>(row[j]);

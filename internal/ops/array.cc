@@ -80,7 +80,7 @@ Status fill_prepare(PrepareContext& c) {
   auto* a = c.args<FillArgs>();
   DTG_TRY(a->dims.prepare(c, 0));
   a->out.prepare(c, 0);
-  a->size = dtype_size(c.input(1).dtype);
+  a->size = cell_bytes(c.input(1).dtype);
   return c.sync(fill_run);
 }
 
@@ -100,7 +100,7 @@ Status zeros_like_run(RunContext& c) {
 Status zeros_like_prepare(PrepareContext& c) {
   auto* a = c.args<One>();
   a->count = c.input(0).shape.count();
-  a->size = dtype_size(c.input(0).dtype);
+  a->size = cell_bytes(c.input(0).dtype);  // a cell of zeros is an empty string
   return c.sync(zeros_like_run);
 }
 
@@ -297,7 +297,7 @@ void register_array(OpTable& ops, KernelTable& kernels) {
               .shape(fill_shape)
               .gradient(fill_grad)
               .doc("A tensor of shape dims with the value everywhere."));
-  kernels.add({.op = "Fill", .types = {{"T", kPlain}}, .prepare = fill_prepare});
+  kernels.add({.op = "Fill", .types = {{"T", kMovable}}, .prepare = fill_prepare});
   ops.add(OpDef::make("ZerosLike")
               .input("x: T")
               .output("y: T")
@@ -305,7 +305,7 @@ void register_array(OpTable& ops, KernelTable& kernels) {
               .shape(unchanged_shape)
               .no_gradient()
               .doc("Zeros in the shape of x."));
-  kernels.add({.op = "ZerosLike", .types = {{"T", kPlain}}, .prepare = zeros_like_prepare});
+  kernels.add({.op = "ZerosLike", .types = {{"T", kMovable}}, .prepare = zeros_like_prepare});
   ops.add(OpDef::make("OnesLike")
               .input("x: T")
               .output("y: T")

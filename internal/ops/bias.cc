@@ -138,13 +138,37 @@ void sum_rows(const T* x, int64_t rows, int64_t channels, Wide* sum) {
   }
 }
 
+constexpr int64_t kBlock = 512;
+
+// Floats in double, which takes no longer, as each addition waits for the one before; a long sum of them would swallow what is small beside
+// it.
+template <class Wide, class T>
+Wide sum_line(const T* x, int64_t count) {
+  using Sum = std::conditional_t<std::is_floating_point_v<Wide>, double, Wide>;
+  Sum sum(0);
+  for (int64_t k = 0; k < count; ++k) sum = static_cast<Sum>(sum + static_cast<Sum>(static_cast<Wide>(x[k])));
+  return static_cast<Wide>(sum);
+}
+
 template <class T, class Wide>
 void sum_planes(const T* x, int64_t outer, int64_t channels, int64_t inner, Wide* sum) {
   std::fill(sum, sum + channels, Wide(0));
-  for (int64_t i = 0; i < outer * channels; ++i) {
-    Wide part(0);
-    for (int64_t k = 0; k < inner; ++k) part = static_cast<Wide>(part + static_cast<Wide>(x[i * inner + k]));
-    sum[i % channels] = static_cast<Wide>(sum[i % channels] + part);
+  for (int64_t i = 0; i < outer * channels; ++i)
+    sum[i % channels] = static_cast<Wide>(sum[i % channels] + sum_line<Wide>(x + i * inner, inner));
+}
+
+// `outer` rows of channels, or as many sets of planes, in blocks for the same reason. `block` is room for one more sum.
+template <class T, class Wide>
+void sum_blocks(const T* x, int64_t outer, int64_t channels, int64_t inner, Wide* sum, Wide* block) {
+  const auto add_up = [&](int64_t from, Wide* to) {
+    const int64_t count = std::min(outer - from, kBlock);
+    if (inner == 1) sum_rows(x + from * channels, count, channels, to);
+    else sum_planes(x + from * channels * inner, count, channels, inner, to);
+  };
+  add_up(0, sum);
+  for (int64_t from = kBlock; from < outer; from += kBlock) {
+    add_up(from, block);
+    for (int64_t i = 0; i < channels; ++i) sum[i] = static_cast<Wide>(sum[i] + block[i]);
   }
 }
 
@@ -160,8 +184,7 @@ Status bias_grad_run(RunContext& c) {
     const int64_t from = a.outer * shard / a.shards, to = a.outer * (shard + 1) / a.shards;
     const T* at = x + from * a.channels * a.inner;
     Wide* sum = sums + shard * a.channels;
-    if (a.inner == 1) return sum_rows(at, to - from, a.channels, sum);
-    sum_planes(at, to - from, a.channels, a.inner, sum);
+    sum_blocks(at, to - from, a.channels, a.inner, sum, sums + (a.shards + shard) * a.channels);
   });
   for (int64_t i = 0; i < a.channels; ++i) {
     Wide total = sums[i];
@@ -177,7 +200,7 @@ Status bias_grad_prepare(PrepareContext& c) {
   const Shape& shape = c.input(0).shape;
   set_layout(args, c.node(), shape);
   args.shards = std::clamp<int64_t>(shape.count() / kShardElements, 1, std::clamp<int64_t>(args.outer, 1, 16));
-  c.workspace(std::max(Bytes::of(args.channels, sizeof(WideOf<T>)) * args.shards, Bytes(sizeof(WideOf<T>))));
+  c.workspace(std::max(Bytes::of(args.channels, sizeof(WideOf<T>)) * (2 * args.shards), Bytes(sizeof(WideOf<T>))));
   return c.sync(bias_grad_run<T>);
 }
 

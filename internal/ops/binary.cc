@@ -234,11 +234,27 @@ constexpr BinaryOp kBinary[] = {
     {"BitwiseOr", kIntegers, nullptr, element_prepare, "The bits set in one or both, with broadcasting."},
     {"BitwiseXor", kIntegers, nullptr, element_prepare, "The bits set in just one, with broadcasting."},
     {"Pow", kPower, pow_grad, pow_prepare, "x to the power of y, with broadcasting."},
+    {"LeftShift", kIntegers, nullptr, element_prepare, "The bits of x moved y places up, with broadcasting."},
+    {"RightShift", kIntegers, nullptr, element_prepare, "The bits of x moved y places down, the sign kept, with broadcasting."},
 };
 
-// ---- AddN ------------------------------------------------------------------------------------------------
+// Next to nothing moves: dx1 = g, dx2 = 0
+Status next_after_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value g = c.dy();
+  c.dx_unbroadcast(0, b.mul(b.op("OnesLike", {g}), g), 1);
+  c.dx_unbroadcast(1, b.zeros_like(g), 0);
+  return {};
+}
+
+// ---- AddN, AccumulateNV2 ------------------------------------------------------------------------------------------------
 
 Status add_n_shape(InferContext& c) {
+  if (is_holder(c.input_dtype(0))) {
+    // Lists: what their elements are like, as far as the first says it.
+    c.output_held(0, c.held_dtype(0), c.num_inputs() == 1 ? c.input(0) : PartialShape::unknown());
+    return {};
+  }
   PartialShape sum = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) {
     auto both = PartialShape::merge(sum, c.input(i), "the inputs");
@@ -246,6 +262,17 @@ Status add_n_shape(InferContext& c) {
     sum = both.take();
   }
   c.output(0, sum);
+  return {};
+}
+
+// The attribute is the shape of the sum, so it must be complete.
+Status accumulate_n_shape(InferContext& c) {
+  const auto& shape = c.attr<PartialShape>("shape");
+  DTG_TRY(add_n_shape(c));
+  auto both = PartialShape::merge(shape, c.input(0), "the attribute shape and the inputs");
+  if (!both.ok()) return c.error("%s", both.status().message().c_str());
+  if (!shape.complete()) return c.error("the attribute shape must be known, but is %s", shape.text().c_str());
+  c.output(0, shape);
   return {};
 }
 
@@ -320,6 +347,15 @@ void register_binary(OpTable& ops, KernelTable& kernels) {
               .gradient(atan2_grad)
               .doc("The angle of the point (x, y), with broadcasting."));
   add_element_kernels(kernels, "Atan2");
+  ops.add(OpDef::make("NextAfter")
+              .input("x1: T")
+              .input("x2: T")
+              .output("output: T")
+              .attr("T: {double, float} = float")
+              .shape(broadcast_shape)
+              .gradient(next_after_grad)
+              .doc("The number next to x1 on the way to x2, with broadcasting."));
+  add_element_kernels(kernels, "NextAfter");
   ops.add(OpDef::make("AddN")
               .input("inputs: N * T")
               .output("sum: T")
@@ -331,6 +367,18 @@ void register_binary(OpTable& ops, KernelTable& kernels) {
               .gradient(add_n_grad)
               .doc("The sum of all inputs, which have one shape."));
   kernels.add({.op = "AddN", .types = {{"T", dtg::kReal}}, .prepare = add_n_prepare});
+  ops.add(OpDef::make("AccumulateNV2")
+              .input("inputs: N * T")
+              .output("sum: T")
+              .attr("N: int >= 1")
+              .attr("T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+                    "quint16, uint16, complex128, half, uint32, uint64}")
+              .attr("shape: shape")
+              .shape(accumulate_n_shape)
+              .forwards()
+              .gradient(add_n_grad)
+              .doc("The sum of all inputs, which have the shape of the attribute; always in their order."));
+  kernels.add({.op = "AccumulateNV2", .types = {{"T", dtg::kReal}}, .prepare = add_n_prepare});
 }
 
 }  // namespace dtg::ops

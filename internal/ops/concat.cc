@@ -166,7 +166,7 @@ Status concat_prepare_of(PrepareContext& c, int first, int axis_input) {
   }
   a->first = first;
   a->shapes = c.arena().copy(std::span<const Shape>(shapes));
-  a->size = dtype_size(c.input(first).dtype);
+  a->size = cell_bytes(c.input(first).dtype);
   DTG_TRY(a->axis.prepare(c, axis_input));
   a->out.prepare(c, 0);
   return c.sync(concat_run);
@@ -360,7 +360,7 @@ Status split_prepare_of(PrepareContext& c, int value, int axis_input, int sizes)
   a->value = value;
   a->sizes = sizes;
   if (sizes >= 0) a->sizes_dtype = c.input(sizes).dtype;
-  a->size = dtype_size(c.input(value).dtype);
+  a->size = cell_bytes(c.input(value).dtype);
   DTG_TRY(a->axis.prepare(c, axis_input));
   std::vector<OutputSpec> outs(static_cast<size_t>(c.num_outputs()));
   for (int o = 0; o < c.num_outputs(); ++o) outs[static_cast<size_t>(o)].prepare(c, o);
@@ -449,7 +449,7 @@ Status prepare_pack(PrepareContext& c, int parts, const PrepareContext::Operand&
   DTG_ASSIGN(const int axis, resolve_axis(c.integer("axis"), whole.shape.rank()));
   a->parts = parts;
   a->rows = whole.shape.count(0, axis);
-  a->piece = whole.shape.count(axis + 1, whole.shape.rank()) * dtype_size(whole.dtype);
+  a->piece = whole.shape.count(axis + 1, whole.shape.rank()) * cell_bytes(whole.dtype);
   return c.sync(run);
 }
 Status pack_prepare(PrepareContext& c) { return prepare_pack(c, c.num_inputs(), c.output(0), pack_run); }
@@ -466,7 +466,7 @@ void register_pack(OpTable& ops, KernelTable& kernels) {
               .value(pack_value)
               .gradient(pack_grad)
               .doc("Stacks tensors of one shape along a new axis."));
-  kernels.add({.op = "Pack", .types = {{"T", kPlain}}, .prepare = pack_prepare});
+  kernels.add({.op = "Pack", .types = {{"T", kMovable}}, .prepare = pack_prepare});
   ops.add(OpDef::make("Unpack")
               .input("value: T")
               .output("output: num * T")
@@ -476,7 +476,7 @@ void register_pack(OpTable& ops, KernelTable& kernels) {
               .shape(unpack_shape)
               .gradient(unpack_grad)
               .doc("The slices of a tensor along an axis."));
-  kernels.add({.op = "Unpack", .types = {{"T", kPlain}}, .prepare = unpack_prepare});
+  kernels.add({.op = "Unpack", .types = {{"T", kMovable}}, .prepare = unpack_prepare});
 }
 
 void register_split(OpTable& ops, KernelTable& kernels) {
@@ -489,7 +489,7 @@ void register_split(OpTable& ops, KernelTable& kernels) {
               .shape(split_shape)
               .gradient(split_grad)
               .doc("Equal parts of a tensor along an axis."));
-  kernels.add({.op = "Split", .types = {{"T", kPlain}}, .prepare = split_prepare});
+  kernels.add({.op = "Split", .types = {{"T", kMovable}}, .prepare = split_prepare});
   ops.add(OpDef::make("SplitV")
               .input("value: T")
               .input("size_splits: Tlen", {.rank = 1})
@@ -501,7 +501,7 @@ void register_split(OpTable& ops, KernelTable& kernels) {
               .shape(split_v_shape)
               .gradient(split_v_grad)
               .doc("Parts of given sizes of a tensor along an axis; one size may be -1."));
-  kernels.add({.op = "SplitV", .types = {{"T", kPlain}}, .prepare = split_v_prepare});
+  kernels.add({.op = "SplitV", .types = {{"T", kMovable}}, .prepare = split_v_prepare});
 }
 
 }  // namespace
@@ -516,7 +516,7 @@ void register_concat(OpTable& ops, KernelTable& kernels) {
               .shape(concat_shape)
               .gradient(concat_grad)
               .doc("Joins tensors along an axis (the form with the axis first)."));
-  kernels.add({.op = "Concat", .types = {{"T", kPlain}}, .prepare = concat_prepare});
+  kernels.add({.op = "Concat", .types = {{"T", kMovable}}, .prepare = concat_prepare});
   ops.add(OpDef::make("ConcatV2")
               .input("values: N * T")
               .input("axis: Tidx", {.rank = 0})
@@ -528,7 +528,7 @@ void register_concat(OpTable& ops, KernelTable& kernels) {
               .value(concat_value)
               .gradient(concat_v2_grad)
               .doc("Joins tensors along an axis."));
-  kernels.add({.op = "ConcatV2", .types = {{"T", kPlain}}, .prepare = concat_v2_prepare});
+  kernels.add({.op = "ConcatV2", .types = {{"T", kMovable}}, .prepare = concat_v2_prepare});
   ops.add(OpDef::make("ConcatOffset")
               .input("concat_dim: int32", {.rank = 0})
               .input("shape: N * shape_type")

@@ -1,10 +1,14 @@
-// Conv2D, its two backprops and the convolution the planner fuses with a bias and an activation. float32
-// without channel groups goes through device/cpu/conv; other types and groups take the plain loops.
+// Conv2D, DepthwiseConv2dNative, their backprops and the convolution the planner fuses with a bias and an activation. float32
+// goes through device/cpu/conv, in groups of channels through conv_grouped or, with a group for every channel, depthwise; other types
+// and channel groups first take the plain loops.
 // Registered once by the runtime; kernels run on any thread.
 #include <algorithm>
 #include <type_traits>
 
+#include "device/cpu/conv_grouped.h"
 #include "device/cpu/conv_plain.h"
+#include "device/cpu/conv_strided.h"
+#include "device/cpu/depthwise.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
@@ -17,15 +21,32 @@ using cpu::ConvDims;
 
 // ---- shapes ------------------------------------------------------------------------------------------------
 
-// Input, filter and output shapes belong together: the output's shape from the other two, or what is wrong.
-Result<PartialShape> convolved_shape(const Node& node, const PartialShape& image, const PartialShape& filter) {
-  DTG_ASSIGN(Window w, window_of(node));
-  PartialShape out = PartialShape::of_rank(4);
-  if (image.has_rank()) out.set_dim(0, image.dim(0));
-  if (!filter.has_rank()) return out;
-  out.set_dim(w.channel_axis(), filter.dim(3));
-  if (!image.has_rank()) return out;
-  const int64_t channels = image.dim(w.channel_axis()), depth = filter.dim(2);
+// A depthwise filter is [height, width, channels, filters of each]: memory for memory that of a convolution in groups of one channel.
+bool is_depthwise(const Node& node) { return node.op->name().starts_with("Depthwise"); }
+
+Status check_depthwise(const Node& node, const Window& w, int64_t channels, const PartialShape& filter) {
+  const char* name = node.op->name().c_str();
+  if (w.stride[0] != w.stride[1]) {
+    return invalid_argument("%s: strides must be the same along height and width, but are %lld and %lld", name,
+                            static_cast<long long>(w.stride[0]), static_cast<long long>(w.stride[1]));
+  }
+  if (channels < 0 || !filter.has_rank() || filter.dim(2) < 0 || channels == filter.dim(2)) return {};
+  return invalid_argument("%s: the input has %lld channels, but the filter is for %lld", name, static_cast<long long>(channels),
+                          static_cast<long long>(filter.dim(2)));
+}
+
+// Output channels of a filter; -1 where they are not known.
+Result<int64_t> channels_out(const Node& node, const PartialShape& filter) {
+  if (!is_depthwise(node)) return filter.dim(3);
+  if (filter.dim(2) < 0 || filter.dim(3) < 0) return int64_t{-1};
+  const Bytes product = Bytes::of(filter.dim(2), filter.dim(3));
+  if (product.is_overflow()) return invalid_argument("%s: the filter %s is too large", node.op->name().c_str(), filter.text().c_str());
+  return product.value();
+}
+
+// A filter with fewer channels than the image works on groups of them.
+Status check_groups(const Node& node, int64_t channels, const PartialShape& filter) {
+  const int64_t depth = filter.dim(2);
   const char* name = node.op->name().c_str();
   if (channels >= 0 && depth == 0 && channels > 0) {
     return invalid_argument("%s: the filter %s has no input channels", name, filter.text().c_str());
@@ -38,9 +59,25 @@ Result<PartialShape> convolved_shape(const Node& node, const PartialShape& image
     return invalid_argument("%s: %lld groups of channels do not divide the %lld output channels", name,
                             static_cast<long long>(channels / depth), static_cast<long long>(filter.dim(3)));
   }
+  return {};
+}
+
+// Input, filter and output shapes belong together: the output's shape from the other two, or what is wrong.
+Result<PartialShape> convolved_shape(const Node& node, const PartialShape& image, const PartialShape& filter) {
+  DTG_ASSIGN(Window w, window_of(node));
+  PartialShape out = PartialShape::of_rank(4);
+  if (image.has_rank()) out.set_dim(0, image.dim(0));
+  if (is_depthwise(node)) DTG_TRY(check_depthwise(node, w, image.has_rank() ? image.dim(w.channel_axis()) : -1, filter));
+  if (!filter.has_rank()) return out;
+  DTG_ASSIGN(const int64_t produced, channels_out(node, filter));
+  out.set_dim(w.channel_axis(), produced);
+  if (!image.has_rank()) return out;
+  if (!is_depthwise(node)) DTG_TRY(check_groups(node, image.dim(w.channel_axis()), filter));
   for (int i = 0; i < 2; ++i) {
     if (filter.dim(i) < 0) continue;
-    if (filter.dim(i) == 0) return invalid_argument("%s: the filter %s is empty", name, filter.text().c_str());
+    if (filter.dim(i) == 0) {
+      return invalid_argument("%s: the filter %s is empty", node.op->name().c_str(), filter.text().c_str());
+    }
     w.size[static_cast<size_t>(i)] = filter.dim(i);
     DTG_ASSIGN(const Extent extent, extent_of(node, w, i, image.dim(w.spatial_axis(i))));
     out.set_dim(w.spatial_axis(i), extent.out);
@@ -74,7 +111,8 @@ Result<PartialShape> given_image(InferContext& c) {
   DTG_ASSIGN(PartialShape sizes, c.shape_from_input(0));
   if (!sizes.has_rank()) return PartialShape::of_rank(4);
   if (sizes.rank() == 4) return sizes;
-  if (sizes.rank() != 2) return c.error("input_sizes must have 4 elements (or 2: height and width), but has %d", sizes.rank());
+  if (sizes.rank() != 2 || is_depthwise(c.node()))
+    return c.error("input_sizes must have 4 elements (or 2: height and width), but has %d", sizes.rank());
   DTG_ASSIGN(const Window w, window_of(c.node()));
   PartialShape image = PartialShape::of_rank(4);
   for (int i = 0; i < 2; ++i) image.set_dim(w.spatial_axis(i), sizes.dim(i));
@@ -110,26 +148,31 @@ Value like_this(GradContext& c, std::string_view op, std::initializer_list<Value
   return c.b().op(op, std::span(inputs.begin(), inputs.size()), std::span<const Attr>(attrs));
 }
 
+// The op of the same kind for a way.
+std::string of_kind(GradContext& c, const char* way) {
+  return (is_depthwise(c.node()) ? "DepthwiseConv2dNative" : "Conv2D") + std::string(way);
+}
+
 // The three ops are the three ways to use one trilinear form of (input, filter, output), so each is the
 // gradient of the others.
 Status conv_grad(GradContext& c) {
   const Value x = c.input(0), filter = c.input(1), dy = c.dy();
-  c.dx(0, like_this(c, "Conv2DBackpropInput", {c.b().shape(x), filter, dy}));
-  c.dx(1, like_this(c, "Conv2DBackpropFilter", {x, c.b().shape(filter), dy}));
+  c.dx(0, like_this(c, of_kind(c, "BackpropInput"), {c.b().shape(x), filter, dy}));
+  c.dx(1, like_this(c, of_kind(c, "BackpropFilter"), {x, c.b().shape(filter), dy}));
   return {};
 }
 
 Status conv_input_grad(GradContext& c) {
   const Value filter = c.input(1), out = c.input(2), dy = c.dy();
-  c.dx(1, like_this(c, "Conv2DBackpropFilter", {dy, c.b().shape(filter), out}));
-  c.dx(2, like_this(c, "Conv2D", {dy, filter}));
+  c.dx(1, like_this(c, of_kind(c, "BackpropFilter"), {dy, c.b().shape(filter), out}));
+  c.dx(2, like_this(c, of_kind(c, ""), {dy, filter}));
   return {};
 }
 
 Status conv_filter_grad(GradContext& c) {
   const Value x = c.input(0), out = c.input(2), dy = c.dy();
-  c.dx(0, like_this(c, "Conv2DBackpropInput", {c.b().shape(x), dy, out}));
-  c.dx(2, like_this(c, "Conv2D", {x, dy}));
+  c.dx(0, like_this(c, of_kind(c, "BackpropInput"), {c.b().shape(x), dy, out}));
+  c.dx(2, like_this(c, of_kind(c, ""), {x, dy}));
   return {};
 }
 
@@ -139,6 +182,9 @@ struct ConvArgs {
   ConvDims dims;
   cpu::SweepPlan sweep;
   cpu::FilterPlan filter;
+  cpu::DepthwisePlan depthwise;
+  cpu::GroupedSweep grouped;
+  cpu::GroupedFilter grouped_filter;
   bool bias = false, relu = false;
   int64_t shards = 1;  // of the plain loops
 };
@@ -150,8 +196,11 @@ Result<ConvDims> conv_dims(const Node& node, const Shape& image, const Shape& fi
   d.nchw = w.nchw;
   d.batch = image.dim(0), d.channels = image.dim(w.channel_axis());
   d.height = image.dim(w.spatial_axis(0)), d.width = image.dim(w.spatial_axis(1));
-  d.filter_height = filter.dim(0), d.filter_width = filter.dim(1), d.out_channels = filter.dim(3);
-  d.groups = filter.dim(2) > 0 ? std::max<int64_t>(d.channels / filter.dim(2), 1) : 1;
+  d.filter_height = filter.dim(0), d.filter_width = filter.dim(1);
+  d.out_channels = is_depthwise(node) ? filter.dim(2) * filter.dim(3) : filter.dim(3);
+  d.groups = is_depthwise(node)  ? std::max<int64_t>(d.channels, 1)
+             : filter.dim(2) > 0 ? std::max<int64_t>(d.channels / filter.dim(2), 1)
+                                 : 1;
   w.size = {d.filter_height, d.filter_width};
   DTG_ASSIGN(const Extent y, extent_of(node, w, 0, d.height));
   DTG_ASSIGN(const Extent x, extent_of(node, w, 1, d.width));
@@ -161,26 +210,29 @@ Result<ConvDims> conv_dims(const Node& node, const Shape& image, const Shape& fi
   return d;
 }
 
-int64_t plain_shards(const ConvDims& d, int64_t units) {
+int64_t plain_steps(const ConvDims& d) {
   const double steps = static_cast<double>(d.batch * d.out_height * d.out_width * d.out_channels) *
                        static_cast<double>(d.filter_height * d.filter_width * d.filter_depth());
-  return std::clamp<int64_t>(static_cast<int64_t>(steps / (1 << 17)), 1, std::clamp<int64_t>(units, 1, 16));
+  return static_cast<int64_t>(std::min(steps, 1e18));
+}
+
+int64_t plain_shards(const ConvDims& d, int64_t units) {
+  return std::clamp<int64_t>(plain_steps(d) >> 17, 1, std::clamp<int64_t>(units, 1, 16));
 }
 
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, std::conditional_t<std::is_integral_v<T>, uint64_t, float>>;
 
 template <class Fn>
-void for_units(Pool& pool, int64_t units, int64_t shards, Fn fn) {
-  pool.parallel_for(shards, [&](int64_t shard) {
-    for (int64_t unit = units * shard / shards; unit < units * (shard + 1) / shards; ++unit) fn(unit);
-  });
+void for_units(Pool& pool, const ConvDims& d, int64_t units, int64_t shards, Fn fn) {
+  const int64_t each = plain_steps(d) / std::max<int64_t>(units, 1);
+  pool.parallel_for(shards, [&](int64_t shard) { look_between(units * shard / shards, units * (shard + 1) / shards, each, fn); });
 }
 
 template <class T>
 Status forward_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_forward_units(a.dims), a.shards,
+  for_units(c.pool(), a.dims, cpu::plain_forward_units(a.dims), a.shards,
             [&](int64_t unit) { cpu::plain_conv_forward<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(1), c.out<T>(0), unit); });
   return {};
 }
@@ -188,7 +240,7 @@ Status forward_plain_run(RunContext& c) {
 template <class T>
 Status input_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_input_units(a.dims), a.shards,
+  for_units(c.pool(), a.dims, cpu::plain_input_units(a.dims), a.shards,
             [&](int64_t unit) { cpu::plain_conv_input<T, SumOf<T>>(a.dims, c.in<T>(2), c.in<T>(1), c.out<T>(0), unit); });
   return {};
 }
@@ -196,7 +248,7 @@ Status input_plain_run(RunContext& c) {
 template <class T>
 Status filter_plain_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
-  for_units(c.pool(), cpu::plain_filter_units(a.dims), a.shards,
+  for_units(c.pool(), a.dims, cpu::plain_filter_units(a.dims), a.shards,
             [&](int64_t unit) { cpu::plain_conv_filter<T, SumOf<T>>(a.dims, c.in<T>(0), c.in<T>(2), c.out<T>(0), unit); });
   return {};
 }
@@ -214,15 +266,72 @@ Status input_run(RunContext& c) {
   return {};
 }
 
+Status input_strided_run(RunContext& c) {
+  cpu::strided_input(c.args<cpu::StridedInputPlan>(), c.pool(), c.in<float>(2), c.in<float>(1), c.out<float>(0), c.workspace());
+  return {};
+}
+
 Status filter_run(RunContext& c) {
   const auto& a = c.args<ConvArgs>();
   cpu::conv_filter(a.filter, c.pool(), c.in<float>(0), c.in<float>(2), c.out<float>(0), c.workspace());
   return {};
 }
 
+Status forward_depthwise_run(RunContext& c) {
+  cpu::depthwise_forward(c.args<ConvArgs>().depthwise, c.pool(), c.in<float>(0), c.in<float>(1), c.out<float>(0), c.workspace());
+  return {};
+}
+
+Status input_depthwise_run(RunContext& c) {
+  cpu::depthwise_input(c.args<ConvArgs>().depthwise, c.pool(), c.in<float>(2), c.in<float>(1), c.out<float>(0), c.workspace());
+  return {};
+}
+
+Status filter_depthwise_run(RunContext& c) {
+  cpu::depthwise_filter(c.args<ConvArgs>().depthwise, c.pool(), c.in<float>(0), c.in<float>(2), c.out<float>(0), c.workspace());
+  return {};
+}
+
 template <class T>
-constexpr bool is_fast(const ConvDims& d) {
-  return std::is_same_v<T, float> && d.groups == 1;
+bool is_fast_depthwise(const ConvDims& d) {
+  return std::is_same_v<T, float> && cpu::is_depthwise(d) && !cpu::reaches_far(d);
+}
+
+Status set_depthwise(PrepareContext& c, ConvArgs& args, const cpu::DepthwisePlan& plan, SyncFn run) {
+  args.depthwise = plan;
+  c.workspace(plan.workspace());
+  return c.sync(run);
+}
+
+Status forward_grouped_run(RunContext& c) {
+  cpu::grouped_sweep(c.args<ConvArgs>().grouped, c.pool(), c.in<float>(0), c.in<float>(1), c.out<float>(0), c.workspace());
+  return {};
+}
+
+Status input_grouped_run(RunContext& c) {
+  cpu::grouped_sweep(c.args<ConvArgs>().grouped, c.pool(), c.in<float>(2), c.in<float>(1), c.out<float>(0), c.workspace());
+  return {};
+}
+
+Status filter_grouped_run(RunContext& c) {
+  cpu::grouped_filter(c.args<ConvArgs>().grouped_filter, c.pool(), c.in<float>(0), c.in<float>(2), c.out<float>(0), c.workspace());
+  return {};
+}
+
+template <class T>
+bool is_fast_grouped(const ConvDims& d) {
+  return std::is_same_v<T, float> && cpu::is_grouped(d) && !cpu::reaches_far(d);
+}
+
+Status set_grouped(PrepareContext& c, ConvArgs& args, const cpu::GroupedSweep& plan, SyncFn run) {
+  args.grouped = plan;
+  c.workspace(plan.workspace());
+  return c.sync(run);
+}
+
+template <class T>
+bool is_fast(const ConvDims& d) {
+  return std::is_same_v<T, float> && d.groups == 1 && !cpu::reaches_far(d);
 }
 
 template <class T>
@@ -234,6 +343,8 @@ Status forward_prepare(PrepareContext& c) {
     c.workspace(args.sweep.workspace());
     return c.sync(forward_run);
   }
+  if (is_fast_depthwise<T>(args.dims)) return set_depthwise(c, args, cpu::depthwise_forward_plan(args.dims), forward_depthwise_run);
+  if (is_fast_grouped<T>(args.dims)) return set_grouped(c, args, cpu::grouped_forward_plan(args.dims), forward_grouped_run);
   args.shards = plain_shards(args.dims, cpu::plain_forward_units(args.dims));
   return c.sync(forward_plain_run<T>);
 }
@@ -243,13 +354,15 @@ Status fused_prepare(PrepareContext& c) {
   auto& args = *c.args<ConvArgs>();
   args.bias = true;
   args.relu = c.attr<std::string>("activation") == "Relu";
-  DTG_TRY(forward_prepare<float>(c));
+  DTG_ASSIGN(args.dims, conv_dims(c.node(), c.input(0).shape, c.input(1).shape));
   if (args.dims.groups != 1) return unimplemented("_FusedConv2D: channel groups are not supported; use Conv2D and BiasAdd");
   if (c.input(2).shape.count() != args.dims.out_channels) {
     return c.error("bias %s does not fit %lld output channels", c.input(2).shape.text().c_str(),
                    static_cast<long long>(args.dims.out_channels));
   }
-  return {};
+  args.sweep = cpu::conv_forward_plan(args.dims);
+  c.workspace(args.sweep.workspace());
+  return c.sync(forward_run);
 }
 
 // A shape that came with the step: read, checked against the gradient's, and run by the plain loops, which
@@ -280,7 +393,7 @@ Status input_late_run(RunContext& c) {
   DTG_ASSIGN(const ConvDims d, late_dims(c, image, late.known, late.grad));
   DTG_ASSIGN(void* dx, c.lease_output(0, dtype_of<T>, image));
   const int64_t units = cpu::plain_input_units(d);
-  for_units(c.pool(), units, plain_shards(d, units),
+  for_units(c.pool(), d, units, plain_shards(d, units),
             [&](int64_t unit) { cpu::plain_conv_input<T, SumOf<T>>(d, c.in<T>(2), c.in<T>(1), static_cast<T*>(dx), unit); });
   return {};
 }
@@ -292,7 +405,7 @@ Status filter_late_run(RunContext& c) {
   DTG_ASSIGN(const ConvDims d, late_dims(c, late.known, filter, late.grad));
   DTG_ASSIGN(void* df, c.lease_output(0, dtype_of<T>, filter));
   const int64_t units = cpu::plain_filter_units(d);
-  for_units(c.pool(), units, plain_shards(d, units),
+  for_units(c.pool(), d, units, plain_shards(d, units),
             [&](int64_t unit) { cpu::plain_conv_filter<T, SumOf<T>>(d, c.in<T>(0), c.in<T>(2), static_cast<T*>(df), unit); });
   return {};
 }
@@ -314,13 +427,22 @@ Status input_prepare(PrepareContext& c) {
     DTG_TRY(set_late(c, 0));
     return c.sync(input_late_run<T>);
   }
+  DTG_ASSIGN(const ConvDims dims, conv_dims(c.node(), c.output(0).shape, c.input(1).shape));
+  if (is_fast<T>(dims) && cpu::is_strided(dims)) {
+    auto& plan = *c.args<cpu::StridedInputPlan>();
+    plan = cpu::strided_input_plan(dims);
+    c.workspace(plan.workspace());
+    return c.sync(input_strided_run);
+  }
   auto& args = *c.args<ConvArgs>();
-  DTG_ASSIGN(args.dims, conv_dims(c.node(), c.output(0).shape, c.input(1).shape));
+  args.dims = dims;
   if (is_fast<T>(args.dims)) {
     args.sweep = cpu::conv_input_plan(args.dims);
     c.workspace(args.sweep.workspace());
     return c.sync(input_run);
   }
+  if (is_fast_depthwise<T>(args.dims)) return set_depthwise(c, args, cpu::depthwise_input_plan(args.dims), input_depthwise_run);
+  if (is_fast_grouped<T>(args.dims)) return set_grouped(c, args, cpu::grouped_input_plan(args.dims), input_grouped_run);
   args.shards = plain_shards(args.dims, cpu::plain_input_units(args.dims));
   return c.sync(input_plain_run<T>);
 }
@@ -338,6 +460,12 @@ Status filter_prepare(PrepareContext& c) {
     c.workspace(args.filter.workspace());
     return c.sync(filter_run);
   }
+  if (is_fast_depthwise<T>(args.dims)) return set_depthwise(c, args, cpu::depthwise_filter_plan(args.dims), filter_depthwise_run);
+  if (is_fast_grouped<T>(args.dims)) {
+    args.grouped_filter = cpu::grouped_filter_plan(args.dims);
+    c.workspace(args.grouped_filter.workspace());
+    return c.sync(filter_grouped_run);
+  }
   args.shards = plain_shards(args.dims, cpu::plain_filter_units(args.dims));
   return c.sync(filter_plain_run<T>);
 }
@@ -349,22 +477,61 @@ void add_kernels(KernelTable& kernels) {
   kernels.add({.op = "Conv2DBackpropInput", .types = {type}, .prepare = input_prepare<T>});
   if constexpr (!std::is_integral_v<T>) {
     kernels.add({.op = "Conv2DBackpropFilter", .types = {type}, .prepare = filter_prepare<T>});
+    kernels.add({.op = "DepthwiseConv2dNative", .types = {type}, .prepare = forward_prepare<T>});
+    kernels.add({.op = "DepthwiseConv2dNativeBackpropInput", .types = {type}, .prepare = input_prepare<T>});
+    kernels.add({.op = "DepthwiseConv2dNativeBackpropFilter", .types = {type}, .prepare = filter_prepare<T>});
   }
 }
 
-OpDef&& window_def(OpDef&& def) {
+OpDef&& window_def(OpDef&& def, bool cudnn = true) {
+  std::move(def).attr("strides: list(int)");
+  if (cudnn) std::move(def).attr("use_cudnn_on_gpu: bool = true");
   return std::move(def)
-      .attr("strides: list(int)")
-      .attr("use_cudnn_on_gpu: bool = true")
       .attr("padding: {'SAME','VALID','EXPLICIT'}")
       .attr("explicit_paddings: list(int) = []")
       .attr("data_format: {'NHWC','NCHW'} = 'NHWC'")
       .attr("dilations: list(int) = [1, 1, 1, 1]");
 }
 
+void register_depthwise_ops(OpTable& ops) {
+  constexpr const char* kType = "T: {half, bfloat16, float, double}";
+  ops.add(window_def(OpDef::make("DepthwiseConv2dNative")
+                         .input("input: T", {.rank = 4})
+                         .input("filter: T", {.rank = 4})
+                         .output("output: T")
+                         .attr(kType),
+                     false)
+              .shape(conv_shape)
+              .gradient(conv_grad)
+              .doc("Two-dimensional convolution of each channel with filters of its own."));
+  ops.add(window_def(OpDef::make("DepthwiseConv2dNativeBackpropInput")
+                         .input("input_sizes: int32", {.rank = 1})
+                         .input("filter: T", {.rank = 4})
+                         .input("out_backprop: T", {.rank = 4})
+                         .output("output: T")
+                         .attr(kType),
+                     false)
+              .shape(conv_input_shape)
+              .gradient(conv_input_grad)
+              .doc("Gradient of DepthwiseConv2dNative with respect to its input."));
+  ops.add(window_def(OpDef::make("DepthwiseConv2dNativeBackpropFilter")
+                         .input("input: T", {.rank = 4})
+                         .input("filter_sizes: int32", {.rank = 1})
+                         .input("out_backprop: T", {.rank = 4})
+                         .output("output: T")
+                         .attr(kType),
+                     false)
+              .shape(conv_filter_shape)
+              .gradient(conv_filter_grad)
+              .doc("Gradient of DepthwiseConv2dNative with respect to its filter."));
+}
+
 }  // namespace
 
 void register_conv(OpTable& ops, KernelTable& kernels) {
+  register_depthwise_ops(ops);
+  register_conv3d(ops, kernels);
+  register_dilation(ops, kernels);
   ops.add(window_def(OpDef::make("Conv2D")
                          .input("input: T", {.rank = 4})
                          .input("filter: T", {.rank = 4})

@@ -10,10 +10,15 @@
 namespace dtg::ops {
 namespace {
 
-// What _FusedConv2D computes: NHWC, and one group of channels.
+// What _FusedConv2D computes: NHWC, one group of channels, and no taps so far apart that the image lies between them.
 bool is_plain_conv(const Rewriter& r, uint32_t n) {
   const PartialShape& image = r.info(r.operand(n, 0)).shape;
   const PartialShape& filter = r.info(r.operand(n, 1)).shape;
+  const auto& dilations = r.node(n).attr<std::vector<int64_t>>("dilations");
+  for (int axis : {1, 2}) {
+    if (dilations[static_cast<size_t>(axis)] > 1 && image.rank() == 4 && image.dim(axis) < dilations[static_cast<size_t>(axis)])
+      return false;
+  }
   return r.node(n).attr<std::string>("data_format") == "NHWC" && image.rank() == 4 && filter.rank() == 4 && image.dim(3) == filter.dim(2);
 }
 

@@ -286,7 +286,7 @@ Status gather_prepare(PrepareContext& c) {
   a->params = c.input(0).shape;
   a->indices = c.input(1).shape;
   a->index_dtype = c.input(1).dtype;
-  a->size = dtype_size(c.input(0).dtype);
+  a->size = cell_bytes(c.input(0).dtype);
   a->batch_dims = batch_dims_of(c.node());
   a->has_axis = c.num_inputs() > 2;
   if (a->has_axis) DTG_TRY(a->axis.prepare(c, 2));
@@ -307,7 +307,7 @@ void register_gather(OpTable& ops, KernelTable& kernels) {
               .shape(gather_shape)
               .gradient(gather_grad)
               .doc("The rows of params that the indices name."));
-  kernels.add({.op = "Gather", .types = {{"Tparams", kPlain}}, .prepare = gather_prepare});
+  kernels.add({.op = "Gather", .types = {{"Tparams", kMovable}}, .prepare = gather_prepare});
   ops.add(OpDef::make("GatherV2")
               .input("params: Tparams", {.rank_min = 1})
               .input("indices: Tindices")
@@ -320,10 +320,12 @@ void register_gather(OpTable& ops, KernelTable& kernels) {
               .shape(gather_v2_shape)
               .gradient(gather_v2_grad)
               .doc("The slices of params along an axis that the indices name."));
-  kernels.add({.op = "GatherV2", .types = {{"Tparams", kPlain}}, .prepare = gather_prepare});
+  kernels.add({.op = "GatherV2", .types = {{"Tparams", kMovable}}, .prepare = gather_prepare});
   register_gather_nd(ops, kernels);
   register_segment(ops, kernels);
   register_unique(ops, kernels);
+  register_unique_slices(ops, kernels);
+  register_tensor_scatter(ops, kernels);
 }
 
 }  // namespace dtg::ops

@@ -1,66 +1,14 @@
 // Picking and adding by coordinates: GatherNd and ScatterNd, each the other's gradient. The last dimension of the
 // indices holds coordinates into the leading dimensions of the tensor.
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
-#include "ops/integers.h"
+#include "ops/coordinates.h"
 #include "ops/rows.h"
 
 namespace dtg::ops {
 namespace {
-
-// What to do with coordinates that point outside.
-enum class BadIndices { refuse, ignore };
-
-Result<BadIndices> policy_of(PrepareContext& c) {
-  const auto& policy = c.attr<std::string>("bad_indices_policy");
-  if (policy.empty() || policy == "DEFAULT" || policy == "ERROR") return BadIndices::refuse;
-  if (policy == "IGNORE") return BadIndices::ignore;
-  return c.error("bad_indices_policy is \"%s\"; it must be DEFAULT, ERROR or IGNORE", policy.c_str());
-}
-
-// Coordinates into the leading `depth` dimensions of a tensor.
-struct Coordinates {
-  Shape tensor;
-  int64_t count = 0;  // how many tuples
-  int depth = 0;      // length of a tuple
-  DType dtype = DType::i32;
-
-  int64_t columns() const { return tensor.count(depth, tensor.rank()); }
-  // The row that tuple i points at, or -1.
-  template <class I>
-  int64_t row(const I* indices, int64_t i) const {
-    int64_t at = 0;
-    for (int k = 0; k < depth; ++k) {
-      const auto index = static_cast<int64_t>(indices[i * depth + k]);
-      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(tensor.dim(k))) return -1;
-      at = at * tensor.dim(k) + index;
-    }
-    return at;
-  }
-  template <class I>
-  Status check(RunContext& c, const I* indices) const {
-    for (int64_t i = 0; i < count; ++i) {
-      if (row(indices, i) >= 0) continue;
-      std::string tuple;
-      for (int k = 0; k < depth; ++k) tuple += (k ? "," : "") + std::to_string(indices[i * depth + k]);
-      return c.error("indices[%lld] = [%s] is outside shape %s", static_cast<long long>(i), tuple.c_str(), tensor.text().c_str());
-    }
-    return {};
-  }
-};
-
-// The tuples of an indices input; the tensor comes later where its shape is an input.
-Status prepare_coordinates(PrepareContext& c, int input, Coordinates& out) {
-  const Shape& indices = c.input(input).shape;
-  if (indices.rank() < 1) return c.error("the indices must have rank 1 or more, but are a scalar");
-  const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth > kRankMax) return c.error("the indices are tuples of %lld; at most %d make sense", static_cast<long long>(depth), kRankMax);
-  out.depth = static_cast<int>(depth);
-  out.count = indices.count(0, indices.rank() - 1);
-  out.dtype = c.input(input).dtype;
-  return {};
-}
 
 // ---- GatherNd ----------------------------------------------------------------------------------------------
 
@@ -107,7 +55,7 @@ Status gather_nd_run(RunContext& c) {
     char* out = c.out<char>(0);
     const int64_t shards = std::min(cpu::shards_for_bytes(a.at.count * a.row), std::max<int64_t>(a.at.count, 1));
     c.pool().parallel_for(shards, [&](int64_t s) {
-      for (int64_t i = a.at.count * s / shards; i < a.at.count * (s + 1) / shards; ++i) {
+      for (const int64_t i : watched(a.at.count * s / shards, a.at.count * (s + 1) / shards, 10 + a.row / 8)) {
         const int64_t from = a.at.row(indices, i);
         if (from >= 0) cpu::copy_row(out + i * a.row, params + from * a.row, a.row);
         else if (a.row > 0) __builtin_memset(out + i * a.row, 0, static_cast<size_t>(a.row));
@@ -122,25 +70,11 @@ Status gather_nd_prepare(PrepareContext& c) {
   DTG_ASSIGN(a->policy, policy_of(c));
   DTG_TRY(prepare_coordinates(c, 1, a->at));
   a->at.tensor = c.input(0).shape;
-  a->row = a->at.columns() * dtype_size(c.input(0).dtype);
+  a->row = a->at.columns() * cell_bytes(c.input(0).dtype);
   return c.sync(gather_nd_run);
 }
 
 // ---- ScatterNd ---------------------------------------------------------------------------------------------
-
-// updates = indices without their last dimension, then the dimensions of the tensor that are not indexed.
-Status check_updates(const PartialShape& indices, const PartialShape& updates, const PartialShape& tensor) {
-  const int64_t depth = indices.dim(indices.rank() - 1);
-  if (depth < 0) return {};
-  const int outer = indices.rank() - 1, inner = tensor.rank() - static_cast<int>(depth);
-  bool fits = inner >= 0 && updates.rank() == outer + inner;
-  const auto same = [](int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; };
-  for (int i = 0; fits && i < outer; ++i) fits = same(updates.dim(i), indices.dim(i));
-  for (int i = 0; fits && i < inner; ++i) fits = same(updates.dim(outer + i), tensor.dim(static_cast<int>(depth) + i));
-  if (fits) return {};
-  return invalid_argument("updates of shape %s do not fit indices %s into shape %s", updates.text().c_str(), indices.text().c_str(),
-                          tensor.text().c_str());
-}
 
 Status scatter_nd_shape(InferContext& c) {
   const PartialShape &indices = c.input(0), &updates = c.input(1);
@@ -225,7 +159,7 @@ void register_gather_nd(OpTable& ops, KernelTable& kernels) {
               .shape(gather_nd_shape)
               .gradient(gather_nd_grad)
               .doc("The slices of params at the coordinates in indices."));
-  kernels.add({.op = "GatherNd", .types = {{"Tparams", kPlain}}, .prepare = gather_nd_prepare});
+  kernels.add({.op = "GatherNd", .types = {{"Tparams", kMovable}}, .prepare = gather_nd_prepare});
   ops.add(OpDef::make("ScatterNd")
               .input("indices: Tindices", {.rank_min = 1})
               .input("updates: T")

@@ -1,5 +1,7 @@
 // The ops that make up a graph rather than compute: inputs, constants, pass-through.
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "exec/kernel.h"
 #include "graph/gradient.h"
@@ -30,7 +32,7 @@ Status const_shape(InferContext& c) {
 // A handle stays the same handle.
 Status identity_shape(InferContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) {
-    if (c.input_dtype(i) == DType::resource) c.output_held(i, c.held_dtype(i), c.input(i));
+    if (is_holder(c.input_dtype(i))) c.output_held(i, c.held_dtype(i), c.input(i));
     else c.output(i, c.input(i));
   }
   return {};

@@ -67,6 +67,14 @@ constexpr Entry kEntries[] = {
      "var:r m:r v:r beta1_power beta2_power lr beta1 beta2 epsilon grad:g",
      "beta1_power beta2_power lr beta1 beta2 epsilon", kNesterov, false,
      "Adam: moving means of the gradient and of its square; var -= rate * m / (sqrt(v) + epsilon)."},
+    {"_ResourceApplyAdamW", UpdateRule::adam_w,
+     "var:r m:r v:r beta1_power beta2_power lr beta1 beta2 epsilon weight_decay grad:g",
+     "beta1_power beta2_power lr beta1 beta2 epsilon weight_decay", nullptr, false,
+     "Private: var -= lr * weight_decay * var, then Adam."},
+    {"_ResourceSparseApplyAdamW", UpdateRule::adam_w,
+     "var:r m:r v:r beta1_power beta2_power lr beta1 beta2 epsilon weight_decay grad:g indices:i",
+     "beta1_power beta2_power lr beta1 beta2 epsilon weight_decay", nullptr, false,
+     "Private: _ResourceApplyAdamW for the rows named by indices; the moving means of other rows stay (lazy Adam)."},
     {"ResourceApplyAdamWithAmsgrad", UpdateRule::adam_amsgrad,
      "var:r m:r v:r vhat:r beta1_power beta2_power lr beta1 beta2 epsilon grad:g",
      "beta1_power beta2_power lr beta1 beta2 epsilon", nullptr, false,
@@ -155,6 +163,10 @@ constexpr Entry kEntries[] = {
      "var:r accum:r linear:r grad:g indices:i lr l1 l2 l2_shrinkage lr_power",
      "lr l1 l2 l2_shrinkage lr_power", kLinear, false,
      "ResourceApplyFtrlV2 for the rows named by indices."},
+    {"_ResourceApplyAverage", UpdateRule::average,
+     "var:r mean:r momentum overwrite",
+     "momentum overwrite", nullptr, false,
+     "Private: mean = momentum * mean + (1 - momentum) * var; where overwrite is above 0 var is the mean then."},
 };
 // clang-format on
 
@@ -207,9 +219,9 @@ Status slots_and_grad_shape(InferContext& c) { return same_shapes(c, true); }
 
 struct ApplyArgs : UpdateArgs {
   cpu::UpdateLoop loop;
-  int scalars[cpu::kUpdateScalars] = {-1, -1, -1, -1, -1, -1};  // inputs
+  int scalars[cpu::kUpdateScalars] = {-1, -1, -1, -1, -1, -1, -1};  // inputs
   DType scalar_types[cpu::kUpdateScalars] = {};
-  int grad = 0;
+  int grad = 0;  // -1: none
   int indices = -1;
   bool indices_wide = false;
   Shape grad_shape;
@@ -257,13 +269,13 @@ constexpr int64_t kShard = 32768;  // elements
 Status apply_dense(RunContext& c, VariableUpdate& update) {
   const auto& a = c.args<ApplyArgs>();
   DTG_TRY(check_slots(c, update));
-  if (!(update.tensor(0).shape() == a.grad_shape)) {
+  if (a.grad >= 0 && !(update.tensor(0).shape() == a.grad_shape)) {
     return c.error("the variable has shape %s, the gradient %s", update.tensor(0).shape().text().c_str(), a.grad_shape.text().c_str());
   }
   const cpu::UpdateLoop loop = loop_of(c, a);
   cpu::UpdateMemory memory = memory_of(update);
-  memory.grad = c.in<void>(a.grad);
-  const int64_t count = a.grad_shape.count();
+  if (a.grad >= 0) memory.grad = c.in<void>(a.grad);
+  const int64_t count = update.tensor(0).shape().count();
   c.pool().parallel_for((count + kShard - 1) / kShard,
                         [&](int64_t shard) { cpu::update_elements(loop, memory, shard * kShard, std::min(count, (shard + 1) * kShard)); });
   return {};
@@ -333,7 +345,7 @@ Status prepare_apply(PrepareContext& c) {
     a->loop.option = c.boolean(attr.substr(0, attr.find(':')));
   }
   a->grad = places.grad;
-  a->grad_shape = c.input(places.grad).shape;
+  if (places.grad >= 0) a->grad_shape = c.input(places.grad).shape;
   a->indices = places.indices;
   a->rewrites = places.indices < 0;
   if (places.indices >= 0) {

@@ -151,7 +151,7 @@ template <SyncFn run>
 Status extend_prepare(PrepareContext& c) {
   auto* a = c.args<StretchArgs>();
   a->in = c.input(0).shape;
-  a->size = dtype_size(c.input(0).dtype);
+  a->size = cell_bytes(c.input(0).dtype);
   DTG_TRY(a->sizes.prepare(c, 1));
   a->out.prepare(c, 0);
   // Nothing repeated, nothing added: the output is the input.
@@ -322,7 +322,7 @@ void register_pad_tile(OpTable& ops, KernelTable& kernels) {
               .forwards()
               .gradient(tile_grad)
               .doc("The input repeated multiples[i] times along each dimension i."));
-  kernels.add({.op = "Tile", .types = {{"T", kPlain}}, .prepare = extend_prepare<tile_run>});
+  kernels.add({.op = "Tile", .types = {{"T", kMovable}}, .prepare = extend_prepare<tile_run>});
   ops.add(OpDef::make("BroadcastTo")
               .input("input: T")
               .input("shape: Tidx", {.rank = 1})
@@ -333,7 +333,7 @@ void register_pad_tile(OpTable& ops, KernelTable& kernels) {
               .forwards()
               .gradient(broadcast_to_grad)
               .doc("The input broadcast to a shape."));
-  kernels.add({.op = "BroadcastTo", .types = {{"T", kPlain}}, .prepare = extend_prepare<broadcast_to_run>});
+  kernels.add({.op = "BroadcastTo", .types = {{"T", kMovable}}, .prepare = extend_prepare<broadcast_to_run>});
   ops.add(OpDef::make("Pad")
               .input("input: T")
               .input("paddings: Tpaddings", {.rank = 2})
@@ -344,7 +344,7 @@ void register_pad_tile(OpTable& ops, KernelTable& kernels) {
               .forwards()
               .gradient(pad_grad)
               .doc("The input with paddings[i, 0] zeros before and paddings[i, 1] after it along each dimension i."));
-  kernels.add({.op = "Pad", .types = {{"T", kPlain}}, .prepare = extend_prepare<pad_run>});
+  kernels.add({.op = "Pad", .types = {{"T", kMovable}}, .prepare = extend_prepare<pad_run>});
   ops.add(OpDef::make("PadV2")
               .input("input: T")
               .input("paddings: Tpaddings", {.rank = 2})
@@ -356,7 +356,7 @@ void register_pad_tile(OpTable& ops, KernelTable& kernels) {
               .forwards()
               .gradient(pad_grad)
               .doc("The input with copies of constant_values around it."));
-  kernels.add({.op = "PadV2", .types = {{"T", kPlain}}, .prepare = extend_prepare<pad_run>});
+  kernels.add({.op = "PadV2", .types = {{"T", kMovable}}, .prepare = extend_prepare<pad_run>});
 }
 
 }  // namespace dtg::ops

@@ -2,23 +2,14 @@
 // forward kernels, one image that of the gradients (windows overlap). float32 with channels last goes through
 // Highway. Registered once by the runtime; kernels run on any thread.
 #include <algorithm>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
-#include "device/cpu/conv_plain.h"
-#include "device/cpu/rows.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
-#include "ops/window.h"
+#include "ops/pool.h"
 
 namespace dtg::ops {
-namespace {
-
-using cpu::PixelLayout;
-
-// ---- shapes ------------------------------------------------------------------------------------------------
 
 // The pooled shape of an image shape; windows over channels divide them (maximum only).
 Result<PartialShape> pooled_shape(const Node& node, const Window& w, const PartialShape& image) {
@@ -32,6 +23,35 @@ Result<PartialShape> pooled_shape(const Node& node, const Window& w, const Parti
   if (w.outer_size[1] > 1 && channels >= 0) out.set_dim(w.channel_axis(), (channels - w.outer_size[1]) / w.outer_stride[1] + 1);
   return out;
 }
+
+Status set_pool(const Node& node, const Window& w, PoolArgs& a, const Shape& image) {
+  a.nchw = w.nchw;
+  a.batch = image.dim(0), a.channels = image.dim(w.channel_axis());
+  a.height = image.dim(w.spatial_axis(0)), a.width = image.dim(w.spatial_axis(1));
+  DTG_ASSIGN(const Extent y, extent_of(node, w, 0, a.height));
+  DTG_ASSIGN(const Extent x, extent_of(node, w, 1, a.width));
+  a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
+  a.size_y = w.size[0], a.size_x = w.size[1], a.stride_y = w.stride[0], a.stride_x = w.stride[1];
+  a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 && a.out_height * a.size_y == a.height &&
+            a.out_width * a.size_x == a.width;
+  a.group = w.outer_size[1];
+  a.positive = node.op->name() == "_MaxPoolGradRelu";
+  const bool grouped = a.group > 1 || w.outer_stride[1] > 1;
+  if (!grouped || (node.op->name() != "MaxPool" && node.op->name() != "MaxPoolV2")) {
+    DTG_TRY(require_spatial(node, w));
+  } else if (w.outer_size[0] != 1 || w.outer_stride[0] != 1 || a.size_y * a.size_x * a.stride_y * a.stride_x != 1 ||
+             w.outer_stride[1] != a.group || a.channels % a.group != 0) {
+    return unimplemented("MaxPool: windows over channels must have the stride as their size, divide the channels, and be 1 in "
+                         "every other dimension");
+  }
+  const int64_t work = a.batch * a.out_height * a.out_width * a.channels * a.size_y * a.size_x * a.group;
+  a.shards = std::clamp<int64_t>(work / 65536, 1, std::clamp<int64_t>(a.batch * a.out_height, 1, 16));
+  return {};
+}
+
+namespace {
+
+// ---- shapes ------------------------------------------------------------------------------------------------
 
 Status pool_shape(InferContext& c) {
   DTG_TRY(c.require_rank(0, 4));
@@ -133,200 +153,53 @@ Status avg_pool_grad_grad(GradContext& c) {
 
 // ---- kernels -----------------------------------------------------------------------------------------------
 
-struct PoolArgs {
-  int64_t batch = 0, height = 0, width = 0, channels = 0, out_height = 0, out_width = 0;
-  int64_t size_y = 1, size_x = 1, stride_y = 1, stride_x = 1, top = 0, left = 0;
-  int64_t group = 1;  // channels per window, where windows lie along the channels
-  bool nchw = false;
-  bool apart = false;     // windows neither overlap nor leave anything out
-  bool positive = false;  // _MaxPoolGradRelu: nothing flows where the maximum is not above zero
-  int64_t shards = 1;
-  PixelLayout in() const { return {nchw, height, width, channels}; }
-  PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
-};
-
-// The pixels of one window that exist.
-struct Clip {
-  int64_t y0, y1, x0, x1;
-  Clip(const PoolArgs& a, int64_t oy, int64_t ox)
-      : y0(std::max<int64_t>(oy * a.stride_y - a.top, 0)),
-        y1(std::min(oy * a.stride_y - a.top + a.size_y, a.height)),
-        x0(std::max<int64_t>(ox * a.stride_x - a.left, 0)),
-        x1(std::min(ox * a.stride_x - a.left + a.size_x, a.width)) {}
-  int64_t count() const { return std::max<int64_t>(y1 - y0, 0) * std::max<int64_t>(x1 - x0, 0); }
-};
-
-// Most pixels of a window that the Highway loops take; larger windows go the plain way.
-constexpr int64_t kPixelsMax = 64;
-
-template <class T>
-int64_t gather_pixels(const Clip& clip, const PixelLayout& in, int64_t n, T* x, T** pixels) {
-  int64_t count = 0;
-  for (int64_t y = clip.y0; y < clip.y1; ++y) {
-    for (int64_t i = clip.x0; i < clip.x1; ++i) pixels[count++] = x + in.at(n, y, i);
-  }
-  return count;
-}
-
-template <class T>
-T lowest() {
-  if constexpr (std::is_same_v<T, Half>) return Half(-65504.0f);
-  if constexpr (std::is_same_v<T, BFloat16>) return BFloat16(-3.3895314e38f);
-  if constexpr (std::is_arithmetic_v<T>) return std::numeric_limits<T>::lowest();
-}
-
-// The first pixel with the largest value, as an offset from x; -1 where the window is empty.
-template <class T>
-int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x) {
-  int64_t best = -1;
-  for (int64_t y = clip.y0; y < clip.y1; ++y) {
-    for (int64_t i = clip.x0; i < clip.x1; ++i) {
-      const int64_t at = in.at(n, y, i) + channel * in.channel;
-      if (best < 0 || x[best] < x[at]) best = at;
-    }
-  }
-  return best;
-}
-
-template <class T>
-void max_row(const PoolArgs& a, const T* x, T* y, int64_t n, int64_t oy) {
-  const PixelLayout in = a.in(), out = a.out();
-  for (int64_t ox = 0; ox < a.out_width; ++ox) {
-    const Clip clip(a, oy, ox);
-    T* to = y + out.at(n, oy, ox);
-    if constexpr (std::is_same_v<T, float>) {
-      if (!a.nchw && clip.count() <= kPixelsMax) {
-        const float* pixels[kPixelsMax];
-        const int64_t count = gather_pixels(clip, in, n, x, pixels);
-        cpu::largest_pixel(pixels, count, a.channels, false, to);
-        continue;
-      }
-    }
-    for (int64_t k = 0; k < a.channels; ++k) {
-      T best = lowest<T>();
-      for (int64_t iy = clip.y0; iy < clip.y1; ++iy) {
-        for (int64_t ix = clip.x0; ix < clip.x1; ++ix) {
-          const T value = x[in.at(n, iy, ix) + k * in.channel];
-          if (best < value) best = value;
-        }
-      }
-      to[k * out.channel] = best;
-    }
-  }
-}
-
-// Calls fn(n, oy) for every output row.
-template <class Fn>
-void for_output_rows(RunContext& c, const PoolArgs& a, Fn fn) {
-  const int64_t rows = a.batch * a.out_height;
-  c.pool().parallel_for(a.shards, [&](int64_t shard) {
-    for (int64_t row = rows * shard / a.shards; row < rows * (shard + 1) / a.shards; ++row) {
-      fn(row / a.out_height, row % a.out_height);
-    }
-  });
-}
-
-template <class Fn>
-void for_images(RunContext& c, const PoolArgs& a, Fn fn) {
-  const int64_t shards = std::clamp<int64_t>(a.batch, 1, a.shards);
-  c.pool().parallel_for(shards, [&](int64_t shard) {
-    for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) fn(n);
-  });
-}
-
 template <class T>
 Status max_run(RunContext& c) {
-  const auto& a = c.args<PoolArgs>();
-  for_output_rows(c, a, [&](int64_t n, int64_t oy) { max_row(a, c.in<T>(0), c.out<T>(0), n, oy); });
+  max_rows(c.pool(), c.args<PoolArgs>(), c.in<T>(0), c.out<T>(0));
   return {};
 }
 
-// Windows along the channels: every `group` of them becomes one.
 template <class T>
 Status max_channels_run(RunContext& c) {
-  const auto& a = c.args<PoolArgs>();
-  const PixelLayout in = a.in(), out{a.nchw, a.height, a.width, a.channels / a.group};
-  for_output_rows(c, a, [&](int64_t n, int64_t y) {
-    for (int64_t i = 0; i < a.width; ++i) {
-      for (int64_t k = 0; k < a.channels / a.group; ++k) {
-        T best = lowest<T>();
-        for (int64_t g = 0; g < a.group; ++g) {
-          const T value = c.in<T>(0)[in.at(n, y, i) + (k * a.group + g) * in.channel];
-          if (best < value) best = value;
-        }
-        c.out<T>(0)[out.at(n, y, i) + k * out.channel] = best;
-      }
-    }
-  });
+  max_channels(c.pool(), c.args<PoolArgs>(), c.in<T>(0), c.out<T>(0));
   return {};
-}
-
-template <class T>
-void add_to(T& to, T value) {
-  if constexpr (std::is_integral_v<T>) {
-    to = static_cast<T>(static_cast<uint64_t>(to) + static_cast<uint64_t>(value));
-  } else if constexpr (std::is_same_v<T, double>) {
-    to += value;
-  } else {
-    to = static_cast<T>(static_cast<float>(to) + static_cast<float>(value));
-  }
-}
-
-template <class T>
-void max_grad_image(const PoolArgs& a, const T* x, const T* dy, T* dx, int64_t n) {
-  const PixelLayout in = a.in(), out = a.out();
-  const bool fast = std::is_same_v<T, float> && !a.nchw && a.size_y * a.size_x <= kPixelsMax;
-  if (!(fast && a.apart)) std::fill(dx + n * in.image, dx + (n + 1) * in.image, T());
-  for (int64_t oy = 0; oy < a.out_height; ++oy) {
-    for (int64_t ox = 0; ox < a.out_width; ++ox) {
-      const Clip clip(a, oy, ox);
-      if (clip.count() == 0) continue;
-      const T* from = dy + out.at(n, oy, ox);
-      if constexpr (std::is_same_v<T, float>) {
-        if (fast) {
-          const float* pixels[kPixelsMax];
-          float* places[kPixelsMax];
-          const int64_t count = gather_pixels(clip, in, n, x, pixels);
-          gather_pixels(clip, in, n, dx, places);
-          cpu::largest_pixel_gradient(pixels, places, count, a.channels, from, {.add = !a.apart, .positive = a.positive});
-          continue;
-        }
-      }
-      for (int64_t k = 0; k < a.channels; ++k) {
-        const int64_t at = first_largest(clip, in, n, k, x);
-        if (!a.positive || x[at] > T()) add_to(dx[at], from[k * out.channel]);
-      }
-    }
-  }
 }
 
 template <class T>
 Status max_grad_run(RunContext& c) {
-  const auto& a = c.args<PoolArgs>();
-  for_images(c, a, [&](int64_t n) { max_grad_image(a, c.in<T>(0), c.in<T>(2), c.out<T>(0), n); });
+  max_grad_images(c.pool(), c.args<PoolArgs>(), c.in<T>(0), c.in<T>(2), c.out<T>(0));
   return {};
 }
 
 template <class T>
 Status max_grad_grad_run(RunContext& c) {
-  const auto& a = c.args<PoolArgs>();
-  const PixelLayout in = a.in(), out = a.out();
-  const T* x = c.in<T>(0);
-  const T* g = c.in<T>(2);
-  for_output_rows(c, a, [&](int64_t n, int64_t oy) {
-    for (int64_t ox = 0; ox < a.out_width; ++ox) {
-      const Clip clip(a, oy, ox);
-      for (int64_t k = 0; k < a.channels; ++k) {
-        const int64_t at = first_largest(clip, in, n, k, x);
-        c.out<T>(0)[out.at(n, oy, ox) + k * out.channel] = at < 0 ? T() : g[at];
-      }
-    }
-  });
+  max_grad_grad_rows(c.pool(), c.args<PoolArgs>(), c.in<T>(0), c.in<T>(2), c.out<T>(0));
   return {};
 }
 
 template <class T>
 using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// Windows of more pixels are added up in double: one float after the other would swallow what is small beside their sum.
+constexpr int64_t kFloatMost = 512;
+
+template <class T>
+void average_wide(const PoolArgs& a, const T* x, const Clip& clip, int64_t n, T* to) {
+  constexpr int64_t kColumns = 64;  // sums held at a time
+  const PixelLayout in = a.in(), out = a.out();
+  for (int64_t first = 0; first < a.channels; first += kColumns) {
+    const int64_t count = std::min(kColumns, a.channels - first);
+    double sum[kColumns] = {};
+    for (int64_t y = clip.y0; y < clip.y1; ++y) {
+      for (int64_t i = clip.x0; i < clip.x1; ++i) {
+        const T* const pixel = x + in.at(n, y, i) + first * in.channel;
+        for (int64_t k = 0; k < count; ++k) sum[k] += static_cast<double>(pixel[k * in.channel]);
+      }
+    }
+    for (int64_t k = 0; k < count; ++k)
+      to[(first + k) * out.channel] = static_cast<T>(static_cast<WideOf<T>>(sum[k] / static_cast<double>(clip.count())));
+  }
+}
 
 template <class T>
 Status avg_run(RunContext& c) {
@@ -334,10 +207,14 @@ Status avg_run(RunContext& c) {
   const auto& a = c.args<PoolArgs>();
   const PixelLayout in = a.in(), out = a.out();
   const T* x = c.in<T>(0);
-  for_output_rows(c, a, [&](int64_t n, int64_t oy) {
+  for_output_rows(c.pool(), a, [&](int64_t n, int64_t oy) {
     for (int64_t ox = 0; ox < a.out_width; ++ox) {
       const Clip clip(a, oy, ox);
       T* to = c.out<T>(0) + out.at(n, oy, ox);
+      if (clip.count() > kFloatMost) {
+        average_wide(a, x, clip, n, to);
+        continue;
+      }
       const Wide share = Wide(1) / static_cast<Wide>(clip.count());
       if constexpr (std::is_same_v<T, float>) {
         if (!a.nchw) {
@@ -375,9 +252,11 @@ void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
       for (int64_t k = 0; k < a.channels; ++k) {
         Wide sum(0);
         for (int64_t oy = oy0; oy < oy1; ++oy) {
+          Wide row(0);  // of windows: where many hold a pixel, one sum would swallow the later ones
           for (int64_t ox = ox0; ox < ox1; ++ox) {
-            sum += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
+            row += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
           }
+          sum += row;
         }
         dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum);
       }
@@ -388,34 +267,13 @@ void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
 template <class T>
 Status avg_grad_run(RunContext& c) {
   const auto& a = c.args<PoolArgs>();
-  for_images(c, a, [&](int64_t n) { avg_grad_image(a, c.in<T>(1), c.out<T>(0), n); });
+  for_images(c.pool(), a, [&](int64_t n) { avg_grad_image(a, c.in<T>(1), c.out<T>(0), n); });
   return {};
 }
 
 Status set_pool(PrepareContext& c, PoolArgs& a, const Shape& image) {
   DTG_ASSIGN(const Window w, window_of(c.node()));
-  a.nchw = w.nchw;
-  a.batch = image.dim(0), a.channels = image.dim(w.channel_axis());
-  a.height = image.dim(w.spatial_axis(0)), a.width = image.dim(w.spatial_axis(1));
-  DTG_ASSIGN(const Extent y, extent_of(c.node(), w, 0, a.height));
-  DTG_ASSIGN(const Extent x, extent_of(c.node(), w, 1, a.width));
-  a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
-  a.size_y = w.size[0], a.size_x = w.size[1], a.stride_y = w.stride[0], a.stride_x = w.stride[1];
-  a.apart = a.size_y == a.stride_y && a.size_x == a.stride_x && a.top == 0 && a.left == 0 && a.out_height * a.size_y == a.height &&
-            a.out_width * a.size_x == a.width;
-  a.group = w.outer_size[1];
-  a.positive = c.node().op->name() == "_MaxPoolGradRelu";
-  const bool grouped = a.group > 1 || w.outer_stride[1] > 1;
-  if (!grouped || c.node().op->name() != "MaxPool") {
-    DTG_TRY(require_spatial(c.node(), w));
-  } else if (w.outer_size[0] != 1 || w.outer_stride[0] != 1 || a.size_y * a.size_x * a.stride_y * a.stride_x != 1 ||
-             w.outer_stride[1] != a.group || a.channels % a.group != 0) {
-    return unimplemented("MaxPool: windows over channels must have the stride as their size, divide the channels, and be 1 in "
-                         "every other dimension");
-  }
-  const int64_t work = a.batch * a.out_height * a.out_width * a.channels * a.size_y * a.size_x * a.group;
-  a.shards = std::clamp<int64_t>(work / 65536, 1, std::clamp<int64_t>(a.batch * a.out_height, 1, 16));
-  return {};
+  return ops::set_pool(c.node(), w, a, image);
 }
 
 template <class T>
@@ -562,6 +420,8 @@ void register_avg(OpTable& ops) {
 void register_pool(OpTable& ops, KernelTable& kernels) {
   register_max(ops);
   register_avg(ops);
+  register_pool_places(ops, kernels);
+  register_pool3d(ops, kernels);
   kernels.add({.op = "_MaxPoolGradRelu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = image_prepare<float, max_grad_run<float>>});
   add_max<float>(kernels);
   add_max<double>(kernels);

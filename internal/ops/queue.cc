@@ -7,6 +7,7 @@
 #include "exec/queue.h"
 #include "graph/infer.h"
 #include "ops/all.h"
+#include "tensor/text.h"
 
 namespace dtg::ops {
 namespace {
@@ -69,7 +70,7 @@ Result<Queue::Spec> spec_of(const PrepareContext& c) {
     }
   }
   for (const DType dtype : spec.dtypes) {
-    if (dtype_size(dtype) == 0) return unimplemented("queues of %s", dtype_name(dtype));
+    if (cell_bytes(dtype) == 0) return unimplemented("queues of %s", dtype_name(dtype));
   }
   return spec;
 }
@@ -103,7 +104,7 @@ void register_queue_handle(OpTable& ops, KernelTable& kernels, const char* name,
   std::move(def).attr("container: string = ''").attr("shared_name: string = ''");
   std::move(def).shape(queue_shape).no_gradient().stateful().role(Role::handle).doc(doc);
   ops.add(std::move(def));
-  kernels.add({.op = name, .prepare = queue_prepare});
+  kernels.add({.op = name, .prepare = queue_prepare, .mode = KernelMode::host});
 }
 
 // --- operations ---
@@ -136,8 +137,10 @@ class QueueOperation final : public Queue::Operation {
       } else if (!(tensor.shape() == args_.outputs[k])) {
         return c.error("component %d has shape %s, this graph was prepared for %s", o, tensor.shape().text().c_str(),
                        args_.outputs[k].text().c_str());
-      } else if (tensor.bytes() > 0) {
-        std::memcpy(c.out<void>(o), tensor.data(), static_cast<size_t>(tensor.bytes()));
+      } else if (tensor.count() > 0) {
+        std::memcpy(c.out<void>(o), tensor.data(), static_cast<size_t>(tensor.count() * cell_bytes(tensor.dtype())));
+        // Cells point at the bytes of what was taken out.
+        if (tensor.dtype() == DType::string) c.slots().keep(tensor.buffer());
       }
     }
     return {};
@@ -159,9 +162,7 @@ Result<Tuple> copy_components(const RunContext& c, const QueueArgs& a) {
   Tuple tuple;
   tuple.reserve(a.dtypes.size());
   for (size_t k = 0; k < a.dtypes.size(); ++k) {
-    DTG_ASSIGN(Tensor tensor, Tensor::allocate(a.dtypes[k], a.shapes[k]));
-    const auto bytes = static_cast<size_t>(tensor.bytes());
-    if (bytes > 0) std::memcpy(tensor.data(), c.in<void>(static_cast<int>(k) + 1), bytes);
+    DTG_ASSIGN(Tensor tensor, copy_value(a.dtypes[k], a.shapes[k], c.in<void>(static_cast<int>(k) + 1)));
     tuple.push_back(std::move(tensor));
   }
   return tuple;
@@ -328,7 +329,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .stateful()
               .access(Access::ask)
               .doc("How many tuples are in a queue."));
-  kernels.add({.op = "QueueSizeV2", .prepare = [](PrepareContext& c) { return c.sync(size_run); }});
+  kernels.add({.op = "QueueSizeV2", .prepare = [](PrepareContext& c) { return c.sync(size_run); }, .mode = KernelMode::host});
   ops.add(OpDef::make("QueueIsClosedV2")
               .input("handle: resource")
               .output("is_closed: bool")
@@ -337,7 +338,7 @@ void register_queue(OpTable& ops, KernelTable& kernels) {
               .stateful()
               .access(Access::ask)
               .doc("Whether a queue was closed."));
-  kernels.add({.op = "QueueIsClosedV2", .prepare = [](PrepareContext& c) { return c.sync(is_closed_run); }});
+  kernels.add({.op = "QueueIsClosedV2", .prepare = [](PrepareContext& c) { return c.sync(is_closed_run); }, .mode = KernelMode::host});
 }
 
 }  // namespace dtg::ops

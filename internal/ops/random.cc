@@ -5,32 +5,12 @@
 #include "device/cpu/philox.h"
 #include "graph/infer.h"
 #include "ops/all.h"
+#include "ops/random_stream.h"
 
 namespace dtg::ops {
 namespace {
 
 using cpu::Distribution;
-
-// TensorFlow's numbers of the generators.
-constexpr int32_t kPhilox = 1, kThreeFry = 2, kAutomatic = 3;
-
-struct Stream {
-  uint64_t key = 0;
-  uint64_t low = 0;
-  uint64_t high = 0;
-};
-
-// Any two seeds, also small and alike ones, become a well mixed key and counter.
-Stream stream_from_seed(int64_t seed0, int64_t seed1) {
-  constexpr uint64_t kKey = uint64_t{0x02461e29} << 32 | 0x3ec8f720;
-  const auto mix = cpu::Philox(kKey, static_cast<uint64_t>(seed0), static_cast<uint64_t>(seed1)).next();
-  return {uint64_t{mix[1]} << 32 | mix[0], 0, uint64_t{mix[3]} << 32 | mix[2]};
-}
-
-Stream stream_from_input(const RunContext& c, int input, bool wide) {
-  if (wide) return stream_from_seed(c.in<int64_t>(input)[0], c.in<int64_t>(input)[1]);
-  return stream_from_seed(c.in<int32_t>(input)[0], c.in<int32_t>(input)[1]);
-}
 
 // An input that must be a vector of that length.
 Status require_length(InferContext& c, int input, int64_t length) {
@@ -60,12 +40,6 @@ Result<Shape> wanted_shape(const RunContext& c, const FillArgs& a) {
   for (int64_t i = 0; i < a.rank; ++i) dims[i] = a.wide_shape ? c.in<int64_t>(0)[i] : c.in<int32_t>(0)[i];
   auto shape = Shape::make({dims, static_cast<size_t>(a.rank)});
   return shape.ok() ? std::move(shape) : Result<Shape>(c.error("%s", shape.status().message().c_str()));
-}
-
-Status check_algorithm(const RunContext& c, int32_t number) {
-  if (number == kPhilox || number == kAutomatic) return {};
-  if (number == kThreeFry) return unimplemented("random numbers by ThreeFry (alg 2); use Philox (alg 1)");
-  return c.error("unknown generator alg %d; Philox is 1", number);
 }
 
 Status bounds(const RunContext& c, const FillArgs& a, int64_t* low, int64_t* high) {

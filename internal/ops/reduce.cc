@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "device/cpu/elementwise.h"
 #include "device/cpu/reduce.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
@@ -185,6 +186,15 @@ Status prod_grad(GradContext& c) {
   return {};
 }
 
+// dx = x dy / y
+Status euclidean_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value kept = kept_shape(c);
+  const Value y = with_kept_dims(c, c.output(0), kept), g = with_kept_dims(c, c.dy(), kept);
+  c.dx(0, b.div(c.input(0), b.div(y, g)));
+  return {};
+}
+
 // ---- kernel ------------------------------------------------------------------------------------------------
 
 struct ReduceArgs {
@@ -217,6 +227,15 @@ Status late_reduce_run(RunContext& c) {
   return {};
 }
 
+// The most that any axes need.
+Bytes late_workspace(const ReduceArgs& args) {
+  Bytes most;
+  for (uint32_t mask = 0; mask < 1u << args.in.rank(); ++mask) {
+    most = std::max(most, cpu::plan_reduce(args.reduction, args.dtype, args.in, mask).workspace());
+  }
+  return most;
+}
+
 Status late_prepare(PrepareContext& c, ReduceArgs& args) {
   const auto& axes = c.input(1);
   args.in = c.input(0).shape;
@@ -224,11 +243,7 @@ Status late_prepare(PrepareContext& c, ReduceArgs& args) {
   args.axes = axes.shape.count();
   args.keep_dims = c.boolean("keep_dims");
   args.lease = c.output(0).dynamic;
-  Bytes most;
-  for (uint32_t mask = 0; mask < 1u << args.in.rank(); ++mask) {
-    most = std::max(most, cpu::plan_reduce(args.reduction, args.dtype, args.in, mask).workspace());
-  }
-  c.workspace(most);
+  c.workspace(late_workspace(args));
   return c.sync(late_reduce_run);
 }
 
@@ -256,6 +271,54 @@ Status prepare(PrepareContext& c) {
   return reduce_prepare(c, kReduction);
 }
 
+// ---- EuclideanNorm: a sum of squares, which stand in the workspace, and its root ---------------------------
+
+struct NormArgs : ReduceArgs {
+  cpu::BlockFn square = nullptr, root = nullptr;
+  int64_t squares = 0;  // bytes of the workspace that they take
+};
+
+constexpr int64_t kSquareShard = 65536;
+
+void map_in_shards(RunContext& c, cpu::BlockFn block, const void* in, void* out, int64_t count, int64_t size) {
+  c.pool().parallel_for((count + kSquareShard - 1) / kSquareShard, [&](int64_t s) {
+    const int64_t begin = s * kSquareShard, n = std::min(count - begin, kSquareShard);
+    const void* const from[] = {static_cast<const char*>(in) + begin * size};
+    block(from, static_cast<char*>(out) + begin * size, n);
+  });
+}
+
+Status norm_run(RunContext& c) {
+  const auto& args = c.args<NormArgs>();
+  const auto axes = read_axes(c.in<void>(1), args.axes_dtype, args.axes, args.in.rank());
+  if (!axes.ok()) return c.error("%s", axes.status().message().c_str());
+  DTG_ASSIGN(const Shape shape, reduced_shape(args.in, axes.value(), args.keep_dims).to_shape());
+  void* out = c.out<void>(0);
+  if (args.lease) {
+    DTG_ASSIGN(out, c.lease_output(0, args.dtype, shape));
+  }
+  const int64_t size = dtype_size(args.dtype);
+  map_in_shards(c, args.square, c.in<void>(0), c.workspace(), args.in.count(), size);
+  const cpu::ReducePlan plan = cpu::plan_reduce(args.reduction, args.dtype, args.in, axes.value());
+  cpu::run_reduce(plan, c.pool(), c.workspace(), out, c.workspace() + args.squares);
+  map_in_shards(c, args.root, out, out, shape.count(), size);
+  return {};
+}
+
+Status norm_prepare(PrepareContext& c) {
+  auto& args = *c.args<NormArgs>();
+  args.dtype = c.input(0).dtype;
+  DTG_TRY(late_prepare(c, args));
+  const cpu::ElementBlock* square = cpu::find_block(cpu::ElementFn::square, args.dtype);
+  const cpu::ElementBlock* root = cpu::find_block(cpu::ElementFn::sqrt, args.dtype);
+  if (!square || !root) return c.error("no loop for %s", dtype_name(args.dtype));
+  args.square = square->block;
+  args.root = root->block;
+  args.squares = (c.input(0).bytes() + 63) / 64 * 64;
+  c.workspace(Bytes(args.squares) + late_workspace(args));
+  return c.sync(norm_run);
+}
+
 constexpr const char* kNumbers =
     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, quint16, uint16, "
     "complex128, half, uint32, uint64}";
@@ -279,6 +342,7 @@ constexpr ReduceOp kReductions[] = {
     {"Max", kOrdered, cpu::Reduction::max, extreme_grad, prepare<cpu::Reduction::max>, "The largest over some axes; NaN if there is one.",
      true},
     {"Min", kOrdered, cpu::Reduction::min, extreme_grad, prepare<cpu::Reduction::min>, "The smallest over some axes; NaN if there is one."},
+    {"EuclideanNorm", kNumbers, cpu::Reduction::sum, euclidean_grad, norm_prepare, "The root of the sum of squares over some axes."},
     {"All", nullptr, cpu::Reduction::all, nullptr, prepare<cpu::Reduction::all>, "Are all true, over some axes?"},
     {"Any", nullptr, cpu::Reduction::any, nullptr, prepare<cpu::Reduction::any>, "Is any true, over some axes?"},
 };
@@ -298,7 +362,7 @@ void register_reduce(OpTable& ops, KernelTable& kernels) {
     if (row.closes_chains) std::move(def).role(Role::reduction).fuse(fuse_reduction);
     ops.add(row.gradient ? std::move(def).gradient(row.gradient) : std::move(def).no_gradient());
     KernelRow kernel{.op = row.name, .prepare = row.prepare};
-    if (row.types) kernel.types = {{"T", cpu::reducible_types(row.reduction)}};
+    if (row.types) kernel.types = {{"T", row.prepare == norm_prepare ? kFloating : cpu::reducible_types(row.reduction)}};
     kernels.add(std::move(kernel));
   }
   register_argmax(ops, kernels);

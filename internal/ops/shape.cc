@@ -455,7 +455,7 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .simplify(simplify_reshape)
               .gradient(reshape_back)
               .doc("The same elements under another shape; one dimension may be -1 and is inferred."));
-  kernels.add({.op = "Reshape", .types = {{"T", kPlain}}, .prepare = reshape_prepare});
+  kernels.add({.op = "Reshape", .types = {{"T", kMovable}}, .prepare = reshape_prepare});
   ops.add(OpDef::make("ExpandDims")
               .input("input: T")
               .input("dim: Tdim")
@@ -467,7 +467,7 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .value(reshape_value)
               .gradient(reshape_back)
               .doc("Inserts a dimension of 1 before axis dim."));
-  kernels.add({.op = "ExpandDims", .types = {{"T", kPlain}}, .prepare = expand_dims_prepare});
+  kernels.add({.op = "ExpandDims", .types = {{"T", kMovable}}, .prepare = expand_dims_prepare});
   ops.add(OpDef::make("Squeeze")
               .input("input: T")
               .output("output: T")
@@ -478,7 +478,7 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .value(reshape_value)
               .gradient(reshape_back)
               .doc("Removes dimensions of 1: those listed, or all."));
-  kernels.add({.op = "Squeeze", .types = {{"T", kPlain}}, .prepare = reshape_prepare});
+  kernels.add({.op = "Squeeze", .types = {{"T", kMovable}}, .prepare = reshape_prepare});
   ops.add(OpDef::make("EnsureShape")
               .input("input: T")
               .output("output: T")
@@ -487,8 +487,9 @@ void register_shape(OpTable& ops, KernelTable& kernels) {
               .shape(ensure_shape_shape)
               .forwards()
               .gradient(ensure_shape_grad)
+              .simplify(simplify_ensured)
               .doc("The input, once it is sure to have the shape."));
-  kernels.add({.op = "EnsureShape", .types = {{"T", kPlain}}, .prepare = ensure_shape_prepare});
+  kernels.add({.op = "EnsureShape", .types = {{"T", kMovable}}, .prepare = ensure_shape_prepare});
   register_shape_values(ops, kernels);
   register_broadcast_args(ops, kernels);
 }

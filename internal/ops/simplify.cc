@@ -72,6 +72,11 @@ bool simplify_reshape(Rewriter& r, uint32_t n) {
   return true;
 }
 
+// What it asks for was known when shapes were.
+bool simplify_ensured(Rewriter& r, uint32_t n) {
+  return same_type_and_shape(r, r.operand(n, 0), r.result(n, 0)) && r.forward(n, r.operand(n, 0));
+}
+
 bool simplify_transpose(Rewriter& r, uint32_t n) {
   const Tensor perm = r.known(r.operand(n, 1));
   if (!perm.valid()) return false;

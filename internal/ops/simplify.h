@@ -10,6 +10,7 @@ namespace dtg::ops {
 
 bool simplify_identity(Rewriter& r, uint32_t n);   // its input
 bool simplify_reshape(Rewriter& r, uint32_t n);    // reshape of a reshape
+bool simplify_ensured(Rewriter& r, uint32_t n);    // a shape that is known anyway
 bool simplify_transpose(Rewriter& r, uint32_t n);  // transpose of a transpose, and of nothing
 // x*1, x/1, x-0, x+0 where that is exact; null for other ops.
 RewriteFn simplify_binary(std::string_view op);

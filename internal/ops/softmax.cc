@@ -194,9 +194,8 @@ void set_rows(RowsArgs& args, const Shape& shape) {
 
 template <class Fn>
 void for_rows(RunContext& c, const RowsArgs& a, Fn fn) {
-  c.pool().parallel_for(a.shards, [&](int64_t shard) {
-    for (int64_t row = a.rows * shard / a.shards; row < a.rows * (shard + 1) / a.shards; ++row) fn(row);
-  });
+  c.pool().parallel_for(
+      a.shards, [&](int64_t shard) { look_between(a.rows * shard / a.shards, a.rows * (shard + 1) / a.shards, 10 + 4 * a.classes, fn); });
 }
 
 template <class T, bool kLog>

@@ -95,7 +95,7 @@ template <SyncFn run>
 Status reorder_prepare(PrepareContext& c) {
   auto* a = c.args<ReorderArgs>();
   a->in = c.input(0).shape;
-  a->size = dtype_size(c.input(0).dtype);
+  a->size = cell_bytes(c.input(0).dtype);
   DTG_TRY(a->axes.prepare(c, 1));
   a->out.prepare(c, 0);
   int axes[kRankMax];
@@ -211,8 +211,10 @@ void register_transpose(OpTable& ops, KernelTable& kernels) {
                 .gradient(transpose_grad)
                 .doc("Dimension i of the result is dimension perm[i] of x."));
   }
-  kernels.add({.op = "Transpose", .types = {{"T", kPlain}}, .prepare = reorder_prepare<transpose_run>});
-  kernels.add({.op = "ConjugateTranspose", .types = {{"T", kReal | DTypeSet{DType::boolean}}}, .prepare = reorder_prepare<transpose_run>});
+  kernels.add({.op = "Transpose", .types = {{"T", kMovable}}, .prepare = reorder_prepare<transpose_run>});
+  kernels.add({.op = "ConjugateTranspose",
+               .types = {{"T", kReal | DTypeSet{DType::boolean, DType::string}}},
+               .prepare = reorder_prepare<transpose_run>});
   ops.add(OpDef::make("InvertPermutation")
               .input("x: T", {.rank = 1})
               .output("y: T")
@@ -231,7 +233,7 @@ void register_transpose(OpTable& ops, KernelTable& kernels) {
               .forwards()
               .gradient(reverse_grad)
               .doc("The elements in opposite order along the given axes."));
-  kernels.add({.op = "ReverseV2", .types = {{"T", kPlain}}, .prepare = reorder_prepare<reverse_run>});
+  kernels.add({.op = "ReverseV2", .types = {{"T", kMovable}}, .prepare = reorder_prepare<reverse_run>});
 }
 
 }  // namespace dtg::ops

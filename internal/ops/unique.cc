@@ -2,35 +2,17 @@
 // what they need.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/keys.h"
 
 namespace dtg::ops {
 namespace {
-
-// Calls fn with a null pointer of the type that compares like the dtype does.
-template <class Fn>
-Status with_plain_type(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::f32: return fn(static_cast<const float*>(nullptr));
-    case DType::f64: return fn(static_cast<const double*>(nullptr));
-    case DType::f16: return fn(static_cast<const Half*>(nullptr));
-    case DType::bf16: return fn(static_cast<const BFloat16*>(nullptr));
-    default: break;
-  }
-  // Whole numbers and bools are equal when their bits are.
-  switch (dtype_size(dtype)) {
-    case 1: return fn(static_cast<const uint8_t*>(nullptr));
-    case 2: return fn(static_cast<const uint16_t*>(nullptr));
-    case 4: return fn(static_cast<const uint32_t*>(nullptr));
-    default: return fn(static_cast<const uint64_t*>(nullptr));
-  }
-}
 
 template <class T>
 bool is_set(T value) {
@@ -56,11 +38,15 @@ struct WhereArgs {
 template <class T>
 Status write_where(RunContext& c, const WhereArgs& a, const T* in) {
   int64_t found = 0;
-  for (int64_t i = 0; i < a.in.count(); ++i) found += is_set(in[i]);
+  constexpr int64_t kBlock = 1 << 16;
+  for (int64_t from = 0; from < a.in.count(); from += kBlock) {
+    Interrupt::look();
+    for (int64_t i = from; i < std::min(a.in.count(), from + kBlock); ++i) found += is_set(in[i]);
+  }
   DTG_ASSIGN(char* memory, a.out.memory(c, Shape::of({found, a.in.rank()})));
   auto* out = reinterpret_cast<int64_t*>(memory);
   int64_t at[kRankMax] = {};
-  for (int64_t i = 0; i < a.in.count(); ++i) {
+  for (const int64_t i : watched(a.in.count())) {
     if (is_set(in[i])) out = std::copy_n(at, a.in.rank(), out);
     for (int d = a.in.rank() - 1; d >= 0 && ++at[d] == a.in.dim(d); --d) at[d] = 0;
   }
@@ -104,32 +90,13 @@ struct UniqueArgs {
   OutputSpec values, counts;
 };
 
-// Equal values have equal keys. A NaN equals nothing, not even itself: false.
-template <class T>
-bool key_of(T value, uint64_t& key) {
-  if constexpr (std::is_integral_v<T>) {
-    key = value;
-    return true;
-  } else {
-    const auto wide = static_cast<double>(value);
-    if (std::isnan(wide)) return false;
-    key = std::bit_cast<uint64_t>(wide == 0 ? 0.0 : wide);
-    return true;
-  }
-}
-
-void store_index(void* out, DType dtype, int64_t i, int64_t value) {
-  if (dtype == DType::i32) static_cast<int32_t*>(out)[i] = static_cast<int32_t>(value);
-  else static_cast<int64_t*>(out)[i] = value;
-}
-
 // Numbers the distinct values in order of first occurrence; first[u] is where value u stands first.
 template <class T>
 int64_t number_values(const UniqueArgs& a, const T* in, void* index, uint32_t* first, uint32_t* table) {
   const int shift = 64 - std::countr_zero(static_cast<uint64_t>(a.slots));
   const auto mask = static_cast<uint64_t>(a.slots - 1);
   int64_t found = 0;
-  for (int64_t i = 0; i < a.count; ++i) {
+  for (const int64_t i : watched(a.count, 20)) {
     uint64_t key = 0, other = 0;
     int64_t number = -1;
     if (key_of(in[i], key)) {
@@ -158,11 +125,11 @@ Status write_unique(RunContext& c, const UniqueArgs& a, const T* in) {
   std::fill_n(table, a.slots, 0u);
   const int64_t found = number_values(a, in, c.out<char>(1), first, table);
   DTG_ASSIGN(char* values, a.values.memory(c, Shape::of({found})));
-  for (int64_t u = 0; u < found; ++u) reinterpret_cast<T*>(values)[u] = in[first[u]];
+  for (const int64_t u : watched(found)) reinterpret_cast<T*>(values)[u] = in[first[u]];
   if (a.counts.dtype == DType::invalid) return {};
   DTG_ASSIGN(char* counts, a.counts.memory(c, Shape::of({found})));
   cpu::clear(c.pool(), counts, found * dtype_size(a.index_dtype));
-  for (int64_t i = 0; i < a.count; ++i) {
+  for (const int64_t i : watched(a.count)) {
     const int64_t u = integer_at(c.out<char>(1), a.index_dtype, i);
     store_index(counts, a.index_dtype, u, integer_at(counts, a.index_dtype, u) + 1);
   }

@@ -38,9 +38,11 @@ Status handle_shape(InferContext& c) {
 
 Status handle_prepare(PrepareContext& c) {
   const DType dtype = c.attr<DType>("dtype");
+  if (dtype == DType::string)
+    return unimplemented("%s: a variable of strings; keep them in a table (HashTableV2) or feed them", c.node().op->name().c_str());
   const auto& shape = c.attr<PartialShape>("shape");
   DTG_ASSIGN(Ref<Resource> found, c.named_resource(Variable::kKind, [&](const std::string& name) {
-    return Ref<Resource>(make_ref<Variable>(name, dtype, shape));
+    return Ref<Resource>(make_ref<Variable>(name, dtype, shape, Placement::heap, c.device_memory()));
   }));
   // Two graphs that name the same variable share it, so both must mean the same thing by it.
   DTG_TRY(static_cast<Variable&>(*found).attach(dtype, shape, c.may_attach()));

@@ -28,6 +28,8 @@ struct Window {
 
 // From the attributes of a node; `ksize` where there is one, otherwise size is left to the caller.
 Result<Window> window_of(const Node& node);
+// The same where sizes and strides are inputs of the node.
+Result<Window> window_of(const Node& node, std::span<const int64_t> ksize, std::span<const int64_t> strides);
 // Windows that reach across batch or channels: UNIMPLEMENTED.
 Status require_spatial(const Node& node, const Window& window);
 
@@ -37,6 +39,14 @@ struct Extent {
   int64_t before = 0;
 };
 Result<Extent> extent_of(const Node& node, const Window& window, int i, int64_t in);
+
+// The window along one axis, whatever the number of them.
+struct Stretch {
+  int64_t size = 1, stride = 1, dilation = 1;
+  Padding padding = Padding::valid;
+  int64_t before = 0, after = 0;  // Padding::given
+};
+Result<Extent> extent_along(const Node& node, const char* axis, const Stretch& stretch, int64_t in);
 
 // The attributes of this node that its gradients carry over, in the spelling of Build.
 std::vector<Attr> window_attrs(const Node& node, std::span<const std::string_view> names);

@@ -1,0 +1,26 @@
+// What the ops that call functions share: which functions a node calls, checked against its types, and shapes that several ways of
+// getting to a value have in common. Pure functions; any thread.
+#pragma once
+
+#include <vector>
+
+#include "graph/function.h"
+#include "graph/infer.h"
+
+namespace dtg::ops {
+
+// The function of an attribute; an error where there is none.
+Result<const Function*> function_of(const Node& node, const char* attr);
+// Those of a list, or of one or two attributes, in order.
+Result<std::vector<const Function*>> branches_of(const Node& node);
+
+// Takes `arguments` and gives `results`, by types.
+Status check_signature(const Function& function, std::span<const DType> arguments, std::span<const DType> results);
+
+// The narrowest shape that both have; dimensions in which they differ are open.
+PartialShape common_shape(const PartialShape& a, const PartialShape& b);
+
+// 0 for If and Case is the predicate: the arguments come after it.
+int first_argument(const Node& node);
+
+}  // namespace dtg::ops

@@ -1,0 +1,419 @@
+// Gradients of the ops that call functions. The way back needs values of the way there, and nodes never change: so a second node is made
+// that does what the first does and gives those values as well, and says whose extension it is; a plan that needs both runs only that one
+// (Graph::extension_of). A function's derivative is made once, so there is never a third.
+//
+// A call gives what it saves in lists of one, for a branch that is not taken has nothing to give; a loop gives lists of what each round
+// saved, last on top, and a count of rounds. The way back of a loop is a loop over the count that takes them off again.
+#include <algorithm>
+
+#include "ops/control.h"
+#include "ops/control_kernels.h"
+#include "ops/derivative.h"
+
+namespace dtg::ops {
+namespace {
+
+using DerivativeRef = Ref<const Derivative>;
+
+// The shape of elements as TensorList ops take it: -1 where nothing is known.
+Value element_shape(Build& b, const ValueInfo& info) {
+  if (is_holder(info.dtype) || !info.shape.has_rank()) return b.integer(-1);
+  return b.ints(info.shape.dims());
+}
+
+Value empty_list(Build& b, const ValueInfo& element) {
+  return b.op("EmptyTensorList", {element_shape(b, element), b.integer(-1)}, {{"element_dtype", AttrValue(element.dtype)}});
+}
+
+// What is known of a list of such elements.
+ValueInfo list_info(const ValueInfo& element) {
+  return {DType::variant, element.dtype, is_holder(element.dtype) ? PartialShape::unknown() : element.shape};
+}
+
+// A function in the making.
+struct Making {
+  explicit Making(std::string function_name) { parts.name = std::move(function_name); }
+  Status begin(const OpTable& ops) {
+    DTG_ASSIGN(parts.graph, Graph::create(&ops));
+    return {};
+  }
+  Graph& graph() { return *parts.graph; }
+  Result<Value> argument(const ValueInfo& info) {
+    DTG_ASSIGN(const Value made, parts.graph->add_argument(info));
+    parts.arguments.push_back(made);
+    return made;
+  }
+  Result<std::vector<Value>> arguments(std::span<const ValueInfo> infos) {
+    std::vector<Value> made;
+    for (const ValueInfo& info : infos) {
+      DTG_ASSIGN(const Value one, argument(info));
+      made.push_back(one);
+    }
+    return made;
+  }
+  void give(std::span<const Value> values) { parts.results.insert(parts.results.end(), values.begin(), values.end()); }
+  Result<FunctionRef> end() {
+    DTG_ASSIGN(Ref<const Function> made, Function::make(std::move(parts)));
+    return FunctionRef(std::move(made));
+  }
+
+  Function::Parts parts;
+};
+
+std::vector<ValueInfo> argument_infos(const Function& function) {
+  std::vector<ValueInfo> infos;
+  for (size_t i = 0; i < function.arguments().size(); ++i) infos.push_back(function.argument_info(i));
+  return infos;
+}
+
+// The node that does what this one does and gives more; `functions` are its attributes. What it takes beyond is made by `more`, which
+// control scopes of whoever asks for a gradient must not hold up.
+template <class More>
+Result<NodeId> extend(GradContext& c, std::vector<Attr> functions, More&& more) {
+  Graph& graph = c.b().graph();
+  const Node& node = c.node();
+  if (const NodeId have = graph.extension_of(node.id); have != kNoNode) {
+    for (const Attr& attr : functions) {
+      const AttrValue* const other = graph.node(have).find_attr(attr.name);
+      if (attr.value.kind() == AttrKind::list_type || (other && same_value(*other, attr.value))) continue;
+      return unimplemented("\"%s\" has an extension that was not made here (the graph was read from bytes that hold gradients): make the "
+                           "gradients before the graph is written, or import the graph without them",
+                           std::string(node.name).c_str());
+    }
+    return have;
+  }
+  graph.push_no_controls();
+  std::vector<Value> inputs(node.inputs.begin(), node.inputs.end());
+  more(inputs);
+  functions.push_back({Graph::kExtendsAttr, AttrValue(int64_t{node.id})});
+  const NodeId made = c.b().node(node.op->name(), inputs, functions, {}, node.controls);
+  DTG_TRY(graph.pop_controls());
+  DTG_TRY(c.b().status());
+  return made;
+}
+
+// --- If, Case, PartitionedCall ---
+
+// Each function's values of the way there in the lists `slots`: as many as the branch that saves most.
+class CallGradient {
+ public:
+  CallGradient(GradContext& c, std::vector<const Function*> branches) : c_(c), branches_(std::move(branches)) {}
+
+  Status run() {
+    first_ = static_cast<size_t>(first_argument(c_.node()));
+    for (const Function* function : branches_) {
+      DTG_ASSIGN(DerivativeRef derivative, derivative_of(*function, Reuse::call));
+      slots_ = std::max(slots_, derivative->saved);
+      derivatives_.push_back(std::move(derivative));
+    }
+    // A value that is no number in one branch is none in the others; of a variable any of them may read it.
+    for (size_t r = 0; r < c_.node().outputs.size(); ++r) {
+      if (any_of(&Derivative::dy, r)) dy_.push_back(r);
+    }
+    for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
+      if (any_of(&Derivative::dx, i)) dx_.push_back(i);
+    }
+    if (dx_.empty()) return {};
+    return build();
+  }
+
+ private:
+  bool any_of(std::vector<size_t> Derivative::*list, size_t number) const {
+    return std::ranges::any_of(derivatives_,
+                               [&](const DerivativeRef& d) { return std::ranges::find((*d).*list, number) != ((*d).*list).end(); });
+  }
+
+  Status build() {
+    Build& b = c_.b();
+    Graph& graph = b.graph();
+    const Node& node = c_.node();
+    NodeId source = node.id;
+    if (slots_ > 0) {
+      std::vector<FunctionRef> forward;
+      for (size_t k = 0; k < branches_.size(); ++k) {
+        DTG_ASSIGN(FunctionRef one, forward_of(k));
+        forward.push_back(std::move(one));
+      }
+      std::vector<DType> types;
+      for (const ValueInfo& output : node.outputs) types.push_back(output.dtype);
+      types.resize(types.size() + slots_, DType::variant);
+      std::vector<Attr> attrs = function_attrs(forward);
+      attrs.push_back({"Tout", AttrValue(types)});
+      DTG_ASSIGN(source, extend(c_, std::move(attrs), [](std::vector<Value>&) {}));
+    }
+    std::vector<FunctionRef> backward;
+    for (size_t k = 0; k < branches_.size(); ++k) {
+      DTG_ASSIGN(FunctionRef one, backward_of(k, graph.node(source)));
+      backward.push_back(std::move(one));
+    }
+    std::vector<Value> inputs(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(first_));
+    for (size_t r : dy_)
+      inputs.push_back(c_.has_dy(static_cast<int>(r)) ? c_.dy(static_cast<int>(r)) : zeros_for(b, c_.output(static_cast<int>(r))));
+    inputs.insert(inputs.end(), node.inputs.begin() + static_cast<std::ptrdiff_t>(first_), node.inputs.end());
+    for (size_t s = 0; s < slots_; ++s) inputs.push_back(graph.value(source, static_cast<uint32_t>(node.outputs.size() + s)));
+    std::vector<DType> types;
+    for (size_t i : dx_) types.push_back(gradient_info(branches_[0]->argument_info(i)).dtype);
+    std::vector<Attr> attrs = function_attrs(backward);
+    attrs.push_back({"Tout", AttrValue(types)});
+    const Value results = b.op(node.op->name(), inputs, attrs);
+    DTG_TRY(b.status());
+    for (size_t k = 0; k < dx_.size(); ++k) c_.dx(static_cast<int>(first_ + dx_[k]), results.sibling(static_cast<uint32_t>(k)));
+    return {};
+  }
+
+  // The attributes of the node that hold functions, with others in their place.
+  std::vector<Attr> function_attrs(const std::vector<FunctionRef>& functions) const {
+    std::vector<Attr> attrs;
+    size_t next = 0;
+    for (const Attr& attr : c_.node().attrs) {
+      if (attr.value.kind() == AttrKind::function) attrs.push_back({attr.name, AttrValue(functions[next++])});
+      else if (attr.value.kind() == AttrKind::list_function) attrs.push_back({attr.name, AttrValue(functions)});
+    }
+    return attrs;
+  }
+
+  // Kept, so that the extension that is there is known again.
+  struct Kept final : RefCounted {
+    FunctionRef function;
+    size_t slots = 0;
+  };
+
+  Result<FunctionRef> forward_of(size_t k) {
+    const Derivative& derivative = *derivatives_[k];
+    const Function& forward = *derivative.forward;
+    const int key = 100 + static_cast<int>(slots_);
+    if (Ref<const RefCounted> known = forward.memo().find(key)) return static_cast<const Kept&>(*known).function;
+    Making made(forward.name());
+    DTG_TRY(made.begin(forward.graph().ops()));
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(argument_infos(forward)));
+    DTG_ASSIGN(std::vector<Value> results, inline_function(forward, made.graph(), arguments, &made.parts.controls));
+    const size_t own = results.size() - derivative.saved;
+    Build b(made.graph());
+    for (size_t s = 0; s < slots_; ++s) {
+      const bool used = s < derivative.saved;
+      const Value list = empty_list(b, used ? b.info(results[own + s]) : ValueInfo{DType::f32, DType::invalid, {}});
+      if (used) results[own + s] = b.op("TensorListPushBack", {list, results[own + s]});
+      else results.push_back(list);
+    }
+    DTG_TRY(b.status());
+    made.give(results);
+    auto kept = make_ref<Kept>();
+    DTG_ASSIGN(kept->function, made.end());
+    return static_cast<const Kept&>(*forward.memo().keep(key, kept)).function;
+  }
+
+  Result<FunctionRef> backward_of(size_t k, const Node& source) {
+    const Derivative& derivative = *derivatives_[k];
+    Making made(derivative.backward->name());
+    DTG_TRY(made.begin(derivative.backward->graph().ops()));
+    std::vector<Value> incoming, direct;
+    for (size_t r : dy_) {
+      DTG_ASSIGN(const Value dy, made.argument(gradient_info(c_.node().outputs[r])));
+      incoming.push_back(dy);
+    }
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(argument_infos(*branches_[k])));
+    std::vector<Value> slots;
+    for (size_t s = 0; s < slots_; ++s) {
+      DTG_ASSIGN(const Value slot, made.argument(source.outputs[c_.node().outputs.size() + s]));
+      slots.push_back(slot);
+    }
+    Build b(made.graph());
+    std::vector<Value> given;
+    for (size_t r : derivative.dy) given.push_back(incoming[static_cast<size_t>(std::ranges::find(dy_, r) - dy_.begin())]);
+    for (size_t i : derivative.direct) given.push_back(arguments[i]);
+    for (size_t s = 0; s < derivative.saved; ++s) {
+      const ValueInfo& info = derivative.backward->argument_info(given.size());
+      given.push_back(
+          b.op("TensorListGetItem", {slots[s], b.integer(0), element_shape(b, info)}, {{"element_dtype", AttrValue(info.dtype)}}));
+    }
+    DTG_TRY(b.status());
+    DTG_ASSIGN(const std::vector<Value> results, inline_function(*derivative.backward, made.graph(), given));
+    for (size_t i : dx_) {
+      const auto at = std::ranges::find(derivative.dx, i);
+      made.parts.results.push_back(at != derivative.dx.end() ? results[static_cast<size_t>(at - derivative.dx.begin())]
+                                                             : zeros_for(b, arguments[i]));
+    }
+    DTG_TRY(b.status());
+    return made.end();
+  }
+
+  GradContext& c_;
+  const std::vector<const Function*> branches_;
+  std::vector<DerivativeRef> derivatives_;
+  size_t first_ = 0, slots_ = 0;
+  std::vector<size_t> dy_, dx_;
+};
+
+// --- While ---
+
+class LoopGradient {
+ public:
+  LoopGradient(GradContext& c, const Function& condition, const Function& body) : c_(c), condition_(condition), body_(body) {}
+
+  Status run() {
+    DTG_ASSIGN(derivative_, derivative_of(body_, Reuse::loop));
+    if (derivative_->dx.empty()) return {};
+    for (size_t s = 0; s < derivative_->saved; ++s) {
+      saved_.push_back(derivative_->forward->result_info(body_.results().size() + s));
+    }
+    DTG_ASSIGN(const NodeId forward, extended());
+    return way_back(forward);
+  }
+
+ private:
+  static constexpr int kFirstKey = 1000;
+  struct Kept final : RefCounted {
+    Ref<const Function> beside;  // the condition that it is for
+    FunctionRef condition, body;
+  };
+
+  // The loop that also counts its rounds and keeps what each saves.
+  Result<NodeId> extended() {
+    DTG_ASSIGN(const Ref<const Kept> functions, forward_functions());
+    std::vector<Attr> attrs = {{"cond", AttrValue(functions->condition)}, {"body", AttrValue(functions->body)}};
+    return extend(c_, std::move(attrs), [&](std::vector<Value>& inputs) {
+      inputs.push_back(c_.b().integer(0));
+      for (const ValueInfo& info : saved_) inputs.push_back(empty_list(c_.b(), info));
+    });
+  }
+
+  Result<Ref<const Kept>> forward_functions() {
+    const Function& forward = *derivative_->forward;
+    // The same body may stand beside several conditions.
+    int key = kFirstKey;
+    for (; Ref<const RefCounted> known = forward.memo().find(key); ++key) {
+      const auto* const kept = static_cast<const Kept*>(known.get());
+      if (kept->beside.get() == &condition_) return Ref<const Kept>::share(kept);
+    }
+    auto kept = make_ref<Kept>();
+    kept->beside = Ref<const Function>::share(&condition_);
+    std::vector<ValueInfo> infos = argument_infos(body_);
+    infos.push_back({DType::i32, DType::invalid, PartialShape::scalar()});
+    for (const ValueInfo& info : saved_) infos.push_back(list_info(info));
+    const size_t own = body_.arguments().size();
+    {
+      Making made(condition_.name());
+      DTG_TRY(made.begin(condition_.graph().ops()));
+      DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
+      DTG_ASSIGN(const std::vector<Value> results,
+                 inline_function(condition_, made.graph(), std::span(arguments).first(own), &made.parts.controls));
+      made.give(results);
+      DTG_ASSIGN(kept->condition, made.end());
+    }
+    Making made(body_.name());
+    DTG_TRY(made.begin(body_.graph().ops()));
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
+    DTG_ASSIGN(const std::vector<Value> results,
+               inline_function(forward, made.graph(), std::span(arguments).first(own), &made.parts.controls));
+    Build b(made.graph());
+    made.give(std::span(results).first(own));
+    made.parts.results.push_back(b.add(arguments[own], b.integer(1)));
+    for (size_t s = 0; s < saved_.size(); ++s) {
+      made.parts.results.push_back(b.op("TensorListPushBack", {arguments[own + 1 + s], results[own + s]}));
+    }
+    DTG_TRY(b.status());
+    DTG_ASSIGN(kept->body, made.end());
+    for (;; ++key) {
+      const Ref<const RefCounted> there = forward.memo().keep(key, kept);
+      const auto* const now = static_cast<const Kept*>(there.get());
+      if (now->beside.get() == &condition_) return Ref<const Kept>::share(now);
+    }
+  }
+
+  Status way_back(NodeId forward) {
+    Build& b = c_.b();
+    Graph& graph = b.graph();
+    const size_t own = body_.arguments().size();
+    const Derivative& d = *derivative_;
+    std::vector<Value> start = {graph.value(forward, static_cast<uint32_t>(own))};
+    std::vector<ValueInfo> infos = {{DType::i32, DType::invalid, PartialShape::scalar()}};
+    for (size_t i : d.dy) {
+      const int o = static_cast<int>(i);
+      start.push_back(c_.has_dy(o) ? c_.dy(o) : zeros_for(b, c_.output(o)));
+      infos.push_back(gradient_info(body_.argument_info(i)));
+    }
+    for (size_t s = 0; s < saved_.size(); ++s) {
+      start.push_back(graph.value(forward, static_cast<uint32_t>(own + 1 + s)));
+      infos.push_back(list_info(saved_[s]));
+    }
+    for (size_t i : d.direct) {
+      start.push_back(c_.input(static_cast<int>(i)));
+      infos.push_back(body_.argument_info(i));
+    }
+    DTG_TRY(b.status());
+    DTG_ASSIGN(const FunctionRef condition, back_condition(infos));
+    DTG_ASSIGN(const FunctionRef body, back_body(infos));
+    const Attr attrs[] = {{"cond", AttrValue(condition)}, {"body", AttrValue(body)}};
+    const Value results = b.op(c_.node().op->name(), start, attrs);
+    DTG_TRY(b.status());
+    for (size_t k = 0; k < d.dx.size(); ++k) {
+      // A gradient for each of them comes in as well: arguments and results of a loop are the same.
+      const auto at = std::ranges::find(d.dy, d.dx[k]) - d.dy.begin();
+      c_.dx(static_cast<int>(d.dx[k]), results.sibling(static_cast<uint32_t>(1 + at)));
+    }
+    return {};
+  }
+
+  Result<FunctionRef> back_condition(std::span<const ValueInfo> infos) {
+    Making made("rounds left of " + body_.name());
+    DTG_TRY(made.begin(body_.graph().ops()));
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
+    Build b(made.graph());
+    const Value more = b.op("Greater", {arguments[0], b.integer(0)});
+    DTG_TRY(b.status());
+    made.give(std::span(&more, 1));
+    return made.end();
+  }
+
+  Result<FunctionRef> back_body(std::span<const ValueInfo> infos) {
+    const Derivative& d = *derivative_;
+    Making made(d.backward->name());
+    DTG_TRY(made.begin(body_.graph().ops()));
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
+    Build b(made.graph());
+    const std::span<const Value> dy = std::span(arguments).subspan(1, d.dy.size());
+    const std::span<const Value> stacks = std::span(arguments).subspan(1 + d.dy.size(), saved_.size());
+    const std::span<const Value> direct = std::span(arguments).subspan(1 + d.dy.size() + saved_.size());
+    std::vector<Value> given(dy.begin(), dy.end()), rest;
+    given.insert(given.end(), direct.begin(), direct.end());
+    for (size_t s = 0; s < saved_.size(); ++s) {
+      const Value popped =
+          b.op("TensorListPopBack", {stacks[s], element_shape(b, saved_[s])}, {{"element_dtype", AttrValue(saved_[s].dtype)}});
+      rest.push_back(popped);
+      given.push_back(popped.sibling(1));
+    }
+    const Value left = b.sub(arguments[0], b.integer(1));
+    DTG_TRY(b.status());
+    DTG_ASSIGN(const std::vector<Value> results, inline_function(*d.backward, made.graph(), given));
+    made.parts.results.push_back(left);
+    for (size_t i : d.dy) {
+      const auto at = std::ranges::find(d.dx, i);
+      if (at == d.dx.end()) return internal_error("loop variable %zu has a gradient that goes nowhere", i);
+      made.parts.results.push_back(results[static_cast<size_t>(at - d.dx.begin())]);
+    }
+    made.give(rest);
+    made.give(direct);
+    return made.end();
+  }
+
+  GradContext& c_;
+  const Function& condition_;
+  const Function& body_;
+  DerivativeRef derivative_;
+  std::vector<ValueInfo> saved_;
+};
+
+}  // namespace
+
+Status call_grad(GradContext& c) {
+  DTG_ASSIGN(std::vector<const Function*> branches, branches_of(c.node()));
+  return CallGradient(c, std::move(branches)).run();
+}
+
+Status while_grad(GradContext& c) {
+  DTG_ASSIGN(const Function* const condition, function_of(c.node(), "cond"));
+  DTG_ASSIGN(const Function* const body, function_of(c.node(), "body"));
+  return LoopGradient(c, *condition, *body).run();
+}
+
+}  // namespace dtg::ops
