@@ -72,6 +72,7 @@ const Tensor* RestoredSet::find(std::string_view name) const {
 Result<RestoredSet> restore_set(Disk& disk, const CheckpointDirectory& directory, const SetId& id, const RestoreOptions& options) {
   RestoredSet set;
   DTG_ASSIGN(set.manifest, manifest_of(disk, directory, id, options.budget));
+  if (options.check) DTG_TRY(options.check(set.manifest));
   const std::string path = directory.path_of(id);
   int64_t bytes = 0;
   const std::vector<size_t> shards = wanted_shards(set.manifest, options.wanted, bytes);
@@ -107,8 +108,10 @@ Result<RestoredSet> restore_newest(Disk& disk, CheckpointDirectory& directory, O
       auto set = sets[i].status.ok() ? restore_set(disk, directory, sets[i].id, options) : Result<RestoredSet>(sets[i].status);
       if (set.ok()) return set;
       vanished = set.status().code() == Code::not_found;
-      if (first.ok() && !vanished) first = set.status();
-      if (!vanished && (on_damage == OnDamage::fail || set.status().code() != Code::data_loss)) return set.status();
+      if (vanished) continue;
+      if (first.ok()) first = set.status();
+      if (on_damage == OnDamage::fail || set.status().code() != Code::data_loss) return set.status();
+      if (options.passed_over) options.passed_over(sets[i].id, set.status());
     }
     if (!vanished) return first;
   }

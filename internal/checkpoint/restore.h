@@ -20,6 +20,10 @@ struct RestoreOptions {
   MemoryBudget* budget = nullptr;
   // Which tensors to read; empty: all. Shards without any are not touched.
   Wanted wanted;
+  // Looks at the manifest before anything else is read; what it says ends the restore.
+  std::function<Status(const Manifest&)> check;
+  // Of restore_newest: is told of each damaged set that it passes over.
+  std::function<void(const SetId&, const Status&)> passed_over;
 };
 
 struct RestoredSet {

@@ -2,7 +2,10 @@
 // in safetensors_header.cc. See safetensors.h for threads.
 #include "checkpoint/safetensors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 
 #include "base/crc32c.h"
 #include "checkpoint/reservation.h"
@@ -19,6 +22,49 @@ Status write_whole(FileWriter& file, const TensorLayout& layout) {
   return file.close();
 }
 
+// Where a file goes: behind links, and in the place of nothing but a regular file.
+struct Place {
+  std::string path;
+  bool is_there = false;
+};
+
+Result<Place> place_of(Disk& disk, const std::string& path) {
+  Place place;
+  DTG_ASSIGN(place.path, disk.follow(path));
+  DTG_ASSIGN(place.is_there, disk.exists(place.path));
+  if (!place.is_there) return place;
+  DTG_ASSIGN(const FileStat found, disk.look_up(place.path));
+  if (found.kind == FileStat::Kind::file) return place;
+  return failed_precondition("write tensors to \"%s\": %s stands there, which a file of weights must not replace; name another file",
+                             path.c_str(), found.kind == FileStat::Kind::directory ? "a directory" : "a pipe, device or socket");
+}
+
+// Why no file can be made there, in terms of the path that the caller knows.
+Status no_room_beside(const std::string& path, const Status& why) {
+  const std::string folder = parent_directory(path);
+  if (why.code() == Code::not_found) {
+    return not_found("write tensors to \"%s\": there is no folder \"%s\"; make it first, or name a file in one that is there", path.c_str(),
+                     folder.c_str());
+  }
+  if (why.code() == Code::permission_denied) {
+    return Status(why.code(), format("write tensors to \"%s\": no file may be made in the folder \"%s\" (%s); name another one, or ask for "
+                                     "the right to write there",
+                                     path.c_str(), folder.c_str(), why.message().substr(why.message().rfind(": ") + 2).c_str()));
+  }
+  return why.with_context("write tensors");
+}
+
+// A new file beside that place, of a name that nobody else has: whoever saves there at the same time has its own.
+Result<std::unique_ptr<FileWriter>> open_beside(Disk& disk, const std::string& path, std::string* partial) {
+  static constinit std::atomic<uint32_t> number{0};
+  for (;;) {
+    *partial = path + format(".partial-%ld-%u", static_cast<long>(getpid()), number.fetch_add(1, std::memory_order_relaxed));
+    auto file = disk.open_new(*partial);
+    if (file.ok()) return file;
+    if (file.status().code() != Code::already_exists) return no_room_beside(path, file.status());
+  }
+}
+
 }  // namespace
 
 const Tensor* TensorFile::find(std::string_view name) const {
@@ -29,10 +75,12 @@ const Tensor* TensorFile::find(std::string_view name) const {
 
 Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
   DTG_ASSIGN(const TensorLayout layout, lay_out_tensors(path, tensors, metadata));
-  const std::string partial = path + ".partial";
-  DTG_ASSIGN(auto file, disk.open_write(partial));
+  DTG_ASSIGN(const Place place, place_of(disk, path));
+  std::string partial;
+  DTG_ASSIGN(auto file, open_beside(disk, place.path, &partial));
   Status status = write_whole(*file, layout);
-  if (status.ok()) status = disk.rename(partial, path);
+  if (status.ok() && place.is_there) status = disk.take_rights(place.path, partial);
+  if (status.ok()) status = disk.rename(partial, place.path);
   if (status.ok()) return {};
   // The first failure is what the caller should hear; that the rest could not be removed adds nothing.
   static_cast<void>(disk.remove(partial).ok());
@@ -72,7 +120,9 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const
 }
 
 Result<TensorFile> read_tensors(Disk& disk, const std::string& path, const ReadTensorsOptions& options) {
-  DTG_ASSIGN(auto file, disk.open_read(path));
+  // A pipe in the file's place would keep us waiting for ever.
+  DTG_ASSIGN(const std::string followed, disk.follow(path));
+  DTG_ASSIGN(auto file, disk.open_regular(followed));
   return read_tensors(*file, path, options);
 }
 

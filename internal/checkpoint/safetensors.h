@@ -45,7 +45,9 @@ struct TensorFileHeader {
   bool has_checksum = false;
 };
 
-// The file is written beside its place as "<path>.partial", synced, and renamed. One writer per path.
+// The file is written beside its place under a name of its own, synced, and renamed: any number may save to one path, in any
+// processes, and readers find a whole file. Links are followed, the mode of a file that is replaced is kept; FAILED_PRECONDITION where
+// something else than a file stands there.
 // A checksum over names, types, shapes, metadata and data goes into the metadata as "dtg.crc32c".
 Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata = {});
 

@@ -36,7 +36,10 @@ Result<Shape> stacked(int64_t count, const Shape& shape) {
 class Batch final : public Dataset {
  public:
   Batch(DatasetPtr source, int64_t size, bool drop_remainder)
-      : source_(std::move(source)), size_(size), drop_remainder_(drop_remainder), recycled_(source_->spec().size()) {}
+      : source_(std::move(source)), size_(size), drop_remainder_(drop_remainder), recycled_(source_->spec().size()) {
+    const int64_t all = source_->cardinality();
+    most_ = all >= 0 ? std::clamp<int64_t>(all, 1, size) : size;
+  }
 
   Status init() {
     for (const ComponentSpec& component : source_->spec()) {
@@ -67,6 +70,15 @@ class Batch final : public Dataset {
     return source_->table() ? gather(item.tensors) : stack(item.tensors);
   }
 
+  Result<int64_t> skip(int64_t count) override {
+    if (count > INT64_MAX / size_) return Dataset::skip(count);
+    DTG_ASSIGN(const int64_t passed, source_->skip(count * size_));
+    return passed / size_ + (!drop_remainder_ && passed % size_ != 0 ? 1 : 0);
+  }
+  Dataset* source() const override { return source_.get(); }
+  int batch_rank() const override { return source_->batch_rank() + 1; }
+  std::string stage() const override { return "batch(" + std::to_string(size_) + (drop_remainder_ ? ", whole)" : ")"); }
+
  private:
   Result<bool> gather(Element& batch) {
     const Table& table = *source_->table();
@@ -91,7 +103,7 @@ class Batch final : public Dataset {
     Element first;
     int64_t count = 0;
     Item item;
-    for (; count < size_; ++count) {
+    for (; count < most_; ++count) {
       DTG_ASSIGN(const bool more, source_->pull(item));
       if (!more) break;
       if (count == 0) {
@@ -104,7 +116,7 @@ class Batch final : public Dataset {
       batch.clear();
       return false;
     }
-    for (size_t i = 0; i < batch.size() && count < size_; ++i) {
+    for (size_t i = 0; i < batch.size() && count < most_; ++i) {
       DTG_ASSIGN(const Shape shape, stacked(count, first[i].shape()));
       DTG_ASSIGN(batch[i], Tensor::wrap(batch[i].buffer(), 0, first[i].dtype(), shape));
     }
@@ -114,7 +126,7 @@ class Batch final : public Dataset {
   Status begin(const Element& first, Element& batch) {
     recycled_.resize(std::max(recycled_.size(), first.size()));
     for (size_t i = 0; i < first.size(); ++i) {
-      DTG_ASSIGN(Tensor tensor, component(i, first[i].dtype(), first[i].shape(), size_));
+      DTG_ASSIGN(Tensor tensor, component(i, first[i].dtype(), first[i].shape(), most_));
       batch.push_back(std::move(tensor));
     }
     return {};
@@ -140,10 +152,10 @@ class Batch final : public Dataset {
   }
 
   Result<Tensor> component(size_t i, DType dtype, const Shape& row, int64_t count) {
-    DTG_ASSIGN(const Shape full, stacked(size_, row));
+    DTG_ASSIGN(const Shape full, stacked(most_, row));
     DTG_ASSIGN(const Shape shape, stacked(count, row));
     if (full.count() > INT64_MAX / 16) {
-      return resource_exhausted("batch a data set: %lld elements of %s%s do not fit any memory", static_cast<long long>(size_),
+      return resource_exhausted("batch a data set: %lld elements of %s%s do not fit any memory", static_cast<long long>(most_),
                                 dtype_name(dtype), row.text().c_str());
     }
     return recycled_[i].tensor(dtype, shape, full.count() * dtype_size(dtype));
@@ -151,6 +163,7 @@ class Batch final : public Dataset {
 
   const DatasetPtr source_;
   const int64_t size_;
+  int64_t most_ = 0;  // rows that a batch can have
   const bool drop_remainder_;
   std::vector<int64_t> rows_;
   std::vector<Recycled> recycled_;

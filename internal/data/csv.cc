@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -127,6 +128,23 @@ bool parse_number(std::string_view field, Number& value) {
   return parsed.ec == std::errc() && parsed.ptr == end && !field.empty();
 }
 
+// Whether a number beyond the range of double is so because it is small: by the place of its first digit that is not 0.
+bool is_tiny(std::string_view field) {
+  const size_t end = std::min(field.find_first_of("eE"), field.size());
+  const size_t point = std::min(field.substr(0, end).find('.'), end), first = std::min(field.find_first_of("123456789"), end);
+  long double exponent = 0;
+  if (end < field.size()) {
+    bool negative = false;
+    for (const char c : field.substr(end + 1)) {
+      if (c == '-') negative = true;
+      else if (c >= '0' && c <= '9') exponent = exponent * 10 + static_cast<long double>(c - '0');
+    }
+    if (negative) exponent = -exponent;
+  }
+  const auto place = static_cast<long double>(point) - static_cast<long double>(first);
+  return exponent + place < 0;
+}
+
 // Out-of-range numbers are numbers: too large ones infinite, too small ones zero.
 bool parse_real(std::string_view field, double& value) {
   if (field.starts_with('+')) field.remove_prefix(1);
@@ -135,9 +153,7 @@ bool parse_real(std::string_view field, double& value) {
   if (parsed.ptr != end || field.empty()) return false;
   if (parsed.ec == std::errc()) return true;
   if (parsed.ec != std::errc::result_out_of_range) return false;
-  const size_t exponent = field.find_first_of("eE");
-  const bool tiny = exponent != std::string_view::npos ? field.substr(exponent + 1).starts_with('-') : field.find('.') < 3;
-  value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
+  value = is_tiny(field) ? 0.0 : std::numeric_limits<double>::infinity();
   if (field.starts_with('-')) value = -value;
   return true;
 }
@@ -145,7 +161,14 @@ bool parse_real(std::string_view field, double& value) {
 struct Selected {
   size_t field = 0;  // position in the line
   CsvColumn column;
-  bool forced_category = false;
+  const CsvRule* rule = nullptr;
+  std::optional<CsvKind> kind;  // that it must have
+  bool has_names = false;       // the vocabulary is given
+  double sum = 0;               // of what is there, for the mean
+  int64_t numbers = 0;          // of a column that nobody said the kind of: how many cells are numbers,
+  long long odd_line = 0;       // and the first that is none
+  std::string odd;
+  int64_t present = 0;
   std::unordered_map<std::string, int64_t, BytesHash, std::equal_to<>> ids;  // in order of appearance
 };
 
@@ -156,17 +179,16 @@ class Parser {
   Result<CsvTable> parse() {
     DTG_TRY(find_header());
     DTG_TRY(select_columns());
-    DTG_TRY(each_row([this](const auto& fields, int64_t) { return look_at(fields); }));
+    DTG_TRY(each_row([this](const auto& fields, int64_t line) { return look_at(fields, line); }));
+    DTG_TRY(check_rows());
+    DTG_TRY(check_kinds());
     DTG_TRY(allocate());
     int64_t row = 0;
-    DTG_TRY(each_row([this, &row](const auto& fields, int64_t) {
-      fill(fields, row++);
-      return Status();
-    }));
+    DTG_TRY(each_row([this, &row](const auto& fields, int64_t line) { return fill(fields, row++, line); }));
     CsvTable table;
     table.rows = rows_;
     for (Selected& selected : selected_) {
-      if (selected.column.kind == CsvKind::category) sort_categories(selected);
+      if (selected.column.kind == CsvKind::category && !selected.has_names) sort_categories(selected);
       table.columns.push_back(std::move(selected.column));
     }
     return table;
@@ -189,9 +211,15 @@ class Parser {
     };
     const auto speaks = [&](std::string_view field) { return !is_number(field) && !is_missing(trim(field)); };
     has_header_ = options_.header == CsvHeader::yes;
-    if (options_.header == CsvHeader::detect && std::all_of(fields.begin(), fields.end(), speaks)) {
+    // Names that are asked for and stand there are names.
+    const auto is_there = [&](const std::string& name) { return std::find(names_.begin(), names_.end(), name) != names_.end(); };
+    const bool known = !options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), is_there);
+    if (options_.header == CsvHeader::detect && known) {
+      has_header_ = true;
+    } else if (options_.header == CsvHeader::detect && std::all_of(fields.begin(), fields.end(), speaks)) {
       auto second = rows.next(fields);
-      has_header_ = second.ok() && second.value() && std::any_of(fields.begin(), fields.end(), is_number);
+      // A line of words alone is the head of a table that has no rows.
+      has_header_ = second.ok() && (!second.value() || std::any_of(fields.begin(), fields.end(), is_number));
     }
     for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
     return {};
@@ -209,9 +237,38 @@ class Parser {
     }
     for (const std::string& name : options_.categories) {
       DTG_TRY(field_named(name).status());
-      for (Selected& selected : selected_) selected.forced_category |= selected.column.name == name;
+      for (Selected& selected : selected_) {
+        if (selected.column.name == name) selected.kind = CsvKind::category;
+      }
     }
+    for (const CsvRule& rule : options_.rules) {
+      DTG_TRY(field_named(rule.name).status());
+      for (Selected& selected : selected_) {
+        if (selected.column.name == rule.name) selected.rule = &rule;
+      }
+    }
+    for (Selected& selected : selected_) apply_rule(selected);
     return {};
+  }
+
+  void apply_rule(Selected& selected) const {
+    CsvColumn& column = selected.column;
+    column.policy = selected.rule && selected.rule->missing ? *selected.rule->missing : options_.missing;
+    if (selected.rule && selected.rule->kind) selected.kind = selected.rule->kind;
+    if (selected.kind) column.kind = *selected.kind;
+    if (!selected.rule || !selected.rule->names) return;
+    selected.has_names = true;
+    column.categories = *selected.rule->names;
+    for (const std::string& name : column.categories) selected.ids.emplace(name, static_cast<int64_t>(selected.ids.size()));
+  }
+
+  Status check_rows() const {
+    if (rows_ > 0) return {};
+    if (dropped_ > 0) {
+      return data_loss("read \"%s\": all its %lld rows lack values, and rows that do are dropped", path_.c_str(),
+                       static_cast<long long>(dropped_));
+    }
+    return data_loss("read \"%s\": it has a line with the names of columns and no row below it", path_.c_str());
   }
 
   Result<size_t> field_named(const std::string& name) const {
@@ -238,23 +295,47 @@ class Parser {
         return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?", path_.c_str(), line,
                          fields.size(), names_.size(), options_.delimiter);
       }
-      bool missing = false;
+      bool drop = false;
       for (const Selected& selected : selected_) {
         const std::string_view field = fields[selected.field] = trim(fields[selected.field]);
         if (!is_missing(field)) continue;
-        missing = true;
-        if (options_.missing == CsvMissing::refuse) {
-          return data_loss("read \"%s\": line %lld lacks column \"%.100s\"; allow missing values or drop such rows", path_.c_str(), line,
-                           selected.column.name.c_str());
+        drop |= selected.column.policy == CsvMissing::drop_row;
+        if (selected.column.policy == CsvMissing::refuse) {
+          return data_loss(
+              "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them "
+              "(NaN), or put the mean or a constant",
+              path_.c_str(), line, selected.column.name.c_str());
         }
       }
-      if (missing && options_.missing == CsvMissing::drop_row) continue;
+      dropped_ += drop;
+      if (drop) continue;
       DTG_TRY(what(fields, line));
     }
   }
 
-  // The kind of a column only ever widens: whole, real, category.
-  Status look_at(const std::vector<std::string_view>& fields) {
+  Status misfit(const Selected& selected, std::string_view field, int64_t line) const {
+    return data_loss("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which the schema says is %s", path_.c_str(),
+                     static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)), field.data(),
+                     selected.column.name.c_str(), *selected.kind == CsvKind::whole ? "of whole numbers" : "of numbers");
+  }
+
+  // One slip of the pen would make a name of every number in its column, and features of their order.
+  Status check_kinds() const {
+    constexpr int64_t kEnough = 20;
+    for (const Selected& selected : selected_) {
+      const int64_t cells = rows_ - selected.column.missing;
+      if (selected.odd_line == 0 || selected.numbers < kEnough || selected.numbers * 10 < cells * 9) continue;
+      return data_loss(
+          "read \"%s\": line %lld has \"%s\" in column \"%.100s\", where %lld of %lld cells are numbers; mend it, or give the column "
+          "a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": \"names\"}]}",
+          path_.c_str(), selected.odd_line, selected.odd.c_str(), selected.column.name.c_str(), static_cast<long long>(selected.numbers),
+          static_cast<long long>(cells));
+    }
+    return {};
+  }
+
+  // The kind of a column that no schema tells only ever widens: whole, real, category.
+  Status look_at(const std::vector<std::string_view>& fields, int64_t line) {
     ++rows_;
     for (Selected& selected : selected_) {
       const std::string_view field = fields[selected.field];
@@ -263,51 +344,109 @@ class Parser {
         ++column.missing;
         continue;
       }
-      if (column.kind == CsvKind::category) continue;
+      if (column.kind == CsvKind::category && selected.odd_line == 0) continue;
       int64_t whole;
-      double real;
-      if (selected.forced_category) {
-        column.kind = CsvKind::category;
-      } else if (column.kind == CsvKind::whole && !parse_number(field, whole)) {
+      double real = 0;
+      const bool is_number = parse_real(field, real);
+      selected.numbers += is_number;
+      if (selected.odd_line != 0) continue;
+      if (column.kind == CsvKind::whole && !parse_number(field, whole)) {
+        if (selected.kind) return misfit(selected, field, line);
         column.kind = CsvKind::real;
       }
-      if (column.kind == CsvKind::real && !parse_real(field, real)) column.kind = CsvKind::category;
+      if (!is_number && selected.kind) return misfit(selected, field, line);
+      if (!is_number) {
+        column.kind = CsvKind::category;
+        selected.odd_line = line;
+        selected.odd = field.substr(0, 100);
+      }
+      selected.sum += real;
+      ++selected.present;
     }
     return {};
   }
 
   Status allocate() {
+    // Columns, and with a label once more, side by side.
+    int64_t bytes = 0;
+    if (__builtin_mul_overflow(rows_, static_cast<int64_t>(selected_.size()) * 2 * int64_t{sizeof(double)}, &bytes)) bytes = INT64_MAX;
+    held_.budget = options_.budget;
+    DTG_TRY(held_.grow(bytes, path_.c_str()));
     for (Selected& selected : selected_) {
       CsvColumn& column = selected.column;
       if (column.kind == CsvKind::whole && column.missing != 0) column.kind = CsvKind::real;
+      DTG_TRY(find_fill(selected));
       const DType real = options_.doubles ? DType::f64 : DType::f32;
       DTG_ASSIGN(column.values, Tensor::allocate(column.kind == CsvKind::real ? real : DType::i64, Shape::of({rows_})));
     }
     return {};
   }
 
-  void fill(const std::vector<std::string_view>& fields, int64_t row) {
+  // What stands for missing numbers. A mean that a schema gives is that of the data it was made of.
+  Status find_fill(Selected& selected) {
+    CsvColumn& column = selected.column;
+    const bool by_mean = column.policy == CsvMissing::mean;
+    if (!by_mean && column.policy != CsvMissing::constant) return {};
+    if (column.kind == CsvKind::category) {
+      // Said for all columns it is meant for numbers; said for this one it is a mistake.
+      if (!(selected.rule && selected.rule->missing) && column.missing == 0) {
+        column.policy = CsvMissing::refuse;
+        return {};
+      }
+      return invalid_argument(
+          "read \"%s\": missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows or keep them", path_.c_str(),
+          column.name.c_str());
+    }
+    if (selected.rule && selected.rule->value) {
+      column.fill = *selected.rule->value;
+    } else if (!by_mean) {
+      return invalid_argument("read \"%s\": no constant is said for missing values of column \"%.100s\"", path_.c_str(),
+                              column.name.c_str());
+    } else if (selected.present > 0) {
+      column.fill = selected.sum / static_cast<double>(selected.present);
+    } else {
+      return data_loss("read \"%s\": column \"%.100s\" has no value that a mean could be taken of", path_.c_str(), column.name.c_str());
+    }
+    return {};
+  }
+
+  Status fill(const std::vector<std::string_view>& fields, int64_t row, int64_t line) {
     for (Selected& selected : selected_) {
       const std::string_view field = fields[selected.field];
       CsvColumn& column = selected.column;
+      const bool missing = is_missing(field);
       if (column.kind == CsvKind::whole) {
         int64_t value = 0;
         parse_number(field, value);
         column.values.as<int64_t>()[row] = value;
       } else if (column.kind == CsvKind::category) {
-        column.values.as<int64_t>()[row] = is_missing(field) ? -1 : id_of(selected, field);
+        const int64_t id = missing ? -1 : id_of(selected, field);
+        if (!missing && id < 0) return unknown_name(selected, field, line);
+        column.values.as<int64_t>()[row] = id;
       } else {
-        double value = std::numeric_limits<double>::quiet_NaN();
-        if (!is_missing(field)) parse_real(field, value);
+        double value = column.policy == CsvMissing::keep ? std::numeric_limits<double>::quiet_NaN() : column.fill;
+        if (!missing) parse_real(field, value);
         if (options_.doubles) column.values.as<double>()[row] = value;
         else column.values.as<float>()[row] = static_cast<float>(value);
       }
     }
+    return {};
   }
 
+  Status unknown_name(const Selected& selected, std::string_view field, int64_t line) const {
+    const std::vector<std::string>& names = selected.column.categories;
+    std::string known;
+    for (size_t i = 0; i < names.size() && i < 12; ++i) known += (i ? ", " : "") + names[i];
+    return invalid_argument("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which is none of its %zu names: %.400s%s",
+                            path_.c_str(), static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)),
+                            field.data(), selected.column.name.c_str(), names.size(), known.c_str(), names.size() > 12 ? ", ..." : "");
+  }
+
+  // Negative for a name that a given vocabulary does not have.
   static int64_t id_of(Selected& selected, std::string_view field) {
     const auto known = selected.ids.find(field);
     if (known != selected.ids.end()) return known->second;
+    if (selected.has_names) return -1;
     const auto id = static_cast<int64_t>(selected.ids.size());
     selected.ids.emplace(field, id);
     return id;
@@ -335,6 +474,8 @@ class Parser {
   bool has_header_ = false;
   std::vector<Selected> selected_;
   int64_t rows_ = 0;
+  int64_t dropped_ = 0;
+  Reservation held_;
 };
 
 // All columns but the label, side by side.
@@ -370,12 +511,14 @@ Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const
 
 Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions& options) {
   DTG_ASSIGN(auto file, open_plain(disk, path));
-  DTG_ASSIGN(const std::string text, read_all(*file, path, options.bytes_max));
+  Reservation held(options.budget, 0);
+  DTG_ASSIGN(const std::string text, read_all(*file, path, options.bytes_max, held));
   return parse_csv(text, path, options);
 }
 
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options) {
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema) {
   DTG_ASSIGN(CsvTable table, read_csv(disk, path, options));
+  if (schema) *schema = csv_schema_text(table, options.label);
   std::vector<Tensor> tensors;
   if (options.label.empty()) {
     for (const CsvColumn& column : table.columns) tensors.push_back(column.values);

@@ -1,10 +1,12 @@
 // CSV: comma-separated tables as typed columns. Types are found by looking at the whole column: whole
 // numbers become int64, other numbers float32 (or float64), anything else categories numbered in the
 // order of their sorted names. Empty fields and the usual spellings of "not available" are missing.
+// What was found out in one file, a schema, can be given to the reading of another, so that both mean the same by a number.
 // Pure functions; any thread except the network loop.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,23 +16,35 @@
 namespace dtg {
 
 enum class CsvHeader : uint8_t { detect, yes, no };
-// keep: NaN in number columns, -1 in category columns. A whole-number column that lacks some becomes real.
-enum class CsvMissing : uint8_t { keep, drop_row, refuse };
+// keep: NaN in number columns, -1 in category columns; mean: of what the column has; constant: a number of the host's. A whole-number
+// column that lacks some becomes real.
+enum class CsvMissing : uint8_t { refuse, drop_row, keep, mean, constant };
+enum class CsvKind : uint8_t { whole, real, category };
+
+// What is known of a column before its file is read; what is not said is found out.
+struct CsvRule {
+  std::string name{};
+  std::optional<CsvKind> kind{};
+  std::optional<CsvMissing> missing{};
+  std::optional<double> value{};  // what stands for missing numbers: the constant, or the mean of another file
+  // The names of a category column: the number of a name is its place. A name that is not among them is an error.
+  std::optional<std::vector<std::string>> names{};
+};
 
 struct CsvOptions {
   char delimiter = ',';
   // detect: a first line without any number, while a later line has one, names the columns. Without a header
   // they are c0, c1, ...
   CsvHeader header = CsvHeader::detect;
-  CsvMissing missing = CsvMissing::keep;
-  bool doubles = false;                   // real columns as float64
-  std::vector<std::string> columns{};     // those to read, in this order; empty: all
-  std::vector<std::string> categories{};  // columns of numbers that are names, such as postcodes
-  std::string label{};                    // see make_csv
-  int64_t bytes_max = int64_t{4} << 30;   // of plain text
+  CsvMissing missing = CsvMissing::refuse;  // where no rule says otherwise
+  bool doubles = false;                     // real columns as float64
+  std::vector<std::string> columns{};       // those to read, in this order; empty: all
+  std::vector<std::string> categories{};    // columns of numbers that are names, such as postcodes
+  std::vector<CsvRule> rules{};             // of some columns
+  std::string label{};                      // see make_csv
+  int64_t bytes_max = int64_t{4} << 30;     // of plain text
+  MemoryBudget* budget = nullptr;           // of text and columns while they are read; who keeps the columns keeps the books
 };
-
-enum class CsvKind : uint8_t { whole, real, category };
 
 struct CsvColumn {
   std::string name;
@@ -38,6 +52,8 @@ struct CsvColumn {
   Tensor values;                        // [rows]; int64, float32 or float64
   std::vector<std::string> categories;  // category i is called categories[i]
   int64_t missing = 0;
+  CsvMissing policy = CsvMissing::refuse;
+  double fill = 0;  // what was put for missing numbers, by a mean or a constant
 };
 
 struct CsvTable {
@@ -52,7 +68,13 @@ Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const
 
 // A data set of its rows. With a label, elements are {features, label}: all other columns as one float
 // vector, category numbers included, and the label as int64, or as real if it is one. Without, elements
-// have one scalar per column.
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options = {});
+// have one scalar per column. `schema` (may be null) receives what was found out, as text for read_csv_schema.
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options = {}, std::string* schema = nullptr);
+
+// Reads a schema into options: {"label": NAME, "columns": [RULE...], "rules": [RULE...]}. Columns are those to read, in that order; rules
+// are of columns that are read anyway. A rule is {"name", "kind": "whole" | "real" | "names", "names": [...], "missing": "refuse" |
+// "drop" | "keep" | "mean" | "constant", "value"}, all but the name optional. What the options say already stays.
+Status read_csv_schema(std::string_view json, CsvOptions& options);
+std::string csv_schema_text(const CsvTable& table, const std::string& label);
 
 }  // namespace dtg

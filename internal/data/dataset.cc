@@ -2,6 +2,8 @@
 // sources, slices of tensors and ranges. See dataset.h for threads.
 #include "data/dataset.h"
 
+#include <algorithm>
+
 namespace dtg {
 
 void Dataset::stand_on(Ref<Table> table) {
@@ -35,6 +37,21 @@ Result<bool> Dataset::next(Element& element) {
   return true;
 }
 
+Result<int64_t> Dataset::skip(int64_t count) {
+  Item item;
+  for (int64_t passed = 0; passed < count; ++passed) {
+    DTG_ASSIGN(const bool more, pull(item));
+    if (!more) return passed;
+  }
+  return count;
+}
+
+std::string Dataset::spec_text() const {
+  std::string text;
+  for (const ComponentSpec& component : spec_) text += " " + std::string(dtype_name(component.dtype)) + component.shape.text();
+  return text;
+}
+
 namespace {
 
 class Slices final : public Dataset {
@@ -50,6 +67,12 @@ class Slices final : public Dataset {
     item.row = at_++;
     return true;
   }
+  Result<int64_t> skip(int64_t count) override {
+    const int64_t passed = std::min(count, table()->rows() - at_);
+    at_ += passed;
+    return passed;
+  }
+  std::string stage() const override { return std::to_string(table()->rows()) + " of" + spec_text(); }
 
  private:
   int64_t at_ = 0;
@@ -73,6 +96,14 @@ class Range final : public Dataset {
     item.tensors.clear();
     item.tensors.push_back(std::move(value));
     return true;
+  }
+  Result<int64_t> skip(int64_t count) override {
+    const int64_t passed = std::min(count, count_ - at_);
+    at_ += passed;
+    return passed;
+  }
+  std::string stage() const override {
+    return "range(" + std::to_string(start_) + ", " + std::to_string(step_) + ", " + std::to_string(count_) + ")";
   }
 
  private:

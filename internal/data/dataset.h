@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/disk.h"
 #include "data/table.h"
 #include "tensor/tensor.h"
@@ -59,11 +60,24 @@ class Dataset {
   // For transforms. The table, where elements are its rows; null otherwise.
   const Ref<Table>& table() const { return table_; }
   virtual Result<bool> pull(Item& item) = 0;
+  // Passes over up to `count` elements, without making them where that can be; how many there were.
+  virtual Result<int64_t> skip(int64_t count);
+
+  // For positions (data/position.h): the stage below, null for a source; what this one does, with all it was told, in words (empty:
+  // nothing that could be seen); and the number of the epoch, where the order hangs on it, which may be set right after restart() only.
+  virtual Dataset* source() const { return nullptr; }
+  virtual std::string stage() const { return "data"; }
+  virtual int64_t epoch() const { return 0; }
+  // How many leading dimensions of the elements are of batches.
+  virtual int batch_rank() const { return source() ? source()->batch_rank() : 0; }
+  virtual void set_epoch(int64_t) {}
 
  protected:
   Dataset() = default;
   // Elements are the rows of `table`.
   void stand_on(Ref<Table> table);
+  // The spec in words, for stage().
+  std::string spec_text() const;
   // The tensors of an item, whichever way it holds them.
   Status materialize(Item& item, Element& element) const;
   std::vector<ComponentSpec> spec_;
@@ -82,7 +96,7 @@ Result<DatasetPtr> make_slices(std::span<const Tensor> tensors);
 // int64 scalars start, start + step, ... up to, not including, stop.
 Result<DatasetPtr> make_range(int64_t start, int64_t stop, int64_t step);
 // IDX files (MNIST's format, plain or gzip), one component each, with equal numbers of rows.
-Result<DatasetPtr> make_idx(Disk& disk, std::span<const std::string> paths);
+Result<DatasetPtr> make_idx(Disk& disk, std::span<const std::string> paths, MemoryBudget* budget = nullptr);
 // CSV files: make_csv in data/csv.h.
 
 // ---- transforms; each takes its source over -----------------------------------------------------------

@@ -119,13 +119,18 @@ Result<std::unique_ptr<FileReader>> open_plain(Disk& disk, const std::string& pa
   return plain_reader(std::move(file), path);
 }
 
-Result<std::string> read_all(FileReader& file, const std::string& path, int64_t bytes_max) {
+Result<std::string> read_all(FileReader& file, const std::string& path, int64_t bytes_max, Reservation& held) {
   std::string text;
   for (;;) {
     const size_t before = text.size();
-    text.resize(before + std::max(kChunk, before / 2));
+    const size_t more = std::max(kChunk, before / 2);
+    DTG_TRY(held.grow(static_cast<int64_t>(more), path.c_str()));
+    text.resize(before + more);
     DTG_ASSIGN(const size_t got, file.read(text.data() + before, text.size() - before));
     text.resize(before + got);
+    // The last chunk is not filled; what is short of it is given back.
+    const auto unused = static_cast<int64_t>(more - got);
+    if (held.budget) held.budget->release(unused), held.bytes -= unused;
     if (got == 0) return text;
     if (static_cast<int64_t>(text.size()) > bytes_max) {
       return resource_exhausted("read \"%s\": it holds more than the %lld bytes allowed here", path.c_str(),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/disk.h"
+#include "base/reservation.h"
 
 namespace dtg {
 
@@ -16,8 +17,8 @@ Result<std::unique_ptr<FileReader>> open_plain(Disk& disk, const std::string& pa
 Result<std::unique_ptr<FileReader>> plain_reader(std::unique_ptr<FileReader> file, const std::string& path);
 
 // All that is left, refused with RESOURCE_EXHAUSTED beyond `bytes_max`: a small compressed file can hold
-// a very large plain one.
-Result<std::string> read_all(FileReader& file, const std::string& path, int64_t bytes_max);
+// a very large plain one. What is read grows `held`.
+Result<std::string> read_all(FileReader& file, const std::string& path, int64_t bytes_max, Reservation& held);
 
 // Exactly `count` bytes, or DATA_LOSS. `what` names the part for the message.
 Status read_fully(FileReader& file, void* into, size_t count, const std::string& path, const char* what);

@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "base/reservation.h"
 #include "data/dataset.h"
 #include "data/gzip.h"
 
@@ -30,7 +31,7 @@ void to_host_order(char* data, int64_t bytes, int64_t size) {
 
 }  // namespace
 
-Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes_max) {
+Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes_max, MemoryBudget* budget) {
   unsigned char magic[4];
   DTG_TRY(read_fully(file, magic, sizeof magic, path, "the header"));
   const DType dtype = dtype_of_code(magic[2]);
@@ -52,6 +53,8 @@ Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes
     return resource_exhausted("read \"%s\": its header announces %s%s, more than the %lld bytes allowed here", path.c_str(),
                               dtype_name(dtype), shape.value().text().c_str(), static_cast<long long>(bytes_max));
   }
+  Reservation held(budget, 0);
+  DTG_TRY(held.grow(shape.value().count() * size, path.c_str()));
   // Large blocks are mapped, not touched: a header that lies costs address space until the data ends.
   DTG_ASSIGN(Tensor tensor, Tensor::allocate(dtype, shape.value()));
   DTG_TRY(read_fully(file, tensor.data(), static_cast<size_t>(tensor.bytes()), path, "the data"));
@@ -62,15 +65,15 @@ Result<Tensor> read_idx(FileReader& file, const std::string& path, int64_t bytes
   return tensor;
 }
 
-Result<Tensor> read_idx(Disk& disk, const std::string& path, int64_t bytes_max) {
+Result<Tensor> read_idx(Disk& disk, const std::string& path, int64_t bytes_max, MemoryBudget* budget) {
   DTG_ASSIGN(auto file, open_plain(disk, path));
-  return read_idx(*file, path, bytes_max);
+  return read_idx(*file, path, bytes_max, budget);
 }
 
-Result<DatasetPtr> make_idx(Disk& disk, std::span<const std::string> paths) {
+Result<DatasetPtr> make_idx(Disk& disk, std::span<const std::string> paths, MemoryBudget* budget) {
   std::vector<Tensor> tensors;
   for (const std::string& path : paths) {
-    DTG_ASSIGN(Tensor tensor, read_idx(disk, path));
+    DTG_ASSIGN(Tensor tensor, read_idx(disk, path, kIdxBytesMax, budget));
     tensors.push_back(std::move(tensor));
   }
   auto slices = make_slices(tensors);

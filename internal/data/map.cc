@@ -1,11 +1,13 @@
-// The stages that convert elements in C++: scale and cast. Over a table, bytes become floats while batches are
+// The stages that convert elements in C++: scale, cast and normalize. Over a table, bytes become floats while batches are
 // gathered, and any other conversion is done once for the whole column; elements that are no rows are converted one by
 // one. Belongs to the thread of its pipeline.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
+#include "base/hash.h"
 #include "data/dataset.h"
+#include "data/normalize.h"
 
 namespace dtg {
 namespace {
@@ -65,8 +67,9 @@ Result<Tensor> convert(const Tensor& from, DType dtype) {
 // What to do with one component.
 struct Conversion {
   DType dtype = DType::f32;
-  float divisor = 1;                       // f32 only
-  std::shared_ptr<const ByteScale> bytes;  // for uint8 to f32
+  float divisor = 1;                                      // f32 only
+  std::shared_ptr<const ByteScale> bytes = nullptr;       // for uint8 to f32
+  std::shared_ptr<const Normalization> normal = nullptr;  // f32 only
 
   Result<Tensor> apply(const Tensor& from) const {
     if (from.dtype() == DType::u8 && bytes) {
@@ -75,9 +78,13 @@ struct Conversion {
       return to;
     }
     DTG_ASSIGN(Tensor to, convert(from, dtype));
-    if (divisor == 1) return to;
+    if (divisor == 1 && !normal) return to;
     // The tensor may be the caller's own.
     DTG_ASSIGN(Tensor scaled, Tensor::allocate(DType::f32, from.shape()));
+    if (normal) {
+      normal->apply(to.as<float>(), scaled.as<float>(), to.count());
+      return scaled;
+    }
     for (int64_t i = 0, count = to.count(); i < count; ++i) scaled.as<float>()[i] = to.as<float>()[i] / divisor;
     return scaled;
   }
@@ -94,6 +101,12 @@ class Map final : public Dataset {
     if (!source_->table()) return {};
     std::vector<Column> columns = source_->table()->columns();
     Column& mine = columns[component_];
+    if (mine.scale && conversion_.normal) {  // bytes that were to become floats while they are gathered
+      DTG_ASSIGN(Tensor floats, Tensor::allocate(DType::f32, mine.values.shape()));
+      mine.scale->apply(mine.values.as<uint8_t>(), floats.as<float>(), floats.count());
+      mine.values = floats;
+      mine.scale = nullptr;
+    }
     if (mine.scale) {
       return unimplemented("convert component %zu of a data set: it is scaled already; convert after the batch", component_);
     }
@@ -118,6 +131,14 @@ class Map final : public Dataset {
     }
     DTG_ASSIGN(item.tensors[component_], conversion_.apply(item.tensors[component_]));
     return true;
+  }
+  Result<int64_t> skip(int64_t count) override { return source_->skip(count); }
+  Dataset* source() const override { return source_.get(); }
+  std::string stage() const override {
+    if (conversion_.normal) {
+      return format("normalize(%zu, %016llx)", component_, static_cast<unsigned long long>(hash_bytes(conversion_.normal->text())));
+    }
+    return format("convert(%zu, %s, %.9g)", component_, dtype_name(conversion_.dtype), static_cast<double>(conversion_.divisor));
   }
 
  private:
@@ -145,6 +166,22 @@ Result<DatasetPtr> make_map(DatasetPtr source, int component, Conversion convers
 Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor) {
   if (!(divisor != 0)) return invalid_argument("scale component %d of a data set: the divisor is %g", component, double{divisor});
   return make_map(std::move(source), component, {DType::f32, divisor, std::make_shared<ByteScale>(divisor)}, "scale");
+}
+
+Result<DatasetPtr> make_normalize(DatasetPtr source, int component, Normalization normalization) {
+  const auto& spec = source->spec();
+  if (component >= 0 && static_cast<size_t>(component) < spec.size()) {
+    const PartialShape& shape = spec[static_cast<size_t>(component)].shape;
+    const int64_t last = shape.has_rank() && shape.rank() > 0 ? shape.dim(shape.rank() - 1) : 1;
+    const auto features = static_cast<int64_t>(normalization.shift.size());
+    if (features != 1 && last != features) {
+      return invalid_argument("normalize component %d of a data set: it is %s%s, and the normalization is of %lld features", component,
+                              dtype_name(spec[static_cast<size_t>(component)].dtype), shape.text().c_str(),
+                              static_cast<long long>(features));
+    }
+  }
+  Conversion conversion{.dtype = DType::f32, .normal = std::make_shared<Normalization>(std::move(normalization))};
+  return make_map(std::move(source), component, std::move(conversion), "normalize");
 }
 
 Result<DatasetPtr> make_cast(DatasetPtr source, int component, DType dtype) {

@@ -49,6 +49,8 @@ class Rebatch final : public Dataset {
     ++next_;
     return true;
   }
+  Dataset* source() const override { return source_.get(); }
+  std::string stage() const override { return "rebatch(" + std::to_string(parts_) + ")"; }
 
  private:
   Status count_rows() {

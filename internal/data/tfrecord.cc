@@ -173,6 +173,8 @@ class Records final : public Dataset {
     DTG_ASSIGN(item.tensors, parse_example(record_, features_, where));
     return true;
   }
+  // Not where the files are, which may change.
+  std::string stage() const override { return "records of " + std::to_string(paths_.size()) + " files" + spec_text(); }
 
  private:
   Disk& disk_;

@@ -21,6 +21,8 @@ class Selection : public Dataset {
     }
   }
 
+  Dataset* source() const override { return source_.get(); }
+
  protected:
   const DatasetPtr source_;
 };
@@ -55,6 +57,15 @@ class Shuffle final : public Selection {
     if (&drawn != &buffer_.back()) drawn = std::move(buffer_.back());
     buffer_.pop_back();
     return true;
+  }
+
+  std::string stage() const override {
+    return "shuffle(" + std::to_string(capacity_) + ", " + std::to_string(seed_) + (reshuffle_ ? ")" : ", once)");
+  }
+  int64_t epoch() const override { return static_cast<int64_t>(epoch_); }
+  void set_epoch(int64_t epoch) override {
+    epoch_ = static_cast<uint64_t>(epoch);
+    order_ = Order(seed_, epoch_);
   }
 
  private:
@@ -95,6 +106,7 @@ class Shard final : public Selection {
     if (more && first && all_must_get_) DTG_TRY(pass_the_others());
     return more;
   }
+  std::string stage() const override { return "shard(" + std::to_string(count_) + ", " + std::to_string(index_) + ")"; }
 
  private:
   // Those behind us take theirs.
@@ -152,6 +164,28 @@ class Repeat final : public Selection {
     return false;
   }
 
+  // Whole epochs are passed over without looking at them.
+  Result<int64_t> skip(int64_t count) override {
+    const int64_t one = source_->cardinality();
+    int64_t passed = 0;
+    while (passed < count && (count_ < 0 || done_ < count_)) {
+      const bool last = count_ >= 0 && done_ + 1 == count_;
+      if (!any_ && one > 0 && !last && count - passed >= one) {
+        passed += one;
+      } else {
+        DTG_ASSIGN(const int64_t here, source_->skip(count - passed));
+        any_ = any_ || here > 0;
+        passed += here;
+        if (passed == count || !any_ || last) break;
+      }
+      DTG_TRY(source_->restart());
+      ++done_;
+      any_ = false;
+    }
+    return passed;
+  }
+  std::string stage() const override { return "repeat(" + std::to_string(count_) + ")"; }
+
  private:
   const int64_t count_;
   int64_t done_ = 0;
@@ -176,6 +210,12 @@ class Take final : public Selection {
     if (more) ++taken_;
     return more;
   }
+  Result<int64_t> skip(int64_t count) override {
+    DTG_ASSIGN(const int64_t passed, source_->skip(std::min(count, count_ - taken_)));
+    taken_ += passed;
+    return passed;
+  }
+  std::string stage() const override { return "take(" + std::to_string(count_) + ")"; }
 
  private:
   const int64_t count_;
@@ -200,6 +240,7 @@ class Skip final : public Selection {
     }
     return source_->pull(item);
   }
+  std::string stage() const override { return "skip(" + std::to_string(count_) + ")"; }
 
  private:
   const int64_t count_;

@@ -47,6 +47,17 @@ void divide_elements(DType dtype, const void* sum, void* out, int64_t count, int
 void Accumulator::set_global_step(int64_t step) {
   std::lock_guard hold(mutex_);
   global_step_ = step;
+  if (spec_.reduction == Reduction::last && count_ > 0 && newest_ < step) drop();
+}
+
+void Accumulator::drop() {
+  clear();
+  count_ = 0;
+}
+
+void Accumulator::make_room(int64_t local_step) {
+  if (spec_.reduction == Reduction::last && count_ > 0) drop();
+  newest_ = local_step;
 }
 
 int64_t Accumulator::count() const {
@@ -96,8 +107,7 @@ void Accumulator::destroy(const Status& reason) {
   PendingOpList ended;
   {
     std::lock_guard hold(mutex_);
-    clear();
-    count_ = 0;
+    drop();
     while (!takers_.empty()) end(*takers_.first(), takers_, ended, reason);
   }
   settle(ended);
@@ -113,6 +123,7 @@ Status DenseAccumulator::apply(int64_t local_step, const Shape& shape, const voi
       return invalid_argument("apply a gradient of shape %s to the accumulator \"%s\" of shape %s", shape.text().c_str(), name().c_str(),
                               (count_ > 0 ? PartialShape(sum_.shape()) : spec_.shape).text().c_str());
     }
+    make_room(local_step);
     if (count_ > 0) {
       add_elements(spec_.dtype, sum_.data(), gradient, shape.count());
     } else {
@@ -189,6 +200,7 @@ Status SparseAccumulator::apply(int64_t local_step, std::span<const int64_t> ind
     std::lock_guard hold(mutex_);
     if (stale(local_step)) return {};
     DTG_TRY(check(indices, values_shape, dense_shape));
+    make_room(local_step);
     DTG_TRY(reserve(values_shape));
     const int64_t width = values_shape.count(1, values_shape.rank()), bytes = width * dtype_size(spec_.dtype);
     const char* from = static_cast<const char*>(values);
@@ -230,7 +242,7 @@ Result<Tensor> SparseAccumulator::values_of(const Take& take) const {
   const int64_t width = shape.count(1, shape.rank()), bytes = width * dtype_size(spec_.dtype);
   char* to = values.as<char>();
   for (const Take::Row& row : take.rows) {
-    divide_elements(spec_.dtype, take.sum.as<char>() + row.place * bytes, to, width, spec_.mean ? row.count : 1);
+    divide_elements(spec_.dtype, take.sum.as<char>() + row.place * bytes, to, width, spec_.reduction == Reduction::mean ? row.count : 1);
     to += bytes;
   }
   return values;

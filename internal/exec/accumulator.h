@@ -1,6 +1,7 @@
 // Accumulators: where workers leave gradients and the chief takes their mean. TensorFlow's rules: a gradient whose
 // local step lies behind the accumulator's is dropped without a word; a take waits, in order, for its number of
-// gradients, gets the mean (or sum) of all that are there, and moves the accumulator's step on by one.
+// gradients, gets the mean (or sum) of all that are there, and moves the accumulator's step on by one. One that is for a single
+// worker holds its last gradient only: what it computed for an older step, or once more after a loss, is not added to that.
 //
 // Any thread. Owner: the resource store and the plans bound to it.
 #pragma once
@@ -17,10 +18,11 @@ namespace dtg {
 // What dense and sparse accumulators share: steps, counts, and who waits.
 class Accumulator : public WaitingResource {
  public:
+  enum class Reduction : uint8_t { mean, sum, last };
   struct Spec {
     DType dtype = DType::f32;  // a floating type
     PartialShape shape;
-    bool mean = true;  // or sum
+    Reduction reduction = Reduction::mean;
   };
 
   class Take : public PendingOp {
@@ -46,7 +48,11 @@ class Accumulator : public WaitingResource {
 
  protected:
   // Locked.
-  bool stale(int64_t local_step) const { return local_step < global_step_; }
+  bool stale(int64_t local_step) const {
+    return local_step < global_step_ || (spec_.reduction == Reduction::last && count_ > 0 && local_step < newest_);
+  }
+  // Before a gradient is added that is not stale and fits.
+  void make_room(int64_t local_step);
   void added(PendingOpList& ended);
   // The contents go to the take; the accumulator is empty then.
   virtual void hand_over(Take& take) = 0;
@@ -55,11 +61,13 @@ class Accumulator : public WaitingResource {
   const Spec spec_;
   int64_t count_ = 0;
   int64_t global_step_ = 0;
+  int64_t newest_ = 0;  // local step of what was added last
 
  private:
   void enter(PendingOp& pending, PendingOpList& ended) override;
   void withdraw(PendingOp& pending, PendingOpList& ended) override;
   void serve(PendingOpList& ended);
+  void drop();
 
   PendingOpList takers_;
 };

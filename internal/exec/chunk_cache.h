@@ -26,6 +26,9 @@ struct LaterChunk final : RefCounted {
   // Its memory is leased from the step: bytes, and where its values lie in it.
   int64_t bytes = 0;
   std::vector<Place> places;
+  // The same on the device whose stream it runs on.
+  int64_t device_bytes = 0;
+  std::vector<Place> device_places;
   std::vector<Typed> gives;  // shapes of slots whose shape the plan did not know
 
   bool fits(uint32_t in_segment, uint32_t at_position, const Slots& slots) const;

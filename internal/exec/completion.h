@@ -34,6 +34,8 @@ class Completion {
   // done().
   RunContext context() const;
   Step& step() const;
+  // Where the instruction runs, while it has not ended.
+  Frame& frame() const { return *frame_; }
   // Ends the instruction. What depends on it is handed on, never run inside this call.
   void done(Status status);
   // The kernel answers true: nothing is owed any more.

@@ -39,13 +39,31 @@ bool handed_over(Pool& pool, Pool::Task* task) {
   }
 }
 
-Status too_late() { return deadline_exceeded("the run's deadline passed; raise timeout_ns, or cancel what it waits for"); }
+Status too_late() { return deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for"); }
+
+// The end of a step while a kernel runs. Whether it is over is the step's to say: one that is sealed goes on although its time is up,
+// and so does the kernel.
+class StepInterrupt final : public Interrupt {
+ public:
+  StepInterrupt(Step& step, const Clock& clock) : step_(step), clock_(clock) {}
+  bool is_due() override {
+    if (step_.aborted()) return true;
+    if (told_.load(std::memory_order_relaxed) || !step_.deadline().passed(clock_) || told_.exchange(true)) return false;
+    step_.abort(too_late());
+    return step_.aborted();
+  }
+
+ private:
+  Step& step_;
+  const Clock& clock_;
+  std::atomic<bool> told_{false};  // that it is late
+};
 
 }  // namespace
 
 Frame::Frame(const Surroundings& around)
     : around_(around),
-      step_(0, Deadline::never()),
+      own_step_(0, Deadline::never()),
       slots_(around.program.slot_count, around.program.pin_count, around.program.open, around.memory),
       caller_spin_ns_(kCallerSpinNs) {
   for (const auto& constant : program().constants) slots_.bind(constant.slot, constant.data);
@@ -58,9 +76,8 @@ Frame::Frame(const Surroundings& around)
     states_[i].frame = this;
     states_[i].index = static_cast<uint32_t>(i);
   }
+  if (!program().parts.empty()) make_device_frame();
 }
-
-Frame::~Frame() { end(); }
 
 Status Frame::take_memory() {
   if (program().frame_bytes == 0) return {};
@@ -72,15 +89,41 @@ Status Frame::take_memory() {
 }
 
 Status Frame::begin(uint64_t sequence, Deadline deadline) {
-  step_.restart(sequence, deadline);
+  step_ = &own_step_;
+  caller_ = nullptr;
+  call_ = nullptr;
+  own_step_.restart(sequence, deadline);
+  if (program().duties.where) program().duties.where->run_began(&own_step_);
   DTG_TRY(take_memory());
+  if (device_) DTG_TRY(begin_on_devices());
+  rewind();
+  return {};
+}
+
+Status Frame::begin_in(Step& step, const Frame& caller, const Instruction& call) {
+  step_ = &step;
+  caller_ = &caller;
+  call_ = &call;
+  DTG_TRY(take_memory());
+  if (device_) DTG_TRY(begin_on_devices());
+  rewind();
+  return {};
+}
+
+void Frame::again() {
+  slots_.release();
+  rewind();
+}
+
+// Everything counts from the beginning.
+void Frame::rewind() {
+  if (device_) rewind_devices();
   const std::vector<uint32_t>& waits = program().waits;
   for (size_t i = 0; i < waits.size(); ++i) pending_[i].store(waits[i], std::memory_order_relaxed);
   for (size_t i = 0; i < program().events; ++i) raised_[i].store(false, std::memory_order_relaxed);
   unfinished_.store(static_cast<uint32_t>(waits.size()), std::memory_order_relaxed);
   for (const Feed& feed : program().feeds) slots_.set_shape(feed.slot, feed.shape);
   for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
-  return {};
 }
 
 Status Frame::run() {
@@ -88,7 +131,7 @@ Status Frame::run() {
   if (count == 0) return {};
   watcher_ = nullptr;
   caller_attached_ = true;
-  if (count == 1) {
+  if (count == 1 && !device_) {
     run_segment(first_state(0));
   } else {
     launch();
@@ -98,7 +141,7 @@ Status Frame::run() {
     else wait_for_work();
   }
   caller_attached_ = false;
-  return step_.aborted() ? step_.cause() : Status();
+  return step_->aborted() ? step_->cause() : Status();
 }
 
 void Frame::start(Watcher* watcher) {
@@ -108,12 +151,51 @@ void Frame::start(Watcher* watcher) {
   launch();
 }
 
+void Frame::run_here(Watcher* watcher) {
+  if (program().segments.size() != 1 || device_) return start(watcher);
+  watcher_ = watcher;
+  caller_attached_ = false;
+  run_segment(first_state(0));
+}
+
+Status Frame::run_straight() {
+  if (program().segments.empty()) return {};
+  const Chunk& chunk = program().segments[0];
+  RunContext context(slots_, memory_, *step_, pool());
+  for (const Instruction& instruction : chunk.instructions) {
+    context.set_instruction(&instruction);
+    if (Status status = call(instruction, context); !status.ok()) {
+      fail(instruction, status);
+      return status;
+    }
+    if (instruction.goes_on) continue;
+    if (step_->aborted()) return step_->cause();
+    if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
+  }
+  return {};
+}
+
+// What was left half made nobody reads: the step is over, and each segment looks at that before it goes on.
+Status Frame::call_cuttable(const Instruction& instruction, RunContext& context) {
+  StepInterrupt interrupt(*step_, around_.clock);
+  const Interrupt::Scope scope(&interrupt);
+  try {
+    return instruction.sync(context);
+  } catch (const Interrupted&) {
+    return step_->cause();
+  }
+}
+
 // The segments that wait for nothing; the caller takes the last of them itself.
 void Frame::launch() {
   const std::vector<uint32_t>& waits = program().waits;
   SegmentState* mine = nullptr;
   for (uint32_t i = 0; i < waits.size(); ++i) {
     if (waits[i] != 0) continue;
+    if (is_on_device(i)) {
+      enqueue(first_state(i));
+      continue;
+    }
     if (mine && !caller_attached_) pool().submit(mine);
     else if (mine && !handed_over(pool(), mine)) make_ready(*mine);
     mine = &first_state(i);
@@ -127,14 +209,14 @@ void Frame::run_segment(SegmentState& state) {
   try {
     for (;;) {
       if (!run_chunk(state)) return;  // suspended; its completion goes on
-      if (step_.aborted() || state.chunk->last) break;
+      if (step_->aborted() || state.chunk->last) break;
       if (Status status = enter_next_chunk(state); !status.ok()) {
-        step_.fail(status);
+        step_->fail(status);
         break;
       }
     }
   } catch (const std::bad_alloc&) {
-    step_.fail(no_memory());
+    step_->fail(no_memory());
   }
   finish_segment(state);
 }
@@ -142,18 +224,18 @@ void Frame::run_segment(SegmentState& state) {
 // True when the chunk is through (or the step is aborted); false when an instruction suspended it.
 bool Frame::run_chunk(SegmentState& state) {
   const std::span<const Instruction> instructions = state.chunk->instructions;
-  RunContext context(slots_, state.base, step_, pool());
+  RunContext context(slots_, state.base, *step_, pool());
   const auto count = static_cast<uint32_t>(instructions.size());
   Tracer* const tracer = around_.tracer;
   const bool traced = tracer && tracer->on();
   // The segment's own counter matters only where somebody else may go on with it.
   for (uint32_t pc = state.pc; pc < count;) {
-    if (step_.aborted()) return true;
+    if (step_->aborted()) return true;
     const Instruction& instruction = instructions[pc];
     context.set_instruction(&instruction);
     if (instruction.sync) [[likely]] {
       const int64_t began = traced ? tracer->now_ns() : 0;
-      if (Status status = instruction.sync(context); !status.ok()) {
+      if (Status status = call(instruction, context); !status.ok()) {
         fail(instruction, status);
         return true;
       }
@@ -171,7 +253,7 @@ bool Frame::run_chunk(SegmentState& state) {
       state.pc = ++pc;
       if (!run_async(state, instruction, context)) return false;
     }
-    if (instruction.looks_at_clock && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+    if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
   }
   return true;
 }
@@ -185,7 +267,7 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
     if (!instruction.async(context, Completion(this, state.index, &instruction))) return !in_place;
   } catch (const std::bad_alloc&) {
     // The completion went with the stack, or is with the resource: either way it ends the instruction.
-    step_.fail(no_memory());
+    step_->fail(no_memory());
     return !in_place;
   }
   Status status = context.take_status();
@@ -199,39 +281,49 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
 
 Status Frame::enter_next_chunk(SegmentState& state) {
   DTG_ASSIGN(const LaterChunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
+  char* host = nullptr;
+  if (chunk->bytes > 0) {
+    DTG_ASSIGN(host, slots_.lease_block(chunk->bytes, "values whose shape depends on data"));
+  }
+  char* base = host;
+  if (is_on_device(state.index)) {
+    DTG_ASSIGN(base, lease_on_device(state, *chunk));
+  }
   state.chunk = &chunk->chunk;
   state.pc = 0;
-  state.base = nullptr;
-  if (chunk->bytes > 0) {
-    DTG_ASSIGN(state.base, slots_.lease_block(chunk->bytes, "values whose shape depends on data"));
-  }
-  for (const auto& place : chunk->places) slots_.bind(place.slot, state.base + place.offset);
+  state.base = base;
+  for (const auto& place : chunk->places) slots_.bind(place.slot, host + place.offset);
+  for (const auto& place : chunk->device_places) slots_.bind(place.slot, base + place.offset);
   for (const auto& typed : chunk->gives) slots_.set_shape(typed.slot, typed.shape);
   return {};
 }
 
 void Frame::fail(const Instruction& instruction, const Status& status) {
   const Node* node = instruction.node;
-  if (!node) return step_.fail(status.in_phase("run"));
+  if (!node) return step_->fail(status.in_phase("run"));
   try {
     std::string where = "run \"" + std::string(node->name) + "\"";
     if (!node->location.empty()) where += " (made at " + std::string(node->location) + ")";
-    step_.fail(status.with_context(where).at_node(node->name).in_phase("run"));
+    // From the inside out: whose body it stands in.
+    for (const Frame* frame = this; frame->caller_; frame = frame->caller_) {
+      where += " in function \"" + frame->program().name + "\", called by \"" + std::string(frame->call_->node->name) + "\"";
+    }
+    step_->fail(status.with_context(where).at_node(node->name).in_phase("run"));
   } catch (const std::bad_alloc&) {
-    step_.fail(status);
+    step_->fail(status);
   }
 }
 
 void Frame::finish_segment(SegmentState& state) {
   // What an aborted segment did not come to must not keep others waiting; they see the abort themselves.
-  if (step_.aborted()) {
+  if (step_->aborted()) {
     for (uint32_t event : program().raised[state.index]) signal(event);
   }
   for (uint32_t successor : program().after_segment[state.index]) release(successor);
-  finish_one(false);
+  finish_one(is_on_device(state.index));
 }
 
-void Frame::finish_one(bool from_completion) {
+void Frame::finish_one(bool from_outside) {
   // As soon as the count is zero the frame may serve another run; waking a caller that does not sleep is
   // harmless, and the memory stays because whoever comes in from outside holds the owner.
   const bool attached = caller_attached_;
@@ -239,7 +331,7 @@ void Frame::finish_one(bool from_completion) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (attached) return wake_caller();
   if (!watcher) return;
-  if (from_completion) pool().submit(&end_task_);
+  if (from_outside) pool().submit(&end_task_);
   else watcher->finished(*this);
 }
 
@@ -251,12 +343,13 @@ void Frame::release(uint32_t segment) {
 Frame::SegmentState& Frame::first_state(uint32_t segment) {
   SegmentState& state = states_[segment];
   state.chunk = &program().segments[segment];
-  state.base = memory_;
+  state.base = device_ ? base_of(segment) : memory_;
   state.pc = 0;
   return state;
 }
 
 void Frame::make_ready(SegmentState& state) {
+  if (is_on_device(state.index)) return enqueue(state);
   if (!caller_attached_) return pool().submit(&state);
   SegmentState* head = ready_.load(std::memory_order_relaxed);
   do {
@@ -286,12 +379,12 @@ void Frame::wait_for_work() {
   while (!something()) {
     for (int i = 0; i < 64 && !something(); ++i) spin_pause();
     if (something()) break;
-    if (!step_.aborted() && step_.deadline().passed(around_.clock)) step_.abort(too_late());
+    if (!step_->aborted() && step_->deadline().passed(around_.clock)) step_->abort(too_late());
     if (around_.clock.monotonic_ns() - began < caller_spin_ns_) continue;
     caller_word_.store(1);
     if (!something()) {
       // Waking at least every second bounds what a lost wake-up could cost.
-      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_.deadline().left_ns(around_.clock), 999'000'000) + 1'000'000);
+      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_->deadline().left_ns(around_.clock), 999'000'000) + 1'000'000);
     }
     caller_word_.store(0);
   }
@@ -320,13 +413,22 @@ void Frame::signal(uint32_t event) {
 }
 
 RunContext Frame::context(const Instruction& instruction) {
-  RunContext context(slots_, nullptr, step_, pool());
+  RunContext context(slots_, nullptr, *step_, pool());
   context.set_instruction(&instruction);
   return context;
 }
 
+// The others of a group wait for calls that will not come.
+void Frame::settle_duties() {
+  const CollectiveDuties& duties = program().duties;
+  const Status cause = own_step_.cause();
+  duties.where->run_ended(&own_step_, duties, cause.ok() ? cancelled("it was not begun") : cause);
+}
+
 void Frame::end() {
+  if (program().duties.where) settle_duties();
   slots_.release();
+  if (device_) end_on_devices();
   if (char* const memory = std::exchange(memory_, nullptr)) around_.memory.give_back(memory);
 }
 

@@ -45,11 +45,19 @@ class Frame final {
   // A run: begin (which takes the memory), bind feeds and fetches, then run() or start(), then read results, then end().
   Status begin(uint64_t sequence, Deadline deadline);
   void bind(uint32_t slot, void* data) { slots_.bind(slot, data); }
+  // A call of a function, as a part of the step of the frame that calls: it fails, ends and is aborted with that.
+  Status begin_in(Step& step, const Frame& caller, const Instruction& call);
+  // The same once more, in the memory that it has: what it borrowed in the last round goes back.
+  void again();
   // On this thread until everything has finished, helped by the pool.
   Status run();
   // On the pool; `watcher` hears of the end.
   void start(Watcher* watcher);
-  Status outcome() const { return step_.cause(); }
+  // As start(), but what can run at once does so on this thread; `watcher` may hear of the end before this returns.
+  void run_here(Watcher* watcher);
+  // All of it now, on this thread: of a program that is straight.
+  Status run_straight();
+  Status outcome() const { return step_->cause(); }
   void* data(uint32_t slot) const { return slots_.data(slot); }
   const Shape& shape(uint32_t slot) const { return slots_.shape(slot); }
   Slots& slots() { return slots_; }
@@ -59,7 +67,9 @@ class Frame final {
   // Is a thread of the pool, or one that brought an end from outside, still on its way out? Asked when the run is over.
   bool visited() const { return visitors_.load(std::memory_order_acquire) != 0; }
 
-  Step& step() { return step_; }
+  Step& step() { return *step_; }
+  MemoryPool& memory() const { return around_.memory; }
+  const Clock& clock() const { return around_.clock; }
   Pool& pool() const { return around_.pool; }
   const Program& program() const { return around_.program; }
 
@@ -69,6 +79,7 @@ class Frame final {
 
  private:
   friend class FramePool;
+  struct DeviceWork;
 
   // A thread may still be inside when the run that it ended is over.
   class Visit {
@@ -97,16 +108,39 @@ class Frame final {
     Frame* frame = nullptr;
     void run() override { frame->watcher_->finished(*frame); }
   };
+  // What runs on streams, where the program uses any (exec/device_frame.cc).
+  struct DeviceFrame;
+  bool is_on_device(uint32_t segment) const { return device_ && program().lanes[segment] != 0; }
+  void make_device_frame();
+  Status begin_on_devices();
+  void rewind_devices();
+  void end_on_devices();
+  char* base_of(uint32_t segment) const;
+  Result<char*> lease_on_device(const SegmentState& state, const LaterChunk& chunk);
+  void enqueue(SegmentState& state);
+  bool execute(SegmentState& state);
+  bool run_chunk_on_device(SegmentState& state);
+  bool step_on_device(SegmentState& state, const Instruction& instruction, RunContext& context);
+  Status check_operands(const Instruction& instruction, uint32_t space) const;
+  void note_results(const Instruction& instruction);
+  void executed(SegmentState& state);
+
   Status take_memory();
+  void rewind();
   void signal(uint32_t event);
   void launch();
   void run_segment(SegmentState& state);
   bool run_chunk(SegmentState& state);
+  Status call(const Instruction& instruction, RunContext& context) {
+    return instruction.may_be_cut ? call_cuttable(instruction, context) : instruction.sync(context);
+  }
+  Status call_cuttable(const Instruction& instruction, RunContext& context);
   bool run_async(SegmentState& state, const Instruction& instruction, RunContext& context);
   Status enter_next_chunk(SegmentState& state);
   void fail(const Instruction& instruction, const Status& status);
+  void settle_duties();
   void finish_segment(SegmentState& state);
-  void finish_one(bool from_completion);
+  void finish_one(bool from_outside);
   void release(uint32_t segment);
   SegmentState& first_state(uint32_t segment);
   void make_ready(SegmentState& state);
@@ -115,7 +149,10 @@ class Frame final {
   void wake_caller();
 
   const Surroundings around_;
-  Step step_;
+  Step own_step_;
+  Step* step_ = &own_step_;        // or that of the frame that calls
+  const Frame* caller_ = nullptr;  // of a function's body: the frame with the instruction that calls it
+  const Instruction* call_ = nullptr;
   Slots slots_;
   char* memory_ = nullptr;   // of this run
   char* settled_ = nullptr;  // the block that the slots point into; the next run mostly gets the same one
@@ -133,6 +170,7 @@ class Frame final {
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps
   // How long the caller polls before it sleeps; it learns from its waits, and is the caller's alone.
   int64_t caller_spin_ns_;
+  std::unique_ptr<DeviceFrame, void (*)(DeviceFrame*)> device_{nullptr, nullptr};  // null: all is the host's
   // The pool's: where it keeps this frame, and the next one of its list.
   size_t place_ = 0;
   Frame* next_spare_ = nullptr;

@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "exec/body.h"
 #include "exec/resource.h"
 #include "exec/rights.h"
 
@@ -39,6 +40,10 @@ Status RunContext::check_rights(int input) const {
   if (rights.allows(verb)) return {};
   const auto* const resource = static_cast<const Resource*>(static_cast<const RefCounted*>(in<void>(input)));
   return rights.refuse(verb, format("%s the %s \"%s\"", verb_name(verb), resource->kind(), resource->name().c_str()));
+}
+
+Result<Ref<BodySource>> PrepareContext::bodies(const Function&) {
+  return unimplemented("%s: no function can be called here", node_->op->name().c_str());
 }
 
 bool PrepareContext::may_attach() const { return !rights_ || rights_->allows(Verb::attach); }
@@ -119,7 +124,12 @@ int KernelTable::element_arity(std::string_view op) const {
 const KernelRow* KernelTable::find(const Node& node, std::string_view device_type) const {
   const std::vector<KernelRow>* const rows = rows_of(*node.op);
   if (!rows) return nullptr;
-  for (const KernelRow& row : *rows) {
+  const KernelRow* const own = find_in_rows(*rows, node, device_type);
+  return own || !borrows(device_type) ? own : find_in_rows(*rows, node, "CPU");
+}
+
+const KernelRow* KernelTable::find_in_rows(const std::vector<KernelRow>& rows, const Node& node, std::string_view device_type) {
+  for (const KernelRow& row : rows) {
     if (device_type != row.device) continue;
     bool fits = true;
     for (const auto& clause : row.types) {
@@ -134,7 +144,9 @@ const KernelRow* KernelTable::find(const Node& node, std::string_view device_typ
 
 bool KernelTable::has_device(const OpDef& op, std::string_view device_type) const {
   const std::vector<KernelRow>* const rows = rows_of(op);
-  return rows && std::ranges::any_of(*rows, [&](const KernelRow& row) { return device_type == row.device; });
+  return rows && std::ranges::any_of(*rows, [&](const KernelRow& row) {
+           return device_type == row.device || (borrows(device_type) && std::string_view(row.device) == "CPU");
+         });
 }
 
 std::string KernelTable::describe(std::string_view op) const {

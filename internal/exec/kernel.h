@@ -39,6 +39,8 @@
 
 namespace dtg {
 
+class BodySource;
+class Function;
 class KernelTable;
 class Rights;
 class Resource;
@@ -57,13 +59,18 @@ struct alignas(64) Instruction {
   SyncFn sync = nullptr;
   AsyncFn async = nullptr;
   const void* args = nullptr;
-  const uint32_t* in = nullptr;   // slots of the inputs
+  const uint32_t* in = nullptr;   // slots of the inputs; the two numbers in front of them say how many inputs and outputs there are
   const uint32_t* out = nullptr;  // slots of the outputs
   int64_t workspace = -1;         // offset in the chunk's memory, -1 none
   int32_t event = -1;             // that its end signals; -1 none: for an asynchronous one the segment waits then
   bool looks_at_clock = false;    // so much was done since the last one that did
   bool goes_on = true;            // to the next one at once: neither of the two
+  bool gives_host = false;        // on an accelerator: its results are the host's to read
+  bool may_be_cut = false;        // long enough for an interrupt, and nothing outlives the run that it leaves half made
   const Node* node = nullptr;     // for errors and traces
+
+  uint32_t inputs() const { return in ? in[-2] : 0; }
+  uint32_t outputs() const { return in ? in[-1] : 0; }
 };
 
 // What one instruction sees while it runs. Lives on the runner's stack.
@@ -71,6 +78,8 @@ class RunContext {
  public:
   RunContext(Slots& slots, char* scratch, Step& step, Pool& pool)
       : table_(slots.table()), scratch_(scratch), slots_(slots), step_(step), pool_(pool) {}
+  // The instructions run on a device with memory of its own.
+  void set_device(DeviceMemory* memory) { device_ = memory; }
   // The runner moves on to the next instruction.
   void set_instruction(const Instruction* instruction) { instruction_ = instruction; }
 
@@ -102,7 +111,9 @@ class RunContext {
 
   // For ops whose output shape is known only now: memory for output i, owned by the step. Outputs whose
   // shape is static have their memory already.
-  Result<void*> lease_output(int i, DType dtype, const Shape& shape) { return slots_.lease(instruction_->out[i], dtype, shape); }
+  Result<void*> lease_output(int i, DType dtype, const Shape& shape) {
+    return slots_.lease(instruction_->out[i], dtype, shape, instruction_->gives_host ? nullptr : device_);
+  }
   // Output i is this memory, kept alive until the step ends by the holder (may be null).
   void set_output(int i, void* data, const Shape& shape, Ref<RefCounted> holder) {
     slots_.hold(instruction_->out[i], data, shape, std::move(holder));
@@ -123,6 +134,7 @@ class RunContext {
   Slots& slots_;
   Step& step_;
   Pool& pool_;
+  DeviceMemory* device_ = nullptr;  // null: the host
   Status status_;
 };
 
@@ -134,7 +146,8 @@ class PrepareContext {
     Shape shape;  // of a resource: shape of what it holds
     DType held = DType::invalid;
     bool dynamic = false;  // output only: shape known when it has run; shape is not valid
-    int64_t bytes() const { return Bytes::of(shape.count(), dtype_size(dtype)).value(); }
+    PartialShape holds;    // of a resource or a variant: what is known of the shape of what it holds
+    int64_t bytes() const { return Bytes::of(shape.count(), cell_bytes(dtype)).value(); }
   };
   virtual ~PrepareContext() = default;
 
@@ -168,11 +181,14 @@ class PrepareContext {
   // May the plan make resources, and say more of their shapes than was known?
   bool may_attach() const;
   const KernelTable& kernels() const { return *kernels_; }
+  // The bodies of a function that the node calls, prepared where the node runs (exec/body.h).
+  virtual Result<Ref<BodySource>> bodies(const Function& function);
   // A read of a variable: the pin of the run that it is to use; kNoPin where it should give a copy.
   static constexpr uint32_t kNoPin = UINT32_MAX;
   uint32_t pin() const { return pin_; }
-  // Full name of the device the node was placed on.
+  // Full name of the device the node was placed on, and where its memory is; null: the host's.
   std::string_view device() const { return device_; }
+  DeviceMemory* device_memory() const { return device_memory_; }
   // Output o is this resource from now on; the plan keeps it alive. The kernel needs no function then.
   void bind(int o, Ref<RefCounted> resource) { bound_.push_back({o, std::move(resource)}); }
 
@@ -217,6 +233,7 @@ class PrepareContext {
   const Rights* rights_ = nullptr;  // of the peer whose plan it is; null: all
   const KernelTable* kernels_ = nullptr;
   std::string_view device_;
+  DeviceMemory* device_memory_ = nullptr;
   uint32_t pin_ = kNoPin;
   std::vector<Bound> bound_;
   void* args_ = nullptr;
@@ -232,7 +249,8 @@ using PrepareFn = Status (*)(PrepareContext&);
 // What sort of instruction an op becomes.
 enum class KernelMode : uint8_t {
   plain,     // runs where its inputs are ready
-  blocking,  // may wait (dequeue, take, receive): ends the segment, holds no thread
+  blocking,  // may wait (dequeue, take, receive): ends the segment, holds no thread; on the host, wherever the node was placed
+  host,      // as plain, but on the host and with operands there, wherever the node was placed
 };
 
 struct KernelRow {
@@ -245,9 +263,22 @@ struct KernelRow {
   std::vector<TypeClause> types = {};
   PrepareFn prepare = nullptr;
   KernelMode mode = KernelMode::plain;
-  // Bit i: input (output) i is read (written) in host memory whatever the device.
+  // Bit i: input (output) i is read (written) in host memory whatever the device; those from 31 on as 31.
   uint32_t host_inputs = 0;
   uint32_t host_outputs = 0;
+
+  bool reads_host(size_t input) const { return host_inputs >> (input < 31 ? input : 31) & 1; }
+  bool gives_host(size_t output) const { return host_outputs >> (output < 31 ? output : 31) & 1; }
+  // Does a node on an accelerator run on the host, with all its operands there? What may wait does, and what deals with strings.
+  // `dtype_of` tells the type of an input.
+  template <class Fn>
+  bool runs_on_host(const Node& node, Fn&& dtype_of) const {
+    const auto lives_there = [](DType dtype) { return dtype == DType::string || dtype == DType::variant; };
+    bool there = mode != KernelMode::plain;
+    for (const ValueInfo& output : node.outputs) there = there || lives_there(output.dtype);
+    for (Value input : node.inputs) there = there || lives_there(dtype_of(input));
+    return there;
+  }
 };
 
 // An element-wise op as a function over a short block, so that chains of them run in one pass: a fused
@@ -273,7 +304,7 @@ class KernelTable {
   int element_arity(std::string_view op) const;
   // Called once all rows are there: finds them by the numbers of the definitions from then on, without hashing a name.
   void index(const OpTable& ops);
-  // The row for a node on a device type, or null.
+  // The row for a node on a device type, or null. Where an emulated device has none, it is the CPU's.
   const KernelRow* find(const Node& node, std::string_view device_type) const;
   // "CPU: T in {float32, float64}; ..." for an error, or "none".
   std::string describe(std::string_view op) const;
@@ -283,6 +314,8 @@ class KernelTable {
   const ElementRow* find_element(const OpDef& op, std::span<const DType> in, DType out) const;
 
  private:
+  static bool borrows(std::string_view device_type) { return device_type == "EMU"; }
+  static const KernelRow* find_in_rows(const std::vector<KernelRow>& rows, const Node& node, std::string_view device_type);
   const std::vector<KernelRow>* rows_of(const OpDef& op) const;
   const std::vector<ElementRow>* elements_of(const OpDef& op) const;
 

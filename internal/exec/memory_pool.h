@@ -28,6 +28,9 @@ class MemoryPool final : public RefCounted {
   // Counted memory; it comes back by itself.
   Result<Ref<Buffer>> take_buffer(int64_t bytes);
 
+  // Gives idle memory back to the system until no more than `keep` bytes are idle.
+  void trim(int64_t keep);
+
   // What the pool has from the system, and how much of it nobody uses; small buffers that lie idle are not counted.
   int64_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
   int64_t idle_bytes() const { return idle_.load(std::memory_order_relaxed); }
@@ -39,7 +42,6 @@ class MemoryPool final : public RefCounted {
 
   Result<char*> allocate(int64_t bytes, const char* what);
   void free_block(char* block);
-  void trim(int64_t keep);
   void park(Recycled* buffer);
   Recycled* find_buffer(int64_t bytes);
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/lists.h"
+#include "device/accelerator.h"
+#include "exec/collectives.h"
 #include "exec/kernel.h"
 
 namespace dtg {
@@ -62,6 +64,22 @@ struct Program {
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
   std::vector<Place> places;  // values of first chunks, in the run's block
+  // A device with memory of its own that the program uses: what a run takes there, and what lies in it.
+  struct Part {
+    Ref<Accelerator> device;
+    int64_t bytes = 0;
+    std::vector<Place> places;
+    std::string largest;  // of the values, for an error
+  };
+  std::vector<Part> parts;      // space k of a value or a segment is parts[k - 1]; 0 is the host
+  std::vector<uint32_t> lanes;  // per segment: the space whose stream it runs on; empty where all is the host's
+  // What a device that checks may know of a slot; empty where all is the host's.
+  struct Home {
+    uint8_t space = 0;
+    bool exempt = false;  // a handle, or memory that somebody else set
+    bool made = false;    // by an instruction on a device
+  };
+  std::vector<Home> homes;
   std::vector<Typed> shapes;  // that first chunks give to slots whose shape was not known before
   struct Constant {
     uint32_t slot;
@@ -74,6 +92,10 @@ struct Program {
   int64_t folded_bytes = 0;  // of constants that the planner computed; the others are the graph's
   bool open = false;         // some shapes are known only while it runs
   bool blocking = false;     // it may wait for others
+  bool straight = false;     // one segment that never stops on its way, or none
+  bool small = false;        // one segment of the host's that waits for no queue and no task, calls no function and touches little memory
+  CollectiveDuties duties;   // to groups of tasks
+  std::string name;          // of the function, where it is the body of one
 
   // What the above points to.
   Arena arena;                // argument blocks and operand lists

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensor/text.h"
+
 namespace dtg {
 
 Result<Tuple> tuple_row(const Tuple& batch, int64_t row) {
@@ -12,9 +14,7 @@ Result<Tuple> tuple_row(const Tuple& batch, int64_t row) {
   tuple.reserve(batch.size());
   for (const Tensor& component : batch) {
     DTG_ASSIGN(const Shape shape, Shape::make(component.shape().dims().subspan(1)));
-    const int64_t bytes = shape.count() * dtype_size(component.dtype());
-    const auto base = component.as<char>() - static_cast<char*>(component.buffer()->data());
-    DTG_ASSIGN(Tensor element, Tensor::wrap(component.buffer(), base + row * bytes, component.dtype(), shape));
+    DTG_ASSIGN(Tensor element, rows_of(component, row * shape.count(), shape));
     tuple.push_back(std::move(element));
   }
   return tuple;
@@ -36,11 +36,10 @@ Result<Shape> stacked_shape(size_t k, std::span<const PartialShape> shapes, cons
 
 // One element into its place of the batch; dims are those of a place.
 void place_element(const Tensor& element, std::span<const int64_t> dims, char* to) {
-  if (element.bytes() == 0) return;
   const Shape& shape = element.shape();
   const int last = shape.rank() - 1;
-  const int64_t size = dtype_size(element.dtype()), run = last < 0 ? size : shape.dim(last) * size;
-  for (int64_t row = 0; row * run < element.bytes(); ++row) {
+  const int64_t size = cell_bytes(element.dtype()), run = last < 0 ? size : shape.dim(last) * size, bytes = shape.count() * size;
+  for (int64_t row = 0; row * run < bytes; ++row) {
     int64_t offset = 0, rest = row, stride = last < 0 ? 0 : dims[static_cast<size_t>(last)];
     for (int d = last - 1; d >= 0; --d) {
       offset += rest % shape.dim(d) * stride;
@@ -51,12 +50,26 @@ void place_element(const Tensor& element, std::span<const int64_t> dims, char* t
   }
 }
 
+// Component k of all rows, of strings; what smaller elements leave open is empty.
+Result<Tensor> stack_texts(size_t k, const Shape& shape, const std::deque<Tuple>& rows) {
+  std::vector<Text> cells(static_cast<size_t>(shape.count()));
+  const size_t width = rows.empty() ? 0 : cells.size() / rows.size();
+  for (size_t i = 0; i < rows.size(); ++i)
+    place_element(rows[i][k], shape.dims().subspan(1), reinterpret_cast<char*>(cells.data() + i * width));
+  return make_texts(shape, cells);
+}
+
 }  // namespace
 
 Result<Tuple> stack_tuples(std::span<const DType> dtypes, std::span<const PartialShape> shapes, const std::deque<Tuple>& rows) {
   Tuple batch;
   for (size_t k = 0; k < dtypes.size(); ++k) {
     DTG_ASSIGN(const Shape shape, stacked_shape(k, shapes, rows));
+    if (dtypes[k] == DType::string) {
+      DTG_ASSIGN(Tensor texts, stack_texts(k, shape, rows));
+      batch.push_back(std::move(texts));
+      continue;
+    }
     DTG_ASSIGN(Tensor tensor, Tensor::allocate(dtypes[k], shape));
     const auto dims = shape.dims().subspan(1);
     const int64_t bytes = rows.empty() ? 0 : tensor.bytes() / static_cast<int64_t>(rows.size());

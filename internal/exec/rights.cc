@@ -18,11 +18,13 @@ constexpr Grant o = Grant::no, t = Grant::own, x = Grant::yes;
 // anything is at home.
 constexpr Row kTable[kVerbs] = {
     //             chief worker ps client neighbour observer
-    {"run parts", {x, x, x, x, o, o}},   {"attach", {x, x, t, x, o, o}},  {"read", {x, x, x, x, o, o}},
-    {"update", {x, x, t, x, o, o}},      {"put", {x, x, t, x, o, o}},     {"take", {x, x, t, x, o, o}},
-    {"initialise", {x, x, t, x, o, o}},  {"replace", {x, t, t, o, o, o}}, {"fence", {x, t, t, o, o, o}},
-    {"close", {x, t, t, o, o, o}},       {"destroy", {x, t, t, o, o, o}}, {"reset containers", {x, t, t, o, o, o}},
-    {"end the job", {x, o, o, o, o, o}},
+    {"run parts", {x, x, x, x, o, o}},   {"attach", {x, x, t, x, o, o}},
+    {"read", {x, x, x, x, o, o}},        {"update", {x, x, t, x, o, o}},
+    {"put", {x, x, t, x, o, o}},         {"take", {x, x, t, x, o, o}},
+    {"initialise", {x, x, t, x, o, o}},  {"replace", {x, t, t, o, o, o}},
+    {"fence", {x, t, t, o, o, o}},       {"close", {x, t, t, o, o, o}},
+    {"destroy", {x, t, t, o, o, o}},     {"reset containers", {x, t, t, o, o, o}},
+    {"end the job", {x, o, o, o, o, o}}, {"meet the workers", {x, x, o, o, o, o}},
 };
 
 constexpr const char* kPartyNames[kParties] = {"chief", "worker", "ps", "client", "neighbour", "observer"};
@@ -63,7 +65,7 @@ Status Rights::refuse(Verb verb, const std::string& attempted) const {
     if (allows(static_cast<Verb>(i))) may += (may.empty() ? "" : ", ") + std::string(kTable[i].name);
   }
   const std::string who = peer_.empty() ? "a client that is no task" : peer_;
-  const char* const home = grant_of(verb, party_) == Grant::own ? " or the task itself" : "";
+  const char* const home = grant_of(verb, party_) == Grant::own ? " or the task itself" : verb == Verb::meet ? " and the workers" : "";
   return permission_denied("%s at %s: only the chief%s may do that; this session speaks for %s (%s), which may %s", attempted.c_str(),
                            task_.c_str(), home, who.c_str(), party_name(party_), may.empty() ? "only ask for the status" : may.c_str())
       .at_peer(who);

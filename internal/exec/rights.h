@@ -29,8 +29,9 @@ enum class Verb : uint8_t {
   destroy,
   reset,  // containers
   end_job,
+  meet,  // the other workers, at a barrier or at the end
 };
-inline constexpr size_t kVerbs = 13;
+inline constexpr size_t kVerbs = 14;
 const char* verb_name(Verb verb);
 
 // Who asks, by the task that a session speaks for.

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/size.h"
+#include "device/accelerator.h"
 #include "exec/memory_pool.h"
 #include "exec/variable.h"
 
@@ -14,24 +15,26 @@ Slots::Slots(uint32_t count, uint32_t pins, bool open, MemoryPool& memory)
   if (open) shapes_.reset(new Shape[count + 1]);
 }
 
-Result<char*> Slots::lease_block(int64_t bytes, const char* what) {
-  DTG_ASSIGN(char* const block, memory_.take(bytes, what));
+Result<char*> Slots::lease_block(int64_t bytes, const char* what, DeviceMemory* device) {
+  DTG_ASSIGN(char* const block, device ? device->take(bytes, what) : memory_.take(bytes, what));
   try {
     const std::lock_guard lock(lock_);
-    leases_.push_back(block);
+    if (device) device_leases_.push_back({device, block});
+    else leases_.push_back(block);
   } catch (const std::bad_alloc&) {
-    memory_.give_back(block);
+    if (device) device->give_back(block);
+    else memory_.give_back(block);
     throw;
   }
   return block;
 }
 
-Result<void*> Slots::lease(uint32_t slot, DType dtype, const Shape& shape) {
-  const Bytes bytes = Bytes::of(shape.count(), dtype_size(dtype));
+Result<void*> Slots::lease(uint32_t slot, DType dtype, const Shape& shape, DeviceMemory* device) {
+  const Bytes bytes = Bytes::of(shape.count(), cell_bytes(dtype));
   if (bytes.is_overflow()) {
     return resource_exhausted("a value %s%s is larger than any memory", dtype_name(dtype), shape.text().c_str());
   }
-  DTG_ASSIGN(char* const block, lease_block(bytes.value(), "a value whose shape depends on data"));
+  DTG_ASSIGN(char* const block, lease_block(bytes.value(), "a value whose shape depends on data", device));
   table_[slot] = block;
   set_shape(slot, shape);
   return static_cast<void*>(block);
@@ -56,6 +59,8 @@ void Slots::unpin(uint32_t number) {
 void Slots::release() {
   for (uint32_t i = 0; i < pin_count_; ++i) unpin(i);
   for (char* const block : leases_) memory_.give_back(block);
+  for (const DeviceLease& lease : device_leases_) lease.memory->give_back(lease.block);
+  device_leases_.clear();
   leases_.clear();
   holders_.clear();
 }

@@ -14,6 +14,7 @@
 
 namespace dtg {
 
+class DeviceMemory;
 class MemoryPool;
 class Variable;
 
@@ -33,10 +34,13 @@ class Slots {
     if (shapes_) shapes_[slot] = shape;
   }
 
-  // Memory for a value of that type until release(); the slot points at it and has that shape.
-  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape);
+  MemoryPool& memory() const { return memory_; }
+
+  // Memory for a value of that type until release(); the slot points at it and has that shape. `device`: where the memory is; null: the
+  // host's.
+  Result<void*> lease(uint32_t slot, DType dtype, const Shape& shape, DeviceMemory* device = nullptr);
   // Plain memory until release().
-  Result<char*> lease_block(int64_t bytes, const char* what);
+  Result<char*> lease_block(int64_t bytes, const char* what, DeviceMemory* device = nullptr);
   // The slot points at someone else's memory; `holder` (may be null) is kept until release().
   void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder);
   void keep(Ref<RefCounted> holder);
@@ -58,7 +62,12 @@ class Slots {
   std::unique_ptr<Shape[]> shapes_;
   std::unique_ptr<Pin[]> pins_;
   SpinLock lock_;  // guards what follows: segments may lease at the same time
+  struct DeviceLease {
+    DeviceMemory* memory;
+    char* block;
+  };
   std::vector<char*> leases_;
+  std::vector<DeviceLease> device_leases_;
   std::vector<Ref<RefCounted>> holders_;
 };
 

@@ -33,8 +33,13 @@ struct UpdateRun {
   void release(bool changed) {
     for (; taken > 0; --taken) give_back(order[taken - 1], held[taken - 1], changed);
   }
+  // Both give a status for whatever fails, memory too: who has rights to write has to give them back.
   Status run(RunContext& c, const UpdateArgs& args);
   Status refused(Writing why, const UpdateArgs& args, const Step& step) const;
+
+ private:
+  Status body(RunContext& c, const UpdateArgs& args);
+  Status why_not(Writing why, const UpdateArgs& args, const Step& step) const;
 };
 
 Status UpdateRun::start(const RunContext& c, const UpdateArgs& args) {
@@ -78,7 +83,7 @@ void UpdateRun::give_back(Variable* variable, Variable::Version* version, bool c
   }
 }
 
-Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
+Status UpdateRun::body(RunContext& c, const UpdateArgs& args) {
   if (mode == Mode::assign) {
     Tensor fresh;
     DTG_TRY(args.assign(c, *order[0], fresh));
@@ -98,7 +103,7 @@ Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
   return status;
 }
 
-Status UpdateRun::refused(Writing why, const UpdateArgs& args, const Step& step) const {
+Status UpdateRun::why_not(Writing why, const UpdateArgs& args, const Step& step) const {
   const Variable& variable = *order[taken];
   if (why == Writing::uninitialized) {
     return no_value(variable, mode == Mode::read ? "read" : "update", args.uninitialized);
@@ -106,8 +111,25 @@ Status UpdateRun::refused(Writing why, const UpdateArgs& args, const Step& step)
   if (why == Writing::has_value) {
     return step.rights()->refuse(Verb::replace, format("assign the variable \"%s\", which has a value,", variable.name().c_str()));
   }
-  return resource_exhausted("update the variable \"%s\": readers hold its value and there is no memory for a second one",
-                            variable.name().c_str());
+  return resource_exhausted("update the variable \"%s\": readers hold its value and there is no memory for a second one, of %lld bytes%s",
+                            variable.name().c_str(), static_cast<long long>(variable.bytes()),
+                            variable.is_on_device() ? ", on its device" : "");
+}
+
+Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
+  try {
+    return body(c, args);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("update a variable: out of memory");
+  }
+}
+
+Status UpdateRun::refused(Writing why, const UpdateArgs& args, const Step& step) const {
+  try {
+    return why_not(why, args, step);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("update a variable: out of memory");
+  }
 }
 
 namespace {
@@ -239,7 +261,14 @@ bool update_run(RunContext& c, Completion done) {
       status = run.refused(outcome, args, c.step());
       break;
     }
-    (new UpdateWait(run, c.pool(), std::move(done)))->drive();
+    UpdateWait* wait = nullptr;
+    try {
+      wait = new UpdateWait(run, c.pool(), std::move(done));
+    } catch (const std::bad_alloc&) {
+      run.release(false);  // others wait for what it has taken
+      throw;
+    }
+    wait->drive();
     return false;
   }
   if (status.ok()) status = run.run(c, args);

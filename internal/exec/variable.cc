@@ -3,11 +3,18 @@
 #include "exec/variable.h"
 
 #include <cstring>
+#include <new>
+
+#include "base/size.h"
 
 namespace dtg {
 
-Variable::Variable(std::string name, DType dtype, PartialShape shape, Placement placement)
-    : Resource(std::move(name)), dtype_(dtype), shape_(std::move(shape)), placement_(placement) {}
+Variable::Variable(std::string name, DType dtype, PartialShape shape, Placement placement, DeviceMemory* memory)
+    : Resource(std::move(name)),
+      dtype_(dtype),
+      shape_(std::move(shape)),
+      placement_(placement),
+      memory_(Ref<DeviceMemory>::share(memory)) {}
 
 Variable::~Variable() {
   delete current_;
@@ -144,6 +151,24 @@ bool Variable::enter(Turn* turn) {
   return false;
 }
 
+Result<Tensor> Variable::fresh_tensor(const Shape& shape) const {
+  if (!memory_) return Tensor::allocate(dtype_, shape, placement_);
+  const Bytes bytes = Bytes::of(shape.count(), dtype_size(dtype_));
+  if (bytes.is_overflow()) return resource_exhausted("a value of %s is larger than any memory", name().c_str());
+  DTG_ASSIGN(Ref<Buffer> buffer, memory_->take_buffer(bytes.value(), format("the variable \"%s\"", name().c_str()).c_str()));
+  return Tensor::over(std::move(buffer), dtype_, shape);
+}
+
+// Null without memory: whoever has the right to write gives it back then.
+Variable::Version* Variable::fresh_version(const Shape& shape) {
+  try {
+    auto fresh = fresh_tensor(shape);
+    return fresh.ok() ? new Version{fresh.take()} : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 Variable::Writing Variable::begin_update(Version** version, Turn* turn, bool copy) {
   lock();
   if (!enter(turn)) {
@@ -164,14 +189,11 @@ Variable::Writing Variable::begin_update(Version** version, Turn* turn, bool cop
   next_ = take_spare(&present.shape());
   unlock();
   // The right to write keeps current_ and next_ as they are from here on.
+  if (!next_) next_ = fresh_version(present.shape());
   if (!next_) {
-    auto fresh = Tensor::allocate(dtype_, present.shape(), placement_);
-    if (!fresh.ok()) {
-      lock();
-      finish_write(false, nullptr);
-      return Writing::no_memory;
-    }
-    next_ = new Version{fresh.take()};
+    lock();
+    finish_write(false, nullptr);
+    return Writing::no_memory;
   }
   if (copy && present.bytes() > 0) {
     std::memcpy(next_->tensor.data(), present.data(), static_cast<size_t>(present.bytes()));
@@ -209,7 +231,11 @@ Status Variable::end_assign(Tensor fresh) {
   lock();
   Version* shell = take_spare(nullptr);
   unlock();
-  if (!shell) shell = new Version;
+  if (!shell) shell = new (std::nothrow) Version;
+  if (!shell) {
+    cancel_assign();
+    return resource_exhausted("assign to the variable \"%s\": out of memory", name().c_str());
+  }
   const Shape shape = fresh.shape();
   const DType dtype = fresh.dtype();
   shell->tensor = std::move(fresh);
@@ -276,7 +302,7 @@ Result<Tensor> Variable::spare(const Shape& shape) {
   lock();
   Version* const fitting = take_spare(&shape);
   unlock();
-  if (!fitting) return Tensor::allocate(dtype_, shape, placement_);
+  if (!fitting) return fresh_tensor(shape);
   Tensor tensor = std::exchange(fitting->tensor, Tensor());
   lock();
   Version* const unused = retire(fitting);  // a shell now, for end_assign

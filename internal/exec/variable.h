@@ -12,6 +12,7 @@
 #include <atomic>
 #include <initializer_list>
 
+#include "device/accelerator.h"
 #include "exec/completion.h"
 #include "exec/resource.h"
 
@@ -34,7 +35,8 @@ class Variable final : public Resource {
   };
 
   // `shape` may be partial; the first assignment completes it.
-  Variable(std::string name, DType dtype, PartialShape shape, Placement placement = Placement::heap);
+  // `memory`: of the device that it lives on; null: the host's.
+  Variable(std::string name, DType dtype, PartialShape shape, Placement placement = Placement::heap, DeviceMemory* memory = nullptr);
   ~Variable() override;
   static constexpr std::string_view kKind = "variable";
   const char* kind() const override { return kKind.data(); }
@@ -75,6 +77,8 @@ class Variable final : public Resource {
 
   // A writable tensor for begin_assign, recycled from a version nobody pins when the shape fits.
   Result<Tensor> spare(const Shape& shape);
+  // On a device with memory of its own, which the host cannot read.
+  bool is_on_device() const { return static_cast<bool>(memory_); }
 
  private:
   void lock() const;
@@ -84,10 +88,13 @@ class Variable final : public Resource {
   void finish_write(bool changed, Version* unused);
   Version* retire(Version* version);
   Version* take_spare(const Shape* shape);
+  Version* fresh_version(const Shape& shape);
+  Result<Tensor> fresh_tensor(const Shape& shape) const;
 
   const DType dtype_;
   PartialShape shape_;
   const Placement placement_;
+  const Ref<DeviceMemory> memory_;
   mutable SpinLock word_;
   Version* current_ = nullptr;  // null: uninitialised
   Version* next_ = nullptr;     // what a writer works on while readers pin `current_`

@@ -6,6 +6,7 @@
 #include <map>
 #include <queue>
 
+#include "graph/function.h"
 #include "plan/passes.h"
 #include "plan/phases.h"
 
@@ -24,6 +25,9 @@ class WritesOnly {
   Status add_write(uint32_t n) {
     DTG_ASSIGN(const NodeId made, copy(n));
     into_.writes.push_back(made);
+    // What a write gives, later ones may be made from; it is not there yet when the gate is passed.
+    const IrNode& node = ir_.nodes[n];
+    for (uint32_t o = 0; o < node.outputs.size(); ++o) values_.emplace(node.outputs[o], into_.graph->value(made, o));
     return {};
   }
   // The operands of the gate, in the order of IrCommit::fed.
@@ -63,6 +67,11 @@ class WritesOnly {
       const IrNode& from = ir_.nodes[value.producer];
       if (from.node->op->role() == Role::handle && from.inputs.empty()) {
         if (const auto have = values_.find(at); have != values_.end()) return have->second;
+        if (from.node->op->is_transient()) {
+          return unimplemented(
+              "log a write: what \"%.*s\" (%s) names is not kept by a task with a state directory; place it on another task",
+              static_cast<int>(from.node->name.size()), from.node->name.data(), from.node->op->name().c_str());
+        }
         DTG_ASSIGN(const NodeId made, copy(value.producer));
         values_.emplace(at, into_.graph->value(made, value.output));
         return values_.at(at);
@@ -115,6 +124,7 @@ class Joiner {
 
   Status run() {
     find_kernels(context_, ir_);
+    DTG_TRY(refuse_calls());
     const Effects effects = find_effects(context_, ir_);
     before_ = find_before(ir_, effects);
     number_phases(ir_, effects, before_);
@@ -134,6 +144,22 @@ class Joiner {
   }
 
  private:
+  // A body writes when it comes to it, so its writes cannot stand behind a gate with others yet.
+  Status refuse_calls() const {
+    for (const IrNode& node : ir_.nodes) {
+      if (node.dead || node.barrier || !calls_functions(*node.node)) continue;
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (ir_.values[node.inputs[i]].info->dtype != DType::resource || (accesses_of(*node.node, i) & kActs) == 0) continue;
+        return unimplemented(
+                   "\"%.*s\" (%s): its functions act on a variable or a queue of a task whose writes are units; do that outside of "
+                   "them, or run the task without a state directory, in a session of its own",
+                   static_cast<int>(node.node->name.size()), node.node->name.data(), node.node->op->name().c_str())
+            .at_node(node.node->name);
+      }
+    }
+    return {};
+  }
+
   // The order pass looks again, at other numbers.
   void forget_pins() {
     for (IrNode& node : ir_.nodes) {
@@ -208,11 +234,13 @@ class Joiner {
     const auto count = static_cast<uint32_t>(ir_.nodes.size());
     const auto for_each_edge = [&](auto&& add) {
       for (uint32_t n = 0; n < count; ++n) {
+        // Nobody waits for what is known, and phases are numbered by who waits for whom.
         if (n < original_) {
           for (uint32_t b : before_[n]) add(b, n);
         }
         for (uint32_t v : ir_.nodes[n].inputs) {
-          if (ir_.values[v].producer != kNone) add(ir_.values[v].producer, n);
+          const IrValue& value = ir_.values[v];
+          if (value.producer != kNone && ir_.waits_for(ir_.nodes[n], value)) add(value.producer, n);
         }
         for (uint32_t control : ir_.nodes[n].controls) add(control, n);
       }

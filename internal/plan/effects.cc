@@ -2,9 +2,15 @@
 #include "plan/effects.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
+
+#include "graph/function.h"
+#include "plan/collectives.h"
 
 namespace dtg {
 namespace {
@@ -17,10 +23,12 @@ class EffectFinder {
     found_.writes.resize(ir_.nodes.size());
     resource_of_.assign(ir_.values.size(), kNone);
     memory_of_.assign(ir_.values.size(), kNone);
+    take_arguments();
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (!ir_.nodes[n].dead) follow_memory(n);
     }
-    if (reads_.empty() && records_.empty()) return std::move(found_);
+    find_collectives();
+    if (reads_.empty() && records_.empty() && !collectives_) return std::move(found_);
     find_lookers();
     commits_ = std::ranges::any_of(ir_.nodes, [](const IrNode& node) { return !node.dead && node.node->op->role() == Role::commit; });
     prepare_waits();
@@ -28,6 +36,7 @@ class EffectFinder {
       if (ir_.nodes[n].dead) continue;
       if (waits_) find_awaited(n);
       apply(n);
+      if (collectives_) follow_call(n);
     }
     return std::move(found_);
   }
@@ -45,6 +54,18 @@ class EffectFinder {
     bool kept = false;  // fetched: it must stay as it is until the run ends
     std::vector<uint32_t> nodes;
   };
+
+  // Of the resources that a function is called with, any two of one kind may be the same.
+  void take_arguments() {
+    for (uint32_t v : ir_.feeds) {
+      const ValueInfo& info = *ir_.values[v].info;
+      if (info.dtype != DType::resource) continue;
+      const std::string key = std::string("argument\n") + dtype_name(info.held) + info.shape.text();
+      const auto [at, fresh] = names_.emplace(key, static_cast<uint32_t>(records_.size()));
+      if (fresh) records_.emplace_back();
+      resource_of_[v] = at->second;
+    }
+  }
 
   // Two handles with one name are one resource.
   uint32_t resource_named(const IrNode& node) {
@@ -64,6 +85,7 @@ class EffectFinder {
   void follow_memory(uint32_t n) {
     IrNode& node = ir_.nodes[n];
     const OpDef& op = *node.node->op;
+    if (op.role() == Role::argument) return;
     if (op.role() == Role::handle) {
       resource_of_[node.outputs[0]] = resource_named(node);
       return;
@@ -135,6 +157,34 @@ class EffectFinder {
     awaited_[n] = set;
   }
 
+  // Groups in which some call's instance is known only when it runs: it may be any.
+  void find_collectives() {
+    for (const IrNode& node : ir_.nodes) {
+      if (node.dead || !is_collective(node)) continue;
+      collectives_ = true;
+      const CollectiveKeys keys = collective_keys(ir_, node);
+      if (!keys.instance) loose_.insert({node.device, keys.group.value_or(0)});
+    }
+  }
+
+  // The calls of one member to one instance are made in the order of creation, as the other members make theirs; so are those that share
+  // a token. Calls to different instances need no order: nobody's call waits for another one to be made.
+  void follow_call(uint32_t n) {
+    const IrNode& node = ir_.nodes[n];
+    if (!is_collective(node)) return;
+    const CollectiveKeys keys = collective_keys(ir_, node);
+    const int32_t group = keys.group.value_or(0);
+    const bool loose = loose_.contains({node.device, group});
+    const auto follow = [&](const CallRow& row) {
+      const auto [at, fresh] = last_calls_.emplace(row, n);
+      if (!fresh) add_edge(std::exchange(at->second, n), n);
+    };
+    follow({node.device, group, loose ? 0 : *keys.instance, loose});
+    for (uint32_t input : node.inputs) {
+      if (ir_.values[input].info->dtype == DType::resource) follow({resource_of_[input], 0, -1, true});
+    }
+  }
+
   Record& record_of(uint32_t value) {
     uint32_t& resource = resource_of_[value];
     if (resource == kNone) {
@@ -148,23 +198,21 @@ class EffectFinder {
     IrNode& node = ir_.nodes[n];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (ir_.values[node.inputs[i]].info->dtype != DType::resource) continue;
-      const Access access = node.node->op->access_of(i);
-      if (access == Access::undeclared || access == Access::ask || access == Access::close) continue;  // a handle that is passed on
+      const uint32_t accesses = accesses_of(*node.node, i);
+      constexpr uint32_t kLooks = access_bit(Access::read) | access_bit(Access::peek);
+      constexpr uint32_t kProduces = access_bit(Access::produce) | access_bit(Access::fence);
+      // Others: a handle that is passed on, or whose resource keeps order itself.
+      if ((accesses & (kWrites | kLooks | kProduces | access_bit(Access::consume))) == 0) continue;
       Record& record = record_of(node.inputs[i]);
-      switch (access) {
-        case Access::read:
-          add_edge(record.last_write, n);
-          record.reads.push_back(n);
-          break;
-        case Access::peek:
-          add_edge(record.last_write, n);
-          record.peeks.push_back(n);
-          break;
-        case Access::produce:
-        case Access::fence: add_edge(std::exchange(record.last_produce, n), n); break;
-        case Access::consume: add_edge(std::exchange(record.last_consume, n), n); break;
-        default: write(record, n);
+      if (accesses & kWrites) {
+        write(record, n);
+      } else if (accesses & kLooks) {
+        add_edge(record.last_write, n);
+        // What a body reads it has done with when it ends.
+        (node.pin != kNone ? record.reads : record.peeks).push_back(n);
       }
+      if (accesses & kProduces) add_edge(std::exchange(record.last_produce, n), n);
+      if (accesses & access_bit(Access::consume)) add_edge(std::exchange(record.last_consume, n), n);
     }
   }
 
@@ -210,6 +258,11 @@ class EffectFinder {
   std::vector<uint32_t> awaited_;      // by node: which of them it comes after, or is
   uint32_t waiting_ = 0;
   bool commits_ = false;  // there are gates
+  // Device (or the record of a token), group, instance, whether any; and the last call of that row.
+  using CallRow = std::tuple<uint32_t, int32_t, int32_t, bool>;
+  std::map<CallRow, uint32_t> last_calls_;
+  std::set<std::pair<uint32_t, int32_t>> loose_;
+  bool collectives_ = false;
 };
 
 }  // namespace

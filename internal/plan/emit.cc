@@ -6,11 +6,13 @@
 #include <cstring>
 
 #include "exec/completion.h"
+#include "graph/function.h"
 
 namespace dtg {
 namespace {
 
 constexpr int64_t kConsultBytes = 4096;
+constexpr int64_t kCutBytes = 16 << 10;  // a kernel that touches less is over soon, whatever it does
 
 struct UnpinArgs {
   std::span<uint32_t> pins;
@@ -34,7 +36,7 @@ Status run_bind(RunContext& c) {
   return {};
 }
 
-bool is_open(const ValueInfo& info) { return info.dtype != DType::resource && !info.shape.complete(); }
+bool is_open(const ValueInfo& info) { return !is_holder(info.dtype) && !info.shape.complete(); }
 
 }  // namespace
 
@@ -161,7 +163,8 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   if (!row) {
     DTG_ASSIGN(row, find_kernel(context_, *node.node, device));
   }
-  kernel_.reset(*node.node, device.text, *output_.arena, node.pin);
+  DeviceMemory* const memory = node.space == 0 ? nullptr : ir_.spaces[node.space - 1]->memory().get();
+  kernel_.reset(*node.node, device.text, memory, *output_.arena, node.pin);
   for (const ValueInfo* input : inputs_) DTG_TRY(kernel_.add_input(*input));
   for (const ValueInfo* output : outputs_) DTG_TRY(kernel_.add_output(*output));
   Lookup lookup{this, &node};
@@ -176,20 +179,18 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   Instruction instruction;
   instruction.sync = kernel_.sync_fn();
   instruction.async = kernel_.async_fn();
-  uint32_t* const in =
-      static_cast<uint32_t*>(output_.arena->allocate((node.inputs.size() + node.outputs.size()) * sizeof(uint32_t), alignof(uint32_t)));
-  uint32_t* const out = in + node.inputs.size();
+  uint32_t* const in = make_room(instruction, node.inputs.size(), node.outputs.size());
   std::ranges::transform(node.inputs, in, [&](uint32_t v) { return slot(v); });
-  std::ranges::transform(node.outputs, out, [&](uint32_t v) { return slot(v); });
-  instruction.in = in;
-  instruction.out = out;
+  std::ranges::transform(node.outputs, in + node.inputs.size(), [&](uint32_t v) { return slot(v); });
   instruction.args = kernel_.arguments();
   instruction.node = lasting(node.node);
   instruction.event = node.event;
   instruction.looks_at_clock = is_worth_a_look(node.segment);
   instruction.goes_on = !instruction.looks_at_clock && node.event < 0;
+  instruction.gives_host = row->host_outputs != 0;
+  instruction.may_be_cut = may_be_cut(node);
   if (kernel_.workspace_bytes() > 0) {
-    memory_.workspace(kernel_.workspace_bytes(), node.segment, at);
+    memory_.workspace(kernel_.workspace_bytes(), node.segment, at, node.space);
     instruction.workspace = 0;  // the offset is known when memory is laid out
   }
   chunk.push_back(instruction);
@@ -211,6 +212,16 @@ bool Emitter::is_worth_a_look(uint32_t segment) {
   return true;
 }
 
+// A kernel with an effect must come to its end, and one that calls functions may hold such kernels; those inside speak for themselves.
+bool Emitter::may_be_cut(const IrNode& node) const {
+  if (!kernel_.sync_fn() || node.node->op->is_stateful() || calls_functions(*node.node)) return false;
+  int64_t touched = 0;
+  for (int i = 0; i < kernel_.num_inputs() && touched < kCutBytes; ++i) touched += kernel_.input(i).bytes();
+  for (int o = 0; o < kernel_.num_outputs() && touched < kCutBytes; ++o)
+    touched += kernel_.output(o).dynamic ? kCutBytes : kernel_.output(o).bytes();
+  return touched >= kCutBytes;
+}
+
 // Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run.
 Status Emitter::place_operands(const IrNode& node, uint32_t at) {
   const bool blocking = node.blocking();
@@ -223,11 +234,13 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
   }
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const auto number = static_cast<int>(o);
-    if (node.pin != kNone || dtype_size(outputs_[o]->dtype) == 0 || !outputs_[o]->shape.complete()) continue;
+    if (node.pin != kNone || cell_bytes(outputs_[o]->dtype) == 0 || !outputs_[o]->shape.complete()) continue;
     if (kernel_.alias_of(number) >= 0 || kernel_.bound_to(number)) continue;
     const auto& output = kernel_.output(number);
     DTG_ASSIGN(const int64_t bytes, value_bytes(context_, *node.node, output.dtype, output.shape));
-    const uint32_t item = memory_.value(bytes, node.segment, at);
+    const uint32_t space = ir_.values[node.outputs[o]].space;
+    if (space != 0) DTG_TRY(check_device(node, number, bytes, *ir_.spaces[space - 1]));
+    const uint32_t item = memory_.value(bytes, node.segment, at, space);
     items_[slot(node.outputs[o])] = item;
     if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
   }
@@ -240,6 +253,17 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
     if (!std::ranges::binary_search(repeated, from)) memory_.may_overwrite(from, to, node.segment, at);
   });
   return {};
+}
+
+// A value that the device could never hold.
+Status Emitter::check_device(const IrNode& node, int output, int64_t bytes, const Accelerator& device) const {
+  if (bytes <= device.memory()->limit()) return {};
+  return resource_exhausted("plan \"%s\": its output %d takes %lld bytes, more than the %lld that %s has; use smaller shapes, or give the "
+                            "device more memory",
+                            std::string(node.node->name).c_str(), output, static_cast<long long>(bytes),
+                            static_cast<long long>(device.memory()->limit()), device.name().c_str())
+      .at_node(node.node->name)
+      .in_phase("prepare");
 }
 
 // What lies in more than one operand, sorted.
@@ -299,13 +323,24 @@ const Node* Emitter::lasting(const Node* node) {
   return copy;
 }
 
+// For the slots of its operands: inputs, then outputs.
+uint32_t* Emitter::make_room(Instruction& instruction, size_t inputs, size_t outputs) {
+  auto* const counts = static_cast<uint32_t*>(output_.arena->allocate((2 + inputs + outputs) * sizeof(uint32_t), alignof(uint32_t)));
+  counts[0] = static_cast<uint32_t>(inputs);
+  counts[1] = static_cast<uint32_t>(outputs);
+  instruction.in = counts + 2;
+  instruction.out = counts + 2 + inputs;
+  return counts + 2;
+}
+
 void Emitter::append(Instructions& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
                      const Node* node) {
   Instruction instruction;
   instruction.sync = fn;
   instruction.args = args;
-  instruction.in = output_.arena->copy(in).data();
-  instruction.out = output_.arena->copy(out).data();
+  uint32_t* const room = make_room(instruction, in.size(), out.size());
+  std::ranges::copy(in, room);
+  std::ranges::copy(out, room + in.size());
   instruction.node = lasting(node);
   chunk.push_back(instruction);
 }

@@ -61,15 +61,18 @@ class Emitter {
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
   Result<Verdict> infer(const IrNode& node);
   bool is_worth_a_look(uint32_t segment);
+  bool may_be_cut(const IrNode& node) const;
   Status check_made(const IrNode& node);
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);
   Status note_shapes(const IrNode& node);
   Status prepare(uint32_t n, Instructions& chunk);
+  Status check_device(const IrNode& node, int output, int64_t bytes, const Accelerator& device) const;
   Status place_operands(const IrNode& node, uint32_t at);
   const std::vector<uint32_t>& repeated_items(const IrNode& node);
   void bind_outputs(const IrNode& node, Instructions& chunk);
   void alias_outputs(const IrNode& node, Instructions& chunk);
+  uint32_t* make_room(Instruction& instruction, size_t inputs, size_t outputs);
   void append(Instructions& chunk, SyncFn fn, const void* args, std::span<const uint32_t> in, std::span<const uint32_t> out,
               const Node* node);
   void append_unpins(const IrNode& node, Instructions& chunk);

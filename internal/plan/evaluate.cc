@@ -6,6 +6,7 @@
 #include "exec/memory_pool.h"
 #include "exec/step.h"
 #include "plan/prepare.h"
+#include "tensor/text.h"
 
 namespace dtg {
 namespace {
@@ -32,30 +33,41 @@ class Evaluation {
       auto shape = info(o).shape.to_shape();
       const int from = kernel_.alias_of(static_cast<int>(o));
       auto result = from >= 0 ? Result<Tensor>(operand(static_cast<uint32_t>(from)).reshaped(shape.value()))
-                              : Tensor::allocate(info(o).dtype, shape.value());
+                              : memory_for(info(o).dtype, shape.value());
       if (!result.ok()) return {};
       results.push_back(result.take());
       slots.bind(inputs + o, results.back().data());
     }
     if (kernel_.sync_fn() && !call(slots, inputs, outputs).ok()) return {};
+    // Cells point at memory of the call, which ends here.
+    for (uint32_t o = 0; o < outputs; ++o) {
+      if (info(o).dtype != DType::string || kernel_.alias_of(static_cast<int>(o)) >= 0) continue;
+      auto owned = make_texts(results[o].shape(), texts_of(results[o]));
+      if (!owned.ok() || owned.value().buffer()->bytes() > kFoldBytes) return {};
+      results[o] = owned.take();
+    }
     return results;
   }
 
  private:
+  static Result<Tensor> memory_for(DType dtype, const Shape& shape) {
+    if (dtype != DType::string) return Tensor::allocate(dtype, shape);
+    return make_texts(shape, std::vector<Text>(static_cast<size_t>(shape.count())));
+  }
   const ValueInfo& info(uint32_t o) const { return *ir_.values[node_.outputs[o]].info; }
   const Tensor& operand(uint32_t i) const { return ir_.constant(ir_.values[node_.inputs[i]]); }
 
   bool is_small() const {
     return std::ranges::all_of(node_.outputs, [&](uint32_t v) {
       const ValueInfo& of = *ir_.values[v].info;
-      if (!of.shape.complete() || dtype_size(of.dtype) == 0) return false;
+      if (!of.shape.complete() || cell_bytes(of.dtype) == 0) return false;
       const auto shape = of.shape.to_shape();
-      return shape.ok() && shape.value().count() <= kFoldBytes / dtype_size(of.dtype);
+      return shape.ok() && shape.value().count() <= kFoldBytes / cell_bytes(of.dtype);
     });
   }
 
   bool prepare(const KernelRow& row) {
-    kernel_.reset(*node_.node, "", arena_);
+    kernel_.reset(*node_.node, "", nullptr, arena_);
     for (uint32_t input : node_.inputs) {
       if (!kernel_.add_input(*ir_.values[input].info).ok()) return false;
     }

@@ -88,7 +88,7 @@ void ask_for_everything(const Graph& graph, PlanRequest& request) {
     bool fetched = false;
     for (uint32_t o = 0; o < node.outputs.size(); ++o) {
       const Value value = graph.value(id, o);
-      if (dtype_size(graph.info(value).dtype) == 0) continue;
+      if (cell_bytes(graph.info(value).dtype) == 0) continue;
       request.fetches.push_back(value);
       fetched = true;
     }

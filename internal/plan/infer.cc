@@ -131,7 +131,7 @@ class Inferrer {
   Status check_sizes(const IrNode& node) const {
     for (uint32_t v : node.outputs) {
       const ValueInfo& info = *ir_.values[v].info;
-      if (dtype_size(info.dtype) == 0 || !info.shape.complete()) continue;
+      if (cell_bytes(info.dtype) == 0 || !info.shape.complete()) continue;
       auto shape = info.shape.to_shape();
       if (!shape.ok()) return shape.status().at_node(node.node->name);
       DTG_TRY(value_bytes(context_, *node.node, info.dtype, shape.value()).status());

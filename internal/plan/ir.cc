@@ -35,7 +35,7 @@ void sweep(Ir& ir) {
       node.dead = true;
       continue;
     }
-    node.barrier = node.node->op->role() == Role::nothing || node.node->op->role() == Role::feed || ir.all_known(node);
+    node.barrier = node.node->op->role() == Role::nothing || is_given(node.node->op->role()) || ir.all_known(node);
     for (uint32_t input : node.inputs) {
       if (ir.waits_for(node, ir.values[input])) ++ir.values[input].uses;
     }
@@ -59,6 +59,7 @@ void append_node(std::string& text, const Ir& ir, uint32_t n) {
   text += std::to_string(n) + ": ";
   for (size_t o = 0; o < node.outputs.size(); ++o) {
     text += (o ? ", %" : "%") + std::to_string(node.outputs[o]) + " " + type_text(*ir.values[node.outputs[o]].info);
+    if (ir.values[node.outputs[o]].space != 0) text += " in space " + std::to_string(ir.values[node.outputs[o]].space);
     if (ir.values[node.outputs[o]].is_known()) text += " known";
     if (ir.values[node.outputs[o]].fetches > 0) text += " fetched";
   }
@@ -70,6 +71,7 @@ void append_node(std::string& text, const Ir& ir, uint32_t n) {
   text += ")";
   for (uint32_t control : node.controls) text += " ^" + std::to_string(control);
   text += " \"" + std::string(node.node->name) + "\" device " + std::to_string(node.device);
+  if (!ir.spaces.empty() && node.lane != node.device) text += " on " + std::to_string(node.lane);
   if (node.segment != kNone) text += " segment " + std::to_string(node.segment);
   if (node.write) text += " commit " + std::to_string(node.phase);
   else if (node.phase > 0) text += " phase " + std::to_string(node.phase);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "device/accelerator.h"
 #include "exec/kernel.h"
 #include "graph/graph.h"
 #include "plan/event_set.h"
@@ -21,6 +22,9 @@ struct FeedSpec {
   Value value;
   DType dtype = DType::invalid;
   Shape shape;
+  // Of a resource or a variant that a function is called with.
+  DType held = DType::invalid;
+  PartialShape holds = {};
 };
 
 // What a run asks for; with the graph and the devices it decides the plan.
@@ -28,6 +32,7 @@ struct PlanRequest {
   std::vector<FeedSpec> feeds;
   std::vector<Value> fetches;
   std::vector<NodeId> targets;
+  bool body = false;  // of a function: resources and variants come in and go out as well
 };
 
 inline constexpr uint32_t kNone = UINT32_MAX;
@@ -41,11 +46,12 @@ struct IrValue {
   uint32_t fetches = 0;  // how often it is fetched
   uint32_t uses = 0;     // operands of live nodes that it is
   uint32_t slot = kNone;
+  uint32_t space = 0;   // memory it lies in: 0 the host's, k that of Ir::spaces[k - 1]
   bool late = false;    // known to the plan, which it was not when the graph was built
   bool unsure = false;  // what was known of it when the graph was built rests on a value that is fed now
 
   bool is_known() const { return known != kNone; }
-  bool dynamic() const { return info->dtype != DType::resource && !info->shape.complete(); }
+  bool dynamic() const { return !is_holder(info->dtype) && !info->shape.complete(); }
 };
 
 struct IrNode {
@@ -55,8 +61,10 @@ struct IrNode {
   std::span<uint32_t> outputs;   // values
   std::span<uint32_t> controls;  // nodes that must be done first
   std::span<uint32_t> unpins;    // reads whose pins are over when this write begins
-  uint32_t device = 0;
-  uint32_t set = 0;  // which events it comes after
+  uint32_t device = 0;           // where it was placed
+  uint32_t lane = 0;             // the device that it runs on
+  uint32_t space = 0;            // whose memory its kernel works in
+  uint32_t set = 0;              // which events it comes after
   uint32_t segment = kNone;
   uint32_t position = 0;  // in Ir::order
   uint32_t phase = 0;     // a write: the commit it belongs to; others: commits whose effects they may see
@@ -70,7 +78,9 @@ struct IrNode {
   bool barrier = false;     // computes nothing: a point in the order that somebody waits for
   bool gated = false;       // its value may be known, but control edges, its own or those before it, say when it is there
 
-  bool blocking() const { return row && row->mode == KernelMode::blocking; }
+  bool waits = false;  // its kernel may wait for others
+
+  bool blocking() const { return waits; }
 };
 
 struct IrSegment {
@@ -78,6 +88,7 @@ struct IrSegment {
   std::vector<uint32_t> events;  // it waits for these, beyond what the segments before it waited for
   std::vector<uint32_t> after;   // and for these segments
   uint32_t device = 0;
+  uint32_t space = 0;
   uint32_t set = 0;
 };
 
@@ -109,9 +120,10 @@ struct Ir {
   std::vector<uint32_t> order;    // live nodes as they run
   std::vector<IrCommit> commits;  // where they are logged, by phase
   std::vector<IrSegment> segments;
-  std::vector<HandOver> hand_overs;  // by node
-  std::vector<uint32_t> raisers;     // event -> the node that raises it
-  std::unique_ptr<EventSets> sets;   // what the numbers of sets mean
+  std::vector<HandOver> hand_overs;      // by node
+  std::vector<uint32_t> raisers;         // event -> the node that raises it
+  std::vector<Ref<Accelerator>> spaces;  // devices with memory of their own that it uses
+  std::unique_ptr<EventSets> sets;       // what the numbers of sets mean
   uint32_t events = 0;
   uint32_t pins = 0;
 

@@ -76,24 +76,40 @@ void SegmentOrder::grow_tree() {
 
 namespace {
 
-Status too_much(const PlanContext& context, const Ir& ir, int64_t bytes) {
+// The largest value in a memory space, for an error.
+uint32_t largest_in(const Ir& ir, uint32_t space, int64_t* most) {
   uint32_t largest = kNone;
-  int64_t most = -1;
+  *most = -1;
   for (uint32_t n : ir.order) {
     for (uint32_t v : ir.nodes[n].outputs) {
       const ValueInfo& info = *ir.values[v].info;
+      if (ir.values[v].space != space) continue;
       const auto shape = info.shape.complete() ? info.shape.to_shape() : Result<Shape>(Shape());
-      const int64_t size = shape.ok() ? shape.value().count() * dtype_size(info.dtype) : 0;
-      if (size <= most) continue;
-      most = size;
+      const int64_t size = shape.ok() ? shape.value().count() * cell_bytes(info.dtype) : 0;
+      if (size <= *most) continue;
+      *most = size;
       largest = v;
     }
   }
+  return largest;
+}
+
+Status too_much(const PlanContext& context, const Ir& ir, int64_t bytes) {
+  int64_t most = -1;
+  const uint32_t largest = largest_in(ir, 0, &most);
   const std::string name = largest == kNone ? "nothing" : ir.value_text(largest);
   return resource_exhausted(
       "plan: the values that a run needs at one time take %lld bytes, more than the memory limit of %lld; the largest is "
       "\"%s\" with %lld bytes; use smaller shapes, or raise memory_limit_bytes of the runtime",
       static_cast<long long>(bytes), static_cast<long long>(context.budget->limit()), name.c_str(), static_cast<long long>(most));
+}
+
+Status too_much_there(const Program::Part& part, int64_t most) {
+  return resource_exhausted(
+      "plan: the values that a run needs at one time on %s take %lld bytes, more than its %lld; the largest is \"%s\" with %lld bytes; use "
+      "smaller shapes, or give the device more memory",
+      part.device->name().c_str(), static_cast<long long>(part.bytes), static_cast<long long>(part.device->memory()->limit()),
+      part.largest.c_str(), static_cast<long long>(most));
 }
 
 }  // namespace
@@ -106,12 +122,22 @@ Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter,
   DTG_TRY(context.check_time());
   program.frame_bytes = memory.bytes();
   if (context.budget && program.frame_bytes > context.budget->limit()) return too_much(context, ir, program.frame_bytes);
+  for (uint32_t space = 1; space <= ir.spaces.size(); ++space) {
+    int64_t most = -1;
+    const uint32_t largest = largest_in(ir, space, &most);
+    Program::Part& part = program.parts.emplace_back();
+    part.device = ir.spaces[space - 1];
+    part.bytes = memory.bytes(space);
+    part.largest = largest == kNone ? "nothing" : ir.value_text(largest);
+    if (part.bytes > part.device->memory()->limit()) return too_much_there(part, most);
+  }
   memory.for_workspaces([&](uint32_t segment, uint32_t instruction, int64_t offset) { chunks[segment][instruction].workspace = offset; });
   const std::vector<uint32_t>& items = emitter.items();
   for (uint32_t slot = 0; slot < items.size(); ++slot) {
     if (items[slot] == kNone) continue;
     const int64_t offset = memory.offset(items[slot]);
-    if (offset >= 0) program.places.push_back({slot, offset});
+    const uint32_t space = memory.space(items[slot]);
+    if (offset >= 0) (space == 0 ? program.places : program.parts[space - 1].places).push_back({slot, offset});
   }
   return {};
 }

@@ -14,8 +14,10 @@ constexpr size_t kConditionsMax = 8;
 
 }  // namespace
 
-uint32_t MemoryPlan::value(int64_t bytes, uint32_t segment, uint32_t instruction) {
+uint32_t MemoryPlan::value(int64_t bytes, uint32_t segment, uint32_t instruction, uint32_t space) {
+  need_space(space);
   Item& item = values_.emplace_back();
+  item.space = space;
   item.bytes = align_up(std::max<int64_t>(bytes, 1));
   item.segment = item.reader = segment;
   item.from = item.last = item.reader_last = instruction;
@@ -37,8 +39,9 @@ void MemoryPlan::used_until(uint32_t value, uint32_t event) {
   uses_.push_back({value, event, kUntilEvent});
 }
 
-void MemoryPlan::workspace(int64_t bytes, uint32_t segment, uint32_t instruction) {
-  if (bytes > 0) workspaces_.push_back({align_up(bytes), segment, instruction, -1});
+void MemoryPlan::workspace(int64_t bytes, uint32_t segment, uint32_t instruction, uint32_t space) {
+  need_space(space);
+  if (bytes > 0) workspaces_.push_back({align_up(bytes), segment, instruction, -1, space});
 }
 
 void MemoryPlan::may_overwrite(uint32_t in, uint32_t out, uint32_t segment, uint32_t instruction) {
@@ -62,46 +65,46 @@ MemoryPlan::Conditions MemoryPlan::conditions_of(uint32_t value) const {
   return conditions;
 }
 
-void MemoryPlan::forget(std::map<int64_t, Free>::iterator block) {
-  by_size_.erase({block->second.bytes, block->first});
-  free_.erase(block);
+void MemoryPlan::forget(Area& area, std::map<int64_t, Free>::iterator block) {
+  area.by_size.erase({block->second.bytes, block->first});
+  area.free.erase(block);
 }
 
-void MemoryPlan::note(int64_t offset, int64_t bytes, Conditions after) {
-  by_size_.emplace(bytes, offset);
-  free_.emplace(offset, Free{bytes, std::move(after)});
+void MemoryPlan::note(Area& area, int64_t offset, int64_t bytes, Conditions after) {
+  area.by_size.emplace(bytes, offset);
+  area.free.emplace(offset, Free{bytes, std::move(after)});
 }
 
 // The smallest free block that holds it; otherwise the top grows, swallowing a free block that touches it.
-int64_t MemoryPlan::take(int64_t bytes, uint32_t segment, const SegmentReach& reach) {
+int64_t MemoryPlan::take(Area& area, int64_t bytes, uint32_t segment, const SegmentReach& reach) {
   int tries = 0;
-  for (auto at = by_size_.lower_bound({bytes, INT64_MIN}); at != by_size_.end() && tries < kCandidates; ++at, ++tries) {
-    const auto block = free_.find(at->second);
+  for (auto at = area.by_size.lower_bound({bytes, INT64_MIN}); at != area.by_size.end() && tries < kCandidates; ++at, ++tries) {
+    const auto block = area.free.find(at->second);
     if (!is_over(block->second.after, segment, reach)) continue;
     const int64_t offset = block->first, size = block->second.bytes;
     Conditions rest = std::move(block->second.after);
-    free_.erase(block);
-    by_size_.erase(at);
-    if (size > bytes) note(offset + bytes, size - bytes, std::move(rest));
+    area.free.erase(block);
+    area.by_size.erase(at);
+    if (size > bytes) note(area, offset + bytes, size - bytes, std::move(rest));
     return offset;
   }
-  int64_t offset = top_;
-  if (!free_.empty()) {
-    const auto last = std::prev(free_.end());
-    if (last->first + last->second.bytes == top_ && is_over(last->second.after, segment, reach)) {
+  int64_t offset = area.top;
+  if (!area.free.empty()) {
+    const auto last = std::prev(area.free.end());
+    if (last->first + last->second.bytes == area.top && is_over(last->second.after, segment, reach)) {
       offset = last->first;
       const int64_t rest = last->second.bytes - bytes;
       Conditions after = last->second.after;
-      forget(last);
+      forget(area, last);
       // Large enough by itself, where too many others fit in size but not in time: the top stays where it is.
-      if (rest > 0) note(offset + bytes, rest, std::move(after));
+      if (rest > 0) note(area, offset + bytes, rest, std::move(after));
     }
   }
-  top_ = std::max(top_, offset + bytes);
+  area.top = std::max(area.top, offset + bytes);
   return offset;
 }
 
-void MemoryPlan::give(int64_t offset, int64_t bytes, Conditions after) {
+void MemoryPlan::give(Area& area, int64_t offset, int64_t bytes, Conditions after) {
   const auto join = [&](std::map<int64_t, Free>::iterator block) {
     Conditions both = after;
     both.add(block->second.after.first);
@@ -110,16 +113,16 @@ void MemoryPlan::give(int64_t offset, int64_t bytes, Conditions after) {
     after = std::move(both);
     offset = std::min(offset, block->first);
     bytes += block->second.bytes;
-    forget(block);
+    forget(area, block);
     return true;
   };
-  if (const auto next = free_.find(offset + bytes); next != free_.end()) join(next);
-  const auto next = free_.lower_bound(offset);
-  if (next != free_.begin()) {
+  if (const auto next = area.free.find(offset + bytes); next != area.free.end()) join(next);
+  const auto next = area.free.lower_bound(offset);
+  if (next != area.free.begin()) {
     const auto before = std::prev(next);
     if (before->first + before->second.bytes == offset) join(before);
   }
-  note(offset, bytes, std::move(after));
+  note(area, offset, bytes, std::move(after));
 }
 
 bool MemoryPlan::overwrite(uint32_t value, const SegmentReach& reach) {
@@ -128,7 +131,7 @@ bool MemoryPlan::overwrite(uint32_t value, const SegmentReach& reach) {
   auto at = std::ranges::lower_bound(overwrites_, value, {}, &Overwrite::out);
   for (; at != overwrites_.end() && at->out == value; ++at) {
     Item& in = values_[at->in];
-    if (in.kept || in.given || in.offset < 0 || in.bytes != out.bytes) continue;
+    if (in.kept || in.given || in.offset < 0 || in.bytes != out.bytes || in.space != out.space) continue;
     // It dies here: read last by this very instruction, and whoever else reads it is over.
     if (in.reader != at->segment || in.reader_last != at->instruction) continue;
     if (in.elsewhere && !is_over(conditions_of(at->in), at->segment, reach)) continue;
@@ -203,17 +206,19 @@ Status MemoryPlan::solve(const std::vector<uint32_t>& segments, const SegmentRea
   for (uint32_t now = 0; now < clock.end(); ++now) {
     const uint32_t segment = clock.segment_at(now);
     for (uint32_t v : births[now]) {
-      if (!overwrite(v, reach)) values_[v].offset = take(values_[v].bytes, segment, reach);
+      if (!overwrite(v, reach)) values_[v].offset = take(areas_[values_[v].space], values_[v].bytes, segment, reach);
     }
     for (uint32_t w : works[now]) {
       Work& space = workspaces_[w];
-      space.offset = take(space.bytes, segment, reach);
-      give(space.offset, space.bytes, {{segment, false}, {}});
+      space.offset = take(areas_[space.space], space.bytes, segment, reach);
+      give(areas_[space.space], space.offset, space.bytes, {{segment, false}, {}});
     }
     for (uint32_t v : deaths[now]) {
-      if (!values_[v].given) give(values_[v].offset, values_[v].bytes, conditions_of(v));
+      if (!values_[v].given) give(areas_[values_[v].space], values_[v].offset, values_[v].bytes, conditions_of(v));
     }
-    if (top_ < 0 || top_ > INT64_MAX / 4) return resource_exhausted("plan: the values of a run take more than any memory");
+    for (const Area& area : areas_) {
+      if (area.top < 0 || area.top > INT64_MAX / 4) return resource_exhausted("plan: the values of a run take more than any memory");
+    }
   }
   return {};
 }

@@ -24,21 +24,22 @@ class SegmentReach {
 
 class MemoryPlan {
  public:
-  // A value of `bytes`, made by that instruction. Returns its number.
-  uint32_t value(int64_t bytes, uint32_t segment, uint32_t instruction);
+  // A value of `bytes`, made by that instruction, in that memory space. Returns its number.
+  uint32_t value(int64_t bytes, uint32_t segment, uint32_t instruction, uint32_t space = 0);
   // Read by that instruction; or by one that goes on until `event`.
   void used(uint32_t value, uint32_t segment, uint32_t instruction);
   void used_until(uint32_t value, uint32_t event);
   void keep(uint32_t value) { values_[value].kept = true; }     // needed until the run ends
   void drop(uint32_t value) { values_[value].dropped = true; }  // lives elsewhere: gets no offset here
-  void workspace(int64_t bytes, uint32_t segment, uint32_t instruction);
+  void workspace(int64_t bytes, uint32_t segment, uint32_t instruction, uint32_t space = 0);
   // `out` (made by that instruction) may be written over `in`, which is one operand of it only.
   void may_overwrite(uint32_t in, uint32_t out, uint32_t segment, uint32_t instruction);
 
   // Decides all offsets. `segments`: all that have instructions, each after those it waits for.
   Status solve(const std::vector<uint32_t>& segments, const SegmentReach& reach);
-  int64_t bytes() const { return top_; }
+  int64_t bytes(uint32_t space = 0) const { return space < areas_.size() ? areas_[space].top : 0; }
   int64_t offset(uint32_t value) const { return values_[value].offset; }
+  uint32_t space(uint32_t value) const { return values_[value].space; }
   // Calls fn(segment, instruction, offset) for each workspace.
   template <class Fn>
   void for_workspaces(Fn&& fn) const {
@@ -63,6 +64,7 @@ class MemoryPlan {
   struct Item {
     int64_t bytes = 0;
     uint32_t segment = 0;
+    uint32_t space = 0;
     uint32_t from = 0;
     uint32_t last = 0;    // read in its own segment
     uint32_t reader = 0;  // the segment in which it is read last, as solve() walks them
@@ -82,6 +84,7 @@ class MemoryPlan {
     int64_t bytes;
     uint32_t segment, instruction;
     int64_t offset;
+    uint32_t space;
   };
   struct Overwrite {
     uint32_t in, out, segment, instruction;
@@ -90,25 +93,32 @@ class MemoryPlan {
     int64_t bytes;
     Conditions after;
   };
+  // A memory space, as far as it is laid out.
+  struct Area {
+    std::map<int64_t, Free> free;                   // by offset
+    std::set<std::pair<int64_t, int64_t>> by_size;  // bytes, offset
+    int64_t top = 0;
+  };
   static constexpr uint32_t kUntilEvent = UINT32_MAX;
 
   class Clock;
   void sort_uses(const Clock& clock);
   bool is_over(const Conditions& conditions, uint32_t segment, const SegmentReach& reach) const;
   Conditions conditions_of(uint32_t value) const;
-  int64_t take(int64_t bytes, uint32_t segment, const SegmentReach& reach);
-  void give(int64_t offset, int64_t bytes, Conditions after);
-  void forget(std::map<int64_t, Free>::iterator block);
-  void note(int64_t offset, int64_t bytes, Conditions after);
+  int64_t take(Area& area, int64_t bytes, uint32_t segment, const SegmentReach& reach);
+  static void give(Area& area, int64_t offset, int64_t bytes, Conditions after);
+  static void forget(Area& area, std::map<int64_t, Free>::iterator block);
+  static void note(Area& area, int64_t offset, int64_t bytes, Conditions after);
+  void need_space(uint32_t space) {
+    if (space >= areas_.size()) areas_.resize(space + 1);
+  }
   bool overwrite(uint32_t value, const SegmentReach& reach);
 
   std::vector<Item> values_;
   std::vector<Use> uses_;  // beyond the own segment; sorted by value in solve()
   std::vector<Work> workspaces_;
   std::vector<Overwrite> overwrites_;
-  std::map<int64_t, Free> free_;                   // by offset
-  std::set<std::pair<int64_t, int64_t>> by_size_;  // bytes, offset
-  int64_t top_ = 0;
+  std::vector<Area> areas_ = std::vector<Area>(1);  // by space
 };
 
 }  // namespace dtg

@@ -83,7 +83,7 @@ class Orderer {
     uint32_t count = 0;
     for (uint32_t n : ir_.order) {
       count += nodes_[n].blocking() ? 1 : 0;
-      for (uint32_t b : before_[n]) count += nodes_[b].device != nodes_[n].device ? 1 : 0;
+      for (uint32_t b : before_[n]) count += nodes_[b].lane != nodes_[n].lane ? 1 : 0;
     }
     return count;
   }
@@ -91,8 +91,8 @@ class Orderer {
   // The event that tells node `n` of the end of `b`, or -1 where they run in turn on one device.
   int64_t event_between(uint32_t b, uint32_t n) {
     if (nodes_[b].blocking()) return nodes_[b].event;
-    if (nodes_[b].device == nodes_[n].device) return -1;
-    const auto [at, fresh] = hand_overs_.emplace(uint64_t{b} << 32 | nodes_[n].device, ir_.events);
+    if (nodes_[b].lane == nodes_[n].lane) return -1;
+    const auto [at, fresh] = hand_overs_.emplace(uint64_t{b} << 32 | nodes_[n].lane, ir_.events);
     if (fresh) {
       ir_.hand_overs.push_back({b, ir_.events++});
       ir_.raisers.push_back(b);
@@ -125,10 +125,11 @@ class Orderer {
     for (uint32_t n : ir_.order) {
       IrNode& node = nodes_[n];
       if (context_.is_checkpoint(node.position)) DTG_TRY(context_.check_time());
-      const auto [at, fresh] = numbers.emplace(uint64_t{node.device} << 32 | node.set, static_cast<uint32_t>(ir_.segments.size()));
+      const auto [at, fresh] = numbers.emplace(uint64_t{node.lane} << 32 | node.set, static_cast<uint32_t>(ir_.segments.size()));
       if (fresh) {
         IrSegment& made = ir_.segments.emplace_back();
-        made.device = node.device;
+        made.device = node.lane;
+        made.space = node.space;
         made.set = node.set;
       }
       node.segment = *at;

@@ -105,7 +105,8 @@ class Cutter {
     spec.device = context_.placer->devices()[node.device].text;
     spec.inputs = inputs;
     spec.controls = controls;
-    if (!node.barrier) spec.attrs = node.node->attrs;
+    const std::vector<Attr> attrs = node.barrier ? std::vector<Attr>() : lasting_attrs(*node.node);
+    spec.attrs = attrs;
     DTG_ASSIGN(const NodeId id, add(task, spec));
     local_[n] = id;
     Part& into = part(task);
@@ -115,6 +116,13 @@ class Cutter {
         node.outputs, [&](uint32_t v) { return ir_.values[v].fetches > 0 && (node.barrier || ir_.values[v].is_known()); });
     if (node.target || fetched || acts_unasked(node)) into.request.targets.push_back(id);
     return {};
+  }
+
+  // Which node another one extends, by its number in the graph that was asked for, has done its work in prune.
+  static std::vector<Attr> lasting_attrs(const Node& node) {
+    std::vector<Attr> attrs(node.attrs.begin(), node.attrs.end());
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
+    return attrs;
   }
 
   // An effect that nothing in the plan waits for any longer, because what did is known without it.
@@ -147,15 +155,29 @@ class Cutter {
     const IrValue& value = ir_.values[v];
     const uint32_t from = value.producer == kNone ? map_.home : task_of(value.producer);
     const ValueInfo& info = *value.info;
-    if (dtype_size(info.dtype) == 0) {
+    if (cell_bytes(info.dtype) == 0) {
       return unimplemented(
           "partition: \"%s\" is a %s and is used on %s, but made on %s; such values cannot travel, so place both on one task",
           ir_.value_text(v).c_str(), dtype_name(info.dtype), map_.tasks[to].c_str(), map_.tasks[from].c_str());
     }
     const uint32_t phase = value.producer == kNone ? 0 : phase_after(ir_.nodes[value.producer]);
-    if (is_direct(from, to)) return connect(values_.at({v, from}), info, from, to, phase, {});
+    if (is_direct(from, to)) return carry(values_.at({v, from}), info, from, to, phase);
     DTG_ASSIGN(const Value between, value_in(v, map_.home));
-    return connect(between, info, map_.home, to, phase, {});
+    return carry(between, info, map_.home, to, phase);
+  }
+
+  // Strings own more than their elements: they travel packed into bytes, whose number only the run knows.
+  Result<Value> carry(Value value, const ValueInfo& info, uint32_t from, uint32_t to, uint32_t phase) {
+    if (info.dtype != DType::string) return connect(value, info, from, to, phase, {});
+    const std::string name = "_edge/" + std::to_string(edges_.size());
+    const Value texts[] = {value};
+    DTG_ASSIGN(const NodeId pack, add(from, {.op = name_of(Role::pack), .name = name + "/pack", .inputs = texts}));
+    const ValueInfo bytes{DType::u8, DType::invalid, PartialShape::vector(-1)};
+    DTG_ASSIGN(const Value arrived, connect(part(from).graph->value(pack), bytes, from, to, phase, {}));
+    const Value packed[] = {arrived};
+    const Attr attrs[] = {{"shape", AttrValue(info.shape)}};
+    DTG_ASSIGN(const NodeId unpack, add(to, {.op = name_of(Role::unpack), .name = name + "/unpack", .inputs = packed, .attrs = attrs}));
+    return part(to).graph->value(unpack);
   }
 
   // Both ends of a new edge, and the value at the far one.

@@ -8,7 +8,7 @@ namespace dtg {
 namespace {
 
 constexpr Pass kFront[] = {{"prune", prune}, {"infer", infer}, {"fold", fold}, {"simplify", simplify}, {"place", place}};
-constexpr Pass kBack[] = {{"fuse", fuse}, {"commit", commit}, {"order", order}};
+constexpr Pass kBack[] = {{"fuse", fuse}, {"commit", commit}, {"split", split}, {"order", order}};
 
 // The contract of the definition, for operands whose rank was not known when the node was built.
 Status check_ranks(const Node& node, std::span<const ValueInfo> inputs) {
@@ -16,7 +16,7 @@ Status check_ranks(const Node& node, std::span<const ValueInfo> inputs) {
   for (const ArgDef& arg : node.op->inputs()) {
     if (!arg.number_attr.empty() || !arg.list_attr.empty()) return {};  // list arguments carry no rank contract
     const ValueInfo& input = inputs[at++];
-    if (input.dtype == DType::resource || !input.shape.has_rank()) continue;
+    if (is_holder(input.dtype) || !input.shape.has_rank()) continue;
     if (input.shape.rank() >= arg.rank_min && input.shape.rank() <= arg.rank_max) continue;
     return invalid_argument("%s: input %s must have rank %d or so, but has shape %s", node.op->name().c_str(), arg.name.c_str(),
                             arg.rank_min, input.shape.text().c_str());
@@ -32,7 +32,7 @@ std::span<const Pass> back_passes() { return kBack; }
 Status PlanContext::check_time() const {
   if (cancelled && cancelled->load(std::memory_order_relaxed)) return dtg::cancelled("plan: the run was cancelled while it was planned");
   if (!clock || !deadline.passed(*clock)) return {};
-  return deadline_exceeded("plan: the run's deadline passed while it was planned; raise timeout_ns");
+  return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time");
 }
 
 Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer, void* user) {
@@ -56,7 +56,7 @@ Status infer_node(const Node& node, std::span<const ValueInfo> inputs, std::span
 }
 
 Result<int64_t> value_bytes(const PlanContext& context, const Node& node, DType dtype, const Shape& shape) {
-  const Bytes bytes = Bytes::of(shape.count(), dtype_size(dtype));
+  const Bytes bytes = Bytes::of(shape.count(), cell_bytes(dtype));
   const int64_t limit = context.budget ? context.budget->limit() : INT64_MAX / 4;
   if (!bytes.is_overflow() && bytes.value() <= limit) return bytes.value();
   return resource_exhausted(

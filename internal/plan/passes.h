@@ -1,6 +1,6 @@
-// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, commit, order | prepare, lay out, emit. What a session
-// asks of a cluster is cut by task after place (plan/partition.h); each part then runs through all of them on its own task. The last three
-// are done segment by segment, because they are also done again while a run is under way (plan/emit.h).
+// The passes, in the order they run: prune, infer, fold, simplify, place | fuse, commit, split, order | prepare, lay out, emit. What a
+// session asks of a cluster is cut by task after place (plan/partition.h); each part then runs through all of them on its own task. The
+// last three are done segment by segment, because they are also done again while a run is under way (plan/emit.h).
 //
 // Each pass is a function Ir -> Ir in a file of its name, linear in nodes and edges, iterative, and stops when the run's deadline has
 // passed.
@@ -40,7 +40,9 @@ struct PlanContext {
   Tracer* tracer = nullptr;        // may be null
   bool fuse = true;
   Committing committing = Committing::singly;
-  int frames = 4;  // runs of one plan at the same time; further ones queue
+  std::string function;          // whose body is planned
+  Ref<const RefCounted> holder;  // of what of the above belongs to nobody else
+  int frames = 4;                // runs of one plan at the same time; further ones queue
   Deadline deadline = Deadline::never();
   const std::atomic<bool>* cancelled = nullptr;
 
@@ -69,6 +71,8 @@ Status place(const PlanContext& context, Ir& ir);
 Status fuse(const PlanContext& context, Ir& ir);
 // Writes that may take effect together become a unit, where that is asked for.
 Status commit(const PlanContext& context, Ir& ir);
+// A stream for each node, a memory space for each value, and copies between them.
+Status split(const PlanContext& context, Ir& ir);
 // The order of effects on resources, pins, events, segments, and the order inside them.
 Status order(const PlanContext& context, Ir& ir);
 

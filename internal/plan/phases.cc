@@ -1,6 +1,8 @@
 // One walk in the order in which the nodes were made, which every edge respects.
 #include "plan/phases.h"
 
+#include "graph/function.h"
+
 #include <algorithm>
 
 namespace dtg {
@@ -17,11 +19,38 @@ uint32_t first_phase(const IrNode& node) {
   return node.node->op->role() == Role::receive ? static_cast<uint32_t>(node.node->attr<int64_t>("phase")) : 0;
 }
 
+// Whether a body waits is asked often and never changes.
+struct Waits final : RefCounted {
+  explicit Waits(bool it_does) : waits(it_does) {}
+  const bool waits;
+};
+
+bool calls_what_waits(const PlanContext& context, const Node& node) {
+  bool waits = false;
+  for_each_function(node, [&](const Function& function) {
+    constexpr int kKey = 0;
+    Ref<const RefCounted> known = function.memo().find(kKey);
+    if (!known) {
+      bool here = false;
+      for (NodeId id : function.needed()) {
+        const Node& inside = function.graph().node(id);
+        const KernelRow* const row = context.kernels->find(inside, "CPU");
+        here = here || (row && row->mode == KernelMode::blocking) || calls_what_waits(context, inside);
+      }
+      known = function.memo().keep(kKey, make_ref<Waits>(here));
+    }
+    waits |= static_cast<const Waits&>(*known).waits;
+  });
+  return waits;
+}
+
 }  // namespace
 
 void find_kernels(const PlanContext& context, Ir& ir) {
   for (IrNode& node : ir.nodes) {
-    if (!node.dead && !node.barrier) node.row = context.kernels->find(*node.node, context.placer->devices()[node.device].type);
+    if (node.dead || node.barrier) continue;
+    node.row = context.kernels->find(*node.node, context.placer->devices()[node.device].type);
+    node.waits = (node.row && node.row->mode == KernelMode::blocking) || calls_what_waits(context, *node.node);
   }
 }
 

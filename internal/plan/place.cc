@@ -7,6 +7,17 @@
 
 namespace dtg {
 
+Placer::Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft)
+    : devices_(std::move(devices)), kernels_(kernels), soft_(soft) {
+  for (const bool host : {false, true}) {
+    for (uint32_t i = 0; i < devices_.size(); ++i) {
+      if (devices_[i].is_host() == host) preferred_.push_back(i);
+    }
+  }
+  const auto first = std::ranges::find_if(devices_, &Device::is_host);
+  if (first != devices_.end()) first_host_ = static_cast<uint32_t>(first - devices_.begin());
+}
+
 uint32_t Placer::find(uint32_t node) {
   while (groups_[node].parent != node) {
     groups_[node].parent = groups_[groups_[node].parent].parent;
@@ -16,6 +27,8 @@ uint32_t Placer::find(uint32_t node) {
 }
 
 uint32_t Placer::number_of(const DeviceName& request) {
+  // Without memory both tables stay as they are.
+  if (requests_.size() == requests_.capacity()) requests_.reserve(2 * requests_.size());
   const auto [at, fresh] = numbers_.emplace(request.text(), static_cast<uint32_t>(requests_.size()));
   if (fresh) requests_.push_back(request);
   return at->second;
@@ -83,10 +96,15 @@ void Placer::update(const Graph& graph, uint32_t node_count) {
   if (groups_.empty()) groups_.reserve(node_count);
   for (NodeId id = static_cast<NodeId>(groups_.size()); id < node_count; ++id) {
     groups_.push_back({id, id});
-    request(graph, id);
+    try {
+      request(graph, id);
+    } catch (...) {
+      groups_.pop_back();  // the node has no group yet, so the next plan begins with it again
+      throw;
+    }
     const Node& node = graph.node(id);
     for (Value input : node.inputs) {
-      if (graph.info(input).dtype == DType::resource) join(graph, input.node(), id);
+      if (is_holder(graph.info(input).dtype)) join(graph, input.node(), id);
     }
     for (NodeId other : node.colocate) join(graph, other, id);
   }
@@ -103,14 +121,36 @@ bool Placer::has_kernels(const Graph& graph, NodeId member, const Device& device
   return true;
 }
 
+// Somebody in the group would run on the host although it is placed on that device; then another one is the better place. Not where the
+// group uses a resource that a body was given: that lies where the call is.
+bool Placer::is_for_host(const Graph& graph, NodeId member, const Device& device) const {
+  if (device.is_host()) return false;
+  bool somebody = false;
+  NodeId at = member;
+  do {
+    const Node& node = graph.node(at);
+    if (node.op->role() == Role::argument && node.outputs[0].dtype == DType::resource) return false;
+    const KernelRow* const row = kernels_->find(node, device.type);
+    somebody = somebody || (row && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }));
+    at = groups_[at].next;
+  } while (at != member);
+  return somebody;
+}
+
 Result<uint32_t> Placer::choose(const Graph& graph, NodeId id, const DeviceName& request) const {
   const Node& node = graph.node(id);
   const Device* unable = nullptr;
-  for (uint32_t i = 0; i < devices_.size(); ++i) {
+  uint32_t possible = kNone;
+  for (uint32_t i : preferred_) {
     if (!request.matches(devices_[i].name)) continue;
-    if (has_kernels(graph, id, devices_[i])) return i;
-    unable = &devices_[i];
+    if (!has_kernels(graph, id, devices_[i])) {
+      unable = &devices_[i];
+      continue;
+    }
+    if (!is_for_host(graph, id, devices_[i])) return i;
+    if (possible == kNone) possible = i;
   }
+  if (possible != kNone) return possible;
   if (unable) {
     return invalid_argument("place \"%.*s\" (%s): no kernel on %s; there is: %s", int(node.name.size()), node.name.data(),
                             node.op->name().c_str(), unable->text.c_str(), kernels_->describe(node.op->name()).c_str());
@@ -142,7 +182,12 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
     if (chosen.ok()) group.device = static_cast<int32_t>(chosen.value());
     return chosen;
   }
-  // Nodes of one op that ask for the same get the same.
+  // Nodes of one op that ask for the same get the same, where all are the host's; otherwise it hangs on their types.
+  if (!preferred_.empty() && !devices_[preferred_.front()].is_host()) {
+    auto chosen = choose_or_relax(graph, id, requests_[group.request]);
+    if (chosen.ok()) group.device = static_cast<int32_t>(chosen.value());
+    return chosen;
+  }
   const uint64_t key = uint64_t{group.request} << 32 | graph.node(id).op->number();
   auto known = chosen_.find(key);
   if (known == chosen_.end()) {

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "device/accelerator.h"
 #include "exec/kernel.h"
 #include "graph/device_name.h"
 #include "graph/graph.h"
@@ -21,21 +22,24 @@ namespace dtg {
 
 // A device that parts of a plan may run on.
 struct Device {
-  DeviceName name;   // full
-  std::string text;  // its canonical text
-  std::string type;  // "CPU"
+  DeviceName name;                         // full
+  std::string text;                        // its canonical text
+  std::string type;                        // "CPU"
+  Ref<Accelerator> accelerator = nullptr;  // what it is, where it has memory of its own and is of this process
+  bool is_host() const { return type == "CPU"; }
 };
 
 class Placer {
  public:
-  Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft)
-      : devices_(std::move(devices)), kernels_(kernels), soft_(soft) {}
+  Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft);
 
   // Takes in the nodes that were added since the last call.
   void update(const Graph& graph, uint32_t node_count);
   // The device of a node that update() has seen: an index into devices().
   Result<uint32_t> place(const Graph& graph, NodeId node);
   const std::vector<Device>& devices() const { return devices_; }
+  // Where what runs on the host is done for a node on that device: there, or on the first CPU.
+  uint32_t host_of(uint32_t device) const { return devices_[device].is_host() ? device : first_host_; }
 
  private:
   // One per node, and in it what is known of the group at the node that stands for it.
@@ -55,9 +59,12 @@ class Placer {
   Result<uint32_t> choose(const Graph& graph, NodeId node, const DeviceName& request) const;
   Result<uint32_t> choose_or_relax(const Graph& graph, NodeId node, const DeviceName& request) const;
   bool has_kernels(const Graph& graph, NodeId member, const Device& device) const;
+  bool is_for_host(const Graph& graph, NodeId member, const Device& device) const;
   std::string device_list() const;
 
   std::vector<Device> devices_;
+  std::vector<uint32_t> preferred_;  // devices in the order in which they are considered
+  uint32_t first_host_ = 0;
   const KernelTable* kernels_;
   const bool soft_;
   std::vector<Group> groups_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "graph/function.h"
+#include "plan/collectives.h"
 #include "plan/lay_out.h"
 
 namespace dtg {
@@ -18,21 +20,37 @@ class PlanMaker {
         emitter_(context_, ir, memory_, {&program_.arena, &program_.tensors, &program_.resources, &program_.constants}) {}
 
   Status run() {
-    number();
+    DTG_TRY(find_duties(context_, ir_, &program_.duties));
+    DTG_TRY(number());
     DTG_TRY(emit());
     choose_direct_fetches();
     keep_for_later();
     DTG_TRY(lay_out(context_, ir_, emitter_, memory_, chunks_, program_));
     join_chunks();
     connect();
+    if (!ir_.spaces.empty()) describe_devices();
     for (const Chunk& chunk : program_.segments) program_.open |= !chunk.last;
     for (const IrValue& value : ir_.values) program_.open |= value.slot != kNone && value.dynamic();
     for (uint32_t n : ir_.order) program_.blocking |= ir_.nodes[n].blocking();
+    program_.straight = !program_.open && program_.segments.size() <= 1 && ir_.spaces.empty() &&
+                        std::ranges::all_of(program_.instructions, [](const Instruction& each) { return each.sync && each.event < 0; });
+    program_.small = is_small();
     return {};
   }
 
  private:
-  void number() {
+  // What might wait here is a read or a write of a variable, for the kernel of another run that writes it in place.
+  bool is_small() const {
+    if (program_.open || program_.blocking || program_.segments.size() > 1 || !ir_.spaces.empty()) return false;
+    const auto is_brief = [](const Instruction& each) { return !each.looks_at_clock && each.event < 0; };
+    const auto is_more = [&](uint32_t n) {
+      const IrNode& node = ir_.nodes[n];
+      return node.node->op->role() == Role::commit || node.node->op->role() == Role::committed || calls_functions(*node.node);
+    };
+    return std::ranges::all_of(program_.instructions, is_brief) && std::ranges::none_of(ir_.order, is_more);
+  }
+
+  Status number() {
     uint32_t slot = 0;
     for (IrValue& value : ir_.values) value.slot = slot++;
     program_.slot_count = slot;
@@ -44,6 +62,10 @@ class PlanMaker {
     for (uint32_t fetch : ir_.fetches) wanted[fetch] = true;
     for (uint32_t v = 0; v < ir_.values.size(); ++v) {
       if (!wanted[v] || !ir_.values[v].is_known()) continue;
+      if (ir_.values[v].space != 0) {
+        DTG_TRY(put_on_device(ir_.values[v]));
+        continue;
+      }
       const Tensor& tensor = ir_.constant(ir_.values[v]);
       program_.constants.push_back({ir_.values[v].slot, tensor.data()});
       program_.tensors.push_back(tensor);
@@ -53,6 +75,30 @@ class PlanMaker {
       const FeedSpec& feed = plan_.request_.feeds[i];
       program_.feeds.push_back({ir_.values[ir_.feeds[i]].slot, feed.dtype, feed.shape});
     }
+    return {};
+  }
+
+  // What is known is copied to the device once, and stays there as long as the plan.
+  Status put_on_device(const IrValue& value) {
+    const Tensor& tensor = ir_.constant(value);
+    Accelerator& device = *ir_.spaces[value.space - 1];
+    DTG_ASSIGN(Ref<Buffer> buffer, device.memory()->take_buffer(tensor.bytes(), "a constant"));
+    DTG_TRY(device.copy(buffer->data(), tensor.data(), tensor.bytes()));
+    program_.constants.push_back({value.slot, buffer->data()});
+    program_.resources.push_back(Ref<RefCounted>(std::move(buffer)));
+    return {};
+  }
+
+  void describe_devices() {
+    for (const IrSegment& segment : ir_.segments) program_.lanes.push_back(segment.space);
+    program_.homes.resize(program_.slot_count);
+    for (const IrValue& value : ir_.values) {
+      Program::Home& home = program_.homes[value.slot];
+      home.space = static_cast<uint8_t>(value.space);
+      home.exempt |= is_holder(value.info->dtype);
+      home.made |= value.producer != kNone && !value.is_known() && ir_.nodes[value.producer].space != 0;
+    }
+    for (const Program::Constant& constant : program_.constants) program_.homes[constant.slot].made = false;
   }
 
   bool is_of_graph(const IrValue& value, const Tensor& tensor) const {
@@ -87,9 +133,10 @@ class PlanMaker {
       fetch.slot = value.slot;
       fetch.dtype = value.info->dtype;
       fetch.dynamic = value.dynamic();
-      if (!fetch.dynamic) fetch.shape = value.info->shape.to_shape().value();
+      if (!fetch.dynamic && !is_holder(fetch.dtype)) fetch.shape = value.info->shape.to_shape().value();
       const uint32_t item = emitter_.items()[value.slot];
-      fetch.direct = !fetch.dynamic && item != kNone && !taken[value.slot];
+      // Of strings the run has cells only; what is fetched owns its bytes.
+      fetch.direct = !fetch.dynamic && item != kNone && value.space == 0 && !taken[value.slot] && fetch.dtype != DType::string;
       if (fetch.direct) {
         taken[value.slot] = true;
         memory_.drop(item);
@@ -182,10 +229,25 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   plan->context_.deadline = Deadline::never();
   plan->context_.cancelled = nullptr;
   if (plan->program_.open) plan->ir_ = std::move(ir);
-  const size_t frames = plan->program_.blocking ? SIZE_MAX : static_cast<size_t>(context.frames);
+  plan->program_.name = context.function;
+  const size_t frames = plan->program_.blocking || plan->request_.body ? SIZE_MAX : static_cast<size_t>(context.frames);
   const Frame::Surroundings around{plan->program_, *plan, *plan, *plan->memory_, *context.pool, *context.clock, context.tracer};
   plan->frames_ = std::make_unique<FramePool>(around, frames);
   return plan;
+}
+
+void Plan::took(int64_t ns) {
+  const int slow = slow_.load(std::memory_order_relaxed);
+  if (ns > kBriefNs) slow_.store(slow + kSlowStep >= kSlowMany ? kSlowFor : slow + kSlowStep, std::memory_order_relaxed);
+  else if (slow > 0) slow_.store(slow - 1, std::memory_order_relaxed);
+}
+
+bool Plan::is_brief() {
+  if (!program_.small) return false;
+  const int slow = slow_.load(std::memory_order_relaxed);
+  if (slow < kSlowMany) return true;
+  slow_.store(slow - 1, std::memory_order_relaxed);
+  return false;
 }
 
 Result<Tensor> Plan::fetch_tensor(size_t fetch) const {
@@ -255,11 +317,14 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
     bool happened(uint32_t, uint32_t) const override { return false; }
   };
   DTG_TRY(memory.solve({segment}, Alone()));
+  const uint32_t space = ir_->segments[segment].space;
   later->bytes = memory.bytes();
+  later->device_bytes = space == 0 ? 0 : memory.bytes(space);
   later->gives = emitter.take_shapes();
   memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { later->instructions[instruction].workspace = offset; });
   for (uint32_t slot = 0; slot < emitter.items().size(); ++slot) {
-    if (emitter.items()[slot] != kNone) later->places.push_back({slot, memory.offset(emitter.items()[slot])});
+    const uint32_t item = emitter.items()[slot];
+    if (item != kNone) (memory.space(item) == 0 ? later->places : later->device_places).push_back({slot, memory.offset(item)});
   }
   later->values = emitter.consulted();
   return later;

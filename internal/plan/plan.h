@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "exec/body.h"
 #include "exec/chunk_cache.h"
 #include "exec/frame_pool.h"
 #include "exec/resource.h"
@@ -19,7 +20,7 @@ namespace dtg {
 class Emitter;
 class MemoryPlan;
 
-class Plan final : public RefCounted, private ChunkSource {
+class Plan final : public Body, private ChunkSource {
  public:
   // Sees the plan grow: the Ir after each pass, and last the program beside the Ir it was made from. Null where nobody looks.
   class Observer {
@@ -33,7 +34,7 @@ class Plan final : public RefCounted, private ChunkSource {
 
   const PlanRequest& request() const { return request_; }
   const Graph& graph() const { return *graph_; }
-  const Program& program() const { return program_; }
+  const Program& program() const override { return program_; }
   const std::vector<Feed>& feeds() const { return program_.feeds; }
   const std::vector<Fetch>& fetches() const { return program_.fetches; }
 
@@ -48,8 +49,15 @@ class Plan final : public RefCounted, private ChunkSource {
   Result<Frame*> lease(FrameWaiter* waiter) { return frames_->lease(waiter); }
   // Takes a queued waiter back; false when it has been granted a frame.
   bool withdraw(FrameWaiter* waiter) { return frames_->withdraw(waiter); }
-  void give_back(Frame& frame) { frames_->give_back(frame); }
+  void give_back(Frame& frame) override { frames_->give_back(frame); }
+  Result<Frame*> lease_frame() override { return frames_->lease(nullptr); }
   Pool& pool() const { return *context_.pool; }
+
+  // Is a run over in some ten microseconds? What is small (Program::small) is taken to be, until runs say otherwise: took() hears of those
+  // for which that was the reason to be made by whoever asked. One that was slow may have lost its CPU; of some that were, the next many
+  // are not made so, and then it is tried again.
+  bool is_brief();
+  void took(int64_t ns);
 
   // Memory for a fetched value, recycled when its last holder lets go.
   Result<Tensor> fetch_tensor(size_t fetch) const;
@@ -73,6 +81,9 @@ class Plan final : public RefCounted, private ChunkSource {
   std::unique_ptr<const Ir> ir_;  // kept when shapes depend on data
   ChunkCache later_;
   std::unique_ptr<FramePool> frames_;
+  static constexpr int64_t kBriefNs = 30'000;
+  static constexpr int kSlowStep = 4, kSlowMany = 12, kSlowFor = 76;
+  std::atomic<int> slow_{0};  // a hint: what two threads write at once may be lost
 };
 
 }  // namespace dtg

@@ -1,18 +1,21 @@
 // Preparing one node.
 #include "plan/prepare.h"
 
+#include "plan/bodies.h"
+
 namespace dtg {
 
-NodePreparer::NodePreparer(const PlanContext& plan) {
+NodePreparer::NodePreparer(const PlanContext& plan) : plan_(plan) {
   pool_ = plan.pool;
   store_ = plan.store;
   rights_ = plan.rights.get();
   kernels_ = plan.kernels;
 }
 
-void NodePreparer::reset(const Node& node, std::string_view device, Arena& arena, uint32_t pin) {
+void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory* memory, Arena& arena, uint32_t pin) {
   node_ = &node;
   device_ = device;
+  device_memory_ = memory;
   arena_ = &arena;
   pin_ = pin;
   args_ = nullptr;
@@ -31,6 +34,7 @@ Status NodePreparer::add(std::vector<Operand>& list, const ValueInfo& info) {
   Operand& operand = list.emplace_back();
   operand.dtype = info.dtype;
   operand.held = info.held;
+  if (is_holder(info.dtype)) operand.holds = info.shape;
   if (info.shape.complete()) {
     DTG_ASSIGN(operand.shape, info.shape.to_shape());
   } else {
@@ -67,6 +71,10 @@ int NodePreparer::alias_of(int o) const {
     if (pair.out == o) return pair.in;
   }
   return -1;
+}
+
+Result<Ref<BodySource>> NodePreparer::bodies(const Function& function) {
+  return Ref<BodySource>(make_ref<BodyPlans>(plan_, Ref<const Function>::share(&function), *node_, device_));
 }
 
 Ref<RefCounted> NodePreparer::bound_to(int o) const {

@@ -13,7 +13,7 @@ class NodePreparer final : public PrepareContext {
   explicit NodePreparer(const PlanContext& plan);
 
   // Begins with another node; argument blocks go to `arena`.
-  void reset(const Node& node, std::string_view device, Arena& arena, uint32_t pin = kNoPin);
+  void reset(const Node& node, std::string_view device, DeviceMemory* memory, Arena& arena, uint32_t pin = kNoPin);
   Status add_input(const ValueInfo& info) { return add(inputs_, info); }
   Status add_output(const ValueInfo& info) { return add(outputs_, info); }
   void constants(ConstantFn fn, void* context) {
@@ -33,11 +33,13 @@ class NodePreparer final : public PrepareContext {
     for (const Pair& pair : overwrites_) fn(pair.in, pair.out);
   }
   Ref<RefCounted> bound_to(int o) const;
+  Result<Ref<BodySource>> bodies(const Function& function) override;
 
  private:
   static Status add(std::vector<Operand>& list, const ValueInfo& info);
   Status check() const;
 
+  const PlanContext& plan_;
   ConstantFn constant_fn_ = nullptr;
   void* constant_context_ = nullptr;
 };

@@ -15,7 +15,7 @@ class ProgramText {
   std::string write() {
     text_ = "program: " + count(program_.segments.size(), "segment") + ", " + count(program_.instructions.size(), "instruction") + ", " +
             count(program_.slot_count, "slot") + ", " + count(program_.events, "event") + ", " + count(program_.pin_count, "pin") +
-            ", a frame of " + std::to_string(program_.frame_bytes) + " bytes" + (program_.open ? ", shapes depend on data" : "") +
+            ", a frame of " + std::to_string(program_.frame_bytes) + " bytes" + parts() + (program_.open ? ", shapes depend on data" : "") +
             (program_.blocking ? ", may wait for others" : "") + "\n";
     for (uint32_t s = 0; s < program_.segments.size(); ++s) append_segment(s);
     find_homes();
@@ -24,6 +24,11 @@ class ProgramText {
   }
 
  private:
+  std::string parts() const {
+    std::string text;
+    for (const Program::Part& part : program_.parts) text += ", " + std::to_string(part.bytes) + " on " + part.device->name();
+    return text;
+  }
   static std::string count(size_t number, const char* what) { return std::to_string(number) + " " + what + (number == 1 ? "" : "s"); }
 
   void append_segment(uint32_t s) {
@@ -53,6 +58,9 @@ class ProgramText {
   // What the program says of slots. Fetches that are written straight have no place; a feed is where the host has it.
   void find_homes() {
     for (const Place& place : program_.places) homes_[place.slot] = "frame at " + std::to_string(place.offset);
+    for (const Program::Part& part : program_.parts) {
+      for (const Place& place : part.places) homes_[place.slot] = part.device->name() + " at " + std::to_string(place.offset);
+    }
     for (const Program::Constant& constant : program_.constants) {
       const bool bound =
           std::ranges::any_of(program_.resources, [&](const Ref<RefCounted>& resource) { return resource.get() == constant.data; });

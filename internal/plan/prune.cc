@@ -1,5 +1,6 @@
 // Prune: from a request on a graph to the nodes that it needs, in the order in which they were made.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "plan/passes.h"
@@ -18,7 +19,7 @@ class Pruner {
     ir_.nodes.reserve(needed_count_);
     ir_.values.reserve(needed_count_ + request_.feeds.size() + 16);
     for (NodeId id = 0; id < needed_.size(); ++id) {
-      if (needed_[id]) DTG_TRY(add(id));
+      if (needed_[id] && at_[id] == kNone) DTG_TRY(add_or_extend(id));
       if (context_.is_checkpoint(id)) DTG_TRY(context_.check_time());
     }
     for (NodeId target : request_.targets) ir_.nodes[at_[target]].target = true;
@@ -35,14 +36,17 @@ class Pruner {
     for (const FeedSpec& feed : request_.feeds) {
       DTG_TRY(graph_.check(feed.value).with_context("feed"));
       const ValueInfo& info = graph_.info(feed.value);
-      DTG_TRY(check_feed(feed, info));
+      DTG_TRY(check_feed(feed, info).at_node(graph_.node(feed.value.node()).name).in_phase("feed"));
       IrValue value;
-      value.info = ir_.arena.make<ValueInfo>(ValueInfo{feed.dtype, DType::invalid, PartialShape(feed.shape)});
+      value.info =
+          ir_.arena.make<ValueInfo>(ValueInfo{feed.dtype, feed.held, is_holder(feed.dtype) ? feed.holds : PartialShape(feed.shape)});
       value.feed = static_cast<int32_t>(ir_.feeds.size());
       value.unsure = graph_.constant_value(feed.value).valid();
       const uint32_t at = ir_.add_value(value);
       if (!fed_.emplace(feed.value.id, at).second) {
-        return invalid_argument("feed \"%s\": it is fed twice", graph_.value_name(feed.value).c_str());
+        return invalid_argument("feed \"%s\": it is fed twice", graph_.value_name(feed.value).c_str())
+            .at_node(graph_.node(feed.value.node()).name)
+            .in_phase("feed");
       }
       ir_.feeds.push_back(at);
     }
@@ -51,7 +55,8 @@ class Pruner {
 
   Status check_feed(const FeedSpec& feed, const ValueInfo& info) const {
     const std::string name = graph_.value_name(feed.value);
-    if (info.dtype == DType::resource || info.dtype == DType::variant) {
+    if (request_.body && is_holder(feed.dtype)) return {};
+    if (is_holder(info.dtype)) {
       return invalid_argument("feed \"%s\": a %s cannot be fed", name.c_str(), dtype_name(info.dtype));
     }
     if (info.dtype != feed.dtype) {
@@ -66,14 +71,15 @@ class Pruner {
   }
 
   Status check_request() const {
-    if (request_.fetches.empty() && request_.targets.empty()) {
+    if (request_.fetches.empty() && request_.targets.empty() && !request_.body) {
       return invalid_argument("run: nothing is asked for; name at least one fetch or target");
     }
     for (Value fetch : request_.fetches) {
       DTG_TRY(graph_.check(fetch).with_context("fetch"));
-      if (fed_.count(fetch.id)) return invalid_argument("fetch \"%s\": it is fed in the same run", graph_.value_name(fetch).c_str());
+      if (fed_.count(fetch.id) && !request_.body)
+        return invalid_argument("fetch \"%s\": it is fed in the same run", graph_.value_name(fetch).c_str());
       const DType dtype = graph_.info(fetch).dtype;
-      if (dtype_size(dtype) == 0) {
+      if (cell_bytes(dtype) == 0 && !(request_.body && is_holder(dtype))) {
         return invalid_argument("fetch \"%s\": a %s has no plain value", graph_.value_name(fetch).c_str(), dtype_name(dtype));
       }
     }
@@ -83,7 +89,7 @@ class Pruner {
 
   // A control edge from a placeholder whose output is fed is satisfied by the feed; any other fed node still runs when a control
   // edge asks for it.
-  bool satisfied_by_feed(const Node& node) const { return node.op->role() == Role::feed && fed_.count(graph_.value(node.id).id) != 0; }
+  bool satisfied_by_feed(const Node& node) const { return is_given(node.op->role()) && fed_.count(graph_.value(node.id).id) != 0; }
 
   void need(NodeId id) {
     if (needed_[id]) return;
@@ -96,7 +102,9 @@ class Pruner {
     needed_.assign(graph_.node_count(), false);
     at_.assign(needed_.size(), kNone);
     for (NodeId target : request_.targets) need(target);
-    for (Value fetch : request_.fetches) need(fetch.node());
+    for (Value fetch : request_.fetches) {
+      if (!is_fed(fetch)) need(fetch.node());
+    }
     while (!stack_.empty()) {
       const Node& node = graph_.node(stack_.back());
       stack_.pop_back();
@@ -107,6 +115,44 @@ class Pruner {
         if (!satisfied_by_feed(graph_.node(control))) need(control);
       }
     }
+  }
+
+  // What `extension` needs and `id` has not got, in its order; nothing where it cannot stand in that place.
+  std::optional<std::vector<NodeId>> needed_before(NodeId id, NodeId extension) const {
+    std::vector<NodeId> found, stack = {extension};
+    while (!stack.empty()) {
+      const Node& node = graph_.node(stack.back());
+      stack.pop_back();
+      const auto visit = [&](NodeId before) {
+        if (before > id && at_[before] == kNone && std::ranges::find(found, before) == found.end()) {
+          found.push_back(before);
+          stack.push_back(before);
+        }
+        return before != id;
+      };
+      for (Value input : node.inputs) {
+        if (!is_fed(input) && !visit(input.node())) return {};
+      }
+      for (NodeId control : node.controls) {
+        if (!visit(control)) return {};
+      }
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  // A node, or in its place one that does the same and more, where that is needed too.
+  Status add_or_extend(NodeId id) {
+    const NodeId extension = graph_.extension_of(id);
+    if (extension == kNoNode || extension >= needed_.size() || !needed_[extension]) return add(id);
+    const auto before = needed_before(id, extension);
+    if (!before) return add(id);
+    for (NodeId other : *before) {
+      if (at_[other] == kNone) DTG_TRY(add(other));
+    }
+    DTG_TRY(add(extension));
+    at_[id] = at_[extension];
+    return {};
   }
 
   bool is_fed(Value value) const { return !fed_.empty() && fed_.count(value.id) != 0; }
@@ -121,7 +167,7 @@ class Pruner {
   Status add(NodeId id) {
     const Node& node = graph_.node(id);
     // Only a target or a control edge brings a fed placeholder here; it has nothing left to do.
-    if (node.op->role() == Role::feed && !satisfied_by_feed(node)) {
+    if (is_given(node.op->role()) && !satisfied_by_feed(node)) {
       return invalid_argument("run: placeholder \"%.*s\" (%s%s) is needed but not fed", int(node.name.size()), node.name.data(),
                               dtype_name(node.outputs[0].dtype), node.outputs[0].shape.text().c_str())
           .at_node(node.name)

@@ -35,7 +35,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   Status go_on();
   void end(Result<Ref<PartitionedPlan>> plan);
   void tell(Result<Ref<PartitionedPlan>> plan);
-  RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0}; }
+  RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0, nullptr}; }
 
   static constexpr int kLosses = 5;
   const Ref<Session> session_;

@@ -14,11 +14,16 @@ AsyncRun::AsyncRun(Ref<Session> session, std::vector<Tensor> feeds, Deadline dea
   for (const Tensor& feed : feeds_) feed_list_.push_back(&feed);
 }
 
-// First what may fail while the run is still nobody's promise.
+// First what may fail while the run is still nobody's promise. Once the timer has it, it may ring, and the run may end.
 void AsyncRun::expect_end() {
   if (queue_) queue_->expect();
-  session_->runtime().timer().schedule(deadline_.at_ns, Ref<Timer::Timeout>::share(this));
   retain();  // dropped in announce()
+  try {
+    session_->runtime().timer().schedule(deadline_.at_ns, Ref<Timer::Timeout>::share(this));
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 void AsyncRun::start(Ref<PartitionedPlan> plan) {
@@ -39,6 +44,11 @@ void AsyncRun::start(std::span<const Value> feeds, std::span<const Value> fetche
                           [self = Ref<AsyncRun>::share(this)](Result<Ref<PartitionedPlan>> plan) { self->planned(std::move(plan)); });
   expect_end();
   planning->start();
+}
+
+void AsyncRun::refuse(Status why) {
+  expect_end();
+  end(std::move(why));
 }
 
 void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
@@ -71,12 +81,51 @@ void AsyncRun::ended(Status status) {
 }
 
 void AsyncRun::end(Status status) {
-  session_->count_run(status);
+  if (!told_) session_->count_run(status);
   if (repeated_ && status.ok()) {
     status = again();
     if (status.ok()) return;  // the next one is under way, or this has gone with it already
   }
-  announce(std::move(status));
+  if (!told_ && look_for_ill(status)) return;
+  announce(session_->with_absentees(std::move(status)));
+}
+
+// As Session::with_first_ill, but that nobody waits: each part of the search is a run like this one, and the next begins when it has ended.
+bool AsyncRun::look_for_ill(const Status& status) {
+  if (status.ok() || !plan_) return false;
+  for (const FeedSpec& feed : plan_->request().feeds) ill_feeds_.push_back(feed.value);
+  search_ = IllSearch::of(session_->graph(), status, ill_feeds_, feed_list_, plan_->request().targets);
+  if (!search_) return false;
+  search_end_ = {std::min(deadline_.at_ns, Deadline::after(session_->runtime().clock(), IllSearch::kTimeNs).at_ns)};
+  look_on();
+  return true;
+}
+
+void AsyncRun::look_on() {
+  Ref<AsyncRun> part;
+  const std::span<const Value> wanted = search_->wanted();
+  if (!wanted.empty()) {
+    part = make_ref<AsyncRun>(session_, feeds_, search_end_, nullptr, 0);
+    part->tell([self = Ref<AsyncRun>::share(this)](AsyncRun& ended) {
+      std::vector<Tensor> values(ended.result_count());
+      bool all = ended.outcome().ok();
+      for (size_t i = 0; all && i < values.size(); ++i) {
+        auto value = ended.take(i);
+        if ((all = value.ok())) values[i] = value.take();
+      }
+      if (all) self->search_->take(values);
+      else self->search_->give_up();
+      self->look_on();
+    });
+  }
+  {
+    const std::lock_guard lock(begin_mutex_);
+    // Who has stopped the run does not wait for reasons.
+    if (!stopped_early_.ok()) part = nullptr;
+    aside_ = part;
+  }
+  if (part) part->start(ill_feeds_, wanted, {});
+  else announce(search_->answer());
 }
 
 // As Session::run_plan, but that nobody waits.
@@ -129,23 +178,27 @@ void AsyncRun::announce(Status status) {
     finished_.store(true, std::memory_order_release);
   }
   if (queue_) queue_->push(tag_, std::move(status));
+  if (const auto told = std::exchange(told_, nullptr)) told(*this);
   release();
 }
 
 void AsyncRun::cancel() { stop_early(cancelled("the run was cancelled by its caller")); }
-void AsyncRun::ring() { stop_early(deadline_exceeded("the run's deadline passed; raise timeout_ns, or cancel what it waits for")); }
+void AsyncRun::ring() { stop_early(deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for")); }
 
 void AsyncRun::stop_early(const Status& cause) {
   if (stopped_.exchange(true)) return;  // before, or it has ended
   session_->count_stopped(1);
   Ref<AsyncPlan> planning;
+  Ref<AsyncRun> aside;
   {
     const std::lock_guard lock(begin_mutex_);
     planning = planning_;
+    aside = aside_;
     stopped_early_ = cause;
     if (body_) body_->stop(cause);
   }
   if (planning) planning->stop(cause);
+  if (aside) aside->cancel();
 }
 
 Result<Tensor> AsyncRun::take(size_t i) {
@@ -183,7 +236,8 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
     DTG_ASSIGN(plan, find_plan(args, until));
   }
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(feeds), until, std::move(queue), tag);
-  if (plan) run->start(std::move(plan));
+  if (Status late = check_time(args.timeout_ns, until); !late.ok()) run->refuse(std::move(late));
+  else if (plan) run->start(std::move(plan));
   else run->start(args.feeds, args.fetches, args.targets);
   return run;
 }

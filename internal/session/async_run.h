@@ -5,12 +5,14 @@
 // Owner: the host's op handle, and itself while it is under way. Any thread.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "session/async_plan.h"
 #include "session/completion_queue.h"
+#include "session/first_ill.h"
 #include "session/session.h"
 
 namespace dtg {
@@ -24,6 +26,10 @@ class AsyncRun final : public Timer::Timeout {
   void start(Ref<PartitionedPlan> plan);
   // The same, when other tasks have their parts.
   void start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
+  // Instead of start(): the end, and why nothing begins, is announced.
+  void refuse(Status why);
+  // Before start(): who hears of the end where there is no queue, once, on whatever thread. Such a run is part of another one.
+  void tell(std::function<void(AsyncRun&)> told) { told_ = std::move(told); }
   // Sticky and idempotent; a run that has ended stays as it is.
   void cancel();
   bool finished() const { return finished_.load(std::memory_order_acquire); }
@@ -56,6 +62,8 @@ class AsyncRun final : public Timer::Timeout {
   void stop_early(const Status& cause);
   Status again();
   void end(Status status);
+  bool look_for_ill(const Status& status);
+  void look_on();
   void announce(Status status);
 
   const Ref<Session> session_;
@@ -65,7 +73,8 @@ class AsyncRun final : public Timer::Timeout {
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   const bool repeated_;
-  std::mutex begin_mutex_;  // guards these four until the body is there, which then stays
+  std::function<void(AsyncRun&)> told_;
+  std::mutex begin_mutex_;  // guards these four until the body is there, which then stays, and aside_
   Status stopped_early_;
   Ref<AsyncPlan> planning_;
   Ref<PartitionedPlan> plan_;
@@ -74,6 +83,11 @@ class AsyncRun final : public Timer::Timeout {
   uint64_t write_ = 0;  // the number of the first
   Status cut_short_;    // why the last was
   Deadline back_{0};    // until when whoever was lost is waited for; 0: nobody was
+  // After a loss that is not finite: what was the first such value. The end is announced when that is known.
+  std::optional<IllSearch> search_;
+  std::vector<Value> ill_feeds_;
+  Deadline search_end_;
+  Ref<AsyncRun> aside_;  // the part of the search that is under way
   std::vector<Tensor> results_;
   std::atomic<bool> stopped_{false};  // or ended, whichever came first
   std::atomic<bool> finished_{false};

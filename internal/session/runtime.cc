@@ -17,6 +17,7 @@ Runtime::Runtime(Options options)
       budget_(options.memory_limit_bytes > 0 ? options.memory_limit_bytes : default_budget_bytes()),
       seams_{options.clock ? options.clock : &system_clock(), options.random ? options.random : &system_random(),
              options.disk ? options.disk : &system_disk(), &budget_, options.log ? options.log : &stderr_sink()},
+      life_(seams_.random->u64() | 1),
       memory_(make_ref<MemoryPool>(&budget_)),
       tracer_(clock()),
       pool_(
@@ -69,7 +70,7 @@ Result<Host> Runtime::host() {
 }
 
 Host Runtime::local_host() {
-  return Host{&ops_, &kernels_, &pool_, disk_pool_ ? disk_pool_.get() : &pool_, seams_, memory_, nullptr, &directory_, {}};
+  return Host{&ops_, &kernels_, &pool_, disk_pool_ ? disk_pool_.get() : &pool_, seams_, memory_, nullptr, &directory_, {}, {}, life_};
 }
 
 bool Runtime::turn() {

@@ -71,6 +71,7 @@ class Runtime final : public RefCounted {
   const Ref<RefCounted> log_owner_;
   MemoryBudget budget_;
   Seams seams_;
+  const uint64_t life_;
   const Ref<MemoryPool> memory_;
   Counters counters_;
   Tracer tracer_;

@@ -18,6 +18,8 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 constexpr int64_t kReturnNs = int64_t{30} * 1'000'000'000;
 constexpr int64_t kReturnEmptyNs = int64_t{1} * 1'000'000'000;
 constexpr int64_t kPauseNs = 100'000'000;
+// A run that has longer than this is not over before it has begun.
+constexpr int64_t kNoHurryNs = 1'000'000;
 
 bool same_request(const PartitionedPlan& plan, const RunArgs& args) {
   const PlanRequest& request = plan.request();
@@ -64,15 +66,18 @@ bool feeds_match(const PartitionedPlan& plan, std::span<const Tensor* const> ten
 // A run whose caller waits for it. On the caller's stack.
 class Session::WaitingRun final : public SessionRun {
  public:
-  WaitingRun(Session& session, PartitionedPlan& plan, Deadline deadline) : SessionRun(session, plan, Caller::waits, deadline) {}
+  WaitingRun(Session& session, PartitionedPlan& plan, Deadline deadline, Cancellation* cancellation)
+      : SessionRun(session, plan, Caller::waits, deadline, cancellation) {}
   using Run::give;
 
  private:
   void ended(Status) override {}
 };
 
-SessionRun::SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline)
-    : Run(plan.home(), session.runtime().clock(), caller, session.next_sequence(), deadline), session_(session), partitioned_(plan) {}
+SessionRun::SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline, Cancellation* cancellation)
+    : Run(plan.home(), session.runtime().clock(), caller, session.next_sequence(), deadline, cancellation),
+      session_(session),
+      partitioned_(plan) {}
 
 // One that is told of its end is on the list from its start, because it may wait for a frame.
 Status SessionRun::begun() {
@@ -108,7 +113,7 @@ Session::~Session() {
 // A target that is no local session names a task, which tells the rest of the cluster.
 Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options) {
   const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement, options.committing};
-  if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.cpu_devices, runtime);
+  if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.devices, runtime);
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
   DTG_ASSIGN(const Address address, Address::parse(target));
   DTG_ASSIGN(Host host, runtime->host());
@@ -117,9 +122,7 @@ Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view
 }
 
 Result<Ref<Session>> Session::connect(Ref<Runtime> runtime, std::string_view target, Ref<Graph> graph, const Options& options) {
-  if (options.cpu_devices < 1 || options.cpu_devices > 256) {
-    return invalid_argument("connect a session: cpu_devices is %d; from 1 to 256 are possible", options.cpu_devices);
-  }
+  DTG_TRY(options.devices.check("connect a session"));
   if (options.default_timeout_ns <= 0) return invalid_argument("connect a session: the default timeout must be positive");
   DTG_ASSIGN(Ref<Driver> driver, drive(runtime, target, options));
   return Ref<Session>::adopt(new Session(std::move(runtime), std::move(graph), options, std::move(driver)));
@@ -207,9 +210,17 @@ Status Session::check(const RunArgs& args) const {
 
 Result<Deadline> Session::deadline(int64_t timeout_ns) const {
   if (timeout_ns < 0)
-    return invalid_argument("run: timeout_ns is %lld; 0 means the session's default, negative values are not accepted",
-                            static_cast<long long>(timeout_ns));
+    return invalid_argument("run: the timeout is %g s; it may not be negative, and 0 means the session's default",
+                            static_cast<double>(timeout_ns) * 1e-9);
   return Deadline::of_call(runtime_->clock(), timeout_ns ? timeout_ns : options_.default_timeout_ns);
+}
+
+// A run so brief that nothing in it looks at the clock has a deadline too. A long one cannot have passed while a plan was found, and making
+// one looks itself; so only short ones cost a look.
+Status Session::check_time(int64_t timeout_ns, Deadline until) const {
+  const int64_t time_ns = timeout_ns ? timeout_ns : options_.default_timeout_ns;
+  if (time_ns >= kNoHurryNs || !until.passed(runtime_->clock())) return {};
+  return deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9);
 }
 
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
@@ -225,15 +236,16 @@ Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline un
     if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
     if (made.status().code() != Code::unavailable || !driver_->has_lasting() || back.passed(runtime_->clock())) return made;
     lost = made.status();
-    DTG_TRY(pause(back));
+    DTG_TRY(pause(back, args.cancellation));
   }
 }
 
-// Not longer than until the session refuses runs.
-Status Session::pause(Deadline until) {
+// Not longer than until the session refuses runs, or the caller wants no more.
+Status Session::pause(Deadline until, Cancellation* cancellation) {
   const Deadline end{std::min(Deadline::after(runtime_->clock(), kPauseNs).at_ns, until.at_ns)};
-  idle_.wait(runtime_->clock(), end, [this] { return refuses_.load(); });
-  return check_open();
+  wait_for(idle_, runtime_->clock(), end, cancellation, [this] { return refuses_.load(); });
+  DTG_TRY(check_open());
+  return cancellation ? cancellation->status() : Status();
 }
 
 // Null where there is none, or none that still holds.
@@ -252,7 +264,7 @@ Ref<PartitionedPlan> Session::find_kept(uint64_t hash, const RunArgs& args) {
 }
 
 // Whoever plans for a cluster may wait for other tasks; who comes after waits no longer than its own deadline.
-Status Session::begin_planning(Deadline until) {
+Status Session::begin_planning(Deadline until, Cancellation* cancellation) {
   struct Standing final : Turns::Waiter {
     Condition told;
     bool mine = false;
@@ -261,10 +273,13 @@ Status Session::begin_planning(Deadline until) {
     }
   } standing;
   const auto is_mine = [&] { return standing.mine; };
-  if (turns_.take(standing) || standing.told.wait(runtime_->clock(), until, is_mine)) return {};
-  if (turns_.withdraw(standing)) return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
-  standing.told.wait(runtime_->clock(), Deadline::never(), is_mine);
-  return {};
+  if (turns_.take(standing) || wait_for(standing.told, runtime_->clock(), until, cancellation, is_mine)) return {};
+  if (!turns_.withdraw(standing)) {
+    standing.told.wait(runtime_->clock(), Deadline::never(), is_mine);
+    return {};
+  }
+  if (cancellation && cancellation->is_cancelled()) return cancellation->status();
+  return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
 }
 
 Session::Turn::~Turn() { session.turns_.give_back(); }
@@ -279,11 +294,11 @@ Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
 }
 
 Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
-  DTG_TRY(begin_planning(until));
+  DTG_TRY(begin_planning(until, args.cancellation));
   const Turn turn{*this};
   // Who waited for the turn may find that it was for the same.
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, request_of(args), until));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, request_of(args), until, args.cancellation));
   plans_made_.add();
   keep_plan(hash, args, plan);
   return plan;
@@ -321,8 +336,30 @@ Result<Ref<PartitionedPlan>> Session::plan_for(const RunArgs& args) {
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  if (args.cancellation) DTG_TRY(args.cancellation->status());
   DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
+  DTG_TRY(check_time(args.timeout_ns, until));
   return run_plan(plan, args, fetched, until);
+}
+
+// A plan that has to be made for several tasks is nothing brief; a local one is made here, as for any run.
+Status Session::run_if_brief(const RunArgs& args, std::span<Tensor> fetched, bool* ran) {
+  *ran = false;
+  DTG_TRY(check(args));
+  if (args.cancellation) DTG_TRY(args.cancellation->status());
+  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  Ref<PartitionedPlan> plan = find_kept(hash_of(args), args);
+  if (!plan && driver_->is_local()) {
+    DTG_ASSIGN(plan, find_plan(args, until));
+  }
+  if (!plan || !plan->is_brief()) return {};
+  DTG_TRY(check_time(args.timeout_ns, until));
+  *ran = true;
+  const Ref<PartitionedPlan> measured = plan;
+  const int64_t began = runtime_->clock().monotonic_ns();
+  const Status status = run_plan(plan, args, fetched, until);
+  measured->home().took(runtime_->clock().monotonic_ns() - began);
+  return status;
 }
 
 Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
@@ -331,7 +368,8 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
     Status status = run_once(*plan, args, fetched, until, attempts);
     if (attempts.remedy == PartitionedPlan::Remedy::none) {
       count_run(status);
-      return status;
+      if (status.ok()) return status;
+      return with_absentees(with_first_ill(std::move(status), args, until));
     }
     if (attempts.remedy == PartitionedPlan::Remedy::again && attempts.back.at_ns == 0) attempts.back = return_of(*plan, until);
     auto next = plan_again(args, until, attempts);
@@ -344,7 +382,7 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
 }
 
 Status Session::run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts) {
-  WaitingRun run(*this, plan, until);
+  WaitingRun run(*this, plan, until, args.cancellation);
   if (attempts.count++ == 0) attempts.write = run.sequence();
   else run.repeat(attempts.write);
   run.give(args.feed_tensors, fetched);
@@ -368,7 +406,7 @@ Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
 // From the second attempt on with a pause, so that a task that is lost again and again is not asked without end.
 Result<Ref<PartitionedPlan>> Session::plan_again(const RunArgs& args, Deadline until, const Attempts& attempts) {
   if (attempts.remedy == PartitionedPlan::Remedy::anew) return find_plan(args, until);
-  if (attempts.count > 1) DTG_TRY(pause(attempts.back));
+  if (attempts.count > 1) DTG_TRY(pause(attempts.back, args.cancellation));
   if (attempts.back.passed(runtime_->clock())) return unavailable("nobody came back in time");
   return find_plan(args, attempts.back);
 }
@@ -391,7 +429,7 @@ Callable::~Callable() {
   if (PartitionedPlan* plan = last_.exchange(nullptr)) plan->release();
 }
 
-Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns) {
+Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, Cancellation* cancellation) {
   if (feeds.size() != feeds_.size() || fetched.size() != fetches_.size()) {
     return invalid_argument("call: prepared with %zu feeds and %zu fetches, called with %zu and %zu", feeds_.size(), fetches_.size(),
                             feeds.size(), fetched.size());
@@ -400,13 +438,15 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
   }
   DTG_TRY(session_->check_open());
-  const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns};
+  if (cancellation) DTG_TRY(cancellation->status());
+  const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns, cancellation};
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
     DTG_ASSIGN(plan, session_->find_plan(args, until));
   }
-  const Status status = session_->run_plan(plan, args, fetched, until);
+  Status status = session_->check_time(timeout_ns, until);
+  if (status.ok()) status = session_->run_plan(plan, args, fetched, until);
   // Back into the cell, unless another call has put one there meanwhile.
   PartitionedPlan* none = nullptr;
   PartitionedPlan* const mine = plan.leak();
@@ -420,10 +460,33 @@ Status Session::reset(const std::vector<std::string>& containers) {
   return driver_->reset(containers, until);
 }
 
+Status Session::meet_workers(const std::string& barrier, int64_t timeout_ns) {
+  DTG_TRY(check_open());
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  if (barrier.empty()) return invalid_argument("wait for the other workers: the barrier has no name");
+  if (driver_->is_local()) return {};
+  return driver_->meet_workers(barrier, until, [this](Deadline end) { return pause(end, nullptr); });
+}
+
 Status Session::end_job(int64_t timeout_ns) {
   DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  if (driver_->is_local()) return driver_->end_job(until);
+  DTG_TRY(driver_->meet_workers({}, until, [this](Deadline end) { return pause(end, nullptr); }));
+  return driver_->party() == Party::chief ? driver_->end_job(until) : Status();
+}
+
+Status Session::end_job_now(int64_t timeout_ns) {
+  DTG_TRY(check_open());
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   return driver_->end_job(until);
+}
+
+// Who waits for a token may wait for somebody who is gone.
+Status Session::with_absentees(Status status) const {
+  if (status.code() != Code::deadline_exceeded) return status;
+  const std::string gone = driver_->absentees();
+  return gone.empty() ? status : Status(status.code(), status.message() + "; gone: " + gone, status.origin());
 }
 
 Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {

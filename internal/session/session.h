@@ -34,7 +34,8 @@ struct RunArgs {
   std::span<const Tensor* const> feed_tensors;
   std::span<const Value> fetches;
   std::span<const NodeId> targets;
-  int64_t timeout_ns = 0;  // 0: the session's default
+  int64_t timeout_ns = 0;                // 0: the session's default
+  Cancellation* cancellation = nullptr;  // ends it, where its caller waits; null: none
 };
 
 // A run with feeds, fetches and targets fixed: no hashing and no strings on the way.
@@ -43,8 +44,8 @@ class Callable final : public RefCounted {
   Callable(Ref<Session> session, std::vector<Value> feeds, std::vector<Value> fetches, std::vector<NodeId> targets)
       : session_(std::move(session)), feeds_(std::move(feeds)), fetches_(std::move(fetches)), targets_(std::move(targets)) {}
   ~Callable() override;
-  // A valid tensor in `fetched` on entry means: write there.
-  Status run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns);
+  // A valid tensor in `fetched` on entry means: write there. `cancellation` may be null.
+  Status run(std::span<const Tensor* const> feeds, std::span<Tensor> fetched, int64_t timeout_ns, Cancellation* cancellation = nullptr);
   const std::vector<Value>& feeds() const { return feeds_; }
   const std::vector<Value>& fetches() const { return fetches_; }
 
@@ -61,7 +62,7 @@ class Session final : public RefCounted, private Task::Observer {
  public:
   struct Options {
     SecurityOptions security;  // of connections to other tasks
-    int cpu_devices = 1;       // virtual CPU devices of a local session
+    DeviceWish devices;        // of a local session
     bool soft_placement = false;
     bool fusion = true;
     Committing committing = Committing::singly;  // of what the session's own task writes
@@ -75,6 +76,9 @@ class Session final : public RefCounted, private Task::Observer {
 
   // On the caller's thread. A valid tensor in `fetched` on entry means: write there.
   Status run(const RunArgs& args, std::span<Tensor> fetched);
+  // The same where that is known to take no more than some ten microseconds and to wait for nobody: then *ran. Otherwise nothing has
+  // happened.
+  Status run_if_brief(const RunArgs& args, std::span<Tensor> fetched, bool* ran);
   // On the pool; the end is announced in `queue` with `tag`. Feeds are shared, not copied.
   Result<Ref<AsyncRun>> run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag);
   // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null.
@@ -84,12 +88,19 @@ class Session final : public RefCounted, private Task::Observer {
   Status close(int64_t timeout_ns);
   // Drops the state in the named containers (none named: the default container).
   Status reset(const std::vector<std::string>& containers);
-  // Of a cluster: tells the other tasks to stop; asks all of them what they are doing (a JSON list).
+  // Waits for the other workers at a barrier. A local session is the only worker there is.
+  Status meet_workers(const std::string& barrier, int64_t timeout_ns);
+  // Of a cluster: the work of this worker is done; waits until that of all others is, or they are gone. The chief then tells the other
+  // tasks to stop.
   Status end_job(int64_t timeout_ns);
+  // Does not wait for anybody. The chief's.
+  Status end_job_now(int64_t timeout_ns);
+  // Asks all tasks what they are doing (a JSON list).
   Result<std::string> inspect_cluster(int64_t timeout_ns);
 
   const std::vector<Device>& devices() const { return driver_->devices(); }
   Runtime& runtime() const { return *runtime_; }
+  Party party() const { return driver_->party(); }
   const Graph& graph() const { return *graph_; }
   ResourceStore& store() { return driver_->task().store(); }
   // The plan such a run would use; for tests.
@@ -107,6 +118,8 @@ class Session final : public RefCounted, private Task::Observer {
   Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, Ref<Driver> driver);
   static Result<Ref<Driver>> drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
   Status check(const RunArgs& args) const;
+  // Whether a run that may last so long may still begin.
+  Status check_time(int64_t timeout_ns, Deadline until) const;
   Result<Ref<PartitionedPlan>> find_plan(const RunArgs& args, Deadline until);
   Ref<PartitionedPlan> find_kept(uint64_t hash, const RunArgs& args);
   Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
@@ -115,7 +128,7 @@ class Session final : public RefCounted, private Task::Observer {
     Session& session;
     ~Turn();
   };
-  Status begin_planning(Deadline until);
+  Status begin_planning(Deadline until, Cancellation* cancellation = nullptr);
   // Of everything that decides the plan.
   static uint64_t hash_of(const RunArgs& args);
   static PlanRequest request_of(const RunArgs& args);
@@ -133,13 +146,20 @@ class Session final : public RefCounted, private Task::Observer {
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
   Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
   Result<Ref<PartitionedPlan>> plan_again(const RunArgs& args, Deadline until, const Attempts& attempts);
-  Status pause(Deadline until);
+  Status pause(Deadline until, Cancellation* cancellation);
   // Of a run that was cut short by `before` and could not be repeated.
   static Status outcome_unknown(const Status& status, const Status& before);
   // How long the tasks whose loss cut a run short are looked for.
   Deadline return_of(const PartitionedPlan& plan, Deadline until) const;
   Result<Deadline> deadline(int64_t timeout_ns) const;
   uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed); }
+  // Of a run that failed because a loss was not finite: which value was the first, found by computing once more what the loss is made
+  // from, without an effect. As it was, where that cannot be told.
+  Status with_first_ill(Status status, const RunArgs& args, Deadline until);
+  // A run whose plan is not kept.
+  Status run_aside(const RunArgs& args, std::span<Tensor> fetched, Deadline until);
+  // A deadline that passed while workers are gone says who.
+  Status with_absentees(Status status) const;
   void count_run(const Status& status);
   void count_stopped(int change);
   Status wait_for_stopped(Deadline until);

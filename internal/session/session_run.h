@@ -10,7 +10,7 @@ class Session;
 
 class SessionRun : public Run {
  protected:
-  SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline);
+  SessionRun(Session& session, PartitionedPlan& plan, Caller caller, Deadline deadline, Cancellation* cancellation = nullptr);
   ~SessionRun() override = default;
   Status begun() override;
   void left() override;

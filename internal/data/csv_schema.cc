@@ -1,0 +1,127 @@
+// Schemas of CSV files as JSON: what a column is, which names it has, what stands for missing values. See csv.h for threads.
+#include <algorithm>
+
+#include "base/json.h"
+#include "data/csv.h"
+
+namespace dtg {
+namespace {
+
+constexpr const char* kKinds[] = {"whole", "real", "names"};
+constexpr const char* kPolicies[] = {"refuse", "drop", "keep", "mean", "constant"};
+
+// The place of a word in a list of words; the first message says what there is.
+template <class E, size_t N>
+Result<E> read_word(const Json& json, const char* const (&words)[N], const std::string& column, const char* key) {
+  const std::string* const word = json.string();
+  for (size_t i = 0; word && i < N; ++i) {
+    if (*word == words[i]) return static_cast<E>(i);
+  }
+  std::string all;
+  for (const char* known : words) all += (all.empty() ? "\"" : "\", \"") + std::string(known);
+  return invalid_argument("schema: \"%s\" of column \"%.100s\" is %s; it is one of %s\"", key, column.c_str(),
+                          word ? ("\"" + word->substr(0, 100) + "\"").c_str() : json.kind(), all.c_str());
+}
+
+Result<std::vector<std::string>> read_names(const Json& json, const std::string& column) {
+  const Json::Array* const items = json.array();
+  if (!items) return invalid_argument("schema: \"names\" of column \"%.100s\" is %s; it is a list of texts", column.c_str(), json.kind());
+  std::vector<std::string> names;
+  for (const Json& item : *items) {
+    if (!item.string()) return invalid_argument("schema: a name of column \"%.100s\" is %s, not a text", column.c_str(), item.kind());
+    names.push_back(*item.string());
+  }
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end())
+    return invalid_argument("schema: column \"%.100s\" has the name \"%.100s\" twice", column.c_str(), twice->c_str());
+  return names;
+}
+
+Result<CsvRule> read_rule(const Json& json) {
+  const Json* const name = json.find("name");
+  if (!name || !name->string()) return invalid_argument("schema: a rule is %s without a \"name\"; it tells the column", json.kind());
+  CsvRule rule;
+  rule.name = *name->string();
+  for (const auto& [key, value] : *json.object()) {
+    if (key == "kind") {
+      DTG_ASSIGN(rule.kind, read_word<CsvKind>(value, kKinds, rule.name, "kind"));
+    } else if (key == "missing") {
+      DTG_ASSIGN(rule.missing, read_word<CsvMissing>(value, kPolicies, rule.name, "missing"));
+    } else if (key == "names") {
+      DTG_ASSIGN(rule.names, read_names(value, rule.name));
+    } else if (key == "value") {
+      if (!value.real() && !value.integer()) {
+        return invalid_argument("schema: \"value\" of column \"%.100s\" is %s, not a number", rule.name.c_str(), value.kind());
+      }
+      rule.value = value.real() ? *value.real() : static_cast<double>(*value.integer());
+    } else if (key != "name") {
+      return invalid_argument("schema: column \"%.100s\" has a \"%.100s\", which is none of name, kind, names, missing, value",
+                              rule.name.c_str(), key.c_str());
+    }
+  }
+  if (rule.names && rule.kind.value_or(CsvKind::category) != CsvKind::category) {
+    return invalid_argument("schema: column \"%.100s\" has names, but its kind is %s", rule.name.c_str(),
+                            kKinds[static_cast<int>(*rule.kind)]);
+  }
+  if (rule.names) rule.kind = CsvKind::category;
+  if (rule.missing == CsvMissing::constant && !rule.value) {
+    return invalid_argument("schema: missing values of column \"%.100s\" are a constant, but \"value\" does not say which",
+                            rule.name.c_str());
+  }
+  return rule;
+}
+
+Status read_rules(const Json& json, const char* what, bool are_columns, CsvOptions& options) {
+  const Json::Array* const items = json.array();
+  if (!items) return invalid_argument("schema: \"%s\" is %s, not a list", what, json.kind());
+  const bool choose = are_columns && options.columns.empty();
+  for (const Json& item : *items) {
+    DTG_ASSIGN(CsvRule rule, read_rule(item));
+    if (choose) options.columns.push_back(rule.name);
+    options.rules.push_back(std::move(rule));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_csv_schema(std::string_view json, CsvOptions& options) {
+  // Vocabularies may be long; the memory that they take is the host's own choice.
+  DTG_ASSIGN(const Json schema, parse_json(json, "schema", {.bytes_max = size_t{1} << 28, .values_max = size_t{1} << 24}));
+  if (!schema.object()) return invalid_argument("schema: it is %s, not an object", schema.kind());
+  for (const auto& [key, value] : *schema.object()) {
+    if (key == "columns" || key == "rules") {
+      DTG_TRY(read_rules(value, key.c_str(), key == "columns", options));
+    } else if (key == "label") {
+      if (!value.string() && !value.is_null()) return invalid_argument("schema: \"label\" is %s, not a text", value.kind());
+      if (value.string() && options.label.empty()) options.label = *value.string();
+    } else {
+      return invalid_argument("schema: \"%.100s\" is none of label, columns, rules", key.c_str());
+    }
+  }
+  return {};
+}
+
+std::string csv_schema_text(const CsvTable& table, const std::string& label) {
+  Json::Array columns;
+  for (const CsvColumn& column : table.columns) {
+    Json::Object rule;
+    rule.emplace_back("name", column.name);
+    // Beside a label they are one float vector: whole numbers here need not be whole elsewhere.
+    const bool is_feature = !label.empty() && column.name != label && column.kind == CsvKind::whole;
+    rule.emplace_back("kind", kKinds[static_cast<int>(is_feature ? CsvKind::real : column.kind)]);
+    if (column.kind == CsvKind::category) rule.emplace_back("names", Json::Array(column.categories.begin(), column.categories.end()));
+    rule.emplace_back("missing", kPolicies[static_cast<int>(column.policy)]);
+    const bool has_fill = column.policy == CsvMissing::mean || column.policy == CsvMissing::constant;
+    if (has_fill) rule.emplace_back("value", column.fill);
+    columns.emplace_back(std::move(rule));
+  }
+  Json::Object schema;
+  if (!label.empty()) schema.emplace_back("label", label);
+  schema.emplace_back("columns", std::move(columns));
+  return Json(std::move(schema)).text();
+}
+
+}  // namespace dtg

@@ -1,0 +1,89 @@
+// Walks down the stages of a pipeline. Its epochs are read before its first element is asked for, when no thread of its own is at work.
+#include "data/position.h"
+
+#include <algorithm>
+
+namespace dtg {
+namespace {
+
+// A pipeline without end would be walked through for years.
+constexpr int64_t kElementsMax = int64_t{1} << 40;
+
+// Those that have a say in what comes when; the last one first.
+std::vector<Dataset*> stages_of(Dataset& data) {
+  std::vector<Dataset*> stages;
+  for (Dataset* stage = &data; stage; stage = stage->source()) {
+    if (!stage->stage().empty()) stages.push_back(stage);
+  }
+  return stages;
+}
+
+std::vector<int64_t> epochs_of(Dataset& data) {
+  std::vector<int64_t> epochs;
+  for (const Dataset* stage : stages_of(data)) epochs.push_back(stage->epoch());
+  return epochs;
+}
+
+}  // namespace
+
+DatasetPtr Reading::take() {
+  lost_ = lost_ || at_.elements > 0;
+  begun_ = false;
+  return std::move(data_);
+}
+
+Result<bool> Reading::next(Element& element) {
+  if (!begun_) {
+    // Where it is lost, a thread of a stage below may be at work.
+    if (!lost_) at_.epochs = epochs_of(*data_);
+    begun_ = true;
+  }
+  DTG_ASSIGN(const bool more, data_->next(element));
+  if (more) ++at_.elements;
+  return more;
+}
+
+Status Reading::restart() {
+  at_.elements = 0;
+  begun_ = lost_ = false;
+  return data_->restart();
+}
+
+Result<DataPosition> Reading::position() const {
+  if (!data_) return failed_precondition("where the data set stands cannot be told: a transform of it has failed");
+  if (lost_) return failed_precondition("where the data set stands cannot be told: a transform was added after elements had been taken");
+  if (begun_) return at_;
+  return DataPosition{0, epochs_of(*data_)};
+}
+
+Status Reading::move_to(const DataPosition& position) {
+  if (!data_) return failed_precondition("move a data set: a transform of it has failed");
+  const auto negative = [](int64_t epoch) { return epoch < 0; };
+  const std::vector<Dataset*> stages = stages_of(*data_);
+  if (position.elements < 0 || position.elements > kElementsMax || position.epochs.size() != stages.size() ||
+      std::ranges::any_of(position.epochs, negative)) {
+    return invalid_argument("move a data set to element %lld: the position is of a pipeline of %zu stages, this one has %zu",
+                            static_cast<long long>(position.elements), position.epochs.size(), stages.size());
+  }
+  DTG_TRY(restart());
+  for (size_t i = 0; i < stages.size(); ++i) stages[i]->set_epoch(position.epochs[i]);
+  at_ = {0, position.epochs};
+  begun_ = lost_ = true;
+  DTG_ASSIGN(const int64_t passed, data_->skip(position.elements));
+  if (passed < position.elements) {
+    return data_loss("move a data set to element %lld: it has %lld now; is it the data it was?", static_cast<long long>(position.elements),
+                     static_cast<long long>(passed));
+  }
+  at_.elements = passed;
+  lost_ = false;
+  return {};
+}
+
+std::string Reading::text() const {
+  std::string text;
+  if (!data_) return text;
+  for (const Dataset* stage : stages_of(*data_)) text = text.empty() ? stage->stage() : stage->stage() + ", " + text;
+  return text;
+}
+
+}  // namespace dtg

@@ -1,0 +1,47 @@
+// DataPosition: where a pipeline stands, so that another one of the same stages, seeds and sources can go on there: how many elements
+// it has handed out since its last restart, and the epoch that each of its stages was in then. Orders are functions of seeds and epochs, so
+// nothing else is needed: no buffer is kept, and going there reads no data where elements are rows.
+//
+// Reading keeps a pipeline together with its position. One thread at a time, as the pipeline.
+#pragma once
+
+#include "data/dataset.h"
+
+namespace dtg {
+
+struct DataPosition {
+  int64_t elements = 0;         // since the last restart
+  std::vector<int64_t> epochs;  // as it began, by stage, the last one first; those that count none have 0
+};
+
+class Reading {
+ public:
+  explicit Reading(DatasetPtr data) : data_(std::move(data)) {}
+
+  Dataset& data() const { return *data_; }
+  // Null after take().
+  bool valid() const { return data_ != nullptr; }
+  // Gives the pipeline up, to be made longer, and takes it back. What was handed out before is then no position of the longer one.
+  DatasetPtr take();
+  void put(DatasetPtr data) { data_ = std::move(data); }
+
+  Result<bool> next(Element& element);
+  Status restart();
+
+  // FAILED_PRECONDITION for one that was made longer after elements had been handed out.
+  Result<DataPosition> position() const;
+  // Wherever it stands now. INVALID_ARGUMENT for what is no position of such a pipeline; then nothing has changed. After any other
+  // error, restart() makes it usable again.
+  Status move_to(const DataPosition& position);
+  // The stages in words, the source first: "1500 of uint8[8,8] int64[], shuffle(0, 7), batch(32)". Pipelines of equal words hand out equal
+  // elements, if their sources do.
+  std::string text() const;
+
+ private:
+  DatasetPtr data_;
+  DataPosition at_;
+  bool begun_ = false;  // since the last restart; at_.epochs is valid
+  bool lost_ = false;   // until the next restart, nobody can tell where it stands
+};
+
+}  // namespace dtg

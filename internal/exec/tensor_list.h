@@ -1,0 +1,65 @@
+// TensorList: a list of tensors as a value of type variant. Immutable to whoever holds one: an op that changes a list makes another. It
+// still costs no copy: the newest of the lists that come from one another has the elements, the older ones know in what they differ from
+// the next newer one. So pushing, popping and setting take constant time as long as the newest is used, and using an older one
+// copies the elements once.
+//
+// Owner: the slots of a run and the variables of a loop, by count. Any thread; the lists of one family share a lock.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/ref.h"
+#include "base/spin_lock.h"
+#include "tensor/tensor.h"
+
+namespace dtg {
+
+class TensorList final : public RefCounted {
+ public:
+  // An element: a tensor, or another list (where dtype() is variant); neither where it was never set.
+  struct Item {
+    Tensor tensor;
+    Ref<TensorList> list;
+    bool is_set() const { return tensor.valid() || static_cast<bool>(list); }
+  };
+
+  TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items);
+  ~TensorList() override;
+
+  DType dtype() const { return dtype_; }
+  // What every element's shape is within.
+  const PartialShape& element_shape() const { return element_shape_; }
+  int64_t size() const { return size_; }
+
+  // What follows asks for indices below size().
+  Item at(int64_t index) const;
+  std::vector<Item> items() const;
+  Ref<TensorList> with(int64_t index, Item item) const;
+  Ref<TensorList> pushed(Item item) const;
+  Ref<TensorList> popped() const;
+  Ref<TensorList> resized(int64_t size) const;
+
+ private:
+  // What sets this list apart from `newer_`.
+  enum class Difference : uint8_t { none, item, shorter, longer };
+  struct Family final : RefCounted {
+    SpinLock lock;
+  };
+  TensorList(const TensorList& like, int64_t size);
+  // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.
+  std::vector<Item>& own(Ref<TensorList>& dropped) const;
+
+  const DType dtype_;
+  const PartialShape element_shape_;
+  const int64_t size_;
+  const Ref<Family> family_;
+  // Guarded by the family's lock.
+  mutable std::vector<Item> items_;
+  mutable Ref<TensorList> newer_;
+  mutable Difference difference_ = Difference::none;
+  mutable int64_t index_ = 0;
+  mutable Item old_;
+};
+
+}  // namespace dtg

@@ -1,0 +1,106 @@
+// Planning bodies. See bodies.h.
+#include "plan/bodies.h"
+
+#include <algorithm>
+
+#include "plan/plan.h"
+
+namespace dtg {
+namespace {
+
+// A body's nodes are placed by themselves; plans that are under way keep the placer.
+struct OwnPlacer final : RefCounted {
+  OwnPlacer(std::vector<Device> devices, const KernelTable* kernels) : placer(std::move(devices), kernels, /*soft=*/true) {}
+  Placer placer;
+};
+
+bool same_argument(const ValueInfo& a, const ValueInfo& b) { return a.dtype == b.dtype && a.held == b.held && a.shape == b.shape; }
+
+}  // namespace
+
+BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device)
+    : function_(std::move(function)), context_(context), call_(call.name), device_(device) {
+  std::vector<Device> here;
+  for (const Device& each : context.placer->devices()) {
+    if (each.text == device) here.push_back(each);
+  }
+  // What cannot run on an accelerator does so on a CPU beside it.
+  const auto host = std::ranges::find_if(context.placer->devices(), &Device::is_host);
+  if (!here.empty() && !here[0].is_host() && host != context.placer->devices().end()) here.push_back(*host);
+  if (here.empty()) here.push_back(context.placer->devices()[0]);
+  auto own = make_ref<OwnPlacer>(std::move(here), context.kernels);
+  context_.placer = &own->placer;
+  context_.holder = std::move(own);
+  context_.function = function_->name();
+  context_.deadline = Deadline::never();
+  context_.cancelled = nullptr;
+  context_.committing = Committing::singly;
+}
+
+Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments) {
+  {
+    const std::lock_guard lock(recent_lock_);
+    if (recent_.body && std::ranges::equal(recent_.arguments, arguments, same_argument)) return recent_.body;
+  }
+  DTG_ASSIGN(const Ref<Body> found, find_slowly(arguments));
+  Entry entry{{arguments.begin(), arguments.end()}, found};
+  const std::lock_guard lock(recent_lock_);
+  std::swap(recent_.arguments, entry.arguments);
+  std::swap(recent_.body, entry.body);
+  return found;
+}
+
+Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments) {
+  const std::lock_guard lock(mutex_);
+  const auto at =
+      std::ranges::find_if(bodies_, [&](const Entry& entry) { return std::ranges::equal(entry.arguments, arguments, same_argument); });
+  if (at != bodies_.end()) {
+    std::rotate(bodies_.begin(), at, at + 1);
+    return bodies_.front().body;
+  }
+  auto made = make(arguments);
+  if (!made.ok()) return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
+  if (bodies_.size() == kBodies) bodies_.pop_back();
+  bodies_.insert(bodies_.begin(), {{arguments.begin(), arguments.end()}, made.value()});
+  return made;
+}
+
+Result<Ref<Body>> BodyPlans::make(std::span<const ValueInfo> arguments) {
+  DTG_TRY(check_devices());
+  PlanRequest request;
+  request.body = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    FeedSpec feed;
+    feed.value = function_->arguments()[i];
+    feed.dtype = arguments[i].dtype;
+    if (is_holder(feed.dtype)) {
+      feed.held = arguments[i].held;
+      feed.holds = arguments[i].shape;
+    } else {
+      DTG_ASSIGN(feed.shape, arguments[i].shape.to_shape());
+    }
+    request.feeds.push_back(std::move(feed));
+  }
+  request.fetches.assign(function_->results().begin(), function_->results().end());
+  request.targets.assign(function_->targets().begin(), function_->targets().end());
+  DTG_ASSIGN(Ref<Plan> plan, Plan::make(context_, function_->shared_graph(), std::move(request)));
+  return Ref<Body>(std::move(plan));
+}
+
+// What a node of the body asks for is its caller's device, at least as to the task.
+Status BodyPlans::check_devices() const {
+  const DeviceName& here = context_.placer->devices()[0].name;
+  for (NodeId id : function_->needed()) {
+    const Node& node = function_->graph().node(id);
+    if (node.device.empty()) continue;
+    DTG_ASSIGN(DeviceName wanted, DeviceName::parse(node.device));
+    wanted.drop_type_and_id();
+    if (wanted.matches(here)) continue;
+    return unimplemented(
+        "node \"%.*s\" asks for %.*s, but the call runs on %s: all of a function runs on one task; take that node out of it",
+        int(node.name.size()), node.name.data(), int(node.device.size()), node.device.data(), device_.c_str());
+  }
+  return {};
+}
+
+}  // namespace dtg

@@ -1,0 +1,43 @@
+// BodyPlans: the bodies of one function for one node that calls it, planned for the shapes that they are first met with and kept, least
+// recently used going first. A body runs on the device of the node that calls.
+//
+// Owner: the argument block of the call. Any thread; the planning itself is done by one at a time.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "exec/body.h"
+#include "graph/function.h"
+#include "plan/passes.h"
+
+namespace dtg {
+
+class BodyPlans final : public BodySource {
+ public:
+  BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device);
+  Result<Ref<Body>> find(std::span<const ValueInfo> arguments) override;
+  const Function& function() const override { return *function_; }
+
+ private:
+  static constexpr size_t kBodies = 32;
+  struct Entry {
+    std::vector<ValueInfo> arguments;
+    Ref<Body> body;
+  };
+  Result<Ref<Body>> make(std::span<const ValueInfo> arguments);
+  Status check_devices() const;
+  Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments);
+
+  const Ref<const Function> function_;
+  PlanContext context_;
+  const std::string call_;
+  std::string device_;
+  SpinLock recent_lock_;
+  Entry recent_;  // mostly it is the same as the last time
+  std::mutex mutex_;
+  std::vector<Entry> bodies_;  // most recently used first
+};
+
+}  // namespace dtg

@@ -1,0 +1,173 @@
+// Restoring: a set is held against the model before a byte of it is read, and every byte of it is read before anything is assigned. See
+// checkpoints.h for threads.
+#include <algorithm>
+
+#include "session/checkpoints.h"
+#include "strategy/replicas.h"
+
+namespace dtg {
+namespace {
+
+constexpr const char* kPlace = "data:";
+
+Json::Array array(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
+
+const std::string* find_text(const TextPairs& pairs, const std::string& key) {
+  const auto at = std::ranges::find(pairs, key, &std::pair<std::string, std::string>::first);
+  return at == pairs.end() ? nullptr : &at->second;
+}
+
+}  // namespace
+
+// The variables that a set holds, in the order of its manifest.
+static std::vector<SavedTensor> variables_in(const Manifest& manifest) {
+  std::vector<SavedTensor> variables;
+  for (const ManifestTensor& saved : manifest.tensors) {
+    const bool variable = saved.role == TensorRole::variable || saved.role == TensorRole::slot || saved.role == TensorRole::step;
+    if (variable) variables.push_back({saved.name, saved.dtype, saved.shape});
+  }
+  return variables;
+}
+
+Json Checkpoints::Restored::json() const {
+  const char* const words[] = {"started", "kept", "restored"};
+  return Json(Json::Object{{"outcome", words[static_cast<int>(how)]},
+                           {"path", path},
+                           {"step", step},
+                           {"variables", static_cast<int64_t>(variables)},
+                           {"passed_over", array(passed_over)},
+                           {"missing", array(missing)},
+                           {"extra", array(extra)},
+                           {"reshaped", array(reshaped)},
+                           {"notes", array(notes)}});
+}
+
+Result<Checkpoints::Restored> Checkpoints::restore(const std::string& set) {
+  DTG_TRY(check_party("restore a checkpoint"));
+  changed_.wait(session_->runtime().clock(), Deadline::never(), [this] { return !writing_; });
+  if (set.empty()) return restore(nullptr);
+  SetId id;
+  if (SetId::parse(set, id)) return restore(&id);
+  return invalid_argument("restore \"%.200s\" from \"%s\": that is not the name of a set; give one as `dtg checkpoint list` tells them",
+                          set.c_str(), directory_.path().c_str());
+}
+
+Result<Checkpoints::Restored> Checkpoints::restore(const SetId* id) {
+  const Seams& seams = session_->runtime().seams();
+  Restored restored;
+  Fit fit;
+  RestoreOptions options;
+  options.budget = seams.budget;
+  options.check = [&](const Manifest& manifest) -> Status {
+    DTG_ASSIGN(fit, Fit::of(*model_, variables_in(manifest), options_.names));
+    return options_.partial ? Status() : fit.check(directory_.path_of(manifest.id), true);
+  };
+  options.passed_over = [&](const SetId& damaged, const Status& why) {
+    restored.passed_over.push_back(why.message());
+    damaged_.push_back(damaged);
+    warn("a damaged checkpoint is passed over: " + why.message());
+  };
+  if (options_.partial) {
+    options.wanted = [&](const ManifestTensor& saved) { return saved.role == TensorRole::data || fit.takes(saved.name); };
+  }
+  auto set =
+      id ? restore_set(*seams.disk, directory_, *id, options) : restore_newest(*seams.disk, directory_, OnDamage::fall_back, options);
+  DTG_TRY(set.status());
+  restored.how = Restored::How::restored;
+  restored.path = directory_.path_of(set.value().manifest.id);
+  restored.step = set.value().manifest.id.step;
+  DTG_TRY(put(set.value(), fit, restored).with_context("restore \"" + restored.path + "\""));
+  plan_next(restored.step);
+  return restored;
+}
+
+// All variables in one run, the places of data sets before it: they are held against their data, and may not fit.
+Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restored) {
+  restored.missing = fit.missing;
+  restored.extra = fit.extra;
+  restored.reshaped = fit.reshaped;
+  restored.variables = fit.both.size();
+  const std::string* const seed = find_text(set.manifest.metadata, "seed");
+  if (seed && *seed != std::to_string(model_->seed())) {
+    restored.notes.push_back("the set was saved with the seed " + *seed + ", the model has " + std::to_string(model_->seed()) +
+                             "; what is drawn at random goes on differently");
+    warn("restore \"" + restored.path + "\": " + restored.notes.back());
+  }
+  std::vector<Value> feeds;
+  std::vector<const Tensor*> tensors;
+  std::vector<NodeId> targets;
+  for (const auto& [variable, saved] : fit.both) {
+    feeds.push_back(model_->graph().node(variable->assign).inputs[1]);
+    tensors.push_back(set.find(saved));
+    targets.push_back(variable->assign);
+  }
+  if (targets.empty()) return failed_precondition("no variable of the model is in the set");
+  DTG_TRY(put_places(set, restored));
+  return session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+}
+
+Status Checkpoints::put_places(const RestoredSet& set, Restored& restored) {
+  std::vector<DataPosition> places;
+  for (const Data& data : data_) {
+    const Tensor* const saved = set.find(kPlace + data.name);
+    const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
+    std::string why;
+    if (!saved || !text || saved->dtype() != DType::i64 || saved->shape().rank() != 1 || saved->count() < 1) why = "it is not in the set";
+    else if (*text != data.reading->text()) why = "it was \"" + *text + "\" and is \"" + data.reading->text() + "\"";
+    if (why.empty()) {
+      const int64_t* const numbers = saved->as<int64_t>();
+      places.push_back({numbers[0], {numbers + 1, numbers + saved->count()}});
+      continue;
+    }
+    why = "the place of the data set \"" + data.name + "\": " + why;
+    if (!options_.partial) return failed_precondition("%s; a partial restore leaves it where it stands", why.c_str());
+    restored.notes.push_back(why);
+    places.push_back({-1, {}});
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i].elements >= 0) DTG_TRY(data_[i].reading->move_to(places[i]));
+  }
+  return {};
+}
+
+// Have all variables a value, and how far are they? A model without a count of steps is not ahead of anything.
+Result<bool> Checkpoints::is_ahead(int64_t& step) {
+  step = -1;
+  if (ready_.size() != model_->variables().size()) {
+    DTG_ASSIGN(ready_, ready_flags(*model_));
+  }
+  std::vector<Tensor> flags(ready_.size());
+  DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = ready_, .targets = {}}, flags));
+  if (!std::ranges::all_of(flags, [](const Tensor& flag) { return flag.as<bool>()[0]; })) return false;
+  const NamedVariable* const counts = model_->step_if_any();
+  if (!counts) return false;
+  Tensor value;
+  DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = {&counts->read, 1}, .targets = {}}, {&value, 1}));
+  step = value.as<int64_t>()[0];
+  return true;
+}
+
+Result<Checkpoints::Restored> Checkpoints::resume() {
+  DTG_TRY(check_party("resume training"));
+  if (model_->variables().empty())
+    return failed_precondition("resume training from \"%s\": the model has no variables", directory_.path().c_str());
+  changed_.wait(session_->runtime().clock(), Deadline::never(), [this] { return !writing_; });
+  DTG_TRY(claim());
+  Restored restored;
+  DTG_ASSIGN(const std::vector<FoundSet> sets, directory_.list());
+  DTG_ASSIGN(const bool ahead, is_ahead(restored.step));
+  const auto newest = std::ranges::find_if(sets, [](const FoundSet& set) { return set.status.ok(); });
+  const bool further = ahead && (newest == sets.end() || restored.step >= newest->id.step);
+  if (!sets.empty() && !further) return restore(nullptr);
+  restored.how = further ? Restored::How::kept : Restored::How::started;
+  restored.variables = model_->variables().size();
+  if (!further) {
+    DTG_ASSIGN(const NodeId init, model_->init_target());
+    DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&init, 1}}, {}));
+    restored.step = 0;
+  }
+  plan_next(restored.step);
+  return restored;
+}
+
+}  // namespace dtg

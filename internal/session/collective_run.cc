@@ -1,0 +1,44 @@
+// The end of a collective, for whoever wants to know.
+#include "session/collective_run.h"
+
+namespace dtg {
+
+void CollectiveRun::start(CollectiveCall what, Deadline deadline) {
+  if (queue_) queue_->expect();
+  call_ = make_ref<GroupCall>(
+      std::move(what), 0, deadline,
+      [self = Ref<CollectiveRun>::share(this)](const Status& status, const Tensor& result) { self->ended(status, result); });
+  group_->start(call_);
+}
+
+void CollectiveRun::ended(const Status& status, const Tensor& result) {
+  changed_.change([&] {
+    over_ = true;
+    outcome_ = status;
+    if (status.ok()) result_ = result;
+  });
+  if (queue_) queue_->push(tag_, status);
+}
+
+Status CollectiveRun::wait(const Clock& clock) {
+  changed_.wait(clock, Deadline::never(), [this] { return over_; });
+  return outcome_;
+}
+
+void CollectiveRun::cancel() { group_->cancel(call_); }
+
+Result<Tensor> CollectiveRun::take() {
+  Tensor taken;
+  Status status = failed_precondition("take the result of a collective: it is still under way");
+  changed_.change([&] {
+    if (!over_) return;
+    status = outcome_;
+    if (!status.ok()) return;
+    taken = std::exchange(result_, Tensor());
+    if (!taken.valid()) status = failed_precondition("take the result of a collective: it was taken already, or there is none");
+  });
+  DTG_TRY(status);
+  return taken;
+}
+
+}  // namespace dtg

@@ -1,0 +1,186 @@
+// Waiting and following up, by runs of the session.
+#include "session/recover.h"
+
+#include <algorithm>
+
+#include "session/async_run.h"
+#include "session/completion_queue.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kFirstPauseNs = 2'000'000, kLastPauseNs = 100'000'000;
+constexpr int64_t kGraceNs = 1'000'000'000;
+constexpr size_t kNamed = 8;  // variables a message lists
+
+// Nothing arrives here; it is a wait with an end.
+class Pause {
+ public:
+  Status rest(const Clock& clock, Deadline deadline) {
+    if (!queue_) {
+      DTG_ASSIGN(queue_, CompletionQueue::create());
+    }
+    CompletionQueue::Event none;
+    (void)queue_->next({&none, 1}, clock, Deadline{std::min(deadline.at_ns, clock.monotonic_ns() + pause_ns_)});
+    pause_ns_ = std::min(2 * pause_ns_, kLastPauseNs);
+    return {};
+  }
+
+ private:
+  Ref<CompletionQueue> queue_;
+  int64_t pause_ns_ = kFirstPauseNs;
+};
+
+// A run whose caller waits by the clock that it was given, whatever that is.
+class Waiting {
+ public:
+  Waiting(Session& session, const Clock& clock) : session_(session), clock_(clock) {}
+  Status run(std::span<const Value> fetches, std::span<const NodeId> targets, int64_t timeout_ns, std::vector<Tensor>* fetched = nullptr) {
+    if (!queue_) {
+      DTG_ASSIGN(queue_, CompletionQueue::create());
+    }
+    const RunArgs args{{}, {}, fetches, targets, timeout_ns};
+    DTG_ASSIGN(const Ref<AsyncRun> run, session_.run_async(args, queue_, 0));
+    CompletionQueue::Event event;
+    // It ends by itself when its time is over.
+    while (queue_->next({&event, 1}, clock_, Deadline::after(clock_, timeout_ns + kGraceNs)) == 0) run->cancel();
+    for (size_t i = 0; fetched && event.status.ok() && i < fetches.size(); ++i) {
+      DTG_ASSIGN(Tensor value, run->take(i));
+      fetched->push_back(std::move(value));
+    }
+    return event.status;
+  }
+
+ private:
+  Session& session_;
+  const Clock& clock_;
+  Ref<CompletionQueue> queue_;
+};
+
+// The names of variables without a value, those beyond the first few counted only; empty when all are ready.
+Result<std::string> unready(const Model& model, Waiting& waiting, std::span<const Value> flags, int64_t timeout_ns) {
+  std::vector<Tensor> fetched;
+  DTG_TRY(waiting.run(flags, {}, timeout_ns, &fetched));
+  std::string names;
+  size_t count = 0;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (fetched[i].values<bool>()[0]) continue;
+    if (++count <= kNamed) names += (names.empty() ? "\"" : ", \"") + model.variables()[i].name + "\"";
+  }
+  if (count > kNamed) names += format(" and %zu more", count - kNamed);
+  return names;
+}
+
+// A task that was lost may come back, and a run that was cut short may be made again.
+bool may_pass(const Status& status) { return status.code() == Code::unavailable || status.code() == Code::aborted; }
+
+class Recovery {
+ public:
+  Recovery(const Replicated& added, Session& session, const Clock& clock, Deadline deadline)
+      : added_(added), session_(session), waiting_(session, clock), clock_(clock), deadline_(deadline) {}
+
+  Status run(Model& model) {
+    Pause pause;
+    for (;;) {
+      Status status = attempt(model);
+      if (!may_pass(status)) return status;
+      if (deadline_.passed(clock_)) return status.with_context("recover");
+      DTG_TRY(pause.rest(clock_, deadline_));
+    }
+  }
+
+ private:
+  Status attempt(Model& model) {
+    DTG_TRY(wait_ready(model, session_, clock_, deadline_));
+    if (!added_.units.empty()) DTG_TRY(level());
+    if (added_.resume != kNoNode) DTG_TRY(target(added_.resume));
+    return target(added_.local_init);
+  }
+
+  int64_t left() const { return std::max<int64_t>(1, deadline_.left_ns(clock_)); }
+
+  Status target(NodeId node) { return waiting_.run({}, {&node, 1}, left()); }
+
+  // Everybody at the same step: the furthest that any is at.
+  Status level() {
+    std::vector<Value> flags;
+    for (const UpdateUnit& unit : added_.units) {
+      if (unit.has_note.valid()) flags.push_back(unit.has_note);
+    }
+    std::vector<Tensor> fetched;
+    DTG_TRY(waiting_.run(flags, {}, left(), &fetched));
+    // Before chief_init there was no update.
+    if (std::ranges::any_of(fetched, [](const Tensor& has) { return !has.values<bool>()[0]; })) return target(added_.begin_units);
+    DTG_TRY(read_notes());
+    const int64_t furthest = *std::ranges::max_element(applied_);
+    for (size_t i = 0; i < added_.units.size(); ++i) DTG_TRY(follow(i, furthest));
+    return {};
+  }
+
+  Status read_notes() {
+    std::vector<Value> notes;
+    for (const UpdateUnit& unit : added_.units) {
+      notes.push_back(unit.applied);
+      notes.push_back(unit.kept.valid() ? unit.kept : unit.applied);
+    }
+    std::vector<Tensor> fetched;
+    DTG_TRY(waiting_.run(notes, {}, left(), &fetched));
+    applied_.clear();
+    kept_.clear();
+    for (size_t i = 0; i < fetched.size(); i += 2) {
+      applied_.push_back(fetched[i].values<int64_t>()[0]);
+      kept_.push_back(fetched[i + 1].values<int64_t>()[0]);
+    }
+    return {};
+  }
+
+  Status follow(size_t i, int64_t furthest) {
+    const UpdateUnit& unit = added_.units[i];
+    if (applied_[i] == furthest) return {};
+    if (applied_[i] == furthest - 1 && kept_[i] == applied_[i]) return target(unit.follow);
+    return data_loss("recover: %s at step %lld, while others are at %lld, and what it keeps is for step %lld; restore the variables from a "
+                     "checkpoint (if they were: run chief_init once before this)",
+                     (unit.what.empty() ? "the variables are" : unit.what + " is").c_str(), static_cast<long long>(applied_[i]),
+                     static_cast<long long>(furthest), static_cast<long long>(kept_[i]));
+  }
+
+  const Replicated& added_;
+  Session& session_;
+  Waiting waiting_;
+  const Clock& clock_;
+  const Deadline deadline_;
+  std::vector<int64_t> applied_, kept_;  // by unit
+};
+
+}  // namespace
+
+Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline deadline) {
+  DTG_ASSIGN(const std::vector<Value> flags, ready_flags(model));
+  if (flags.empty()) return {};
+  std::string missing = "all of them, as far as is known";
+  Status lost;
+  Waiting waiting(session, clock);
+  for (Pause pause;;) {
+    auto names = unready(model, waiting, flags, std::max<int64_t>(1, deadline.left_ns(clock)));
+    // A run that the deadline ended says nothing new; a task that is away may be starting again.
+    const bool away = may_pass(names.status());
+    if (!names.ok() && !away && !(names.status().code() == Code::deadline_exceeded && deadline.passed(clock))) return names.status();
+    if (names.ok() && names.value().empty()) return {};
+    // Who was away is told rather than that the time is over.
+    if (away) lost = names.status();
+    if (names.ok()) missing = names.take(), lost = {};
+    if (!lost.ok() && deadline.passed(clock)) return lost.with_context("wait for the variables of the model");
+    if (deadline.passed(clock)) {
+      return deadline_exceeded("wait for the variables of the model (%zu): without a value are %s; does the chief run, and has it "
+                               "initialised them?",
+                               flags.size(), missing.c_str());
+    }
+    DTG_TRY(pause.rest(clock, deadline));
+  }
+}
+
+Status recover(Model& model, const Replicated& added, Session& session, const Clock& clock, Deadline deadline) {
+  return Recovery(added, session, clock, deadline).run(model);
+}
+
+}  // namespace dtg

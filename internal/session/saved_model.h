@@ -1,0 +1,44 @@
+// A model in one file, to be loaded where nobody knows how it was built: what of its graph leads from named inputs to named outputs, the
+// values of the variables in it, and what the host keeps with them. The file is a safetensors file; the graph is one of its tensors.
+// Functions over a model and a session; the thread that uses the model.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "nn/model.h"
+#include "session/fit.h"
+#include "session/session.h"
+
+namespace dtg {
+
+struct Endpoint {
+  std::string name;
+  Value value;  // an output may be a target: output 0 of its node
+  bool input = false;
+};
+
+struct ModelExport {
+  std::vector<Endpoint> endpoints;
+  bool freeze = false;  // variables become constants
+};
+
+// Atomically, as write_tensors. FAILED_PRECONDITION where an output needs a value that nobody would feed.
+Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path);
+
+struct LoadedModel {
+  Ref<Model> model;
+  std::vector<Endpoint> endpoints;
+  TensorFile file;
+};
+// DATA_LOSS for a file that is no such model.
+Result<LoadedModel> load_model(Disk& disk, const std::string& path, const OpTable& ops, MemoryBudget& budget);
+
+// Assigns what was saved to the variables of the model that `fit` pairs, in one run.
+Status assign_saved(const Model& model, Session& session, const TensorFile& file, const Fit& fit);
+// What is in the file, but for what is dtg's own.
+std::vector<SavedTensor> saved_tensors(const TensorFile& file);
+
+}  // namespace dtg
