@@ -126,6 +126,7 @@ void Connection::lost(const Status& reason) {
   std::erase(server_->connections_, this);
   if (server_->session(session_) == this) server_->sessions_.erase(session_);
   server_ = nullptr;
+  if (attends_) task_->attendance()->left(peer_task_, session_, link_->said_goodbye(), reason);
   tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());
   // A session that is gone gets no answers, and nothing of it goes on.
   for (auto& [sequence, run] : runs_) {
@@ -138,6 +139,7 @@ void Connection::lost(const Status& reason) {
   task_->trim();
   drop_graph();
   neighbours_.close(reason);
+  if (const Ref<GroupPeer> member = std::exchange(member_, nullptr); member && known_) member->lost(reason);
   release();
 }
 
@@ -149,8 +151,9 @@ void Connection::drop_graph() {
   task_->host().seams.budget->release(static_cast<int64_t>(graph_bytes_));
 }
 
-Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::string_view) {
+Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::string_view header) {
   if (!known_) return unauthenticated("a payload came before hello");
+  if (member_) return member_->payload(prefix, header);
   if (neighbour_) return permission_denied("a neighbour brings values, not a %s", wire::kind_name(prefix.kind));
   if (prefix.kind != wire::Kind::register_part) return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
   DTG_TRY(task_->host().seams.budget->reserve(static_cast<int64_t>(prefix.payload_bytes), "a graph that is sent here"));
@@ -167,6 +170,7 @@ Result<Channel::Landing> Connection::payload(const wire::Prefix& prefix, std::st
 Status Connection::message(const wire::Prefix& prefix, std::string_view header) {
   if (prefix.kind == wire::Kind::hello) return hello(prefix.call, header);
   if (!known_) return unauthenticated("a %s frame came before hello", wire::kind_name(prefix.kind));
+  if (member_) return member_->message(prefix, header);
   if (neighbour_) return permission_denied("a neighbour brings values, not a %s", wire::kind_name(prefix.kind));
   switch (prefix.kind) {
     case wire::Kind::register_part: return register_part(prefix.call, header);
@@ -175,6 +179,7 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
     case wire::Kind::reset: return reset(prefix.call, header);
     case wire::Kind::end_job: return end_job(prefix.call, header);
     case wire::Kind::inspect: return inspect(prefix.call);
+    case wire::Kind::arrive: return arrive(prefix.call, header);
     case wire::Kind::drop_part: {
       wire::DropPart drop;
       DTG_TRY(wire::decode(header, drop));
@@ -200,9 +205,12 @@ Status Connection::check_hello(const wire::Hello& hello) const {
                            proven->empty() ? "a client" : proven->c_str());
   }
   // Whoever connects anew comes under his old name; nobody else takes over what belongs to a session.
-  const Connection* const before = hello.role == wire::Role::neighbour ? nullptr : server_->session(hello.session);
+  const bool is_session = hello.role != wire::Role::neighbour && hello.role != wire::Role::member;
+  const Connection* const before = is_session ? server_->session(hello.session) : nullptr;
   if (before && before->peer_task_ != hello.task)
     return permission_denied("hello: the session %llu is somebody else's", static_cast<unsigned long long>(hello.session));
+  if (hello.role == wire::Role::task && !fence_->is_present({hello.task, hello.life}))
+    return aborted("hello: %s has been started anew since; this process is not it any more", hello.task.c_str());
   if (!hello.wanted_task.empty() && hello.wanted_task != task_->name()) {
     return failed_precondition("hello: this is %s, but %s was expected here; do both ends have the same cluster?", task_->name().c_str(),
                                hello.wanted_task.c_str());
@@ -223,6 +231,15 @@ Status Connection::greet_neighbour(const wire::Hello& hello) {
   return {};
 }
 
+Status Connection::greet_member(const wire::Hello& hello) {
+  if (!server_->options_.cluster.find(hello.task))
+    return permission_denied("hello: \"%s\" is no task of the cluster, so it is in no group of it", hello.task.c_str());
+  const Ref<Group> group = server_->group(hello.group);
+  if (!group) return unavailable("hello: %s has not joined the group \"%s\" yet", task_->name().c_str(), hello.group.c_str());
+  DTG_ASSIGN(member_, group->member_of(hello));
+  return {};
+}
+
 Status Connection::hello(uint32_t call, std::string_view header) {
   if (greeting_ || !server_) return data_loss("hello came twice");
   greeting_ = true;
@@ -230,14 +247,29 @@ Status Connection::hello(uint32_t call, std::string_view header) {
   DTG_TRY(wire::decode(header, hello));
   Status status = check_hello(hello);
   if (status.ok() && hello.role == wire::Role::neighbour) status = greet_neighbour(hello);
-  if (!status.ok() || neighbour_) return let_in(call, hello, status), Status();
+  if (status.ok() && hello.role == wire::Role::member) status = greet_member(hello);
+  if (!status.ok() || neighbour_ || member_) return let_in(call, hello, status), Status();
   // Who comes anew is the only one from now on, and what his predecessor began is over before he is told so.
   if (Connection* const before = server_->session(hello.session)) before->close(aborted("the session has connected anew"));
-  fence_->when_quiet(hello.session, [self = Ref<Connection>::share(this), call, hello] {
+  const Fence::Life life{hello.task, hello.life};
+  if (hello.role == wire::Role::task) end_earlier_lives(life);
+  fence_->when_quiet(hello.session, life, [self = Ref<Connection>::share(this), call, hello] {
     // Another may have come meanwhile, or this one gone.
     if (self->server_) self->let_in(call, hello, self->check_hello(hello));
   });
   return {};
+}
+
+// A process that was started again in the place of one that died: what the dead one began does not go on beside it.
+void Connection::end_earlier_lives(const Fence::Life& life) {
+  std::vector<Ref<Connection>> earlier;
+  for (Connection* const other : server_->connections_) {
+    if (other != this && other->life_.is_other_of(life)) earlier.push_back(Ref<Connection>::share(other));
+  }
+  for (const Ref<Connection>& each : earlier) {
+    fence_->is_past(each->life_);
+    each->close(aborted("%s has been started anew", life.task.c_str()));
+  }
 }
 
 void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& status) {
@@ -258,7 +290,8 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   known_ = true;
   peer_task_ = hello.task;
   session_ = hello.session;
-  if (!neighbour_) {
+  if (hello.role == wire::Role::task) life_ = {hello.task, hello.life};
+  if (!neighbour_ && !member_) {
     Connection*& present = server_->sessions_[session_];
     if (Connection* const before = std::exchange(present, this)) before->close(aborted("the session has connected anew"));
     server_->sessions_[session_] = this;
@@ -266,7 +299,23 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   rights_ = rights_of(server_->options_.cluster, peer_task_, task_->name());
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
                timing_.agreed_heartbeat_ns(hello.heartbeat_ns), hello.features & wire::kFeatures);
+  if (member_) member_->attach(link_);
+  attend(hello);
   tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
+}
+
+// Who comes while others are gone is told of them.
+void Connection::attend(const wire::Hello& hello) {
+  Attendance* const attendance = task_->attendance();
+  if (!attendance || hello.role != wire::Role::task || !rights_->allows(Verb::meet)) return;
+  attends_ = true;
+  hears_roll_ = (hello.features & wire::kAttendance) != 0;
+  attendance->came(peer_task_, hello.life);
+  for (const wire::Roll& roll : attendance->absent()) tell_roll(roll);
+}
+
+void Connection::tell_roll(const wire::Roll& roll) {
+  if (hears_roll_ && link_->is_open()) link_->send(roll);
 }
 
 Status Connection::register_part(uint32_t call, std::string_view header) {
@@ -395,7 +444,7 @@ Status Connection::start_run(const wire::RunPart& request) {
   loop_.set(*run.deadline, deadline.at_ns);
   const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
   runs_.emplace(request.sequence, std::move(run));
-  fence_->began(session_);
+  fence_->began(session_, life_);
   if (started) started->start();
   return {};
 }
@@ -460,8 +509,24 @@ Status Connection::inspect(uint32_t call) {
   return {};
 }
 
+Status Connection::arrive(uint32_t call, std::string_view header) {
+  wire::Arrive question;
+  DTG_TRY(wire::decode(header, question));
+  const auto answer = [self = Ref<Connection>::share(this), call](const wire::ArriveReply& reply) {
+    if (self->link_->is_open()) self->link_->send(reply, call);
+  };
+  wire::ArriveReply refused{.status = rights_->check(Verb::meet, "meet the workers")};
+  if (refused.status.ok() && !task_->attendance())
+    refused.status = failed_precondition("arrive at a barrier: %s does not keep the attendance of the job", task_->name().c_str());
+  if (refused.status.ok()) task_->attendance()->arrive(peer_task_, session_, question, answer);
+  else answer(refused);
+  return {};
+}
+
 Json Connection::state() const {
-  return Json::Object{{"peer", neighbour_ ? "values for session " + std::to_string(session_) : link_->peer()},
+  return Json::Object{{"peer", neighbour_ ? "values for session " + std::to_string(session_)
+                               : member_  ? "a group with " + link_->peer()
+                                          : link_->peer()},
                       {"task", peer_task_},
                       {"channel", channel_name(link_->channel().security())},
                       {"security", link_->channel().security()},

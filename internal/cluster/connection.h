@@ -1,11 +1,12 @@
 // Connection: one session at a server: its parts and its runs, which end with it. Or a neighbour: another task that only
-// brings what parts of a session, which is connected here itself, make over there. Loop thread; results of work on the
-// pool are posted back to it.
+// brings what parts of a session, which is connected here itself, make over there; or a member of a group of this task's. Loop thread;
+// results of work on the pool are posted back to it.
 #pragma once
 
 #include <unordered_map>
 
 #include "base/json.h"
+#include "cluster/group.h"
 #include "cluster/neighbours.h"
 #include "cluster/part_run.h"
 #include "cluster/server.h"
@@ -22,6 +23,8 @@ class Connection final : public RefCounted, public Link::Listener {
   bool idle() const { return runs_.empty(); }
   // `fn` is called once, when the last of the runs has ended.
   void when_idle(std::function<void()> fn) { when_idle_ = std::move(fn); }
+  // To a session of a worker; nothing to others.
+  void tell_roll(const wire::Roll& roll);
   // For whoever asks what the server is doing.
   Json state() const;
 
@@ -42,6 +45,8 @@ class Connection final : public RefCounted, public Link::Listener {
   Status hello(uint32_t call, std::string_view header);
   Status check_hello(const wire::Hello& hello) const;
   Status greet_neighbour(const wire::Hello& hello);
+  Status greet_member(const wire::Hello& hello);
+  void end_earlier_lives(const Fence::Life& life);
   void let_in(uint32_t call, const wire::Hello& hello, const Status& status);
   Status register_part(uint32_t call, std::string_view header);
   void registered(const Ref<Registration>& registration, Result<Ref<ServedPart>> part);
@@ -56,6 +61,8 @@ class Connection final : public RefCounted, public Link::Listener {
   Status reset(uint32_t call, std::string_view header);
   Status end_job(uint32_t call, std::string_view header);
   Status inspect(uint32_t call);
+  Status arrive(uint32_t call, std::string_view header);
+  void attend(const wire::Hello& hello);
   Status check_parts(const wire::RunPart& request) const;
   void drop_graph();
   void tell(const std::string& what) const;
@@ -69,7 +76,11 @@ class Connection final : public RefCounted, public Link::Listener {
   bool greeting_ = false;  // hello has come
   bool known_ = false;     // and passed
   bool neighbour_ = false;
+  bool attends_ = false;      // a worker's, at the task that keeps the attendance
+  bool hears_roll_ = false;   // its process knows what that means
+  Ref<GroupPeer> member_;     // that the other end is, in a group of ours
   uint64_t session_ = 0;      // which it is, or for which the neighbour brings values
+  Fence::Life life_;          // of a task's session
   std::string peer_task_;     // whom the session speaks for; empty: a client that is no task
   Ref<const Rights> rights_;  // its
   uint64_t last_part_ = 0;

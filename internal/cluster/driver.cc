@@ -70,7 +70,11 @@ class Asked final {
 }  // namespace
 
 Driver::Driver(const Host& host, const Planning& planning, Ref<RefCounted> owner)
-    : owner_(std::move(owner)), host_(host), planning_(planning), session_(host.seams.random->u64() | 1) {}
+    : owner_(std::move(owner)),
+      host_(host),
+      planning_(planning),
+      session_(host.seams.random->u64() | 1),
+      absentees_(make_ref<Absentees>(*host.seams.clock)) {}
 
 Driver::~Driver() { close(); }
 
@@ -96,10 +100,11 @@ Result<Ref<Driver>> Driver::connect(const Host& host, const Planning& planning, 
   return driver;
 }
 
-Result<Ref<Driver>> Driver::local(const Host& host, const Planning& planning, int cpu_devices, Ref<RefCounted> owner) {
+Result<Ref<Driver>> Driver::local(const Host& host, const Planning& planning, const DeviceWish& wish, Ref<RefCounted> owner) {
   auto driver = create(host, planning, std::nullopt, owner);
   driver->is_local_ = true;
-  driver->live_at(make_ref<Task>(host, kLocal, cpu_devices, std::move(owner)));
+  DTG_ASSIGN(std::vector<Device> devices, make_devices(host, kLocal, wish));
+  driver->live_at(make_ref<Task>(host, kLocal, std::move(devices), std::move(owner)));
   DTG_TRY(driver->add_devices(0));
   return driver;
 }
@@ -155,7 +160,7 @@ Result<std::string> Driver::look(const Host& host, const Timing& timing, const A
 
 // The task at the target, connected, and who else there is.
 Status Driver::meet(const Timing& timing, const Address& target, Deadline deadline) {
-  workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_));
+  workers_.push_back(make_ref<RemoteWorker>(host_, timing, "", target, "", session_, false, absentees_));
   DTG_TRY(connect_all(deadline));
   DTG_ASSIGN(const ClusterSpec cluster, ClusterSpec::parse(workers_[0]->cluster()));
   return add_others(cluster, workers_[0]->name(), "", {}, timing);
@@ -165,7 +170,8 @@ Status Driver::learn(const Timing& timing, const Address& target, Deadline deadl
   DTG_TRY(meet(timing, target, deadline));
   DTG_TRY(connect_all(deadline));
   // Its own task has a device for the home parts, which nothing is placed on.
-  live_at(make_ref<Task>(host_, kClient, 1, owner_));
+  DTG_ASSIGN(std::vector<Device> devices, make_devices(host_, kClient, {}));
+  live_at(make_ref<Task>(host_, kClient, std::move(devices), owner_));
   for (uint32_t task = 0; task < map_.home; ++task) DTG_TRY(add_devices(task));
   return {};
 }
@@ -186,6 +192,8 @@ Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, De
 // All but `known`. A task is seen if it matches one of the filters, or there are none. The session speaks for `self`.
 Status Driver::add_others(const ClusterSpec& cluster, const std::string& known, const std::string& self,
                           const std::vector<std::string>& filters, const Timing& timing) {
+  party_ = party_of(cluster, self);
+  attendance_home_ = Attendance::home_of(cluster);
   std::vector<DeviceName> wanted;
   for (const std::string& filter : filters) {
     DTG_ASSIGN(DeviceName name, DeviceName::parse(filter));
@@ -196,7 +204,7 @@ Status Driver::add_others(const ClusterSpec& cluster, const std::string& known, 
     DTG_ASSIGN(const DeviceName name, DeviceName::parse(task.name()));
     const bool seen =
         wanted.empty() || std::ranges::any_of(wanted, [&](const DeviceName& filter) { return DeviceName::intersect(filter, name).ok(); });
-    if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, self, session_));
+    if (seen) workers_.push_back(make_ref<RemoteWorker>(host_, timing, task.name(), task.address, self, session_, false, absentees_));
   }
   return {};
 }
@@ -213,8 +221,19 @@ Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others)
   return {};
 }
 
-Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline) {
+Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation) {
   const auto making = make_ref<PlanMaking>(Ref<Driver>::share(this), std::move(graph), std::move(request), deadline);
+  struct GivesUp final : Cancellation::Listener {
+    GivesUp(PlanMaking& m, Cancellation* c) : making(m), cancellation(c) {
+      if (cancellation && !cancellation->add(*this)) cancelled();
+    }
+    ~GivesUp() {
+      if (cancellation) cancellation->remove(*this);
+    }
+    void cancelled() override { making.give_up(cancellation->status()); }
+    PlanMaking& making;
+    Cancellation* const cancellation;
+  } listening(*making, cancellation);
   while (!making->advance()) {
     Awaited<Status> answers;
     making->when_answered([told = answers.taker()] { told({}); });

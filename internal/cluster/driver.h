@@ -4,6 +4,8 @@
 // Owner: the session and its plans. Threads of hosts, whose calls wait; plans are made one at a time.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <optional>
 
 #include "cluster/directory.h"
@@ -21,7 +23,7 @@ class Driver final : public RefCounted {
   static Result<Ref<Driver>> connect(const Host& host, const Planning& planning, const Timing& timing, const Address& target,
                                      Deadline deadline, Ref<RefCounted> owner);
   // A cluster of one task, which lives as long as its sessions.
-  static Result<Ref<Driver>> local(const Host& host, const Planning& planning, int cpu_devices, Ref<RefCounted> owner);
+  static Result<Ref<Driver>> local(const Host& host, const Planning& planning, const DeviceWish& devices, Ref<RefCounted> owner);
   // What inspect() tells, from a cluster of which any number of tasks but the one at `target` may be gone. Over the network
   // even where the target is a server of this process.
   static Result<std::string> look(const Host& host, const Timing& timing, const Address& target, Deadline deadline, Ref<RefCounted> owner);
@@ -32,18 +34,26 @@ class Driver final : public RefCounted {
   // All devices of the cluster, those of the target first.
   const std::vector<Device>& devices() const { return devices_; }
   bool is_local() const { return is_local_; }
+  // What the session is to the others: the chief, where it is alone.
+  Party party() const { return party_; }
   // Is there a task that comes back with what its variables held, when it is lost?
   bool has_lasting() const {
     return std::ranges::any_of(workers_, [](const Ref<Worker>& worker) { return worker->keeps_state(); });
   }
-  // Waits for the other tasks; PlanMaking is for who may not.
-  Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  // Waits for the other tasks, until `cancellation` (may be null) is used; PlanMaking is for who may not.
+  Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation = nullptr);
   // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with
   // what each task would get. No task is asked anything, and nothing is left behind. Not at the same time as make_plan.
   Result<PlanPages> explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const;
   Status reset(const std::vector<std::string>& containers, Deadline deadline);
   // Tells all other tasks to stop; who is gone already is no error.
   Status end_job(Deadline deadline);
+  // Waits for the other workers at the barrier of that name, or, without one, until the work of all is done (cluster/attendance.h).
+  // `pause` rests a moment between two attempts, and says when the session wants no more.
+  using Pause = std::function<Status(Deadline)>;
+  Status meet_workers(const std::string& barrier, Deadline deadline, const Pause& pause);
+  // The workers that are gone, for people; empty where none is known to be.
+  std::string absentees() const;
   // What each of the others says of itself, as a JSON list.
   Result<std::string> inspect(Deadline deadline);
   void close();
@@ -60,6 +70,7 @@ class Driver final : public RefCounted {
   Status connect_all(Deadline deadline);
   void live_at(Ref<Task> task);
   Status add_devices(uint32_t task);
+  Result<wire::ArriveReply> ask_attendance(Worker& home, const wire::Arrive& question, Deadline deadline);
   Status keep_apart(uint32_t from, const std::vector<std::string>& others);
   // The moment so far from now, or the deadline, whichever comes first.
   Deadline within(int64_t time_ns, Deadline deadline) const;
@@ -69,11 +80,15 @@ class Driver final : public RefCounted {
   const Planning planning_;
   const uint64_t session_;
   bool is_local_ = false;
+  Party party_ = Party::chief;
   std::vector<Ref<Worker>> workers_;  // by task of map_; the last is home
   Ref<LocalWorker> home_;
   std::vector<Device> devices_;
   TaskMap map_;
   std::optional<Placer> placer_;  // on all of them; where there are others
+  std::string attendance_home_;   // the task that keeps the attendance of the workers
+  const Ref<Absentees> absentees_;
+  std::atomic<uint64_t> tickets_{0};
 };
 
 }  // namespace dtg

@@ -26,6 +26,7 @@ struct Host {
   Directory* directory = nullptr;  // servers of this process
   wire::Limits limits;
   SecurityOptions security = {};  // of connections that leave from here
+  uint64_t life = 0;              // a number that the process drew when it began, so that a task's earlier life is not taken for it
 };
 
 // A few words for the log; not with a lock held.

@@ -16,8 +16,9 @@ void Link::open() {
   if (open_) loop_.set(alarm_, heard_ns_ + timing_.handshake_ns);
 }
 
-void Link::trust(std::string peer, int64_t heartbeat_ns, uint64_t features) {
+void Link::trust(std::string peer, int64_t heartbeat_ns, uint64_t features, std::string home) {
   peer_ = std::move(peer);
+  home_ = std::move(home);
   if ((features & wire::kPayloadChecksums) != 0 && channel_->security() == std::string_view("clear")) channel_->check_payloads();
   timing_.heartbeat_ns = heartbeat_ns;
   // Who speaks seldom must not be taken for dead between two words.
@@ -53,8 +54,9 @@ void Link::tick() {
   if (channel_->stalled_ns() >= timing_.stall_ns && !stalled) {
     return fail(unavailable("it has read nothing for %.1f s", static_cast<double>(channel_->stalled_ns()) * 1e-9));
   }
-  send(wire::Heartbeat{++beats_});
-  loop_.set(alarm_, now + timing_.heartbeat_ns);
+  // It looks twice as often as it speaks, so that who falls silent is noticed no later than half a heartbeat after its time.
+  if (++beats_ % 2 == 1) send(wire::Heartbeat{beats_ / 2 + 1});
+  loop_.set(alarm_, now + timing_.heartbeat_ns / 2);
 }
 
 Status Link::add_step(uint64_t sequence, Ref<StepPort> port) {
@@ -108,12 +110,14 @@ Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
     case wire::Kind::goodbye: {
       wire::Goodbye goodbye;
       DTG_TRY(wire::decode(header, goodbye));
+      said_goodbye_ = goodbye.status.ok();
       return goodbye.status.ok() ? unavailable("the other end said goodbye") : goodbye.status;
     }
     case wire::Kind::hello_reply:
     case wire::Kind::register_reply:
     case wire::Kind::reply:
     case wire::Kind::inspect_reply:
+    case wire::Kind::arrive_reply:
       // Nobody waits for an answer that comes too late.
       calls_.finish(prefix.call, header);
       return {};
@@ -173,7 +177,7 @@ void Link::fail(const Status& reason) {
 
 void Link::end(const Status& why) {
   if (!open_) return;
-  const Status reason = peer_.empty() ? why : why.with_context(peer_).at_peer(peer_);
+  const Status reason = peer_.empty() ? why : why.with_context(peer_).at_peer(peer_).at_task(home_).in_phase("run");
   std::unordered_map<uint64_t, Ref<StepPort>> steps;
   {
     const std::lock_guard lock(steps_mutex_);

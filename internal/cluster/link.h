@@ -48,10 +48,12 @@ class Link final : public RefCounted, private Channel::Sink {
 
   void open();
   // The other end said who it is: its name goes into errors, and from now on it must be heard, as often as was agreed.
-  void trust(std::string peer, int64_t heartbeat_ns, uint64_t features = 0);
+  void trust(std::string peer, int64_t heartbeat_ns, uint64_t features = 0, std::string home = {});
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
+  // The other end went because it was through, and said so. Loop thread.
+  bool said_goodbye() const { return said_goodbye_; }
   // Why it is of no use any more. Any thread.
   Status reason();
   Channel& channel() { return *channel_; }
@@ -107,7 +109,9 @@ class Link final : public RefCounted, private Channel::Sink {
   std::deque<uint64_t> early_credits_;
   std::atomic<bool> open_{false};
   std::string peer_;
+  std::string home_;  // the task at this end; empty for one that is none
   bool trusted_ = false;
+  bool said_goodbye_ = false;
   AlarmCall alarm_;
   int64_t heard_ns_ = 0;
   int64_t ticked_ns_ = 0;

@@ -57,6 +57,14 @@ void LocalWorker::reset(const std::vector<std::string>& containers, Deadline, Do
   done({});
 }
 
+void LocalWorker::arrive(uint64_t session, const wire::Arrive& question, Deadline, Answer<wire::ArriveReply> answer) {
+  Attendance* const attendance = task_->attendance();
+  if (!attendance) return answer(failed_precondition("arrive at a barrier: %s does not keep the attendance of the job", name().c_str()));
+  attendance->loop().post([kept = Ref<Attendance>::share(attendance), task = name(), session, question, answer = std::move(answer)] {
+    kept->arrive(task, session, question, [answer](const wire::ArriveReply& reply) { answer(reply); });
+  });
+}
+
 void LocalWorker::inspect(Deadline, Answer<std::string> answer) {
   Json::Array names;
   for (const std::string& device : devices()) names.emplace_back(device);

@@ -39,6 +39,7 @@ class LocalWorker final : public Worker {
   void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) override;
   // It is its host's to stop.
   void end_job(Deadline, Done done) override { done({}); }
+  void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) override;
   void inspect(Deadline deadline, Answer<std::string> answer) override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override { return {}; }

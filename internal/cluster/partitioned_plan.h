@@ -30,6 +30,8 @@ class PartitionedPlan final : public RefCounted {
   Plan& home() const { return *home_.part.plan; }
   bool is_current() const { return home_.worker->is_current(home_.part) && (others_.empty() || others_are_current()); }
 
+  // Nobody is waited for, and it is over in some ten microseconds.
+  bool is_brief() const { return others_.empty() && home().is_brief(); }
   // As the run says: until its end, or not.
   Status run(Run& run) { return home_.worker->run(home_.part, run); }
   // Do all tasks whose connections were lost come back with what they held?

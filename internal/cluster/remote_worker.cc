@@ -2,6 +2,7 @@
 #include "cluster/remote_worker.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cluster/run.h"
 #include "cluster/security.h"
@@ -12,6 +13,9 @@ namespace {
 
 constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 2'000'000'000;
+// Who waits for a connection hears why after so long, and then now and then.
+constexpr int64_t kNoticeFirstNs = 1'500'000'000;
+constexpr int64_t kNoticeNextNs = int64_t{15} * 1'000'000'000;
 
 std::unique_ptr<OutFrame> frame_of(std::string head) {
   auto frame = std::make_unique<OutFrame>();
@@ -19,28 +23,38 @@ std::unique_ptr<OutFrame> frame_of(std::string head) {
   return frame;
 }
 
-// What a server may say unasked: nothing.
-class Greeter final : public Link::Listener {
+}  // namespace
+
+// What a server may say unasked: which workers are gone.
+class RemoteWorker::Hearing final : public RefCounted, public Link::Listener {
  public:
+  Hearing(const Host& host, std::string self, Ref<Absentees> absentees)
+      : host_(host), self_(std::move(self)), absentees_(std::move(absentees)) {}
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view) override {
     return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
   }
-  Status message(const wire::Prefix& prefix, std::string_view) override {
-    return unimplemented("a %s frame makes no sense to a session", wire::kind_name(prefix.kind));
+  Status message(const wire::Prefix& prefix, std::string_view header) override {
+    if (prefix.kind != wire::Kind::roll || !absentees_)
+      return unimplemented("a %s frame makes no sense to a session", wire::kind_name(prefix.kind));
+    wire::Roll roll;
+    DTG_TRY(wire::decode(header, roll));
+    if (roll.task == self_) return {};
+    absentees_->note(roll);
+    const bool is_back = roll.presence == wire::Presence::there;
+    say(host_, roll.presence == wire::Presence::lost ? LogLevel::warn : LogLevel::info,
+        self_ + " hears that " + roll.task + (is_back ? " is back" : " is gone: " + roll.reason));
+    return {};
   }
   void lost(const Status&) override {}
+
+ private:
+  const Host host_;
+  const std::string self_;
+  const Ref<Absentees> absentees_;
 };
 
-// It knows nothing, so one does for all links; it outlives them.
-Greeter& greeter() {
-  static Greeter* const one = new Greeter;
-  return *one;
-}
-
-}  // namespace
-
 RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session,
-                           bool is_neighbour)
+                           bool is_neighbour, Ref<Absentees> absentees)
     : host_(host),
       timing_(timing),
       name_(std::move(name)),
@@ -48,17 +62,19 @@ RemoteWorker::RemoteWorker(const Host& host, const Timing& timing, std::string n
       self_(std::move(self)),
       session_(session),
       is_neighbour_(is_neighbour),
-      pause_([this] { attempt(); }) {}
+      hearing_(make_ref<Hearing>(host, self_, std::move(absentees))),
+      pause_([this] { attempt(); }),
+      notice_([this] { tell_of_trying(); }) {}
 
 // Nothing is under way any more, or it would hold this.
 RemoteWorker::~RemoteWorker() {
-  if (link_ && link_->is_open()) host_.loop().post([link = std::move(link_)] { link->close({}); });
+  if (link_ && link_->is_open()) host_.loop().post([link = std::move(link_), hearing = hearing_] { link->close({}); });
 }
 
 std::string RemoteWorker::where() const { return (name_.empty() ? "the task" : name_) + " at " + address_.text(); }
 
 Status RemoteWorker::explained(const Status& status) const {
-  return status.with_context("connect to " + where()).at_peer(where()).in_phase("connect");
+  return status.with_context("connect to " + where()).at_peer(where()).at_task(self_).in_phase("connect");
 }
 
 Ref<Link> RemoteWorker::link() const {
@@ -109,7 +125,21 @@ void RemoteWorker::want(Credentials credentials, Deadline deadline, Done done) {
   trying_ = true;
   pause_ns_ = kRetryFirstNs;
   last_ = deadline_exceeded("nobody answered in time");
+  const int64_t now = host_.seams.clock->monotonic_ns();
+  host_.loop().set(notice_, std::max(now + kNoticeFirstNs, noticed_ns_ ? noticed_ns_ + kNoticeNextNs : 0));
   attempt();
+}
+
+// A wait of half a minute without a word looks like a program that hangs.
+void RemoteWorker::tell_of_trying() {
+  if (waiters_.empty()) return;
+  int64_t left = 0;
+  for (const Waiter& waiter : waiters_) left = std::max(left, waiter.deadline.left_ns(*host_.seams.clock));
+  noticed_ns_ = host_.seams.clock->monotonic_ns();
+  host_.loop().set(notice_, noticed_ns_ + kNoticeNextNs);
+  const std::string how_long =
+      left == INT64_MAX ? "until it answers" : format("for %.0f s more", std::ceil(static_cast<double>(left) * 1e-9));
+  say(host_, LogLevel::warn, "cannot connect to " + where() + " yet: " + last_.message() + "; trying again " + how_long);
 }
 
 // The attempt that goes on may serve those who come after.
@@ -137,7 +167,7 @@ void RemoteWorker::attempt() {
 void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
   dialling_ = false;
   if (!channel.ok() || closed_) return failed(channel.status());
-  const Ref<Link> fresh = make_ref<Link>(host_.loop(), channel.take(), timing_, &greeter());
+  const Ref<Link> fresh = make_ref<Link>(host_.loop(), channel.take(), timing_, hearing_.get());
   if (is_neighbour_) fresh->keep_early_credit();
   fresh->open();
   greeting_ = fresh;
@@ -147,6 +177,7 @@ void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
   hello.task = self_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  hello.life = host_.life;
   ask<wire::HelloReply>(
       fresh, "greet", until, [hello](uint32_t call) { return frame_of(wire::make_frame(hello, call)); },
       [this, fresh](const Status& status, wire::HelloReply& reply) { greeted(fresh, status, reply); });
@@ -173,7 +204,7 @@ void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::Hel
 
 Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
   if (name_.empty()) name_ = reply.task;
-  link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures);
+  link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, self_);
   const std::lock_guard lock(mutex_);
   const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
   link_ = link;
@@ -200,6 +231,7 @@ void RemoteWorker::failed(const Status& status) {
 
 void RemoteWorker::rest() {
   host_.loop().cancel(pause_);
+  host_.loop().cancel(notice_);
   if (std::exchange(trying_, false)) release();
 }
 
@@ -298,6 +330,17 @@ void RemoteWorker::end_job(Deadline deadline, Done done) {
   ask<wire::Reply>(
       link(), "end the job at", deadline, [](uint32_t call) { return frame_of(wire::make_frame(wire::EndJob{}, call)); },
       [done = std::move(done)](const Status& status, const wire::Reply& reply) { done(status.ok() ? reply.status : status); });
+}
+
+void RemoteWorker::arrive(uint64_t, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) {
+  if ((features() & wire::kAttendance) == 0)
+    return answer(unimplemented("arrive at a barrier: %s runs a release of dtg that keeps none", where().c_str()));
+  ask<wire::ArriveReply>(
+      link(), "arrive at a barrier of", deadline, [question](uint32_t call) { return frame_of(wire::make_frame(question, call)); },
+      [answer = std::move(answer)](const Status& status, wire::ArriveReply& reply) {
+        if (!status.ok()) answer(status);
+        else answer(std::move(reply));
+      });
 }
 
 void RemoteWorker::inspect(Deadline deadline, Answer<std::string> answer) {

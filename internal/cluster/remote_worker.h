@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 
+#include "cluster/absentees.h"
 #include "cluster/spec.h"
 #include "cluster/worker.h"
 #include "net/credentials.h"
@@ -16,9 +17,9 @@ namespace dtg {
 class RemoteWorker final : public Worker {
  public:
   // `name` may be empty: then whoever listens there will do. `self` is the task that the session speaks for; empty: none. A
-  // neighbour only brings values that parts of the session make at that task.
+  // neighbour only brings values that parts of the session make at that task. What the task says of who is gone goes into `absentees`.
   RemoteWorker(const Host& host, const Timing& timing, std::string name, Address address, std::string self, uint64_t session,
-               bool is_neighbour = false);
+               bool is_neighbour = false, Ref<Absentees> absentees = nullptr);
   ~RemoteWorker() override;
 
   // That of the first hello where it was open; before that, empty.
@@ -29,6 +30,7 @@ class RemoteWorker final : public Worker {
   void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) override;
   void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) override;
   void end_job(Deadline deadline, Done done) override;
+  void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) override;
   void inspect(Deadline deadline, Answer<std::string> answer) override;
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
@@ -39,6 +41,7 @@ class RemoteWorker final : public Worker {
   Ref<Link> link() const;
 
  private:
+  class Hearing;
   // Somebody who wants a connection.
   struct Waiter {
     Deadline deadline;
@@ -55,6 +58,7 @@ class RemoteWorker final : public Worker {
   Status take_over(const wire::HelloReply& reply, const Ref<Link>& link);
   void failed(const Status& status);
   void late(Waiters::iterator waiter);
+  void tell_of_trying();
   void tell(Waiters told, const Status& status);
   void rest();
   void shut();
@@ -74,6 +78,7 @@ class RemoteWorker final : public Worker {
   const std::string self_;
   const uint64_t session_;
   const bool is_neighbour_;
+  const Ref<Hearing> hearing_;
   mutable std::mutex mutex_;  // guards what follows
   Ref<Link> link_;
   wire::HelloReply known_;
@@ -88,6 +93,8 @@ class RemoteWorker final : public Worker {
   int64_t pause_ns_ = 0;
   Status last_;  // why the last attempt failed
   AlarmCall pause_;
+  AlarmCall notice_;
+  int64_t noticed_ns_ = 0;  // when a line was last written about this task; 0: never
 };
 
 }  // namespace dtg

@@ -1,6 +1,10 @@
 // Who is the chief, and what graphs of others may hold.
 #include "cluster/rights.h"
 
+#include <unordered_set>
+
+#include "graph/function.h"
+
 namespace dtg {
 
 namespace {
@@ -38,10 +42,17 @@ Ref<const Rights> rights_of(const ClusterSpec& cluster, const std::string& peer_
   return make_ref<Rights>(party_of(cluster, peer_task), peer_task, task);
 }
 
-Status check_graph(const Graph& graph, const Rights& rights) {
-  DTG_TRY(rights.check(Verb::run, "register a part"));
+namespace {
+
+// With the functions that are called, each once.
+Status check_nodes(const Graph& graph, const Rights& rights, std::unordered_set<const Function*>& seen) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
+    Status inside;
+    for_each_function(node, [&](const Function& called) {
+      if (inside.ok() && seen.insert(&called).second) inside = check_nodes(called.graph(), rights, seen);
+    });
+    DTG_TRY(inside);
     const Role role = node.op->role();
     if (role == Role::commit || role == Role::committed)
       return invalid_argument("register a part: \"%.*s\" (%s) is the planner's own to make", int(node.name.size()), node.name.data(),
@@ -49,7 +60,7 @@ Status check_graph(const Graph& graph, const Rights& rights) {
           .at_node(node.name);
     const Capability capability = node.op->capability();
     if (capability != Capability::pure && capability != Capability::state) {
-      return permission_denied("register a part: \"%.*s\" (%s) touches files or the network, which graphs from other processes may not",
+      return permission_denied("register a part: \"%.*s\" (%s) touches files or other tasks, which graphs from other processes may not",
                                int(node.name.size()), node.name.data(), node.op->name().c_str())
           .at_node(node.name);
     }
@@ -58,6 +69,14 @@ Status check_graph(const Graph& graph, const Rights& rights) {
     return rights.refuse(Verb::destroy, attempted).at_node(node.name);
   }
   return {};
+}
+
+}  // namespace
+
+Status check_graph(const Graph& graph, const Rights& rights) {
+  DTG_TRY(rights.check(Verb::run, "register a part"));
+  std::unordered_set<const Function*> seen;
+  return check_nodes(graph, rights, seen);
 }
 
 }  // namespace dtg

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/condition.h"
+#include "tensor/text.h"
 
 namespace dtg {
 namespace {
@@ -17,9 +18,9 @@ class FrameWait final : public Plan::FrameWaiter {
     granted_.change([&] { frame_ = &frame; });
     return true;
   }
-  // The frame, or null when the deadline passed.
-  Frame* until(const Clock& clock, Deadline deadline) {
-    return granted_.wait(clock, deadline, [this] { return frame_ != nullptr; }) ? frame_ : nullptr;
+  // The frame, or null when the deadline passed or the caller cancelled.
+  Frame* until(const Clock& clock, Deadline deadline, Cancellation* cancellation) {
+    return wait_for(granted_, clock, deadline, cancellation, [this] { return frame_ != nullptr; }) ? frame_ : nullptr;
   }
 
  private:
@@ -79,9 +80,10 @@ Result<Frame*> Run::wait_for_frame() {
   FrameWait wait;
   DTG_ASSIGN(Frame * frame, plan_.lease(&wait));
   if (frame) return frame;
-  if (Frame* granted = wait.until(clock_, deadline_)) return granted;
-  if (plan_.withdraw(&wait)) return deadline_exceeded("run: other runs of the same plan took all its frames until the deadline passed");
-  return wait.until(clock_, Deadline::never());
+  if (Frame* granted = wait.until(clock_, deadline_, cancellation_)) return granted;
+  if (!plan_.withdraw(&wait)) return wait.until(clock_, Deadline::never(), nullptr);
+  if (cancellation_ && cancellation_->is_cancelled()) return cancellation_->status();
+  return deadline_exceeded("run: other runs of the same plan took all its frames until the deadline passed");
 }
 
 void Run::start() {
@@ -130,6 +132,7 @@ Status Run::begin(Frame& frame) {
   DTG_TRY(publish(frame));
   DTG_TRY(memory);
   DTG_TRY(bind());
+  if (cancellation_ && !cancellation_->add(*this)) return cancellation_->status();
   return begun();
 }
 
@@ -151,6 +154,7 @@ void Run::leave() {
 
 // After this nobody reaches the frame through the run.
 void Run::let_go() {
+  if (cancellation_) cancellation_->remove(*this);
   leave();
   staged_.clear();
   if (caller_ == Caller::waits) {
@@ -199,17 +203,23 @@ Status Run::bind() {
     const Fetch& fetch = plan_.fetches()[i];
     Tensor& tensor = fetched_[i];
     if (tensor.valid()) {
+      if (tensor.dtype() == DType::string) return given_strings(i);
       given = given || fetched_.size() > 1 || meets_a_feed(tensor);
       if (tensor.dtype() != fetch.dtype || (!fetch.dynamic && !(tensor.shape() == fetch.shape))) {
         return invalid_argument("fetch \"%s\" into a given tensor: the value is %s%s, the tensor is %s", fetch_name(i).c_str(),
                                 dtype_name(fetch.dtype), fetch.dynamic ? "" : fetch.shape.text().c_str(), tensor.text().c_str());
       }
-    } else if (!fetch.dynamic) {
+    } else if (!fetch.dynamic && fetch.dtype != DType::string) {
       DTG_ASSIGN(tensor, plan_.fetch_tensor(i));
     }
     if (fetch.direct) frame_->bind(fetch.slot, tensor.data());
   }
   return given ? keep_apart() : Status();
+}
+
+Status Run::given_strings(size_t fetch) const {
+  return invalid_argument("fetch \"%s\" into a given tensor: a tensor of strings never changes; ask for a new one",
+                          fetch_name(fetch).c_str());
 }
 
 bool Run::meets_a_feed(const Tensor& tensor) const {
@@ -260,6 +270,10 @@ Status Run::collect_one(size_t i) {
   const Fetch& fetch = plan_.fetches()[i];
   const Shape& shape = fetch.dynamic ? frame_->shape(fetch.slot) : fetch.shape;
   Tensor& tensor = fetched_[i];
+  if (fetch.dtype == DType::string) {
+    DTG_ASSIGN(tensor, copy_value(fetch.dtype, shape, frame_->data(fetch.slot)));
+    return {};
+  }
   if (!tensor.valid()) {
     DTG_ASSIGN(tensor, Tensor::allocate(fetch.dtype, shape));
   } else if (!(tensor.shape() == shape)) {

@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "base/spin_lock.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
 
 namespace dtg {
 
-class Run : private Plan::FrameWaiter, private Frame::Watcher {
+class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellation::Listener {
  public:
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -38,8 +39,15 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
 
  protected:
   enum class Caller : uint8_t { waits, is_told };
-  Run(Plan& plan, const Clock& clock, Caller caller, uint64_t sequence, Deadline deadline)
-      : plan_(plan), clock_(clock), caller_(caller), sequence_(sequence), write_(sequence), deadline_(deadline) {}
+  // `cancellation`, of a caller who waits, ends it too; null: none. It outlives the run.
+  Run(Plan& plan, const Clock& clock, Caller caller, uint64_t sequence, Deadline deadline, Cancellation* cancellation = nullptr)
+      : plan_(plan),
+        clock_(clock),
+        caller_(caller),
+        sequence_(sequence),
+        write_(sequence),
+        deadline_(deadline),
+        cancellation_(cancellation) {}
   ~Run() override = default;
   // Tensors are borrowed until the end. One that is valid in `fetched` is written into; the others are made.
   void give(std::span<const Tensor* const> feeds, std::span<Tensor> fetched) {
@@ -83,12 +91,14 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
 
   bool granted(Frame& frame) override;
   void finished(Frame& frame) override;
+  void cancelled() override { stop(cancellation_->status()); }
   Status wait();
   void start();
   Result<Frame*> wait_for_frame();
   Status begin(Frame& frame);
   Status publish(Frame& frame);
   Status bind();
+  Status given_strings(size_t fetch) const;
   bool meets_a_feed(const Tensor& tensor) const;
   Status keep_apart();
   Staged* staged(size_t fetch);
@@ -104,6 +114,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher {
   uint64_t sequence_;
   uint64_t write_;
   const Deadline deadline_;
+  Cancellation* const cancellation_;
   std::span<const Tensor* const> feeds_;
   std::span<Tensor> fetched_;
   std::vector<Staged> staged_;

@@ -5,6 +5,7 @@
 
 #include "cluster/connection.h"
 #include "cluster/directory.h"
+#include "cluster/group.h"
 #include "cluster/recovery.h"
 #include "cluster/security.h"
 #include "exec/variable.h"
@@ -35,10 +36,12 @@ Server::~Server() { (void)stop(kStopNs).ok(); }
 
 Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCounted> owner) {
   DTG_ASSIGN(const ClusterSpec::Task self, own_task(options));
-  if (options.cpu_devices < 1 || options.cpu_devices > 256) {
-    return invalid_argument("start a server: cpu_devices is %d; from 1 to 256 are possible", options.cpu_devices);
+  DTG_TRY(options.devices.check("start a server"));
+  if (options.devices.emu > 0 && !options.state_directory.empty()) {
+    return unimplemented("start a server: emu_devices with a state_dir; what such a device holds is not kept");
   }
-  auto task = make_ref<Task>(host, self.name(), options.cpu_devices, owner);
+  DTG_ASSIGN(std::vector<Device> devices, make_devices(host, self.name(), options.devices));
+  auto task = make_ref<Task>(host, self.name(), std::move(devices), owner);
   if (!options.state_directory.empty()) {
     auto recovered = recover(*task, {options.state_directory, options.set_bytes, options.waits_for_disk}, std::move(owner));
     if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).in_phase("recover");
@@ -51,6 +54,7 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
     }
   }
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
+  server->take_attendance();
   if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
   const bool clear = server->options_.security.security == Security::clear_frames && !server->target_.starts_with("unix:");
   say(host, clear ? LogLevel::warn : LogLevel::info,
@@ -58,6 +62,22 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   if (host.directory)
     host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
   return server;
+}
+
+// Where this is the task that does that for the job. It is closed before the server is gone.
+void Server::take_attendance() {
+  if (Attendance::home_of(options_.cluster) != task_->name()) return;
+  const auto announce = [this](const wire::Roll& roll) { tell_workers(roll); };
+  task_->keep_attendance(make_ref<Attendance>(host_, options_.timing, options_.cluster, task_->name(), announce));
+}
+
+void Server::tell_workers(const wire::Roll& roll) {
+  const bool is_back = roll.presence == wire::Presence::there;
+  say(host_, roll.presence == wire::Presence::lost ? LogLevel::warn : LogLevel::info,
+      task_->name() + ": " + roll.task + (is_back ? " is back" : " is gone: " + roll.reason));
+  std::vector<Ref<Connection>> all;
+  for (Connection* connection : connections_) all.push_back(Ref<Connection>::share(connection));
+  for (const Ref<Connection>& connection : all) connection->tell_roll(roll);
 }
 
 Status Server::listen(const ClusterSpec::Task& self) {
@@ -84,7 +104,57 @@ Connection* Server::session(uint64_t number) const {
   return at == sessions_.end() ? nullptr : at->second;
 }
 
+Ref<Group> Server::group(const std::string& name) const {
+  const auto at = groups_.find(name);
+  return at == groups_.end() || at->second->has_left() ? nullptr : at->second;
+}
+
+Result<Ref<Group>> Server::join_group(std::string name, std::vector<std::string> members, int32_t key, int64_t call_ns,
+                                      Ref<RefCounted> owner) {
+  const ClusterSpec& cluster = options_.cluster;
+  const ClusterSpec::Task* const self = cluster.find(task_->name());
+  const Ref<Collectives> ops = Collectives::of(task_->store());
+  Group::Options wanted{std::move(name), key, ops, call_ns, {}, -1};
+  const std::string what = "join the group \"" + wanted.name + "\"";
+  if (members.empty() && self) {
+    for (const ClusterSpec::Task& task : cluster.tasks()) {
+      if (task.job == self->job) members.push_back(task.name());
+    }
+  }
+  for (const std::string& member : members) {
+    auto device = DeviceName::parse(member);
+    const std::string full = device.ok() && device.value().job && device.value().task
+                                 ? ClusterSpec::Task{*device.value().job, *device.value().task, {}}.name()
+                                 : member;
+    const ClusterSpec::Task* const task = cluster.find(full);
+    if (!task) return invalid_argument("%s: its member \"%s\" is no task of the cluster", what.c_str(), member.c_str());
+    if (std::ranges::find(wanted.members, full, &Group::Member::task) != wanted.members.end())
+      return invalid_argument("%s: its member %s is named twice", what.c_str(), full.c_str());
+    if (full == task_->name()) wanted.self = static_cast<int>(wanted.members.size());
+    DTG_ASSIGN(Credentials credentials, cluster_credentials(task->address, options_.security, task_->name(), full));
+    wanted.members.push_back({full, task->address, std::move(credentials)});
+  }
+  if (wanted.self < 0) return invalid_argument("%s: %s is not among its members", what.c_str(), task_->name().c_str());
+  auto group = make_ref<Group>(host_, options_.timing, std::move(wanted), std::move(owner));
+  Status status = unavailable("%s: the server is stopping", what.c_str());
+  host_.loop().call([&] {
+    if (!listener_) return;
+    Ref<Group>& present = groups_[group->name()];
+    if (present && !present->has_left()) {
+      status = already_exists("%s: this task is in it already", what.c_str());
+      return;
+    }
+    present = group;
+    ops->join(key, group);
+    group->open();
+    status = Status();
+  });
+  DTG_TRY(status);
+  return group;
+}
+
 void Server::end(bool by_chief) {
+  if (by_chief) task_->job_ended();
   over_changed_.change([&] {
     by_chief_ = by_chief_ || (by_chief && !over_);
     over_ = true;
@@ -118,7 +188,10 @@ Json Server::state() const {
     commits.emplace_back("bytes", counts.bytes);
     if (!counts.failure.ok()) commits.emplace_back("failure", counts.failure.message());
   }
+  Json attendance;
+  if (task_->attendance()) attendance = task_->attendance()->state();
   return Json::Object{{"task", task_->name()},
+                      {"attendance", std::move(attendance)},
                       {"commits", std::move(commits)},
                       {"incarnation", std::to_string(task_->incarnation())},
                       {"address", target_},
@@ -152,6 +225,8 @@ Status Server::stop(int64_t timeout_ns) {
   const auto ending = std::make_shared<Ending>();
   host_.loop().call([&] {
     listener_ = nullptr;
+    if (Attendance* const attendance = task_->attendance()) attendance->close(reason);
+    for (const auto& [name, group] : groups_) group->leave_now(reason);
     // The end of one may be the end of others.
     std::vector<Ref<Connection>> all;
     for (Connection* connection : connections_) all.push_back(Ref<Connection>::share(connection));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -14,10 +15,12 @@
 #include "cluster/fence.h"
 #include "cluster/spec.h"
 #include "cluster/task.h"
+#include "wire/messages.h"
 
 namespace dtg {
 
 class Connection;
+class Group;
 
 class Server final : public RefCounted {
  public:
@@ -25,7 +28,7 @@ class Server final : public RefCounted {
     ClusterSpec cluster;
     std::string job;
     int task = 0;
-    int cpu_devices = 1;
+    DeviceWish devices;
     std::vector<std::string> filters;  // devices that sessions of this server see; none: all
     SecurityOptions security;          // for addresses that are no unix sockets
     // Where what is committed here is kept, so that a server that is started anew with the same one goes on with it; empty: nowhere.
@@ -46,6 +49,10 @@ class Server final : public RefCounted {
   // What it is doing; on the loop.
   Json state() const;
   Result<std::string> inspect();
+  // Takes part in a group from now on, whose members are these tasks of the cluster in the order of their ranks; none: the tasks of the
+  // server's own job. Graph ops find it by its key, and their calls take
+  // `call_ns` at most where they say nothing. Nothing is agreed on yet. Any thread but the loop's.
+  Result<Ref<Group>> join_group(std::string name, std::vector<std::string> members, int32_t key, int64_t call_ns, Ref<RefCounted> owner);
   // What a session connects to.
   const std::string& target() const { return target_; }
   Task& task() { return *task_; }
@@ -53,9 +60,14 @@ class Server final : public RefCounted {
  private:
   friend class Connection;
   Server(const Host& host, Options options, Ref<Task> task, std::string target);
+  void take_attendance();
   Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
   void end(bool by_chief);
+  // All sessions of workers that are connected here.
+  void tell_workers(const wire::Roll& roll);
+  // Of that name; null where this task has not joined it.
+  Ref<Group> group(const std::string& name) const;
   // The connection of that session; null when it has none here.
   Connection* session(uint64_t number) const;
 
@@ -71,7 +83,8 @@ class Server final : public RefCounted {
   // Loop thread.
   const Ref<Fence> fence_ = make_ref<Fence>();
   std::unique_ptr<Listener> listener_;
-  std::vector<Connection*> connections_;                // as they came
+  std::vector<Connection*> connections_;  // as they came
+  std::map<std::string, Ref<Group>> groups_;
   std::unordered_map<uint64_t, Connection*> sessions_;  // those of them that are no neighbours
 };
 

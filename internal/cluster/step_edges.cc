@@ -309,11 +309,16 @@ void StepEdges::replied(const Link& link, const Status& status, bool refused) {
   Completion waiting;
   if (peer < joins_.size()) {
     const std::lock_guard lock(mutex_);
-    if (joins_[peer].replied) return;
-    joins_[peer].replied = true;
-    joins_[peer].refused = refused;
-    joins_[peer].status = status;
-    waiting = std::move(joins_[peer].waiting);
+    if (joins_[peer].replied) {
+      // It is lost after its part was done. Who still works for the run may wait for what came of that (a token for a gradient that is
+      // gone with the task), so the run ends; if all are done, it no longer matters.
+      if (std::ranges::all_of(joins_, &Join::replied)) return;
+    } else {
+      joins_[peer].replied = true;
+      joins_[peer].refused = refused;
+      joins_[peer].status = status;
+      waiting = std::move(joins_[peer].waiting);
+    }
   }
   // The first cause is the other task's own words, not that we waited for it.
   if (!status.ok()) give_up(status);

@@ -5,19 +5,38 @@
 #include <cstring>
 
 #include "base/sha256.h"
+#include "device/emu/emu.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
 
-std::vector<Device> cpu_devices(const std::string& task, int count) {
+Status DeviceWish::check(const char* who) const {
+  if (cpu < 1 || cpu > kMost) return invalid_argument("%s: cpu_devices is %d; from 1 to %d are possible", who, cpu, kMost);
+  if (emu < 0 || emu > kMost) return invalid_argument("%s: emu_devices is %d; from 0 to %d are possible", who, emu, kMost);
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  if (emu_memory_bytes >= 0 && emu_memory_bytes <= kMostBytes) return {};
+  return invalid_argument("%s: emu_memory_bytes is %lld; up to %lld are possible, and 0 for the default", who,
+                          static_cast<long long>(emu_memory_bytes), static_cast<long long>(kMostBytes));
+}
+
+Result<std::vector<Device>> make_devices(const Host& host, const std::string& task, const DeviceWish& wish) {
   std::vector<Device> devices;
-  for (int i = 0; i < count; ++i) {
-    Device device;
-    device.text = task + "/device:CPU:" + std::to_string(i);
-    auto name = DeviceName::parse(device.text);
-    if (name.ok()) device.name = name.take();
-    device.type = "CPU";
-    devices.push_back(std::move(device));
+  const auto add = [&](const std::string& type, int id) -> Status {
+    Device& device = devices.emplace_back();
+    device.text = task + "/device:" + type + ":" + std::to_string(id);
+    device.type = type;
+    DTG_ASSIGN(device.name, DeviceName::parse(device.text));
+    return {};
+  };
+  for (int i = 0; i < wish.cpu; ++i) DTG_TRY(add("CPU", i));
+  if (wish.emu > 0 && !host.pool->has_threads()) return unimplemented("emulated devices in a runtime without threads of its own");
+  for (int i = 0; i < wish.emu; ++i) {
+    DTG_TRY(add(Emu::kType, i));
+    Emu::Options options;
+    if (wish.emu_memory_bytes > 0) options.memory_bytes = wish.emu_memory_bytes;
+    options.mutant = wish.mutant;
+    DTG_ASSIGN(Ref<Emu> emu, Emu::create(devices.back().text, options));
+    devices.back().accelerator = std::move(emu);
   }
   return devices;
 }
@@ -28,7 +47,7 @@ Result<std::vector<Device>> parse_devices(std::span<const std::string> names) {
     DTG_ASSIGN(DeviceName name, DeviceName::parse(text));
     if (!name.is_full()) return data_loss("\"%s\" is not the full name of a device", text.c_str());
     const std::string type = *name.type;
-    devices.push_back({std::move(name), text, type});
+    devices.push_back({std::move(name), text, type, nullptr});
   }
   return devices;
 }
@@ -43,12 +62,12 @@ const LoggedWrites* ServedPart::logged(uint32_t phase) const {
 
 ServedPart::~ServedPart() { task_->host().seams.budget->release(reserved_); }
 
-Task::Task(const Host& host, std::string name, int cpu_count, Ref<RefCounted> owner)
+Task::Task(const Host& host, std::string name, std::vector<Device> devices, Ref<RefCounted> owner)
     : owner_(std::move(owner)),
       host_(host),
       name_(std::move(name)),
       incarnation_(host.seams.random->u64() | 1),
-      devices_(cpu_devices(name_, cpu_count)) {}
+      devices_(std::move(devices)) {}
 
 namespace {
 
@@ -125,16 +144,16 @@ void Task::keep_in(Ref<CommitLog> log, uint64_t incarnation) {
   incarnation_ = incarnation;
 }
 
-// Variables are kept; what else changes would be gone after a restart, or there again, and nobody would know.
+// Variables are kept, and one that was destroyed would be there again after a restart. Queues and accumulators come back empty: what is
+// in them is on its way, and whoever waits for it is told of the loss.
 Status Task::check_keepable(const Graph& graph) const {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Access access = node.op->access_of(i);
-      const bool accumulates = node.op->name().find("Accumulator") != std::string::npos && access != Access::ask;
-      if (access != Access::destroy && !accumulates) continue;
-      return unimplemented("register a part: \"%.*s\" (%s) is for tasks that keep their state in memory; %s keeps it in a log, which holds "
-                           "variables only",
+      if (access != Access::destroy) continue;
+      return unimplemented("register a part: \"%.*s\" (%s) is for tasks that keep their state in memory; %s keeps it in a log, which knows "
+                           "of no end of a variable",
                            static_cast<int>(node.name.size()), node.name.data(), node.op->name().c_str(), name_.c_str())
           .at_node(node.name);
     }

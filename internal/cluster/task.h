@@ -3,11 +3,13 @@
 // thread.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/condition.h"
+#include "cluster/attendance.h"
 #include "cluster/commit_log.h"
 #include "cluster/host.h"
 #include "cluster/ledger.h"
@@ -66,7 +68,7 @@ class Task final : public RefCounted {
     // Nothing of its runs goes on. From any thread.
     virtual bool is_idle() const = 0;
   };
-  Task(const Host& host, std::string name, int cpu_devices, Ref<RefCounted> owner);
+  Task(const Host& host, std::string name, std::vector<Device> devices, Ref<RefCounted> owner);
 
   const std::string& name() const { return name_; }
   uint64_t incarnation() const { return incarnation_; }
@@ -78,6 +80,12 @@ class Task final : public RefCounted {
   CommitLog* log() const { return log_.get(); }
   void keep_in(Ref<CommitLog> log, uint64_t incarnation);
   const Host& host() const { return host_; }
+  // Of the workers of the job, where this task keeps it; null elsewhere. To be set before anybody can connect.
+  Attendance* attendance() const { return attendance_.get(); }
+  void keep_attendance(Ref<Attendance> attendance) { attendance_ = std::move(attendance); }
+  // The chief has said so.
+  bool job_has_ended() const { return job_has_ended_.load(std::memory_order_acquire); }
+  void job_ended() { job_has_ended_.store(true, std::memory_order_release); }
 
   // From graph bytes of a peer: verified, held against what graphs of others may hold, placed and planned. Takes long;
   // never on the loop, and no longer than the deadline. The same part is prepared once, also for peers of other rights: those belong to
@@ -113,6 +121,8 @@ class Task final : public RefCounted {
   ResourceStore store_;
   Ledger ledger_;
   Ref<CommitLog> log_;
+  Ref<Attendance> attendance_;
+  std::atomic<bool> job_has_ended_{false};
   std::mutex observers_mutex_;  // guards observers_ and gone_; held while an observer is told
   std::vector<Observer*> observers_;
   Status gone_;
@@ -120,8 +130,18 @@ class Task final : public RefCounted {
   SharedParts parts_;
 };
 
-// The CPU devices of a task.
-std::vector<Device> cpu_devices(const std::string& task, int count);
+// The devices that a task is to have.
+struct DeviceWish {
+  static constexpr int kMost = 256;  // of a type
+  int cpu = 1;
+  int emu = 0;
+  int64_t emu_memory_bytes = 0;  // of each; 0: the default
+  Accelerator::Mutant mutant = Accelerator::Mutant::none;
+  // `who` asks, in an error.
+  Status check(const char* who) const;
+};
+// CPUs first. UNIMPLEMENTED for accelerators of a runtime that has no threads.
+Result<std::vector<Device>> make_devices(const Host& host, const std::string& task, const DeviceWish& wish);
 Result<std::vector<Device>> parse_devices(std::span<const std::string> names);
 
 }  // namespace dtg

@@ -8,6 +8,7 @@
 #include "cluster/answer.h"
 #include "cluster/step_edges.h"
 #include "plan/plan.h"
+#include "wire/messages.h"
 
 namespace dtg {
 
@@ -44,6 +45,8 @@ class Worker : public RefCounted {
   virtual void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) = 0;
   // Tells the task to stop.
   virtual void end_job(Deadline deadline, Done done) = 0;
+  // At a barrier of the workers, which the task keeps; on behalf of that session.
+  virtual void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) = 0;
   // What the task says of itself, as JSON.
   virtual void inspect(Deadline deadline, Answer<std::string> answer) = 0;
   // Known after connect().

@@ -1,0 +1,270 @@
+// Calls, losses and ends; how an epoch comes to be is in group_forming.cc.
+#include "cluster/group.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace dtg {
+
+Group::Group(const Host& host, const Timing& timing, Options options, Ref<RefCounted> owner)
+    : host_(host),
+      timing_(timing),
+      options_(std::move(options)),
+      owner_(std::move(owner)),
+      wants_(options_.members.size()),
+      alarm_([this] { tick(); }),
+      calls_(*this) {}
+
+Group::~Group() = default;
+
+void Group::open() {
+  for (size_t i = 0; i < options_.members.size(); ++i) {
+    const Member& member = options_.members[i];
+    const bool self = static_cast<int>(i) == options_.self;
+    peers_.push_back(self ? nullptr : make_ref<GroupPeer>(*this, static_cast<int>(i), member.task, member.address));
+  }
+  for (size_t i = static_cast<size_t>(options_.self) + 1; i < peers_.size(); ++i) peers_[i]->dial(options_.members[i].credentials);
+}
+
+wire::Hello Group::hello() const {
+  wire::Hello hello;
+  hello.role = wire::Role::member;
+  hello.task = self_task();
+  hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  hello.life = host_.life;
+  hello.group = options_.name;
+  hello.roster = hash_bytes(options_.name);
+  for (const Member& member : options_.members) hello.roster = hash_combine(hello.roster, hash_bytes(member.task));
+  return hello;
+}
+
+Result<Ref<GroupPeer>> Group::member_of(const wire::Hello& hello) const {
+  if (state_ == State::left) return unavailable("hello: %s has left the group \"%s\"", self_task().c_str(), options_.name.c_str());
+  if (hello.roster != this->hello().roster) {
+    return failed_precondition("hello: %s and %s name other members, or the same in another order, for the group \"%s\"",
+                               hello.task.c_str(), self_task().c_str(), options_.name.c_str());
+  }
+  const auto at = std::ranges::find(options_.members, hello.task, &Member::task);
+  const auto member = at - options_.members.begin();
+  if (at == options_.members.end() || member >= options_.self)
+    return permission_denied("hello: %s is not dialled by \"%s\" in the group \"%s\"", self_task().c_str(), hello.task.c_str(),
+                             options_.name.c_str());
+  return peers_[static_cast<size_t>(member)];
+}
+
+Group::View Group::view() const {
+  const std::lock_guard lock(view_mutex_);
+  return view_;
+}
+
+void Group::publish() {
+  View view;
+  view.epoch = epoch_;
+  view.rank = rank_of(options_.self);
+  for (const int member : members_) view.members.push_back(options_.members[static_cast<size_t>(member)].task);
+  if (state_ != State::formed) view.cause = out_of_it();
+  const std::lock_guard lock(view_mutex_);
+  std::swap(view_, view);
+}
+
+Status Group::out_of_it() const {
+  if (!cause_.ok()) return cause_;
+  return failed_precondition("the group \"%s\" has not come together yet", options_.name.c_str());
+}
+
+int Group::rank_of(int member) const {
+  const auto at = std::ranges::find(members_, member);
+  return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
+}
+
+std::string Group::name_of(int rank) const {
+  return format("rank %d (%s)", rank, options_.members[static_cast<size_t>(members_[static_cast<size_t>(rank)])].task.c_str());
+}
+
+// ---- calls -------------------------------------------------------------------------------------------------------
+
+void Group::start(Ref<GroupCall> call) {
+  loop().post_now([self = Ref<Group>::share(this), call = std::move(call)] {
+    const Entry entry(*self);
+    if (self->state_ == State::formed && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
+    if (self->state_ == State::formed && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
+    if (self->state_ != State::formed) call->end(self->out_of_it().with_context(call->what_.terms.text()), {});
+    else self->calls_.begin(call);
+  });
+}
+
+void Group::cancel(Ref<GroupCall> call) {
+  loop().post([self = Ref<Group>::share(this), call = std::move(call)] {
+    const Entry entry(*self);
+    self->calls_.cancel(call, cancelled("%s gave a call up", self->self_task().c_str()));
+  });
+}
+
+int Group::members() const {
+  const std::lock_guard lock(view_mutex_);
+  return static_cast<int>(view_.members.size());
+}
+
+Ref<RefCounted> Group::make_call(CollectiveCall what, int32_t instance, int64_t timeout_ns, Deadline deadline, CollectiveGroup::Done done) {
+  const Deadline own = Deadline::after(loop().clock(), timeout_ns > 0 ? timeout_ns : options_.call_ns);
+  const Deadline sooner{std::min(own.at_ns, deadline.at_ns)};
+  return make_ref<GroupCall>(std::move(what), GroupCalls::stream_of(instance), sooner, std::move(done));
+}
+
+void Group::start_call(const Ref<RefCounted>& call) { start(Ref<GroupCall>::share(static_cast<GroupCall*>(call.get()))); }
+
+// What the others hear of the end of this member's run.
+Status Group::run_ended(const Status& why) const {
+  const std::string text = format("group \"%s\": a run of %s ended before its collectives did: %s", options_.name.c_str(),
+                                  self_task().c_str(), why.message().c_str());
+  const Code code = why.code();
+  const Status status = code == Code::cancelled           ? cancelled("%s", text.c_str())
+                        : code == Code::deadline_exceeded ? deadline_exceeded("%s", text.c_str())
+                                                          : aborted("%s", text.c_str());
+  return status.at_peer(self_task());
+}
+
+// The call may not have been started yet; it ends when it is.
+void Group::give_up_call(const Ref<RefCounted>& given, const Status& why) {
+  loop().post([self = Ref<Group>::share(this), call = Ref<GroupCall>::share(static_cast<GroupCall*>(given.get())), why] {
+    const Entry entry(*self);
+    call->given_up_ = self->run_ended(why);
+    if (why.code() == Code::deadline_exceeded) self->calls_.out_of_time(call);
+    self->calls_.cancel(call, call->given_up_);
+  });
+}
+
+void Group::run_failed(const Status& why) {
+  loop().post([self = Ref<Group>::share(this), why] {
+    const Entry entry(*self);
+    self->end_epoch(self->run_ended(why), true);
+  });
+}
+
+void Group::send(int rank, std::unique_ptr<OutFrame> frame) {
+  peers_[static_cast<size_t>(members_[static_cast<size_t>(rank)])]->queue(std::move(frame));
+}
+
+void Group::send(int rank, wire::GroupWord word) { peers_[static_cast<size_t>(members_[static_cast<size_t>(rank)])]->queue(word); }
+
+// What has left may be what something waited for, here or at the end of a deadline, when nothing else happens.
+void Group::queued() {
+  if (entered_ > 0 || flushing_ || std::exchange(flush_posted_, true)) return;
+  loop().post([self = Ref<Group>::share(this)] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+// What leaves may be what others wait for, so it may take several turns.
+void Group::flush() {
+  if (flushing_) return;
+  flushing_ = true;
+  const Ref<Group> self = Ref<Group>::share(this);
+  for (bool more = true; more;) {
+    more = false;
+    for (const Ref<GroupPeer>& peer : peers_) more = (peer && peer->push()) || more;
+  }
+  flushing_ = false;
+}
+
+Result<Channel::Landing> Group::piece_begins(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, Ref<Buffer>* early) {
+  // Of an epoch that is over, or that this member does not take part in.
+  const bool future = data.epoch > epoch_ && forming_;
+  if (data.epoch != epoch_ ? !future : state_ != State::formed) return Channel::Landing{};
+  const int rank = future ? -1 : rank_of(peer.member());
+  if (!future && rank < 0)
+    return data_loss("%s takes no part in epoch %llu", peer.task().c_str(), static_cast<unsigned long long>(data.epoch));
+  return calls_.piece_begins(peer.member(), rank, data, bytes, early);
+}
+
+Status Group::piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early) {
+  const Entry entry(*this);
+  const bool future = data.epoch > epoch_ && forming_;
+  if (data.epoch != epoch_ ? !future : state_ != State::formed) return {};
+  const int rank = future ? -1 : rank_of(peer.member());
+  if (!future && rank < 0) return {};
+  // A piece that began to arrive before this member was in the epoch, and was forgotten, is not received at all.
+  return calls_.piece_arrived(peer.member(), rank, data, bytes, early);
+}
+
+void Group::let_go(const Exchange& exchange) {
+  for (const Ref<GroupPeer>& peer : peers_) {
+    if (peer && peer->is_linked()) peer->link().channel().let_go(&exchange);
+  }
+}
+
+// ---- ends --------------------------------------------------------------------------------------------------------
+
+void Group::end_epoch(const Status& cause, bool announce) {
+  if (state_ != State::formed) return;
+  state_ = State::poisoned;
+  cause_ = cause;
+  if (announce) {
+    wire::GroupWord word;
+    word.verb = static_cast<uint8_t>(GroupVerb::poison);
+    word.epoch = epoch_;
+    word.status = cause;
+    for (const int member : members_) {
+      if (member != options_.self) peers_[static_cast<size_t>(member)]->queue(word);
+    }
+  }
+  publish();
+  say(host_, LogLevel::warn,
+      format("group \"%s\", epoch %llu: %s", options_.name.c_str(), static_cast<unsigned long long>(epoch_), cause.message().c_str()));
+  calls_.fail_all(cause);
+}
+
+void Group::peer_up(GroupPeer& peer) {
+  const Entry entry(*this);
+  changed_ns_ = loop().clock().monotonic_ns();
+  if (state_ == State::formed && rank_of(peer.member()) >= 0)
+    end_epoch(unavailable("group \"%s\": %s has connected anew", options_.name.c_str(), name_of(rank_of(peer.member())).c_str())
+                  .at_peer(peer.task()),
+              true);
+  if (forming_) {
+    tell_want(followed_);
+    promise();
+    consider();
+  }
+}
+
+void Group::peer_down(GroupPeer& peer, const Status& reason) {
+  const Entry entry(*this);
+  changed_ns_ = loop().clock().monotonic_ns();
+  wants_[static_cast<size_t>(peer.member())] = {};
+  calls_.forget(peer.member());
+  if (promised_to_ == peer.member()) promised_to_ = -1;
+  const int rank = rank_of(peer.member());
+  const bool expected = !doomed_.ok() && doomed_.origin().peer == peer.task();
+  if (state_ == State::formed && rank >= 0 && (!expected || calls_.needs(rank))) {
+    end_epoch(expected ? doomed_
+                       : unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank).c_str(), reason.message().c_str())
+                             .at_peer(peer.task())
+                             .at_task(self_task()),
+              true);
+  }
+  proposing_ = false;
+  consider();
+}
+
+void Group::leave(const Status& why) {
+  loop().post([self = Ref<Group>::share(this), why] { self->leave_now(why); });
+}
+
+void Group::leave_now(const Status& why) {
+  if (state_ == State::left) return;
+  state_ = State::left;
+  cause_ = why;
+  if (options_.ops) options_.ops->leave(options_.key, *this, why);
+  calls_.fail_all(why);
+  give_up_forming();
+  loop().cancel(alarm_);
+  for (const Ref<GroupPeer>& peer : peers_) {
+    if (peer) peer->stop(why);
+  }
+  publish();
+}
+
+}  // namespace dtg

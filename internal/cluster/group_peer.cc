@@ -1,0 +1,161 @@
+// Dialling a member, and what comes from it.
+#include "cluster/group_peer.h"
+
+#include <algorithm>
+
+#include "cluster/group.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kRetryFirstNs = 2'000'000;
+constexpr int64_t kRetryLastNs = 200'000'000;  // re-forming has to be quick
+
+}  // namespace
+
+GroupPeer::GroupPeer(Group& group, int member, std::string task, Address address)
+    : group_(&group),
+      member_(member),
+      task_(std::move(task)),
+      address_(std::move(address)),
+      loop_(group.loop()),
+      trouble_(unavailable("it has not been heard of")),
+      pause_([this] { attempt(); }) {}
+
+void GroupPeer::dial(Credentials credentials) {
+  credentials_ = std::move(credentials);
+  dials_ = true;
+  pause_ns_ = kRetryFirstNs;
+  attempt();
+}
+
+void GroupPeer::attempt() {
+  if (!dials_ || !group_ || is_linked() || greeting_) return;
+  const Timing& timing = group_->timing();
+  const Deadline until = Deadline::after(loop_.clock(), timing.handshake_ns);
+  group_->host().network->connect(
+      address_, credentials_, {group_->host().limits, timing.dead_ns, {}}, until,
+      [self = Ref<GroupPeer>::share(this), until](Result<Ref<Channel>> channel) { self->dialled(std::move(channel), until); });
+}
+
+void GroupPeer::dialled(Result<Ref<Channel>> channel, Deadline until) {
+  if (!group_) return;
+  if (!channel.ok()) return again(channel.status());
+  const Ref<Link> fresh = make_ref<Link>(loop_, channel.take(), group_->timing(), this);
+  fresh->open();
+  greeting_ = fresh;
+  wire::Hello hello = group_->hello();
+  hello.wanted_task = task_;
+  const uint32_t call = fresh->calls().start("greet " + task_, until,
+                                             [self = Ref<GroupPeer>::share(this), fresh](const Status& status, std::string_view header) {
+                                               wire::HelloReply reply;
+                                               const Status read = status.ok() ? wire::decode(header, reply) : status;
+                                               self->greeted(fresh, read, reply);
+                                             });
+  fresh->send(hello, call);
+}
+
+void GroupPeer::greeted(const Ref<Link>& link, const Status& status, const wire::HelloReply& reply) {
+  greeting_ = nullptr;
+  const Status all = status.ok() ? reply.status : status;
+  if (!group_ || !all.ok()) {
+    link->close(all);
+    return group_ ? again(all) : void();
+  }
+  const Timing& timing = group_->timing();
+  link->trust(task_, timing.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, group_->self_task());
+  attach(link);
+}
+
+void GroupPeer::again(const Status& why) {
+  trouble_ = why;
+  if (!dials_) return;
+  loop_.set(pause_, loop_.clock().monotonic_ns() + pause_ns_);
+  pause_ns_ = std::min(pause_ns_ * 2, kRetryLastNs);
+}
+
+void GroupPeer::attach(Ref<Link> link) {
+  if (const Ref<Link> before = link_; before && before->is_open()) before->fail(unavailable("%s has connected anew", task_.c_str()));
+  if (!group_ || !link->is_open()) return;
+  link_ = std::move(link);
+  pause_ns_ = kRetryFirstNs;
+  group_->peer_up(*this);
+}
+
+void GroupPeer::stop(const Status& reason) {
+  group_ = nullptr;
+  dials_ = false;
+  loop_.cancel(pause_);
+  if (const Ref<Link> greeting = std::exchange(greeting_, nullptr)) greeting->fail(reason);
+  const Ref<Link> link = std::exchange(link_, nullptr);
+  if (!link || !link->is_open()) return;
+  wire::GroupWord word;
+  word.verb = static_cast<uint8_t>(GroupVerb::leave);
+  word.status = reason;
+  link->send(word);
+  link->channel().push();
+  link->fail(reason);
+}
+
+void GroupPeer::queue(std::unique_ptr<OutFrame> frame) {
+  if (!is_linked()) return;  // what belongs to it ends with the link's loss
+  link_->channel().queue(std::move(frame));
+  queued_ = true;
+  if (group_) group_->queued();
+}
+
+void GroupPeer::queue(const wire::GroupWord& word) {
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = wire::make_frame(word);
+  queue(std::move(frame));
+}
+
+bool GroupPeer::push() {
+  if (!std::exchange(queued_, false) || !is_linked()) return false;
+  const Ref<Link> link = link_;
+  link->channel().push();
+  return true;
+}
+
+Result<Channel::Landing> GroupPeer::payload(const wire::Prefix& prefix, std::string_view header) {
+  if (prefix.kind != wire::Kind::group_data) return data_loss("a %s frame has no payload", wire::kind_name(prefix.kind));
+  if (!group_ || !is_linked()) return unauthenticated("a piece of a collective came before hello");
+  wire::GroupData data;
+  DTG_TRY(wire::decode(header, data));
+  early_ = nullptr;
+  return group_->piece_begins(*this, data, prefix.payload_bytes, &early_);
+}
+
+Status GroupPeer::message(const wire::Prefix& prefix, std::string_view header) {
+  if (!group_ || !is_linked()) return unauthenticated("a %s frame came before hello", wire::kind_name(prefix.kind));
+  const Ref<GroupPeer> self = Ref<GroupPeer>::share(this);
+  const Ref<Group> group = Ref<Group>::share(group_);
+  if (prefix.kind == wire::Kind::group_word) {
+    wire::GroupWord word;
+    DTG_TRY(wire::decode(header, word));
+    group->word(*this, word);
+    return {};
+  }
+  if (prefix.kind != wire::Kind::group_data) return unimplemented("a %s frame makes no sense in a group", wire::kind_name(prefix.kind));
+  wire::GroupData data;
+  DTG_TRY(wire::decode(header, data));
+  if (prefix.payload_bytes == 0) {
+    early_ = nullptr;
+    DTG_ASSIGN(const Channel::Landing landing, group->piece_begins(*this, data, 0, &early_));
+    (void)landing;
+  }
+  return group->piece_arrived(*this, data, prefix.payload_bytes, std::exchange(early_, nullptr));
+}
+
+void GroupPeer::lost(const Status& reason) {
+  const Ref<GroupPeer> self = Ref<GroupPeer>::share(this);
+  if (!group_ || !link_) return;
+  link_ = nullptr;
+  trouble_ = reason;
+  early_ = nullptr;
+  const Ref<Group> group = Ref<Group>::share(group_);
+  group->peer_down(*this, reason);
+  if (group_ && dials_) again(reason);
+}
+
+}  // namespace dtg

@@ -1,0 +1,50 @@
+// CollectiveCall: what one member asks of its group in one collective: the operation, and the tensors. A value; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "collective/combine.h"
+#include "tensor/tensor.h"
+
+namespace dtg {
+
+// The numbers are part of the C ABI and of the wire.
+enum class Collective : uint8_t { all_reduce = 0, all_gather = 1, reduce_scatter = 2, broadcast = 3, all_to_all = 4, barrier = 5 };
+inline constexpr uint8_t kCollectiveMax = 5;
+const char* collective_name(Collective kind);
+
+// How an all-reduce moves its bytes; the bits are the same with all of them.
+enum class Algorithm : uint8_t {
+  automatic = 0,  // by the table
+  direct = 1,     // everybody sends everything to everybody: one way long
+  shared = 2,     // every rank adds its share of the elements and sends the sums: the fewest bytes
+  ring = 3,       // sums go up the ring and results back down: only neighbours talk
+};
+inline constexpr uint8_t kAlgorithmMax = 3;
+
+// What all members have to agree on; it travels ahead of a call's first bytes.
+struct CallTerms {
+  Collective kind = Collective::barrier;
+  Reduction reduction = Reduction::sum;
+  Algorithm algorithm = Algorithm::automatic;
+  DType dtype = DType::invalid;
+  uint32_t root = 0;
+  uint32_t bucket = 0;
+  Shape shape;        // of the input; of a broadcast's receiver: nothing
+  bool open = false;  // a broadcast's receiver, who takes whatever shape comes
+
+  // Do both mean the same call? What may differ between ranks is left out.
+  bool agrees(const CallTerms& other) const;
+  std::string text() const;  // "all_reduce(float32[8], sum)"
+};
+
+struct CollectiveCall {
+  CallTerms terms;
+  std::vector<int64_t> splits;  // all-to-all: rows for each rank; empty: as many for each
+  Tensor in;                    // nothing: a barrier, or a broadcast's receiver
+  Tensor out;                   // where the result goes; nothing: into memory of its own
+};
+
+}  // namespace dtg
