@@ -2,6 +2,7 @@
 // Called by the thread that builds the model.
 #include "nn/initializer.h"
 
+#include <array>
 #include <cmath>
 
 #include "base/hash.h"
@@ -45,6 +46,26 @@ Value truncated(Build& build, DType dtype, const Shape& shape, RandomStream stre
   return scaled(build, random(build, "StatelessTruncatedNormalV2", dtype, shape, stream), deviation, mean);
 }
 
+// The orthogonal factor of a matrix of normal numbers, with signs that make it one draw in equal measure.
+Value orthogonal(Build& build, DType dtype, const Shape& shape, RandomStream stream) {
+  if (shape.rank() < 2) {
+    build.fail(invalid_argument("initialise %s: an orthogonal matrix has 2 dimensions or more", shape.text().c_str()));
+    return {};
+  }
+  const int64_t columns = shape.dim(shape.rank() - 1), rows = shape.count(0, shape.rank() - 1);
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  auto tall = Shape::make(std::array{std::max(rows, columns), std::min(rows, columns)});
+  if (!tall.ok()) build.fail(tall.status());
+  if (!build.ok() || rows == 0 || columns == 0) return filled(build, dtype, shape, 0);
+  const Value q = build.op("Qr", {random(build, "StatelessRandomNormalV2", wide, tall.value(), stream)});
+  if (!build.ok()) return {};
+  const Value signs = build.op("Sign", {build.op("MatrixDiagPart", {q.sibling(1)})});
+  Value made = build.mul(q, signs);
+  if (rows < columns) made = build.op("Transpose", {made, build.ints({1, 0})});
+  made = build.reshape(made, build.ints(shape.dims()));
+  return build.ok() ? build.cast(made, dtype) : Value();
+}
+
 }  // namespace
 
 Fans fans_of(const Shape& kernel) {
@@ -55,7 +76,9 @@ Fans fans_of(const Shape& kernel) {
   return {window * static_cast<double>(kernel.dim(rank - 2)), window * static_cast<double>(kernel.dim(rank - 1))};
 }
 
-Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
+namespace {
+
+Value drawn(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
   using Kind = Initializer::Kind;
   if (initializer.kind > Kind::constant && !dtype_is_floating(dtype)) {
     build.fail(invalid_argument("initialise %s%s: random initializers make floating-point values only; use a constant", dtype_name(dtype),
@@ -83,9 +106,26 @@ Value initial_value(Build& build, const Initializer& initializer, DType dtype, c
     }
     case Kind::glorot_normal: return truncated(build, dtype, shape, stream, 0, std::sqrt(2 / fan_both) / kCutDeviation);
     case Kind::he_normal: return truncated(build, dtype, shape, stream, 0, std::sqrt(2 / fan_in) / kCutDeviation);
+    case Kind::orthogonal: return orthogonal(build, dtype, shape, stream);
   }
   build.fail(invalid_argument("initialise a variable: initializer %d is unknown", static_cast<int>(initializer.kind)));
   return {};
+}
+
+}  // namespace
+
+Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
+  const Value all = drawn(build, initializer, dtype, shape, stream);
+  const int64_t from = initializer.ones_from, end = initializer.ones_end;
+  if (end <= from || !build.ok()) return all;
+  if (shape.rank() != 1 || from < 0 || end > shape.dim(0)) {
+    build.fail(invalid_argument("initialise %s: elements %lld to %lld are not all in it", shape.text().c_str(),
+                                static_cast<long long>(from), static_cast<long long>(end)));
+    return {};
+  }
+  const Value before = build.op("Slice", {all, build.ints({0}), build.ints({from})});
+  const Value after = build.op("Slice", {all, build.ints({end}), build.ints({-1})});
+  return build.op("ConcatV2", {before, filled(build, dtype, Shape::of({end - from}), 1), after, build.integer(0)});
 }
 
 }  // namespace dtg

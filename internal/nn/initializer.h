@@ -21,21 +21,26 @@ struct Initializer {
     glorot_normal,     // truncated, deviation sqrt(2 / (fan_in + fan_out)) after cutting
     he_uniform,        // in +-sqrt(6 / fan_in)
     he_normal,         // truncated, deviation sqrt(2 / fan_in) after cutting
+    orthogonal,        // rows, or columns where there are fewer, of length 1 and at right angles; all dimensions but the last are rows
   };
   Kind kind = Kind::zeros;
   double a = 0;
   double b = 0;
+  // Of a vector, elements [ones_from, ones_end) are 1 whatever the kind: the bias of a forget gate.
+  int64_t ones_from = 0;
+  int64_t ones_end = 0;
 
   static Initializer zeros() { return {}; }
-  static Initializer ones() { return {Kind::ones, 0, 0}; }
-  static Initializer constant(double value) { return {Kind::constant, value, 0}; }
-  static Initializer uniform(double low, double high) { return {Kind::uniform, low, high}; }
-  static Initializer normal(double mean, double deviation) { return {Kind::normal, mean, deviation}; }
-  static Initializer truncated_normal(double mean, double deviation) { return {Kind::truncated_normal, mean, deviation}; }
-  static Initializer glorot_uniform() { return {Kind::glorot_uniform, 0, 0}; }
-  static Initializer glorot_normal() { return {Kind::glorot_normal, 0, 0}; }
-  static Initializer he_uniform() { return {Kind::he_uniform, 0, 0}; }
-  static Initializer he_normal() { return {Kind::he_normal, 0, 0}; }
+  static Initializer ones() { return {Kind::ones, 0, 0, 0, 0}; }
+  static Initializer constant(double value) { return {Kind::constant, value, 0, 0, 0}; }
+  static Initializer uniform(double low, double high) { return {Kind::uniform, low, high, 0, 0}; }
+  static Initializer normal(double mean, double deviation) { return {Kind::normal, mean, deviation, 0, 0}; }
+  static Initializer truncated_normal(double mean, double deviation) { return {Kind::truncated_normal, mean, deviation, 0, 0}; }
+  static Initializer glorot_uniform() { return {Kind::glorot_uniform, 0, 0, 0, 0}; }
+  static Initializer glorot_normal() { return {Kind::glorot_normal, 0, 0, 0, 0}; }
+  static Initializer he_uniform() { return {Kind::he_uniform, 0, 0, 0, 0}; }
+  static Initializer he_normal() { return {Kind::he_normal, 0, 0, 0, 0}; }
+  static Initializer orthogonal() { return {Kind::orthogonal, 0, 0, 0, 0}; }
 };
 
 // How many inputs feed one output of a layer with such a kernel, and how many outputs one input feeds. The

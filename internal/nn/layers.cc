@@ -4,51 +4,10 @@
 
 #include <cmath>
 
+#include "nn/layer.h"
 #include "nn/scope.h"
 
 namespace dtg {
-namespace {
-
-const char* padding_name(Padding padding) { return padding == Padding::same ? "SAME" : "VALID"; }
-
-std::string described(const Model& model, Value x) {
-  return "\"" + model.graph().value_name(x) + "\" of " + dtype_name(model.graph().info(x).dtype) + model.graph().info(x).shape.text();
-}
-
-// The input of a layer: a floating-point value whose last dimension is known.
-Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int rank_min, int rank_max) {
-  DTG_TRY(model.graph().check(x).with_context(layer));
-  const ValueInfo& info = model.graph().info(x);
-  const int rank = info.shape.rank();
-  if (!dtype_is_floating(info.dtype)) {
-    return invalid_argument("%s: the input is %s; cast it to a floating-point type first", layer, described(model, x).c_str());
-  }
-  if (!info.shape.has_rank() || rank < rank_min || rank > rank_max || info.shape.dim(rank - 1) < 0) {
-    return invalid_argument("%s: the input is %s; a rank of %d to %d and a known last dimension are needed", layer,
-                            described(model, x).c_str(), rank_min, rank_max);
-  }
-  return info.shape.dim(rank - 1);
-}
-
-Value with_bias(Model& model, Build& build, Value y, int64_t units, const Initializer& initializer) {
-  auto bias = model.add_variable({.name = "bias", .dtype = build.info(y).dtype, .shape = Shape::of({units}), .initializer = initializer});
-  if (!bias.ok()) build.fail(bias.status());
-  return bias.ok() ? build.op("BiasAdd", {y, bias.value().read}) : Value();
-}
-
-// x of any rank times a matrix: as a matrix of rows, and back.
-Value project(Build& build, Value x, Value kernel, int64_t units) {
-  const PartialShape shape = build.info(x).shape;
-  const int rank = shape.rank();
-  if (rank == 2) return build.op("MatMul", {x, kernel});
-  const Value rows = build.reshape(x, build.ints({-1, shape.dim(rank - 1)}));
-  const Value product = build.op("MatMul", {rows, kernel});
-  const Value outer = build.op("StridedSlice", {build.shape(x), build.ints({0}), build.ints({-1}), build.ints({1})}, {{"begin_mask", 1}});
-  return build.reshape(product, build.op("ConcatV2", {outer, build.ints({units}), build.integer(0)}));
-}
-
-}  // namespace
-
 Value activate(Build& build, Value x, Activation activation) {
   switch (activation) {
     case Activation::none: return x;
@@ -75,10 +34,11 @@ Result<Value> dense(Model& model, Value x, const DenseLayer& layer) {
   const NameScope scope(model.graph(), layer.name);
   Build build(model.graph());
   DTG_ASSIGN(const Shape shape, Shape::make(std::array{in, layer.units}));
-  DTG_ASSIGN(const NamedVariable kernel,
-             model.add_variable({.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
-  Value y = project(build, x, kernel.read, layer.units);
-  if (layer.use_bias) y = with_bias(model, build, y, layer.units, layer.bias);
+  DTG_ASSIGN(
+      const NamedVariable kernel,
+      variable_of(model, layer.weights_of, {.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
+  Value y = project(build, x, kernel.read, in, layer.units);
+  if (layer.use_bias) y = add_bias(model, build, y, layer.units, layer.bias, layer.weights_of);
   y = activate(build, y, layer.activation);
   DTG_TRY(build.status());
   return y;
@@ -91,16 +51,20 @@ Result<Value> conv2d(Model& model, Value x, const Conv2DLayer& layer) {
                             static_cast<long long>(layer.filters), static_cast<long long>(layer.kernel_height),
                             static_cast<long long>(layer.kernel_width));
   }
+  const PartialShape& image = model.graph().info(x).shape;
+  DTG_TRY(check_window("conv2d layer", image.dim(1), layer.kernel_height, layer.stride_height, layer.dilation_height, layer.padding));
+  DTG_TRY(check_window("conv2d layer", image.dim(2), layer.kernel_width, layer.stride_width, layer.dilation_width, layer.padding));
   const NameScope scope(model.graph(), layer.name);
   Build build(model.graph());
   DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.kernel_height, layer.kernel_width, in, layer.filters}));
-  DTG_ASSIGN(const NamedVariable kernel,
-             model.add_variable({.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
+  DTG_ASSIGN(
+      const NamedVariable kernel,
+      variable_of(model, layer.weights_of, {.name = "kernel", .dtype = build.info(x).dtype, .shape = shape, .initializer = layer.kernel}));
   Value y = build.op("Conv2D", {x, kernel.read},
                      {{"strides", std::vector<int64_t>{1, layer.stride_height, layer.stride_width, 1}},
                       {"dilations", std::vector<int64_t>{1, layer.dilation_height, layer.dilation_width, 1}},
                       {"padding", padding_name(layer.padding)}});
-  if (layer.use_bias) y = with_bias(model, build, y, layer.filters, layer.bias);
+  if (layer.use_bias) y = add_bias(model, build, y, layer.filters, layer.bias, layer.weights_of);
   y = activate(build, y, layer.activation);
   DTG_TRY(build.status());
   return y;
@@ -132,7 +96,13 @@ Result<Value> flatten(Model& model, Value x) {
   DTG_TRY(model.graph().check(x).with_context("flatten"));
   const PartialShape& shape = model.graph().info(x).shape;
   int64_t width = 1;
-  for (int i = 1; i < shape.rank(); ++i) width = shape.dim(i) < 0 ? -1 : width < 0 ? -1 : width * shape.dim(i);
+  for (int i = 1; i < shape.rank(); ++i) {
+    if (width < 0 || shape.dim(i) < 0) {
+      width = -1;
+    } else if (__builtin_mul_overflow(width, shape.dim(i), &width)) {
+      return invalid_argument("flatten: the input is %s; its rows have more elements than can be counted", described(model, x).c_str());
+    }
+  }
   if (shape.rank() < 1 || width < 0) {
     return invalid_argument("flatten: the input is %s; every dimension but the first must be known", described(model, x).c_str());
   }
@@ -169,10 +139,21 @@ Result<Value> dropout(Model& model, Value x, double rate, Value step, Value trai
 
 Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer) {
   DTG_TRY(model.graph().check(ids).with_context("embedding layer"));
+  const DType of_ids = model.graph().info(ids).dtype;
+  if (of_ids != DType::i32 && of_ids != DType::i64) {
+    return invalid_argument("embedding layer: the ids are %s; int32 or int64 is needed", described(model, ids).c_str());
+  }
+  if (layer.rows < 1 || layer.width < 1) {
+    return invalid_argument("embedding layer: %lld rows of %lld; at least 1 of each is needed", static_cast<long long>(layer.rows),
+                            static_cast<long long>(layer.width));
+  }
   const NameScope scope(model.graph(), layer.name);
   Build build(model.graph());
   DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.rows, layer.width}));
-  DTG_ASSIGN(const NamedVariable table, model.add_variable({.name = "embeddings", .shape = shape, .initializer = layer.table}));
+  DTG_ASSIGN(const NamedVariable table,
+             variable_of(model, layer.weights_of, {.name = "embeddings", .shape = shape, .initializer = layer.table}));
+  // A replica's device is not always that of the table it shares with others.
+  const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : table.handle.node());
   const Value y = build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
   DTG_TRY(build.status());
   return y;

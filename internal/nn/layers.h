@@ -23,6 +23,7 @@ struct DenseLayer {
   bool use_bias = true;
   Initializer kernel = Initializer::glorot_uniform();
   Initializer bias = Initializer::zeros();
+  std::string_view weights_of = {};  // full name of a layer whose variables it uses; empty: it gets its own
 };
 Result<Value> dense(Model& model, Value x, const DenseLayer& layer);
 
@@ -38,6 +39,7 @@ struct Conv2DLayer {
   bool use_bias = true;
   Initializer kernel = Initializer::glorot_uniform();
   Initializer bias = Initializer::zeros();
+  std::string_view weights_of = {};
 };
 Result<Value> conv2d(Model& model, Value x, const Conv2DLayer& layer);
 
@@ -64,6 +66,7 @@ struct EmbeddingLayer {
   int64_t rows = 0;
   int64_t width = 0;
   Initializer table = Initializer::uniform(-0.05, 0.05);
+  std::string_view weights_of = {};
 };
 Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer);
 

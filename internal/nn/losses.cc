@@ -1,6 +1,7 @@
 // Adds the nodes of losses and metrics. Called by the thread that builds the graph.
 #include "nn/losses.h"
 
+#include "nn/loss_parts.h"
 #include "nn/scope.h"
 
 namespace dtg {
@@ -27,14 +28,35 @@ Result<Value> done(const Build& build, Value value, const char* what) {
   return value;
 }
 
+// Labels and logits that were given in the other order, told as such before an op says something less plain.
+Status check_order(Graph& graph, Value labels, Value logits, const char* what) {
+  const ValueInfo& l = graph.info(labels);
+  const ValueInfo& p = graph.info(logits);
+  const bool swapped = (dtype_is_floating(l.dtype) && !dtype_is_floating(p.dtype)) ||
+                       (l.shape.has_rank() && p.shape.has_rank() && l.shape.rank() == p.shape.rank() + 1);
+  if (!swapped) return {};
+  return invalid_argument("%s: labels and logits look swapped: the labels, which come first, are %s%s and the logits %s%s", what,
+                          dtype_name(l.dtype), l.shape.text().c_str(), dtype_name(p.dtype), p.shape.text().c_str());
+}
+
+// A label that is no class would count as a wrong prediction for ever; as an index it is an error with its place.
+Value checked(Build& build, Value labels, Value logits) {
+  const PartialShape& shape = build.info(logits).shape;
+  const int64_t classes = shape.rank() > 0 ? shape.dim(shape.rank() - 1) : -1;
+  if (!build.ok() || classes < 0) return labels;
+  const Value all = build.op("Range", {build.integer(0, DType::i64), build.integer(classes, DType::i64), build.integer(1, DType::i64)});
+  return build.op("GatherV2", {all, labels, build.integer(0)});
+}
+
 Value is_correct(Build& build, Value labels, Value logits) {
   const Value best = build.op("ArgMax", {logits, build.integer(-1)}, {{"output_type", DType::i64}});
-  return build.op("Equal", {best, build.cast(labels, DType::i64)});
+  return build.op("Equal", {best, checked(build, build.cast(labels, DType::i64), logits)});
 }
 
 // Both take logits and labels and give one loss per example.
 Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value logits, const char* what) {
   DTG_TRY(check_both(graph, labels, logits, what));
+  DTG_TRY(check_order(graph, labels, logits, what));
   const NameScope scope(graph, "softmax_cross_entropy");
   Build build(graph);
   return done(build, mean(build, build.op(op, {logits, labels})), what);
@@ -55,10 +77,7 @@ Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, kWhat));
   const NameScope scope(graph, "sigmoid_cross_entropy");
   Build build(graph);
-  // max(x, 0) - x z + log(1 + exp(-|x|)): nothing overflows for logits of either sign.
-  const Value linear = build.sub(build.op("Relu", {logits}), build.mul(logits, labels));
-  const Value rest = build.op("Log1p", {build.op("Exp", {build.neg(build.op("Abs", {logits}))})});
-  return done(build, mean(build, build.add(linear, rest)), kWhat);
+  return done(build, mean(build, sigmoid_entropy(build, labels, logits)), kWhat);
 }
 
 Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) {
@@ -71,6 +90,7 @@ Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) 
 
 Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "accuracy"));
+  DTG_TRY(check_order(graph, labels, logits, "accuracy"));
   const NameScope scope(graph, "accuracy");
   Build build(graph);
   return done(build, mean(build, build.cast(is_correct(build, labels, logits), DType::f32)), "accuracy");
@@ -78,6 +98,7 @@ Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
 
 Result<Value> correct_count(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "count of correct predictions"));
+  DTG_TRY(check_order(graph, labels, logits, "count of correct predictions"));
   const NameScope scope(graph, "correct");
   Build build(graph);
   const Value ones = build.cast(is_correct(build, labels, logits), DType::i64);

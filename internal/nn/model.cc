@@ -3,48 +3,165 @@
 // One thread builds a model.
 #include "nn/model.h"
 
+#include <algorithm>
+
 #include "nn/scope.h"
 
 namespace dtg {
 
-Result<NamedVariable> Model::add_variable(const VariableSpec& spec) {
-  if (spec.name.empty()) return invalid_argument("add a variable: it has no name");
-  if (!shared_.empty() && !spec.absolute) return shared_variable(spec);
+NamedVariable NamedVariable::at_replica(size_t i) const {
+  NamedVariable view = *this;
+  if (i >= copies.size()) return view;
+  view.handle = copies[i].handle;
+  view.read = copies[i].read;
+  view.copy = i;
+  return view;
+}
+
+bool NamedVariable::has_handle(Value other) const {
+  return handle == other || std::ranges::any_of(copies, [&](const VariableCopy& each) { return each.handle == other; });
+}
+
+Result<NamedVariable> Model::add_variable(const VariableSpec& given) {
+  if (given.name.empty()) return invalid_argument("add a variable: it has no name");
+  if (!shared_.empty() && !given.absolute) return shared_variable(given);
+  VariableSpec spec = given;
   NamedVariable variable;
+  DTG_ASSIGN(const std::vector<Place> places, places_of(spec, &variable.strategy));
   variable.dtype = spec.dtype;
   variable.shape = spec.shape;
   variable.trainable = spec.trainable;
   variable.absolute = spec.absolute;
-  Build build(*graph_);
+  variable.of = spec.of;
+  variable.slot = spec.slot;
+  variable.sync = spec.sync;
+  variable.aggregation = spec.aggregation;
   if (spec.absolute) {
     const NameScope root(*graph_, "");
     variable.name = graph_->unique_name(spec.name);
   } else {
     variable.name = graph_->unique_name(spec.name);
   }
-  const NameScope root(*graph_, "");
-  {
-    const ColocationScope beside(*graph_, spec.colocate);
-    // The name is also the shared name: every task that builds this model means the same variable.
-    variable.handle =
-        build.op("VarHandleOp", {}, {{"dtype", spec.dtype}, {"shape", spec.shape}, {"shared_name", variable.name}}, variable.name);
+  DTG_TRY(add_nodes(spec, places, variable).with_context("add the variable \"" + variable.name + "\""));
+  variables_.push_back(variable);
+  return here(variable);
+}
+
+// What an optimizer keeps has as many copies as its variable, each beside one of them.
+Result<std::vector<Model::Place>> Model::places_of(VariableSpec& spec, uint32_t* strategy) {
+  std::vector<Place> places;
+  if (spec.colocate != kNoNode) {
+    for (const NamedVariable& variable : variables_) {
+      if (variable.handle.node() != spec.colocate) continue;
+      *strategy = variable.strategy;
+      for (const VariableCopy& copy : variable.copies) places.push_back({{}, copy.handle.node()});
+    }
+    if (places.empty()) places.push_back({{}, spec.colocate});
+    return places;
   }
+  if (policy_ && !spec.absolute) {
+    DTG_ASSIGN(std::vector<std::string> devices, policy_->place(spec));
+    *strategy = policy_->tag();
+    for (std::string& device : devices) places.push_back({std::move(device), kNoNode});
+  }
+  if (places.empty()) places.emplace_back();
+  return places;
+}
+
+Result<Value> Model::add_handle(const VariableSpec& spec, const std::string& name, const Place& place) {
+  Build build(*graph_);
+  const ColocationScope beside(*graph_, place.beside);
+  if (!place.device.empty()) graph_->push_device(place.device);
+  // The name is also the shared name: every task that builds this model means the same variable.
+  const Value handle = build.op("VarHandleOp", {}, {{"dtype", spec.dtype}, {"shape", spec.shape}, {"shared_name", name}}, name);
+  if (!place.device.empty()) DTG_TRY(graph_->pop_device());
   DTG_TRY(build.status());
-  const ColocationScope beside(*graph_, variable.handle.node());
+  return handle;
+}
+
+// Handles and reads of all copies, one first value, and the assignments: that of the first copy comes last, so that who runs it has
+// given a value to all, also a value that he feeds in place of the first.
+Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places, NamedVariable& variable) {
+  const NameScope root(*graph_, "");
+  Build build(*graph_);
+  std::vector<VariableCopy> copies;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < places.size(); ++i) {
+    names.push_back(i == 0 ? variable.name : graph_->unique_name(variable.name + "/replica_" + std::to_string(i)));
+    VariableCopy copy;
+    DTG_ASSIGN(copy.handle, add_handle(spec, names[i], places[i]));
+    copies.push_back(copy);
+  }
+  variable.handle = copies[0].handle;
   Value first;
   {
+    const ColocationScope beside(*graph_, variable.handle.node());
     const NameScope scope(*graph_, variable.name + "/Initializer");
-    first = initial_value(build, spec.initializer, spec.dtype, spec.shape, {seed_, variables_.size()});
+    // Of its own also where it is another's: whoever restores feeds it.
+    first = spec.first.valid() ? build.op("Identity", {spec.first})
+                               : initial_value(build, spec.initializer, spec.dtype, spec.shape, {seed_, variables_.size()});
   }
-  const Value assigned[] = {variable.handle, first};
-  variable.assign = build.node("AssignVariableOp", assigned, {}, variable.name + "/Assign");
-  variable.read = build.op("ReadVariableOp", {variable.handle}, {{"dtype", spec.dtype}}, variable.name + "/Read");
-  DTG_TRY(build.status().with_context("add the variable \"" + variable.name + "\""));
-  variables_.push_back(variable);
-  return variable;
+  std::vector<NodeId> others;
+  std::vector<Value> reads;
+  for (size_t i = copies.size(); i-- > 0;) {
+    const ColocationScope beside(*graph_, copies[i].handle.node());
+    // Copies that are added up when they are read are together what was assigned.
+    const bool is_share = i > 0 && spec.sync == Sync::on_read && spec.aggregation == Aggregation::sum;
+    const Value assigned[] = {copies[i].handle, is_share ? build.zeros_like(first) : first};
+    const NodeId assign = build.node("AssignVariableOp", assigned, {}, names[i] + "/Assign", i == 0 ? others : std::vector<NodeId>());
+    copies[i].read = build.op("ReadVariableOp", {copies[i].handle}, {{"dtype", spec.dtype}}, names[i] + "/Read");
+    reads.insert(reads.begin(), copies[i].read);
+    others.push_back(assign);
+    variable.assign = assign;
+  }
+  variable.read = copies[0].read;
+  DTG_TRY(build.status());
+  if (copies.size() == 1) return {};
+  variable.copies = std::move(copies);
+  if (spec.sync == Sync::on_read && policy_) {
+    DTG_ASSIGN(variable.read, policy_->read_of(variable, reads));
+  }
+  return {};
+}
+
+size_t Model::begin_replicas() {
+  run_.tower = tower_;
+  continue_replicas();
+  return run_.towers;
+}
+
+void Model::continue_replicas() {
+  run_.variables = variables_.size();
+  run_.shared = shared_;
+}
+
+void Model::begin_replica(size_t replica) {
+  replica_ = replica;
+  tower_ = run_.towers + replica;
+  if (replica == 0) return;
+  shared_.clear();
+  for (size_t i = variables_.size(); i-- > run_.variables;) {
+    if (!variables_[i].absolute) shared_.push_back(i);
+  }
+  shared_.insert(shared_.end(), run_.shared.begin(), run_.shared.end());
+}
+
+Status Model::end_replica() {
+  if (replica_ == 0) run_.left = shared_.size();
+  if (replica_ == kNoReplica || shared_.size() <= run_.left) return {};
+  return failed_precondition(
+      "replica %zu was built without the variable \"%s\", which replica 0 made; build the same layers in the same order", replica_,
+      variables_[shared_.back()].name.c_str());
+}
+
+void Model::end_replicas() {
+  run_.towers = std::max(run_.towers, tower_ + 1);
+  tower_ = run_.tower;
+  replica_ = kNoReplica;
 }
 
 void Model::next_tower() {
+  ++tower_;
   shared_.clear();
   for (size_t i = variables_.size(); i-- > 0;) {
     if (!variables_[i].absolute) shared_.push_back(i);
@@ -63,7 +180,13 @@ Result<NamedVariable> Model::shared_variable(const VariableSpec& spec) {
                                dtype_name(there.dtype), there.shape.text().c_str());
   }
   shared_.pop_back();
-  return there;
+  return here(there);
+}
+
+void Model::take_over(NamedVariable variable) {
+  const bool counts = variable.name == "global_step" && variable.dtype == DType::i64 && variable.shape.is_scalar();
+  if (counts) global_step_ = variables_.size();
+  variables_.push_back(std::move(variable));
 }
 
 const NamedVariable* Model::find(std::string_view name) const {
@@ -73,11 +196,27 @@ const NamedVariable* Model::find(std::string_view name) const {
   return nullptr;
 }
 
-void Model::forget_beyond(size_t count) {
-  if (count >= variables_.size()) return;
-  variables_.resize(count);
-  if (global_step_ >= count) global_step_ = SIZE_MAX;
-  std::erase_if(shared_, [&](size_t i) { return i >= count; });
+void Model::go_back(const Mark& mark) {
+  variables_.resize(mark.variables);
+  streams_ = mark.streams;
+  shared_ = mark.shared;
+  following_ = mark.following;
+  if (global_step_ >= mark.variables) global_step_ = SIZE_MAX;
+}
+
+Status Model::follow(const NamedVariable& variable, Value target, double share) {
+  DTG_TRY(graph_->check(target).with_context("follow, for \"" + variable.name + "\""));
+  for (Following& each : following_) {
+    if (each.variable.handle != variable.handle || each.tower != tower_) continue;
+    if (each.share != share) {
+      return invalid_argument("\"%s\" already follows with a share of %g of each step; %g was asked for now", variable.name.c_str(),
+                              each.share, share);
+    }
+    each.targets.push_back(target);
+    return {};
+  }
+  following_.push_back({variable, {target}, share, tower_});
+  return {};
 }
 
 Result<NamedVariable> Model::global_step() {

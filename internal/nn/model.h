@@ -5,6 +5,7 @@
 // Owner: the host that builds, by count. Not thread-safe: one thread builds.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,22 @@
 
 namespace dtg {
 
-// One variable of a model. `name` is the node's and what checkpoints call it.
+// How the values of a variable's copies, one per replica of a strategy, hang together.
+enum class Sync : int32_t {
+  on_write,  // all copies are equal: a write goes to all of them
+  on_read,   // each replica has its own; who reads it from outside gets them combined
+};
+// How what the replicas give is combined into one value.
+enum class Aggregation : int32_t { none, sum, mean, only_first };
+
+// One of several copies of a variable, each of which stands on the device of its replica.
+struct VariableCopy {
+  Value handle;
+  Value read;
+};
+
+// One variable of a model. `name` is the node's and what checkpoints call it. One that a strategy made may have copies: then `handle` is
+// that of the first, `assign` gives all of them their value from one, and `read` is what stands for all.
 struct NamedVariable {
   std::string name;
   DType dtype = DType::invalid;
@@ -26,6 +42,18 @@ struct NamedVariable {
   Value read;               // its value, read once a step
   NodeId assign = kNoNode;  // gives it its first value
   bool absolute = false;    // of the whole model, such as the global step and what optimizers keep
+  std::string of = {};      // what an optimizer keeps of a variable: that one's name, and what the optimizer calls it
+  std::string slot = {};
+  std::vector<VariableCopy> copies = {};  // none, or two and more
+  size_t copy = 0;                        // which of them `handle` and `read` are
+  Sync sync = Sync::on_write;
+  Aggregation aggregation = Aggregation::none;
+  uint32_t strategy = 0;  // whose it is (VariablePolicy::tag); 0: made outside of any
+
+  // It as replica `i` has it; itself where it has one copy only.
+  NamedVariable at_replica(size_t i) const;
+  // Whether it is the handle, or that of a copy.
+  bool has_handle(Value other) const;
 };
 
 struct VariableSpec {
@@ -36,6 +64,23 @@ struct VariableSpec {
   bool trainable = true;
   NodeId colocate = kNoNode;  // a slot stands where its variable stands
   bool absolute = false;      // the name is complete, open name scopes do not count
+  std::string_view of = {};   // see NamedVariable
+  std::string_view slot = {};
+  Value first = {};  // its first value, in place of the initializer's
+  Sync sync = Sync::on_write;
+  Aggregation aggregation = Aggregation::none;
+};
+
+// Decides where the variables of a model stand while it is set: a strategy whose scope is open.
+class VariablePolicy {
+ public:
+  virtual ~VariablePolicy() = default;
+  // Not 0, and no other policy's.
+  virtual uint32_t tag() const = 0;
+  // One device per copy; none: the open scopes decide, and there is one. It may change what is asked for.
+  virtual Result<std::vector<std::string>> place(VariableSpec& spec) = 0;
+  // What is read from outside of the replicas, made from the reads of all copies of a variable that is synchronised on read.
+  virtual Result<Value> read_of(const NamedVariable& variable, std::span<const Value> reads) = 0;
 };
 
 class Model final : public RefCounted {
@@ -50,21 +95,65 @@ class Model final : public RefCounted {
   // The next copy of the computation over the same variables (strategy/towers.h): add_variable() answers those that
   // there are, from the first, in their order, until all have been asked for. Another type, shape or name is an error.
   void next_tower();
+  // While it is set, it is asked about every variable that is neither kept by an optimizer nor the model's own. Null: nobody.
+  void set_policy(VariablePolicy* policy) { policy_ = policy; }
+  VariablePolicy* policy() const { return policy_; }
+  // The replicas of one run of a strategy, from 0: what 0 makes, the others are answered, each its own copy; what follows the batches
+  // counts for the towers first_tower .. first_tower + n - 1, which begin_replicas() answers.
+  size_t begin_replicas();
+  // The same replicas go on, from 0, with what their first halves led to.
+  void continue_replicas();
+  void begin_replica(size_t replica);
+  // An error where it asked for fewer variables than replica 0.
+  Status end_replica();
+  void end_replicas();
+  // The variable as the replica that is being built sees it.
+  NamedVariable here(const NamedVariable& variable) const { return replica_ == kNoReplica ? variable : variable.at_replica(replica_); }
+  // One whose nodes the graph has already (nn/adopt.h).
+  void take_over(NamedVariable variable);
   // In order of creation: the weights, then what optimizers added.
   std::span<const NamedVariable> variables() const { return variables_; }
   // Null if there is none.
   const NamedVariable* find(std::string_view name) const;
-  // Keeps the first `count` only, after a layer failed half-way; the nodes of the others stay in the graph, unused.
-  void forget_beyond(size_t count);
+  // A variable that follows what the batches give, and is no weight: each step moves it by `share` of the way to `target`, whatever the
+  // optimizer (moving statistics). Several targets of one variable, as of a layer that is called twice, count by their mean.
+  struct Following {
+    NamedVariable variable;
+    std::vector<Value> targets;
+    double share = 0;
+    size_t tower = 0;
+  };
+  Status follow(const NamedVariable& variable, Value target, double share);
+  std::span<const Following> following() const { return following_; }
+  // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
+  struct Mark {
+    size_t variables = 0;
+    uint64_t streams = 0;
+    std::vector<size_t> shared;
+    std::vector<Following> following;
+  };
+  Mark mark() const { return {variables_.size(), streams_, shared_, following_}; }
+  void go_back(const Mark& mark);
   // The int64 count of training steps, "global_step"; made when first asked for.
   Result<NamedVariable> global_step();
+  // Null where nobody asked for one.
+  const NamedVariable* step_if_any() const { return global_step_ == SIZE_MAX ? nullptr : &variables_[global_step_]; }
   // A node that assigns the first value of every variable so far. A variable added later makes a new one.
   Result<NodeId> init_target();
   // Numbers for random streams other than those of variables (dropout), counted apart from them.
   RandomStream next_stream();
 
  private:
+  static constexpr size_t kNoReplica = SIZE_MAX;
+  static constexpr size_t kRunTowers = size_t{1} << 20;  // those of next_tower() are below
+  struct Place {
+    std::string device;       // or
+    NodeId beside = kNoNode;  // this node's
+  };
   Result<NamedVariable> shared_variable(const VariableSpec& spec);
+  Result<std::vector<Place>> places_of(VariableSpec& spec, uint32_t* strategy);
+  Status add_nodes(const VariableSpec& spec, std::span<const Place> places, NamedVariable& variable);
+  Result<Value> add_handle(const VariableSpec& spec, const std::string& name, const Place& place);
   const Ref<Graph> graph_;
   const uint64_t seed_;
   std::vector<NamedVariable> variables_;
@@ -73,6 +162,17 @@ class Model final : public RefCounted {
   NodeId init_ = kNoNode;
   size_t init_covers_ = 0;      // variables that init_ assigns
   std::vector<size_t> shared_;  // what next_tower() still has to answer, last first
+  std::vector<Following> following_;
+  size_t tower_ = 0;  // how often next_tower() was called
+  VariablePolicy* policy_ = nullptr;
+  size_t replica_ = kNoReplica;
+  struct {
+    size_t towers = kRunTowers;  // the next run's first
+    size_t variables = 0;        // when the run began
+    std::vector<size_t> shared;  // what next_tower() had left to answer then
+    size_t tower = 0;            // outside of it
+    size_t left = 0;             // of `shared`, when replica 0 was built
+  } run_;
 };
 
 }  // namespace dtg

@@ -1,0 +1,31 @@
+// Attention with several heads, with the formulas, variables and defaults of tf.keras.layers.MultiHeadAttention. Called by the thread that
+// builds the model.
+#pragma once
+
+#include <string_view>
+
+#include "nn/model.h"
+
+namespace dtg {
+
+struct AttentionLayer {
+  std::string_view name = "multi_head_attention";
+  int64_t heads = 0;
+  int64_t key_width = 0;     // of each head
+  int64_t value_width = 0;   // of each head; 0: like the key
+  int64_t output_width = 0;  // 0: that of the query
+  bool use_bias = true;
+  bool causal = false;  // no place sees a later one
+  Initializer kernel = Initializer::glorot_uniform();
+  Initializer bias = Initializer::zeros();
+  std::string_view weights_of = {};
+  // bool, [batch, queries, keys] or what broadcasts to it; false: not seen. Invalid: all.
+  Value mask = {};
+  // int32 or int64 of [batch]: how many keys of each example count; invalid: all.
+  Value lengths = {};
+};
+
+// query[batch, queries, in], value[batch, keys, in'], key (invalid: the value) likewise; [batch, queries, output].
+Result<Value> attention(Model& model, Value query, Value value, Value key, const AttentionLayer& layer);
+
+}  // namespace dtg
