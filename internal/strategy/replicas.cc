@@ -3,7 +3,9 @@
 #include "strategy/replicas.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "nn/clipping.h"
 #include "nn/scope.h"
 #include "strategy/towers.h"
 
@@ -31,8 +33,15 @@ Status check_replication(const Replication& r) {
 // The nodes of one worker, and of the chief's update.
 class Replicas {
  public:
-  Replicas(Model& model, const Optimizer& optimizer, const Replication& replication, NodeId home)
-      : model_(model), graph_(model.graph()), build_(model.graph()), optimizer_(optimizer), replication_(replication), home_(home) {}
+  // Without a loss (invalid) none is checked.
+  Replicas(Model& model, const Optimizer& optimizer, const Replication& replication, NodeId home, Value loss)
+      : model_(model),
+        graph_(model.graph()),
+        build_(model.graph()),
+        optimizer_(optimizer),
+        replication_(replication),
+        home_(home),
+        loss_(optimizer.check_loss ? loss : Value()) {}
 
   Result<Replicated> run(std::span<const VariableGradient> gradients) {
     DTG_ASSIGN(step_, model_.global_step());
@@ -58,11 +67,50 @@ class Replicas {
   Status apply_at_once(std::vector<VariableGradient>& own) {
     // Made before the update, so it reads what was there before it.
     out_.local_step = read_step({}, "step_before");
+    DTG_TRY(check_loss(own));
     DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own, nullptr));
     out_.next_step = read_step({&out_.train, 1}, "step_after");
     const ColocationScope at_home(graph_, home_);
     out_.local_init = build_.node("NoOp", {}, {}, "local_init");
     return {};
+  }
+
+  // --- the loss ---
+
+  // No gradient leaves this worker before its loss is known to be a finite number.
+  Status check_loss(std::vector<VariableGradient>& own) {
+    if (!loss_.valid() || !build_.ok()) return build_.status();
+    NodeId checked = kNoNode;
+    {
+      const ColocationScope at_home(graph_, home_);
+      const Attr who{"who", " of worker " + number(replication_.worker)};
+      checked = build_.node("_CheckFinite", std::array{loss_, out_.local_step}, {&who, 1}, "check_loss");
+    }
+    for (VariableGradient& each : own) {
+      Value& values = each.gradient.is_rows() ? each.gradient.values : each.gradient.dense;
+      if (!build_.ok()) break;
+      const ColocationScope beside(graph_, values.node());
+      values = build_.op("Identity", std::array{values}, {}, "checked_" + each.variable.name, {&checked, 1});
+    }
+    return build_.status();
+  }
+
+  // Strict: nobody would bring the contribution that the others wait for, so all are told by their tokens. Fills `told` with what does
+  // that. The worker itself goes on as if nothing were wrong, with a contribution that is dropped, until it takes its own token.
+  Status judge_loss(std::vector<NodeId>* told) {
+    if (!loss_.valid() || !build_.ok()) return build_.status();
+    const ColocationScope at_home(graph_, home_);
+    const Attr worker{"worker", int64_t{replication_.worker}};
+    contributed_step_ = build_.op("_LossVerdict", std::array{loss_, out_.local_step}, std::array{worker}, "judge_loss");
+    if (!build_.ok()) return build_.status();
+    const Value poison = contributed_step_.sibling(1);
+    for (int32_t w = 0; w < replication_.total; ++w) {
+      all_tokens_.push_back(w == replication_.worker ? tokens_[0] : token_queue(w));
+      if (!build_.ok()) break;
+      const ColocationScope beside(graph_, step_.handle.node());
+      told->push_back(build_.node("_PoisonQueue", std::array{all_tokens_.back(), poison}, {}, "tell_" + number(w)));
+    }
+    return build_.status();
   }
 
   // --- a worker's step ---
@@ -71,7 +119,9 @@ class Replicas {
     add_local_step();
     tokens_.push_back(strict() ? token_queue(replication_.worker) : token_queue(-1));
     DTG_TRY(build_.status());
+    contributed_step_ = out_.local_step;
     std::vector<NodeId> pushed;
+    DTG_TRY(strict() ? judge_loss(&pushed) : check_loss(own));
     for (VariableGradient& each : own) {
       DTG_TRY(prepare(each));
       pushed.push_back(push(each, accumulator(each, replication_.worker)));
@@ -126,7 +176,11 @@ class Replicas {
     std::string name = each.variable.name + "/grad_accum";
     if (strict()) name += "/" + number(worker);
     return build_.op(each.gradient.is_rows() ? "SparseConditionalAccumulator" : "ResourceConditionalAccumulator", {},
-                     {{"dtype", each.variable.dtype}, {"shape", each.variable.shape}, {"shared_name", name}}, graph_.unique_name(name));
+                     {{"dtype", each.variable.dtype},
+                      {"shape", each.variable.shape},
+                      {"shared_name", name},
+                      {"reduction_type", std::string(strict() ? "LAST" : "MEAN")}},
+                     graph_.unique_name(name));
   }
 
   NodeId push(const VariableGradient& each, Value into) {
@@ -134,10 +188,10 @@ class Replicas {
     const ColocationScope beside(graph_, into.node());
     const Attr dtype{"dtype", each.variable.dtype};
     if (!each.gradient.is_rows()) {
-      const Value inputs[] = {into, out_.local_step, each.gradient.dense};
+      const Value inputs[] = {into, contributed_step_, each.gradient.dense};
       return build_.node("ResourceAccumulatorApplyGradient", inputs, std::array{dtype}, "push_" + each.variable.name);
     }
-    const Value inputs[] = {into, out_.local_step, each.gradient.indices, each.gradient.values,
+    const Value inputs[] = {into, contributed_step_, each.gradient.indices, each.gradient.values,
                             build_.ints(each.variable.shape.dims(), DType::i64)};
     return build_.node("SparseAccumulatorApplyGradient", inputs, std::array{dtype, Attr{"has_known_shape", true}},
                        "push_" + each.variable.name);
@@ -151,6 +205,8 @@ class Replicas {
       out_.next_step = build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
     }
     const ColocationScope at_home(graph_, home_);
+    if (strict() && loss_.valid() && build_.ok()) out_.next_step = build_.op("_CheckToken", {out_.next_step}, {}, "look_at_token");
+    if (!build_.ok()) return;
     out_.train = build_.node("AssignVariableOp", std::array{local_step_, out_.next_step}, {}, "train");
   }
 
@@ -172,7 +228,8 @@ class Replicas {
   // --- the chief ---
 
   Status direct(std::span<const VariableGradient> own) {
-    for (int32_t w = 1; strict() && w < replication_.total; ++w) tokens_.push_back(token_queue(w));
+    for (int32_t w = 1; strict() && w < replication_.total; ++w)
+      tokens_.push_back(all_tokens_.empty() ? token_queue(w) : all_tokens_[static_cast<size_t>(w)]);
     std::vector<NodeId> moved;
     const int32_t sources = strict() ? replication_.total : 1;
     std::vector<Value> accumulators;  // by variable, then worker
@@ -184,12 +241,27 @@ class Replicas {
       }
     }
     DTG_TRY(build_.status().with_context("replicate, chief"));
-    out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
     out_.resume = give_tokens(now, std::max(required(), replication_.total), moved, "resume");
     DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
-    DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, means, nullptr));
-    out_.update = give_tokens(read_step({&counted, 1}, "step_after"), std::max(required(), replication_.total), {}, "update");
+    DTG_TRY(apply_means(means, moved));
+    out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
     return build_.status().with_context("replicate, chief");
+  }
+
+  // Strict: on all tasks that hold variables, or on none; `begun` receives what that needs before the first update.
+  Status apply_means(std::span<const VariableGradient> means, std::vector<NodeId>& begun) {
+    const int32_t tokens = std::max(required(), replication_.total);
+    std::optional<Staging> stages;
+    if (strict() && Staging::is_needed(model_, means, step_)) stages.emplace(model_, step_);
+    DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, {means.begin(), means.end()}, nullptr, stages ? &*stages : nullptr));
+    std::vector<NodeId> noted;
+    if (stages) {
+      noted = stages->counted();
+      DTG_ASSIGN(out_.units, stages->finish(&out_.begin_units));
+      begun.push_back(out_.begin_units);
+    }
+    out_.update = give_tokens(read_step({&counted, 1}, "step_after"), tokens, noted, "update");
+    return build_.status();
   }
 
   NodeId set_step(const VariableGradient& each, Value accumulator, Value step) {
@@ -217,7 +289,7 @@ class Replicas {
     std::vector<VariableGradient> means;
     for (size_t v = 0; v < own.size(); ++v) {
       DTG_ASSIGN(Gradient mean, mean_of(model_, own[v].variable, taken[v], {&complete, 1}));
-      means.push_back({own[v].variable, mean});
+      means.push_back({own[v].variable, mean, own[v].share});
     }
     return means;
   }
@@ -267,18 +339,32 @@ class Replicas {
   Optimizer optimizer_;
   const Replication& replication_;
   const NodeId home_;  // a node on the worker
+  const Value loss_;   // to be checked; invalid where none is
   NamedVariable step_;
   Value local_step_;
-  std::vector<Value> tokens_;  // of this worker; the chief: of all
+  std::vector<Value> tokens_;      // of this worker; the chief: of all
+  std::vector<Value> all_tokens_;  // strict, with a loss to be checked: of all, by worker
+  Value contributed_step_;         // that contributions are said to be of
   Replicated out_;
 };
 
 }  // namespace
 
-Result<Replicated> apply_replicated(Model& model, std::span<const VariableGradient> gradients, const Optimizer& optimizer,
-                                    const Replication& replication) {
+namespace {
+
+Status check_share(const Model& model, const Optimizer& optimizer, const Replication& replication) {
   DTG_TRY(check_replication(replication));
   DTG_TRY(check_optimizer(model, optimizer));
+  if (optimizer.accumulation_steps <= 1) return {};
+  return unimplemented("replicate: accumulation_steps is %lld, which replicas do not have; let more of them contribute to an update",
+                       static_cast<long long>(optimizer.accumulation_steps));
+}
+
+}  // namespace
+
+Result<Replicated> apply_replicated(Model& model, std::span<const VariableGradient> gradients, const Optimizer& optimizer,
+                                    const Replication& replication) {
+  DTG_TRY(check_share(model, optimizer, replication));
   for (const VariableGradient& each : gradients) {
     for (const Value part : {each.gradient.dense, each.gradient.values, each.gradient.indices}) {
       if (part.valid()) DTG_TRY(model.graph().check(part).with_context("replicate, gradient of \"" + each.variable.name + "\""));
@@ -288,17 +374,16 @@ Result<Replicated> apply_replicated(Model& model, std::span<const VariableGradie
     if (!each.gradient.any()) continue;
     const NameScope scope(model.graph(), "train");
     const Value first = each.gradient.is_rows() ? each.gradient.values : each.gradient.dense;
-    return Replicas(model, optimizer, replication, first.node()).run(gradients);
+    return Replicas(model, optimizer, replication, first.node(), {}).run(gradients);
   }
   return invalid_argument("replicate: no variable has a gradient (of %zu)", gradients.size());
 }
 
 Result<Replicated> minimize_replicated(Model& model, Value loss, const Optimizer& optimizer, const Replication& replication) {
-  DTG_TRY(check_replication(replication));
-  DTG_TRY(check_optimizer(model, optimizer));
+  DTG_TRY(check_share(model, optimizer, replication));
   const NameScope scope(model.graph(), "train");
-  DTG_ASSIGN(const std::vector<VariableGradient> gradients, compute_gradients(model, loss));
-  return Replicas(model, optimizer, replication, loss.node()).run(gradients);
+  DTG_ASSIGN(const std::vector<VariableGradient> gradients, compute_gradients(model, loss, 0, optimizer.variables));
+  return Replicas(model, optimizer, replication, loss.node(), loss).run(gradients);
 }
 
 Result<std::vector<Value>> ready_flags(Model& model) {

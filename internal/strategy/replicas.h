@@ -7,20 +7,20 @@
 //             variables, and only when all are there adds them in the order of the workers, divides, applies, counts
 //             the step and puts a token into each worker's own queue. An accumulator drops a contribution whose stamp is
 //             behind it, and it moves on when its contribution is taken: what a worker computed from older variables, or
-//             sends once more after that, is never added. (Twice before that counts as the mean of both, which for equal
-//             gradients is each of them.) The order of arrival decides nothing, so equal runs give equal bits, and the
-//             bits of minimize_towers over the same shards.
+//             sends once more after that, is never added. (Twice before that, the last one counts.) The order of arrival
+//             decides nothing, so equal runs give equal bits, and the bits of minimize_towers over the same shards.
 // replicas    TensorFlow's SyncReplicasOptimizer: shared accumulators, the mean of all that is there once R arrived,
 //             anonymous tokens, gradients of an older step dropped.
 //
 // Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
 // runs local_init, nothing else. After an update that failed, or when the chief restarted, the chief runs `resume`
-// before it goes on with updates: what was taken and not applied is then asked for once more.
+// before it goes on with updates: what was taken and not applied is then asked for once more. What was applied on one task and not on
+// another is completed before that (strategy/staging.h, session/recover.h).
 // Functions over a model; the thread that builds.
 #pragma once
 
-#include "nn/optimizer.h"
+#include "strategy/staging.h"
 
 namespace dtg {
 
@@ -43,8 +43,10 @@ struct Replicated {
   // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async,
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
   Value local_step, next_step;
-  Value learning_rate;  // float scalar
-  Value gradient_norm;  // float32, of this worker's own gradients; costs nothing unless fetched
+  Value learning_rate;            // float scalar
+  Value gradient_norm;            // float32, of this worker's own gradients; costs nothing unless fetched
+  std::vector<UpdateUnit> units;  // the chief, strict, variables on several tasks: what an update consists of
+  NodeId begin_units = kNoNode;   // what chief_init does for them
 };
 
 // One worker's share of a model, from its loss. State of the worker stands where its loss stands.

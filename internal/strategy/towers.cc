@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "nn/clipping.h"
 #include "nn/scope.h"
 
 namespace dtg {
@@ -23,7 +24,111 @@ void sort_rows(Build& build, const NamedVariable& variable, Gradient& gradient) 
   gradient.indices = indices;
 }
 
-// What a worker would push and its accumulator give back.
+std::vector<Value> dense_parts(Build& build, std::span<const Gradient> parts) {
+  std::vector<Value> values;
+  for (const Gradient& part : parts) {
+    if (part.any()) values.push_back(densify(build, part));
+  }
+  return values;
+}
+
+Value shared_out(Build& build, Reduce reduce, Value sum, size_t parts) {
+  if (!build.ok() || reduce == Reduce::sum) return sum;
+  return build.div(sum, build.like(sum, static_cast<double>(parts)));
+}
+
+Value dense_of(Build& build, Reduce reduce, std::span<const Gradient> parts, std::span<const NodeId> controls) {
+  return shared_out(build, reduce, build.op("AddN", dense_parts(build, parts), {}, "sum", controls), parts.size());
+}
+
+// ConcatV2 wants two or more.
+Value joined(Build& build, std::span<const Value> parts, std::string_view name, std::span<const NodeId> controls) {
+  if (parts.size() == 1) return build.op("Identity", parts, {}, name, controls);
+  std::vector<Value> inputs(parts.begin(), parts.end());
+  inputs.push_back(build.integer(0));
+  return build.op("ConcatV2", inputs, {}, name, controls);
+}
+
+Gradient rows_of(Build& build, Reduce reduce, const NamedVariable& variable, std::span<const Gradient> parts,
+                 std::span<const NodeId> controls) {
+  std::vector<Value> values, indices;
+  for (const Gradient& part : parts) {
+    if (!part.any()) continue;
+    values.push_back(part.values);
+    indices.push_back(build.cast(part.indices, DType::i64));
+  }
+  Gradient mean;
+  const Value rows = joined(build, values, "rows", controls);
+  mean.indices = joined(build, indices, "indices", controls);
+  mean.values = shared_out(build, reduce, rows, parts.size());
+  mean.dense_shape = build.ints(variable.shape.dims(), DType::i64);
+  return mean;
+}
+
+bool any_part(std::span<const Gradient> parts) {
+  return std::ranges::any_of(parts, [](const Gradient& part) { return part.any(); });
+}
+bool are_rows(std::span<const Gradient> parts) {
+  return std::ranges::all_of(parts, [](const Gradient& part) { return !part.any() || part.is_rows(); });
+}
+
+Result<Gradient> reduced(Model& model, Reduce reduce, const NamedVariable& variable, std::span<const Gradient> parts,
+                         std::span<const NodeId> controls) {
+  const NameScope scope(model.graph(), (reduce == Reduce::mean ? "mean/" : "sum/") + variable.name);
+  const ColocationScope beside(model.graph(), variable.handle.node());
+  Build build(model.graph());
+  if (!any_part(parts)) return Gradient();
+  Gradient made;
+  if (are_rows(parts)) made = rows_of(build, reduce, variable, parts, controls);
+  else made.dense = dense_of(build, reduce, parts, controls);
+  DTG_TRY(build.status().with_context("the mean of the gradients of \"" + variable.name + "\""));
+  return made;
+}
+
+// Gradients of one variable, by tower.
+using Parts = std::vector<Gradient>;
+
+// The dense ones by the reducer of the strategy, all at once.
+Status reduce_by(Model& model, const TowerOptions& options, std::span<const Parts> parts, std::span<VariableGradient> gradients) {
+  std::vector<std::vector<Value>> dense;
+  std::vector<NodeId> besides;
+  std::vector<size_t> places;
+  Build build(model.graph());
+  for (size_t v = 0; v < parts.size(); ++v) {
+    if (gradients[v].share != 0 || !any_part(parts[v]) || are_rows(parts[v])) continue;
+    const ColocationScope beside(model.graph(), gradients[v].variable.handle.node());
+    std::vector<Value> values = dense_parts(build, parts[v]);
+    // A tower that does not use the variable counts as zero.
+    while (build.ok() && values.size() < parts[v].size()) values.push_back(build.zeros_like(values[0]));
+    dense.push_back(std::move(values));
+    besides.push_back(gradients[v].variable.handle.node());
+    places.push_back(v);
+  }
+  DTG_TRY(build.status());
+  if (dense.empty()) return {};
+  DTG_ASSIGN(const std::vector<Value> made, options.reducer(options.reduce, dense, besides));
+  for (size_t i = 0; i < places.size(); ++i)
+    gradients[places[i]].gradient = {.dense = made[i], .values = {}, .indices = {}, .dense_shape = {}};
+  return {};
+}
+
+// Into `gradients`, which are those of the first tower.
+Status reduce_towers(Model& model, const TowerOptions& options, std::span<const std::vector<VariableGradient>> towers,
+                     std::span<VariableGradient> gradients) {
+  std::vector<Parts> parts(gradients.size());
+  for (size_t v = 0; v < gradients.size(); ++v) {
+    for (const auto& tower : towers) parts[v].push_back(tower[v].gradient);
+    const bool follows = gradients[v].share != 0;
+    if (options.reducer && !follows && any_part(parts[v]) && !are_rows(parts[v])) continue;
+    // What follows the batches goes to their mean, however gradients are weighted.
+    const Reduce reduce = follows ? Reduce::mean : options.reduce;
+    DTG_ASSIGN(gradients[v].gradient, reduced(model, reduce, gradients[v].variable, parts[v], {}));
+  }
+  return options.reducer ? reduce_by(model, options, parts, gradients) : Status();
+}
+
+}  // namespace
+
 Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool sorted) {
   Build build(model.graph());
   for (VariableGradient& each : gradients) {
@@ -35,64 +140,17 @@ Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool 
   return build.status();
 }
 
-Value dense_mean(Build& build, std::span<const Gradient> parts, std::span<const NodeId> controls) {
-  std::vector<Value> values;
-  for (const Gradient& part : parts) {
-    if (part.any()) values.push_back(densify(build, part));
-  }
-  const Value sum = build.op("AddN", values, {}, "sum", controls);
-  return build.ok() ? build.div(sum, build.like(sum, static_cast<double>(parts.size()))) : Value();
-}
-
-// ConcatV2 wants two or more.
-Value joined(Build& build, std::span<const Value> parts, std::string_view name, std::span<const NodeId> controls) {
-  if (parts.size() == 1) return build.op("Identity", parts, {}, name, controls);
-  std::vector<Value> inputs(parts.begin(), parts.end());
-  inputs.push_back(build.integer(0));
-  return build.op("ConcatV2", inputs, {}, name, controls);
-}
-
-Gradient row_mean(Build& build, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls) {
-  std::vector<Value> values, indices;
-  for (const Gradient& part : parts) {
-    if (!part.any()) continue;
-    values.push_back(part.values);
-    indices.push_back(build.cast(part.indices, DType::i64));
-  }
-  Gradient mean;
-  const Value rows = joined(build, values, "rows", controls);
-  mean.indices = joined(build, indices, "indices", controls);
-  if (build.ok()) mean.values = build.div(rows, build.like(rows, static_cast<double>(parts.size())));
-  mean.dense_shape = build.ints(variable.shape.dims(), DType::i64);
-  return mean;
-}
-
-}  // namespace
-
 Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls) {
-  const NameScope scope(model.graph(), "mean/" + variable.name);
-  const ColocationScope beside(model.graph(), variable.handle.node());
-  Build build(model.graph());
-  const auto any = [](const Gradient& part) { return part.any(); };
-  if (std::ranges::none_of(parts, any)) return Gradient();
-  const bool rows = std::ranges::all_of(parts, [](const Gradient& part) { return !part.any() || part.is_rows(); });
-  Gradient mean;
-  if (rows) mean = row_mean(build, variable, parts, controls);
-  else mean.dense = dense_mean(build, parts, controls);
-  DTG_TRY(build.status().with_context("the mean of the gradients of \"" + variable.name + "\""));
-  return mean;
+  return reduced(model, Reduce::mean, variable, parts, controls);
 }
 
-Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm) {
-  if (optimizer.clip_norm > 0) {
-    DTG_ASSIGN(const Value measured, global_norm(model, gradients));
-    if (norm) *norm = measured;
-    DTG_TRY(clip_by_norm(model, gradients, measured, optimizer.clip_norm));
-  }
-  return apply_gradients(model, optimizer, gradients);
+Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm,
+                             ApplyStages* stages, std::span<const NodeId> first) {
+  DTG_TRY(clip_gradients(model, optimizer, gradients, norm));
+  return apply_gradients(model, optimizer, gradients, stages, first);
 }
 
-Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer) {
+Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer, const TowerOptions& options) {
   DTG_TRY(check_optimizer(model, optimizer));
   if (losses.empty()) return invalid_argument("minimize towers: no loss was given; give one per tower");
   const NameScope scope(model.graph(), "train");
@@ -103,24 +161,29 @@ Result<Training> minimize_towers(Model& model, std::span<const Value> losses, co
   training.learning_rate = with_rate.learning_rate;
   DTG_TRY(build.status());
   std::vector<std::vector<VariableGradient>> towers;
-  for (const Value loss : losses) {
-    DTG_ASSIGN(std::vector<VariableGradient> gradients, compute_gradients(model, loss));
-    const ColocationScope beside(model.graph(), loss.node());
-    DTG_TRY(as_contributed(model, gradients, optimizer.clip_norm > 0));
+  for (size_t i = 0; i < losses.size(); ++i) {
+    DTG_ASSIGN(std::vector<VariableGradient> gradients,
+               compute_gradients(model, losses[i], options.first + i, optimizer.variables, options.copies ? i : 0));
+    const ColocationScope beside(model.graph(), losses[i].node());
+    DTG_TRY(as_contributed(model, gradients, clips_by_norm(optimizer)));
     towers.push_back(std::move(gradients));
   }
   training.gradients = towers[0];
-  for (size_t v = 0; v < training.gradients.size(); ++v) {
-    std::vector<Gradient> parts;
-    for (const auto& tower : towers) parts.push_back(tower[v].gradient);
-    DTG_ASSIGN(training.gradients[v].gradient, mean_of(model, training.gradients[v].variable, parts, {}));
+  DTG_TRY(reduce_towers(model, options, towers, training.gradients));
+  DTG_ASSIGN(const NamedVariable step, model.global_step());
+  std::vector<NodeId> checked;
+  for (size_t i = 0; optimizer.check_loss && i < losses.size(); ++i) {
+    const ColocationScope beside(model.graph(), losses[i].node());
+    const Value inputs[] = {losses[i], step.read};
+    const Attr who{"who", " of tower " + std::to_string(i)};
+    checked.push_back(build.node("_CheckFinite", inputs, {&who, 1}, "check_loss_" + std::to_string(i)));
   }
-  DTG_ASSIGN(training.train, apply_clipped(model, with_rate, training.gradients, &training.gradient_norm));
+  DTG_TRY(build.status());
+  DTG_ASSIGN(training.train, apply_clipped(model, with_rate, training.gradients, &training.gradient_norm, nullptr, checked));
   if (!training.gradient_norm.valid()) {
     std::vector<VariableGradient> measured = training.gradients;
     DTG_ASSIGN(training.gradient_norm, global_norm(model, measured));
   }
-  DTG_ASSIGN(const NamedVariable step, model.global_step());
   training.global_step = step.read;
   return training;
 }

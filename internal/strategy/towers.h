@@ -4,22 +4,40 @@
 // Functions over a model; the thread that builds.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "nn/optimizer.h"
 
 namespace dtg {
 
-// One step over the mean of the losses, each of which is the mean over an equal share of the batch. Parts are added up
+// What is made of the towers' gradients.
+enum class Reduce : int32_t { sum, mean };
+
+// How the towers of a strategy differ from plain ones.
+struct TowerOptions {
+  Reduce reduce = Reduce::mean;
+  size_t first = 0;     // number of the first tower, for what follows its batches
+  bool copies = false;  // tower i computes on copy i of the variables
+  // Reduces dense parts for one variable after another, all of them at once: parts[v] are those of variable v, beside[v] its handle. Empty:
+  // an addition in order, on the device of the variable.
+  std::function<Result<std::vector<Value>>(Reduce, std::span<const std::vector<Value>> parts, std::span<const NodeId> beside)> reducer = {};
+};
+
+// One step over the mean (or the sum) of the losses, each of which is the mean over an equal share of the batch. Parts are added up
 // in the order of `losses`, on the device of the variable. Row gradients stay rows.
-Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer);
+Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer, const TowerOptions& options = {});
 
 // The mean of one variable's gradients, added up in their order; rows are put one after the other. Nodes come after
 // `controls`. Parts that are not any() count as zero.
 Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls);
 
+// Gradients as a worker would push them and its accumulator give them back: of rows each comes once, where `sorted` by rising index.
+Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool sorted);
+
 // The gradients clipped as the optimizer says, applied, and the step counted. Their norm before clipping is left in
-// `norm`, unless that is null or nothing clips.
-Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm);
+// `norm`, unless that is null or nothing clips. Nothing is changed before `first`.
+Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm,
+                             ApplyStages* stages = nullptr, std::span<const NodeId> first = {});
 
 }  // namespace dtg
