@@ -1,6 +1,6 @@
-// dtg/checkpoint.h: sets of checkpoints, told as JSON. Any thread.
+// dtg/checkpoint.h, the half about sets that are there already: told as JSON, verified, resharded. Saving and restoring are in
+// training_checkpoint.cc. Any thread.
 #include "dtg/checkpoint.h"
-
 #include "base/json.h"
 #include "capi/guard.h"
 #include "capi/objects.h"

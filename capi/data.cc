@@ -4,30 +4,25 @@
 
 #include <algorithm>
 
+#include "capi/data.h"
 #include "capi/guard.h"
-#include "capi/objects.h"
 #include "data/csv.h"
-#include "data/dataset.h"
+#include "data/normalize.h"
+#include "data/split.h"
 
 namespace dtg::capi {
 namespace {
-
-// A pipeline and the runtime it was made for. After a failed transform there is no pipeline any more, only why.
-class DatasetObject final : public RefCounted {
- public:
-  DatasetObject(Ref<Runtime> r, DatasetPtr d) : runtime(std::move(r)), pipeline(std::move(d)) {}
-  const Ref<Runtime> runtime;
-  DatasetPtr pipeline;
-  Status broken;
-};
 
 template <class Fn>
 dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
   return guard([&]() -> Status {
     DTG_TRY(require(out, "out"));
     DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
-    DTG_ASSIGN(DatasetPtr source, fn(*held->seams().disk));
-    return give(HandleType::dataset, make_ref<DatasetObject>(std::move(held), std::move(source)), out);
+    std::string schema;
+    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), schema));
+    auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
+    object->schema = std::move(schema);
+    return give(HandleType::dataset, std::move(object), out);
   });
 }
 
@@ -36,7 +31,9 @@ dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
   return guard([&]() -> Status {
     const Held<DatasetObject> held(handle, HandleType::dataset);
     DTG_TRY(held.status());
-    DTG_TRY(held->broken);
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("data set"));
+    DTG_TRY(held->usable());
     return fn(*held);
   });
 }
@@ -45,49 +42,76 @@ dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
 template <class Fn>
 dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
   return with_dataset(handle, [&](DatasetObject& object) -> Status {
-    auto longer = fn(std::move(object.pipeline));
+    auto longer = fn(object.reading.take());
     if (!longer.ok()) return object.broken = longer.status();
-    object.pipeline = longer.take();
+    object.reading.put(longer.take());
     return {};
   });
 }
 
 Result<int> component_of(const DatasetObject& object, size_t component) {
-  const size_t count = object.pipeline->spec().size();
+  const size_t count = object.reading.data().spec().size();
   if (component < count) return static_cast<int>(component);
   return out_of_range("component %zu: elements have %zu", component, count);
+}
+
+CsvMissing missing_of(int32_t number) {
+  switch (number) {
+    case DTG_MISSING_DROP: return CsvMissing::drop_row;
+    case DTG_MISSING_KEEP: return CsvMissing::keep;
+    case DTG_MISSING_MEAN: return CsvMissing::mean;
+    default: return CsvMissing::refuse;
+  }
 }
 
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
-  if (c.header < 0 || c.header > 2 || c.missing < 0 || c.missing > 2 || c.delimiter < 0 || c.delimiter > 127) {
+  if (c.header < 0 || c.header > 2 || c.missing < 0 || c.missing > DTG_MISSING_MEAN || c.delimiter < 0 || c.delimiter > 127) {
     return invalid_argument("dtg_csv_options: header %d, missing %d, delimiter %d; one of them is out of range", c.header, c.missing,
                             c.delimiter);
   }
   DTG_TRY(require_array(c.columns, c.num_columns, "columns"));
   CsvOptions options;
   options.header = static_cast<CsvHeader>(c.header);
-  options.missing = static_cast<CsvMissing>(c.missing);
+  options.missing = missing_of(c.missing);
   if (c.delimiter) options.delimiter = static_cast<char>(c.delimiter);
   options.label = text(c.label, c.label_len);
   for (size_t i = 0; i < c.num_columns; ++i) {
     DTG_TRY(require(c.columns[i], "an entry of columns"));
     options.columns.emplace_back(c.columns[i]);
   }
+  const std::string_view schema = text(c.schema, c.schema_len);
+  if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options));
+  return options;
+}
+
+Result<SplitOptions> read_split(const dtg_split* given) {
+  dtg_split c = DTG_SPLIT_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_split), "dtg_split", &c));
+  SplitOptions options;
+  if (c.fraction != 0) options.fraction = c.fraction;
+  options.seed = c.seed;
+  options.folds = c.folds;
+  options.fold = c.fold;
+  // One beyond what can be stays so, for the message.
+  if (c.stratify) options.classes = static_cast<int>(std::min<size_t>(c.classes, 1 << 20));
   return options;
 }
 
 // All handles or none.
 Status give_tensors(const Element& element, dtg_tensor** tensors) {
-  std::vector<dtg_tensor*> given(element.size());
+  struct Given {
+    std::vector<dtg_tensor*> list;
+    ~Given() {  // what was not handed on: there was no memory for the rest
+      for (dtg_tensor* tensor : list) release_handle(tensor, HandleType::tensor);
+    }
+  } given{std::vector<dtg_tensor*>(element.size())};
   for (size_t i = 0; i < element.size(); ++i) {
-    const Status status = give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(element[i])), &given[i]);
-    if (status.ok()) continue;
-    for (size_t k = 0; k < i; ++k) release_handle(given[k], HandleType::tensor);
-    return status;
+    DTG_TRY(give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(element[i])), &given.list[i]));
   }
-  std::ranges::copy(given, tensors);
+  std::ranges::copy(given.list, tensors);
+  given.list.clear();
   return {};
 }
 
@@ -100,12 +124,14 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* tensors, size_t num_tensors, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](Disk&) -> Result<DatasetPtr> {
+  return make_source(runtime, out, [&](const Seams&, std::string&) -> Result<DatasetPtr> {
     DTG_TRY(require_array(tensors, num_tensors, "tensors"));
     std::vector<Tensor> list;
     for (size_t i = 0; i < num_tensors; ++i) {
       const Held<TensorObject> held(tensors[i], HandleType::tensor);
       DTG_TRY(held.status());
+      if (held->tensor.dtype() == DType::string)
+        return unimplemented("a data set of strings: tensor %zu is %s", i, held->tensor.text().c_str());
       list.push_back(held->tensor);
     }
     return make_slices(list);
@@ -113,27 +139,28 @@ dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* te
 }
 
 dtg_error* dtg_dataset_range(dtg_runtime* runtime, int64_t start, int64_t stop, int64_t step, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](Disk&) { return make_range(start, stop, step); });
+  return make_source(runtime, out, [&](const Seams&, std::string&) { return make_range(start, stop, step); });
 }
 
 dtg_error* dtg_dataset_idx(dtg_runtime* runtime, const char* const* paths, size_t num_paths, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](Disk& disk) -> Result<DatasetPtr> {
+  return make_source(runtime, out, [&](const Seams& seams, std::string&) -> Result<DatasetPtr> {
     DTG_TRY(require_array(paths, num_paths, "paths"));
     std::vector<std::string> list;
     for (size_t i = 0; i < num_paths; ++i) {
       DTG_TRY(require(paths[i], "an entry of paths"));
       list.emplace_back(paths[i]);
     }
-    return make_idx(disk, list);
+    return make_idx(*seams.disk, list, seams.budget);
   });
 }
 
 dtg_error* dtg_dataset_csv(dtg_runtime* runtime, const char* path, size_t path_len, const dtg_csv_options* options,
                            dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](Disk& disk) -> Result<DatasetPtr> {
-    DTG_TRY(require(path, "path"));
-    DTG_ASSIGN(const CsvOptions read, read_csv_options(options));
-    return make_csv(disk, std::string(text(path, path_len)), read);
+  return make_source(runtime, out, [&](const Seams& seams, std::string& schema) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_ASSIGN(CsvOptions read, read_csv_options(options));
+    read.budget = seams.budget;
+    return make_csv(*seams.disk, file, read, &schema);
   });
 }
 
@@ -142,6 +169,9 @@ void dtg_dataset_release(dtg_dataset* dataset) noexcept { release_handle(dataset
 
 dtg_error* dtg_dataset_shuffle(dtg_dataset* dataset, int64_t buffer, uint64_t seed) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_shuffle(std::move(source), buffer, seed); });
+}
+dtg_error* dtg_dataset_shuffle_once(dtg_dataset* dataset, int64_t buffer, uint64_t seed) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_shuffle(std::move(source), buffer, seed, false); });
 }
 dtg_error* dtg_dataset_batch(dtg_dataset* dataset, int64_t size, int32_t drop_remainder) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_batch(std::move(source), size, drop_remainder != 0); });
@@ -182,9 +212,9 @@ dtg_error* dtg_dataset_prefetch(dtg_dataset* dataset, int64_t count) noexcept {
 dtg_error* dtg_dataset_scale(dtg_dataset* dataset, size_t component, double divisor) noexcept {
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_ASSIGN(const int index, component_of(object, component));
-    auto scaled = make_scale(std::move(object.pipeline), index, static_cast<float>(divisor));
+    auto scaled = make_scale(object.reading.take(), index, static_cast<float>(divisor));
     if (!scaled.ok()) return object.broken = scaled.status();
-    object.pipeline = scaled.take();
+    object.reading.put(scaled.take());
     return {};
   });
 }
@@ -193,10 +223,62 @@ dtg_error* dtg_dataset_cast(dtg_dataset* dataset, size_t component, dtg_dtype dt
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_ASSIGN(const int index, component_of(object, component));
     if (!dtype_is_known(dtype)) return invalid_argument("%d is not an element type; use the DTG_ constants", dtype);
-    auto cast = make_cast(std::move(object.pipeline), index, static_cast<DType>(dtype));
+    auto cast = make_cast(object.reading.take(), index, static_cast<DType>(dtype));
     if (!cast.ok()) return object.broken = cast.status();
-    object.pipeline = cast.take();
+    object.reading.put(cast.take());
     return {};
+  });
+}
+
+dtg_error* dtg_dataset_normalize(dtg_dataset* dataset, size_t component, const char* normalization, size_t normalization_len) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_ASSIGN(const int index, component_of(object, component));
+    DTG_TRY(require(normalization, "normalization"));
+    DTG_ASSIGN(Normalization numbers, Normalization::parse(text(normalization, normalization_len)));
+    auto normalized = make_normalize(object.reading.take(), index, std::move(numbers));
+    if (!normalized.ok()) return object.broken = normalized.status();
+    object.reading.put(normalized.take());
+    return {};
+  });
+}
+
+dtg_error* dtg_dataset_fit_normalization(const dtg_dataset* dataset, size_t component, int32_t kind, dtg_string** out) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const int index, component_of(object, component));
+    if (kind != DTG_NORMALIZE_STANDARD && kind != DTG_NORMALIZE_RANGE) {
+      return invalid_argument("fit a normalization: kind %d; use the DTG_NORMALIZE_ constants", kind);
+    }
+    DTG_ASSIGN(const Normalization made, fit_normalization(object.reading, index, static_cast<Normalization::Kind>(kind)));
+    return give(HandleType::string, make_ref<StringObject>(made.text()), out);
+  });
+}
+
+dtg_error* dtg_dataset_split(const dtg_dataset* dataset, const dtg_split* options, dtg_dataset** train, dtg_dataset** held_out) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require(train, "train"));
+    DTG_TRY(require(held_out, "held_out"));
+    DTG_ASSIGN(const SplitOptions read, read_split(options));
+    DTG_ASSIGN(Split made, split_rows(object.reading, read));
+    const auto part = [&](DatasetPtr rows) {
+      auto made_object = make_ref<DatasetObject>(object.runtime, std::move(rows));
+      made_object->schema = object.schema;
+      return made_object;
+    };
+    dtg_dataset* first = nullptr;
+    DTG_TRY(give(HandleType::dataset, part(std::move(made.train)), &first));
+    const Status second = give(HandleType::dataset, part(std::move(made.held_out)), held_out);
+    if (second.ok()) *train = first;
+    else release_handle(first, HandleType::dataset);
+    return second;
+  });
+}
+
+dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file");
+    return give(HandleType::string, make_ref<StringObject>(object.schema), out);
   });
 }
 
@@ -204,10 +286,10 @@ dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t n
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(more, "more"));
     DTG_TRY(require_array(tensors, num_tensors, "tensors"));
-    const size_t count = object.pipeline->spec().size();
+    const size_t count = object.reading.data().spec().size();
     if (num_tensors != count) return invalid_argument("next element: room for %zu tensors, but elements have %zu", num_tensors, count);
     Element element;
-    DTG_ASSIGN(const bool got, object.pipeline->next(element));
+    DTG_ASSIGN(const bool got, object.reading.next(element));
     if (got) DTG_TRY(give_tensors(element, tensors));
     *more = got ? 1 : 0;
     return {};
@@ -215,17 +297,41 @@ dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t n
 }
 
 dtg_error* dtg_dataset_restart(dtg_dataset* dataset) noexcept {
-  return with_dataset(dataset, [](DatasetObject& object) { return object.pipeline->restart(); });
+  return with_dataset(dataset, [](DatasetObject& object) { return object.reading.restart(); });
+}
+
+dtg_error* dtg_dataset_position(const dtg_dataset* dataset, int64_t* numbers, size_t cap, size_t* count) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require_array(numbers, cap, "numbers"));
+    DTG_TRY(require(count, "count"));
+    DTG_ASSIGN(const DataPosition at, object.reading.position());
+    if (cap > 0) numbers[0] = at.elements;
+    for (size_t i = 0; i < at.epochs.size() && i + 1 < cap; ++i) numbers[i + 1] = at.epochs[i];
+    *count = 1 + at.epochs.size();
+    return {};
+  });
+}
+
+dtg_error* dtg_dataset_move_to(dtg_dataset* dataset, const int64_t* numbers, size_t count) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require(numbers, "numbers"));
+    if (count == 0 || count > 1024) return invalid_argument("move a data set: a position of %zu numbers; give all of them", count);
+    return object.reading.move_to({numbers[0], {numbers + 1, numbers + count}});
+  });
 }
 
 int64_t dtg_dataset_cardinality(const dtg_dataset* dataset) noexcept {
   const Held<DatasetObject> held(dataset, HandleType::dataset);
-  return held && held->pipeline ? held->pipeline->cardinality() : Dataset::kUnknown;
+  if (!held) return Dataset::kUnknown;
+  const Owner::Turn turn(held->owner, Owner::Use::change);
+  return turn.inside() && held->reading.valid() ? held->reading.data().cardinality() : Dataset::kUnknown;
 }
 
 size_t dtg_dataset_component_count(const dtg_dataset* dataset) noexcept {
   const Held<DatasetObject> held(dataset, HandleType::dataset);
-  return held && held->pipeline ? held->pipeline->spec().size() : 0;
+  if (!held) return 0;
+  const Owner::Turn turn(held->owner, Owner::Use::change);
+  return turn.inside() && held->reading.valid() ? held->reading.data().spec().size() : 0;
 }
 
 dtg_error* dtg_dataset_component(const dtg_dataset* dataset, size_t i, dtg_dtype* dtype, int64_t* dims, size_t cap,
@@ -234,7 +340,7 @@ dtg_error* dtg_dataset_component(const dtg_dataset* dataset, size_t i, dtg_dtype
     DTG_TRY(require(rank, "rank"));
     DTG_TRY(require_array(dims, cap, "dims"));
     DTG_ASSIGN(const int index, component_of(object, i));
-    const ComponentSpec& spec = object.pipeline->spec()[static_cast<size_t>(index)];
+    const ComponentSpec& spec = object.reading.data().spec()[static_cast<size_t>(index)];
     if (dtype) *dtype = static_cast<dtg_dtype>(spec.dtype);
     *rank = spec.shape.rank();
     for (int d = 0; d < spec.shape.rank() && static_cast<size_t>(d) < cap; ++d) dims[d] = spec.shape.dim(d);

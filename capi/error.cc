@@ -41,6 +41,15 @@ dtg_error* to_error(const Status& status) noexcept {
   return out_of_memory();
 }
 
+Status taken(dtg_error* error) {
+  if (!error) return {};
+  Status status;
+  if (const Held<ErrorObject> held(error, HandleType::error); held && !is_static(error)) status = held->status;
+  else status = Status(static_cast<Code>(dtg_error_code(error)), dtg_error_message(error, nullptr));
+  dtg_error_release(error);
+  return status;
+}
+
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -78,6 +87,16 @@ const char* dtg_error_phase(const dtg_error* error) noexcept {
   return field(error, [](const Status& s) { return s.origin().phase.c_str(); });
 }
 const char* dtg_code_name(dtg_code code) noexcept { return code_name(static_cast<Code>(code)); }
+
+dtg_error* dtg_error_create(dtg_code code, const char* message, size_t message_len) noexcept {
+  if (in_forked_child()) return forked_child();
+  try {
+    const bool is_known = code > DTG_OK && code <= DTG_UNAUTHENTICATED;
+    return to_error(Status(is_known ? static_cast<Code>(code) : Code::unknown, std::string(text(message, message_len))));
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
 
 dtg_error* dtg_error_retain(dtg_error* error) noexcept { return is_static(error) ? error : retain_handle(error, HandleType::error); }
 void dtg_error_release(dtg_error* error) noexcept {

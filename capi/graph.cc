@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "capi/cluster.h"
-#include "capi/guard.h"
-#include "capi/objects.h"
+#include "capi/graph.h"
 #include "graph/device_name.h"
 #include "graph/gradient.h"
 #include "strategy/device_setter.h"
@@ -79,6 +78,13 @@ Result<AttrValue> read_list(const dtg_attr& a) {
   }
 }
 
+Result<AttrValue> read_function(const dtg_attr& a, size_t i) {
+  DTG_TRY(require(a.functions, "functions"));
+  const Held<FunctionObject> function(a.functions[i], HandleType::function);
+  DTG_TRY(function.status());
+  return AttrValue(FunctionRef(function->closure.function));
+}
+
 Result<AttrValue> read_value(const dtg_attr& a) {
   switch (a.kind) {
     case DTG_ATTR_INT: return AttrValue(a.i);
@@ -107,6 +113,16 @@ Result<AttrValue> read_value(const dtg_attr& a) {
     case DTG_ATTR_LIST_TYPE:
     case DTG_ATTR_LIST_SHAPE:
     case DTG_ATTR_LIST_STRING: return read_list(a);
+    case DTG_ATTR_FUNC: return read_function(a, 0);
+    case DTG_ATTR_LIST_FUNC: {
+      if (a.count > (size_t{1} << 16)) return resource_exhausted("a list of %zu functions", a.count);
+      std::vector<FunctionRef> list;
+      for (size_t i = 0; i < a.count; ++i) {
+        DTG_ASSIGN(const AttrValue one, read_function(a, i));
+        list.push_back(*one.get<FunctionRef>());
+      }
+      return AttrValue(std::move(list));
+    }
     default: return invalid_argument("%d is not a kind of attribute; use the DTG_ATTR_ constants", a.kind);
   }
 }
@@ -215,6 +231,12 @@ dtg_error* with_graph(Handle* handle, Fn&& fn) noexcept {
   });
 }
 
+// The same for a call that adds nodes or changes scopes.
+template <class Fn>
+dtg_error* change_graph(dtg_graph* handle, Fn&& fn) noexcept {
+  return change_graph_object(handle, [&](GraphObject& object) -> Status { return fn(*object.graph); });
+}
+
 // As above, for a call about one node.
 template <class Fn>
 dtg_error* with_node(const dtg_graph* handle, dtg_value value, const void* out, Fn&& fn) noexcept {
@@ -234,7 +256,7 @@ void give_text(std::string_view from, const char** out, size_t* length) {
 Status read_ps_tasks(const dtg_device_setter& c, DeviceSetter::Options& options) {
   if (!c.cluster) {
     if (c.ps_tasks < 0 || c.ps_tasks > static_cast<int32_t>(ClusterSpec::kTasksMax)) {
-      return invalid_argument("dtg_device_setter: ps_tasks is %d; it is a number from 0 to %zu", c.ps_tasks, ClusterSpec::kTasksMax);
+      return invalid_argument("push a device setter: ps_tasks is %d; it is a number from 0 to %zu", c.ps_tasks, ClusterSpec::kTasksMax);
     }
     for (int task = 0; task < c.ps_tasks; ++task) options.tasks.push_back(task);
     return {};
@@ -242,7 +264,7 @@ Status read_ps_tasks(const dtg_device_setter& c, DeviceSetter::Options& options)
   const Held<ClusterObject> cluster(c.cluster, HandleType::cluster);
   DTG_TRY(cluster.status());
   if (!options.ps_device.job) {
-    return invalid_argument("dtg_device_setter: ps_device \"%s\" names no job of the cluster", options.ps_device.text().c_str());
+    return invalid_argument("push a device setter: ps_device \"%s\" names no job of the cluster", options.ps_device.text().c_str());
   }
   for (const ClusterSpec::Task& task : cluster->spec.tasks()) {
     if (task.job == *options.ps_device.job) options.tasks.push_back(task.index);
@@ -254,10 +276,10 @@ Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
   dtg_device_setter c = DTG_DEVICE_SETTER_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_device_setter), "dtg_device_setter", &c));
   if (c.strategy != DTG_SETTER_ROUND_ROBIN && c.strategy != DTG_SETTER_GREEDY_BYTES) {
-    return invalid_argument("dtg_device_setter: strategy %d is none; it is one of DTG_SETTER_...", c.strategy);
+    return invalid_argument("push a device setter: strategy %d is none; it is one of DTG_SETTER_...", c.strategy);
   }
   if (c.keep_explicit < 0 || c.keep_explicit > 1 || c.reserved != 0) {
-    return invalid_argument("dtg_device_setter: keep_explicit must be 0 or 1, reserved 0");
+    return invalid_argument("push a device setter: keep_explicit must be 0 or 1, reserved 0");
   }
   DTG_TRY(require_array(c.ps_ops, c.num_ps_ops, "ps_ops"));
   DeviceSetter::Options options;
@@ -293,7 +315,7 @@ dtg_graph* dtg_graph_retain(dtg_graph* graph) noexcept { return retain_handle(gr
 void dtg_graph_release(dtg_graph* graph) noexcept { release_handle(graph, HandleType::graph); }
 
 dtg_error* dtg_graph_add_op(dtg_graph* handle, const dtg_op_spec* spec, dtg_value* outs, size_t num_outs) noexcept {
-  return with_graph(handle, [&](Graph& graph) { return add_op(graph, spec, outs, num_outs); });
+  return change_graph(handle, [&](Graph& graph) { return add_op(graph, spec, outs, num_outs); });
 }
 
 size_t dtg_graph_node_count(const dtg_graph* graph) noexcept {
@@ -373,7 +395,7 @@ dtg_error* dtg_value_shape(const dtg_graph* handle, dtg_value value, int64_t* di
     DTG_TRY(graph.check(value_of(value)));
     const ValueInfo& info = graph.info(value_of(value));
     // A handle is a scalar; what it holds is another matter.
-    const PartialShape shape = info.dtype == DType::resource ? PartialShape::scalar() : info.shape;
+    const PartialShape shape = is_holder(info.dtype) ? PartialShape::scalar() : info.shape;
     *rank = shape.rank();
     for (size_t i = 0; i < shape.dims().size() && i < cap; ++i) dims[i] = shape.dims()[i];
     return {};
@@ -381,24 +403,24 @@ dtg_error* dtg_value_shape(const dtg_graph* handle, dtg_value value, int64_t* di
 }
 
 dtg_error* dtg_graph_push_name_scope(dtg_graph* handle, const char* name, size_t name_len) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(graph.check_name_scope(text(name, name_len)));
     graph.push_name_scope(text(name, name_len));
     return {};
   });
 }
 dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
-  return with_graph(handle, [](Graph& graph) { return graph.pop_name_scope(); });
+  return change_graph(handle, [](Graph& graph) { return graph.pop_name_scope(); });
 }
 dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
     graph.push_device(device && name.empty() ? "/" : name.text());
     return {};
   });
 }
 dtg_error* dtg_graph_push_device_setter(dtg_graph* handle, const dtg_device_setter* setter) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     DTG_ASSIGN(DeviceSetter::Options options, read_setter(setter));
     graph.push_device_function(make_ref<DeviceSetter>(std::move(options)));
     return {};
@@ -406,10 +428,10 @@ dtg_error* dtg_graph_push_device_setter(dtg_graph* handle, const dtg_device_sett
 }
 
 dtg_error* dtg_graph_pop_device(dtg_graph* handle) noexcept {
-  return with_graph(handle, [](Graph& graph) { return graph.pop_device(); });
+  return change_graph(handle, [](Graph& graph) { return graph.pop_device(); });
 }
 dtg_error* dtg_graph_push_controls(dtg_graph* handle, const dtg_value* values, size_t num_values) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     Room room;
     DTG_ASSIGN(const auto nodes, read_nodes(graph, values, num_values, "values", room));
     graph.push_controls(nodes);
@@ -417,26 +439,26 @@ dtg_error* dtg_graph_push_controls(dtg_graph* handle, const dtg_value* values, s
   });
 }
 dtg_error* dtg_graph_pop_controls(dtg_graph* handle) noexcept {
-  return with_graph(handle, [](Graph& graph) { return graph.pop_controls(); });
+  return change_graph(handle, [](Graph& graph) { return graph.pop_controls(); });
 }
 dtg_error* dtg_graph_push_colocation(dtg_graph* handle, dtg_value value) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(check_owner(graph, value_of(value)));
     graph.push_colocation(value_of(value).node());
     return {};
   });
 }
 dtg_error* dtg_graph_pop_colocation(dtg_graph* handle) noexcept {
-  return with_graph(handle, [](Graph& graph) { return graph.pop_colocation(); });
+  return change_graph(handle, [](Graph& graph) { return graph.pop_colocation(); });
 }
 
 dtg_error* dtg_graph_add_gradients(dtg_graph* handle, const dtg_value* ys, size_t num_ys, const dtg_value* xs, size_t num_xs,
                                    const dtg_value* grad_ys, dtg_gradient* out) noexcept {
-  return with_graph(handle, [&](Graph& graph) { return gradients(graph, ys, num_ys, xs, num_xs, grad_ys, out); });
+  return change_graph(handle, [&](Graph& graph) { return gradients(graph, ys, num_ys, xs, num_xs, grad_ys, out); });
 }
 
 dtg_error* dtg_graph_densify(dtg_graph* handle, const dtg_gradient* gradient, dtg_value* out) noexcept {
-  return with_graph(handle, [&](Graph& graph) -> Status {
+  return change_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(require(gradient, "gradient"));
     DTG_TRY(require(out, "out"));
     const Gradient given{value_of(gradient->dense), value_of(gradient->values), value_of(gradient->indices),
@@ -468,6 +490,8 @@ dtg_error* dtg_graph_import(dtg_graph* handle, const void* bytes, size_t nbytes)
     const Held<GraphObject> held(handle, HandleType::graph);
     DTG_TRY(held.status());
     DTG_TRY(require(bytes, "bytes"));
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("graph"));
     if (held->graph->node_count() != 0) return failed_precondition("import: the graph has nodes; import into an empty one");
     return decode_graph({static_cast<const char*>(bytes), nbytes}, *held->graph, *held->runtime->seams().budget);
   });

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -14,6 +15,8 @@ namespace dtg::capi {
 
 // The error for the host; null for ok. Never fails: without memory it is a static error.
 dtg_error* to_error(const Status& status) noexcept;
+// What a function of the host said, which is ours from now on.
+Status taken(dtg_error* error);
 dtg_error* out_of_memory() noexcept;
 dtg_error* forked_child() noexcept;
 
@@ -48,6 +51,16 @@ inline std::string_view text(const char* data, size_t length) {
 
 inline Status require(const void* pointer, const char* what) {
   return pointer ? Status() : invalid_argument("%s is NULL; it must point to something", what);
+}
+
+// The path of a file. One that the system would cut at a NUL would be another file's.
+inline Result<std::string> read_path(const char* path, size_t length) {
+  DTG_TRY(require(path, "path"));
+  const std::string_view given = text(path, length);
+  if (given.empty()) return invalid_argument("path is empty; give the name of a file");
+  if (given.find('\0') != std::string_view::npos)
+    return invalid_argument("path \"%s\" goes on after a NUL; no file's name does", std::string(given).c_str());
+  return std::string(given);
 }
 
 // An array argument: NULL only together with a count of 0.

@@ -89,10 +89,16 @@ const char* handle_type_name(HandleType type) {
     case HandleType::string: return "string";
     case HandleType::model: return "model";
     case HandleType::dataset: return "dataset";
+    case HandleType::cancellation: return "cancellation";
+    case HandleType::function: return "function";
     case HandleType::event_writer: return "event writer";
     case HandleType::server: return "server";
     case HandleType::weights: return "weight set";
     case HandleType::cluster: return "cluster";
+    case HandleType::checkpoint: return "checkpoint";
+    case HandleType::group: return "group";
+    case HandleType::collective: return "collective";
+    case HandleType::strategy: return "strategy";
   }
   return "object";
 }

@@ -32,6 +32,12 @@ enum class HandleType : uint8_t {
   server,
   weights,
   cluster,
+  checkpoint,
+  group,
+  collective,
+  function,
+  cancellation,
+  strategy,
 };
 
 const char* handle_type_name(HandleType type);

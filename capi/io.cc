@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "checkpoint/safetensors.h"
@@ -14,6 +15,7 @@ namespace {
 class WeightsObject final : public RefCounted {
  public:
   TensorFile file;
+  Owner owner;
   NamedTensor* find(std::string_view name) {
     const auto at = std::ranges::find(file.tensors, name, &NamedTensor::name);
     return at == file.tensors.end() ? nullptr : &*at;
@@ -24,13 +26,16 @@ class EventWriterObject final : public RefCounted {
  public:
   explicit EventWriterObject(std::unique_ptr<EventWriter> w) : writer(std::move(w)) {}
   const std::unique_ptr<EventWriter> writer;
+  Owner owner;
 };
 
 template <class Fn>
-dtg_error* with_weights(const dtg_weights* handle, Fn&& fn) {
+dtg_error* with_weights(const dtg_weights* handle, Owner::Use use, Fn&& fn) {
   return guard([&]() -> Status {
     const Held<WeightsObject> held(handle, HandleType::weights);
     DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, use);
+    DTG_TRY(turn.status("weight set"));
     return fn(*held);
   });
 }
@@ -40,6 +45,8 @@ dtg_error* with_writer(const dtg_event_writer* handle, Fn&& fn) {
   return guard([&]() -> Status {
     const Held<EventWriterObject> held(handle, HandleType::event_writer);
     DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("event writer"));
     return fn(*held->writer);
   });
 }
@@ -49,11 +56,17 @@ Status require_text(const char* data, size_t length, const char* what) {
   return text(data, length).empty() ? invalid_argument("%s is empty", what) : Status();
 }
 
+// TensorBoard shows no file that holds bytes which are not UTF-8.
+Status require_tag(const char* tag, size_t length) {
+  DTG_TRY(require_text(tag, length, "tag"));
+  return is_utf8(text(tag, length)) ? Status() : invalid_argument("tag: it is not UTF-8; TensorBoard could not show it");
+}
+
 Result<EventFileOptions> read_options(const dtg_event_writer_options* given) {
   dtg_event_writer_options c = DTG_EVENT_WRITER_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_event_writer_options), "dtg_event_writer_options", &c));
   if (c.flush_every_ns < 0 || c.resumed_at_step < 0) {
-    return invalid_argument("dtg_event_writer_options: flush_every_ns and resumed_at_step must not be negative");
+    return invalid_argument("open an event writer: the time between flushes and the step it goes on from may not be negative");
   }
   EventFileOptions options;
   if (c.flush_every_ns) options.flush_every_ns = c.flush_every_ns;
@@ -79,24 +92,24 @@ dtg_error* dtg_weights_create(dtg_weights** out) noexcept {
 dtg_error* dtg_weights_load(dtg_runtime* runtime, const char* path, size_t path_len, dtg_weights** out) noexcept {
   return guard([&]() -> Status {
     DTG_TRY(require(out, "out"));
-    DTG_TRY(require_text(path, path_len, "path"));
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
     const Seams& seams = held->seams();
     auto weights = make_ref<WeightsObject>();
-    DTG_ASSIGN(weights->file, read_tensors(*seams.disk, std::string(text(path, path_len)), {.budget = seams.budget}));
+    DTG_ASSIGN(weights->file, read_tensors(*seams.disk, file, {.budget = seams.budget}));
     return give(HandleType::weights, std::move(weights), out);
   });
 }
 
 dtg_error* dtg_weights_save(const dtg_weights* weights, const char* path, size_t path_len) noexcept {
-  return with_weights(weights, [&](WeightsObject& object) -> Status {
-    DTG_TRY(require_text(path, path_len, "path"));
-    return write_tensors(system_disk(), std::string(text(path, path_len)), object.file.tensors, object.file.metadata);
+  return with_weights(weights, Owner::Use::read, [&](WeightsObject& object) -> Status {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    return write_tensors(system_disk(), file, object.file.tensors, object.file.metadata);
   });
 }
 
 dtg_error* dtg_weights_set(dtg_weights* weights, const char* name, size_t name_len, const dtg_tensor* tensor) noexcept {
-  return with_weights(weights, [&](WeightsObject& object) -> Status {
+  return with_weights(weights, Owner::Use::change, [&](WeightsObject& object) -> Status {
     DTG_TRY(require_text(name, name_len, "name"));
     const Held<TensorObject> held(tensor, HandleType::tensor);
     DTG_TRY(held.status());
@@ -108,7 +121,7 @@ dtg_error* dtg_weights_set(dtg_weights* weights, const char* name, size_t name_l
 }
 
 dtg_error* dtg_weights_get(const dtg_weights* weights, const char* name, size_t name_len, dtg_tensor** out) noexcept {
-  return with_weights(weights, [&](WeightsObject& object) -> Status {
+  return with_weights(weights, Owner::Use::read, [&](WeightsObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     DTG_TRY(require_text(name, name_len, "name"));
     const std::string wanted(text(name, name_len));
@@ -120,16 +133,20 @@ dtg_error* dtg_weights_get(const dtg_weights* weights, const char* name, size_t 
 
 size_t dtg_weights_count(const dtg_weights* weights) noexcept {
   const Held<WeightsObject> held(weights, HandleType::weights);
-  return held ? held->file.tensors.size() : 0;
+  if (!held) return 0;
+  const Owner::Turn turn(held->owner, Owner::Use::read);
+  return turn.inside() ? held->file.tensors.size() : 0;
 }
 
 const char* dtg_weights_name(const dtg_weights* weights, size_t i) noexcept {
   const Held<WeightsObject> held(weights, HandleType::weights);
-  return held && i < held->file.tensors.size() ? held->file.tensors[i].name.c_str() : nullptr;
+  if (!held) return nullptr;
+  const Owner::Turn turn(held->owner, Owner::Use::read);
+  return turn.inside() && i < held->file.tensors.size() ? held->file.tensors[i].name.c_str() : nullptr;
 }
 
 dtg_error* dtg_weights_set_metadata(dtg_weights* weights, const char* key, size_t key_len, const char* value, size_t value_len) noexcept {
-  return with_weights(weights, [&](WeightsObject& object) -> Status {
+  return with_weights(weights, Owner::Use::change, [&](WeightsObject& object) -> Status {
     DTG_TRY(require_text(key, key_len, "key"));
     DTG_TRY(require(value, "value"));
     auto& pairs = object.file.metadata;
@@ -143,6 +160,8 @@ dtg_error* dtg_weights_set_metadata(dtg_weights* weights, const char* key, size_
 const char* dtg_weights_metadata(const dtg_weights* weights, const char* key, size_t key_len) noexcept {
   const Held<WeightsObject> held(weights, HandleType::weights);
   if (!held || !key) return nullptr;
+  const Owner::Turn turn(held->owner, Owner::Use::read);
+  if (!turn.inside()) return nullptr;
   const auto& pairs = held->file.metadata;
   const auto at = std::ranges::find(pairs, text(key, key_len), &TextPairs::value_type::first);
   return at == pairs.end() ? nullptr : at->second.c_str();
@@ -155,16 +174,16 @@ dtg_error* dtg_event_writer_open(const char* directory, size_t directory_len, co
                                  dtg_event_writer** out) noexcept {
   return guard([&]() -> Status {
     DTG_TRY(require(out, "out"));
-    DTG_TRY(require_text(directory, directory_len, "directory"));
+    DTG_ASSIGN(const std::string folder, read_path(directory, directory_len));
     DTG_ASSIGN(const EventFileOptions settings, read_options(options));
-    DTG_ASSIGN(auto writer, EventWriter::open(system_disk(), system_clock(), std::string(text(directory, directory_len)), settings));
+    DTG_ASSIGN(auto writer, EventWriter::open(system_disk(), system_clock(), folder, settings));
     return give(HandleType::event_writer, make_ref<EventWriterObject>(std::move(writer)), out);
   });
 }
 
 dtg_error* dtg_event_writer_scalar(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, double value) noexcept {
   return with_writer(writer, [&](EventWriter& file) -> Status {
-    DTG_TRY(require_text(tag, tag_len, "tag"));
+    DTG_TRY(require_tag(tag, tag_len));
     return file.scalar(text(tag, tag_len), step, value);
   });
 }
@@ -172,7 +191,7 @@ dtg_error* dtg_event_writer_scalar(dtg_event_writer* writer, const char* tag, si
 dtg_error* dtg_event_writer_histogram(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step,
                                       const dtg_tensor* tensor) noexcept {
   return with_writer(writer, [&](EventWriter& file) -> Status {
-    DTG_TRY(require_text(tag, tag_len, "tag"));
+    DTG_TRY(require_tag(tag, tag_len));
     const Held<TensorObject> held(tensor, HandleType::tensor);
     DTG_TRY(held.status());
     if (held->tensor.dtype() != DType::f32)
@@ -184,7 +203,7 @@ dtg_error* dtg_event_writer_histogram(dtg_event_writer* writer, const char* tag,
 dtg_error* dtg_event_writer_text(dtg_event_writer* writer, const char* tag, size_t tag_len, int64_t step, const char* markdown,
                                  size_t markdown_len) noexcept {
   return with_writer(writer, [&](EventWriter& file) -> Status {
-    DTG_TRY(require_text(tag, tag_len, "tag"));
+    DTG_TRY(require_tag(tag, tag_len));
     DTG_TRY(require(markdown, "markdown"));
     return file.text(text(tag, tag_len), step, text(markdown, markdown_len));
   });

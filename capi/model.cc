@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "capi/guard.h"
+#include "capi/nn.h"
 #include "checkpoint/safetensors.h"
 #include "dtg/nn.h"
 #include "session/session.h"
@@ -15,18 +16,7 @@ namespace {
 Status answer_variable(const Model& model, const NamedVariable& variable, dtg_variable* out) {
   dtg_variable answer = DTG_VARIABLE_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &answer));
-  // The model's own copy may move when it grows; the graph's name stays.
-  const std::string_view name = model.graph().node(variable.handle.node()).name;
-  answer.name = name.data();
-  answer.name_len = name.size();
-  answer.dtype = static_cast<dtg_dtype>(variable.dtype);
-  answer.trainable = variable.trainable ? 1 : 0;
-  answer.handle = to_c(variable.handle);
-  answer.read = to_c(variable.read);
-  answer.assign = to_c(model.graph().value(variable.assign));
-  answer.rank = static_cast<size_t>(variable.shape.rank());
-  std::fill(std::begin(answer.dims), std::end(answer.dims), 0);
-  std::ranges::copy(variable.shape.dims(), answer.dims);
+  fill_variable(model, variable, answer);
   write_struct(answer, out);
   return {};
 }
@@ -38,21 +28,18 @@ Result<NamedVariable> add_variable(Model& model, const dtg_variable_spec* given)
   DTG_TRY(require_array(c.dims, c.rank, "dims"));
   if (c.rank > kRankMax) return invalid_argument("a variable of rank %zu: at most %d is supported", c.rank, kRankMax);
   if (c.dtype != 0 && !dtype_is_known(c.dtype)) return invalid_argument("%d is not an element type; use the DTG_ constants", c.dtype);
-  if (c.initializer.kind < 0 || c.initializer.kind > DTG_INIT_HE_NORMAL) {
-    return invalid_argument("an initializer of kind %d; use the DTG_INIT_ constants", c.initializer.kind);
-  }
   VariableSpec spec;
   spec.name = text(c.name, c.name_len);
   spec.dtype = c.dtype == 0 ? DType::f32 : static_cast<DType>(c.dtype);
   spec.trainable = c.not_trainable == 0;
   DTG_ASSIGN(spec.shape, Shape::make({c.dims, c.rank}));
-  if (c.initializer.kind != DTG_INIT_DEFAULT) {
-    spec.initializer = {static_cast<Initializer::Kind>(c.initializer.kind - 1), c.initializer.a, c.initializer.b};
-  }
+  DTG_ASSIGN(spec.initializer, read_initializer(c.initializer, spec.initializer));
+  DTG_ASSIGN(spec.sync, read_enum(c.synchronization, Sync::on_read, "synchronization"));
+  DTG_ASSIGN(spec.aggregation, read_enum(c.aggregation, Aggregation::only_first, "aggregation"));
   return model.add_variable(spec);
 }
 
-Status save(const ModelObject& model, Session& session, const std::string& path) {
+Status save(ModelObject& model, Session& session, const std::string& path) {
   std::vector<Value> fetches;
   for (const NamedVariable& variable : model.model->variables()) fetches.push_back(variable.read);
   if (fetches.empty()) return failed_precondition("save \"%s\": the model has no variables", path.c_str());
@@ -60,7 +47,7 @@ Status save(const ModelObject& model, Session& session, const std::string& path)
   DTG_TRY(session.run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < values.size(); ++i) named.push_back({model.model->variables()[i].name, values[i]});
-  return write_tensors(*model.graph->runtime->seams().disk, path, named);
+  return write_tensors(*model.graph->runtime->seams().disk, path, named, model.metadata);
 }
 
 Status fits(const NamedVariable& variable, const Tensor* tensor, const std::string& path) {
@@ -71,7 +58,7 @@ Status fits(const NamedVariable& variable, const Tensor* tensor, const std::stri
 }
 
 // The assignments of the first values, fed with the file's.
-Status restore(const ModelObject& model, Session& session, const std::string& path) {
+Status restore(ModelObject& model, Session& session, const std::string& path) {
   const Seams& seams = model.graph->runtime->seams();
   DTG_ASSIGN(const TensorFile file, read_tensors(*seams.disk, path, {.budget = seams.budget}));
   std::vector<Value> feeds;
@@ -85,23 +72,42 @@ Status restore(const ModelObject& model, Session& session, const std::string& pa
     targets.push_back(variable.assign);
   }
   if (targets.empty()) return failed_precondition("restore \"%s\": the model has no variables", path.c_str());
-  return session.run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+  DTG_TRY(session.run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {}));
+  for (const auto& [key, value] : file.metadata) {
+    if (!key.starts_with("dtg.")) set_metadata(model, key, value);
+  }
+  return {};
 }
 
-using FileFn = Status (*)(const ModelObject&, Session&, const std::string&);
+using FileFn = Status (*)(ModelObject&, Session&, const std::string&);
 
-dtg_error* with_file(const dtg_model* model, dtg_session* session, const char* path, size_t length, FileFn fn) {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
+dtg_error* with_file(const dtg_model* model, dtg_session* session, const char* path, size_t length, Owner::Use use, FileFn fn) {
+  return with_model(model, use, [&](ModelObject& object) -> Status {
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
-    DTG_TRY(require(path, "path"));
-    return fn(*held, *running, std::string(text(path, length)));
+    DTG_ASSIGN(const std::string file, read_path(path, length));
+    return fn(object, *running, file);
   });
 }
 
 }  // namespace
+
+void fill_variable(const Model& model, const NamedVariable& variable, dtg_variable& answer) {
+  // The model's own copy may move when it grows; the graph's name stays. All copies of a variable go by the name of the first.
+  const Value named = variable.copies.empty() ? variable.handle : variable.copies[0].handle;
+  const std::string_view name = model.graph().node(named.node()).name;
+  answer.name = name.data();
+  answer.name_len = name.size();
+  answer.dtype = static_cast<dtg_dtype>(variable.dtype);
+  answer.trainable = variable.trainable ? 1 : 0;
+  answer.handle = to_c(variable.handle);
+  answer.read = to_c(variable.read);
+  answer.assign = to_c(model.graph().value(variable.assign));
+  answer.rank = static_cast<size_t>(variable.shape.rank());
+  std::fill(std::begin(answer.dims), std::end(answer.dims), 0);
+  std::ranges::copy(variable.shape.dims(), answer.dims);
+}
+
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -123,69 +129,87 @@ dtg_model* dtg_model_retain(dtg_model* model) noexcept { return retain_handle(mo
 void dtg_model_release(dtg_model* model) noexcept { release_handle(model, HandleType::model); }
 
 dtg_error* dtg_model_add_variable(dtg_model* model, const dtg_variable_spec* spec, dtg_variable* out) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     dtg_variable probe = DTG_VARIABLE_INIT;
     if (out) DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &probe));
-    DTG_ASSIGN(const NamedVariable variable, add_variable(*held->model, spec));
-    return out ? answer_variable(*held->model, variable, out) : Status();
+    DTG_ASSIGN(const NamedVariable variable, add_variable(*object.model, spec));
+    return out ? answer_variable(*object.model, variable, out) : Status();
   });
 }
 
 size_t dtg_model_variable_count(const dtg_model* model) noexcept {
   const Held<ModelObject> held(model, HandleType::model);
-  return held ? held->model->variables().size() : 0;
+  if (!held) return 0;
+  const Owner::Turn turn(held->owner, Owner::Use::read);
+  return turn.inside() ? held->model->variables().size() : 0;
 }
 
 dtg_error* dtg_model_variable(const dtg_model* model, size_t i, dtg_variable* out) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    const auto variables = held->model->variables();
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    const auto variables = object.model->variables();
     if (i >= variables.size()) return out_of_range("variable %zu: the model has %zu", i, variables.size());
-    return answer_variable(*held->model, variables[i], out);
+    return answer_variable(*object.model, variables[i], out);
   });
 }
 
 dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, size_t name_len, dtg_variable* out) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     DTG_TRY(require(name, "name"));
     const std::string wanted(text(name, name_len));
-    const NamedVariable* const found = held->model->find(wanted);
+    const NamedVariable* const found = object.model->find(wanted);
     if (!found) return not_found("the model has no variable \"%s\"", wanted.c_str());
-    return answer_variable(*held->model, *found, out);
+    return answer_variable(*object.model, object.model->here(*found), out);
   });
 }
 
 dtg_error* dtg_model_global_step(dtg_model* model, dtg_variable* out) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    DTG_ASSIGN(const NamedVariable step, held->model->global_step());
-    return answer_variable(*held->model, step, out);
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    DTG_ASSIGN(const NamedVariable step, object.model->global_step());
+    return answer_variable(*object.model, step, out);
   });
 }
 
 dtg_error* dtg_model_init(dtg_model* model, dtg_value* out) noexcept {
-  return guard([&]() -> Status {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    DTG_ASSIGN(const NodeId init, held->model->init_target());
-    *out = to_c(held->model->graph().value(init));
+    DTG_ASSIGN(const NodeId init, object.model->init_target());
+    *out = to_c(object.model->graph().value(init));
     return {};
   });
 }
 
+dtg_error* dtg_model_set_metadata(dtg_model* model, const char* key, size_t key_len, const char* value, size_t value_len) noexcept {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(key, "key"));
+    DTG_TRY(require(value, "value"));
+    const std::string_view name = text(key, key_len);
+    if (name.empty() || name.starts_with("dtg.")) {
+      return invalid_argument("metadata: the key is \"%s\"; give one that is not empty and does not begin with \"dtg.\"",
+                              std::string(name).c_str());
+    }
+    set_metadata(object, name, text(value, value_len));
+    return {};
+  });
+}
+
+dtg_error* dtg_model_metadata(const dtg_model* model, const char* key, size_t key_len, dtg_string** out) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(key, "key"));
+    DTG_TRY(require(out, "out"));
+    const std::string wanted(text(key, key_len));
+    for (const auto& [name, value] : object.metadata) {
+      if (name == wanted) return give(HandleType::string, make_ref<StringObject>(value), out);
+    }
+    return not_found("the model has no metadata \"%s\"", wanted.c_str());
+  });
+}
+
 dtg_error* dtg_model_save(const dtg_model* model, dtg_session* session, const char* path, size_t path_len) noexcept {
-  return with_file(model, session, path, path_len, save);
+  return with_file(model, session, path, path_len, Owner::Use::read, save);
 }
 
 dtg_error* dtg_model_restore(const dtg_model* model, dtg_session* session, const char* path, size_t path_len) noexcept {
-  return with_file(model, session, path, path_len, restore);
+  return with_file(model, session, path, path_len, Owner::Use::change, restore);
 }
 
 }  // extern "C"

@@ -6,8 +6,9 @@
 
 #include "base/ref.h"
 #include "base/status.h"
+#include "capi/owner.h"
 #include "dtg/tensor.h"
-#include "graph/graph.h"
+#include "graph/closure.h"
 #include "session/runtime.h"
 #include "tensor/tensor.h"
 
@@ -61,6 +62,15 @@ class GraphObject final : public RefCounted {
   GraphObject(Ref<Runtime> r, Ref<Graph> g) : runtime(std::move(r)), graph(std::move(g)) {}
   const Ref<Runtime> runtime;
   const Ref<Graph> graph;
+  Owner owner;  // entered by whoever adds nodes or changes scopes
+};
+
+// A function that was finished, and what it captured on the way.
+class FunctionObject final : public RefCounted {
+ public:
+  FunctionObject(Ref<Runtime> r, Closure c) : runtime(std::move(r)), closure(std::move(c)) {}
+  const Ref<Runtime> runtime;
+  const Closure closure;
 };
 
 // The runtime behind a handle, or the default one for NULL.

@@ -56,6 +56,7 @@ struct Fallback {
   void operator()(DType value) const { append_json_string(json, dtype_name(value)); }
   void operator()(const std::string& value) const { append_json_string(json, value); }
   void operator()(const Tensor&) const { json += "null"; }  // no op has one
+  void operator()(const FunctionRef&) const { json += "null"; }
   void operator()(const PartialShape& value) const {
     if (value.rank() < 0) json += "null";
     else list(json, value.dims(), [&](int64_t dim) { json += std::to_string(dim); });
@@ -68,7 +69,11 @@ struct Fallback {
 
 void attrs_json(std::string& json, std::span<const AttrDef> attrs) {
   key(json, "attributes");
-  list(json, attrs, [&](const AttrDef& attr) {
+  std::vector<AttrDef> shown;
+  for (const AttrDef& attr : attrs) {
+    if (!attr.name.starts_with("_")) shown.push_back(attr);  // those are for the library
+  }
+  list(json, shown, [&](const AttrDef& attr) {
     json += "{";
     text(json, "name", attr.name);
     text(json, "kind", attr_kind_name(attr.kind));

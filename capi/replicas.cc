@@ -1,14 +1,11 @@
-// dtg/replicas.h: adds one worker's share of replicated training, begins towers, and waits until another task has given
-// the variables their values. One thread at a time uses a model.
+// dtg/replicas.h: adds one worker's share of replicated training, begins towers, waits until another task has given the variables
+// their values, and goes on after a loss. One thread at a time uses a model.
 #include "dtg/replicas.h"
-
-#include <algorithm>
 
 #include "capi/guard.h"
 #include "capi/model.h"
-#include "session/completion_queue.h"
-#include "session/session.h"
-#include "strategy/replicas.h"
+#include "session/recover.h"
+#include "strategy/all_reduce.h"
 #include "strategy/towers.h"
 
 namespace dtg::capi {
@@ -16,88 +13,69 @@ namespace {
 
 static_assert(static_cast<int>(SyncMode::strict) == DTG_SYNC_STRICT && static_cast<int>(SyncMode::replicas) == DTG_SYNC_REPLICAS);
 
+// Holds the model, reads what all replicated training is given, lets fn add the share, answers it.
+template <class Fn>
+dtg_error* replicate(dtg_model* model, const dtg_optimizer* optimizer, const dtg_replication* replication, dtg_replicated* out, Fn&& fn) {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    dtg_replicated answer = DTG_REPLICATED_INIT;
+    DTG_TRY(read_struct(out, sizeof(dtg_replicated), "dtg_replicated", &answer));
+    DTG_ASSIGN(const Optimizer settings, read_optimizer(optimizer));
+    DTG_ASSIGN(const Replication share, read_replication(replication));
+    // Steps, tokens and notes are the model's, once.
+    if (object.replicated && share.mode != SyncMode::async && !settings.variables.empty()) {
+      return unimplemented("replicate: the model is trained by several workers already; two trainings of one model, each of its own "
+                           "variables, need the asynchronous mode");
+    }
+    Replicated added;
+    DTG_TRY(all_or_nothing(*object.model, [&]() -> Status {
+      DTG_ASSIGN(added, fn(*object.model, settings, share));
+      return {};
+    }));
+    object.replicated = added;
+    fill_replicated(object.model->graph(), added, answer);
+    write_struct(answer, out);
+    return {};
+  });
+}
+
+constexpr int64_t kWaitDefaultNs = int64_t{600} * 1'000'000'000;
+
+// Holds both, checks the time, and lets fn wait.
+template <class Fn>
+dtg_error* wait_for(dtg_model* model, dtg_session* session, int64_t timeout_ns, const char* what, Fn&& fn) {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    const Held<Session> running(session, HandleType::session);
+    DTG_TRY(running.status());
+    if (timeout_ns < 0) {
+      return invalid_argument("%s: the timeout is %g s; give a positive one, or 0 for 10 minutes", what,
+                              static_cast<double>(timeout_ns) * 1e-9);
+    }
+    return fn(object, *running, Deadline::after(system_clock(), timeout_ns == 0 ? kWaitDefaultNs : timeout_ns));
+  });
+}
+
+}  // namespace
+
 Result<Replication> read_replication(const dtg_replication* given) {
   dtg_replication c = DTG_REPLICATION_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_replication), "dtg_replication", &c));
   return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate};
 }
 
-// Holds the model, reads what all replicated training is given, lets fn add the share, answers it.
-template <class Fn>
-dtg_error* replicate(dtg_model* model, const dtg_optimizer* optimizer, const dtg_replication* replication, dtg_replicated* out, Fn&& fn) {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    dtg_replicated answer = DTG_REPLICATED_INIT;
-    DTG_TRY(read_struct(out, sizeof(dtg_replicated), "dtg_replicated", &answer));
-    DTG_ASSIGN(const Optimizer settings, read_optimizer(optimizer));
-    DTG_ASSIGN(const Replication share, read_replication(replication));
-    Replicated added;
-    DTG_TRY(all_or_nothing(*held->model, [&]() -> Status {
-      DTG_ASSIGN(added, fn(*held->model, settings, share));
-      return {};
-    }));
-    const auto target = [&](NodeId node) { return node == kNoNode ? dtg_value{} : to_c(held->model->graph().value(node)); };
-    answer.train = target(added.train);
-    answer.local_init = target(added.local_init);
-    answer.chief_init = target(added.chief_init);
-    answer.resume = target(added.resume);
-    answer.update = target(added.update);
-    answer.global_step = to_c(added.global_step);
-    answer.local_step = to_c(added.local_step);
-    answer.next_step = to_c(added.next_step);
-    answer.learning_rate = to_c(added.learning_rate);
-    answer.gradient_norm = to_c(added.gradient_norm);
-    write_struct(answer, out);
-    return {};
-  });
+void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated& answer) {
+  const auto target = [&](NodeId node) { return node == kNoNode ? dtg_value{} : to_c(graph.value(node)); };
+  answer.train = target(added.train);
+  answer.local_init = target(added.local_init);
+  answer.chief_init = target(added.chief_init);
+  answer.resume = target(added.resume);
+  answer.update = target(added.update);
+  answer.global_step = to_c(added.global_step);
+  answer.local_step = to_c(added.local_step);
+  answer.next_step = to_c(added.next_step);
+  answer.learning_rate = to_c(added.learning_rate);
+  answer.gradient_norm = to_c(added.gradient_norm);
 }
 
-// --- waiting ---
-
-constexpr int64_t kReadyDefaultNs = int64_t{600} * 1'000'000'000;
-constexpr int64_t kFirstPauseNs = 2'000'000, kLastPauseNs = 100'000'000;
-constexpr size_t kNamed = 8;  // variables a message lists
-
-// The names of variables without a value, those beyond the first few counted only; empty when all are ready.
-Result<std::string> unready(const Model& model, Session& session, std::span<const Value> flags, int64_t timeout_ns) {
-  std::vector<Tensor> fetched(flags.size());
-  DTG_TRY(session.run({.feeds = {}, .feed_tensors = {}, .fetches = flags, .targets = {}, .timeout_ns = timeout_ns}, fetched));
-  std::string names;
-  size_t count = 0;
-  for (size_t i = 0; i < flags.size(); ++i) {
-    if (fetched[i].values<bool>()[0]) continue;
-    if (++count <= kNamed) names += (names.empty() ? "\"" : ", \"") + model.variables()[i].name + "\"";
-  }
-  if (count > kNamed) names += format(" and %zu more", count - kNamed);
-  return names;
-}
-
-Status wait_ready(Model& model, Session& session, int64_t timeout_ns) {
-  DTG_ASSIGN(const std::vector<Value> flags, ready_flags(model));
-  if (flags.empty()) return {};
-  const Clock& clock = system_clock();
-  const Deadline deadline = Deadline::after(clock, timeout_ns == 0 ? kReadyDefaultNs : timeout_ns);
-  DTG_ASSIGN(const Ref<CompletionQueue> pause, CompletionQueue::create());
-  std::string missing = "all of them, as far as is known";
-  for (int64_t pause_ns = kFirstPauseNs;; pause_ns = std::min(2 * pause_ns, kLastPauseNs)) {
-    auto names = unready(model, session, flags, std::max<int64_t>(1, deadline.left_ns(clock)));
-    // A run that the deadline ended says nothing new.
-    if (!names.ok() && !(names.status().code() == Code::deadline_exceeded && deadline.passed(clock))) return names.status();
-    if (names.ok() && names.value().empty()) return {};
-    if (names.ok()) missing = names.take();
-    if (deadline.passed(clock)) {
-      return deadline_exceeded("wait for the variables of the model (%zu): without a value are %s; does the chief run, and has it "
-                               "initialised them (dtg_model_init)?",
-                               flags.size(), missing.c_str());
-    }
-    // Nothing arrives here; it is a wait with an end.
-    CompletionQueue::Event none;
-    (void)pause->next({&none, 1}, clock, Deadline{std::min(deadline.at_ns, clock.monotonic_ns() + pause_ns)});
-  }
-}
-
-}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -116,33 +94,23 @@ dtg_error* dtg_nn_apply_replicated(dtg_model* model, const dtg_value* handles, c
                                    const dtg_optimizer* optimizer, const dtg_replication* replication, dtg_replicated* out) noexcept {
   return replicate(model, optimizer, replication, out,
                    [&](Model& m, const Optimizer& settings, const Replication& share) -> Result<Replicated> {
-                     DTG_TRY(require_array(handles, num_gradients, "handles"));
-                     DTG_TRY(require_array(gradients, num_gradients, "gradients"));
-                     std::vector<VariableGradient> list;
-                     for (size_t i = 0; i < num_gradients; ++i) {
-                       DTG_ASSIGN(VariableGradient each, read_gradient(m, handles[i], gradients[i]));
-                       list.push_back(std::move(each));
-                     }
+                     DTG_ASSIGN(const std::vector<VariableGradient> list, read_gradients(m, handles, gradients, num_gradients));
                      return apply_replicated(m, list, settings, share);
                    });
 }
 
 dtg_error* dtg_model_next_tower(dtg_model* model) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    held->model->next_tower();
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    object.model->next_tower();
     return {};
   });
 }
 
 dtg_error* dtg_nn_minimize_towers(dtg_model* model, const dtg_value* losses, size_t num_losses, const dtg_optimizer* optimizer,
                                   dtg_training* out) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     DTG_TRY(require_array(losses, num_losses, "losses"));
-    return answer_training(*held->model, optimizer, out, [&](Model& m, const Optimizer& settings) {
+    return answer_training(*object.model, optimizer, out, [&](Model& m, const Optimizer& settings) {
       std::vector<Value> list;
       for (size_t i = 0; i < num_losses; ++i) list.push_back(value_of(losses[i]));
       return minimize_towers(m, list, settings);
@@ -150,16 +118,35 @@ dtg_error* dtg_nn_minimize_towers(dtg_model* model, const dtg_value* losses, siz
   });
 }
 
+dtg_error* dtg_nn_minimize_all_reduce(dtg_model* model, dtg_value loss, const dtg_optimizer* optimizer, const dtg_all_reduce* how,
+                                      dtg_training* out) noexcept {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    dtg_all_reduce given = DTG_ALL_REDUCE_INIT;
+    DTG_TRY(require(how, "how"));
+    DTG_TRY(read_struct(how, sizeof(dtg_all_reduce), "dtg_all_reduce", &given));
+    AllReduce wanted;
+    if (given.group_key != 0) wanted.group_key = given.group_key;
+    if (given.first_instance != 0) wanted.first_instance = given.first_instance;
+    if (given.pack_bytes != 0) wanted.pack_bytes = given.pack_bytes;
+    wanted.group_size = given.group_size;
+    wanted.timeout_seconds = static_cast<double>(given.timeout_ns) * 1e-9;
+    return answer_training(*object.model, optimizer, out,
+                           [&](Model& m, const Optimizer& settings) { return minimize_all_reduce(m, value_of(loss), settings, wanted); });
+  });
+}
+
 dtg_error* dtg_model_wait_ready(dtg_model* model, dtg_session* session, int64_t timeout_ns) noexcept {
-  return guard([&]() -> Status {
-    const Held<ModelObject> held(model, HandleType::model);
-    DTG_TRY(held.status());
-    const Held<Session> running(session, HandleType::session);
-    DTG_TRY(running.status());
-    if (timeout_ns < 0)
-      return invalid_argument("wait for variables: the timeout is %lld ns; give a positive one, or 0 for 10 minutes",
-                              static_cast<long long>(timeout_ns));
-    return wait_ready(*held->model, *running, timeout_ns);
+  return wait_for(model, session, timeout_ns, "wait for variables", [](const ModelObject& held, Session& running, Deadline deadline) {
+    return wait_ready(*held.model, running, system_clock(), deadline);
+  });
+}
+
+dtg_error* dtg_model_recover(dtg_model* model, dtg_session* session, int64_t timeout_ns) noexcept {
+  return wait_for(model, session, timeout_ns, "recover", [](const ModelObject& held, Session& running, Deadline deadline) -> Status {
+    if (!held.replicated) {
+      return failed_precondition("recover: the model is not trained by several workers; ask dtg_nn_minimize_replicated first");
+    }
+    return recover(*held.model, *held.replicated, running, system_clock(), deadline);
   });
 }
 

@@ -71,6 +71,8 @@ Status create(const dtg_runtime_options* given, dtg_runtime** out) {
   auto made = Runtime::create(std::move(wanted));
   Status status = made.ok() ? give(HandleType::runtime, made.take(), out) : made.status();
   if (!status.ok() && log) log->disown();
+  // Without a function nobody will ever use it.
+  if (status.ok() && !options.log && options.log_user_free) options.log_user_free(options.log_user);
   return status;
 }
 
@@ -96,6 +98,15 @@ int32_t dtg_runtime_threads(dtg_runtime* runtime) noexcept {
 }
 dtg_runtime* dtg_runtime_retain(dtg_runtime* runtime) noexcept { return retain_handle(runtime, HandleType::runtime); }
 void dtg_runtime_release(dtg_runtime* runtime) noexcept { release_handle(runtime, HandleType::runtime); }
+
+dtg_error* dtg_runtime_trim(dtg_runtime* runtime) noexcept {
+  return guard([&]() -> Status {
+    DTG_ASSIGN(const Ref<Runtime> held, runtime_of(runtime));
+    held->memory()->trim(0);
+    trim_blocks();
+    return {};
+  });
+}
 
 dtg_error* dtg_runtime_metrics(dtg_runtime* runtime, dtg_string** out) noexcept {
   return guard([&]() -> Status {

@@ -6,8 +6,8 @@
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/security.h"
+#include "capi/server.h"
 #include "cluster/driver.h"
-#include "cluster/server.h"
 #include "net/job_key.h"
 #include "session/async_run.h"
 
@@ -15,15 +15,8 @@ namespace dtg::capi {
 namespace {
 
 constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+constexpr size_t kBarrierNameMax = 200;
 constexpr int64_t kLookNs = int64_t{30} * 1'000'000'000;
-
-// A server and the runtime it runs in. Stops with the last handle.
-class ServerObject final : public RefCounted {
- public:
-  ServerObject(Ref<Runtime> r, Ref<Server> s) : runtime(std::move(r)), server(std::move(s)) {}
-  const Ref<Runtime> runtime;
-  const Ref<Server> server;
-};
 
 Status read_filters(const dtg_server_options& options, std::vector<std::string>* filters) {
   DTG_TRY(require_array(options.device_filters, options.num_device_filters, "device_filters"));
@@ -41,13 +34,13 @@ Status read_durability(const dtg_server_options& options, std::string* directory
     case DTG_DURABILITY_DEFAULT: return {};
     case DTG_DURABILITY_MEMORY:
       if (directory->empty()) return {};
-      return invalid_argument("dtg_server_options: durability is MEMORY, but there is a state_dir");
-    case DTG_DURABILITY_REPLAY: return unimplemented("dtg_server_options: durability REPLAY is not built in yet; take WAL");
+      return invalid_argument("start a server: durability is MEMORY, but there is a state directory");
+    case DTG_DURABILITY_REPLAY: return unimplemented("start a server: durability REPLAY is not built in yet; take WAL");
     case DTG_DURABILITY_WAL:
     case DTG_DURABILITY_WAL_ASYNC:
       if (!directory->empty()) return {};
-      return invalid_argument("dtg_server_options: durability is WAL, which needs a state_dir");
-    default: return invalid_argument("dtg_server_options: durability %d is none", options.durability);
+      return invalid_argument("start a server: durability is WAL, which needs a state directory");
+    default: return invalid_argument("start a server: durability %d is none", options.durability);
   }
 }
 
@@ -57,12 +50,14 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   DTG_TRY(spec.status());
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_server_options), "dtg_server_options", &options));
-  if (options.heartbeat_ns < 0 || options.dead_ns < 0) return invalid_argument("dtg_server_options: a negative time");
+  if (options.heartbeat_ns < 0 || options.dead_ns < 0) return invalid_argument("start a server: a time of the options is negative");
   Server::Options wanted;
   wanted.cluster = spec->spec;
   wanted.job = text(options.job, options.job_len);
   wanted.task = options.task;
-  if (options.cpu_devices != 0) wanted.cpu_devices = options.cpu_devices;
+  if (options.cpu_devices != 0) wanted.devices.cpu = options.cpu_devices;
+  wanted.devices.emu = options.emu_devices;
+  wanted.devices.emu_memory_bytes = options.emu_memory_bytes;
   DTG_TRY(read_filters(options, &wanted.filters));
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
   DTG_TRY(read_durability(options, &wanted.state_directory));
@@ -70,8 +65,8 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
   if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
   if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {
-    return invalid_argument("dtg_server_options: dead_ns is %lld, less than two heartbeats of %lld",
-                            static_cast<long long>(wanted.timing.dead_ns), static_cast<long long>(wanted.timing.heartbeat_ns));
+    return invalid_argument("start a server: a peer would be given up for dead after %g s, less than two heartbeats of %g s",
+                            static_cast<double>(wanted.timing.dead_ns) * 1e-9, static_cast<double>(wanted.timing.heartbeat_ns) * 1e-9);
   }
   DTG_ASSIGN(Ref<Runtime> runtime, runtime_of(handle));
   DTG_ASSIGN(const Host host, runtime->host());
@@ -81,13 +76,15 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
 
 Status join(ServerObject& held, int64_t timeout_ns) {
   if (timeout_ns < 0 && timeout_ns != DTG_INFINITE) {
-    return invalid_argument("join: timeout_ns is %lld; use DTG_INFINITE to wait for the end", static_cast<long long>(timeout_ns));
+    return invalid_argument("join: the timeout is %g s; it may not be negative, DTG_INFINITE waits for the end",
+                            static_cast<double>(timeout_ns) * 1e-9);
   }
   return held.server->join(timeout_ns == DTG_INFINITE ? Deadline::never() : Deadline::after(held.runtime->clock(), timeout_ns));
 }
 
 Status stop(ServerObject& held, int64_t timeout_ns) {
-  if (timeout_ns < 0) return invalid_argument("stop: timeout_ns is %lld; 0 means 5 s", static_cast<long long>(timeout_ns));
+  if (timeout_ns < 0)
+    return invalid_argument("stop: the timeout is %g s; it may not be negative, and 0 means 5 s", static_cast<double>(timeout_ns) * 1e-9);
   return held.server->stop(timeout_ns ? timeout_ns : kStopNs);
 }
 
@@ -121,7 +118,7 @@ Status look(dtg_runtime* handle, std::string_view target, const dtg_session_opti
   DTG_ASSIGN(const Ref<Runtime> runtime, runtime_of(handle));
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_session_options), "dtg_session_options", &options));
-  if (options.connect_timeout_ns < 0) return invalid_argument("connect_timeout_ns is negative");
+  if (options.connect_timeout_ns < 0) return invalid_argument("connect a session: the connect timeout may not be negative");
   DTG_ASSIGN(const Address address, Address::parse(target));
   DTG_ASSIGN(Host host, runtime->host());
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &host.security));
@@ -172,6 +169,19 @@ void dtg_server_release(dtg_server* server) noexcept { release_handle(server, Ha
 
 dtg_error* dtg_session_end_job(dtg_session* session, int64_t timeout_ns) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return s.end_job(timeout_ns); });
+}
+dtg_error* dtg_session_end_job_now(dtg_session* session, int64_t timeout_ns) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) { return s.end_job_now(timeout_ns); });
+}
+dtg_error* dtg_session_barrier(dtg_session* session, const char* name, size_t name_len, int64_t timeout_ns) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) -> Status {
+    DTG_TRY(require(name, "name"));
+    const std::string_view barrier = text(name, name_len);
+    if (barrier.empty() || barrier.size() > kBarrierNameMax || barrier.find('\0') != std::string_view::npos) {
+      return invalid_argument("barrier: its name has %zu bytes; give one of 1 to %zu, without a NUL", barrier.size(), kBarrierNameMax);
+    }
+    return s.meet_workers(std::string(barrier), timeout_ns);
+  });
 }
 dtg_error* dtg_session_cluster_status(dtg_session* session, int64_t timeout_ns, dtg_string** out) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) -> Status {

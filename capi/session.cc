@@ -3,7 +3,9 @@
 #include "dtg/session.h"
 
 #include <memory>
+#include <optional>
 
+#include "base/cancellation.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/security.h"
@@ -165,7 +167,9 @@ Status connect(dtg_runtime* runtime, std::string_view target, dtg_graph* graph, 
   const Held<GraphObject> held(graph, HandleType::graph);
   DTG_TRY(held.status());
   Session::Options wanted;
-  if (options.cpu_devices != 0) wanted.cpu_devices = options.cpu_devices;
+  if (options.cpu_devices != 0) wanted.devices.cpu = options.cpu_devices;
+  wanted.devices.emu = options.emu_devices;
+  wanted.devices.emu_memory_bytes = options.emu_memory_bytes;
   wanted.soft_placement = options.soft_placement != 0;
   wanted.fusion = options.disable_fusion == 0;
   if (options.default_timeout_ns != 0) wanted.default_timeout_ns = options.default_timeout_ns;
@@ -182,7 +186,21 @@ Status connect(dtg_runtime* runtime, std::string_view target, dtg_graph* graph, 
   return give(HandleType::session, std::move(session), out);
 }
 
-Status run(Session& session, const dtg_run_args* given) {
+// What may end a call, held for its length where the host gave any.
+class HeldCancellation {
+ public:
+  explicit HeldCancellation(dtg_cancellation* handle) {
+    if (handle) held_.emplace(handle, HandleType::cancellation);
+  }
+  Status status() const { return held_ ? held_->status() : Status(); }
+  Cancellation* get() const { return held_ ? held_->get() : nullptr; }
+
+ private:
+  std::optional<Held<Cancellation>> held_;
+};
+
+// With `ran`: only where it is brief.
+Status run(Session& session, const dtg_run_args* given, bool* ran) {
   Request request;
   DTG_TRY(request.read(given, session.graph()));
   const dtg_run_args& args = request.args;
@@ -192,8 +210,20 @@ Status run(Session& session, const dtg_run_args* given) {
   DTG_TRY(feeds.take(args.feed_tensors, args.num_feeds, "feed_tensors"));
   Fetched fetched(args.num_fetches);
   DTG_TRY(fetched.take(args.fetched));
-  DTG_TRY(session.run({request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns}, fetched.span()));
-  return fetched.give_back(args.fetched);
+  const HeldCancellation cancellation(args.cancellation);
+  DTG_TRY(cancellation.status());
+  const RunArgs asked{request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns, cancellation.get()};
+  DTG_TRY(ran ? session.run_if_brief(asked, fetched.span(), ran) : session.run(asked, fetched.span()));
+  return ran && !*ran ? Status() : fetched.give_back(args.fetched);
+}
+
+Status run_if_brief(Session& session, const dtg_run_args* given, int32_t* ran) {
+  DTG_TRY(require(ran, "ran"));
+  *ran = 0;
+  bool has_run = false;
+  Status status = run(session, given, &has_run);
+  *ran = has_run ? 1 : 0;
+  return status;
 }
 
 Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64_t tag, dtg_run** out) {
@@ -201,6 +231,7 @@ Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64
   DTG_TRY(request.read(given, session.graph()));
   const dtg_run_args& args = request.args;
   if (args.fetched) return invalid_argument("fetched must be NULL for an asynchronous run; take the results from the run");
+  if (args.cancellation) return invalid_argument("cancellation must be NULL for an asynchronous run; dtg_run_cancel cancels it");
   DTG_TRY(require_array(args.feed_tensors, args.num_feeds, "feed_tensors"));
   const Held<CompletionQueue> queue(cq, HandleType::cq);
   DTG_TRY(queue.status());
@@ -212,7 +243,7 @@ Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64
 }
 
 Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** slots, size_t num_fetches,
-            int64_t timeout_ns) {
+            int64_t timeout_ns, Cancellation* cancellation) {
   DTG_TRY(require_array(feed_tensors, num_feeds, "feed_tensors"));
   DTG_TRY(require_array(slots, num_fetches, "fetched"));
   if (num_feeds != callable.feeds().size() || num_fetches != callable.fetches().size()) {
@@ -223,7 +254,7 @@ Status call(Callable& callable, const dtg_tensor* const* feed_tensors, size_t nu
   DTG_TRY(feeds.take(feed_tensors, num_feeds, "feed_tensors"));
   Fetched fetched(num_fetches);
   DTG_TRY(fetched.take(slots));
-  DTG_TRY(callable.run(feeds.span(), fetched.span(), timeout_ns));
+  DTG_TRY(callable.run(feeds.span(), fetched.span(), timeout_ns, cancellation));
   return fetched.give_back(slots);
 }
 
@@ -273,7 +304,8 @@ Status next(CompletionQueue& queue, dtg_completion* events, size_t stride, size_
   if (stride == 0) stride = sizeof(dtg_completion);
   if (stride < sizeof(dtg_completion)) return invalid_argument("stride is %zu, less than a dtg_completion", stride);
   if (timeout_ns < 0 && timeout_ns != DTG_INFINITE)
-    return invalid_argument("timeout_ns is %lld; use DTG_INFINITE to wait for ever", static_cast<long long>(timeout_ns));
+    return invalid_argument("the timeout is %g s; it may not be negative, DTG_INFINITE waits for ever",
+                            static_cast<double>(timeout_ns) * 1e-9);
   const Clock& clock = system_clock();
   const Deadline deadline = timeout_ns == DTG_INFINITE ? Deadline::never() : Deadline::after(clock, timeout_ns);
   CompletionQueue::Event taken[kInline];
@@ -301,7 +333,10 @@ dtg_error* dtg_session_connect(dtg_runtime* runtime, const char* target, size_t 
   return guard([&] { return connect(runtime, text(target, target_len), graph, options, out); });
 }
 dtg_error* dtg_session_run(dtg_session* session, const dtg_run_args* args) noexcept {
-  return with<Session>(session, HandleType::session, [&](Session& s) { return run(s, args); });
+  return with<Session>(session, HandleType::session, [&](Session& s) { return run(s, args, nullptr); });
+}
+dtg_error* dtg_session_run_if_brief(dtg_session* session, const dtg_run_args* args, int32_t* ran) noexcept {
+  return with<Session>(session, HandleType::session, [&](Session& s) { return run_if_brief(s, args, ran); });
 }
 dtg_error* dtg_session_run_async(dtg_session* session, const dtg_run_args* args, dtg_cq* cq, uint64_t tag, dtg_run** out) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return run_async(s, args, cq, tag, out); });
@@ -321,7 +356,16 @@ dtg_error* dtg_session_plan_text(dtg_session* session, const dtg_plan_args* args
 dtg_error* dtg_callable_run(dtg_callable* callable, const dtg_tensor* const* feed_tensors, size_t num_feeds, dtg_tensor** fetched,
                             size_t num_fetches, int64_t timeout_ns) noexcept {
   return with<Callable>(callable, HandleType::callable,
-                        [&](Callable& c) { return call(c, feed_tensors, num_feeds, fetched, num_fetches, timeout_ns); });
+                        [&](Callable& c) { return call(c, feed_tensors, num_feeds, fetched, num_fetches, timeout_ns, nullptr); });
+}
+dtg_error* dtg_callable_run_cancellable(dtg_callable* callable, const dtg_tensor* const* feed_tensors, size_t num_feeds,
+                                        dtg_tensor** fetched, size_t num_fetches, int64_t timeout_ns,
+                                        dtg_cancellation* cancellation) noexcept {
+  return with<Callable>(callable, HandleType::callable, [&](Callable& c) -> Status {
+    const HeldCancellation held(cancellation);
+    DTG_TRY(held.status());
+    return call(c, feed_tensors, num_feeds, fetched, num_fetches, timeout_ns, held.get());
+  });
 }
 dtg_callable* dtg_callable_retain(dtg_callable* callable) noexcept { return retain_handle(callable, HandleType::callable); }
 void dtg_callable_release(dtg_callable* callable) noexcept { release_handle(callable, HandleType::callable); }
@@ -351,6 +395,24 @@ dtg_error* dtg_session_close(dtg_session* session, int64_t timeout_ns) noexcept 
 }
 dtg_session* dtg_session_retain(dtg_session* session) noexcept { return retain_handle(session, HandleType::session); }
 void dtg_session_release(dtg_session* session) noexcept { release_handle(session, HandleType::session); }
+
+dtg_error* dtg_cancellation_create(dtg_cancellation** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    return give(HandleType::cancellation, make_ref<Cancellation>(), out);
+  });
+}
+void dtg_cancellation_cancel(dtg_cancellation* cancellation) noexcept {
+  // As below.
+  dtg_error_release(with<Cancellation>(cancellation, HandleType::cancellation, [](Cancellation& held) -> Status {
+    held.cancel();
+    return {};
+  }));
+}
+dtg_cancellation* dtg_cancellation_retain(dtg_cancellation* cancellation) noexcept {
+  return retain_handle(cancellation, HandleType::cancellation);
+}
+void dtg_cancellation_release(dtg_cancellation* cancellation) noexcept { release_handle(cancellation, HandleType::cancellation); }
 
 void dtg_run_cancel(dtg_run* run) noexcept {
   // A cancel cannot report anything, so running out of memory inside it is swallowed.

@@ -4,6 +4,7 @@
 #include "base/spin_lock.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
+#include "tensor/text.h"
 
 namespace dtg::capi {
 
@@ -76,6 +77,7 @@ Status create(dtg_dtype number, const int64_t* dims, size_t rank, void* data, si
   DTG_ASSIGN(const DType dtype, dtype_of_number(number));
   DTG_ASSIGN(const Shape shape, shape_of(dims, rank));
   const int64_t size = dtype_size(dtype);
+  if (dtype == DType::string) return unimplemented("a tensor of strings from plain memory: use dtg_tensor_create_strings");
   if (size == 0) return unimplemented("a tensor of %s: elements of this type have no plain memory", dtype_name(dtype));
   if (shape.count() > INT64_MAX / size || static_cast<uint64_t>(shape.count() * size) != nbytes) {
     return invalid_argument("a tensor %s%s has %lld elements of %lld bytes, but nbytes is %zu", dtype_name(dtype), shape.text().c_str(),
@@ -85,6 +87,46 @@ Status create(dtg_dtype number, const int64_t* dims, size_t rank, void* data, si
   if (free_fn) return lend({dtype, shape, data, free_fn, user, false}, out);
   DTG_ASSIGN(Tensor tensor, Tensor::allocate(dtype, shape));
   if (nbytes > 0) std::memcpy(tensor.data(), data, nbytes);
+  return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
+}
+
+// Is `length` the way of saying "up to the NUL"?
+constexpr size_t kToNul = SIZE_MAX;
+
+Status create_strings(const int64_t* dims, size_t rank, const char* const* strings, const size_t* lengths, dtg_tensor** out) {
+  DTG_TRY(require(out, "out"));
+  DTG_ASSIGN(const Shape shape, shape_of(dims, rank));
+  const auto count = static_cast<size_t>(shape.count());
+  DTG_TRY(require_array(strings, count, "strings"));
+  std::vector<Text> texts(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t length = lengths ? lengths[i] : kToNul;
+    if (!strings[i] && length != 0) return invalid_argument("a tensor of strings: strings[%zu] is NULL", i);
+    if (length == kToNul) texts[i] = std::string_view(strings[i]);
+    else texts[i] = std::string_view(strings[i] ? strings[i] : "", length);
+  }
+  DTG_ASSIGN(Tensor tensor, make_texts(shape, texts));
+  return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
+}
+
+Status create_packed(const int64_t* dims, size_t rank, const void* bytes, size_t nbytes, const size_t* lengths, dtg_tensor** out) {
+  DTG_TRY(require(out, "out"));
+  DTG_ASSIGN(const Shape shape, shape_of(dims, rank));
+  const auto count = static_cast<size_t>(shape.count());
+  DTG_TRY(require_array(lengths, count, "lengths"));
+  if (nbytes > 0) DTG_TRY(require(bytes, "bytes"));
+  std::string_view rest(static_cast<const char*>(bytes), nbytes);
+  std::vector<Text> texts(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (lengths[i] > rest.size()) {
+      return invalid_argument("a tensor of strings: string %zu has %zu bytes, but only %zu of the %zu are left", i, lengths[i], rest.size(),
+                              nbytes);
+    }
+    texts[i] = rest.substr(0, lengths[i]);
+    rest.remove_prefix(lengths[i]);
+  }
+  if (!rest.empty()) return invalid_argument("a tensor of strings: the lengths add up to %zu bytes less than there are", rest.size());
+  DTG_ASSIGN(Tensor tensor, make_texts(shape, texts));
   return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
 }
 
@@ -142,17 +184,37 @@ dtg_error* dtg_tensor_allocate(dtg_dtype dtype, const int64_t* dims, size_t rank
   });
 }
 
+dtg_error* dtg_tensor_create_strings(const int64_t* dims, size_t rank, const char* const* strings, const size_t* lengths,
+                                     dtg_tensor** out) noexcept {
+  return guard([&] { return create_strings(dims, rank, strings, lengths, out); });
+}
+
+dtg_error* dtg_tensor_create_packed_strings(const int64_t* dims, size_t rank, const void* bytes, size_t nbytes, const size_t* lengths,
+                                            dtg_tensor** out) noexcept {
+  return guard([&] { return create_packed(dims, rank, bytes, nbytes, lengths, out); });
+}
+
+const char* dtg_tensor_string(const dtg_tensor* tensor, size_t i, size_t* nbytes) noexcept {
+  if (nbytes) *nbytes = 0;
+  const Held<TensorObject> held(tensor, HandleType::tensor);
+  if (!held || held->tensor.dtype() != DType::string || i >= static_cast<size_t>(held->tensor.count())) return nullptr;
+  const std::string_view text = texts_of(held->tensor)[i].view();
+  if (nbytes) *nbytes = text.size();
+  return text.data();
+}
+
 const void* dtg_tensor_data(const dtg_tensor* tensor, size_t* nbytes) noexcept {
   if (nbytes) *nbytes = 0;
   const Held<TensorObject> held(tensor, HandleType::tensor);
   if (!held) return nullptr;
+  if (held->tensor.dtype() == DType::string) return nullptr;
   if (nbytes) *nbytes = static_cast<size_t>(held->tensor.bytes());
   return held->tensor.data();
 }
 
 void* dtg_tensor_mutable_data(dtg_tensor* tensor) noexcept {
   const Held<TensorObject> held(tensor, HandleType::tensor);
-  return held && !held->read_only ? held->tensor.data() : nullptr;
+  return held && !held->read_only && held->tensor.dtype() != DType::string ? held->tensor.data() : nullptr;
 }
 
 dtg_dtype dtg_tensor_dtype(const dtg_tensor* tensor) noexcept {

@@ -81,22 +81,18 @@ done:
 }
 
 int main(int argc, char **argv) {
-  dtg_error *err = NULL, *ended = NULL; struct worker w = {.self = DTG_TASK_INIT, .steps = DTG_REPLICATED_INIT}; dtg_server_options place = DTG_SERVER_OPTIONS_INIT;
+  dtg_error *err = NULL; struct worker w = {.self = DTG_TASK_INIT, .steps = DTG_REPLICATED_INIT}; dtg_server_options place = DTG_SERVER_OPTIONS_INIT;
   if (argc != 3) return fprintf(stderr, "usage: %s DATA WEIGHTS, as a task of a job (TF_CONFIG)\n", argv[0]), 2;
   TRY(dtg_cluster_from_tf_config(NULL, 0, &w.cluster, &w.self));
   place.job = w.self.type; place.task = w.self.index;
   TRY(dtg_server_start(NULL, w.cluster, &place, &w.server));
   if (strcmp(w.self.type, "ps") == 0) { TRY(dtg_server_join(w.server, DTG_INFINITE)); goto done; }
   TRY(build(&w)); TRY(open_data(&w, argv[1])); TRY(begin(&w)); TRY(train(&w, 100));
-  if (!w.self.is_chief) { TRY(dtg_server_join(w.server, 60 * SECOND)); goto done; } /* until the chief ends the job */
-  TRY(dtg_model_save(w.model, w.session, argv[2], DTG_STRLEN));
-  TRY(dtg_session_end_job(w.session, 0));
+  if (w.self.is_chief) TRY(dtg_model_save(w.model, w.session, argv[2], DTG_STRLEN));
+  TRY(dtg_session_end_job(w.session, 60 * SECOND)); /* waits until all workers are through */
 done:
-  /* The chief ends the job as soon as it has made its own last step; what fails in the others then is the end, not an error. */
-  if (err && w.server && !w.self.is_chief && !(ended = dtg_server_join(w.server, 5 * SECOND))) { dtg_error_release(err); err = NULL; }
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_session_release(w.session); dtg_cq_release(w.ends); dtg_model_release(w.model); dtg_graph_release(w.graph);
   dtg_dataset_release(w.data); dtg_server_release(w.server); dtg_cluster_release(w.cluster);
-  dtg_error_release(ended);
   return err != NULL;
 }

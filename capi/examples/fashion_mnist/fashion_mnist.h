@@ -28,10 +28,13 @@ enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16, MAX_WORKERS = 256 }
 
 struct options {
   const char *data, *run;
-  const char *mode; /* "sync", "sync-replicas" or "async": how the workers of a cluster train together */
+  const char *checkpoint; /* NULL: none */
+  int every;              /* steps */
+  const char *mode;       /* "sync", "sync-replicas" or "async": how the workers of a cluster train together */
   int epochs;
-  int shards; /* alone: towers that share a batch, as that many workers would; equal bits */
-  int batch;  /* of all workers together */
+  int shards;           /* alone: towers that share a batch, as that many workers would; equal bits */
+  const char *strategy; /* NULL: none. "one", "mirrored", "central", "custom": whose replicas the shards are */
+  int batch;            /* of all workers together */
   double rate;
   uint64_t seed;
 };
@@ -40,6 +43,8 @@ int read_options(int argc, char **argv, struct options *options); /* 0: go on; o
 dtg_sync_mode sync_mode(const struct options *options);
 
 /* ---- place.c ---- */
+
+struct network;
 
 struct place {
   dtg_task task;
@@ -54,7 +59,7 @@ dtg_error *find_place(struct place *place);
 int is_worker(const struct place *place);
 int job_has_ended(const struct place *place);
 dtg_error *serve(const struct place *place, const struct options *options); /* a ps: until the chief ends the job */
-dtg_error *connect_session(const struct place *place, dtg_graph *graph, dtg_session **out);
+dtg_error *connect_session(const struct place *place, const struct network *network, dtg_session **out);
 void leave_place(struct place *place);
 
 /* ---- data.c ---- */
@@ -91,6 +96,9 @@ struct network {
   dtg_model *model;
   struct tower towers[MAX_SHARDS];
   int num_towers;
+  dtg_strategy *strategy;   /* NULL: plain towers */
+  dtg_per_replica losses;   /* of a strategy */
+  int64_t side;             /* of an image */
   dtg_value loss, accuracy; /* means over the towers */
   dtg_value init, rate;
   dtg_training training;     /* alone */
@@ -121,9 +129,13 @@ struct training_run {
   dtg_tensor *results[5]; /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
                              allocates nothing */
   int num_results;
+  dtg_tensor *batch[2 * MAX_SHARDS]; /* the one that was taken last */
+  int64_t taken;                     /* batches: the next is that of this step */
   dtg_event_writer *events;
+  dtg_checkpoint *sets; /* of the chief, or the only process; NULL: none */
   int64_t steps, total, images;
   int64_t begun_at;      /* steps of earlier lives of this process */
+  int losses;            /* of a task in the middle of a step */
   double seconds;        /* of training, tests not counted */
   double loss, accuracy; /* the last ones; accuracy is that of the last test */
   int64_t staleness;
@@ -136,7 +148,7 @@ struct training_run {
 dtg_error *build_ledger(const struct options *options, const struct place *place, struct network *n);
 dtg_error *has_values(dtg_session *session, dtg_graph *graph, const dtg_model *model, int *all);
 dtg_error *find_progress(dtg_session *session, const struct place *place, const struct network *n, int64_t *steps);
-dtg_error *check_ledger(struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n);
 struct report report_of(const struct training_run *run, const struct place *place);
 dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n);
 dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n);
@@ -146,9 +158,11 @@ void release_ledger(struct ledger *ledger);
 
 extern volatile int interrupted;
 
-dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data);
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data,
+                       const struct options *options);
 dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
                  const struct options *options);
+dtg_error *save_set(struct training_run *run); /* where sets are kept: what training has come to */
 dtg_error *finish_run(struct training_run *run);
 void release_run(struct training_run *run);
 float scalar(const dtg_tensor *tensor);

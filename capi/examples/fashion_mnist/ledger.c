@@ -109,12 +109,10 @@ dtg_error *find_progress(dtg_session *session, const struct place *place, const 
   return fetch(session, n->ledger.progress ? n->ledger.mine : n->replicated.global_step, steps, sizeof *steps);
 }
 
-/* Every update that a worker was told of must be in the count of its own and in the count of all, once. */
-dtg_error *check_ledger(struct training_run *run, const struct place *place, const struct network *n) {
+/* The updates of each worker, where it counts them. */
+static dtg_error *check_workers(struct training_run *run, const struct network *n) {
   struct tally *tally = &run->tally;
   int64_t sum = 0;
-  if (!n->ledger.progress || interrupted) return NULL;
-  TRY(fetch(run->session, n->replicated.global_step, &tally->counted, sizeof tally->counted));
   for (size_t i = 0; i < dtg_model_variable_count(n->ledger.progress); i++) {
     dtg_variable variable = DTG_VARIABLE_INIT;
     int64_t made = 0;
@@ -124,9 +122,20 @@ dtg_error *check_ledger(struct training_run *run, const struct place *place, con
     if (made < run->total) tally->lost += run->total - made;
     if (made > run->total) tally->doubled += made - run->total;
   }
-  if (tally->counted < sum) tally->lost += sum - tally->counted;
-  if (tally->counted > sum) tally->doubled += tally->counted - sum;
-  tally->expected = run->total * place->task.num_workers;
+  tally->expected = sum;
+  return NULL;
+}
+
+/* Every update that a worker was told of must be in the count of its own and in the count of all, once. */
+dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n) {
+  struct tally *tally = &run->tally;
+  if (!place->cluster || sync_mode(options) == DTG_SYNC_REPLICAS || interrupted) return NULL;
+  TRY(fetch(run->session, n->replicated.global_step, &tally->counted, sizeof tally->counted));
+  tally->expected = run->total;
+  if (n->ledger.progress) TRY(check_workers(run, n));
+  if (tally->counted < tally->expected) tally->lost += tally->expected - tally->counted;
+  if (tally->counted > tally->expected) tally->doubled += tally->counted - tally->expected;
+  if (n->ledger.progress) tally->expected = run->total * place->task.num_workers;
   printf("ledger: %" PRId64 " updates, %" PRId64 " lost, %" PRId64 " doubled\n", tally->counted, tally->lost, tally->doubled);
   return NULL;
 }

@@ -4,7 +4,8 @@
  *   example_fashion_mnist                                                       alone, in one process
  *   dtg run --local --ps 1 --workers 2 -- example_fashion_mnist --mode sync     a cluster; see --help
  *
- * Ctrl-C ends early and saves.
+ * Ctrl-C ends early and saves. With --checkpoint DIR, sets of all that training has come to are saved there while it goes on, and the
+ * same command goes on from the newest.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "fashion_mnist.h"
@@ -22,11 +23,13 @@ static dtg_error *leave_results(const struct options *options, const struct plac
                                 struct training_run *run, int *written) {
   if (!run->reports[0].steps) run->reports[0] = report_of(run, place);
   TRY(finish_run(run));
-  TRY(check_ledger(run, place, n));
+  TRY(check_ledger(options, run, place, n));
+  TRY(save_set(run));
   TRY(save_weights(options, n, run));
   TRY(dtg_event_writer_close(run->events));
   *written = write_summary(options, place, data, run) && *written;
-  if (place->cluster) TRY(dtg_session_end_job(run->session, 0));
+  /* After Ctrl-C the chief ends the job, whatever the others are at. */
+  if (place->cluster) TRY(interrupted ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
   if (*written) printf("%.2f%% of the test images are right; weights, curves and summary are in %s\n", 100 * run->accuracy, options->run);
   return NULL;
 }
@@ -38,15 +41,16 @@ static dtg_error *work(const struct options *options, struct place *place, int a
   const int chief = place->task.is_chief;
   dtg_error *error = open_data(options, place, &data);
   if (!error) error = build_network(options, place, &data, &network);
-  if (!error) error = prepare_run(&run, place, &network, &data);
+  if (!error) error = prepare_run(&run, place, &network, &data, options);
   if (!error) error = open_events(options, place, run.begun_at, &run.events); /* makes the directory */
   if (!error && chief) *written = write_run(options, argc, argv);
   if (!error) error = train(&run, place, &network, &data, options);
   if (!error && chief) error = leave_results(options, place, &data, &network, &run, written);
-  /* After Ctrl-C the chief ends the job, whatever the others are at. */
+  if (!error && !chief) error = dtg_session_end_job(run.session, 0); /* waits for the others */
   if (error && !chief && (interrupted || job_has_ended(place))) dtg_error_release(error), error = NULL;
   release_run(&run);
   release_ledger(&network.ledger);
+  dtg_strategy_release(network.strategy);
   dtg_model_release(network.model);
   dtg_graph_release(network.graph);
   close_data(&data);

@@ -77,6 +77,58 @@ static dtg_error *add_training(const struct options *options, const struct place
   return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);
 }
 
+/* ---- the shards as replicas of a strategy ---- */
+
+static dtg_error *build_replica(void *user, dtg_strategy *strategy, int32_t replica, const dtg_value *inputs, size_t num_inputs,
+                                dtg_value *results, size_t num_results) {
+  struct network *n = user;
+  (void)strategy, (void)inputs, (void)num_inputs, (void)num_results;
+  TRY(build_tower(n, &n->towers[replica], n->side));
+  results[0] = n->towers[replica].loss;
+  return NULL;
+}
+
+/* STRATEGY=custom: gradients meet from the last replica to the first. */
+static dtg_error *from_the_last(void *user, dtg_strategy *strategy, dtg_reduction op, const dtg_value *parts, size_t num_parts,
+                                dtg_value *out) {
+  struct network *n = user;
+  dtg_value share;
+  (void)strategy;
+  *out = parts[num_parts - 1];
+  for (size_t i = num_parts - 1; i-- > 0;) TRY(dtg_add2(n->graph, "AddV2", *out, parts[i], out));
+  if (op == DTG_REDUCE_SUM) return NULL;
+  TRY(dtg_const_f32(n->graph, (float)num_parts, &share));
+  return dtg_add2(n->graph, "RealDiv", *out, share, out);
+}
+
+static dtg_error *create_strategy(const char *name, int replicas, struct network *n) {
+  static const char *const devices[MAX_SHARDS] = {"/device:EMU:0",  "/device:EMU:1",  "/device:EMU:2",  "/device:EMU:3",
+                                                  "/device:EMU:4",  "/device:EMU:5",  "/device:EMU:6",  "/device:EMU:7",
+                                                  "/device:EMU:8",  "/device:EMU:9",  "/device:EMU:10", "/device:EMU:11",
+                                                  "/device:EMU:12", "/device:EMU:13", "/device:EMU:14", "/device:EMU:15"};
+  dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  dtg_strategy_hooks hooks = DTG_STRATEGY_HOOKS_INIT;
+  options.kind = strcmp(name, "one") == 0        ? DTG_STRATEGY_ONE_DEVICE
+                 : strcmp(name, "mirrored") == 0 ? DTG_STRATEGY_MIRRORED
+                 : strcmp(name, "central") == 0  ? DTG_STRATEGY_CENTRAL_STORAGE
+                                                 : DTG_STRATEGY_CUSTOM;
+  options.devices = devices;
+  options.num_devices = (size_t)replicas;
+  hooks.reduce_to = from_the_last;
+  if (options.kind == DTG_STRATEGY_CUSTOM) options.hooks = &hooks, options.user = n;
+  return dtg_strategy_create(n->model, &options, &n->strategy);
+}
+
+static dtg_error *train_by_strategy(struct network *n) {
+  dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+  optimizer.kind = DTG_OPT_MOMENTUM;
+  optimizer.momentum = 0.9;
+  optimizer.learning_rate = n->rate;
+  n->training = (dtg_training)DTG_TRAINING_INIT;
+  n->replicated = (dtg_replicated)DTG_REPLICATED_INIT;
+  return dtg_strategy_minimize(n->strategy, n->losses, DTG_REDUCE_MEAN, &optimizer, &n->training);
+}
+
 /* Variables go to the parameter servers in turn, everything else is computed here. */
 static dtg_error *push_placement(const struct place *place, struct network *n) {
   char here[96];
@@ -91,12 +143,20 @@ dtg_error *build_network(const struct options *options, const struct place *plac
   TRY(dtg_graph_create(place->runtime, &n->graph));
   TRY(dtg_model_create(n->graph, options->seed, &n->model));
   if (place->cluster) TRY(push_placement(place, n));
-  for (n->num_towers = 0; n->num_towers < data->shards; n->num_towers++) {
+  if (options->strategy && !place->cluster) {
+    n->num_towers = data->shards;
+    n->side = data->side;
+    TRY(create_strategy(options->strategy, data->shards, n));
+    TRY(dtg_strategy_enter(n->strategy));
+    TRY(dtg_strategy_run(n->strategy, build_replica, n, NULL, 0, &n->losses, 1));
+    TRY(dtg_strategy_exit(n->strategy));
+  }
+  for (; n->num_towers < data->shards; n->num_towers++) {
     if (n->num_towers > 0) TRY(dtg_model_next_tower(n->model));
     TRY(build_tower(n, &n->towers[n->num_towers], data->side));
   }
   TRY(add_rate(options, place, data, n));
-  TRY(add_training(options, place, n));
+  TRY(n->strategy ? train_by_strategy(n) : add_training(options, place, n));
   if (place->cluster) TRY(build_ledger(options, place, n));
   TRY(mean_of_towers(n, offsetof(struct tower, loss), &n->loss));
   TRY(mean_of_towers(n, offsetof(struct tower, accuracy), &n->accuracy));

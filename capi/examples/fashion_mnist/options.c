@@ -6,18 +6,22 @@
 #include <string.h>
 
 static int usage(const char *program) {
-  fprintf(stderr,
-          "usage: %s [OPTION VALUE]...\n"
-          "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist\n"
-          "  --run DIR       where curves, weights and summary go; default fashion_mnist.run\n"
-          "  --epochs N      default 7\n"
-          "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
-          "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
-          "  --batch N       images per step of all workers together; default 64\n"
-          "  --rate R        learning rate at its top; default 0.05\n"
-          "  --seed N        default 1\n"
-          "It trains alone, or as the task that TF_CONFIG names: dtg run --local --ps 1 --workers 2 -- %s\n",
-          program, program);
+  fprintf(
+      stderr,
+      "usage: %s [OPTION VALUE]...\n"
+      "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist\n"
+      "  --run DIR       where curves, weights and summary go; default fashion_mnist.run\n"
+      "  --checkpoint DIR  saves sets of all that training has come to there; started again with it, it goes on from the newest\n"
+      "  --every N       steps between two of them; default 500\n"
+      "  --epochs N      default 7\n"
+      "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
+      "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
+      "  --strategy S    alone: one, mirrored, central or custom: the shards are replicas of a strategy, each on an emulated accelerator\n"
+      "  --batch N       images per step of all workers together; default 64\n"
+      "  --rate R        learning rate at its top; default 0.05\n"
+      "  --seed N        default 1\n"
+      "It trains alone, or as the task that TF_CONFIG names: dtg run --local --ps 1 --workers 2 -- %s\n",
+      program, program);
   return 3;
 }
 
@@ -25,12 +29,21 @@ static int known_mode(const char *mode) {
   return strcmp(mode, "sync") == 0 || strcmp(mode, "sync-replicas") == 0 || strcmp(mode, "async") == 0;
 }
 
+static int known_strategy(const struct options *options) {
+  const char *const s = options->strategy;
+  if (!s || strcmp(s, "mirrored") == 0 || strcmp(s, "central") == 0 || strcmp(s, "custom") == 0) return 1;
+  return strcmp(s, "one") == 0 && options->shards == 1;
+}
+
 static int set(struct options *options, const char *name, const char *value) {
   if (strcmp(name, "--data") == 0) options->data = value;
   else if (strcmp(name, "--run") == 0) options->run = value;
+  else if (strcmp(name, "--checkpoint") == 0) options->checkpoint = value;
+  else if (strcmp(name, "--every") == 0) options->every = atoi(value);
   else if (strcmp(name, "--mode") == 0) options->mode = value;
   else if (strcmp(name, "--epochs") == 0) options->epochs = atoi(value);
   else if (strcmp(name, "--shards") == 0) options->shards = atoi(value);
+  else if (strcmp(name, "--strategy") == 0) options->strategy = value;
   else if (strcmp(name, "--batch") == 0) options->batch = atoi(value);
   else if (strcmp(name, "--rate") == 0) options->rate = atof(value);
   else if (strcmp(name, "--seed") == 0) options->seed = strtoull(value, NULL, 10);
@@ -43,6 +56,7 @@ int read_options(int argc, char **argv, struct options *options) {
   *options = (struct options){.data = "/usr/share/datasets/fashion-mnist",
                               .run = "fashion_mnist.run",
                               .mode = "sync",
+                              .every = 500,
                               .epochs = 7,
                               .shards = 1,
                               .batch = 64,
@@ -53,8 +67,13 @@ int read_options(int argc, char **argv, struct options *options) {
     if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) return usage(argv[0]);
   }
   if (options->epochs < 1 || options->shards < 1 || options->shards > MAX_SHARDS || options->batch < options->shards ||
-      options->rate <= 0 || !known_mode(options->mode)) {
+      options->rate <= 0 || options->every < 1 || !known_mode(options->mode) || !known_strategy(options)) {
     return usage(argv[0]);
+  }
+  if (options->checkpoint && sync_mode(options) == DTG_SYNC_ASYNC) {
+    fprintf(stderr, "--checkpoint: with --mode async how far each worker is belongs to no set; let the parameter servers keep their state\n"
+                    "instead (dtg run --state DIR), or take --mode sync\n");
+    return 3;
   }
   return 0;
 }

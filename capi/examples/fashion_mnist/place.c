@@ -62,11 +62,12 @@ dtg_error *serve(const struct place *place, const struct options *options) {
   return write_server_status(options, place);
 }
 
-dtg_error *connect_session(const struct place *place, dtg_graph *graph, dtg_session **out) {
+dtg_error *connect_session(const struct place *place, const struct network *network, dtg_session **out) {
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
   options.security = wanted_security();
+  options.emu_devices = network->strategy ? network->num_towers : 0;
   const char *target = place->server ? dtg_server_target(place->server) : "local";
-  return dtg_session_connect(place->runtime, target, DTG_STRLEN, graph, &options, out);
+  return dtg_session_connect(place->runtime, target, DTG_STRLEN, network->graph, &options, out);
 }
 
 void leave_place(struct place *place) {

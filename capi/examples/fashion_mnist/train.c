@@ -62,32 +62,88 @@ static dtg_error *wait_ready(struct training_run *run, const struct network *n) 
 
 static dtg_error *run_if_any(struct training_run *run, dtg_value target) { return target.id ? dtg_run_target(run->session, target) : NULL; }
 
+/* Alone, the sets hold the place of the data too; in a cluster the count of steps tells each worker where its own is. */
+static dtg_error *open_sets(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                            const struct options *options) {
+  dtg_checkpoint_options sets = DTG_CHECKPOINT_OPTIONS_INIT;
+  char name[32];
+  if (!options->checkpoint || !is_chief(place)) return NULL;
+  sets.directory = options->checkpoint;
+  sets.every_steps = options->every;
+  TRY(dtg_checkpoint_open(n->model, run->session, &sets, &run->sets));
+  for (int i = 0; i < data->shards && !place->cluster; i++) {
+    snprintf(name, sizeof name, "train-%d", i);
+    TRY(dtg_checkpoint_add_data(run->sets, name, DTG_STRLEN, data->train[i]));
+  }
+  return NULL;
+}
+
+/* First values, or those of the newest set. */
+static dtg_error *start_or_go_on(struct training_run *run, const struct network *n, int64_t *step) {
+  *step = 0;
+  if (!run->sets) return dtg_run_target(run->session, n->init);
+  TRY(dtg_checkpoint_resume(run->sets, step, NULL));
+  if (*step > 0) printf("going on after step %lld\n", (long long)*step);
+  return NULL;
+}
+
 /* Whatever has values keeps them: an earlier life of the chief gave them, and the workers have trained since. They begin when
  * all have values, so before that it does no harm to begin anew. */
 static dtg_error *begin_as_chief(struct training_run *run, const struct network *n) {
   int ready = 1;
   TRY(has_values(run->session, n->graph, n->model, &ready));
   if (n->ledger.progress) TRY(has_values(run->session, n->graph, n->ledger.progress, &ready));
-  if (ready) return run_if_any(run, n->replicated.resume);
-  TRY(dtg_run_target(run->session, n->init));
+  if (ready) return dtg_model_recover(n->model, run->session, 60 * SECOND);
+  int64_t step = 0;
+  TRY(start_or_go_on(run, n, &step));
   TRY(run_if_any(run, n->ledger.init));
   return run_if_any(run, n->replicated.chief_init);
 }
 
-dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data) {
+static dtg_error *start_updates(struct training_run *run, const struct network *n) {
+  if (!n->replicated.update.id) return NULL;
+  return dtg_session_run_repeatedly(run->session, &n->replicated.update, 1, run->ended, 0, &run->updates);
+}
+
+static dtg_error *stop_updates(struct training_run *run) {
+  dtg_completion end = {0, NULL};
+  size_t count = 0;
+  if (!run->updates) return NULL;
+  dtg_run_cancel(run->updates);
+  TRY(dtg_cq_next(run->ended, &end, 0, 1, 10 * SECOND, &count));
+  dtg_run_release(run->updates);
+  run->updates = NULL;
+  return count > 0 ? end.error : NULL;
+}
+
+/* A parameter server was lost in the middle of a step. When it is back, whoever is the chief sees to it that the step was made
+ * everywhere or nowhere, and the count of steps tells whether it has to be made again. */
+static dtg_error *go_on_after_loss(struct training_run *run, const struct place *place, const struct network *n) {
+  dtg_error_release(stop_updates(run));
+  TRY(dtg_model_recover(n->model, run->session, 120 * SECOND));
+  if (n->ledger.progress) TRY(dtg_model_wait_ready(n->ledger.progress, run->session, 60 * SECOND));
+  TRY(find_progress(run->session, place, n, &run->steps));
+  run->losses++;
+  return start_updates(run, n);
+}
+
+dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data,
+                       const struct options *options) {
   const dtg_replicated *r = &n->replicated;
-  TRY(connect_session(place, n->graph, &run->session));
-  if (!place->cluster) TRY(dtg_run_target(run->session, n->init));
+  TRY(connect_session(place, n, &run->session));
+  TRY(open_sets(run, place, n, data, options));
+  if (!place->cluster) TRY(start_or_go_on(run, n, &run->begun_at));
   if (place->cluster && is_chief(place)) TRY(begin_as_chief(run, n));
   if (place->cluster) TRY(wait_ready(run, n));
   TRY(run_if_any(run, r->local_init));
-  TRY(find_progress(run->session, place, n, &run->begun_at));
-  run->steps = run->begun_at;
-  TRY(skip_steps(data, run->begun_at));
+  if (place->cluster) {
+    TRY(find_progress(run->session, place, n, &run->begun_at));
+    TRY(skip_steps(data, run->begun_at));
+  }
+  run->steps = run->taken = run->begun_at;
   TRY(prepare_callables(run, place, n));
-  if (!r->update.id) return NULL;
   TRY(dtg_cq_create(&run->ended));
-  return dtg_session_run_repeatedly(run->session, &r->update, 1, run->ended, 0, &run->updates);
+  return start_updates(run, n);
 }
 
 /* ---- what the person at the terminal sees ---- */
@@ -151,38 +207,49 @@ static dtg_error *write_events(const struct training_run *run, const struct plac
   return point(run, "step_time", seconds);
 }
 
-static dtg_error *train_batch(struct training_run *run, const struct place *place, dtg_tensor *const *batch, size_t count) {
+static void release_batch(struct training_run *run) {
+  for (int i = 0; i < 2 * MAX_SHARDS; i++) dtg_tensor_release(run->batch[i]), run->batch[i] = NULL;
+}
+
+/* The next batch of every tower; at the end of the data it begins again. */
+static dtg_error *next_batch(struct training_run *run, const struct data *data) {
+  release_batch(run);
+  for (int i = 0; i < data->shards; i++) {
+    int32_t more = 0;
+    TRY(dtg_dataset_next(data->train[i], &run->batch[2 * i], 2, &more));
+    if (more) continue;
+    TRY(dtg_dataset_restart(data->train[i]));
+    TRY(dtg_dataset_next(data->train[i], &run->batch[2 * i], 2, &more));
+  }
+  run->taken++;
+  return NULL;
+}
+
+static dtg_error *train_batch(struct training_run *run, const struct place *place, const struct data *data, const struct options *options) {
   const dtg_tensor *feeds[2 * MAX_SHARDS];
-  for (size_t i = 0; i < count; i++) feeds[i] = batch[i];
+  const size_t count = 2 * (size_t)data->shards;
+  for (size_t i = 0; i < count; i++) feeds[i] = run->batch[i];
   const double started = now();
   TRY(dtg_callable_run(run->step, feeds, count, run->results, (size_t)run->num_results, 60 * SECOND));
   run->loss = scalar(run->results[0]);
   /* How many updates there were between reading the variables and applying what came of them. */
   if (place->cluster) run->staleness = integer(run->results[4]) - 1 - integer(run->results[3]);
-  return run->steps++ % EVENTS_EVERY == 0 ? write_events(run, place, now() - started) : NULL;
-}
-
-/* The next batch of every tower; at the end of the data it begins again. */
-static dtg_error *next_batch(const struct data *data, dtg_tensor **batch) {
-  for (int i = 0; i < data->shards; i++) {
-    int32_t more = 0;
-    TRY(dtg_dataset_next(data->train[i], &batch[2 * i], 2, &more));
-    if (more) continue;
-    TRY(dtg_dataset_restart(data->train[i]));
-    TRY(dtg_dataset_next(data->train[i], &batch[2 * i], 2, &more));
-  }
+  if (run->steps % EVENTS_EVERY == 0) TRY(write_events(run, place, now() - started));
+  for (int i = 0; i < data->shards; i++) run->images += dtg_tensor_dim(run->batch[2 * i], 0);
+  /* A token of the same step asks for it once more: somebody else was lost before it was applied. */
+  run->steps = place->cluster && sync_mode(options) == DTG_SYNC_STRICT ? integer(run->results[4]) : run->steps + 1;
   return NULL;
 }
 
-static dtg_error *next_step(struct training_run *run, const struct place *place, const struct data *data) {
-  dtg_tensor *batch[2 * MAX_SHARDS] = {NULL};
-  dtg_error *error = next_batch(data, batch);
-  if (!error) error = train_batch(run, place, batch, 2 * (size_t)data->shards);
-  for (int i = 0; i < 2 * data->shards; i++) {
-    if (!error && i % 2 == 0) run->images += dtg_tensor_dim(batch[i], 0);
-    dtg_tensor_release(batch[i]);
-  }
-  return error;
+/* The batch hangs on the step, so one that has to be made again gives the same. */
+static dtg_error *next_step(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                            const struct options *options) {
+  while (run->taken <= run->steps) TRY(next_batch(run, data));
+  dtg_error *error = train_batch(run, place, data, options);
+  const int lost = place->cluster && (dtg_error_code(error) == DTG_UNAVAILABLE || dtg_error_code(error) == DTG_ABORTED);
+  if (!lost || interrupted || job_has_ended(place)) return error;
+  dtg_error_release(error);
+  return go_on_after_loss(run, place, n);
 }
 
 static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
@@ -215,11 +282,12 @@ static int64_t progress(const struct training_run *run, const struct place *plac
   return integer(run->results[4]);
 }
 
-static dtg_error *train_until(int64_t goal, struct training_run *run, const struct place *place, const struct data *data,
-                              const struct options *options) {
+static dtg_error *train_until(int64_t goal, struct training_run *run, const struct place *place, const struct network *n,
+                              const struct data *data, const struct options *options) {
   const double started = now();
   while (progress(run, place, options) < goal && !(interrupted && is_chief(place))) {
-    TRY(next_step(run, place, data));
+    TRY(next_step(run, place, n, data, options));
+    if (run->sets) TRY(dtg_checkpoint_reached(run->sets, run->steps, NULL));
     show_progress(run, place, started);
   }
   run->seconds += now() - started;
@@ -232,7 +300,7 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
   const int64_t passed = run->begun_at / data->steps; /* epochs, by earlier lives; the last one is tested again */
   for (int epoch = passed < options->epochs ? (int)passed + 1 : options->epochs;
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
-    TRY(train_until(epoch * data->steps, run, place, data, options));
+    TRY(train_until(epoch * data->steps, run, place, n, data, options));
     if (!is_chief(place)) continue;
     if (epoch == options->epochs && !interrupted) TRY(take_reports(run, place, n));
     TRY(test_all(run, data->test));
@@ -243,19 +311,21 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
   return is_chief(place) ? NULL : send_report(run, place, n);
 }
 
+dtg_error *save_set(struct training_run *run) {
+  return run->sets && run->steps > run->begun_at ? dtg_checkpoint_save(run->sets, run->steps, 0) : NULL;
+}
+
 /* After this nothing changes the variables any more. */
 dtg_error *finish_run(struct training_run *run) {
-  dtg_completion end = {0, NULL};
-  size_t count = 0;
-  if (!run->updates) return NULL;
-  dtg_run_cancel(run->updates);
-  TRY(dtg_cq_next(run->ended, &end, 0, 1, 10 * SECOND, &count));
-  if (count == 0 || dtg_error_code(end.error) == DTG_CANCELLED) return dtg_error_release(end.error), NULL;
-  return end.error;
+  dtg_error *error = stop_updates(run);
+  if (dtg_error_code(error) != DTG_CANCELLED && !run->losses) return error;
+  dtg_error_release(error);
+  return NULL;
 }
 
 void release_run(struct training_run *run) {
   for (int i = 0; i < 5; i++) dtg_tensor_release(run->results[i]);
+  release_batch(run);
   dtg_run_release(run->updates);
   dtg_cq_release(run->ended);
   dtg_callable_release(run->step);
@@ -263,4 +333,5 @@ void release_run(struct training_run *run) {
   dtg_callable_release(run->rate);
   dtg_session_release(run->session);
   dtg_event_writer_release(run->events);
+  dtg_checkpoint_release(run->sets);
 }

@@ -12,10 +12,10 @@
  *    field. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
- *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
- *              dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
- *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_dataset, dtg_weights,
- *              dtg_event_writer
+ *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_cancellation, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
+ *              dtg_group, dtg_collective, dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
+ *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_strategy, dtg_dataset, dtg_weights,
+ *              dtg_event_writer, dtg_checkpoint but for wait and status
  * 6. The library never aborts or exits, installs no signal handler, writes nothing to stdout, throws nothing through
  *    the ABI. In a forked child every call answers DTG_FAILED_PRECONDITION and every release does nothing.
  * 7. Times are relative nanoseconds. 0 means "the default"; negative values are refused except where DTG_INFINITE is
@@ -74,12 +74,15 @@ typedef struct dtg_string dtg_string;
 typedef struct dtg_runtime dtg_runtime;
 /* A value outside of graphs: element type, shape, memory: dtg/tensor.h. */
 typedef struct dtg_tensor dtg_tensor;
+typedef struct dtg_function dtg_function;
 /* Nodes and what connects them: dtg/graph.h. */
 typedef struct dtg_graph dtg_graph;
 /* Runs of one graph on the devices of one target: dtg/session.h. */
 typedef struct dtg_session dtg_session;
 /* A run with its feeds, fetches and targets fixed: dtg/session.h. */
 typedef struct dtg_callable dtg_callable;
+/* The wish that calls end, told by another thread: dtg/session.h. */
+typedef struct dtg_cancellation dtg_cancellation;
 /* A run under way that no thread waits for: dtg/session.h. */
 typedef struct dtg_run dtg_run;
 /* A queue in which the ends of such runs are announced: dtg/session.h. */
@@ -94,7 +97,7 @@ typedef struct dtg_value {
 
 /* Why a call failed. The numbers are those of TensorFlow, Abseil and gRPC. New codes may come: treat one that is not listed as
  * DTG_UNKNOWN. Which calls answer what, and why, stands with each function; in general:
- *   CANCELLED            the host asked for it: dtg_run_cancel, or a session that was closed
+ *   CANCELLED            the host asked for it: dtg_run_cancel, dtg_cancellation_cancel, or a session that was closed
  *   INVALID_ARGUMENT     the call is wrong, whatever the state: a closed handle, a bad shape, a value of another graph
  *   DEADLINE_EXCEEDED    the time was up; what was begun is cancelled
  *   NOT_FOUND            no such op, name, file or column

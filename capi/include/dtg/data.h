@@ -44,18 +44,46 @@ typedef struct dtg_csv_options {
   const char *const *columns; /* those to read, in this order, each ending with NUL; NULL: all */
   size_t num_columns;
   int32_t header;            /* 0: found out; 1: the first line names the columns; 2: it does not, they are c0, c1, ... */
-  int32_t missing;           /* 0: kept (NaN, or -1 in columns of names); 1: such rows are dropped; 2: DATA_LOSS */
+  int32_t missing;           /* a DTG_MISSING_ constant, for columns of which the schema says nothing else */
   int32_t delimiter;         /* 0: ',' */
   int32_t reserved0;
+  const char *schema;        /* what is known of the columns, as JSON; NULL: nothing */
+  size_t schema_len;
 } dtg_csv_options;
-#define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0}
+#define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0, NULL, DTG_STRLEN}
 /* clang-format on */
 
+/* What happens where a CSV file lacks a value. */
+enum {
+  DTG_MISSING_DEFAULT = 0, /* as DTG_MISSING_REFUSE */
+  DTG_MISSING_DROP = 1,    /* such rows are dropped */
+  DTG_MISSING_REFUSE = 2,  /* DATA_LOSS, which names line and column */
+  DTG_MISSING_KEEP = 3,    /* NaN in columns of numbers, which makes losses NaN; -1 in columns of names */
+  DTG_MISSING_MEAN = 4     /* the mean of the column; an error in columns of names that lack some */
+};
+
+/* A schema is {"label": NAME, "columns": [RULE, ...], "rules": [RULE, ...]}, all optional. "columns" are those to read, in that order;
+ * "rules" are of columns that are read anyway. A rule is
+ *
+ *   {"name": "species", "kind": "names", "names": ["cat", "dog"], "missing": "drop"}
+ *   {"name": "weight", "kind": "real", "missing": "constant", "value": 0}
+ *
+ * and only its "name" must be there. Kinds are "whole", "real" and "names"; "missing" is "refuse", "drop", "keep", "mean" (with a "value":
+ * that one, as of the training data) or "constant". The number of a name is its place among "names", and a name that is not among them is
+ * INVALID_ARGUMENT. What `label` and `columns` of the options say goes before. */
+
 /* The rows of a CSV file, plain or gzip. Types are found by looking at whole columns: whole numbers are int64, other
- * numbers float32, anything else names, numbered in sorted order. `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS,
- * INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
+ * numbers float32, anything else names, numbered in sorted order. A column of which at least 20 cells, and nine of ten, are numbers is
+ * refused with the line and the text of the first that is none, unless a schema gives the column a kind. Two files may number one name
+ * differently, so the second should be read with the first one's dtg_dataset_schema. `options` may be NULL. Errors: NOT_FOUND,
+ * DATA_LOSS (also where no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
                         dtg_dataset **out) DTG_NOEXCEPT;
+
+/* What was found out about the columns of a CSV file, as a schema: give it to the reading of other files, so that names have the same
+ * numbers and missing values the same means there; keep it with the weights by dtg_model_set_metadata. `*out` is owned by the caller.
+ * Errors: FAILED_PRECONDITION (not from a CSV file). Since 0.1. */
+DTG_ERR dtg_dataset_schema(const dtg_dataset *dataset, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the data set; NULL for NULL. Since 0.1. */
 DTG_API dtg_dataset *dtg_dataset_retain(dtg_dataset *dataset) DTG_NOEXCEPT;
@@ -67,6 +95,9 @@ DTG_API void dtg_dataset_release(dtg_dataset *dataset) DTG_NOEXCEPT;
 /* Draws at random from a buffer of that many elements; 0: from the whole epoch. Every epoch has an order of its own,
  * decided by (seed, number of the epoch). Since 0.1. Semantics: Dataset.shuffle. */
 DTG_ERR dtg_dataset_shuffle(dtg_dataset *dataset, int64_t buffer, uint64_t seed) DTG_NOEXCEPT;
+/* The same order in every epoch, decided by `seed` alone: for measurements that must not hang on the order, and for epochs to be
+ * compared. Since 0.1. Semantics: Dataset.shuffle with reshuffle_each_iteration=False. */
+DTG_ERR dtg_dataset_shuffle_once(dtg_dataset *dataset, int64_t buffer, uint64_t seed) DTG_NOEXCEPT;
 /* Stacks `size` elements along a new first dimension; a shorter last batch is handed out, or dropped with a non-zero
  * `drop_remainder`. Since 0.1. Semantics: Dataset.batch. */
 DTG_ERR dtg_dataset_batch(dtg_dataset *dataset, int64_t size, int32_t drop_remainder) DTG_NOEXCEPT;
@@ -95,8 +126,55 @@ DTG_ERR dtg_dataset_skip(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 DTG_ERR dtg_dataset_scale(dtg_dataset *dataset, size_t component, double divisor) DTG_NOEXCEPT;
 /* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64. Since 0.1. */
 DTG_ERR dtg_dataset_cast(dtg_dataset *dataset, size_t component, dtg_dtype dtype) DTG_NOEXCEPT;
+/* Component `component` as float32, (x - shift) / scale for each feature along its last dimension, by the numbers that
+ * dtg_dataset_fit_normalization found, on this data set or on another one: fit on what is trained on, apply to that and to everything else.
+ * A normalization of one feature is for components of any shape. Errors: INVALID_ARGUMENT (not such a text, another number of features).
+ * Since 0.1. Semantics: tf.keras.layers.Normalization, but for a deviation of 0, which divides by 1. */
+DTG_ERR dtg_dataset_normalize(dtg_dataset *dataset, size_t component, const char *normalization, size_t normalization_len) DTG_NOEXCEPT;
 /* Keeps up to `count` elements ready, made by a thread of the data set's own. Since 0.1. Semantics: Dataset.prefetch. */
 DTG_ERR dtg_dataset_prefetch(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
+
+/* ---- parts, and what is found out about data ----
+ *
+ * These walk through one epoch of the data set and leave it where it stood (so they need one of which that can be told, see
+ * dtg_dataset_position); it must not be endless. */
+
+/* How a data set is cut in two. Read during the call only. */
+/* clang-format off */
+typedef struct dtg_split {
+  size_t struct_size;
+  double fraction;   /* the share of rows that is held out, between 0 and 1; 0: 0.2. Not looked at with folds */
+  uint64_t seed;
+  int32_t folds;     /* 0: none; k from 2 up: the rows are dealt out to k folds of like size, and one of them is held out */
+  int32_t fold;      /* which one, from 0. All k calls with one seed have the same folds */
+  int32_t stratify;  /* not 0: each class is cut alike, to a row; the classes are in component `classes` */
+  int32_t reserved0;
+  size_t classes;    /* a component of one whole number or bool per row */
+} dtg_split;
+#define DTG_SPLIT_INIT {sizeof(dtg_split), 0.0, 0, 0, 0, 0, 0, 0}
+/* clang-format on */
+
+/* Two data sets without a row in common: one to train on, and one that is held out to test with. Which row goes where is chosen at random,
+ * by the seed alone; the order within both is that of `dataset`, so shuffle `train` afterwards. Its elements must be rows of tensors or of
+ * files, each at most once, so split before batch, prefetch and repeat, and before dtg_dataset_normalize, that nothing of what is held out
+ * goes into the training. The rows are shared, not copied; `dataset` stays as it was. `split` may be NULL; both answers are owned by the
+ * caller, and have the dtg_dataset_schema of `dataset`. Errors: INVALID_ARGUMENT (numbers out of range, no such rows or classes, a part
+ * without rows). Since 0.1. Semantics: sklearn.model_selection.train_test_split, StratifiedKFold. */
+DTG_ERR dtg_dataset_split(const dtg_dataset *dataset, const dtg_split *split, dtg_dataset **train, dtg_dataset **held_out) DTG_NOEXCEPT;
+
+/* What a normalization does to each feature. */
+enum {
+  DTG_NORMALIZE_STANDARD = 0, /* to mean 0 and deviation 1 */
+  DTG_NORMALIZE_RANGE = 1     /* to 0 at the least and 1 at the greatest */
+};
+
+/* The numbers for dtg_dataset_normalize and dtg_nn_normalize, found by one look at all of component `component`, as JSON: {"normalization",
+ * "shift": [...], "scale": [...]}, one of each per feature along its last dimension. After batch that of a batch of numbers is no feature,
+ * and a remainder that is dropped is not looked at: ask before batch to have all rows. A feature that is the same everywhere gets
+ * the scale 1. Keep the text with the weights by dtg_model_set_metadata, as a schema. `*out` is owned by the caller.
+ * Errors: INVALID_ARGUMENT (no elements, or one that is NaN or infinite, which is named), OUT_OF_RANGE (no such component), UNIMPLEMENTED
+ * (a type of which there are no means). Since 0.1. */
+DTG_ERR dtg_dataset_fit_normalization(const dtg_dataset *dataset, size_t component, int32_t kind, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- reading ---- */
 
@@ -106,6 +184,15 @@ DTG_ERR dtg_dataset_prefetch(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 DTG_ERR dtg_dataset_next(dtg_dataset *dataset, dtg_tensor **tensors, size_t num_tensors, int32_t *more) DTG_NOEXCEPT;
 /* Begins the next epoch, wherever this one stands. Since 0.1. */
 DTG_ERR dtg_dataset_restart(dtg_dataset *dataset) DTG_NOEXCEPT;
+/* Where the data set stands: the number of elements it has handed out since its last restart, then the number of the epoch of each
+ * stage, the last one first. Up to `cap` of these numbers are written to `numbers` (NULL with a cap of 0), and `*count` says how many
+ * there are. Checkpoints keep them (dtg_checkpoint_add_data). Errors: FAILED_PRECONDITION (a transform was added after elements had been
+ * taken). Since 0.1. */
+DTG_ERR dtg_dataset_position(const dtg_dataset *dataset, int64_t *numbers, size_t cap, size_t *count) DTG_NOEXCEPT;
+/* Goes to a position that dtg_dataset_position told of a data set with the same stages, seeds and sources, wherever this one stands: what
+ * comes next is what came next there. No element is made on the way where they are rows of files or tensors. Errors: INVALID_ARGUMENT
+ * (not a position of such a data set; nothing has changed), DATA_LOSS (there are fewer elements now). Since 0.1. */
+DTG_ERR dtg_dataset_move_to(dtg_dataset *dataset, const int64_t *numbers, size_t count) DTG_NOEXCEPT;
 /* Elements (batches, after batch) per epoch; -1: endless, -2: not known before they are read, also for a bad handle.
  * Since 0.1. */
 DTG_API int64_t dtg_dataset_cardinality(const dtg_dataset *dataset) DTG_NOEXCEPT;

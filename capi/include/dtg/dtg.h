@@ -8,13 +8,20 @@
 #include <dtg/data.h>
 #include <dtg/dlpack.h>
 #include <dtg/error.h>
+#include <dtg/function.h>
 #include <dtg/graph.h>
+#include <dtg/group.h>
 #include <dtg/io.h>
+#include <dtg/layers.h>
+#include <dtg/losses.h>
+#include <dtg/metrics.h>
 #include <dtg/nn.h>
+#include <dtg/optimizers.h>
 #include <dtg/replicas.h>
 #include <dtg/runtime.h>
 #include <dtg/server.h>
 #include <dtg/session.h>
+#include <dtg/strategy.h>
 #include <dtg/tensor.h>
 
 #endif /* DTG_DTG_H */

@@ -25,11 +25,16 @@ DTG_API const char *dtg_error_task(const dtg_error *error) DTG_NOEXCEPT;
 /* The other end of the connection that failed, or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_peer(const dtg_error *error) DTG_NOEXCEPT;
 
-/* When it failed: "build", "place", "prepare", "run", "connect", "listen", or "". Borrowed. Since 0.1. */
+/* When it failed: "build", "place", "prepare", "feed", "run", "connect", "listen", or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_phase(const dtg_error *error) DTG_NOEXCEPT;
 
 /* "INVALID_ARGUMENT" and so on: static; "UNKNOWN" for numbers that are no code. Since 0.1. */
 DTG_API const char *dtg_code_name(dtg_code code) DTG_NOEXCEPT;
+
+/* An error of the host's own, for functions of the host that the library calls (dtg/strategy.h): DTG_OK and unknown numbers count as
+ * DTG_UNKNOWN, `message` is UTF-8 and may be NULL. Owned by the caller, who mostly gives it away by returning it. NULL never. Any thread.
+ * Since 0.1. */
+DTG_API dtg_error *dtg_error_create(dtg_code code, const char *message, size_t message_len) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the error; NULL for NULL. Needed only where two owners keep the same error. Since 0.1. */
 DTG_API dtg_error *dtg_error_retain(dtg_error *error) DTG_NOEXCEPT;

@@ -25,19 +25,21 @@ DTG_BEGIN_DECLS
  * AddN, need not be given. */
 typedef int32_t dtg_attr_kind;
 enum {
-  DTG_ATTR_INT = 0,         /* i */
-  DTG_ATTR_FLOAT = 1,       /* f */
-  DTG_ATTR_BOOL = 2,        /* i: 0 or 1 */
-  DTG_ATTR_TYPE = 3,        /* i: a dtg_dtype */
-  DTG_ATTR_SHAPE = 4,       /* ints[count] = dimensions, -1 open; count = DTG_STRLEN: unknown rank */
-  DTG_ATTR_STRING = 5,      /* s, s_len */
-  DTG_ATTR_TENSOR = 6,      /* tensor: shared, not copied */
-  DTG_ATTR_LIST_INT = 7,    /* ints[count] */
-  DTG_ATTR_LIST_FLOAT = 8,  /* floats[count] */
-  DTG_ATTR_LIST_BOOL = 9,   /* ints[count], each 0 or 1 */
-  DTG_ATTR_LIST_TYPE = 10,  /* ints[count], each a dtg_dtype */
-  DTG_ATTR_LIST_SHAPE = 11, /* count shapes: lens[k] dimensions each (DTG_STRLEN: unknown rank), in a row in ints */
-  DTG_ATTR_LIST_STRING = 12 /* strings[count], lens[count] (NULL: all end with NUL) */
+  DTG_ATTR_INT = 0,          /* i */
+  DTG_ATTR_FLOAT = 1,        /* f */
+  DTG_ATTR_BOOL = 2,         /* i: 0 or 1 */
+  DTG_ATTR_TYPE = 3,         /* i: a dtg_dtype */
+  DTG_ATTR_SHAPE = 4,        /* ints[count] = dimensions, -1 open; count = DTG_STRLEN: unknown rank */
+  DTG_ATTR_STRING = 5,       /* s, s_len */
+  DTG_ATTR_TENSOR = 6,       /* tensor: shared, not copied */
+  DTG_ATTR_LIST_INT = 7,     /* ints[count] */
+  DTG_ATTR_LIST_FLOAT = 8,   /* floats[count] */
+  DTG_ATTR_LIST_BOOL = 9,    /* ints[count], each 0 or 1 */
+  DTG_ATTR_LIST_TYPE = 10,   /* ints[count], each a dtg_dtype */
+  DTG_ATTR_LIST_SHAPE = 11,  /* count shapes: lens[k] dimensions each (DTG_STRLEN: unknown rank), in a row in ints */
+  DTG_ATTR_LIST_STRING = 12, /* strings[count], lens[count] (NULL: all end with NUL) */
+  DTG_ATTR_FUNC = 13,        /* functions[0] (dtg/function.h): shared */
+  DTG_ATTR_LIST_FUNC = 14    /* functions[count] */
 };
 
 /* An attribute of a node. Fields that its kind does not name are ignored. Everything is copied by the call that takes it, but for
@@ -58,9 +60,10 @@ typedef struct dtg_attr {
   const size_t *lens;
   size_t count;
   const dtg_tensor *tensor;
+  const dtg_function *const *functions;
 } dtg_attr;
 #define DTG_ATTR_INIT \
-  { sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL }
+  { sizeof(dtg_attr), NULL, DTG_STRLEN, 0, 0, 0, 0.0, NULL, DTG_STRLEN, NULL, NULL, NULL, NULL, 0, NULL, NULL }
 
 /* A node to add. Read during the call only. `controls` order without passing a value; together with those of open control scopes. */
 /* clang-format off */

@@ -21,8 +21,9 @@ DTG_ERR dtg_weights_create(dtg_weights **out) DTG_NOEXCEPT;
  * RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_weights_load(dtg_runtime *runtime, const char *path, size_t path_len, dtg_weights **out) DTG_NOEXCEPT;
 
-/* Writes the set to a file, atomically: readers find the old file or the new one, whole. Errors: those of the disk,
- * UNIMPLEMENTED (a type that the format does not have). Since 0.1. */
+/* Writes the set to a file, atomically: readers find the old file or the new one, whole, however many save there. A link is followed,
+ * and the mode of a file that is replaced is kept. Errors: those of the disk, FAILED_PRECONDITION (a pipe, a device or a folder stands
+ * there), UNIMPLEMENTED (a type that the format does not have). Since 0.1. */
 DTG_ERR dtg_weights_save(const dtg_weights *weights, const char *path, size_t path_len) DTG_NOEXCEPT;
 
 /* Adds a tensor, or replaces the one of that name. It is shared, not copied: write to it only after saving.

@@ -16,8 +16,8 @@
  * expected) and RESOURCE_EXHAUSTED (no memory); others stand with the function.
  *
  * Layers, losses and optimizers compute nothing themselves: they add nodes, which sessions run. What they added can be looked at
- * with dtg_graph_node_at or `dtg graph`, and can be written by hand in the same way. Only dtg_model_save, dtg_model_restore and
- * dtg_model_wait_ready (dtg/replicas.h) use a session.
+ * with dtg_graph_node_at or `dtg graph`, and can be written by hand in the same way. Only what saves, restores, exports and loads, and
+ * dtg_model_wait_ready (dtg/replicas.h), uses a session.
  */
 #ifndef DTG_NN_H
 #define DTG_NN_H
@@ -57,7 +57,9 @@ enum {
   DTG_INIT_GLOROT_UNIFORM = 7,   /* +-sqrt(6 / (inputs + outputs)) */
   DTG_INIT_GLOROT_NORMAL = 8,    /* truncated, variance 2 / (inputs + outputs) */
   DTG_INIT_HE_UNIFORM = 9,       /* +-sqrt(6 / inputs) */
-  DTG_INIT_HE_NORMAL = 10        /* truncated, variance 2 / inputs */
+  DTG_INIT_HE_NORMAL = 10,       /* truncated, variance 2 / inputs */
+  DTG_INIT_ORTHOGONAL = 11       /* rank 2 or more; rows (all dimensions but the last) or columns, the fewer of them, of length 1 and at
+                                    right angles */
 };
 
 /* An initializer and its two numbers; which of them count, and as what, stands beside each kind above. Part of other structs by
@@ -71,6 +73,16 @@ typedef struct dtg_initializer {
 #define DTG_INITIALIZER_INIT \
   { DTG_INIT_DEFAULT, 0, 0.0, 0.0 }
 
+/* Variables of a strategy (dtg/strategy.h): whether the copies that replicas have are kept equal by writing to all of them, or each
+ * replica writes its own and who reads from outside gets them combined (counts and sums, as of metrics). */
+typedef int32_t dtg_variable_sync;
+enum { DTG_VARIABLE_ON_WRITE = 0, DTG_VARIABLE_ON_READ = 1 };
+
+/* And how the values of several replicas become one. NONE is for variables that no replica assigns to by itself, such as weights.
+ * Semantics: tf.VariableAggregation. */
+typedef int32_t dtg_variable_aggregation;
+enum { DTG_AGGREGATION_NONE = 0, DTG_AGGREGATION_SUM = 1, DTG_AGGREGATION_MEAN = 2, DTG_AGGREGATION_ONLY_FIRST_REPLICA = 3 };
+
 /* A variable to add by hand. The open name scopes go before its name, so that "bias" under "head" is "head/bias" in the graph
  * and in checkpoints. The shape must be known: no dimension is -1. */
 typedef struct dtg_variable_spec {
@@ -81,10 +93,12 @@ typedef struct dtg_variable_spec {
   int32_t not_trainable;
   const int64_t *dims;
   size_t rank;
-  dtg_initializer initializer; /* default: zeros */
+  dtg_initializer initializer;          /* default: zeros */
+  dtg_variable_sync synchronization;    /* only in the scope of a strategy; ON_READ: not trainable, and with an aggregation */
+  dtg_variable_aggregation aggregation; /* the same */
 } dtg_variable_spec;
 #define DTG_VARIABLE_SPEC_INIT \
-  { sizeof(dtg_variable_spec), NULL, DTG_STRLEN, 0, 0, NULL, 0, DTG_INITIALIZER_INIT }
+  { sizeof(dtg_variable_spec), NULL, DTG_STRLEN, 0, 0, NULL, 0, DTG_INITIALIZER_INIT, DTG_VARIABLE_ON_WRITE, DTG_AGGREGATION_NONE }
 
 /* A variable of a model, as the library tells it; the host sets struct_size (DTG_VARIABLE_INIT) and nothing else. The values are
  * of the model's graph. `name` is borrowed from the graph and valid as long as that. */
@@ -130,10 +144,19 @@ DTG_ERR dtg_model_global_step(dtg_model *model, dtg_variable *out) DTG_NOEXCEPT;
  * the one that the next call makes. Since 0.1. Semantics: tf.compat.v1.global_variables_initializer. */
 DTG_ERR dtg_model_init(dtg_model *model, dtg_value *out) DTG_NOEXCEPT;
 
+/* Keeps a text with the model, such as the dtg_dataset_schema of its training data: dtg_model_save writes it with the weights,
+ * dtg_model_restore brings it back. A key that is there gets the new value. Errors: INVALID_ARGUMENT (an empty key, or one that begins
+ * with "dtg."). Since 0.1. */
+DTG_ERR dtg_model_set_metadata(dtg_model *model, const char *key, size_t key_len, const char *value, size_t value_len) DTG_NOEXCEPT;
+
+/* Such a text; `*out` is owned by the caller. Errors: NOT_FOUND. Since 0.1. */
+DTG_ERR dtg_model_metadata(const dtg_model *model, const char *key, size_t key_len, dtg_string **out) DTG_NOEXCEPT;
+
 /* Writes the values that the model's variables have in `session` to a safetensors file, under their names, atomically:
- * readers find the old file or the new one. The values are fetched in one run, with the session's default timeout; keep training
- * out of its way if they must belong to one step. The session must be one of the model's graph. Blocks for the run and the disk.
- * Errors: FAILED_PRECONDITION (no variables, or one without value), those of dtg_session_run and of the disk. Since 0.1.
+ * readers find the old file or the new one, however many save there. A link is followed, the mode of a file that is replaced kept, and
+ * what is no file (a pipe, a folder) refused with FAILED_PRECONDITION. The values are fetched in one run, with the session's default
+ * timeout; keep training out of its way if they must belong to one step. The session must be one of the model's graph. Blocks for the run
+ * and the disk. Errors: FAILED_PRECONDITION (no variables, or one without value), those of dtg_session_run and of the disk. Since 0.1.
  * Format: https://github.com/huggingface/safetensors */
 DTG_ERR dtg_model_save(const dtg_model *model, dtg_session *session, const char *path, size_t path_len) DTG_NOEXCEPT;
 
@@ -143,12 +166,87 @@ DTG_ERR dtg_model_save(const dtg_model *model, dtg_session *session, const char 
  * damaged), RESOURCE_EXHAUSTED (beyond the runtime's memory limit), and those of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_model_restore(const dtg_model *model, dtg_session *session, const char *path, size_t path_len) DTG_NOEXCEPT;
 
+/* What of a file goes where, for weights that were saved by another program or by an earlier form of this one. Read during the call only.
+ */
+/* clang-format off */
+typedef struct dtg_restore {
+  size_t struct_size;
+  const char *names;  /* JSON: {"name in the model": "name in the file", ...}. Two that end with "/" stand for all that begin so: {"encoder/":
+                         "bert/encoder/"}; the longest rule counts. NULL: the names are the same */
+  size_t names_len;
+  int32_t partial;    /* not 0: what fits is taken, and the report names the rest; 0: a variable that finds nothing of its type and shape
+                         is an error, and nothing is assigned */
+  int32_t reserved0;
+} dtg_restore;
+#define DTG_RESTORE_INIT {sizeof(dtg_restore), NULL, DTG_STRLEN, 0, 0}
+/* clang-format on */
+
+/* dtg_model_restore with names that differ, or for a part of the variables. `restore` may be NULL. `report` (NULL: none) receives JSON,
+ * owned by the caller: {"path", "variables", "missing", "extra", "reshaped"}: how many variables have their values now; those that the file
+ * does not have; what in the file no variable asked for; those of another type or shape. Variables without counterpart keep what they have,
+ * so run dtg_model_init before. Errors: those of dtg_model_restore, but FAILED_PRECONDITION names all variables that do not fit; NOT_FOUND
+ * also where no variable is called as a rule says; INVALID_ARGUMENT (no such JSON). Since 0.1. */
+DTG_ERR dtg_model_restore_from(const dtg_model *model, dtg_session *session, const char *path, size_t path_len, const dtg_restore *restore,
+                               dtg_string **report) DTG_NOEXCEPT;
+
+/* A model of the variables that `graph` has already: one that came by dtg_graph_import, or was built by hand. Variables are found by
+ * their VarHandleOp, in the order of the nodes, and have the node's name. Those of floating-point numbers are trainable, but for what is
+ * named like an optimizer's slots. Where none is read or assigned, nodes for that are added; a first value that nobody knows is then to be
+ * restored. `seed` as in dtg_model_create, for what is added. `*out` is owned by the caller. Errors: INVALID_ARGUMENT (a variable whose
+ * shape is not known). Since 0.1. */
+DTG_ERR dtg_model_import(dtg_graph *graph, uint64_t seed, dtg_model **out) DTG_NOEXCEPT;
+
+/* What of a model is saved for those who do not know how it was built. Read during the call only. Names end with NUL. */
+/* clang-format off */
+typedef struct dtg_export {
+  size_t struct_size;
+  const char *const *input_names;
+  const dtg_value *inputs;          /* what is fed, such as placeholders; any value will do, the graph is cut off there */
+  size_t num_inputs;
+  const char *const *output_names;
+  const dtg_value *outputs;         /* what is fetched, or a target such as dtg_training.train, for a model that is to be trained on */
+  size_t num_outputs;
+  int32_t freeze;                   /* not 0: variables become constants, for serving only */
+  int32_t reserved0;
+} dtg_export;
+#define DTG_EXPORT_INIT {sizeof(dtg_export), NULL, NULL, 0, NULL, NULL, 0, 0, 0}
+/* clang-format on */
+
+/* Writes one file with all that it takes to compute the outputs from the inputs: the part of the graph that leads there (nothing of the
+ * training, unless it is asked for), the values that its variables have in `session`, and the model's metadata. Devices are left out: it
+ * runs anywhere. The file is a safetensors file, written as by dtg_model_save; dtg_model_restore reads it too. Errors: INVALID_ARGUMENT (no
+ * outputs, a name twice), FAILED_PRECONDITION (an output needs a placeholder that is no input, which is named, such as the switch of a
+ * dropout; a frozen variable is not only read; one without value), those of dtg_session_run and of the disk. Since 0.1. */
+DTG_ERR dtg_model_export(const dtg_model *model, dtg_session *session, const dtg_export *what, const char *path,
+                         size_t path_len) DTG_NOEXCEPT;
+
+/* Such a file as a model over a graph of its own (dtg_model_graph), with its metadata. `session` receives a local session in which the
+ * variables have their values, so that dtg_model_endpoint and a run are all that is left to do; NULL: none, for a session of one's own,
+ * dtg_model_restore from the same file and the device scopes of a cluster. Nothing in the file is trusted. `runtime` may be NULL: the
+ * default one. Both answers are owned by the caller. Errors: NOT_FOUND, DATA_LOSS (cut, damaged, or no exported model), UNIMPLEMENTED (of a
+ * later release, or an op that this one does not have), RESOURCE_EXHAUSTED, those of dtg_session_run. Since 0.1. */
+DTG_ERR dtg_model_load(dtg_runtime *runtime, const char *path, size_t path_len, dtg_session **session, dtg_model **out) DTG_NOEXCEPT;
+
+/* The input or output of that name of a model that was loaded, as a value of its graph. Errors: NOT_FOUND, with the names that there
+ * are. Since 0.1. */
+DTG_ERR dtg_model_endpoint(const dtg_model *model, const char *name, size_t name_len, dtg_value *out) DTG_NOEXCEPT;
+
+/* All of them as JSON: {"inputs": [{"name", "dtype", "shape"}, ...], "outputs": [...]}, a shape with -1 for what is open, or null where its
+ * rank is; targets have the dtype "". Both lists are empty for a model that was not loaded. `*out` is owned by the caller. Since 0.1. */
+DTG_ERR dtg_model_endpoints(const dtg_model *model, dtg_string **out) DTG_NOEXCEPT;
+
+/* The graph that the model adds to, as a handle more, owned by the caller. Since 0.1. */
+DTG_ERR dtg_model_graph(const dtg_model *model, dtg_graph **out) DTG_NOEXCEPT;
+
 /* ---- layers ----
  *
  * A layer adds its variables and nodes under a name scope of its own, on the devices of the open device scopes, and gives its output
  * as a value of the graph. Its variables are trainable and have the element type of its input. Layers check shapes when they are
  * built; dimensions that are open then (a batch of any size, dimension -1) are settled by what a run feeds. `x` and `out` may be the
- * same variable of the host. The structs are read during the call only. */
+ * same variable of the host. The structs are read during the call only.
+ *
+ * A layer is called again with the same weights by naming the first one in `weights_of`, as siamese nets and unrolled cells need it; its
+ * input must have the features of the first one's, and gradients of all calls add up. Errors then: NOT_FOUND (no such layer). */
 
 /* What is applied to each element x of a layer's output, after the bias. Semantics: tf.keras.activations.
  *   RELU      max(x, 0)                         RELU6     min(max(x, 0), 6)
@@ -188,9 +286,12 @@ typedef struct dtg_dense {
   int32_t no_bias;
   dtg_initializer kernel;
   dtg_initializer bias;
+  const char
+      *weights_of; /* full name of a layer made before, scopes included: its variables are used, and no new ones made; NULL: its own */
+  size_t weights_of_len;
 } dtg_dense;
 #define DTG_DENSE_INIT \
-  { sizeof(dtg_dense), NULL, DTG_STRLEN, 0, DTG_ACT_NONE, 0, DTG_INITIALIZER_INIT, DTG_INITIALIZER_INIT }
+  { sizeof(dtg_dense), NULL, DTG_STRLEN, 0, DTG_ACT_NONE, 0, DTG_INITIALIZER_INIT, DTG_INITIALIZER_INIT, NULL, DTG_STRLEN }
 
 /* out[..., units] = activation(x[..., in] * kernel[in, units] + bias[units]); x floating-point, of rank 2 to 8, with a
  * known last dimension. `units` is at least 1. Bias and activation are computed where the product is made, in one pass. Since 0.1.
@@ -217,11 +318,14 @@ typedef struct dtg_conv2d {
   int32_t reserved0;
   dtg_initializer kernel;
   dtg_initializer bias;
+  const char
+      *weights_of; /* full name of a layer made before, scopes included: its variables are used, and no new ones made; NULL: its own */
+  size_t weights_of_len;
 } dtg_conv2d;
 /* clang-format off */
 #define DTG_CONV2D_INIT                                                                                           \
   {sizeof(dtg_conv2d), NULL, DTG_STRLEN, 0, 0, 0, 0, 0, 0, 0, DTG_PADDING_VALID, DTG_ACT_NONE, 0, 0, DTG_INITIALIZER_INIT, \
-   DTG_INITIALIZER_INIT}
+   DTG_INITIALIZER_INIT, NULL, DTG_STRLEN}
 /* clang-format on */
 
 /* Slides kernel[height, width, in, filters] over x[batch, height, width, in] (cross-correlation: the kernel is not turned), adds
@@ -275,15 +379,23 @@ typedef struct dtg_embedding {
   int64_t rows;
   int64_t width;
   dtg_initializer table; /* default: uniform in [-0.05, 0.05) */
+  const char
+      *weights_of; /* full name of a layer made before, scopes included: its variables are used, and no new ones made; NULL: its own */
+  size_t weights_of_len;
 } dtg_embedding;
 #define DTG_EMBEDDING_INIT \
-  { sizeof(dtg_embedding), NULL, DTG_STRLEN, 0, 0, DTG_INITIALIZER_INIT }
+  { sizeof(dtg_embedding), NULL, DTG_STRLEN, 0, 0, DTG_INITIALIZER_INIT, NULL, DTG_STRLEN }
 
 /* out[..., width] = table[ids[...]], ids int32 or int64 of any shape, in [0, rows); an id beyond is an error of the run,
  * INVALID_ARGUMENT, that names it. Its gradient is rows, and optimizers touch only the rows that were used (Adam
  * excepted, as in TensorFlow). On a cluster only the rows that are asked for travel. Since 0.1.
  * Semantics: tf.keras.layers.Embedding. */
 DTG_ERR dtg_nn_embedding(dtg_model *model, dtg_value ids, const dtg_embedding *layer, dtg_value *out) DTG_NOEXCEPT;
+
+/* x as float32, (x - shift) / scale for each feature along its last dimension, by the text of dtg_dataset_fit_normalization: the same bits
+ * as dtg_dataset_normalize gives. In the graph it is part of what is saved and served, so that a server needs no scaling of its own. No
+ * variables. `x` is a number of any type, its last dimension known (a normalization of one feature: any shape). Since 0.1. */
+DTG_ERR dtg_nn_normalize(dtg_model *model, dtg_value x, const char *normalization, size_t normalization_len, dtg_value *out) DTG_NOEXCEPT;
 
 /* x through an activation, element by element (DTG_ACT_SOFTMAX: row by row); x floating-point. DTG_ACT_NONE gives x itself.
  * Layers take an activation of their own; this is for one's own nodes. Since 0.1. Semantics: tf.keras.layers.Activation. */
@@ -320,85 +432,9 @@ DTG_ERR dtg_nn_accuracy(dtg_model *model, dtg_value labels, dtg_value logits, dt
 /* How many rows that are: int64, for accuracy over many batches of different sizes. Arguments as in dtg_nn_accuracy. Since 0.1. */
 DTG_ERR dtg_nn_correct_count(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* ---- training ---- */
-
-/* How a variable v is moved by its gradient g. What is kept per variable beside it (a, s, m: its "slots") is a variable of the
- * model, not trainable, with the type and shape of v; `t` counts the steps from 1. Formulas and names are those of TensorFlow's ops
- * ResourceApply...; for gradients that are rows the sparse ones of them, which leave other rows alone. Slots of a variable "v" and
- * their first values, as checkpoints have them:
- *   MOMENTUM   "v/Momentum"   a, 0
- *   ADAM       "v/Adam"       m, 0        "v/Adam_1"      s, 0
- *   ADAGRAD    "v/Adagrad"    a, initial_accumulator
- *   RMSPROP    "v/RMSProp"    s, 1        "v/RMSProp_1"   a, 0 */
-typedef int32_t dtg_optimizer_kind;
-enum {
-  DTG_OPT_SGD = 0,      /* v -= rate * g */
-  DTG_OPT_MOMENTUM = 1, /* a = momentum * a + g; v -= rate * a, with nesterov v -= rate * (g + momentum * a) */
-  DTG_OPT_ADAM = 2,     /* moving means m of g and s of g^2; v -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(s) + epsilon) */
-  DTG_OPT_ADAGRAD = 3,  /* a += g^2; v -= rate * g / sqrt(a) */
-  DTG_OPT_RMSPROP = 4   /* s = decay * s + (1 - decay) * g^2; a = momentum * a + rate * g / sqrt(s + epsilon); v -= a */
-};
-
-/* An optimizer and its numbers, which are constants of the graph; only the learning rate may change from step to step. A 0 means
- * the default that stands beside the field, so to get a rate of 0 feed one. Fields that the kind does not use are ignored. */
-typedef struct dtg_optimizer {
-  size_t struct_size;
-  dtg_optimizer_kind kind;
-  int32_t nesterov;
-  dtg_value learning_rate;    /* a floating-point scalar, such as a placeholder or a schedule; {0}: `rate` */
-  double rate;                /* 0: 0.01 */
-  double momentum;            /* of DTG_OPT_MOMENTUM and DTG_OPT_RMSPROP */
-  double beta1;               /* 0: 0.9 */
-  double beta2;               /* 0: 0.999 */
-  double epsilon;             /* 0: 1e-8 */
-  double decay;               /* 0: 0.9 */
-  double initial_accumulator; /* of DTG_OPT_ADAGRAD; 0: 0.1 */
-  double clip_norm;           /* gradients whose norm over all variables is greater are scaled down to it; 0: never */
-} dtg_optimizer;
-#define DTG_OPTIMIZER_INIT \
-  { sizeof(dtg_optimizer), DTG_OPT_SGD, 0, {0}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }
-
-/* What dtg_nn_minimize adds, as values of the graph; written by the library. */
-typedef struct dtg_training {
-  size_t struct_size;
-  dtg_value train;         /* the target that makes one step: all updates, then global_step + 1 */
-  dtg_value global_step;   /* int64 scalar. Within a step it is read before or after the count, so fetch it by itself */
-  dtg_value learning_rate; /* floating-point scalar */
-  dtg_value gradient_norm; /* float32: the norm over all variables, before clipping. Computed only if fetched or clipped by */
-} dtg_training;
-/* clang-format off */
-#define DTG_TRAINING_INIT {sizeof(dtg_training), {0}, {0}, {0}, {0}}
-/* clang-format on */
-
-/* Adds the gradients of `loss` with respect to every trainable variable so far, and the updates of `optimizer` (NULL: SGD) to the
- * graph; runs of it that are under way do not see them. `loss` is floating-point; one that is no scalar counts as the sum of its
- * elements. Variables that it does not depend on are left alone. What an optimizer keeps per variable stands on the variable's
- * device and is named after it ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. A run of
- * `train` computes all gradients from the values before the step. With clip_norm a norm that is not finite turns the variables to
- * NaN, as in TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range, a learning rate that is no
- * floating-point scalar, a loss that depends on no variable), FAILED_PRECONDITION (no trainable variable), UNIMPLEMENTED (an op
- * without gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize. */
-DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, dtg_training *out) DTG_NOEXCEPT;
-
-/* The second half of it, for gradients of one's own (dtg_graph_add_gradients, then whatever one likes): handles[i] is the handle
- * of a variable of the model, gradients[i] its gradient, dense or rows (all zero: left out), of the variable's type. clip_norm is not
- * applied. `out` receives the target that makes one step: all updates, then global_step + 1. Errors: INVALID_ARGUMENT (a handle that
- * is no variable of the model, no gradient at all). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.apply_gradients. */
-DTG_ERR dtg_nn_apply_gradients(dtg_model *model, const dtg_optimizer *optimizer, const dtg_value *handles, const dtg_gradient *gradients,
-                               size_t num_gradients, dtg_value *out) DTG_NOEXCEPT;
-
-/* A learning rate that falls by `factor` every `every` steps: rate * factor^(step / every), the exponent rounded down with a non-zero
- * `staircase`. `step` is an int64 scalar, such as the `read` of dtg_model_global_step; `every` and `factor` are positive. `out` is a
- * float32 scalar for dtg_optimizer.learning_rate. Since 0.1. Semantics: tf.keras.optimizers.schedules.ExponentialDecay. */
-DTG_ERR dtg_nn_exponential_decay(dtg_model *model, dtg_value step, double rate, double every, double factor, int32_t staircase,
-                                 dtg_value *out) DTG_NOEXCEPT;
-
-/* From 0 up to `rate` over the first `warmup` steps, then down to rate * floor along half a cosine until step `steps`,
- * then constant. `floor` is a share of the rate, 0 to end at nothing; `steps` counts the warm-up too and must be more than it. `step`
- * and `out` as in dtg_nn_exponential_decay. Since 0.1. Semantics: tf.keras.optimizers.schedules.CosineDecay. */
-DTG_ERR dtg_nn_cosine_decay(dtg_model *model, dtg_value step, double rate, double steps, double floor, double warmup,
-                            dtg_value *out) DTG_NOEXCEPT;
-
 DTG_END_DECLS
+
+/* Optimizers and schedules, which need the model. */
+#include <dtg/optimizers.h>
 
 #endif /* DTG_NN_H */

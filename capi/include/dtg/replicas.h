@@ -7,7 +7,7 @@
  *   DTG_SYNC_STRICT    one contribution per worker and step, added up in the order of the workers: equal runs give equal bits,
  *                      whoever is first, and the bits of dtg_nn_minimize_towers over the same shares of the batch. A
  *                      contribution from variables of an older step is dropped. A worker that was restarted may send its
- *                      step again: until the update takes one, two of them count as their mean, so equal ones as one.
+ *                      step again: until the update takes one, the last counts.
  *   DTG_SYNC_REPLICAS  TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once R arrived, tokens
  *                      that any worker may take, gradients of an older step dropped.
  *
@@ -16,8 +16,9 @@
  *
  * chief_init comes before any worker's first step, and local_init after it. A worker that restarts runs local_init, never an
  * initialisation of the model. When an update failed or the chief was restarted, the chief runs `resume` and goes on with
- * updates; workers that wait get a token of the step that has to be repeated. Where runs must be equal to the bit whatever
- * is restarted, let local_step decide which batch a step takes.
+ * updates; workers that wait get a token of the step that has to be repeated: their next_step is their local_step then. Where runs
+ * must be equal to the bit whatever is restarted, let local_step decide which batch a step takes. dtg_model_recover does what is
+ * needed after a loss, for the chief and for the others.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
@@ -72,6 +73,9 @@ typedef struct dtg_replicated {
  * in DTG_SYNC_ASYNC. `optimizer` may be NULL: SGD. State of the worker stands where its loss stands, everything that belongs
  * to a variable stands on the variable's device. What an optimizer keeps is added to the chief's model (DTG_SYNC_ASYNC: to
  * all), so ask dtg_model_init afterwards. The learning rate must not need feeding unless `update` is run by hand.
+ * A loss that is no finite number (unless optimizer->unchecked_loss says otherwise) fails `train` with INVALID_ARGUMENT, which names the
+ * worker and the step, and reaches no variable. DTG_SYNC_STRICT: `train` fails so on all workers, as they wait for each other; each may
+ * then give another batch, or run `local_init` first where several losses were no numbers at once. Otherwise only that worker's fails.
  * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. */
 DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, const dtg_replication *replication,
                                    dtg_replicated *out) DTG_NOEXCEPT;
@@ -91,9 +95,45 @@ DTG_ERR dtg_model_next_tower(dtg_model *model) DTG_NOEXCEPT;
 DTG_ERR dtg_nn_minimize_towers(dtg_model *model, const dtg_value *losses, size_t num_losses, const dtg_optimizer *optimizer,
                                dtg_training *out) DTG_NOEXCEPT;
 
+/* With whom gradients are averaged by dtg_nn_minimize_all_reduce. Every member says the same. */
+typedef struct dtg_all_reduce {
+  size_t struct_size;
+  int32_t group_key;      /* dtg_group_options.key of the group that the server of the session has joined; 0: 1 */
+  int32_t group_size;     /* members, at least 1. A run whose group has another number of them fails */
+  int32_t first_instance; /* calls are told apart by numbers from here on; two trainings in one group need different ones. 0: 1 */
+  int32_t reserved;
+  int64_t pack_bytes; /* small gradients travel together, so many bytes at most; 0: 4 MiB */
+  int64_t timeout_ns; /* of a call; 0: what the group has (dtg_group_options.default_timeout_ns) */
+} dtg_all_reduce;
+#define DTG_ALL_REDUCE_INIT \
+  { sizeof(dtg_all_reduce), 0, 0, 0, 0, 0, 0 }
+
+/* Training without parameter servers: every member of a group builds the same model with variables of its own, computes the gradients
+ * of its share of the batch, and applies the mean over the members, which all have to the bit. Variables stay equal where they began so:
+ * build with the same seed, or restore the same values. The result is, bit for bit, that of dtg_nn_minimize_towers over the same losses
+ * in the order of the ranks. Gradients that are rows travel as rows. The group is found when the first step is planned: join it before
+ * (dtg_group_join), and connect the session to the member's server. Each member runs `out->train` once per step; how the group's
+ * epochs end, and how it goes on, is said in dtg/group.h. A member's step that fails or is cancelled before its gradients have left, a
+ * loss that is no finite number for instance, ends the epoch with an error that names it, on all members, and no variable is changed by
+ * that step. `optimizer` may be NULL: SGD; clip_norm is applied to the mean.
+ * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. Semantics: tf.distribute.MultiWorkerMirroredStrategy.
+ */
+DTG_ERR dtg_nn_minimize_all_reduce(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, const dtg_all_reduce *how,
+                                   dtg_training *out) DTG_NOEXCEPT;
+
 /* Waits up to `timeout_ns` (0: 10 minutes) until every variable that the model has so far has a
  * value in the session. Errors: INVALID_ARGUMENT, DEADLINE_EXCEEDED, which names those that have none, and those of a run. Since 0.1. */
 DTG_ERR dtg_model_wait_ready(dtg_model *model, dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* Brings this worker to where it can go on, after `train` or `update` failed because a task was lost (UNAVAILABLE, ABORTED) or when
+ * this process is a later life of a worker: waits up to `timeout_ns` (0: 10 minutes) until every variable has a value, completes on
+ * every task the update that one of them has applied (the chief, DTG_SYNC_STRICT), runs `resume` (the chief, with no `update` under
+ * way) and `local_init`. Losses in between are waited for. The next `train` is the step that `global_step` says: where that is the
+ * step that failed, give it the same batch again. In DTG_SYNC_STRICT the variables are then, to the bit, what they are without a
+ * loss, if the tasks that hold them kept them (dtg_server_options.durability) or were not lost.
+ * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no replicated training), DEADLINE_EXCEEDED, UNAVAILABLE (still, at the end of the
+ * time), DATA_LOSS (a task is further behind than what it keeps can mend). Since 0.1. */
+DTG_ERR dtg_model_recover(dtg_model *model, dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

@@ -15,12 +15,13 @@ DTG_BEGIN_DECLS
 typedef int32_t dtg_log_level;
 enum { DTG_LOG_DEBUG = 0, DTG_LOG_INFO = 1, DTG_LOG_WARN = 2, DTG_LOG_ERROR = 3, DTG_LOG_OFF = 4 };
 
-/* One line of the log: servers that start and stop, sessions that come and go and why (INFO), frames that travel in the clear (WARN).
- * What fails is not logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call
- * only. Called on one thread of the library that does nothing else (all signals blocked), line after line in the order in which they
- * were said and with nothing locked: it may take its time and locks of the host's. It hears of a thing a moment after it happened,
- * and of everything before `log_user_free` is called; where it is 1,024 lines behind, lines are dropped and a line says how many. Must
- * not release the last reference to the runtime. */
+/* One line of the log: servers that start and stop, sessions that come and go and why (INFO), frames that travel in the clear (WARN),
+ * a connection that does not come about for a second and a half and is tried again (WARN, with why and for how long). What fails is not
+ * logged but returned to whoever called. `component` and `message` are UTF-8, end with NUL and are valid for this call only. Called on one
+ * thread of the library that does nothing else (all signals blocked), line after line in the order in which they were said and with nothing
+ * locked: it may take its time and locks of the host's. It hears of a thing a moment after it happened, and of everything before
+ * `log_user_free` is called; where it is 1,024 lines behind, lines are dropped and a line says how many. Must not release the last
+ * reference to the runtime. */
 typedef void (*dtg_log_fn)(void *user, dtg_log_level level, const char *component, const char *message);
 /* Called once when the library will not use `user` any more. */
 typedef void (*dtg_user_free_fn)(void *user);
@@ -54,6 +55,10 @@ DTG_API dtg_runtime *dtg_runtime_retain(dtg_runtime *runtime) DTG_NOEXCEPT;
 
 /* Drops a reference; the threads end when the last session of the runtime is gone too. NULL is fine. Since 0.1. */
 DTG_API void dtg_runtime_release(dtg_runtime *runtime) DTG_NOEXCEPT;
+
+/* Gives the system what lies idle: the blocks that runs worked in, and freed tensors. Without it up to 64 MiB of the former and 16 MiB
+ * of the latter are kept for the next run. For hosts that pause for long; the next run asks the system again. Any time. Since 0.1. */
+DTG_ERR dtg_runtime_trim(dtg_runtime *runtime) DTG_NOEXCEPT;
 
 /* The op table as JSON: a list of {name, doc, inputs, outputs, attributes, stateful, differentiable, kernels}. Inputs and outputs
  * are {name, type, number, list}: `type` is an element type, or the attribute that tells it; `number` the attribute that says

@@ -66,9 +66,10 @@ typedef struct dtg_server_options {
   const char *state_dir;       /* where the task keeps its variables, for itself alone; made where it is not there. NULL: nowhere */
   size_t state_dir_len;
   dtg_durability durability;
-  int32_t reserved1;
+  int32_t emu_devices;         /* emulated accelerators of the task, as in dtg_session_options; not with a state_dir. 0: none */
+  int64_t emu_memory_bytes;    /* what each of them has of its own; 0: 256 MiB */
 } dtg_server_options;
-#define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0, NULL, DTG_STRLEN, 0, 0}
+#define DTG_SERVER_OPTIONS_INIT {sizeof(dtg_server_options), NULL, DTG_STRLEN, 0, 0, NULL, DTG_STRLEN, 0, 0, NULL, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0}
 /* clang-format on */
 
 /* Starts the server of one task; it listens when this returns. A "host:0" address lets the system choose the port, which
@@ -99,9 +100,10 @@ DTG_ERR dtg_server_join(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security, parts, runs}],
- * variables {count, bytes}, commits {repetitions, durability; with a state_dir also number, on_disk, sets, bytes, failure}. A task that
- * brings values for somebody's session is among the sessions, with the peer "values for session N". `*out` is owned by the
- * caller. Since 0.1. */
+ * variables {count, bytes}, attendance (null but at the first ps, or the chief without one) {workers [{task, presence: there, awaited,
+ * lost or left, done, and of who is gone seconds and reason}], barriers [{name, arrived}]}, commits {repetitions, durability; with a
+ * state_dir also number, on_disk, sets, bytes, failure}. A task that brings values for somebody's session is among the sessions, with the
+ * peer "values for session N". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the server; NULL for NULL. Since 0.1. */
@@ -111,11 +113,30 @@ DTG_API void dtg_server_release(dtg_server *server) DTG_NOEXCEPT;
 
 /* ---- what a session can do with its cluster ---- */
 
-/* Ends the job: every task but the session's own is told to stop, and those that wait in dtg_server_join return. The chief
- * may do that (where the cluster has none: a client that is no task), others get PERMISSION_DENIED. Tasks that are gone already are no
- * error.
- * Errors: DEADLINE_EXCEEDED, FAILED_PRECONDITION (a local session). Since 0.1. */
+/* Waits until all workers of the job (the tasks of the jobs "chief", "master" and "worker") wait at the barrier `name`, of 1 to 200
+ * bytes, for at most `timeout_ns` (0: the session's default). The same name may be used again when all were let through. Every worker
+ * is a program with a server of its own; a local session is the only worker there is and is let through at once. One session of a worker
+ * stands for all of that worker; an arrival that failed, or whose process died, does not count and may be made again.
+ *
+ * The first ps keeps who is there (where there is none: the chief's task). A worker whose connection to it ended, and that is not back in
+ * six times the dead_ns of that task's server (30 s), counts as gone. What is waited for longer than some seconds is in the log (INFO).
+ * Errors: INVALID_ARGUMENT (the name), UNAVAILABLE (a worker is gone: the message names it and says why; or the task that keeps
+ * who is there cannot be reached), DEADLINE_EXCEEDED (the message names those that have not come), PERMISSION_DENIED and
+ * FAILED_PRECONDITION (the session speaks for no worker; device filters hide that task), ABORTED (another arrival of this worker took the
+ * place of this one, or that task has lost its state). Since 0.1. */
+DTG_ERR dtg_session_barrier(dtg_session *session, const char *name, size_t name_len, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* The end of a job, for all workers: what this one had to do is done. Waits until that is so of every worker, then the chief (where the
+ * cluster has none: a client that is no task) tells every task but its own to stop, and those that wait in dtg_server_join return. A
+ * worker that is gone, as in dtg_session_barrier, is not waited for; the chief's log names it (WARN). Where the chief is gone, or the
+ * time is over, nothing was ended. Tasks that have stopped already are no error. A ps does not call it.
+ * Errors: DEADLINE_EXCEEDED (the message names those that work on), UNAVAILABLE (the chief is gone), and the others of
+ * dtg_session_barrier; FAILED_PRECONDITION (a local session). Since 0.1. */
 DTG_ERR dtg_session_end_job(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* The end of a job at once, whatever the workers are at: their runs end with CANCELLED or UNAVAILABLE. The chief's alone, others get
+ * PERMISSION_DENIED. Errors: DEADLINE_EXCEEDED, FAILED_PRECONDITION (a local session). Since 0.1. */
+DTG_ERR dtg_session_end_job_now(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* What dtg_server_status says of each other task of the session's cluster, asked over the network: a JSON list; a task that
  * does not answer has "error". `*out` is owned by the caller. Since 0.1. */

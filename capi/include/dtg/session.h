@@ -4,7 +4,14 @@
  * Three ways to run the same:
  *   dtg_session_run        on the calling thread; says in every call what is fed and fetched
  *   dtg_callable_run       the same for what dtg_session_prepare was told once: well under a microsecond of its own
- *   dtg_session_run_async  by the runtime's threads; the end is announced in a completion queue
+ *   dtg_session_run_async  by the runtime's threads; the end is announced in a completion queue. To a run of a few microseconds that
+ *                          adds some hundred; dtg_session_run_if_brief makes such a run at once
+ *
+ * Every run has a deadline, and can be ended before: an asynchronous one by dtg_run_cancel, one that a thread waits for by a
+ * cancellation that it was given. Either way the run ends soon: what waits hears of it at once, and a long computation (a product, a
+ * convolution) is left between its shards, some ten milliseconds later at most; only a decomposition of a single matrix, and what runs
+ * on a device, come to their end first. Nothing is left half written: an op that changes a variable runs to its end or does not begin.
+ * A run with several such ops, ended in between, has made the earlier ones' changes and not the later ones'.
  *
  *   dtg_cq_create(&queue);
  *   dtg_session_run_async(session, &args, queue, 7, &run);
@@ -39,15 +46,16 @@ typedef struct dtg_session_options {
   int32_t soft_placement;      /* non-zero: a device that is absent drops its type and id, never its job and task */
   int32_t disable_fusion;      /* non-zero: every op runs by itself, for tests and debugging */
   int32_t reserved0;
-  int64_t default_timeout_ns;  /* of runs that name none; 0: 10 minutes */
+  int64_t default_timeout_ns;  /* of runs and other calls that name none, brief runs and callables too; 0: 10 minutes */
   int64_t connect_timeout_ns;  /* of a cluster: how long to look for its tasks; 0: 30 s */
   const char *key_file;        /* the job key, for targets with a port; not needed for a target of this process, whose server
                                   has it. NULL: on loopback the user's own key */
   size_t key_file_len;
   dtg_security security;       /* as the servers have it */
-  int32_t reserved1;
+  int32_t emu_devices;         /* local sessions: emulated accelerators for tests, "/device:EMU:0" and up; 0: none */
+  int64_t emu_memory_bytes;    /* what each of them has of its own; 0: 256 MiB */
 } dtg_session_options;
-#define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_SECURITY_TLS, 0}
+#define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_SECURITY_TLS, 0, 0}
 /* clang-format on */
 
 /* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
@@ -81,9 +89,24 @@ typedef struct dtg_run_args {
   const dtg_value *targets;
   size_t num_targets;
   int64_t timeout_ns;                    /* 0: the session's default */
+  dtg_cancellation *cancellation;        /* dtg_session_run: ends the run when another thread cancels it; NULL: nobody does.
+                                            dtg_session_run_async takes none: see dtg_run_cancel */
 } dtg_run_args;
-#define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0}
+#define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL}
 /* clang-format on */
+
+/* A wish that calls end, for calls that wait on one thread while another one decides: a request that its client gave up, a program that
+ * is told to stop. Give it to any number of calls, at the same time or one after the other; it is used at most once, and every call that
+ * is given it afterwards is refused with CANCELLED before anything has run. Make one per request: that takes less than a microsecond.
+ * `*out` is owned by the caller. Errors: INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
+DTG_ERR dtg_cancellation_create(dtg_cancellation **out) DTG_NOEXCEPT;
+/* Ends the calls that were given it: each answers CANCELLED soon, unless it ends by itself first. Does not wait for them. Any thread, any
+ * time, any number of times; NULL is fine. Not from a signal handler. Since 0.1. */
+DTG_API void dtg_cancellation_cancel(dtg_cancellation *cancellation) DTG_NOEXCEPT;
+/* Adds a reference and returns the cancellation; NULL for NULL. Since 0.1. */
+DTG_API dtg_cancellation *dtg_cancellation_retain(dtg_cancellation *cancellation) DTG_NOEXCEPT;
+/* Drops a reference; calls under way keep one of their own. NULL is fine. Since 0.1. */
+DTG_API void dtg_cancellation_release(dtg_cancellation *cancellation) DTG_NOEXCEPT;
 
 /* Runs on the calling thread, with the runtime's threads helping, and returns when everything has ended. On failure no
  * entry of `fetched` changes, but a tensor that was given to be written may hold anything.
@@ -94,10 +117,20 @@ typedef struct dtg_run_args {
  * Session::Run. */
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
 
+/* As dtg_session_run, where the run is brief: it waits for no queue, no other task and no device, calls no function, touches less than a
+ * quarter of a megabyte, and such runs of late took no more than some ten microseconds. Then it is made on the calling thread and `*ran`
+ * is 1. Otherwise `*ran` is 0 and nothing has run: start it with dtg_session_run_async, as you would have. For whoever offers runs that
+ * nobody waits for, so that those that would end sooner than a thread wakes up cost no more than a call; the futures of the Rust and Java
+ * bindings begin so. The first call for a combination of feeds makes the plan, in a local session. The deadline holds as for any run: one
+ * that has passed when the run would begin is DEADLINE_EXCEEDED, and nothing has run. Errors: with `*ran` 0 those found
+ * before the run starts, with `*ran` 1 those of dtg_session_run. Since 0.1. */
+DTG_ERR dtg_session_run_if_brief(dtg_session *session, const dtg_run_args *args, int32_t *ran) DTG_NOEXCEPT;
+
 /* Starts a run that no thread waits for and returns at once; only where a thousand runs of the session that were cancelled or late
  * have not come to their end does it wait for some of them. Feeds are shared (do not write to them until the end);
  * `args->fetched` must be NULL. The end is announced once in `cq` with `tag`; results are then taken from the run's handle
- * (dtg_run_take_result). `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
+ * (dtg_run_take_result). Where a loss was no finite number, the end comes when the first value that was not is found; no thread waits
+ * for that. `out` may be NULL when nobody will cancel or take. Errors: those found before the run starts. Since 0.1. */
 DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dtg_cq *cq, uint64_t tag, dtg_run **out) DTG_NOEXCEPT;
 
 /* A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible. Values and
@@ -105,11 +138,16 @@ DTG_ERR dtg_session_run_async(dtg_session *session, const dtg_run_args *args, dt
 DTG_ERR dtg_session_prepare(dtg_session *session, const dtg_run_args *args, dtg_callable **out) DTG_NOEXCEPT;
 
 /* Runs a callable: one tensor per prepared feed, one entry of `fetched` per prepared fetch, in their order and as in
- * dtg_session_run; `timeout_ns` 0: the session's default. Several threads may run the same callable at once. The
+ * dtg_session_run; `timeout_ns` 0: the session's default, however brief the run is. Several threads may run the same callable at once. The
  * first call for a combination of types and shapes makes a plan; later ones allocate nothing where `fetched` has tensors to write
  * into. Errors as dtg_session_run. Since 0.1. Semantics: TensorFlow's Session::RunCallable. */
 DTG_ERR dtg_callable_run(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds, dtg_tensor **fetched,
                          size_t num_fetches, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* The same until `cancellation` is used: as dtg_callable_run where it is NULL, and some 50 ns more otherwise. Errors as dtg_session_run,
+ * CANCELLED among them. Since 0.1. */
+DTG_ERR dtg_callable_run_cancellable(dtg_callable *callable, const dtg_tensor *const *feed_tensors, size_t num_feeds, dtg_tensor **fetched,
+                                     size_t num_fetches, int64_t timeout_ns, dtg_cancellation *cancellation) DTG_NOEXCEPT;
 
 /* What a run would ask, without its values: for dtg_session_plan_text. Read during the call only. */
 /* clang-format off */

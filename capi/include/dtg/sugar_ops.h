@@ -67,6 +67,11 @@ static inline void dtg_sugar_ints(dtg_sugar_call *call, const char *name, dtg_at
   attr->count = count;
 }
 
+static inline void dtg_sugar_floats(dtg_sugar_call *call, const char *name, const double *floats, size_t count) {
+  dtg_attr *attr = dtg_sugar_attr(call, name, DTG_ATTR_LIST_FLOAT);
+  attr->floats = floats;
+  attr->count = count;
+}
 static inline void dtg_sugar_shapes(dtg_sugar_call *call, const char *name, const int64_t *dims, const size_t *ranks, size_t count) {
   dtg_attr *attr = dtg_sugar_attr(call, name, DTG_ATTR_LIST_SHAPE);
   attr->ints = dims;
@@ -103,6 +108,17 @@ static inline dtg_error *dtg_add_abs(dtg_graph *graph, const char *name, dtg_val
   dtg_error *error;
   dtg_sugar_begin(&call, "Abs", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The sum of all inputs, which have the shape of the attribute; always in their order. Its gradient is known. shape: shape. */
+static inline dtg_error *dtg_add_accumulate_n_v2(dtg_graph *graph, const char *name, const dtg_value *inputs, size_t num_inputs,
+                                                 const int64_t *shape, size_t shape_rank, dtg_value *sum) {
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "AccumulateNV2", name, inputs, num_inputs);
+  dtg_sugar_ints(&call, "shape", DTG_ATTR_SHAPE, shape, shape_rank);
+  error = dtg_graph_add_op(graph, &call.spec, sum, sum ? 1 : 0);
   return error;
 }
 
@@ -240,6 +256,24 @@ static inline dtg_error *dtg_add_any(dtg_graph *graph, const char *name, dtg_val
   return error;
 }
 
+typedef struct dtg_approximate_equal_options {
+  double tolerance; /* float; default 1e-05 */
+} dtg_approximate_equal_options;
+#define DTG_APPROXIMATE_EQUAL_OPTIONS_INIT {1e-05}
+/* Is the distance of x and y below the tolerance? It has no gradient. */
+static inline dtg_error *dtg_add_approximate_equal(dtg_graph *graph, const char *name, dtg_value x, dtg_value y,
+                                                   const dtg_approximate_equal_options *options, dtg_value *z) {
+  const dtg_value inputs[] = {x, y};
+  const dtg_approximate_equal_options fallback = DTG_APPROXIMATE_EQUAL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ApproximateEqual", name, inputs, 2);
+  dtg_sugar_float(&call, "tolerance", options->tolerance);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_arg_max_options {
   dtg_dtype output_type; /* element type; default "int64" */
 } dtg_arg_max_options;
@@ -276,6 +310,33 @@ static inline dtg_error *dtg_add_arg_min(dtg_graph *graph, const char *name, dtg
   return error;
 }
 
+typedef struct dtg_as_string_options {
+  int64_t precision; /* int; default -1 */
+  int32_t scientific; /* bool; default false */
+  int32_t shortest; /* bool; default false */
+  int64_t width; /* int; default -1 */
+  const char *fill; /* string; default "" */
+} dtg_as_string_options;
+#define DTG_AS_STRING_OPTIONS_INIT {-1, 0, 0, -1, ""}
+/* Each element as printf writes it, with that many digits behind the point, at least so wide, and filled by a flag. It has no
+ * gradient. */
+static inline dtg_error *dtg_add_as_string(dtg_graph *graph, const char *name, dtg_value input,
+                                           const dtg_as_string_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_as_string_options fallback = DTG_AS_STRING_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "AsString", name, inputs, 1);
+  dtg_sugar_int(&call, "precision", DTG_ATTR_INT, options->precision);
+  dtg_sugar_int(&call, "scientific", DTG_ATTR_BOOL, options->scientific);
+  dtg_sugar_int(&call, "shortest", DTG_ATTR_BOOL, options->shortest);
+  dtg_sugar_int(&call, "width", DTG_ATTR_INT, options->width);
+  dtg_sugar_string(&call, "fill", options->fill);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The angle whose sine is x. Its gradient is known. */
 static inline dtg_error *dtg_add_asin(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
   const dtg_value inputs[] = {x};
@@ -293,6 +354,30 @@ static inline dtg_error *dtg_add_asinh(dtg_graph *graph, const char *name, dtg_v
   dtg_error *error;
   dtg_sugar_begin(&call, "Asinh", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_assert_options {
+  int64_t summarize; /* int; default 3 */
+} dtg_assert_options;
+#define DTG_ASSERT_OPTIONS_INIT {3}
+/* An error that shows the data, unless the condition holds. It has no gradient. Stateful: runs are never merged or folded away.
+ * out receives the value that names the node. */
+static inline dtg_error *dtg_add_assert(dtg_graph *graph, const char *name, dtg_value condition, const dtg_value *data,
+                                        size_t num_data, const dtg_assert_options *options, dtg_value *out) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_assert_options fallback = DTG_ASSERT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Assert", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + num_data);
+  dtg_sugar_put(inputs, &at, &condition, 1);
+  dtg_sugar_put(inputs, &at, data, num_data);
+  dtg_sugar_int(&call, "summarize", DTG_ATTR_INT, options->summarize);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  free(inputs);
   return error;
 }
 
@@ -384,6 +469,53 @@ static inline dtg_error *dtg_add_avg_pool(dtg_graph *graph, const char *name, dt
   dtg_error *error;
   if (!options) options = &fallback;
   dtg_sugar_begin(&call, "AvgPool", name, inputs, 1);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_avg_pool3d_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+} dtg_avg_pool3d_options;
+#define DTG_AVG_POOL3D_OPTIONS_INIT {"NDHWC"}
+/* The average of each window of a volume; padding does not count. Its gradient is known. ksize: integers. strides: integers.
+ * padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_avg_pool3d(dtg_graph *graph, const char *name, dtg_value input, const int64_t *ksize,
+                                            size_t num_ksize, const int64_t *strides, size_t num_strides, const char *padding,
+                                            const dtg_avg_pool3d_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_avg_pool3d_options fallback = DTG_AVG_POOL3D_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "AvgPool3D", name, inputs, 1);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_avg_pool3d_grad_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+} dtg_avg_pool3d_grad_options;
+#define DTG_AVG_POOL3D_GRAD_OPTIONS_INIT {"NDHWC"}
+/* Gradient of AvgPool3D: each window's gradient shared out equally. Its gradient is known. ksize: integers. strides: integers.
+ * padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_avg_pool3d_grad(dtg_graph *graph, const char *name, dtg_value orig_input_shape, dtg_value grad,
+                                                 const int64_t *ksize, size_t num_ksize, const int64_t *strides,
+                                                 size_t num_strides, const char *padding,
+                                                 const dtg_avg_pool3d_grad_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {orig_input_shape, grad};
+  const dtg_avg_pool3d_grad_options fallback = DTG_AVG_POOL3D_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "AvgPool3DGrad", name, inputs, 2);
   dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
   dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
   dtg_sugar_string(&call, "padding", padding);
@@ -490,6 +622,160 @@ static inline dtg_error *dtg_add_batch_mat_mul_v3(dtg_graph *graph, const char *
   return error;
 }
 
+/* Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known. block_size: int. */
+static inline dtg_error *dtg_add_batch_to_space(dtg_graph *graph, const char *name, dtg_value input, dtg_value crops,
+                                                int64_t block_size, dtg_value *output) {
+  const dtg_value inputs[] = {input, crops};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BatchToSpace", name, inputs, 2);
+  dtg_sugar_int(&call, "block_size", DTG_ATTR_INT, block_size);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known. */
+static inline dtg_error *dtg_add_batch_to_space_nd(dtg_graph *graph, const char *name, dtg_value input, dtg_value block_shape,
+                                                   dtg_value crops, dtg_value *output) {
+  const dtg_value inputs[] = {input, block_shape, crops};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BatchToSpaceND", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The modified Bessel function of the first kind and order 0. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_i0(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselI0", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* BesselI0 times exp(-|x|). Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_i0e(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselI0e", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The modified Bessel function of the first kind and order 1. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_i1(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselI1", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* BesselI1 times exp(-|x|). Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_i1e(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselI1e", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The Bessel function of the first kind and order 0. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_j0(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselJ0", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The Bessel function of the first kind and order 1. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_j1(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselJ1", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The modified Bessel function of the second kind and order 0. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_k0(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselK0", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* BesselK0 times exp(x). Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_k0e(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselK0e", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The modified Bessel function of the second kind and order 1. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_k1(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselK1", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* BesselK1 times exp(x). Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_k1e(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselK1e", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The Bessel function of the second kind and order 0. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_y0(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselY0", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The Bessel function of the second kind and order 1. Its gradient is known. */
+static inline dtg_error *dtg_add_bessel_y1(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "BesselY1", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The regularised incomplete beta function I_x(a, b); scalars go with any shape. Its gradient is known. */
+static inline dtg_error *dtg_add_betainc(dtg_graph *graph, const char *name, dtg_value a, dtg_value b, dtg_value x,
+                                         dtg_value *z) {
+  const dtg_value inputs[] = {a, b, x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Betainc", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_bias_add_options {
   const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
 } dtg_bias_add_options;
@@ -537,6 +823,29 @@ static inline dtg_error *dtg_add_bias_add_v1(dtg_graph *graph, const char *name,
   return error;
 }
 
+/* How often each number below size occurs, or the sum of its weights. It has no gradient. */
+static inline dtg_error *dtg_add_bincount(dtg_graph *graph, const char *name, dtg_value arr, dtg_value size, dtg_value weights,
+                                          dtg_value *bins) {
+  const dtg_value inputs[] = {arr, size, weights};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Bincount", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, bins, bins ? 1 : 0);
+  return error;
+}
+
+/* The same bytes as elements of another type. It has no gradient. type: element type. */
+static inline dtg_error *dtg_add_bitcast(dtg_graph *graph, const char *name, dtg_value input, dtg_dtype type,
+                                         dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Bitcast", name, inputs, 1);
+  dtg_sugar_int(&call, "type", DTG_ATTR_TYPE, type);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The bits set in both, with broadcasting. It has no gradient. */
 static inline dtg_error *dtg_add_bitwise_and(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
   const dtg_value inputs[] = {x, y};
@@ -564,6 +873,124 @@ static inline dtg_error *dtg_add_bitwise_xor(dtg_graph *graph, const char *name,
   dtg_error *error;
   dtg_sugar_begin(&call, "BitwiseXor", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_block_lstm_options {
+  double forget_bias; /* float; default 1 */
+  double cell_clip; /* float; default 3 */
+  int32_t use_peephole; /* bool; default false */
+} dtg_block_lstm_options;
+#define DTG_BLOCK_LSTM_OPTIONS_INIT {1, 3, 0}
+/* A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known. */
+static inline dtg_error *dtg_add_block_lstm(dtg_graph *graph, const char *name, dtg_value seq_len_max, dtg_value x,
+                                            dtg_value cs_prev, dtg_value h_prev, dtg_value w, dtg_value wci, dtg_value wcf,
+                                            dtg_value wco, dtg_value b, const dtg_block_lstm_options *options, dtg_value *i,
+                                            dtg_value *cs, dtg_value *f, dtg_value *o, dtg_value *ci, dtg_value *co,
+                                            dtg_value *h) {
+  const dtg_value inputs[] = {seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b};
+  const dtg_block_lstm_options fallback = DTG_BLOCK_LSTM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[7];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "BlockLSTM", name, inputs, 9);
+  dtg_sugar_float(&call, "forget_bias", options->forget_bias);
+  dtg_sugar_float(&call, "cell_clip", options->cell_clip);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, options->use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 7);
+  if (!error && i) *i = outs[0];
+  if (!error && cs) *cs = outs[1];
+  if (!error && f) *f = outs[2];
+  if (!error && o) *o = outs[3];
+  if (!error && ci) *ci = outs[4];
+  if (!error && co) *co = outs[5];
+  if (!error && h) *h = outs[6];
+  return error;
+}
+
+/* Gradients of a long short-term memory over a sequence. It has no gradient. use_peephole: bool. */
+static inline dtg_error *dtg_add_block_lstm_grad(dtg_graph *graph, const char *name, dtg_value seq_len_max, dtg_value x,
+                                                 dtg_value cs_prev, dtg_value h_prev, dtg_value w, dtg_value wci, dtg_value wcf,
+                                                 dtg_value wco, dtg_value b, dtg_value i, dtg_value cs, dtg_value f,
+                                                 dtg_value o, dtg_value ci, dtg_value co, dtg_value h, dtg_value cs_grad,
+                                                 dtg_value h_grad, int32_t use_peephole, dtg_value *x_grad,
+                                                 dtg_value *cs_prev_grad, dtg_value *h_prev_grad, dtg_value *w_grad,
+                                                 dtg_value *wci_grad, dtg_value *wcf_grad, dtg_value *wco_grad,
+                                                 dtg_value *b_grad) {
+  const dtg_value inputs[] = {seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[8];
+  dtg_sugar_begin(&call, "BlockLSTMGrad", name, inputs, 18);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 8);
+  if (!error && x_grad) *x_grad = outs[0];
+  if (!error && cs_prev_grad) *cs_prev_grad = outs[1];
+  if (!error && h_prev_grad) *h_prev_grad = outs[2];
+  if (!error && w_grad) *w_grad = outs[3];
+  if (!error && wci_grad) *wci_grad = outs[4];
+  if (!error && wcf_grad) *wcf_grad = outs[5];
+  if (!error && wco_grad) *wco_grad = outs[6];
+  if (!error && b_grad) *b_grad = outs[7];
+  return error;
+}
+
+/* Gradients of a long short-term memory over a sequence. It has no gradient. use_peephole: bool. */
+static inline dtg_error *dtg_add_block_lstm_grad_v2(dtg_graph *graph, const char *name, dtg_value seq_len_max, dtg_value x,
+                                                    dtg_value cs_prev, dtg_value h_prev, dtg_value w, dtg_value wci,
+                                                    dtg_value wcf, dtg_value wco, dtg_value b, dtg_value i, dtg_value cs,
+                                                    dtg_value f, dtg_value o, dtg_value ci, dtg_value co, dtg_value h,
+                                                    dtg_value cs_grad, dtg_value h_grad, int32_t use_peephole,
+                                                    dtg_value *x_grad, dtg_value *cs_prev_grad, dtg_value *h_prev_grad,
+                                                    dtg_value *w_grad, dtg_value *wci_grad, dtg_value *wcf_grad,
+                                                    dtg_value *wco_grad, dtg_value *b_grad) {
+  const dtg_value inputs[] = {seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[8];
+  dtg_sugar_begin(&call, "BlockLSTMGradV2", name, inputs, 18);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 8);
+  if (!error && x_grad) *x_grad = outs[0];
+  if (!error && cs_prev_grad) *cs_prev_grad = outs[1];
+  if (!error && h_prev_grad) *h_prev_grad = outs[2];
+  if (!error && w_grad) *w_grad = outs[3];
+  if (!error && wci_grad) *wci_grad = outs[4];
+  if (!error && wcf_grad) *wcf_grad = outs[5];
+  if (!error && wco_grad) *wco_grad = outs[6];
+  if (!error && b_grad) *b_grad = outs[7];
+  return error;
+}
+
+typedef struct dtg_block_lstm_v2_options {
+  double cell_clip; /* float; default 0 */
+  int32_t use_peephole; /* bool; default false */
+} dtg_block_lstm_v2_options;
+#define DTG_BLOCK_LSTM_V2_OPTIONS_INIT {0, 0}
+/* A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known. */
+static inline dtg_error *dtg_add_block_lstm_v2(dtg_graph *graph, const char *name, dtg_value seq_len_max, dtg_value x,
+                                               dtg_value cs_prev, dtg_value h_prev, dtg_value w, dtg_value wci, dtg_value wcf,
+                                               dtg_value wco, dtg_value b, const dtg_block_lstm_v2_options *options,
+                                               dtg_value *i, dtg_value *cs, dtg_value *f, dtg_value *o, dtg_value *ci,
+                                               dtg_value *co, dtg_value *h) {
+  const dtg_value inputs[] = {seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b};
+  const dtg_block_lstm_v2_options fallback = DTG_BLOCK_LSTM_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[7];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "BlockLSTMV2", name, inputs, 9);
+  dtg_sugar_float(&call, "cell_clip", options->cell_clip);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, options->use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 7);
+  if (!error && i) *i = outs[0];
+  if (!error && cs) *cs = outs[1];
+  if (!error && f) *f = outs[2];
+  if (!error && o) *o = outs[3];
+  if (!error && ci) *ci = outs[4];
+  if (!error && co) *co = outs[5];
+  if (!error && h) *h = outs[6];
   return error;
 }
 
@@ -602,6 +1029,18 @@ static inline dtg_error *dtg_add_broadcast_to(dtg_graph *graph, const char *name
   return error;
 }
 
+/* The bucket of each value: how many boundaries are not above it. It has no gradient. boundaries: numbers. */
+static inline dtg_error *dtg_add_bucketize(dtg_graph *graph, const char *name, dtg_value input, const double *boundaries,
+                                           size_t num_boundaries, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Bucketize", name, inputs, 1);
+  dtg_sugar_floats(&call, "boundaries", boundaries, num_boundaries);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_cast_options {
   int32_t Truncate; /* bool; default false */
 } dtg_cast_options;
@@ -628,6 +1067,291 @@ static inline dtg_error *dtg_add_ceil(dtg_graph *graph, const char *name, dtg_va
   dtg_error *error;
   dtg_sugar_begin(&call, "Ceil", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* Its input; an error with the message where an element is NaN or infinite. Its gradient is known. message: string. */
+static inline dtg_error *dtg_add_check_numerics(dtg_graph *graph, const char *name, dtg_value tensor, const char *message,
+                                                dtg_value *output) {
+  const dtg_value inputs[] = {tensor};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "CheckNumerics", name, inputs, 1);
+  dtg_sugar_string(&call, "message", message);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Its input; an error with the message where an element is NaN or infinite. Its gradient is known. message: string. */
+static inline dtg_error *dtg_add_check_numerics_v2(dtg_graph *graph, const char *name, dtg_value tensor, const char *message,
+                                                   dtg_value *output) {
+  const dtg_value inputs[] = {tensor};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "CheckNumericsV2", name, inputs, 1);
+  dtg_sugar_string(&call, "message", message);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Lower triangular matrices whose products with their transposes are the input; its lower triangle is read. Its gradient is
+ * known. */
+static inline dtg_error *dtg_add_cholesky(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Cholesky", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Each element, or the bound that it crosses. Its gradient is known. */
+static inline dtg_error *dtg_add_clip_by_value(dtg_graph *graph, const char *name, dtg_value t, dtg_value clip_value_min,
+                                               dtg_value clip_value_max, dtg_value *output) {
+  const dtg_value inputs[] = {t, clip_value_min, clip_value_max};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ClipByValue", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_collective_all_to_all_v2_options {
+  int32_t is_stateless; /* bool; default false */
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+} dtg_collective_all_to_all_v2_options;
+#define DTG_COLLECTIVE_ALL_TO_ALL_V2_OPTIONS_INIT {0, "auto", 0}
+/* Share i of the rows goes to member i; what comes stands in the order of the members. Its gradient is known. Stateful: runs
+ * are never merged or folded away. */
+static inline dtg_error *dtg_add_collective_all_to_all_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                          dtg_value group_size, dtg_value group_key, dtg_value instance_key,
+                                                          const dtg_value *ordering_token, size_t num_ordering_token,
+                                                          const dtg_collective_all_to_all_v2_options *options, dtg_value *data) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_collective_all_to_all_v2_options fallback = DTG_COLLECTIVE_ALL_TO_ALL_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveAllToAllV2", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + 1 + num_ordering_token);
+  dtg_sugar_put(inputs, &at, &input, 1);
+  dtg_sugar_put(inputs, &at, &group_size, 1);
+  dtg_sugar_put(inputs, &at, &group_key, 1);
+  dtg_sugar_put(inputs, &at, &instance_key, 1);
+  dtg_sugar_put(inputs, &at, ordering_token, num_ordering_token);
+  dtg_sugar_int(&call, "is_stateless", DTG_ATTR_BOOL, options->is_stateless);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_collective_barrier_options {
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+} dtg_collective_barrier_options;
+#define DTG_COLLECTIVE_BARRIER_OPTIONS_INIT {"auto", 0}
+/* Done when all members have come to it. It has no gradient. Stateful: runs are never merged or folded away. out receives the
+ * value that names the node. */
+static inline dtg_error *dtg_add_collective_barrier(dtg_graph *graph, const char *name, dtg_value group_size,
+                                                    dtg_value group_key, dtg_value instance_key,
+                                                    const dtg_collective_barrier_options *options, dtg_value *out) {
+  const dtg_value inputs[] = {group_size, group_key, instance_key};
+  const dtg_collective_barrier_options fallback = DTG_COLLECTIVE_BARRIER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveBarrier", name, inputs, 3);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_collective_bcast_recv_v2_options {
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+} dtg_collective_bcast_recv_v2_options;
+#define DTG_COLLECTIVE_BCAST_RECV_V2_OPTIONS_INIT {"auto", 0}
+/* The tensor of that shape that one member sends with CollectiveBcastSendV2. It has no gradient. Stateful: runs are never
+ * merged or folded away. T: element type. */
+static inline dtg_error *dtg_add_collective_bcast_recv_v2(dtg_graph *graph, const char *name, dtg_value group_size,
+                                                          dtg_value group_key, dtg_value instance_key, dtg_value shape,
+                                                          dtg_dtype T, const dtg_collective_bcast_recv_v2_options *options,
+                                                          dtg_value *data) {
+  const dtg_value inputs[] = {group_size, group_key, instance_key, shape};
+  const dtg_collective_bcast_recv_v2_options fallback = DTG_COLLECTIVE_BCAST_RECV_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveBcastRecvV2", name, inputs, 4);
+  dtg_sugar_int(&call, "T", DTG_ATTR_TYPE, T);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_collective_bcast_send_v2_options {
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+} dtg_collective_bcast_send_v2_options;
+#define DTG_COLLECTIVE_BCAST_SEND_V2_OPTIONS_INIT {"auto", 0}
+/* Sends a tensor to all other members, which receive it with CollectiveBcastRecvV2. It has no gradient. Stateful: runs are
+ * never merged or folded away. */
+static inline dtg_error *dtg_add_collective_bcast_send_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                          dtg_value group_size, dtg_value group_key, dtg_value instance_key,
+                                                          const dtg_collective_bcast_send_v2_options *options, dtg_value *data) {
+  const dtg_value inputs[] = {input, group_size, group_key, instance_key};
+  const dtg_collective_bcast_send_v2_options fallback = DTG_COLLECTIVE_BCAST_SEND_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveBcastSendV2", name, inputs, 4);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_collective_gather_v2_options {
+  int32_t is_stateless; /* bool; default false */
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+} dtg_collective_gather_v2_options;
+#define DTG_COLLECTIVE_GATHER_V2_OPTIONS_INIT {0, "auto", 0}
+/* The members' rows one behind the other, in the order of the members; numbers of rows may differ. Its gradient is known.
+ * Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_collective_gather_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value group_size,
+                                                      dtg_value group_key, dtg_value instance_key,
+                                                      const dtg_value *ordering_token, size_t num_ordering_token,
+                                                      const dtg_collective_gather_v2_options *options, dtg_value *data) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_collective_gather_v2_options fallback = DTG_COLLECTIVE_GATHER_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveGatherV2", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + 1 + num_ordering_token);
+  dtg_sugar_put(inputs, &at, &input, 1);
+  dtg_sugar_put(inputs, &at, &group_size, 1);
+  dtg_sugar_put(inputs, &at, &group_key, 1);
+  dtg_sugar_put(inputs, &at, &instance_key, 1);
+  dtg_sugar_put(inputs, &at, ordering_token, num_ordering_token);
+  dtg_sugar_int(&call, "is_stateless", DTG_ATTR_BOOL, options->is_stateless);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_collective_reduce_scatter_v2_options {
+  int32_t is_stateless; /* bool; default false */
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+  int64_t max_subdivs_per_device; /* int; default -1 */
+} dtg_collective_reduce_scatter_v2_options;
+#define DTG_COLLECTIVE_REDUCE_SCATTER_V2_OPTIONS_INIT {0, "auto", 0, -1}
+/* As CollectiveReduceV2, but each member gets its share of the rows. Its gradient is known. Stateful: runs are never merged or
+ * folded away. merge_op: one of "Min", "Max", "Mul", "Add". final_op: one of "Id", "Div". */
+static inline dtg_error *dtg_add_collective_reduce_scatter_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                              dtg_value group_size, dtg_value group_key, dtg_value instance_key,
+                                                              const dtg_value *ordering_token, size_t num_ordering_token,
+                                                              const char *merge_op, const char *final_op,
+                                                              const dtg_collective_reduce_scatter_v2_options *options,
+                                                              dtg_value *data) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_collective_reduce_scatter_v2_options fallback = DTG_COLLECTIVE_REDUCE_SCATTER_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveReduceScatterV2", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + 1 + num_ordering_token);
+  dtg_sugar_put(inputs, &at, &input, 1);
+  dtg_sugar_put(inputs, &at, &group_size, 1);
+  dtg_sugar_put(inputs, &at, &group_key, 1);
+  dtg_sugar_put(inputs, &at, &instance_key, 1);
+  dtg_sugar_put(inputs, &at, ordering_token, num_ordering_token);
+  dtg_sugar_string(&call, "merge_op", merge_op);
+  dtg_sugar_string(&call, "final_op", final_op);
+  dtg_sugar_int(&call, "is_stateless", DTG_ATTR_BOOL, options->is_stateless);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  dtg_sugar_int(&call, "max_subdivs_per_device", DTG_ATTR_INT, options->max_subdivs_per_device);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_collective_reduce_v2_options {
+  int32_t is_stateless; /* bool; default false */
+  const char *communication_hint; /* string; default "auto" */
+  double timeout_seconds; /* float; default 0 */
+  int64_t max_subdivs_per_device; /* int; default -1 */
+} dtg_collective_reduce_v2_options;
+#define DTG_COLLECTIVE_REDUCE_V2_OPTIONS_INIT {0, "auto", 0, -1}
+/* The members' inputs merged element by element, in the order of the members; all get the result. Its gradient is known.
+ * Stateful: runs are never merged or folded away. merge_op: one of "Min", "Max", "Mul", "Add". final_op: one of "Id", "Div". */
+static inline dtg_error *dtg_add_collective_reduce_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value group_size,
+                                                      dtg_value group_key, dtg_value instance_key,
+                                                      const dtg_value *ordering_token, size_t num_ordering_token,
+                                                      const char *merge_op, const char *final_op,
+                                                      const dtg_collective_reduce_v2_options *options, dtg_value *data) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_collective_reduce_v2_options fallback = DTG_COLLECTIVE_REDUCE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CollectiveReduceV2", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + 1 + num_ordering_token);
+  dtg_sugar_put(inputs, &at, &input, 1);
+  dtg_sugar_put(inputs, &at, &group_size, 1);
+  dtg_sugar_put(inputs, &at, &group_key, 1);
+  dtg_sugar_put(inputs, &at, &instance_key, 1);
+  dtg_sugar_put(inputs, &at, ordering_token, num_ordering_token);
+  dtg_sugar_string(&call, "merge_op", merge_op);
+  dtg_sugar_string(&call, "final_op", final_op);
+  dtg_sugar_int(&call, "is_stateless", DTG_ATTR_BOOL, options->is_stateless);
+  dtg_sugar_string(&call, "communication_hint", options->communication_hint);
+  dtg_sugar_float(&call, "timeout_seconds", options->timeout_seconds);
+  dtg_sugar_int(&call, "max_subdivs_per_device", DTG_ATTR_INT, options->max_subdivs_per_device);
+  error = dtg_graph_add_op(graph, &call.spec, data, data ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_compute_accidental_hits_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_compute_accidental_hits_options;
+#define DTG_COMPUTE_ACCIDENTAL_HITS_OPTIONS_INIT {0, 0}
+/* Rows and places of sampled candidates that are true classes, with the lowest number as their weight. It has no gradient.
+ * num_true: int. */
+static inline dtg_error *dtg_add_compute_accidental_hits(dtg_graph *graph, const char *name, dtg_value true_classes,
+                                                         dtg_value sampled_candidates, int64_t num_true,
+                                                         const dtg_compute_accidental_hits_options *options, dtg_value *indices,
+                                                         dtg_value *ids, dtg_value *weights) {
+  const dtg_value inputs[] = {true_classes, sampled_candidates};
+  const dtg_compute_accidental_hits_options fallback = DTG_COMPUTE_ACCIDENTAL_HITS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ComputeAccidentalHits", name, inputs, 2);
+  dtg_sugar_int(&call, "num_true", DTG_ATTR_INT, num_true);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && indices) *indices = outs[0];
+  if (!error && ids) *ids = outs[1];
+  if (!error && weights) *weights = outs[2];
   return error;
 }
 
@@ -682,7 +1406,7 @@ static inline dtg_error *dtg_add_concat_v2(dtg_graph *graph, const char *name, c
 typedef struct dtg_conditional_accumulator_options {
   const char *container; /* string; default "" */
   const char *shared_name; /* string; default "" */
-  const char *reduction_type; /* one of "MEAN", "SUM"; default "MEAN" */
+  const char *reduction_type; /* one of "MEAN", "SUM", "LAST"; default "MEAN" */
 } dtg_conditional_accumulator_options;
 #define DTG_CONDITIONAL_ACCUMULATOR_OPTIONS_INIT {"", "", "MEAN"}
 /* Accumulates gradients until enough are there to be taken. It has no gradient. Stateful: runs are never merged or folded away.
@@ -701,6 +1425,16 @@ static inline dtg_error *dtg_add_conditional_accumulator(dtg_graph *graph, const
   dtg_sugar_string(&call, "shared_name", options->shared_name);
   dtg_sugar_string(&call, "reduction_type", options->reduction_type);
   error = dtg_graph_add_op(graph, &call.spec, handle, handle ? 1 : 0);
+  return error;
+}
+
+/* The complex conjugate. Its gradient is known. */
+static inline dtg_error *dtg_add_conj(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Conj", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -822,6 +1556,85 @@ static inline dtg_error *dtg_add_conv2d_backprop_input(dtg_graph *graph, const c
   return error;
 }
 
+typedef struct dtg_conv3d_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_conv3d_options;
+#define DTG_CONV3D_OPTIONS_INIT {"NDHWC", NULL, 0}
+/* Three-dimensional convolution (cross-correlation). Its gradient is known. strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_conv3d(dtg_graph *graph, const char *name, dtg_value input, dtg_value filter,
+                                        const int64_t *strides, size_t num_strides, const char *padding,
+                                        const dtg_conv3d_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input, filter};
+  const dtg_conv3d_options fallback = DTG_CONV3D_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Conv3D", name, inputs, 2);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 5);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_conv3d_backprop_filter_v2_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_conv3d_backprop_filter_v2_options;
+#define DTG_CONV3D_BACKPROP_FILTER_V2_OPTIONS_INIT {"NDHWC", NULL, 0}
+/* Gradient of Conv3D with respect to its filter. Its gradient is known. strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_conv3d_backprop_filter_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                           dtg_value filter_sizes, dtg_value out_backprop,
+                                                           const int64_t *strides, size_t num_strides, const char *padding,
+                                                           const dtg_conv3d_backprop_filter_v2_options *options,
+                                                           dtg_value *output) {
+  const dtg_value inputs[] = {input, filter_sizes, out_backprop};
+  const dtg_conv3d_backprop_filter_v2_options fallback = DTG_CONV3D_BACKPROP_FILTER_V2_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Conv3DBackpropFilterV2", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 5);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_conv3d_backprop_input_v2_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_conv3d_backprop_input_v2_options;
+#define DTG_CONV3D_BACKPROP_INPUT_V2_OPTIONS_INIT {"NDHWC", NULL, 0}
+/* Gradient of Conv3D with respect to its input. Its gradient is known. strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_conv3d_backprop_input_v2(dtg_graph *graph, const char *name, dtg_value input_sizes,
+                                                          dtg_value filter, dtg_value out_backprop, const int64_t *strides,
+                                                          size_t num_strides, const char *padding,
+                                                          const dtg_conv3d_backprop_input_v2_options *options,
+                                                          dtg_value *output) {
+  const dtg_value inputs[] = {input_sizes, filter, out_backprop};
+  const dtg_conv3d_backprop_input_v2_options fallback = DTG_CONV3D_BACKPROP_INPUT_V2_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Conv3DBackpropInputV2", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 5);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The cosine of x. Its gradient is known. */
 static inline dtg_error *dtg_add_cos(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
   const dtg_value inputs[] = {x};
@@ -839,6 +1652,78 @@ static inline dtg_error *dtg_add_cosh(dtg_graph *graph, const char *name, dtg_va
   dtg_error *error;
   dtg_sugar_begin(&call, "Cosh", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_crop_and_resize_options {
+  const char *method; /* one of "bilinear", "nearest"; default "bilinear" */
+  double extrapolation_value; /* float; default 0 */
+} dtg_crop_and_resize_options;
+#define DTG_CROP_AND_RESIZE_OPTIONS_INIT {"bilinear", 0}
+/* Boxes cut out of images and brought to one size. Its gradient is known. */
+static inline dtg_error *dtg_add_crop_and_resize(dtg_graph *graph, const char *name, dtg_value image, dtg_value boxes,
+                                                 dtg_value box_ind, dtg_value crop_size,
+                                                 const dtg_crop_and_resize_options *options, dtg_value *crops) {
+  const dtg_value inputs[] = {image, boxes, box_ind, crop_size};
+  const dtg_crop_and_resize_options fallback = DTG_CROP_AND_RESIZE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CropAndResize", name, inputs, 4);
+  dtg_sugar_string(&call, "method", options->method);
+  dtg_sugar_float(&call, "extrapolation_value", options->extrapolation_value);
+  error = dtg_graph_add_op(graph, &call.spec, crops, crops ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_crop_and_resize_grad_boxes_options {
+  const char *method; /* one of "bilinear"; default "bilinear" */
+} dtg_crop_and_resize_grad_boxes_options;
+#define DTG_CROP_AND_RESIZE_GRAD_BOXES_OPTIONS_INIT {"bilinear"}
+/* Gradient of CropAndResize by the edges of the boxes. It has no gradient. */
+static inline dtg_error *dtg_add_crop_and_resize_grad_boxes(dtg_graph *graph, const char *name, dtg_value grads,
+                                                            dtg_value image, dtg_value boxes, dtg_value box_ind,
+                                                            const dtg_crop_and_resize_grad_boxes_options *options,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {grads, image, boxes, box_ind};
+  const dtg_crop_and_resize_grad_boxes_options fallback = DTG_CROP_AND_RESIZE_GRAD_BOXES_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CropAndResizeGradBoxes", name, inputs, 4);
+  dtg_sugar_string(&call, "method", options->method);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_crop_and_resize_grad_image_options {
+  const char *method; /* one of "bilinear", "nearest"; default "bilinear" */
+} dtg_crop_and_resize_grad_image_options;
+#define DTG_CROP_AND_RESIZE_GRAD_IMAGE_OPTIONS_INIT {"bilinear"}
+/* Gradient of CropAndResize by the images. It has no gradient. T: element type. */
+static inline dtg_error *dtg_add_crop_and_resize_grad_image(dtg_graph *graph, const char *name, dtg_value grads,
+                                                            dtg_value boxes, dtg_value box_ind, dtg_value image_size,
+                                                            dtg_dtype T, const dtg_crop_and_resize_grad_image_options *options,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {grads, boxes, box_ind, image_size};
+  const dtg_crop_and_resize_grad_image_options fallback = DTG_CROP_AND_RESIZE_GRAD_IMAGE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CropAndResizeGradImage", name, inputs, 4);
+  dtg_sugar_int(&call, "T", DTG_ATTR_TYPE, T);
+  dtg_sugar_string(&call, "method", options->method);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The cross products of vectors of three elements. Its gradient is known. */
+static inline dtg_error *dtg_add_cross(dtg_graph *graph, const char *name, dtg_value a, dtg_value b, dtg_value *product) {
+  const dtg_value inputs[] = {a, b};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Cross", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, product, product ? 1 : 0);
   return error;
 }
 
@@ -882,6 +1767,237 @@ static inline dtg_error *dtg_add_cumsum(dtg_graph *graph, const char *name, dtg_
   return error;
 }
 
+typedef struct dtg_cumulative_logsumexp_options {
+  int32_t exclusive; /* bool; default false */
+  int32_t reverse; /* bool; default false */
+} dtg_cumulative_logsumexp_options;
+#define DTG_CUMULATIVE_LOGSUMEXP_OPTIONS_INIT {0, 0}
+/* The logarithm of the running sum of exponentials along an axis. Its gradient is known. */
+static inline dtg_error *dtg_add_cumulative_logsumexp(dtg_graph *graph, const char *name, dtg_value x, dtg_value axis,
+                                                      const dtg_cumulative_logsumexp_options *options, dtg_value *out) {
+  const dtg_value inputs[] = {x, axis};
+  const dtg_cumulative_logsumexp_options fallback = DTG_CUMULATIVE_LOGSUMEXP_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "CumulativeLogsumexp", name, inputs, 2);
+  dtg_sugar_int(&call, "exclusive", DTG_ATTR_BOOL, options->exclusive);
+  dtg_sugar_int(&call, "reverse", DTG_ATTR_BOOL, options->reverse);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_data_format_dim_map_options {
+  const char *src_format; /* string; default "NHWC" */
+  const char *dst_format; /* string; default "NCHW" */
+} dtg_data_format_dim_map_options;
+#define DTG_DATA_FORMAT_DIM_MAP_OPTIONS_INIT {"NHWC", "NCHW"}
+/* Axes of one data format as axes of another. It has no gradient. */
+static inline dtg_error *dtg_add_data_format_dim_map(dtg_graph *graph, const char *name, dtg_value x,
+                                                     const dtg_data_format_dim_map_options *options, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  const dtg_data_format_dim_map_options fallback = DTG_DATA_FORMAT_DIM_MAP_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DataFormatDimMap", name, inputs, 1);
+  dtg_sugar_string(&call, "src_format", options->src_format);
+  dtg_sugar_string(&call, "dst_format", options->dst_format);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_data_format_vec_permute_options {
+  const char *src_format; /* string; default "NHWC" */
+  const char *dst_format; /* string; default "NCHW" */
+} dtg_data_format_vec_permute_options;
+#define DTG_DATA_FORMAT_VEC_PERMUTE_OPTIONS_INIT {"NHWC", "NCHW"}
+/* One entry per axis, in the order of another data format. It has no gradient. */
+static inline dtg_error *dtg_add_data_format_vec_permute(dtg_graph *graph, const char *name, dtg_value x,
+                                                         const dtg_data_format_vec_permute_options *options, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  const dtg_data_format_vec_permute_options fallback = DTG_DATA_FORMAT_VEC_PERMUTE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DataFormatVecPermute", name, inputs, 1);
+  dtg_sugar_string(&call, "src_format", options->src_format);
+  dtg_sugar_string(&call, "dst_format", options->dst_format);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* What EncodeBase64 made each string from, padded or not. It has no gradient. */
+static inline dtg_error *dtg_add_decode_base64(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "DecodeBase64", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_decode_raw_options {
+  int32_t little_endian; /* bool; default true */
+} dtg_decode_raw_options;
+#define DTG_DECODE_RAW_OPTIONS_INIT {1}
+/* The bytes of each string as elements of a type, in a dimension behind the others; all strings are as long. It has no
+ * gradient. out_type: element type. */
+static inline dtg_error *dtg_add_decode_raw(dtg_graph *graph, const char *name, dtg_value bytes, dtg_dtype out_type,
+                                            const dtg_decode_raw_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {bytes};
+  const dtg_decode_raw_options fallback = DTG_DECODE_RAW_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DecodeRaw", name, inputs, 1);
+  dtg_sugar_int(&call, "out_type", DTG_ATTR_TYPE, out_type);
+  dtg_sugar_int(&call, "little_endian", DTG_ATTR_BOOL, options->little_endian);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* A copy of x. It has no gradient. */
+static inline dtg_error *dtg_add_deep_copy(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "DeepCopy", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_dense_bincount_options {
+  int32_t binary_output; /* bool; default false */
+} dtg_dense_bincount_options;
+#define DTG_DENSE_BINCOUNT_OPTIONS_INIT {0}
+/* How often each number below size occurs in each row, the sum of its weights, or whether it occurs. It has no gradient. */
+static inline dtg_error *dtg_add_dense_bincount(dtg_graph *graph, const char *name, dtg_value input, dtg_value size,
+                                                dtg_value weights, const dtg_dense_bincount_options *options,
+                                                dtg_value *output) {
+  const dtg_value inputs[] = {input, size, weights};
+  const dtg_dense_bincount_options fallback = DTG_DENSE_BINCOUNT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DenseBincount", name, inputs, 3);
+  dtg_sugar_int(&call, "binary_output", DTG_ATTR_BOOL, options->binary_output);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_depth_to_space_options {
+  const char *data_format; /* one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC" */
+} dtg_depth_to_space_options;
+#define DTG_DEPTH_TO_SPACE_OPTIONS_INIT {"NHWC"}
+/* Channels laid out as blocks of pixels. Its gradient is known. block_size: int. */
+static inline dtg_error *dtg_add_depth_to_space(dtg_graph *graph, const char *name, dtg_value input, int64_t block_size,
+                                                const dtg_depth_to_space_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_depth_to_space_options fallback = DTG_DEPTH_TO_SPACE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DepthToSpace", name, inputs, 1);
+  dtg_sugar_int(&call, "block_size", DTG_ATTR_INT, block_size);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_depthwise_conv2d_native_options {
+  const int64_t *explicit_paddings; /* integers; default [] */
+  size_t num_explicit_paddings;
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_depthwise_conv2d_native_options;
+#define DTG_DEPTHWISE_CONV2D_NATIVE_OPTIONS_INIT {NULL, 0, "NHWC", NULL, 0}
+/* Two-dimensional convolution of each channel with filters of its own. Its gradient is known. strides: integers. padding: one
+ * of "SAME", "VALID", "EXPLICIT". */
+static inline dtg_error *dtg_add_depthwise_conv2d_native(dtg_graph *graph, const char *name, dtg_value input, dtg_value filter,
+                                                         const int64_t *strides, size_t num_strides, const char *padding,
+                                                         const dtg_depthwise_conv2d_native_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input, filter};
+  const dtg_depthwise_conv2d_native_options fallback = DTG_DEPTHWISE_CONV2D_NATIVE_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DepthwiseConv2dNative", name, inputs, 2);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_ints(&call, "explicit_paddings", DTG_ATTR_LIST_INT, options->explicit_paddings, options->num_explicit_paddings);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_depthwise_conv2d_native_backprop_filter_options {
+  const int64_t *explicit_paddings; /* integers; default [] */
+  size_t num_explicit_paddings;
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_depthwise_conv2d_native_backprop_filter_options;
+#define DTG_DEPTHWISE_CONV2D_NATIVE_BACKPROP_FILTER_OPTIONS_INIT {NULL, 0, "NHWC", NULL, 0}
+/* Gradient of DepthwiseConv2dNative with respect to its filter. Its gradient is known. strides: integers. padding: one of
+ * "SAME", "VALID", "EXPLICIT". */
+static inline dtg_error *dtg_add_depthwise_conv2d_native_backprop_filter(dtg_graph *graph, const char *name, dtg_value input,
+                                                                         dtg_value filter_sizes, dtg_value out_backprop,
+                                                                         const int64_t *strides, size_t num_strides,
+                                                                         const char *padding,
+                                                                         const dtg_depthwise_conv2d_native_backprop_filter_options *options,
+                                                                         dtg_value *output) {
+  const dtg_value inputs[] = {input, filter_sizes, out_backprop};
+  const dtg_depthwise_conv2d_native_backprop_filter_options fallback = DTG_DEPTHWISE_CONV2D_NATIVE_BACKPROP_FILTER_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DepthwiseConv2dNativeBackpropFilter", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_ints(&call, "explicit_paddings", DTG_ATTR_LIST_INT, options->explicit_paddings, options->num_explicit_paddings);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_depthwise_conv2d_native_backprop_input_options {
+  const int64_t *explicit_paddings; /* integers; default [] */
+  size_t num_explicit_paddings;
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  const int64_t *dilations; /* integers; default [1, 1, 1, 1], also where the pointer is NULL */
+  size_t num_dilations;
+} dtg_depthwise_conv2d_native_backprop_input_options;
+#define DTG_DEPTHWISE_CONV2D_NATIVE_BACKPROP_INPUT_OPTIONS_INIT {NULL, 0, "NHWC", NULL, 0}
+/* Gradient of DepthwiseConv2dNative with respect to its input. Its gradient is known. strides: integers. padding: one of
+ * "SAME", "VALID", "EXPLICIT". */
+static inline dtg_error *dtg_add_depthwise_conv2d_native_backprop_input(dtg_graph *graph, const char *name,
+                                                                        dtg_value input_sizes, dtg_value filter,
+                                                                        dtg_value out_backprop, const int64_t *strides,
+                                                                        size_t num_strides, const char *padding,
+                                                                        const dtg_depthwise_conv2d_native_backprop_input_options *options,
+                                                                        dtg_value *output) {
+  const dtg_value inputs[] = {input_sizes, filter, out_backprop};
+  const dtg_depthwise_conv2d_native_backprop_input_options fallback = DTG_DEPTHWISE_CONV2D_NATIVE_BACKPROP_INPUT_OPTIONS_INIT;
+  static const int64_t default_dilations[] = {1, 1, 1, 1};
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DepthwiseConv2dNativeBackpropInput", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_ints(&call, "explicit_paddings", DTG_ATTR_LIST_INT, options->explicit_paddings, options->num_explicit_paddings);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_destroy_resource_op_options {
   int32_t ignore_lookup_error; /* bool; default true */
 } dtg_destroy_resource_op_options;
@@ -898,6 +2014,86 @@ static inline dtg_error *dtg_add_destroy_resource_op(dtg_graph *graph, const cha
   dtg_sugar_begin(&call, "DestroyResourceOp", name, inputs, 1);
   dtg_sugar_int(&call, "ignore_lookup_error", DTG_ATTR_BOOL, options->ignore_lookup_error);
   error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+/* A tensor of twice the rank with the input where the two halves of the coordinates agree. Its gradient is known. */
+static inline dtg_error *dtg_add_diag(dtg_graph *graph, const char *name, dtg_value diagonal, dtg_value *output) {
+  const dtg_value inputs[] = {diagonal};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Diag", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The elements for which the two halves of the coordinates agree. Its gradient is known. */
+static inline dtg_error *dtg_add_diag_part(dtg_graph *graph, const char *name, dtg_value input, dtg_value *diagonal) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "DiagPart", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, diagonal, diagonal ? 1 : 0);
+  return error;
+}
+
+/* The derivative of Lgamma. Its gradient is known. */
+static inline dtg_error *dtg_add_digamma(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Digamma", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The largest sum of input and filter under each position of the filter. Its gradient is known. strides: integers. rates:
+ * integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_dilation2d(dtg_graph *graph, const char *name, dtg_value input, dtg_value filter,
+                                            const int64_t *strides, size_t num_strides, const int64_t *rates, size_t num_rates,
+                                            const char *padding, dtg_value *output) {
+  const dtg_value inputs[] = {input, filter};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Dilation2D", name, inputs, 2);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_ints(&call, "rates", DTG_ATTR_LIST_INT, rates, num_rates);
+  dtg_sugar_string(&call, "padding", padding);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Gradient of Dilation2D with respect to its filter. It has no gradient. strides: integers. rates: integers. padding: one of
+ * "SAME", "VALID". */
+static inline dtg_error *dtg_add_dilation2d_backprop_filter(dtg_graph *graph, const char *name, dtg_value input,
+                                                            dtg_value filter, dtg_value out_backprop, const int64_t *strides,
+                                                            size_t num_strides, const int64_t *rates, size_t num_rates,
+                                                            const char *padding, dtg_value *filter_backprop) {
+  const dtg_value inputs[] = {input, filter, out_backprop};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Dilation2DBackpropFilter", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_ints(&call, "rates", DTG_ATTR_LIST_INT, rates, num_rates);
+  dtg_sugar_string(&call, "padding", padding);
+  error = dtg_graph_add_op(graph, &call.spec, filter_backprop, filter_backprop ? 1 : 0);
+  return error;
+}
+
+/* Gradient of Dilation2D with respect to its input. It has no gradient. strides: integers. rates: integers. padding: one of
+ * "SAME", "VALID". */
+static inline dtg_error *dtg_add_dilation2d_backprop_input(dtg_graph *graph, const char *name, dtg_value input,
+                                                           dtg_value filter, dtg_value out_backprop, const int64_t *strides,
+                                                           size_t num_strides, const int64_t *rates, size_t num_rates,
+                                                           const char *padding, dtg_value *in_backprop) {
+  const dtg_value inputs[] = {input, filter, out_backprop};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Dilation2DBackpropInput", name, inputs, 3);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_ints(&call, "rates", DTG_ATTR_LIST_INT, rates, num_rates);
+  dtg_sugar_string(&call, "padding", padding);
+  error = dtg_graph_add_op(graph, &call.spec, in_backprop, in_backprop ? 1 : 0);
   return error;
 }
 
@@ -921,6 +2117,47 @@ static inline dtg_error *dtg_add_div_no_nan(dtg_graph *graph, const char *name, 
   return error;
 }
 
+/* The rows of data dealt to as many outputs as there are partitions. Its gradient is known. num_partitions: int. outputs
+ * receives num_partitions values. */
+static inline dtg_error *dtg_add_dynamic_partition(dtg_graph *graph, const char *name, dtg_value data, dtg_value partitions,
+                                                   int64_t num_partitions, dtg_value *outputs) {
+  const dtg_value inputs[] = {data, partitions};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "DynamicPartition", name, inputs, 2);
+  dtg_sugar_int(&call, "num_partitions", DTG_ATTR_INT, num_partitions);
+  error = dtg_graph_add_op(graph, &call.spec, outputs, (size_t)num_partitions);
+  return error;
+}
+
+/* Rows of several tensors in one, each where its index says. Its gradient is known. */
+static inline dtg_error *dtg_add_dynamic_stitch(dtg_graph *graph, const char *name, const dtg_value *indices,
+                                                size_t num_indices, const dtg_value *data, size_t num_data, dtg_value *merged) {
+  dtg_value *inputs;
+  size_t at = 0;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "DynamicStitch", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, num_indices + num_data);
+  dtg_sugar_put(inputs, &at, indices, num_indices);
+  dtg_sugar_put(inputs, &at, data, num_data);
+  error = dtg_graph_add_op(graph, &call.spec, merged, merged ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+/* Sums of products over labelled dimensions, as in "ij,jk->ik"; an ellipsis broadcasts. Its gradient is known. equation:
+ * string. */
+static inline dtg_error *dtg_add_einsum(dtg_graph *graph, const char *name, const dtg_value *inputs, size_t num_inputs,
+                                        const char *equation, dtg_value *output) {
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Einsum", name, inputs, num_inputs);
+  dtg_sugar_string(&call, "equation", equation);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* x where it is positive, else exp(x) - 1. Its gradient is known. */
 static inline dtg_error *dtg_add_elu(dtg_graph *graph, const char *name, dtg_value features, dtg_value *activations) {
   const dtg_value inputs[] = {features};
@@ -939,6 +2176,55 @@ static inline dtg_error *dtg_add_elu_grad(dtg_graph *graph, const char *name, dt
   dtg_error *error;
   dtg_sugar_begin(&call, "EluGrad", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, backprops, backprops ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_empty_options {
+  int32_t init; /* bool; default false */
+} dtg_empty_options;
+#define DTG_EMPTY_OPTIONS_INIT {0}
+/* A tensor of a shape. Its elements are zero, with init or without. It has no gradient. dtype: element type. */
+static inline dtg_error *dtg_add_empty(dtg_graph *graph, const char *name, dtg_value shape, dtg_dtype dtype,
+                                       const dtg_empty_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {shape};
+  const dtg_empty_options fallback = DTG_EMPTY_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Empty", name, inputs, 1);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_int(&call, "init", DTG_ATTR_BOOL, options->init);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* An empty list of tensors. It has no gradient. element_dtype: element type. */
+static inline dtg_error *dtg_add_empty_tensor_list(dtg_graph *graph, const char *name, dtg_value element_shape,
+                                                   dtg_value max_num_elements, dtg_dtype element_dtype, dtg_value *handle) {
+  const dtg_value inputs[] = {element_shape, max_num_elements};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "EmptyTensorList", name, inputs, 2);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, handle, handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_encode_base64_options {
+  int32_t pad; /* bool; default false */
+} dtg_encode_base64_options;
+#define DTG_ENCODE_BASE64_OPTIONS_INIT {0}
+/* Each string in base64, with the letters that are safe in addresses, padded where it is asked for. It has no gradient. */
+static inline dtg_error *dtg_add_encode_base64(dtg_graph *graph, const char *name, dtg_value input,
+                                               const dtg_encode_base64_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_encode_base64_options fallback = DTG_ENCODE_BASE64_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "EncodeBase64", name, inputs, 1);
+  dtg_sugar_int(&call, "pad", DTG_ATTR_BOOL, options->pad);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -992,6 +2278,35 @@ static inline dtg_error *dtg_add_erfc(dtg_graph *graph, const char *name, dtg_va
   return error;
 }
 
+/* The number whose error function is x. Its gradient is known. */
+static inline dtg_error *dtg_add_erfinv(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Erfinv", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_euclidean_norm_options {
+  int32_t keep_dims; /* bool; default false */
+} dtg_euclidean_norm_options;
+#define DTG_EUCLIDEAN_NORM_OPTIONS_INIT {0}
+/* The root of the sum of squares over some axes. Its gradient is known. */
+static inline dtg_error *dtg_add_euclidean_norm(dtg_graph *graph, const char *name, dtg_value input,
+                                                dtg_value reduction_indices, const dtg_euclidean_norm_options *options,
+                                                dtg_value *output) {
+  const dtg_value inputs[] = {input, reduction_indices};
+  const dtg_euclidean_norm_options fallback = DTG_EUCLIDEAN_NORM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "EuclideanNorm", name, inputs, 2);
+  dtg_sugar_int(&call, "keep_dims", DTG_ATTR_BOOL, options->keep_dims);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* e to the power of x. Its gradient is known. */
 static inline dtg_error *dtg_add_exp(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
   const dtg_value inputs[] = {x};
@@ -1023,6 +2338,24 @@ static inline dtg_error *dtg_add_expm1(dtg_graph *graph, const char *name, dtg_v
   return error;
 }
 
+/* What lies under each position of a window, laid out along the channels. Its gradient is known. ksizes: integers. strides:
+ * integers. rates: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_extract_image_patches(dtg_graph *graph, const char *name, dtg_value images,
+                                                       const int64_t *ksizes, size_t num_ksizes, const int64_t *strides,
+                                                       size_t num_strides, const int64_t *rates, size_t num_rates,
+                                                       const char *padding, dtg_value *patches) {
+  const dtg_value inputs[] = {images};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ExtractImagePatches", name, inputs, 1);
+  dtg_sugar_ints(&call, "ksizes", DTG_ATTR_LIST_INT, ksizes, num_ksizes);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_ints(&call, "rates", DTG_ATTR_LIST_INT, rates, num_rates);
+  dtg_sugar_string(&call, "padding", padding);
+  error = dtg_graph_add_op(graph, &call.spec, patches, patches ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_fifo_queue_v2_options {
   const int64_t *shapes_dims; /* shapes; default [] */
   const size_t *shapes_ranks;
@@ -1051,6 +2384,160 @@ static inline dtg_error *dtg_add_fifo_queue_v2(dtg_graph *graph, const char *nam
   return error;
 }
 
+typedef struct dtg_fake_quant_with_min_max_args_options {
+  double min; /* float; default -6 */
+  double max; /* float; default 6 */
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_args_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_ARGS_OPTIONS_INIT {-6, 6, 8, 0}
+/* The inputs rounded to the steps that a whole number of few bits has between two bounds. Its gradient is known. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_args(dtg_graph *graph, const char *name, dtg_value inputs,
+                                                              const dtg_fake_quant_with_min_max_args_options *options,
+                                                              dtg_value *outputs) {
+  const dtg_value operands[] = {inputs};
+  const dtg_fake_quant_with_min_max_args_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_ARGS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxArgs", name, operands, 1);
+  dtg_sugar_float(&call, "min", options->min);
+  dtg_sugar_float(&call, "max", options->max);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, outputs, outputs ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fake_quant_with_min_max_args_gradient_options {
+  double min; /* float; default -6 */
+  double max; /* float; default 6 */
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_args_gradient_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_ARGS_GRADIENT_OPTIONS_INIT {-6, 6, 8, 0}
+/* The gradients where the inputs lie within the bounds, zero elsewhere. It has no gradient. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_args_gradient(dtg_graph *graph, const char *name, dtg_value gradients,
+                                                                       dtg_value inputs,
+                                                                       const dtg_fake_quant_with_min_max_args_gradient_options *options,
+                                                                       dtg_value *backprops) {
+  const dtg_value operands[] = {gradients, inputs};
+  const dtg_fake_quant_with_min_max_args_gradient_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_ARGS_GRADIENT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxArgsGradient", name, operands, 2);
+  dtg_sugar_float(&call, "min", options->min);
+  dtg_sugar_float(&call, "max", options->max);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, backprops, backprops ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fake_quant_with_min_max_vars_options {
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_vars_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_OPTIONS_INIT {8, 0}
+/* The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_vars(dtg_graph *graph, const char *name, dtg_value inputs,
+                                                              dtg_value min, dtg_value max,
+                                                              const dtg_fake_quant_with_min_max_vars_options *options,
+                                                              dtg_value *outputs) {
+  const dtg_value operands[] = {inputs, min, max};
+  const dtg_fake_quant_with_min_max_vars_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxVars", name, operands, 3);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, outputs, outputs ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fake_quant_with_min_max_vars_gradient_options {
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_vars_gradient_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_GRADIENT_OPTIONS_INIT {8, 0}
+/* The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no
+ * gradient. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_vars_gradient(dtg_graph *graph, const char *name, dtg_value gradients,
+                                                                       dtg_value inputs, dtg_value min, dtg_value max,
+                                                                       const dtg_fake_quant_with_min_max_vars_gradient_options *options,
+                                                                       dtg_value *backprops_wrt_input,
+                                                                       dtg_value *backprop_wrt_min,
+                                                                       dtg_value *backprop_wrt_max) {
+  const dtg_value operands[] = {gradients, inputs, min, max};
+  const dtg_fake_quant_with_min_max_vars_gradient_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_GRADIENT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxVarsGradient", name, operands, 4);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && backprops_wrt_input) *backprops_wrt_input = outs[0];
+  if (!error && backprop_wrt_min) *backprop_wrt_min = outs[1];
+  if (!error && backprop_wrt_max) *backprop_wrt_max = outs[2];
+  return error;
+}
+
+typedef struct dtg_fake_quant_with_min_max_vars_per_channel_options {
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_vars_per_channel_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_OPTIONS_INIT {8, 0}
+/* The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_vars_per_channel(dtg_graph *graph, const char *name, dtg_value inputs,
+                                                                          dtg_value min, dtg_value max,
+                                                                          const dtg_fake_quant_with_min_max_vars_per_channel_options *options,
+                                                                          dtg_value *outputs) {
+  const dtg_value operands[] = {inputs, min, max};
+  const dtg_fake_quant_with_min_max_vars_per_channel_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxVarsPerChannel", name, operands, 3);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, outputs, outputs ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fake_quant_with_min_max_vars_per_channel_gradient_options {
+  int64_t num_bits; /* int; default 8 */
+  int32_t narrow_range; /* bool; default false */
+} dtg_fake_quant_with_min_max_vars_per_channel_gradient_options;
+#define DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_GRADIENT_OPTIONS_INIT {8, 0}
+/* The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no
+ * gradient. */
+static inline dtg_error *dtg_add_fake_quant_with_min_max_vars_per_channel_gradient(dtg_graph *graph, const char *name,
+                                                                                   dtg_value gradients, dtg_value inputs,
+                                                                                   dtg_value min, dtg_value max,
+                                                                                   const dtg_fake_quant_with_min_max_vars_per_channel_gradient_options *options,
+                                                                                   dtg_value *backprops_wrt_input,
+                                                                                   dtg_value *backprop_wrt_min,
+                                                                                   dtg_value *backprop_wrt_max) {
+  const dtg_value operands[] = {gradients, inputs, min, max};
+  const dtg_fake_quant_with_min_max_vars_per_channel_gradient_options fallback = DTG_FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_GRADIENT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FakeQuantWithMinMaxVarsPerChannelGradient", name, operands, 4);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && backprops_wrt_input) *backprops_wrt_input = outs[0];
+  if (!error && backprop_wrt_min) *backprop_wrt_min = outs[1];
+  if (!error && backprop_wrt_max) *backprop_wrt_max = outs[2];
+  return error;
+}
+
 /* A tensor of shape dims with the value everywhere. Its gradient is known. */
 static inline dtg_error *dtg_add_fill(dtg_graph *graph, const char *name, dtg_value dims, dtg_value value, dtg_value *output) {
   const dtg_value inputs[] = {dims, value};
@@ -1058,6 +2545,52 @@ static inline dtg_error *dtg_add_fill(dtg_graph *graph, const char *name, dtg_va
   dtg_error *error;
   dtg_sugar_begin(&call, "Fill", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fixed_unigram_candidate_sampler_options {
+  const char *vocab_file; /* string; default "" */
+  double distortion; /* float; default 1 */
+  int64_t num_reserved_ids; /* int; default 0 */
+  int64_t num_shards; /* int; default 1 */
+  int64_t shard; /* int; default 0 */
+  const double *unigrams; /* numbers; default [] */
+  size_t num_unigrams;
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_fixed_unigram_candidate_sampler_options;
+#define DTG_FIXED_UNIGRAM_CANDIDATE_SAMPLER_OPTIONS_INIT {"", 1, 0, 1, 0, NULL, 0, 0, 0}
+/* Classes as often as the unigrams say. It has no gradient. Stateful: runs are never merged or folded away. num_true: int.
+ * num_sampled: int. unique: bool. range_max: int. */
+static inline dtg_error *dtg_add_fixed_unigram_candidate_sampler(dtg_graph *graph, const char *name, dtg_value true_classes,
+                                                                 int64_t num_true, int64_t num_sampled, int32_t unique,
+                                                                 int64_t range_max,
+                                                                 const dtg_fixed_unigram_candidate_sampler_options *options,
+                                                                 dtg_value *sampled_candidates, dtg_value *true_expected_count,
+                                                                 dtg_value *sampled_expected_count) {
+  const dtg_value inputs[] = {true_classes};
+  const dtg_fixed_unigram_candidate_sampler_options fallback = DTG_FIXED_UNIGRAM_CANDIDATE_SAMPLER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FixedUnigramCandidateSampler", name, inputs, 1);
+  dtg_sugar_int(&call, "num_true", DTG_ATTR_INT, num_true);
+  dtg_sugar_int(&call, "num_sampled", DTG_ATTR_INT, num_sampled);
+  dtg_sugar_int(&call, "unique", DTG_ATTR_BOOL, unique);
+  dtg_sugar_int(&call, "range_max", DTG_ATTR_INT, range_max);
+  dtg_sugar_string(&call, "vocab_file", options->vocab_file);
+  dtg_sugar_float(&call, "distortion", options->distortion);
+  dtg_sugar_int(&call, "num_reserved_ids", DTG_ATTR_INT, options->num_reserved_ids);
+  dtg_sugar_int(&call, "num_shards", DTG_ATTR_INT, options->num_shards);
+  dtg_sugar_int(&call, "shard", DTG_ATTR_INT, options->shard);
+  dtg_sugar_floats(&call, "unigrams", options->unigrams, options->num_unigrams);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && sampled_candidates) *sampled_candidates = outs[0];
+  if (!error && true_expected_count) *true_expected_count = outs[1];
+  if (!error && sampled_expected_count) *sampled_expected_count = outs[2];
   return error;
 }
 
@@ -1088,6 +2621,238 @@ static inline dtg_error *dtg_add_floor_mod(dtg_graph *graph, const char *name, d
   dtg_error *error;
   dtg_sugar_begin(&call, "FloorMod", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_options {
+  double epsilon; /* float; default 0.0001 */
+  double exponential_avg_factor; /* float; default 1 */
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_options;
+#define DTG_FUSED_BATCH_NORM_OPTIONS_INIT {0.0001, 1, "NHWC", 1}
+/* Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm(dtg_graph *graph, const char *name, dtg_value x, dtg_value scale,
+                                                  dtg_value offset, dtg_value mean, dtg_value variance,
+                                                  const dtg_fused_batch_norm_options *options, dtg_value *y,
+                                                  dtg_value *batch_mean, dtg_value *batch_variance, dtg_value *reserve_space_1,
+                                                  dtg_value *reserve_space_2) {
+  const dtg_value inputs[] = {x, scale, offset, mean, variance};
+  const dtg_fused_batch_norm_options fallback = DTG_FUSED_BATCH_NORM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNorm", name, inputs, 5);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_float(&call, "exponential_avg_factor", options->exponential_avg_factor);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && y) *y = outs[0];
+  if (!error && batch_mean) *batch_mean = outs[1];
+  if (!error && batch_variance) *batch_variance = outs[2];
+  if (!error && reserve_space_1) *reserve_space_1 = outs[3];
+  if (!error && reserve_space_2) *reserve_space_2 = outs[4];
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_grad_options {
+  double epsilon; /* float; default 0.0001 */
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_grad_options;
+#define DTG_FUSED_BATCH_NORM_GRAD_OPTIONS_INIT {0.0001, "NHWC", 1}
+/* Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm_grad(dtg_graph *graph, const char *name, dtg_value y_backprop, dtg_value x,
+                                                       dtg_value scale, dtg_value reserve_space_1, dtg_value reserve_space_2,
+                                                       const dtg_fused_batch_norm_grad_options *options, dtg_value *x_backprop,
+                                                       dtg_value *scale_backprop, dtg_value *offset_backprop,
+                                                       dtg_value *reserve_space_3, dtg_value *reserve_space_4) {
+  const dtg_value inputs[] = {y_backprop, x, scale, reserve_space_1, reserve_space_2};
+  const dtg_fused_batch_norm_grad_options fallback = DTG_FUSED_BATCH_NORM_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNormGrad", name, inputs, 5);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && x_backprop) *x_backprop = outs[0];
+  if (!error && scale_backprop) *scale_backprop = outs[1];
+  if (!error && offset_backprop) *offset_backprop = outs[2];
+  if (!error && reserve_space_3) *reserve_space_3 = outs[3];
+  if (!error && reserve_space_4) *reserve_space_4 = outs[4];
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_grad_v2_options {
+  double epsilon; /* float; default 0.0001 */
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_grad_v2_options;
+#define DTG_FUSED_BATCH_NORM_GRAD_V2_OPTIONS_INIT {0.0001, "NHWC", 1}
+/* Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm_grad_v2(dtg_graph *graph, const char *name, dtg_value y_backprop, dtg_value x,
+                                                          dtg_value scale, dtg_value reserve_space_1, dtg_value reserve_space_2,
+                                                          const dtg_fused_batch_norm_grad_v2_options *options,
+                                                          dtg_value *x_backprop, dtg_value *scale_backprop,
+                                                          dtg_value *offset_backprop, dtg_value *reserve_space_3,
+                                                          dtg_value *reserve_space_4) {
+  const dtg_value inputs[] = {y_backprop, x, scale, reserve_space_1, reserve_space_2};
+  const dtg_fused_batch_norm_grad_v2_options fallback = DTG_FUSED_BATCH_NORM_GRAD_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNormGradV2", name, inputs, 5);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && x_backprop) *x_backprop = outs[0];
+  if (!error && scale_backprop) *scale_backprop = outs[1];
+  if (!error && offset_backprop) *offset_backprop = outs[2];
+  if (!error && reserve_space_3) *reserve_space_3 = outs[3];
+  if (!error && reserve_space_4) *reserve_space_4 = outs[4];
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_grad_v3_options {
+  double epsilon; /* float; default 0.0001 */
+  const char *data_format; /* one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_grad_v3_options;
+#define DTG_FUSED_BATCH_NORM_GRAD_V3_OPTIONS_INIT {0.0001, "NHWC", 1}
+/* Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm_grad_v3(dtg_graph *graph, const char *name, dtg_value y_backprop, dtg_value x,
+                                                          dtg_value scale, dtg_value reserve_space_1, dtg_value reserve_space_2,
+                                                          dtg_value reserve_space_3,
+                                                          const dtg_fused_batch_norm_grad_v3_options *options,
+                                                          dtg_value *x_backprop, dtg_value *scale_backprop,
+                                                          dtg_value *offset_backprop, dtg_value *reserve_space_4,
+                                                          dtg_value *reserve_space_5) {
+  const dtg_value inputs[] = {y_backprop, x, scale, reserve_space_1, reserve_space_2, reserve_space_3};
+  const dtg_fused_batch_norm_grad_v3_options fallback = DTG_FUSED_BATCH_NORM_GRAD_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNormGradV3", name, inputs, 6);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && x_backprop) *x_backprop = outs[0];
+  if (!error && scale_backprop) *scale_backprop = outs[1];
+  if (!error && offset_backprop) *offset_backprop = outs[2];
+  if (!error && reserve_space_4) *reserve_space_4 = outs[3];
+  if (!error && reserve_space_5) *reserve_space_5 = outs[4];
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_v2_options {
+  double epsilon; /* float; default 0.0001 */
+  double exponential_avg_factor; /* float; default 1 */
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_v2_options;
+#define DTG_FUSED_BATCH_NORM_V2_OPTIONS_INIT {0.0001, 1, "NHWC", 1}
+/* Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm_v2(dtg_graph *graph, const char *name, dtg_value x, dtg_value scale,
+                                                     dtg_value offset, dtg_value mean, dtg_value variance,
+                                                     const dtg_fused_batch_norm_v2_options *options, dtg_value *y,
+                                                     dtg_value *batch_mean, dtg_value *batch_variance,
+                                                     dtg_value *reserve_space_1, dtg_value *reserve_space_2) {
+  const dtg_value inputs[] = {x, scale, offset, mean, variance};
+  const dtg_fused_batch_norm_v2_options fallback = DTG_FUSED_BATCH_NORM_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNormV2", name, inputs, 5);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_float(&call, "exponential_avg_factor", options->exponential_avg_factor);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && y) *y = outs[0];
+  if (!error && batch_mean) *batch_mean = outs[1];
+  if (!error && batch_variance) *batch_variance = outs[2];
+  if (!error && reserve_space_1) *reserve_space_1 = outs[3];
+  if (!error && reserve_space_2) *reserve_space_2 = outs[4];
+  return error;
+}
+
+typedef struct dtg_fused_batch_norm_v3_options {
+  double epsilon; /* float; default 0.0001 */
+  double exponential_avg_factor; /* float; default 1 */
+  const char *data_format; /* one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC" */
+  int32_t is_training; /* bool; default true */
+} dtg_fused_batch_norm_v3_options;
+#define DTG_FUSED_BATCH_NORM_V3_OPTIONS_INIT {0.0001, 1, "NHWC", 1}
+/* Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known. */
+static inline dtg_error *dtg_add_fused_batch_norm_v3(dtg_graph *graph, const char *name, dtg_value x, dtg_value scale,
+                                                     dtg_value offset, dtg_value mean, dtg_value variance,
+                                                     const dtg_fused_batch_norm_v3_options *options, dtg_value *y,
+                                                     dtg_value *batch_mean, dtg_value *batch_variance,
+                                                     dtg_value *reserve_space_1, dtg_value *reserve_space_2,
+                                                     dtg_value *reserve_space_3) {
+  const dtg_value inputs[] = {x, scale, offset, mean, variance};
+  const dtg_fused_batch_norm_v3_options fallback = DTG_FUSED_BATCH_NORM_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[6];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "FusedBatchNormV3", name, inputs, 5);
+  dtg_sugar_float(&call, "epsilon", options->epsilon);
+  dtg_sugar_float(&call, "exponential_avg_factor", options->exponential_avg_factor);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  dtg_sugar_int(&call, "is_training", DTG_ATTR_BOOL, options->is_training);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 6);
+  if (!error && y) *y = outs[0];
+  if (!error && batch_mean) *batch_mean = outs[1];
+  if (!error && batch_variance) *batch_variance = outs[2];
+  if (!error && reserve_space_1) *reserve_space_1 = outs[3];
+  if (!error && reserve_space_2) *reserve_space_2 = outs[4];
+  if (!error && reserve_space_3) *reserve_space_3 = outs[5];
+  return error;
+}
+
+/* One step of a gated recurrent unit: gates, new state and output. Its gradient is known. */
+static inline dtg_error *dtg_add_gru_block_cell(dtg_graph *graph, const char *name, dtg_value x, dtg_value h_prev,
+                                                dtg_value w_ru, dtg_value w_c, dtg_value b_ru, dtg_value b_c, dtg_value *r,
+                                                dtg_value *u, dtg_value *c, dtg_value *h) {
+  const dtg_value inputs[] = {x, h_prev, w_ru, w_c, b_ru, b_c};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[4];
+  dtg_sugar_begin(&call, "GRUBlockCell", name, inputs, 6);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 4);
+  if (!error && r) *r = outs[0];
+  if (!error && u) *u = outs[1];
+  if (!error && c) *c = outs[2];
+  if (!error && h) *h = outs[3];
+  return error;
+}
+
+/* Gradients of GRUBlockCell: by its input, the state before and the gates. It has no gradient. */
+static inline dtg_error *dtg_add_gru_block_cell_grad(dtg_graph *graph, const char *name, dtg_value x, dtg_value h_prev,
+                                                     dtg_value w_ru, dtg_value w_c, dtg_value b_ru, dtg_value b_c, dtg_value r,
+                                                     dtg_value u, dtg_value c, dtg_value d_h, dtg_value *d_x,
+                                                     dtg_value *d_h_prev, dtg_value *d_c_bar, dtg_value *d_r_bar_u_bar) {
+  const dtg_value inputs[] = {x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[4];
+  dtg_sugar_begin(&call, "GRUBlockCellGrad", name, inputs, 10);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 4);
+  if (!error && d_x) *d_x = outs[0];
+  if (!error && d_h_prev) *d_h_prev = outs[1];
+  if (!error && d_c_bar) *d_c_bar = outs[2];
+  if (!error && d_r_bar_u_bar) *d_r_bar_u_bar = outs[3];
   return error;
 }
 
@@ -1165,6 +2930,49 @@ static inline dtg_error *dtg_add_greater_equal(dtg_graph *graph, const char *nam
   return error;
 }
 
+typedef struct dtg_hash_table_v2_options {
+  const char *container; /* string; default "" */
+  const char *shared_name; /* string; default "" */
+  int32_t use_node_name_sharing; /* bool; default false */
+} dtg_hash_table_v2_options;
+#define DTG_HASH_TABLE_V2_OPTIONS_INIT {"", "", 0}
+/* A table that is filled once, by InitializeTableV2. It has no gradient. Stateful: runs are never merged or folded away.
+ * key_dtype: element type. value_dtype: element type. */
+static inline dtg_error *dtg_add_hash_table_v2(dtg_graph *graph, const char *name, dtg_dtype key_dtype, dtg_dtype value_dtype,
+                                               const dtg_hash_table_v2_options *options, dtg_value *table_handle) {
+  const dtg_hash_table_v2_options fallback = DTG_HASH_TABLE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "HashTableV2", name, NULL, 0);
+  dtg_sugar_int(&call, "key_dtype", DTG_ATTR_TYPE, key_dtype);
+  dtg_sugar_int(&call, "value_dtype", DTG_ATTR_TYPE, value_dtype);
+  dtg_sugar_string(&call, "container", options->container);
+  dtg_sugar_string(&call, "shared_name", options->shared_name);
+  dtg_sugar_int(&call, "use_node_name_sharing", DTG_ATTR_BOOL, options->use_node_name_sharing);
+  error = dtg_graph_add_op(graph, &call.spec, table_handle, table_handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_histogram_fixed_width_options {
+  dtg_dtype dtype; /* element type; default "int32" */
+} dtg_histogram_fixed_width_options;
+#define DTG_HISTOGRAM_FIXED_WIDTH_OPTIONS_INIT {DTG_I32}
+/* How many values fall into each of nbins bins of one width; the outer bins take what lies outside. It has no gradient. */
+static inline dtg_error *dtg_add_histogram_fixed_width(dtg_graph *graph, const char *name, dtg_value values,
+                                                       dtg_value value_range, dtg_value nbins,
+                                                       const dtg_histogram_fixed_width_options *options, dtg_value *out) {
+  const dtg_value inputs[] = {values, value_range, nbins};
+  const dtg_histogram_fixed_width_options fallback = DTG_HISTOGRAM_FIXED_WIDTH_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "HistogramFixedWidth", name, inputs, 3);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, options->dtype);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
 /* Its input, unchanged. Its gradient is known. */
 static inline dtg_error *dtg_add_identity(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
   const dtg_value inputs[] = {input};
@@ -1182,6 +2990,71 @@ static inline dtg_error *dtg_add_identity_n(dtg_graph *graph, const char *name, 
   dtg_error *error;
   dtg_sugar_begin(&call, "IdentityN", name, input, num_input);
   error = dtg_graph_add_op(graph, &call.spec, output, (size_t)num_input);
+  return error;
+}
+
+/* The regularised lower incomplete gamma function P(a, x). Its gradient is known. */
+static inline dtg_error *dtg_add_igamma(dtg_graph *graph, const char *name, dtg_value a, dtg_value x, dtg_value *z) {
+  const dtg_value inputs[] = {a, x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Igamma", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+/* The derivative of Igamma towards a. It has no gradient. */
+static inline dtg_error *dtg_add_igamma_grad_a(dtg_graph *graph, const char *name, dtg_value a, dtg_value x, dtg_value *z) {
+  const dtg_value inputs[] = {a, x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "IgammaGradA", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+/* The regularised upper incomplete gamma function Q(a, x). Its gradient is known. */
+static inline dtg_error *dtg_add_igammac(dtg_graph *graph, const char *name, dtg_value a, dtg_value x, dtg_value *z) {
+  const dtg_value inputs[] = {a, x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Igammac", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+/* Is the target among the k most probable classes of its row? It has no gradient. k: int. */
+static inline dtg_error *dtg_add_in_top_k(dtg_graph *graph, const char *name, dtg_value predictions, dtg_value targets,
+                                          int64_t k, dtg_value *precision) {
+  const dtg_value inputs[] = {predictions, targets};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "InTopK", name, inputs, 2);
+  dtg_sugar_int(&call, "k", DTG_ATTR_INT, k);
+  error = dtg_graph_add_op(graph, &call.spec, precision, precision ? 1 : 0);
+  return error;
+}
+
+/* Is the target among the k most probable classes of its row? It has no gradient. */
+static inline dtg_error *dtg_add_in_top_k_v2(dtg_graph *graph, const char *name, dtg_value predictions, dtg_value targets,
+                                             dtg_value k, dtg_value *precision) {
+  const dtg_value inputs[] = {predictions, targets, k};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "InTopKV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, precision, precision ? 1 : 0);
+  return error;
+}
+
+/* Fills a HashTableV2; again only with as many entries. It has no gradient. Stateful: runs are never merged or folded away. out
+ * receives the value that names the node. */
+static inline dtg_error *dtg_add_initialize_table_v2(dtg_graph *graph, const char *name, dtg_value table_handle, dtg_value keys,
+                                                     dtg_value values, dtg_value *out) {
+  const dtg_value inputs[] = {table_handle, keys, values};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "InitializeTableV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
   return error;
 }
 
@@ -1265,6 +3138,110 @@ static inline dtg_error *dtg_add_l2_loss(dtg_graph *graph, const char *name, dtg
   return error;
 }
 
+typedef struct dtg_lrn_options {
+  int64_t depth_radius; /* int; default 5 */
+  double bias; /* float; default 1 */
+  double alpha; /* float; default 1 */
+  double beta; /* float; default 0.5 */
+} dtg_lrn_options;
+#define DTG_LRN_OPTIONS_INIT {5, 1, 1, 0.5}
+/* Each value over a power of bias + alpha times the sum of squares of the channels around it. Its gradient is known. */
+static inline dtg_error *dtg_add_lrn(dtg_graph *graph, const char *name, dtg_value input, const dtg_lrn_options *options,
+                                     dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_lrn_options fallback = DTG_LRN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LRN", name, inputs, 1);
+  dtg_sugar_int(&call, "depth_radius", DTG_ATTR_INT, options->depth_radius);
+  dtg_sugar_float(&call, "bias", options->bias);
+  dtg_sugar_float(&call, "alpha", options->alpha);
+  dtg_sugar_float(&call, "beta", options->beta);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_lrn_grad_options {
+  int64_t depth_radius; /* int; default 5 */
+  double bias; /* float; default 1 */
+  double alpha; /* float; default 1 */
+  double beta; /* float; default 0.5 */
+} dtg_lrn_grad_options;
+#define DTG_LRN_GRAD_OPTIONS_INIT {5, 1, 1, 0.5}
+/* Gradient of LRN, from its input and output. It has no gradient. */
+static inline dtg_error *dtg_add_lrn_grad(dtg_graph *graph, const char *name, dtg_value input_grads, dtg_value input_image,
+                                          dtg_value output_image, const dtg_lrn_grad_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input_grads, input_image, output_image};
+  const dtg_lrn_grad_options fallback = DTG_LRN_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LRNGrad", name, inputs, 3);
+  dtg_sugar_int(&call, "depth_radius", DTG_ATTR_INT, options->depth_radius);
+  dtg_sugar_float(&call, "bias", options->bias);
+  dtg_sugar_float(&call, "alpha", options->alpha);
+  dtg_sugar_float(&call, "beta", options->beta);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_lstm_block_cell_options {
+  double forget_bias; /* float; default 1 */
+  double cell_clip; /* float; default 3 */
+  int32_t use_peephole; /* bool; default false */
+} dtg_lstm_block_cell_options;
+#define DTG_LSTM_BLOCK_CELL_OPTIONS_INIT {1, 3, 0}
+/* One step of a long short-term memory: gates, state and output. Its gradient is known. */
+static inline dtg_error *dtg_add_lstm_block_cell(dtg_graph *graph, const char *name, dtg_value x, dtg_value cs_prev,
+                                                 dtg_value h_prev, dtg_value w, dtg_value wci, dtg_value wcf, dtg_value wco,
+                                                 dtg_value b, const dtg_lstm_block_cell_options *options, dtg_value *i,
+                                                 dtg_value *cs, dtg_value *f, dtg_value *o, dtg_value *ci, dtg_value *co,
+                                                 dtg_value *h) {
+  const dtg_value inputs[] = {x, cs_prev, h_prev, w, wci, wcf, wco, b};
+  const dtg_lstm_block_cell_options fallback = DTG_LSTM_BLOCK_CELL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[7];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LSTMBlockCell", name, inputs, 8);
+  dtg_sugar_float(&call, "forget_bias", options->forget_bias);
+  dtg_sugar_float(&call, "cell_clip", options->cell_clip);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, options->use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 7);
+  if (!error && i) *i = outs[0];
+  if (!error && cs) *cs = outs[1];
+  if (!error && f) *f = outs[2];
+  if (!error && o) *o = outs[3];
+  if (!error && ci) *ci = outs[4];
+  if (!error && co) *co = outs[5];
+  if (!error && h) *h = outs[6];
+  return error;
+}
+
+/* Gradients of LSTMBlockCell: by the state before, the gates and the peepholes. It has no gradient. use_peephole: bool. */
+static inline dtg_error *dtg_add_lstm_block_cell_grad(dtg_graph *graph, const char *name, dtg_value x, dtg_value cs_prev,
+                                                      dtg_value h_prev, dtg_value w, dtg_value wci, dtg_value wcf,
+                                                      dtg_value wco, dtg_value b, dtg_value i, dtg_value cs, dtg_value f,
+                                                      dtg_value o, dtg_value ci, dtg_value co, dtg_value cs_grad,
+                                                      dtg_value h_grad, int32_t use_peephole, dtg_value *cs_prev_grad,
+                                                      dtg_value *dicfo, dtg_value *wci_grad, dtg_value *wcf_grad,
+                                                      dtg_value *wco_grad) {
+  const dtg_value inputs[] = {x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[5];
+  dtg_sugar_begin(&call, "LSTMBlockCellGrad", name, inputs, 16);
+  dtg_sugar_int(&call, "use_peephole", DTG_ATTR_BOOL, use_peephole);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 5);
+  if (!error && cs_prev_grad) *cs_prev_grad = outs[0];
+  if (!error && dicfo) *dicfo = outs[1];
+  if (!error && wci_grad) *wci_grad = outs[2];
+  if (!error && wcf_grad) *wcf_grad = outs[3];
+  if (!error && wco_grad) *wco_grad = outs[4];
+  return error;
+}
+
 typedef struct dtg_leaky_relu_options {
   double alpha; /* float; default 0.2 */
 } dtg_leaky_relu_options;
@@ -1301,6 +3278,50 @@ static inline dtg_error *dtg_add_leaky_relu_grad(dtg_graph *graph, const char *n
   return error;
 }
 
+typedef struct dtg_learned_unigram_candidate_sampler_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_learned_unigram_candidate_sampler_options;
+#define DTG_LEARNED_UNIGRAM_CANDIDATE_SAMPLER_OPTIONS_INIT {0, 0}
+/* Classes as often as they were true ones so far. It has no gradient. Stateful: runs are never merged or folded away. num_true:
+ * int. num_sampled: int. unique: bool. range_max: int. */
+static inline dtg_error *dtg_add_learned_unigram_candidate_sampler(dtg_graph *graph, const char *name, dtg_value true_classes,
+                                                                   int64_t num_true, int64_t num_sampled, int32_t unique,
+                                                                   int64_t range_max,
+                                                                   const dtg_learned_unigram_candidate_sampler_options *options,
+                                                                   dtg_value *sampled_candidates,
+                                                                   dtg_value *true_expected_count,
+                                                                   dtg_value *sampled_expected_count) {
+  const dtg_value inputs[] = {true_classes};
+  const dtg_learned_unigram_candidate_sampler_options fallback = DTG_LEARNED_UNIGRAM_CANDIDATE_SAMPLER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LearnedUnigramCandidateSampler", name, inputs, 1);
+  dtg_sugar_int(&call, "num_true", DTG_ATTR_INT, num_true);
+  dtg_sugar_int(&call, "num_sampled", DTG_ATTR_INT, num_sampled);
+  dtg_sugar_int(&call, "unique", DTG_ATTR_BOOL, unique);
+  dtg_sugar_int(&call, "range_max", DTG_ATTR_INT, range_max);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && sampled_candidates) *sampled_candidates = outs[0];
+  if (!error && true_expected_count) *true_expected_count = outs[1];
+  if (!error && sampled_expected_count) *sampled_expected_count = outs[2];
+  return error;
+}
+
+/* The bits of x moved y places up, with broadcasting. It has no gradient. */
+static inline dtg_error *dtg_add_left_shift(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
+  const dtg_value inputs[] = {x, y};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LeftShift", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
 /* x < y, with broadcasting. It has no gradient. */
 static inline dtg_error *dtg_add_less(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
   const dtg_value inputs[] = {x, y};
@@ -1318,6 +3339,48 @@ static inline dtg_error *dtg_add_less_equal(dtg_graph *graph, const char *name, 
   dtg_error *error;
   dtg_sugar_begin(&call, "LessEqual", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+/* The logarithm of the absolute value of the gamma function. Its gradient is known. */
+static inline dtg_error *dtg_add_lgamma(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Lgamma", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* num values from start to stop, all the same distance apart. It has no gradient. */
+static inline dtg_error *dtg_add_lin_space(dtg_graph *graph, const char *name, dtg_value start, dtg_value stop, dtg_value num,
+                                           dtg_value *output) {
+  const dtg_value inputs[] = {start, stop, num};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LinSpace", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_list_diff_options {
+  dtg_dtype out_idx; /* element type; default "int32" */
+} dtg_list_diff_options;
+#define DTG_LIST_DIFF_OPTIONS_INIT {DTG_I32}
+/* The values of x that are not in y, in their order, and where they stand. It has no gradient. */
+static inline dtg_error *dtg_add_list_diff(dtg_graph *graph, const char *name, dtg_value x, dtg_value y,
+                                           const dtg_list_diff_options *options, dtg_value *out, dtg_value *idx) {
+  const dtg_value inputs[] = {x, y};
+  const dtg_list_diff_options fallback = DTG_LIST_DIFF_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ListDiff", name, inputs, 2);
+  dtg_sugar_int(&call, "out_idx", DTG_ATTR_TYPE, options->out_idx);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && out) *out = outs[0];
+  if (!error && idx) *idx = outs[1];
   return error;
 }
 
@@ -1341,6 +3404,20 @@ static inline dtg_error *dtg_add_log1p(dtg_graph *graph, const char *name, dtg_v
   return error;
 }
 
+/* The signs of determinants and the logarithms of their absolute values. Its gradient is known. */
+static inline dtg_error *dtg_add_log_matrix_determinant(dtg_graph *graph, const char *name, dtg_value input, dtg_value *sign,
+                                                        dtg_value *log_abs_determinant) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "LogMatrixDeterminant", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && sign) *sign = outs[0];
+  if (!error && log_abs_determinant) *log_abs_determinant = outs[1];
+  return error;
+}
+
 /* x minus the logarithm of the sum of exp(x) along the last dimension. Its gradient is known. */
 static inline dtg_error *dtg_add_log_softmax(dtg_graph *graph, const char *name, dtg_value logits, dtg_value *logsoftmax) {
   const dtg_value inputs[] = {logits};
@@ -1348,6 +3425,39 @@ static inline dtg_error *dtg_add_log_softmax(dtg_graph *graph, const char *name,
   dtg_error *error;
   dtg_sugar_begin(&call, "LogSoftmax", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, logsoftmax, logsoftmax ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_log_uniform_candidate_sampler_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_log_uniform_candidate_sampler_options;
+#define DTG_LOG_UNIFORM_CANDIDATE_SAMPLER_OPTIONS_INIT {0, 0}
+/* Classes the rarer the higher their number, as words sorted by frequency are. It has no gradient. Stateful: runs are never
+ * merged or folded away. num_true: int. num_sampled: int. unique: bool. range_max: int. */
+static inline dtg_error *dtg_add_log_uniform_candidate_sampler(dtg_graph *graph, const char *name, dtg_value true_classes,
+                                                               int64_t num_true, int64_t num_sampled, int32_t unique,
+                                                               int64_t range_max,
+                                                               const dtg_log_uniform_candidate_sampler_options *options,
+                                                               dtg_value *sampled_candidates, dtg_value *true_expected_count,
+                                                               dtg_value *sampled_expected_count) {
+  const dtg_value inputs[] = {true_classes};
+  const dtg_log_uniform_candidate_sampler_options fallback = DTG_LOG_UNIFORM_CANDIDATE_SAMPLER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LogUniformCandidateSampler", name, inputs, 1);
+  dtg_sugar_int(&call, "num_true", DTG_ATTR_INT, num_true);
+  dtg_sugar_int(&call, "num_sampled", DTG_ATTR_INT, num_sampled);
+  dtg_sugar_int(&call, "unique", DTG_ATTR_BOOL, unique);
+  dtg_sugar_int(&call, "range_max", DTG_ATTR_INT, range_max);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && sampled_candidates) *sampled_candidates = outs[0];
+  if (!error && true_expected_count) *true_expected_count = outs[1];
+  if (!error && sampled_expected_count) *sampled_expected_count = outs[2];
   return error;
 }
 
@@ -1381,6 +3491,100 @@ static inline dtg_error *dtg_add_logical_or(dtg_graph *graph, const char *name, 
   return error;
 }
 
+/* All keys of a table and their values, in one order. It has no gradient. Stateful: runs are never merged or folded away.
+ * Tkeys: element type. Tvalues: element type. */
+static inline dtg_error *dtg_add_lookup_table_export_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                        dtg_dtype Tkeys, dtg_dtype Tvalues, dtg_value *keys, dtg_value *values) {
+  const dtg_value inputs[] = {table_handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "LookupTableExportV2", name, inputs, 1);
+  dtg_sugar_int(&call, "Tkeys", DTG_ATTR_TYPE, Tkeys);
+  dtg_sugar_int(&call, "Tvalues", DTG_ATTR_TYPE, Tvalues);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && keys) *keys = outs[0];
+  if (!error && values) *values = outs[1];
+  return error;
+}
+
+/* The values of keys, and the default where a key is not in the table: one for all, or one each. It has no gradient. Stateful:
+ * runs are never merged or folded away. */
+static inline dtg_error *dtg_add_lookup_table_find_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                      dtg_value keys, dtg_value default_value, dtg_value *values) {
+  const dtg_value inputs[] = {table_handle, keys, default_value};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LookupTableFindV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, values, values ? 1 : 0);
+  return error;
+}
+
+/* Replaces everything in a mutable table. It has no gradient. Stateful: runs are never merged or folded away. out receives the
+ * value that names the node. */
+static inline dtg_error *dtg_add_lookup_table_import_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                        dtg_value keys, dtg_value values, dtg_value *out) {
+  const dtg_value inputs[] = {table_handle, keys, values};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LookupTableImportV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+/* Puts values under keys into a mutable table, over those that are there. It has no gradient. Stateful: runs are never merged
+ * or folded away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_lookup_table_insert_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                        dtg_value keys, dtg_value values, dtg_value *out) {
+  const dtg_value inputs[] = {table_handle, keys, values};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LookupTableInsertV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+/* Takes keys out of a mutable table; those that are not there do not matter. It has no gradient. Stateful: runs are never
+ * merged or folded away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_lookup_table_remove_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                        dtg_value keys, dtg_value *out) {
+  const dtg_value inputs[] = {table_handle, keys};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LookupTableRemoveV2", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+/* How many entries a table has. It has no gradient. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_lookup_table_size_v2(dtg_graph *graph, const char *name, dtg_value table_handle,
+                                                      dtg_value *size) {
+  const dtg_value inputs[] = {table_handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "LookupTableSizeV2", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, size, size ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_lower_bound_options {
+  dtg_dtype out_type; /* element type; default "int32" */
+} dtg_lower_bound_options;
+#define DTG_LOWER_BOUND_OPTIONS_INIT {DTG_I32}
+/* The first place in the sorted row where the value could stand. It has no gradient. */
+static inline dtg_error *dtg_add_lower_bound(dtg_graph *graph, const char *name, dtg_value sorted_inputs, dtg_value values,
+                                             const dtg_lower_bound_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {sorted_inputs, values};
+  const dtg_lower_bound_options fallback = DTG_LOWER_BOUND_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "LowerBound", name, inputs, 2);
+  dtg_sugar_int(&call, "out_type", DTG_ATTR_TYPE, options->out_type);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_mat_mul_options {
   int32_t transpose_a; /* bool; default false */
   int32_t transpose_b; /* bool; default false */
@@ -1402,6 +3606,205 @@ static inline dtg_error *dtg_add_mat_mul(dtg_graph *graph, const char *name, dtg
   dtg_sugar_int(&call, "grad_a", DTG_ATTR_BOOL, options->grad_a);
   dtg_sugar_int(&call, "grad_b", DTG_ATTR_BOOL, options->grad_b);
   error = dtg_graph_add_op(graph, &call.spec, product, product ? 1 : 0);
+  return error;
+}
+
+/* The matrices with zeros outside of a band around the diagonal; a negative width keeps that whole side. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_band_part(dtg_graph *graph, const char *name, dtg_value input, dtg_value num_lower,
+                                                  dtg_value num_upper, dtg_value *band) {
+  const dtg_value inputs[] = {input, num_lower, num_upper};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixBandPart", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, band, band ? 1 : 0);
+  return error;
+}
+
+/* The determinants of matrices. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_determinant(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixDeterminant", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Matrices with the given diagonals. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag(dtg_graph *graph, const char *name, dtg_value diagonal, dtg_value *output) {
+  const dtg_value inputs[] = {diagonal};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixDiag", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The diagonals of matrices. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag_part(dtg_graph *graph, const char *name, dtg_value input, dtg_value *diagonal) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixDiagPart", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, diagonal, diagonal ? 1 : 0);
+  return error;
+}
+
+/* The diagonals of matrices. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag_part_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value k,
+                                                     dtg_value padding_value, dtg_value *diagonal) {
+  const dtg_value inputs[] = {input, k, padding_value};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixDiagPartV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, diagonal, diagonal ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_diag_part_v3_options {
+  const char *align; /* one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT" */
+} dtg_matrix_diag_part_v3_options;
+#define DTG_MATRIX_DIAG_PART_V3_OPTIONS_INIT {"RIGHT_LEFT"}
+/* The diagonals of matrices. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag_part_v3(dtg_graph *graph, const char *name, dtg_value input, dtg_value k,
+                                                     dtg_value padding_value, const dtg_matrix_diag_part_v3_options *options,
+                                                     dtg_value *diagonal) {
+  const dtg_value inputs[] = {input, k, padding_value};
+  const dtg_matrix_diag_part_v3_options fallback = DTG_MATRIX_DIAG_PART_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixDiagPartV3", name, inputs, 3);
+  dtg_sugar_string(&call, "align", options->align);
+  error = dtg_graph_add_op(graph, &call.spec, diagonal, diagonal ? 1 : 0);
+  return error;
+}
+
+/* Matrices with the given diagonals. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag_v2(dtg_graph *graph, const char *name, dtg_value diagonal, dtg_value k,
+                                                dtg_value num_rows, dtg_value num_cols, dtg_value padding_value,
+                                                dtg_value *output) {
+  const dtg_value inputs[] = {diagonal, k, num_rows, num_cols, padding_value};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixDiagV2", name, inputs, 5);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_diag_v3_options {
+  const char *align; /* one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT" */
+} dtg_matrix_diag_v3_options;
+#define DTG_MATRIX_DIAG_V3_OPTIONS_INIT {"RIGHT_LEFT"}
+/* Matrices with the given diagonals. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_diag_v3(dtg_graph *graph, const char *name, dtg_value diagonal, dtg_value k,
+                                                dtg_value num_rows, dtg_value num_cols, dtg_value padding_value,
+                                                const dtg_matrix_diag_v3_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {diagonal, k, num_rows, num_cols, padding_value};
+  const dtg_matrix_diag_v3_options fallback = DTG_MATRIX_DIAG_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixDiagV3", name, inputs, 5);
+  dtg_sugar_string(&call, "align", options->align);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_inverse_options {
+  int32_t adjoint; /* bool; default false */
+} dtg_matrix_inverse_options;
+#define DTG_MATRIX_INVERSE_OPTIONS_INIT {0}
+/* The inverses of matrices, or of their transposes. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_inverse(dtg_graph *graph, const char *name, dtg_value input,
+                                                const dtg_matrix_inverse_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_matrix_inverse_options fallback = DTG_MATRIX_INVERSE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixInverse", name, inputs, 1);
+  dtg_sugar_int(&call, "adjoint", DTG_ATTR_BOOL, options->adjoint);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Matrices with some diagonals replaced. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_set_diag(dtg_graph *graph, const char *name, dtg_value input, dtg_value diagonal,
+                                                 dtg_value *output) {
+  const dtg_value inputs[] = {input, diagonal};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixSetDiag", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Matrices with some diagonals replaced. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_set_diag_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value diagonal,
+                                                    dtg_value k, dtg_value *output) {
+  const dtg_value inputs[] = {input, diagonal, k};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MatrixSetDiagV2", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_set_diag_v3_options {
+  const char *align; /* one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT" */
+} dtg_matrix_set_diag_v3_options;
+#define DTG_MATRIX_SET_DIAG_V3_OPTIONS_INIT {"RIGHT_LEFT"}
+/* Matrices with some diagonals replaced. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_set_diag_v3(dtg_graph *graph, const char *name, dtg_value input, dtg_value diagonal,
+                                                    dtg_value k, const dtg_matrix_set_diag_v3_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {input, diagonal, k};
+  const dtg_matrix_set_diag_v3_options fallback = DTG_MATRIX_SET_DIAG_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixSetDiagV3", name, inputs, 3);
+  dtg_sugar_string(&call, "align", options->align);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_solve_options {
+  int32_t adjoint; /* bool; default false */
+} dtg_matrix_solve_options;
+#define DTG_MATRIX_SOLVE_OPTIONS_INIT {0}
+/* Solves systems of linear equations. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_solve(dtg_graph *graph, const char *name, dtg_value matrix, dtg_value rhs,
+                                              const dtg_matrix_solve_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {matrix, rhs};
+  const dtg_matrix_solve_options fallback = DTG_MATRIX_SOLVE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixSolve", name, inputs, 2);
+  dtg_sugar_int(&call, "adjoint", DTG_ATTR_BOOL, options->adjoint);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_matrix_triangular_solve_options {
+  int32_t lower; /* bool; default true */
+  int32_t adjoint; /* bool; default false */
+} dtg_matrix_triangular_solve_options;
+#define DTG_MATRIX_TRIANGULAR_SOLVE_OPTIONS_INIT {1, 0}
+/* Solves systems with triangular matrices by substitution; batches broadcast. Its gradient is known. */
+static inline dtg_error *dtg_add_matrix_triangular_solve(dtg_graph *graph, const char *name, dtg_value matrix, dtg_value rhs,
+                                                         const dtg_matrix_triangular_solve_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {matrix, rhs};
+  const dtg_matrix_triangular_solve_options fallback = DTG_MATRIX_TRIANGULAR_SOLVE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MatrixTriangularSolve", name, inputs, 2);
+  dtg_sugar_int(&call, "lower", DTG_ATTR_BOOL, options->lower);
+  dtg_sugar_int(&call, "adjoint", DTG_ATTR_BOOL, options->adjoint);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -1444,6 +3847,78 @@ static inline dtg_error *dtg_add_max_pool(dtg_graph *graph, const char *name, dt
   dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
   dtg_sugar_string(&call, "padding", padding);
   dtg_sugar_ints(&call, "explicit_paddings", DTG_ATTR_LIST_INT, options->explicit_paddings, options->num_explicit_paddings);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool3d_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+} dtg_max_pool3d_options;
+#define DTG_MAX_POOL3D_OPTIONS_INIT {"NDHWC"}
+/* The largest value of each window of a volume. Its gradient is known. ksize: integers. strides: integers. padding: one of
+ * "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool3d(dtg_graph *graph, const char *name, dtg_value input, const int64_t *ksize,
+                                            size_t num_ksize, const int64_t *strides, size_t num_strides, const char *padding,
+                                            const dtg_max_pool3d_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_max_pool3d_options fallback = DTG_MAX_POOL3D_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPool3D", name, inputs, 1);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool3d_grad_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+} dtg_max_pool3d_grad_options;
+#define DTG_MAX_POOL3D_GRAD_OPTIONS_INIT {"NDHWC"}
+/* Gradient of MaxPool3D: each window's gradient where its maximum is. Its gradient is known. ksize: integers. strides:
+ * integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool3d_grad(dtg_graph *graph, const char *name, dtg_value orig_input,
+                                                 dtg_value orig_output, dtg_value grad, const int64_t *ksize, size_t num_ksize,
+                                                 const int64_t *strides, size_t num_strides, const char *padding,
+                                                 const dtg_max_pool3d_grad_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {orig_input, orig_output, grad};
+  const dtg_max_pool3d_grad_options fallback = DTG_MAX_POOL3D_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPool3DGrad", name, inputs, 3);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool3d_grad_grad_options {
+  const char *data_format; /* one of "NDHWC", "NCDHW"; default "NDHWC" */
+} dtg_max_pool3d_grad_grad_options;
+#define DTG_MAX_POOL3D_GRAD_GRAD_OPTIONS_INIT {"NDHWC"}
+/* Gradient of MaxPool3DGrad: of each window, the value at the first place that holds its maximum. Its gradient is known. ksize:
+ * integers. strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool3d_grad_grad(dtg_graph *graph, const char *name, dtg_value orig_input,
+                                                      dtg_value orig_output, dtg_value grad, const int64_t *ksize,
+                                                      size_t num_ksize, const int64_t *strides, size_t num_strides,
+                                                      const char *padding, const dtg_max_pool3d_grad_grad_options *options,
+                                                      dtg_value *output) {
+  const dtg_value inputs[] = {orig_input, orig_output, grad};
+  const dtg_max_pool3d_grad_grad_options fallback = DTG_MAX_POOL3D_GRAD_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPool3DGradGrad", name, inputs, 3);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
   dtg_sugar_string(&call, "data_format", options->data_format);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
@@ -1498,6 +3973,149 @@ static inline dtg_error *dtg_add_max_pool_grad_grad(dtg_graph *graph, const char
   dtg_sugar_string(&call, "padding", padding);
   dtg_sugar_string(&call, "data_format", options->data_format);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_grad_grad_v2_options {
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+} dtg_max_pool_grad_grad_v2_options;
+#define DTG_MAX_POOL_GRAD_GRAD_V2_OPTIONS_INIT {"NHWC"}
+/* MaxPoolGradGrad whose window is an input. Its gradient is known. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool_grad_grad_v2(dtg_graph *graph, const char *name, dtg_value orig_input,
+                                                       dtg_value orig_output, dtg_value grad, dtg_value ksize,
+                                                       dtg_value strides, const char *padding,
+                                                       const dtg_max_pool_grad_grad_v2_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {orig_input, orig_output, grad, ksize, strides};
+  const dtg_max_pool_grad_grad_v2_options fallback = DTG_MAX_POOL_GRAD_GRAD_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolGradGradV2", name, inputs, 5);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_grad_grad_with_argmax_options {
+  int32_t include_batch_in_index; /* bool; default false */
+} dtg_max_pool_grad_grad_with_argmax_options;
+#define DTG_MAX_POOL_GRAD_GRAD_WITH_ARGMAX_OPTIONS_INIT {0}
+/* Gradient of MaxPoolGradWithArgmax: what lies at each place. Its gradient is known. ksize: integers. strides: integers.
+ * padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool_grad_grad_with_argmax(dtg_graph *graph, const char *name, dtg_value input,
+                                                                dtg_value grad, dtg_value argmax, const int64_t *ksize,
+                                                                size_t num_ksize, const int64_t *strides, size_t num_strides,
+                                                                const char *padding,
+                                                                const dtg_max_pool_grad_grad_with_argmax_options *options,
+                                                                dtg_value *output) {
+  const dtg_value inputs[] = {input, grad, argmax};
+  const dtg_max_pool_grad_grad_with_argmax_options fallback = DTG_MAX_POOL_GRAD_GRAD_WITH_ARGMAX_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolGradGradWithArgmax", name, inputs, 3);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_int(&call, "include_batch_in_index", DTG_ATTR_BOOL, options->include_batch_in_index);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_grad_v2_options {
+  const char *data_format; /* one of "NHWC", "NCHW"; default "NHWC" */
+} dtg_max_pool_grad_v2_options;
+#define DTG_MAX_POOL_GRAD_V2_OPTIONS_INIT {"NHWC"}
+/* MaxPoolGrad whose window is an input. Its gradient is known. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool_grad_v2(dtg_graph *graph, const char *name, dtg_value orig_input,
+                                                  dtg_value orig_output, dtg_value grad, dtg_value ksize, dtg_value strides,
+                                                  const char *padding, const dtg_max_pool_grad_v2_options *options,
+                                                  dtg_value *output) {
+  const dtg_value inputs[] = {orig_input, orig_output, grad, ksize, strides};
+  const dtg_max_pool_grad_v2_options fallback = DTG_MAX_POOL_GRAD_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolGradV2", name, inputs, 5);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_grad_with_argmax_options {
+  int32_t include_batch_in_index; /* bool; default false */
+} dtg_max_pool_grad_with_argmax_options;
+#define DTG_MAX_POOL_GRAD_WITH_ARGMAX_OPTIONS_INIT {0}
+/* Gradient of MaxPoolWithArgmax: each window's gradient at the place of its maximum. Its gradient is known. ksize: integers.
+ * strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool_grad_with_argmax(dtg_graph *graph, const char *name, dtg_value input, dtg_value grad,
+                                                           dtg_value argmax, const int64_t *ksize, size_t num_ksize,
+                                                           const int64_t *strides, size_t num_strides, const char *padding,
+                                                           const dtg_max_pool_grad_with_argmax_options *options,
+                                                           dtg_value *output) {
+  const dtg_value inputs[] = {input, grad, argmax};
+  const dtg_max_pool_grad_with_argmax_options fallback = DTG_MAX_POOL_GRAD_WITH_ARGMAX_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolGradWithArgmax", name, inputs, 3);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_int(&call, "include_batch_in_index", DTG_ATTR_BOOL, options->include_batch_in_index);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_v2_options {
+  const char *data_format; /* one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC" */
+} dtg_max_pool_v2_options;
+#define DTG_MAX_POOL_V2_OPTIONS_INIT {"NHWC"}
+/* The largest value of each window; the window's size and strides are inputs. Its gradient is known. padding: one of "SAME",
+ * "VALID". */
+static inline dtg_error *dtg_add_max_pool_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value ksize,
+                                             dtg_value strides, const char *padding, const dtg_max_pool_v2_options *options,
+                                             dtg_value *output) {
+  const dtg_value inputs[] = {input, ksize, strides};
+  const dtg_max_pool_v2_options fallback = DTG_MAX_POOL_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolV2", name, inputs, 3);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_max_pool_with_argmax_options {
+  int32_t include_batch_in_index; /* bool; default false */
+  dtg_dtype Targmax; /* element type; default "int64" */
+} dtg_max_pool_with_argmax_options;
+#define DTG_MAX_POOL_WITH_ARGMAX_OPTIONS_INIT {0, DTG_I64}
+/* The largest value of each window, and where in its image (or in the batch) it lies. Its gradient is known. ksize: integers.
+ * strides: integers. padding: one of "SAME", "VALID". */
+static inline dtg_error *dtg_add_max_pool_with_argmax(dtg_graph *graph, const char *name, dtg_value input, const int64_t *ksize,
+                                                      size_t num_ksize, const int64_t *strides, size_t num_strides,
+                                                      const char *padding, const dtg_max_pool_with_argmax_options *options,
+                                                      dtg_value *output, dtg_value *argmax) {
+  const dtg_value inputs[] = {input};
+  const dtg_max_pool_with_argmax_options fallback = DTG_MAX_POOL_WITH_ARGMAX_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MaxPoolWithArgmax", name, inputs, 1);
+  dtg_sugar_ints(&call, "ksize", DTG_ATTR_LIST_INT, ksize, num_ksize);
+  dtg_sugar_ints(&call, "strides", DTG_ATTR_LIST_INT, strides, num_strides);
+  dtg_sugar_string(&call, "padding", padding);
+  dtg_sugar_int(&call, "include_batch_in_index", DTG_ATTR_BOOL, options->include_batch_in_index);
+  dtg_sugar_int(&call, "Targmax", DTG_ATTR_TYPE, options->Targmax);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && output) *output = outs[0];
+  if (!error && argmax) *argmax = outs[1];
   return error;
 }
 
@@ -1557,6 +4175,30 @@ static inline dtg_error *dtg_add_minimum(dtg_graph *graph, const char *name, dtg
   return error;
 }
 
+/* The input with borders that mirror what lies inside. Its gradient is known. mode: one of "REFLECT", "SYMMETRIC". */
+static inline dtg_error *dtg_add_mirror_pad(dtg_graph *graph, const char *name, dtg_value input, dtg_value paddings,
+                                            const char *mode, dtg_value *output) {
+  const dtg_value inputs[] = {input, paddings};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MirrorPad", name, inputs, 2);
+  dtg_sugar_string(&call, "mode", mode);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Gradient of MirrorPad: borders added to what they mirror. Its gradient is known. mode: one of "REFLECT", "SYMMETRIC". */
+static inline dtg_error *dtg_add_mirror_pad_grad(dtg_graph *graph, const char *name, dtg_value input, dtg_value paddings,
+                                                 const char *mode, dtg_value *output) {
+  const dtg_value inputs[] = {input, paddings};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "MirrorPadGrad", name, inputs, 2);
+  dtg_sugar_string(&call, "mode", mode);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The remainder of x / y cut towards zero, with broadcasting. It has no gradient. */
 static inline dtg_error *dtg_add_mod(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
   const dtg_value inputs[] = {x, y};
@@ -1587,6 +4229,126 @@ static inline dtg_error *dtg_add_mul_no_nan(dtg_graph *graph, const char *name, 
   return error;
 }
 
+typedef struct dtg_multinomial_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+  dtg_dtype output_dtype; /* element type; default "int64" */
+} dtg_multinomial_options;
+#define DTG_MULTINOMIAL_OPTIONS_INIT {0, 0, DTG_I64}
+/* Classes drawn with probabilities proportional to exp(logits); each run draws others. It has no gradient. Stateful: runs are
+ * never merged or folded away. */
+static inline dtg_error *dtg_add_multinomial(dtg_graph *graph, const char *name, dtg_value logits, dtg_value num_samples,
+                                             const dtg_multinomial_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {logits, num_samples};
+  const dtg_multinomial_options fallback = DTG_MULTINOMIAL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Multinomial", name, inputs, 2);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  dtg_sugar_int(&call, "output_dtype", DTG_ATTR_TYPE, options->output_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_mutable_dense_hash_table_v2_options {
+  const char *container; /* string; default "" */
+  const char *shared_name; /* string; default "" */
+  int32_t use_node_name_sharing; /* bool; default false */
+  const int64_t *value_shape; /* shape; default [] */
+  size_t value_shape_rank;
+  int64_t initial_num_buckets; /* int; default 131072 */
+  double max_load_factor; /* float; default 0.8 */
+} dtg_mutable_dense_hash_table_v2_options;
+#define DTG_MUTABLE_DENSE_HASH_TABLE_V2_OPTIONS_INIT {"", "", 0, NULL, 0, 131072, 0.8}
+/* A mutable table with two keys that no entry may have. It has no gradient. Stateful: runs are never merged or folded away.
+ * value_dtype: element type. */
+static inline dtg_error *dtg_add_mutable_dense_hash_table_v2(dtg_graph *graph, const char *name, dtg_value empty_key,
+                                                             dtg_value deleted_key, dtg_dtype value_dtype,
+                                                             const dtg_mutable_dense_hash_table_v2_options *options,
+                                                             dtg_value *table_handle) {
+  const dtg_value inputs[] = {empty_key, deleted_key};
+  const dtg_mutable_dense_hash_table_v2_options fallback = DTG_MUTABLE_DENSE_HASH_TABLE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MutableDenseHashTableV2", name, inputs, 2);
+  dtg_sugar_int(&call, "value_dtype", DTG_ATTR_TYPE, value_dtype);
+  dtg_sugar_string(&call, "container", options->container);
+  dtg_sugar_string(&call, "shared_name", options->shared_name);
+  dtg_sugar_int(&call, "use_node_name_sharing", DTG_ATTR_BOOL, options->use_node_name_sharing);
+  dtg_sugar_ints(&call, "value_shape", DTG_ATTR_SHAPE, options->value_shape, options->value_shape_rank);
+  dtg_sugar_int(&call, "initial_num_buckets", DTG_ATTR_INT, options->initial_num_buckets);
+  dtg_sugar_float(&call, "max_load_factor", options->max_load_factor);
+  error = dtg_graph_add_op(graph, &call.spec, table_handle, table_handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_mutable_hash_table_of_tensors_v2_options {
+  const char *container; /* string; default "" */
+  const char *shared_name; /* string; default "" */
+  int32_t use_node_name_sharing; /* bool; default false */
+  const int64_t *value_shape; /* shape; default [] */
+  size_t value_shape_rank;
+} dtg_mutable_hash_table_of_tensors_v2_options;
+#define DTG_MUTABLE_HASH_TABLE_OF_TENSORS_V2_OPTIONS_INIT {"", "", 0, NULL, 0}
+/* A table from keys to tensors of one shape that grows and shrinks. It has no gradient. Stateful: runs are never merged or
+ * folded away. key_dtype: element type. value_dtype: element type. */
+static inline dtg_error *dtg_add_mutable_hash_table_of_tensors_v2(dtg_graph *graph, const char *name, dtg_dtype key_dtype,
+                                                                  dtg_dtype value_dtype,
+                                                                  const dtg_mutable_hash_table_of_tensors_v2_options *options,
+                                                                  dtg_value *table_handle) {
+  const dtg_mutable_hash_table_of_tensors_v2_options fallback = DTG_MUTABLE_HASH_TABLE_OF_TENSORS_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MutableHashTableOfTensorsV2", name, NULL, 0);
+  dtg_sugar_int(&call, "key_dtype", DTG_ATTR_TYPE, key_dtype);
+  dtg_sugar_int(&call, "value_dtype", DTG_ATTR_TYPE, value_dtype);
+  dtg_sugar_string(&call, "container", options->container);
+  dtg_sugar_string(&call, "shared_name", options->shared_name);
+  dtg_sugar_int(&call, "use_node_name_sharing", DTG_ATTR_BOOL, options->use_node_name_sharing);
+  dtg_sugar_ints(&call, "value_shape", DTG_ATTR_SHAPE, options->value_shape, options->value_shape_rank);
+  error = dtg_graph_add_op(graph, &call.spec, table_handle, table_handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_mutable_hash_table_v2_options {
+  const char *container; /* string; default "" */
+  const char *shared_name; /* string; default "" */
+  int32_t use_node_name_sharing; /* bool; default false */
+} dtg_mutable_hash_table_v2_options;
+#define DTG_MUTABLE_HASH_TABLE_V2_OPTIONS_INIT {"", "", 0}
+/* A table from keys to scalars that grows and shrinks. It has no gradient. Stateful: runs are never merged or folded away.
+ * key_dtype: element type. value_dtype: element type. */
+static inline dtg_error *dtg_add_mutable_hash_table_v2(dtg_graph *graph, const char *name, dtg_dtype key_dtype,
+                                                       dtg_dtype value_dtype, const dtg_mutable_hash_table_v2_options *options,
+                                                       dtg_value *table_handle) {
+  const dtg_mutable_hash_table_v2_options fallback = DTG_MUTABLE_HASH_TABLE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "MutableHashTableV2", name, NULL, 0);
+  dtg_sugar_int(&call, "key_dtype", DTG_ATTR_TYPE, key_dtype);
+  dtg_sugar_int(&call, "value_dtype", DTG_ATTR_TYPE, value_dtype);
+  dtg_sugar_string(&call, "container", options->container);
+  dtg_sugar_string(&call, "shared_name", options->shared_name);
+  dtg_sugar_int(&call, "use_node_name_sharing", DTG_ATTR_BOOL, options->use_node_name_sharing);
+  error = dtg_graph_add_op(graph, &call.spec, table_handle, table_handle ? 1 : 0);
+  return error;
+}
+
+/* The quantile of the standard normal distribution. Its gradient is known. */
+static inline dtg_error *dtg_add_ndtri(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Ndtri", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
 /* -x. Its gradient is known. */
 static inline dtg_error *dtg_add_neg(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
   const dtg_value inputs[] = {x};
@@ -1594,6 +4356,16 @@ static inline dtg_error *dtg_add_neg(dtg_graph *graph, const char *name, dtg_val
   dtg_error *error;
   dtg_sugar_begin(&call, "Neg", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The number next to x1 on the way to x2, with broadcasting. Its gradient is known. */
+static inline dtg_error *dtg_add_next_after(dtg_graph *graph, const char *name, dtg_value x1, dtg_value x2, dtg_value *output) {
+  const dtg_value inputs[] = {x1, x2};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "NextAfter", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -1621,6 +4393,24 @@ static inline dtg_error *dtg_add_not_equal(dtg_graph *graph, const char *name, d
   dtg_sugar_begin(&call, "NotEqual", name, inputs, 2);
   dtg_sugar_int(&call, "incompatible_shape_error", DTG_ATTR_BOOL, options->incompatible_shape_error);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_nth_element_options {
+  int32_t reverse; /* bool; default false */
+} dtg_nth_element_options;
+#define DTG_NTH_ELEMENT_OPTIONS_INIT {0}
+/* The element of each row that would stand at place n if the row was sorted. Its gradient is known. */
+static inline dtg_error *dtg_add_nth_element(dtg_graph *graph, const char *name, dtg_value input, dtg_value n,
+                                             const dtg_nth_element_options *options, dtg_value *values) {
+  const dtg_value inputs[] = {input, n};
+  const dtg_nth_element_options fallback = DTG_NTH_ELEMENT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "NthElement", name, inputs, 2);
+  dtg_sugar_int(&call, "reverse", DTG_ATTR_BOOL, options->reverse);
+  error = dtg_graph_add_op(graph, &call.spec, values, values ? 1 : 0);
   return error;
 }
 
@@ -1720,6 +4510,34 @@ static inline dtg_error *dtg_add_padding_fifo_queue_v2(dtg_graph *graph, const c
   return error;
 }
 
+/* Values of one row each, one behind the other. It has no gradient. shape: shape. */
+static inline dtg_error *dtg_add_parallel_concat(dtg_graph *graph, const char *name, const dtg_value *values, size_t num_values,
+                                                 const int64_t *shape, size_t shape_rank, dtg_value *output) {
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ParallelConcat", name, values, num_values);
+  dtg_sugar_ints(&call, "shape", DTG_ATTR_SHAPE, shape, shape_rank);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Rows of several tensors in one, each where its index says. Its gradient is known. */
+static inline dtg_error *dtg_add_parallel_dynamic_stitch(dtg_graph *graph, const char *name, const dtg_value *indices,
+                                                         size_t num_indices, const dtg_value *data, size_t num_data,
+                                                         dtg_value *merged) {
+  dtg_value *inputs;
+  size_t at = 0;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ParallelDynamicStitch", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, num_indices + num_data);
+  dtg_sugar_put(inputs, &at, indices, num_indices);
+  dtg_sugar_put(inputs, &at, data, num_data);
+  error = dtg_graph_add_op(graph, &call.spec, merged, merged ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
 typedef struct dtg_placeholder_options {
   const int64_t *shape; /* shape; default null */
   size_t shape_rank;
@@ -1748,6 +4566,26 @@ static inline dtg_error *dtg_add_placeholder_with_default(dtg_graph *graph, cons
   dtg_sugar_begin(&call, "PlaceholderWithDefault", name, inputs, 1);
   dtg_sugar_ints(&call, "shape", DTG_ATTR_SHAPE, shape, shape_rank);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The derivative of order a of Digamma. Its gradient is known. */
+static inline dtg_error *dtg_add_polygamma(dtg_graph *graph, const char *name, dtg_value a, dtg_value x, dtg_value *z) {
+  const dtg_value inputs[] = {a, x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Polygamma", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+/* How many bits of each element are set. It has no gradient. */
+static inline dtg_error *dtg_add_population_count(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
+  const dtg_value inputs[] = {x};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "PopulationCount", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
   return error;
 }
 
@@ -1821,6 +4659,27 @@ static inline dtg_error *dtg_add_prod(dtg_graph *graph, const char *name, dtg_va
   dtg_sugar_begin(&call, "Prod", name, inputs, 2);
   dtg_sugar_int(&call, "keep_dims", DTG_ATTR_BOOL, options->keep_dims);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_qr_options {
+  int32_t full_matrices; /* bool; default false */
+} dtg_qr_options;
+#define DTG_QR_OPTIONS_INIT {0}
+/* Orthogonal q and upper triangular r whose product is the input. Its gradient is known. */
+static inline dtg_error *dtg_add_qr(dtg_graph *graph, const char *name, dtg_value input, const dtg_qr_options *options,
+                                    dtg_value *q, dtg_value *r) {
+  const dtg_value inputs[] = {input};
+  const dtg_qr_options fallback = DTG_QR_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Qr", name, inputs, 1);
+  dtg_sugar_int(&call, "full_matrices", DTG_ATTR_BOOL, options->full_matrices);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && q) *q = outs[0];
+  if (!error && r) *r = outs[1];
   return error;
 }
 
@@ -1977,6 +4836,27 @@ static inline dtg_error *dtg_add_queue_size_v2(dtg_graph *graph, const char *nam
   return error;
 }
 
+typedef struct dtg_random_shuffle_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_random_shuffle_options;
+#define DTG_RANDOM_SHUFFLE_OPTIONS_INIT {0, 0}
+/* The rows of the value in another order; each run finds another one. It has no gradient. Stateful: runs are never merged or
+ * folded away. */
+static inline dtg_error *dtg_add_random_shuffle(dtg_graph *graph, const char *name, dtg_value value,
+                                                const dtg_random_shuffle_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {value};
+  const dtg_random_shuffle_options fallback = DTG_RANDOM_SHUFFLE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "RandomShuffle", name, inputs, 1);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_random_shuffle_queue_v2_options {
   const int64_t *shapes_dims; /* shapes; default [] */
   const size_t *shapes_ranks;
@@ -2008,6 +4888,71 @@ static inline dtg_error *dtg_add_random_shuffle_queue_v2(dtg_graph *graph, const
   dtg_sugar_string(&call, "container", options->container);
   dtg_sugar_string(&call, "shared_name", options->shared_name);
   error = dtg_graph_add_op(graph, &call.spec, handle, handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_random_standard_normal_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_random_standard_normal_options;
+#define DTG_RANDOM_STANDARD_NORMAL_OPTIONS_INIT {0, 0}
+/* Normal floats; each run draws others. It has no gradient. Stateful: runs are never merged or folded away. dtype: element
+ * type. */
+static inline dtg_error *dtg_add_random_standard_normal(dtg_graph *graph, const char *name, dtg_value shape, dtg_dtype dtype,
+                                                        const dtg_random_standard_normal_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {shape};
+  const dtg_random_standard_normal_options fallback = DTG_RANDOM_STANDARD_NORMAL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "RandomStandardNormal", name, inputs, 1);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_random_uniform_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_random_uniform_options;
+#define DTG_RANDOM_UNIFORM_OPTIONS_INIT {0, 0}
+/* Floats in [0, 1); each run draws others. It has no gradient. Stateful: runs are never merged or folded away. dtype: element
+ * type. */
+static inline dtg_error *dtg_add_random_uniform(dtg_graph *graph, const char *name, dtg_value shape, dtg_dtype dtype,
+                                                const dtg_random_uniform_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {shape};
+  const dtg_random_uniform_options fallback = DTG_RANDOM_UNIFORM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "RandomUniform", name, inputs, 1);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_random_uniform_int_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_random_uniform_int_options;
+#define DTG_RANDOM_UNIFORM_INT_OPTIONS_INIT {0, 0}
+/* Integers in [minval, maxval); each run draws others. It has no gradient. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_random_uniform_int(dtg_graph *graph, const char *name, dtg_value shape, dtg_value minval,
+                                                    dtg_value maxval, const dtg_random_uniform_int_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {shape, minval, maxval};
+  const dtg_random_uniform_int_options fallback = DTG_RANDOM_UNIFORM_INT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "RandomUniformInt", name, inputs, 3);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -2075,6 +5020,26 @@ static inline dtg_error *dtg_add_reciprocal_grad(dtg_graph *graph, const char *n
   return error;
 }
 
+typedef struct dtg_reduce_join_options {
+  int32_t keep_dims; /* bool; default false */
+  const char *separator; /* string; default "" */
+} dtg_reduce_join_options;
+#define DTG_REDUCE_JOIN_OPTIONS_INIT {0, ""}
+/* The strings along the given dimensions joined, the first of these the fastest; without any, the input. It has no gradient. */
+static inline dtg_error *dtg_add_reduce_join(dtg_graph *graph, const char *name, dtg_value inputs, dtg_value reduction_indices,
+                                             const dtg_reduce_join_options *options, dtg_value *output) {
+  const dtg_value operands[] = {inputs, reduction_indices};
+  const dtg_reduce_join_options fallback = DTG_REDUCE_JOIN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ReduceJoin", name, operands, 2);
+  dtg_sugar_int(&call, "keep_dims", DTG_ATTR_BOOL, options->keep_dims);
+  dtg_sugar_string(&call, "separator", options->separator);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* x where it is positive, else 0. Its gradient is known. */
 static inline dtg_error *dtg_add_relu(dtg_graph *graph, const char *name, dtg_value features, dtg_value *activations) {
   const dtg_value inputs[] = {features};
@@ -2124,6 +5089,131 @@ static inline dtg_error *dtg_add_reshape(dtg_graph *graph, const char *name, dtg
   dtg_sugar_call call;
   dtg_error *error;
   dtg_sugar_begin(&call, "Reshape", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_bicubic_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_bicubic_options;
+#define DTG_RESIZE_BICUBIC_OPTIONS_INIT {0, 0}
+/* Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its place. Its gradient is known. */
+static inline dtg_error *dtg_add_resize_bicubic(dtg_graph *graph, const char *name, dtg_value images, dtg_value size,
+                                                const dtg_resize_bicubic_options *options, dtg_value *resized_images) {
+  const dtg_value inputs[] = {images, size};
+  const dtg_resize_bicubic_options fallback = DTG_RESIZE_BICUBIC_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeBicubic", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
+  error = dtg_graph_add_op(graph, &call.spec, resized_images, resized_images ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_bicubic_grad_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_bicubic_grad_options;
+#define DTG_RESIZE_BICUBIC_GRAD_OPTIONS_INIT {0, 0}
+/* Gradient of ResizeBicubic. It has no gradient. */
+static inline dtg_error *dtg_add_resize_bicubic_grad(dtg_graph *graph, const char *name, dtg_value grads,
+                                                     dtg_value original_image, const dtg_resize_bicubic_grad_options *options,
+                                                     dtg_value *output) {
+  const dtg_value inputs[] = {grads, original_image};
+  const dtg_resize_bicubic_grad_options fallback = DTG_RESIZE_BICUBIC_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeBicubicGrad", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_bilinear_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_bilinear_options;
+#define DTG_RESIZE_BILINEAR_OPTIONS_INIT {0, 0}
+/* Images in another size; each pixel is interpolated between the four around its place. Its gradient is known. */
+static inline dtg_error *dtg_add_resize_bilinear(dtg_graph *graph, const char *name, dtg_value images, dtg_value size,
+                                                 const dtg_resize_bilinear_options *options, dtg_value *resized_images) {
+  const dtg_value inputs[] = {images, size};
+  const dtg_resize_bilinear_options fallback = DTG_RESIZE_BILINEAR_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeBilinear", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
+  error = dtg_graph_add_op(graph, &call.spec, resized_images, resized_images ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_bilinear_grad_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_bilinear_grad_options;
+#define DTG_RESIZE_BILINEAR_GRAD_OPTIONS_INIT {0, 0}
+/* Gradient of ResizeBilinear. It has no gradient. */
+static inline dtg_error *dtg_add_resize_bilinear_grad(dtg_graph *graph, const char *name, dtg_value grads,
+                                                      dtg_value original_image, const dtg_resize_bilinear_grad_options *options,
+                                                      dtg_value *output) {
+  const dtg_value inputs[] = {grads, original_image};
+  const dtg_resize_bilinear_grad_options fallback = DTG_RESIZE_BILINEAR_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeBilinearGrad", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_nearest_neighbor_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_nearest_neighbor_options;
+#define DTG_RESIZE_NEAREST_NEIGHBOR_OPTIONS_INIT {0, 0}
+/* Images in another size; each pixel is the one nearest to its place. Its gradient is known. */
+static inline dtg_error *dtg_add_resize_nearest_neighbor(dtg_graph *graph, const char *name, dtg_value images, dtg_value size,
+                                                         const dtg_resize_nearest_neighbor_options *options,
+                                                         dtg_value *resized_images) {
+  const dtg_value inputs[] = {images, size};
+  const dtg_resize_nearest_neighbor_options fallback = DTG_RESIZE_NEAREST_NEIGHBOR_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeNearestNeighbor", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
+  error = dtg_graph_add_op(graph, &call.spec, resized_images, resized_images ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_resize_nearest_neighbor_grad_options {
+  int32_t align_corners; /* bool; default false */
+  int32_t half_pixel_centers; /* bool; default false */
+} dtg_resize_nearest_neighbor_grad_options;
+#define DTG_RESIZE_NEAREST_NEIGHBOR_GRAD_OPTIONS_INIT {0, 0}
+/* Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient. */
+static inline dtg_error *dtg_add_resize_nearest_neighbor_grad(dtg_graph *graph, const char *name, dtg_value grads,
+                                                              dtg_value size,
+                                                              const dtg_resize_nearest_neighbor_grad_options *options,
+                                                              dtg_value *output) {
+  const dtg_value inputs[] = {grads, size};
+  const dtg_resize_nearest_neighbor_grad_options fallback = DTG_RESIZE_NEAREST_NEIGHBOR_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResizeNearestNeighborGrad", name, inputs, 2);
+  dtg_sugar_int(&call, "align_corners", DTG_ATTR_BOOL, options->align_corners);
+  dtg_sugar_int(&call, "half_pixel_centers", DTG_ATTR_BOOL, options->half_pixel_centers);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
@@ -2581,7 +5671,7 @@ static inline dtg_error *dtg_add_resource_apply_rms_prop(dtg_graph *graph, const
 typedef struct dtg_resource_conditional_accumulator_options {
   const char *container; /* string; default "" */
   const char *shared_name; /* string; default "" */
-  const char *reduction_type; /* one of "MEAN", "SUM"; default "MEAN" */
+  const char *reduction_type; /* one of "MEAN", "SUM", "LAST"; default "MEAN" */
 } dtg_resource_conditional_accumulator_options;
 #define DTG_RESOURCE_CONDITIONAL_ACCUMULATOR_OPTIONS_INIT {"", "", "MEAN"}
 /* Accumulates gradients until enough are there to be taken. It has no gradient. Stateful: runs are never merged or folded away.
@@ -3130,6 +6220,56 @@ static inline dtg_error *dtg_add_resource_sparse_apply_rms_prop(dtg_graph *graph
   return error;
 }
 
+typedef struct dtg_resource_strided_slice_assign_options {
+  int64_t begin_mask; /* int; default 0 */
+  int64_t end_mask; /* int; default 0 */
+  int64_t ellipsis_mask; /* int; default 0 */
+  int64_t new_axis_mask; /* int; default 0 */
+  int64_t shrink_axis_mask; /* int; default 0 */
+} dtg_resource_strided_slice_assign_options;
+#define DTG_RESOURCE_STRIDED_SLICE_ASSIGN_OPTIONS_INIT {0, 0, 0, 0, 0}
+/* Puts the value where StridedSlice would take from a variable. It has no gradient. Stateful: runs are never merged or folded
+ * away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_resource_strided_slice_assign(dtg_graph *graph, const char *name, dtg_value ref,
+                                                               dtg_value begin, dtg_value end, dtg_value strides,
+                                                               dtg_value value,
+                                                               const dtg_resource_strided_slice_assign_options *options,
+                                                               dtg_value *out) {
+  const dtg_value inputs[] = {ref, begin, end, strides, value};
+  const dtg_resource_strided_slice_assign_options fallback = DTG_RESOURCE_STRIDED_SLICE_ASSIGN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ResourceStridedSliceAssign", name, inputs, 5);
+  dtg_sugar_int(&call, "begin_mask", DTG_ATTR_INT, options->begin_mask);
+  dtg_sugar_int(&call, "end_mask", DTG_ATTR_INT, options->end_mask);
+  dtg_sugar_int(&call, "ellipsis_mask", DTG_ATTR_INT, options->ellipsis_mask);
+  dtg_sugar_int(&call, "new_axis_mask", DTG_ATTR_INT, options->new_axis_mask);
+  dtg_sugar_int(&call, "shrink_axis_mask", DTG_ATTR_INT, options->shrink_axis_mask);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_reverse_sequence_options {
+  int64_t batch_dim; /* int; default 0 */
+} dtg_reverse_sequence_options;
+#define DTG_REVERSE_SEQUENCE_OPTIONS_INIT {0}
+/* The first seq_lengths[i] elements of sequence i in reverse order, the rest as they are. Its gradient is known. seq_dim: int. */
+static inline dtg_error *dtg_add_reverse_sequence(dtg_graph *graph, const char *name, dtg_value input, dtg_value seq_lengths,
+                                                  int64_t seq_dim, const dtg_reverse_sequence_options *options,
+                                                  dtg_value *output) {
+  const dtg_value inputs[] = {input, seq_lengths};
+  const dtg_reverse_sequence_options fallback = DTG_REVERSE_SEQUENCE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ReverseSequence", name, inputs, 2);
+  dtg_sugar_int(&call, "seq_dim", DTG_ATTR_INT, seq_dim);
+  dtg_sugar_int(&call, "batch_dim", DTG_ATTR_INT, options->batch_dim);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The elements in opposite order along the given axes. Its gradient is known. */
 static inline dtg_error *dtg_add_reverse_v2(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value axis,
                                             dtg_value *output) {
@@ -3141,6 +6281,16 @@ static inline dtg_error *dtg_add_reverse_v2(dtg_graph *graph, const char *name, 
   return error;
 }
 
+/* The bits of x moved y places down, the sign kept, with broadcasting. It has no gradient. */
+static inline dtg_error *dtg_add_right_shift(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
+  const dtg_value inputs[] = {x, y};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "RightShift", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
 /* The whole number nearest to x; halves go to the even one. It has no gradient. */
 static inline dtg_error *dtg_add_rint(dtg_graph *graph, const char *name, dtg_value x, dtg_value *y) {
   const dtg_value inputs[] = {x};
@@ -3148,6 +6298,29 @@ static inline dtg_error *dtg_add_rint(dtg_graph *graph, const char *name, dtg_va
   dtg_error *error;
   dtg_sugar_begin(&call, "Rint", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The state of a generator, which goes on by delta samples of 256 blocks. It has no gradient. Stateful: runs are never merged
+ * or folded away. */
+static inline dtg_error *dtg_add_rng_read_and_skip(dtg_graph *graph, const char *name, dtg_value resource, dtg_value alg,
+                                                   dtg_value delta, dtg_value *value) {
+  const dtg_value inputs[] = {resource, alg, delta};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "RngReadAndSkip", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, value, value ? 1 : 0);
+  return error;
+}
+
+/* The input shifted along axes; what leaves at one end enters at the other. Its gradient is known. */
+static inline dtg_error *dtg_add_roll(dtg_graph *graph, const char *name, dtg_value input, dtg_value shift, dtg_value axis,
+                                      dtg_value *output) {
+  const dtg_value inputs[] = {input, shift, axis};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Roll", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -3199,6 +6372,70 @@ static inline dtg_error *dtg_add_scatter_nd(dtg_graph *graph, const char *name, 
   return error;
 }
 
+typedef struct dtg_scatter_nd_non_aliasing_add_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_scatter_nd_non_aliasing_add_options;
+#define DTG_SCATTER_ND_NON_ALIASING_ADD_OPTIONS_INIT {""}
+/* The input with the updates added at the coordinates. Its gradient is known. */
+static inline dtg_error *dtg_add_scatter_nd_non_aliasing_add(dtg_graph *graph, const char *name, dtg_value input,
+                                                             dtg_value indices, dtg_value updates,
+                                                             const dtg_scatter_nd_non_aliasing_add_options *options,
+                                                             dtg_value *output) {
+  const dtg_value inputs[] = {input, indices, updates};
+  const dtg_scatter_nd_non_aliasing_add_options fallback = DTG_SCATTER_ND_NON_ALIASING_ADD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "ScatterNdNonAliasingAdd", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the largest of the rows of data whose id is s; ids must not fall. Its gradient is known. */
+static inline dtg_error *dtg_add_segment_max(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                             dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SegmentMax", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the mean of the rows of data whose id is s; ids must not fall. Its gradient is known. */
+static inline dtg_error *dtg_add_segment_mean(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                              dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SegmentMean", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the smallest of the rows of data whose id is s; ids must not fall. Its gradient is known. */
+static inline dtg_error *dtg_add_segment_min(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                             dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SegmentMin", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the product of the rows of data whose id is s; ids must not fall. Its gradient is known. */
+static inline dtg_error *dtg_add_segment_prod(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                              dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SegmentProd", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* Row s is the sum of the rows of data whose id is s; ids must not fall. Its gradient is known. */
 static inline dtg_error *dtg_add_segment_sum(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
                                              dtg_value *output) {
@@ -3229,6 +6466,29 @@ static inline dtg_error *dtg_add_select_v2(dtg_graph *graph, const char *name, d
   dtg_error *error;
   dtg_sugar_begin(&call, "SelectV2", name, inputs, 3);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_self_adjoint_eig_v2_options {
+  int32_t compute_v; /* bool; default true */
+} dtg_self_adjoint_eig_v2_options;
+#define DTG_SELF_ADJOINT_EIG_V2_OPTIONS_INIT {1}
+/* Eigenvalues of symmetric matrices in rising order, and their eigenvectors as columns; the lower triangle is read. Its
+ * gradient is known. */
+static inline dtg_error *dtg_add_self_adjoint_eig_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                     const dtg_self_adjoint_eig_v2_options *options, dtg_value *e,
+                                                     dtg_value *v) {
+  const dtg_value inputs[] = {input};
+  const dtg_self_adjoint_eig_v2_options fallback = DTG_SELF_ADJOINT_EIG_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SelfAdjointEigV2", name, inputs, 1);
+  dtg_sugar_int(&call, "compute_v", DTG_ATTR_BOOL, options->compute_v);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && e) *e = outs[0];
+  if (!error && v) *v = outs[1];
   return error;
 }
 
@@ -3285,6 +6545,28 @@ static inline dtg_error *dtg_add_shape_n(dtg_graph *graph, const char *name, con
   dtg_sugar_begin(&call, "ShapeN", name, input, num_input);
   dtg_sugar_int(&call, "out_type", DTG_ATTR_TYPE, options->out_type);
   error = dtg_graph_add_op(graph, &call.spec, output, (size_t)num_input);
+  return error;
+}
+
+/* basename-00003-of-00010: the name of one shard. It has no gradient. */
+static inline dtg_error *dtg_add_sharded_filename(dtg_graph *graph, const char *name, dtg_value basename, dtg_value shard,
+                                                  dtg_value num_shards, dtg_value *filename) {
+  const dtg_value inputs[] = {basename, shard, num_shards};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ShardedFilename", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, filename, filename ? 1 : 0);
+  return error;
+}
+
+/* basename, a question mark for each digit, and of-00010: what the names of all shards match. It has no gradient. */
+static inline dtg_error *dtg_add_sharded_filespec(dtg_graph *graph, const char *name, dtg_value basename, dtg_value num_shards,
+                                                  dtg_value *filename) {
+  const dtg_value inputs[] = {basename, num_shards};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "ShardedFilespec", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, filename, filename ? 1 : 0);
   return error;
 }
 
@@ -3367,6 +6649,16 @@ static inline dtg_error *dtg_add_slice(dtg_graph *graph, const char *name, dtg_v
   return error;
 }
 
+/* Its input, unchanged. It has no gradient. */
+static inline dtg_error *dtg_add_snapshot(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Snapshot", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* exp(x) over the sum of exp(x) along the last dimension. Its gradient is known. */
 static inline dtg_error *dtg_add_softmax(dtg_graph *graph, const char *name, dtg_value logits, dtg_value *softmax) {
   const dtg_value inputs[] = {logits};
@@ -3433,6 +6725,50 @@ static inline dtg_error *dtg_add_softsign_grad(dtg_graph *graph, const char *nam
   return error;
 }
 
+/* The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is
+ * known. block_size: int. */
+static inline dtg_error *dtg_add_space_to_batch(dtg_graph *graph, const char *name, dtg_value input, dtg_value paddings,
+                                                int64_t block_size, dtg_value *output) {
+  const dtg_value inputs[] = {input, paddings};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SpaceToBatch", name, inputs, 2);
+  dtg_sugar_int(&call, "block_size", DTG_ATTR_INT, block_size);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is
+ * known. */
+static inline dtg_error *dtg_add_space_to_batch_nd(dtg_graph *graph, const char *name, dtg_value input, dtg_value block_shape,
+                                                   dtg_value paddings, dtg_value *output) {
+  const dtg_value inputs[] = {input, block_shape, paddings};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SpaceToBatchND", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_space_to_depth_options {
+  const char *data_format; /* one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC" */
+} dtg_space_to_depth_options;
+#define DTG_SPACE_TO_DEPTH_OPTIONS_INIT {"NHWC"}
+/* Blocks of pixels laid out along the channels. Its gradient is known. block_size: int. */
+static inline dtg_error *dtg_add_space_to_depth(dtg_graph *graph, const char *name, dtg_value input, int64_t block_size,
+                                                const dtg_space_to_depth_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_space_to_depth_options fallback = DTG_SPACE_TO_DEPTH_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SpaceToDepth", name, inputs, 1);
+  dtg_sugar_int(&call, "block_size", DTG_ATTR_INT, block_size);
+  dtg_sugar_string(&call, "data_format", options->data_format);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* Adds rows; a gradient whose local_step is behind the accumulator's is dropped. It has no gradient. Stateful: runs are never
  * merged or folded away. has_known_shape: bool. out receives the value that names the node. */
 static inline dtg_error *dtg_add_sparse_accumulator_apply_gradient(dtg_graph *graph, const char *name, dtg_value handle,
@@ -3469,7 +6805,7 @@ static inline dtg_error *dtg_add_sparse_accumulator_take_gradient(dtg_graph *gra
 typedef struct dtg_sparse_conditional_accumulator_options {
   const char *container; /* string; default "" */
   const char *shared_name; /* string; default "" */
-  const char *reduction_type; /* one of "MEAN", "SUM"; default "MEAN" */
+  const char *reduction_type; /* one of "MEAN", "SUM", "LAST"; default "MEAN" */
 } dtg_sparse_conditional_accumulator_options;
 #define DTG_SPARSE_CONDITIONAL_ACCUMULATOR_OPTIONS_INIT {"", "", "MEAN"}
 /* Accumulates row gradients; a mean divides each row by the number of gradients that had it. It has no gradient. Stateful: runs
@@ -3492,6 +6828,223 @@ static inline dtg_error *dtg_add_sparse_conditional_accumulator(dtg_graph *graph
   return error;
 }
 
+/* A sparse tensor with an entry of the default value in the first column of each row that has none. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_fill_empty_rows(dtg_graph *graph, const char *name, dtg_value indices, dtg_value values,
+                                                        dtg_value dense_shape, dtg_value default_value,
+                                                        dtg_value *output_indices, dtg_value *output_values,
+                                                        dtg_value *empty_row_indicator, dtg_value *reverse_index_map) {
+  const dtg_value inputs[] = {indices, values, dense_shape, default_value};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[4];
+  dtg_sugar_begin(&call, "SparseFillEmptyRows", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 4);
+  if (!error && output_indices) *output_indices = outs[0];
+  if (!error && output_values) *output_values = outs[1];
+  if (!error && empty_row_indicator) *empty_row_indicator = outs[2];
+  if (!error && reverse_index_map) *reverse_index_map = outs[3];
+  return error;
+}
+
+/* The gradient of SparseFillEmptyRows. It has no gradient. */
+static inline dtg_error *dtg_add_sparse_fill_empty_rows_grad(dtg_graph *graph, const char *name, dtg_value reverse_index_map,
+                                                             dtg_value grad_values, dtg_value *d_values,
+                                                             dtg_value *d_default_value) {
+  const dtg_value inputs[] = {reverse_index_map, grad_values};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "SparseFillEmptyRowsGrad", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && d_values) *d_values = outs[0];
+  if (!error && d_default_value) *d_default_value = outs[1];
+  return error;
+}
+
+/* The entries of a sparse tensor in row-major order; those of one place keep theirs. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_reorder(dtg_graph *graph, const char *name, dtg_value input_indices,
+                                                dtg_value input_values, dtg_value input_shape, dtg_value *output_indices,
+                                                dtg_value *output_values) {
+  const dtg_value inputs[] = {input_indices, input_values, input_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "SparseReorder", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && output_indices) *output_indices = outs[0];
+  if (!error && output_values) *output_values = outs[1];
+  return error;
+}
+
+/* Where the entries of a sparse tensor are under another shape of as many places; one -1 is inferred. It has no gradient. */
+static inline dtg_error *dtg_add_sparse_reshape(dtg_graph *graph, const char *name, dtg_value input_indices,
+                                                dtg_value input_shape, dtg_value new_shape, dtg_value *output_indices,
+                                                dtg_value *output_shape) {
+  const dtg_value inputs[] = {input_indices, input_shape, new_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "SparseReshape", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && output_indices) *output_indices = outs[0];
+  if (!error && output_shape) *output_shape = outs[1];
+  return error;
+}
+
+typedef struct dtg_sparse_segment_mean_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_mean_options;
+#define DTG_SPARSE_SEGMENT_MEAN_OPTIONS_INIT {0}
+/* Row s is the mean of the rows of data that the indices of segment s name. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_mean(dtg_graph *graph, const char *name, dtg_value data, dtg_value indices,
+                                                     dtg_value segment_ids, const dtg_sparse_segment_mean_options *options,
+                                                     dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids};
+  const dtg_sparse_segment_mean_options fallback = DTG_SPARSE_SEGMENT_MEAN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentMean", name, inputs, 3);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The gradient of SparseSegmentMean. It has no gradient. */
+static inline dtg_error *dtg_add_sparse_segment_mean_grad(dtg_graph *graph, const char *name, dtg_value grad, dtg_value indices,
+                                                          dtg_value segment_ids, dtg_value output_dim0, dtg_value *output) {
+  const dtg_value inputs[] = {grad, indices, segment_ids, output_dim0};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SparseSegmentMeanGrad", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_segment_mean_with_num_segments_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_mean_with_num_segments_options;
+#define DTG_SPARSE_SEGMENT_MEAN_WITH_NUM_SEGMENTS_OPTIONS_INIT {0}
+/* SparseSegmentMean into so many rows; those without a segment are 0. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_mean_with_num_segments(dtg_graph *graph, const char *name, dtg_value data,
+                                                                       dtg_value indices, dtg_value segment_ids,
+                                                                       dtg_value num_segments,
+                                                                       const dtg_sparse_segment_mean_with_num_segments_options *options,
+                                                                       dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids, num_segments};
+  const dtg_sparse_segment_mean_with_num_segments_options fallback = DTG_SPARSE_SEGMENT_MEAN_WITH_NUM_SEGMENTS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentMeanWithNumSegments", name, inputs, 4);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_segment_sqrt_n_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_sqrt_n_options;
+#define DTG_SPARSE_SEGMENT_SQRT_N_OPTIONS_INIT {0}
+/* SparseSegmentSum divided by the root of the number of rows. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_sqrt_n(dtg_graph *graph, const char *name, dtg_value data, dtg_value indices,
+                                                       dtg_value segment_ids, const dtg_sparse_segment_sqrt_n_options *options,
+                                                       dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids};
+  const dtg_sparse_segment_sqrt_n_options fallback = DTG_SPARSE_SEGMENT_SQRT_N_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentSqrtN", name, inputs, 3);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The gradient of SparseSegmentSqrtN. It has no gradient. */
+static inline dtg_error *dtg_add_sparse_segment_sqrt_n_grad(dtg_graph *graph, const char *name, dtg_value grad,
+                                                            dtg_value indices, dtg_value segment_ids, dtg_value output_dim0,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {grad, indices, segment_ids, output_dim0};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SparseSegmentSqrtNGrad", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_segment_sqrt_n_with_num_segments_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_sqrt_n_with_num_segments_options;
+#define DTG_SPARSE_SEGMENT_SQRT_N_WITH_NUM_SEGMENTS_OPTIONS_INIT {0}
+/* SparseSegmentSqrtN into so many rows; those without a segment are 0. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_sqrt_n_with_num_segments(dtg_graph *graph, const char *name, dtg_value data,
+                                                                         dtg_value indices, dtg_value segment_ids,
+                                                                         dtg_value num_segments,
+                                                                         const dtg_sparse_segment_sqrt_n_with_num_segments_options *options,
+                                                                         dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids, num_segments};
+  const dtg_sparse_segment_sqrt_n_with_num_segments_options fallback = DTG_SPARSE_SEGMENT_SQRT_N_WITH_NUM_SEGMENTS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentSqrtNWithNumSegments", name, inputs, 4);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_segment_sum_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_sum_options;
+#define DTG_SPARSE_SEGMENT_SUM_OPTIONS_INIT {0}
+/* Row s is the sum of the rows of data that the indices of segment s name. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_sum(dtg_graph *graph, const char *name, dtg_value data, dtg_value indices,
+                                                    dtg_value segment_ids, const dtg_sparse_segment_sum_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids};
+  const dtg_sparse_segment_sum_options fallback = DTG_SPARSE_SEGMENT_SUM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentSum", name, inputs, 3);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient. */
+static inline dtg_error *dtg_add_sparse_segment_sum_grad(dtg_graph *graph, const char *name, dtg_value grad, dtg_value indices,
+                                                         dtg_value segment_ids, dtg_value output_dim0, dtg_value *output) {
+  const dtg_value inputs[] = {grad, indices, segment_ids, output_dim0};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "SparseSegmentSumGrad", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_segment_sum_with_num_segments_options {
+  int32_t sparse_gradient; /* bool; default false */
+} dtg_sparse_segment_sum_with_num_segments_options;
+#define DTG_SPARSE_SEGMENT_SUM_WITH_NUM_SEGMENTS_OPTIONS_INIT {0}
+/* SparseSegmentSum into so many rows; those without a segment are 0. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_segment_sum_with_num_segments(dtg_graph *graph, const char *name, dtg_value data,
+                                                                      dtg_value indices, dtg_value segment_ids,
+                                                                      dtg_value num_segments,
+                                                                      const dtg_sparse_segment_sum_with_num_segments_options *options,
+                                                                      dtg_value *output) {
+  const dtg_value inputs[] = {data, indices, segment_ids, num_segments};
+  const dtg_sparse_segment_sum_with_num_segments_options fallback = DTG_SPARSE_SEGMENT_SUM_WITH_NUM_SEGMENTS_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseSegmentSumWithNumSegments", name, inputs, 4);
+  dtg_sugar_int(&call, "sparse_gradient", DTG_ATTR_BOOL, options->sparse_gradient);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* Cross entropy of one class index per row under the softmax of the row of logits, and its gradient. Its gradient is known. */
 static inline dtg_error *dtg_add_sparse_softmax_cross_entropy_with_logits(dtg_graph *graph, const char *name,
                                                                           dtg_value features, dtg_value labels, dtg_value *loss,
@@ -3504,6 +7057,49 @@ static inline dtg_error *dtg_add_sparse_softmax_cross_entropy_with_logits(dtg_gr
   error = dtg_graph_add_op(graph, &call.spec, outs, 2);
   if (!error && loss) *loss = outs[0];
   if (!error && backprop) *backprop = outs[1];
+  return error;
+}
+
+typedef struct dtg_sparse_tensor_dense_mat_mul_options {
+  int32_t adjoint_a; /* bool; default false */
+  int32_t adjoint_b; /* bool; default false */
+} dtg_sparse_tensor_dense_mat_mul_options;
+#define DTG_SPARSE_TENSOR_DENSE_MAT_MUL_OPTIONS_INIT {0, 0}
+/* The product of a sparse matrix with a dense one, each transposed before where its adjoint is asked for. Its gradient is
+ * known. */
+static inline dtg_error *dtg_add_sparse_tensor_dense_mat_mul(dtg_graph *graph, const char *name, dtg_value a_indices,
+                                                             dtg_value a_values, dtg_value a_shape, dtg_value b,
+                                                             const dtg_sparse_tensor_dense_mat_mul_options *options,
+                                                             dtg_value *product) {
+  const dtg_value inputs[] = {a_indices, a_values, a_shape, b};
+  const dtg_sparse_tensor_dense_mat_mul_options fallback = DTG_SPARSE_TENSOR_DENSE_MAT_MUL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseTensorDenseMatMul", name, inputs, 4);
+  dtg_sugar_int(&call, "adjoint_a", DTG_ATTR_BOOL, options->adjoint_a);
+  dtg_sugar_int(&call, "adjoint_b", DTG_ATTR_BOOL, options->adjoint_b);
+  error = dtg_graph_add_op(graph, &call.spec, product, product ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_sparse_to_dense_options {
+  int32_t validate_indices; /* bool; default true */
+} dtg_sparse_to_dense_options;
+#define DTG_SPARSE_TO_DENSE_OPTIONS_INIT {1}
+/* A tensor of the default value with the values at the indices, which are in order and do not repeat unless validate_indices is
+ * false. Its gradient is known. */
+static inline dtg_error *dtg_add_sparse_to_dense(dtg_graph *graph, const char *name, dtg_value sparse_indices,
+                                                 dtg_value output_shape, dtg_value sparse_values, dtg_value default_value,
+                                                 const dtg_sparse_to_dense_options *options, dtg_value *dense) {
+  const dtg_value inputs[] = {sparse_indices, output_shape, sparse_values, default_value};
+  const dtg_sparse_to_dense_options fallback = DTG_SPARSE_TO_DENSE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseToDense", name, inputs, 4);
+  dtg_sugar_int(&call, "validate_indices", DTG_ATTR_BOOL, options->validate_indices);
+  error = dtg_graph_add_op(graph, &call.spec, dense, dense ? 1 : 0);
   return error;
 }
 
@@ -3587,6 +7183,87 @@ static inline dtg_error *dtg_add_squeeze(dtg_graph *graph, const char *name, dtg
   if (!options) options = &fallback;
   dtg_sugar_begin(&call, "Squeeze", name, inputs, 1);
   dtg_sugar_ints(&call, "squeeze_dims", DTG_ATTR_LIST_INT, options->squeeze_dims, options->num_squeeze_dims);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Drops what is on a stack; nothing can be pushed on it any more. It has no gradient. Stateful: runs are never merged or folded
+ * away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_stack_close_v2(dtg_graph *graph, const char *name, dtg_value handle, dtg_value *out) {
+  const dtg_value inputs[] = {handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StackCloseV2", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+/* Takes the last value off a stack. It has no gradient. Stateful: runs are never merged or folded away. elem_type: element
+ * type. */
+static inline dtg_error *dtg_add_stack_pop_v2(dtg_graph *graph, const char *name, dtg_value handle, dtg_dtype elem_type,
+                                              dtg_value *elem) {
+  const dtg_value inputs[] = {handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StackPopV2", name, inputs, 1);
+  dtg_sugar_int(&call, "elem_type", DTG_ATTR_TYPE, elem_type);
+  error = dtg_graph_add_op(graph, &call.spec, elem, elem ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_stack_push_v2_options {
+  int32_t swap_memory; /* bool; default false */
+} dtg_stack_push_v2_options;
+#define DTG_STACK_PUSH_V2_OPTIONS_INIT {0}
+/* Puts a value on a stack, and hands it on. It has no gradient. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_stack_push_v2(dtg_graph *graph, const char *name, dtg_value handle, dtg_value elem,
+                                               const dtg_stack_push_v2_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {handle, elem};
+  const dtg_stack_push_v2_options fallback = DTG_STACK_PUSH_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StackPushV2", name, inputs, 2);
+  dtg_sugar_int(&call, "swap_memory", DTG_ATTR_BOOL, options->swap_memory);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_stack_v2_options {
+  const char *stack_name; /* string; default "" */
+} dtg_stack_v2_options;
+#define DTG_STACK_V2_OPTIONS_INIT {""}
+/* A stack of at most max_size values, or of any number where that is negative; it lives as long as the run. It has no gradient.
+ * Stateful: runs are never merged or folded away. elem_type: element type. */
+static inline dtg_error *dtg_add_stack_v2(dtg_graph *graph, const char *name, dtg_value max_size, dtg_dtype elem_type,
+                                          const dtg_stack_v2_options *options, dtg_value *handle) {
+  const dtg_value inputs[] = {max_size};
+  const dtg_stack_v2_options fallback = DTG_STACK_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StackV2", name, inputs, 1);
+  dtg_sugar_int(&call, "elem_type", DTG_ATTR_TYPE, elem_type);
+  dtg_sugar_string(&call, "stack_name", options->stack_name);
+  error = dtg_graph_add_op(graph, &call.spec, handle, handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_stateless_multinomial_options {
+  dtg_dtype output_dtype; /* element type; default "int64" */
+} dtg_stateless_multinomial_options;
+#define DTG_STATELESS_MULTINOMIAL_OPTIONS_INIT {DTG_I64}
+/* Classes drawn with probabilities proportional to exp(logits), a function of the seed. It has no gradient. */
+static inline dtg_error *dtg_add_stateless_multinomial(dtg_graph *graph, const char *name, dtg_value logits,
+                                                       dtg_value num_samples, dtg_value seed,
+                                                       const dtg_stateless_multinomial_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {logits, num_samples, seed};
+  const dtg_stateless_multinomial_options fallback = DTG_STATELESS_MULTINOMIAL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StatelessMultinomial", name, inputs, 3);
+  dtg_sugar_int(&call, "output_dtype", DTG_ATTR_TYPE, options->output_dtype);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
@@ -3750,6 +7427,17 @@ static inline dtg_error *dtg_add_stateless_random_uniform_v2(dtg_graph *graph, c
   return error;
 }
 
+/* The rows of the value in an order that follows from key and counter. It has no gradient. */
+static inline dtg_error *dtg_add_stateless_shuffle(dtg_graph *graph, const char *name, dtg_value value, dtg_value key,
+                                                   dtg_value counter, dtg_value alg, dtg_value *output) {
+  const dtg_value inputs[] = {value, key, counter, alg};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StatelessShuffle", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_stateless_truncated_normal_options {
   dtg_dtype dtype; /* element type; default "float32" */
 } dtg_stateless_truncated_normal_options;
@@ -3853,6 +7541,168 @@ static inline dtg_error *dtg_add_strided_slice_grad(dtg_graph *graph, const char
   return error;
 }
 
+typedef struct dtg_string_join_options {
+  const char *separator; /* string; default "" */
+} dtg_string_join_options;
+#define DTG_STRING_JOIN_OPTIONS_INIT {""}
+/* The strings of all inputs at one place, one after the other; scalars go with each place. It has no gradient. */
+static inline dtg_error *dtg_add_string_join(dtg_graph *graph, const char *name, const dtg_value *inputs, size_t num_inputs,
+                                             const dtg_string_join_options *options, dtg_value *output) {
+  const dtg_string_join_options fallback = DTG_STRING_JOIN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringJoin", name, inputs, num_inputs);
+  dtg_sugar_string(&call, "separator", options->separator);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_length_options {
+  const char *unit; /* one of "BYTE", "UTF8_CHAR"; default "BYTE" */
+} dtg_string_length_options;
+#define DTG_STRING_LENGTH_OPTIONS_INIT {"BYTE"}
+/* How many bytes, or characters of UTF-8, each string has. It has no gradient. */
+static inline dtg_error *dtg_add_string_length(dtg_graph *graph, const char *name, dtg_value input,
+                                               const dtg_string_length_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_string_length_options fallback = DTG_STRING_LENGTH_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringLength", name, inputs, 1);
+  dtg_sugar_string(&call, "unit", options->unit);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_lower_options {
+  const char *encoding; /* string; default "" */
+} dtg_string_lower_options;
+#define DTG_STRING_LOWER_OPTIONS_INIT {""}
+/* Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient. */
+static inline dtg_error *dtg_add_string_lower(dtg_graph *graph, const char *name, dtg_value input,
+                                              const dtg_string_lower_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_string_lower_options fallback = DTG_STRING_LOWER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringLower", name, inputs, 1);
+  dtg_sugar_string(&call, "encoding", options->encoding);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_split_v2_options {
+  int64_t maxsplit; /* int; default -1 */
+} dtg_string_split_v2_options;
+#define DTG_STRING_SPLIT_V2_OPTIONS_INIT {-1}
+/* The pieces of each string between separators, or between runs of white space where sep is empty, as a sparse tensor with a
+ * row for each string; at most maxsplit cuts each. It has no gradient. */
+static inline dtg_error *dtg_add_string_split_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value sep,
+                                                 const dtg_string_split_v2_options *options, dtg_value *indices,
+                                                 dtg_value *values, dtg_value *shape) {
+  const dtg_value inputs[] = {input, sep};
+  const dtg_string_split_v2_options fallback = DTG_STRING_SPLIT_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringSplitV2", name, inputs, 2);
+  dtg_sugar_int(&call, "maxsplit", DTG_ATTR_INT, options->maxsplit);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && indices) *indices = outs[0];
+  if (!error && values) *values = outs[1];
+  if (!error && shape) *shape = outs[2];
+  return error;
+}
+
+/* Each string without the white space of ASCII at its ends. It has no gradient. */
+static inline dtg_error *dtg_add_string_strip(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StringStrip", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* A bucket below num_buckets for each string, by a plain hash. It has no gradient. num_buckets: int. */
+static inline dtg_error *dtg_add_string_to_hash_bucket(dtg_graph *graph, const char *name, dtg_value string_tensor,
+                                                       int64_t num_buckets, dtg_value *output) {
+  const dtg_value inputs[] = {string_tensor};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StringToHashBucket", name, inputs, 1);
+  dtg_sugar_int(&call, "num_buckets", DTG_ATTR_INT, num_buckets);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* A bucket below num_buckets for each string, by its FarmHash fingerprint. It has no gradient. num_buckets: int. */
+static inline dtg_error *dtg_add_string_to_hash_bucket_fast(dtg_graph *graph, const char *name, dtg_value input,
+                                                            int64_t num_buckets, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StringToHashBucketFast", name, inputs, 1);
+  dtg_sugar_int(&call, "num_buckets", DTG_ATTR_INT, num_buckets);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* A bucket below num_buckets for each string, by SipHash under a key of two numbers: who does not know it cannot aim at a
+ * bucket. It has no gradient. num_buckets: int. key: integers. */
+static inline dtg_error *dtg_add_string_to_hash_bucket_strong(dtg_graph *graph, const char *name, dtg_value input,
+                                                              int64_t num_buckets, const int64_t *key, size_t num_key,
+                                                              dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StringToHashBucketStrong", name, inputs, 1);
+  dtg_sugar_int(&call, "num_buckets", DTG_ATTR_INT, num_buckets);
+  dtg_sugar_ints(&call, "key", DTG_ATTR_LIST_INT, key, num_key);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_to_number_options {
+  dtg_dtype out_type; /* element type; default "float32" */
+} dtg_string_to_number_options;
+#define DTG_STRING_TO_NUMBER_OPTIONS_INIT {DTG_F32}
+/* The number that each string is in decimal; white space around it does not matter. It has no gradient. */
+static inline dtg_error *dtg_add_string_to_number(dtg_graph *graph, const char *name, dtg_value string_tensor,
+                                                  const dtg_string_to_number_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {string_tensor};
+  const dtg_string_to_number_options fallback = DTG_STRING_TO_NUMBER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringToNumber", name, inputs, 1);
+  dtg_sugar_int(&call, "out_type", DTG_ATTR_TYPE, options->out_type);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_upper_options {
+  const char *encoding; /* string; default "" */
+} dtg_string_upper_options;
+#define DTG_STRING_UPPER_OPTIONS_INIT {""}
+/* Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient. */
+static inline dtg_error *dtg_add_string_upper(dtg_graph *graph, const char *name, dtg_value input,
+                                              const dtg_string_upper_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_string_upper_options fallback = DTG_STRING_UPPER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringUpper", name, inputs, 1);
+  dtg_sugar_string(&call, "encoding", options->encoding);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* x - y, with broadcasting. Its gradient is known. */
 static inline dtg_error *dtg_add_sub(dtg_graph *graph, const char *name, dtg_value x, dtg_value y, dtg_value *z) {
   const dtg_value inputs[] = {x, y};
@@ -3860,6 +7710,25 @@ static inline dtg_error *dtg_add_sub(dtg_graph *graph, const char *name, dtg_val
   dtg_error *error;
   dtg_sugar_begin(&call, "Sub", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_substr_options {
+  const char *unit; /* one of "BYTE", "UTF8_CHAR"; default "BYTE" */
+} dtg_substr_options;
+#define DTG_SUBSTR_OPTIONS_INIT {"BYTE"}
+/* The part of each string that begins at pos, which may count from the end, and is at most len long; pos and len have one shape
+ * and broadcast against the input. It has no gradient. */
+static inline dtg_error *dtg_add_substr(dtg_graph *graph, const char *name, dtg_value input, dtg_value pos, dtg_value len,
+                                        const dtg_substr_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input, pos, len};
+  const dtg_substr_options fallback = DTG_SUBSTR_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Substr", name, inputs, 3);
+  dtg_sugar_string(&call, "unit", options->unit);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
 
@@ -3878,6 +7747,30 @@ static inline dtg_error *dtg_add_sum(dtg_graph *graph, const char *name, dtg_val
   dtg_sugar_begin(&call, "Sum", name, inputs, 2);
   dtg_sugar_int(&call, "keep_dims", DTG_ATTR_BOOL, options->keep_dims);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_svd_options {
+  int32_t compute_uv; /* bool; default true */
+  int32_t full_matrices; /* bool; default false */
+} dtg_svd_options;
+#define DTG_SVD_OPTIONS_INIT {1, 0}
+/* Singular values in falling order, with the left and right vectors as columns of u and v. Its gradient is known. */
+static inline dtg_error *dtg_add_svd(dtg_graph *graph, const char *name, dtg_value input, const dtg_svd_options *options,
+                                     dtg_value *s, dtg_value *u, dtg_value *v) {
+  const dtg_value inputs[] = {input};
+  const dtg_svd_options fallback = DTG_SVD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Svd", name, inputs, 1);
+  dtg_sugar_int(&call, "compute_uv", DTG_ATTR_BOOL, options->compute_uv);
+  dtg_sugar_int(&call, "full_matrices", DTG_ATTR_BOOL, options->full_matrices);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && s) *s = outs[0];
+  if (!error && u) *u = outs[1];
+  if (!error && v) *v = outs[2];
   return error;
 }
 
@@ -3911,6 +7804,292 @@ static inline dtg_error *dtg_add_tanh_grad(dtg_graph *graph, const char *name, d
   return error;
 }
 
+/* The shape that the list was made for: -1 where it is open. It has no gradient. shape_type: element type. */
+static inline dtg_error *dtg_add_tensor_list_element_shape(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                           dtg_dtype shape_type, dtg_value *element_shape) {
+  const dtg_value inputs[] = {input_handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListElementShape", name, inputs, 1);
+  dtg_sugar_int(&call, "shape_type", DTG_ATTR_TYPE, shape_type);
+  error = dtg_graph_add_op(graph, &call.spec, element_shape, element_shape ? 1 : 0);
+  return error;
+}
+
+/* The rows of a tensor as a list. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_from_tensor(dtg_graph *graph, const char *name, dtg_value tensor,
+                                                         dtg_value element_shape, dtg_value *output_handle) {
+  const dtg_value inputs[] = {tensor, element_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListFromTensor", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+/* The elements at some indices as the rows of one tensor. Its gradient is known. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_gather(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                    dtg_value indices, dtg_value element_shape, dtg_dtype element_dtype,
+                                                    dtg_value *values) {
+  const dtg_value inputs[] = {input_handle, indices, element_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListGather", name, inputs, 3);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, values, values ? 1 : 0);
+  return error;
+}
+
+/* Element index; zeros where it is not set and its shape is known. Its gradient is known. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_get_item(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                      dtg_value index, dtg_value element_shape, dtg_dtype element_dtype,
+                                                      dtg_value *item) {
+  const dtg_value inputs[] = {input_handle, index, element_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListGetItem", name, inputs, 3);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, item, item ? 1 : 0);
+  return error;
+}
+
+/* How many elements the list has. It has no gradient. */
+static inline dtg_error *dtg_add_tensor_list_length(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                    dtg_value *length) {
+  const dtg_value inputs[] = {input_handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListLength", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, length, length ? 1 : 0);
+  return error;
+}
+
+/* The list without its last element, and that. Its gradient is known. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_pop_back(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                      dtg_value element_shape, dtg_dtype element_dtype,
+                                                      dtg_value *output_handle, dtg_value *tensor) {
+  const dtg_value inputs[] = {input_handle, element_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "TensorListPopBack", name, inputs, 2);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && output_handle) *output_handle = outs[0];
+  if (!error && tensor) *tensor = outs[1];
+  return error;
+}
+
+/* The list with one more element at its end. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_push_back(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                       dtg_value tensor, dtg_value *output_handle) {
+  const dtg_value inputs[] = {input_handle, tensor};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListPushBack", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+/* A list of so many elements, none of which is set. It has no gradient. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_reserve(dtg_graph *graph, const char *name, dtg_value element_shape,
+                                                     dtg_value num_elements, dtg_dtype element_dtype, dtg_value *handle) {
+  const dtg_value inputs[] = {element_shape, num_elements};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListReserve", name, inputs, 2);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, handle, handle ? 1 : 0);
+  return error;
+}
+
+/* The list cut, or with elements at its end that are not set. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_resize(dtg_graph *graph, const char *name, dtg_value input_handle, dtg_value size,
+                                                    dtg_value *output_handle) {
+  const dtg_value inputs[] = {input_handle, size};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListResize", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+/* A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element indices[i]. Its
+ * gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_scatter_v2(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                        dtg_value element_shape, dtg_value num_elements,
+                                                        dtg_value *output_handle) {
+  const dtg_value inputs[] = {tensor, indices, element_shape, num_elements};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListScatterV2", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_list_set_item_options {
+  int32_t resize_if_index_out_of_bounds; /* bool; default false */
+} dtg_tensor_list_set_item_options;
+#define DTG_TENSOR_LIST_SET_ITEM_OPTIONS_INIT {0}
+/* The list with another element at index. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_set_item(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                      dtg_value index, dtg_value item,
+                                                      const dtg_tensor_list_set_item_options *options,
+                                                      dtg_value *output_handle) {
+  const dtg_value inputs[] = {input_handle, index, item};
+  const dtg_tensor_list_set_item_options fallback = DTG_TENSOR_LIST_SET_ITEM_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorListSetItem", name, inputs, 3);
+  dtg_sugar_int(&call, "resize_if_index_out_of_bounds", DTG_ATTR_BOOL, options->resize_if_index_out_of_bounds);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_list_stack_options {
+  int64_t num_elements; /* int; default -1 */
+} dtg_tensor_list_stack_options;
+#define DTG_TENSOR_LIST_STACK_OPTIONS_INIT {-1}
+/* All elements as the rows of one tensor. Its gradient is known. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_stack(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                   dtg_value element_shape, dtg_dtype element_dtype,
+                                                   const dtg_tensor_list_stack_options *options, dtg_value *tensor) {
+  const dtg_value inputs[] = {input_handle, element_shape};
+  const dtg_tensor_list_stack_options fallback = DTG_TENSOR_LIST_STACK_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorListStack", name, inputs, 2);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  dtg_sugar_int(&call, "num_elements", DTG_ATTR_INT, options->num_elements);
+  error = dtg_graph_add_op(graph, &call.spec, tensor, tensor ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_scatter_add_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_tensor_scatter_add_options;
+#define DTG_TENSOR_SCATTER_ADD_OPTIONS_INIT {""}
+/* The tensor with the updates added at the coordinates. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_scatter_add(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                    dtg_value updates, const dtg_tensor_scatter_add_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {tensor, indices, updates};
+  const dtg_tensor_scatter_add_options fallback = DTG_TENSOR_SCATTER_ADD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorScatterAdd", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_scatter_max_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_tensor_scatter_max_options;
+#define DTG_TENSOR_SCATTER_MAX_OPTIONS_INIT {""}
+/* The larger of what is at the coordinates and the updates for it. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_scatter_max(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                    dtg_value updates, const dtg_tensor_scatter_max_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {tensor, indices, updates};
+  const dtg_tensor_scatter_max_options fallback = DTG_TENSOR_SCATTER_MAX_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorScatterMax", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_scatter_min_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_tensor_scatter_min_options;
+#define DTG_TENSOR_SCATTER_MIN_OPTIONS_INIT {""}
+/* The smaller of what is at the coordinates and the updates for it. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_scatter_min(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                    dtg_value updates, const dtg_tensor_scatter_min_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {tensor, indices, updates};
+  const dtg_tensor_scatter_min_options fallback = DTG_TENSOR_SCATTER_MIN_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorScatterMin", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_scatter_sub_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_tensor_scatter_sub_options;
+#define DTG_TENSOR_SCATTER_SUB_OPTIONS_INIT {""}
+/* The tensor with the updates subtracted at the coordinates. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_scatter_sub(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                    dtg_value updates, const dtg_tensor_scatter_sub_options *options,
+                                                    dtg_value *output) {
+  const dtg_value inputs[] = {tensor, indices, updates};
+  const dtg_tensor_scatter_sub_options fallback = DTG_TENSOR_SCATTER_SUB_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorScatterSub", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_scatter_update_options {
+  const char *bad_indices_policy; /* string; default "" */
+} dtg_tensor_scatter_update_options;
+#define DTG_TENSOR_SCATTER_UPDATE_OPTIONS_INIT {""}
+/* The tensor with the updates in place of what is at the coordinates. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_scatter_update(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                       dtg_value updates, const dtg_tensor_scatter_update_options *options,
+                                                       dtg_value *output) {
+  const dtg_value inputs[] = {tensor, indices, updates};
+  const dtg_tensor_scatter_update_options fallback = DTG_TENSOR_SCATTER_UPDATE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorScatterUpdate", name, inputs, 3);
+  dtg_sugar_string(&call, "bad_indices_policy", options->bad_indices_policy);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_strided_slice_update_options {
+  int64_t begin_mask; /* int; default 0 */
+  int64_t end_mask; /* int; default 0 */
+  int64_t ellipsis_mask; /* int; default 0 */
+  int64_t new_axis_mask; /* int; default 0 */
+  int64_t shrink_axis_mask; /* int; default 0 */
+} dtg_tensor_strided_slice_update_options;
+#define DTG_TENSOR_STRIDED_SLICE_UPDATE_OPTIONS_INIT {0, 0, 0, 0, 0}
+/* The input with the value where StridedSlice would take from it. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_strided_slice_update(dtg_graph *graph, const char *name, dtg_value input,
+                                                             dtg_value begin, dtg_value end, dtg_value strides, dtg_value value,
+                                                             const dtg_tensor_strided_slice_update_options *options,
+                                                             dtg_value *output) {
+  const dtg_value inputs[] = {input, begin, end, strides, value};
+  const dtg_tensor_strided_slice_update_options fallback = DTG_TENSOR_STRIDED_SLICE_UPDATE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorStridedSliceUpdate", name, inputs, 5);
+  dtg_sugar_int(&call, "begin_mask", DTG_ATTR_INT, options->begin_mask);
+  dtg_sugar_int(&call, "end_mask", DTG_ATTR_INT, options->end_mask);
+  dtg_sugar_int(&call, "ellipsis_mask", DTG_ATTR_INT, options->ellipsis_mask);
+  dtg_sugar_int(&call, "new_axis_mask", DTG_ATTR_INT, options->new_axis_mask);
+  dtg_sugar_int(&call, "shrink_axis_mask", DTG_ATTR_INT, options->shrink_axis_mask);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* The input repeated multiples[i] times along each dimension i. Its gradient is known. */
 static inline dtg_error *dtg_add_tile(dtg_graph *graph, const char *name, dtg_value input, dtg_value multiples,
                                       dtg_value *output) {
@@ -3919,6 +8098,51 @@ static inline dtg_error *dtg_add_tile(dtg_graph *graph, const char *name, dtg_va
   dtg_error *error;
   dtg_sugar_begin(&call, "Tile", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_top_k_options {
+  int32_t sorted; /* bool; default true */
+} dtg_top_k_options;
+#define DTG_TOP_K_OPTIONS_INIT {1}
+/* The k largest of each row and where they stand; equal ones in their order. Its gradient is known. k: int. */
+static inline dtg_error *dtg_add_top_k(dtg_graph *graph, const char *name, dtg_value input, int64_t k,
+                                       const dtg_top_k_options *options, dtg_value *values, dtg_value *indices) {
+  const dtg_value inputs[] = {input};
+  const dtg_top_k_options fallback = DTG_TOP_K_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TopK", name, inputs, 1);
+  dtg_sugar_int(&call, "k", DTG_ATTR_INT, k);
+  dtg_sugar_int(&call, "sorted", DTG_ATTR_BOOL, options->sorted);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && values) *values = outs[0];
+  if (!error && indices) *indices = outs[1];
+  return error;
+}
+
+typedef struct dtg_top_k_v2_options {
+  int32_t sorted; /* bool; default true */
+  dtg_dtype index_type; /* element type; default "int32" */
+} dtg_top_k_v2_options;
+#define DTG_TOP_K_V2_OPTIONS_INIT {1, DTG_I32}
+/* The k largest of each row and where they stand; equal ones in their order. Its gradient is known. */
+static inline dtg_error *dtg_add_top_k_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value k,
+                                          const dtg_top_k_v2_options *options, dtg_value *values, dtg_value *indices) {
+  const dtg_value inputs[] = {input, k};
+  const dtg_top_k_v2_options fallback = DTG_TOP_K_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TopKV2", name, inputs, 2);
+  dtg_sugar_int(&call, "sorted", DTG_ATTR_BOOL, options->sorted);
+  dtg_sugar_int(&call, "index_type", DTG_ATTR_TYPE, options->index_type);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && values) *values = outs[0];
+  if (!error && indices) *indices = outs[1];
   return error;
 }
 
@@ -3952,6 +8176,61 @@ static inline dtg_error *dtg_add_truncate_mod(dtg_graph *graph, const char *name
   return error;
 }
 
+typedef struct dtg_truncated_normal_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_truncated_normal_options;
+#define DTG_TRUNCATED_NORMAL_OPTIONS_INIT {0, 0}
+/* Normal floats within two standard deviations; each run draws others. It has no gradient. Stateful: runs are never merged or
+ * folded away. dtype: element type. */
+static inline dtg_error *dtg_add_truncated_normal(dtg_graph *graph, const char *name, dtg_value shape, dtg_dtype dtype,
+                                                  const dtg_truncated_normal_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {shape};
+  const dtg_truncated_normal_options fallback = DTG_TRUNCATED_NORMAL_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TruncatedNormal", name, inputs, 1);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_uniform_candidate_sampler_options {
+  int64_t seed; /* int; default 0 */
+  int64_t seed2; /* int; default 0 */
+} dtg_uniform_candidate_sampler_options;
+#define DTG_UNIFORM_CANDIDATE_SAMPLER_OPTIONS_INIT {0, 0}
+/* Classes that are all alike. It has no gradient. Stateful: runs are never merged or folded away. num_true: int. num_sampled:
+ * int. unique: bool. range_max: int. */
+static inline dtg_error *dtg_add_uniform_candidate_sampler(dtg_graph *graph, const char *name, dtg_value true_classes,
+                                                           int64_t num_true, int64_t num_sampled, int32_t unique,
+                                                           int64_t range_max,
+                                                           const dtg_uniform_candidate_sampler_options *options,
+                                                           dtg_value *sampled_candidates, dtg_value *true_expected_count,
+                                                           dtg_value *sampled_expected_count) {
+  const dtg_value inputs[] = {true_classes};
+  const dtg_uniform_candidate_sampler_options fallback = DTG_UNIFORM_CANDIDATE_SAMPLER_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "UniformCandidateSampler", name, inputs, 1);
+  dtg_sugar_int(&call, "num_true", DTG_ATTR_INT, num_true);
+  dtg_sugar_int(&call, "num_sampled", DTG_ATTR_INT, num_sampled);
+  dtg_sugar_int(&call, "unique", DTG_ATTR_BOOL, unique);
+  dtg_sugar_int(&call, "range_max", DTG_ATTR_INT, range_max);
+  dtg_sugar_int(&call, "seed", DTG_ATTR_INT, options->seed);
+  dtg_sugar_int(&call, "seed2", DTG_ATTR_INT, options->seed2);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && sampled_candidates) *sampled_candidates = outs[0];
+  if (!error && true_expected_count) *true_expected_count = outs[1];
+  if (!error && sampled_expected_count) *sampled_expected_count = outs[2];
+  return error;
+}
+
 typedef struct dtg_unique_options {
   dtg_dtype out_idx; /* element type; default "int32" */
 } dtg_unique_options;
@@ -3966,6 +8245,27 @@ static inline dtg_error *dtg_add_unique(dtg_graph *graph, const char *name, dtg_
   dtg_value outs[2];
   if (!options) options = &fallback;
   dtg_sugar_begin(&call, "Unique", name, inputs, 1);
+  dtg_sugar_int(&call, "out_idx", DTG_ATTR_TYPE, options->out_idx);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && y) *y = outs[0];
+  if (!error && idx) *idx = outs[1];
+  return error;
+}
+
+typedef struct dtg_unique_v2_options {
+  dtg_dtype out_idx; /* element type; default "int32" */
+} dtg_unique_v2_options;
+#define DTG_UNIQUE_V2_OPTIONS_INIT {DTG_I32}
+/* The distinct slices along an axis in order of first occurrence, and for each slice which one it is. It has no gradient. */
+static inline dtg_error *dtg_add_unique_v2(dtg_graph *graph, const char *name, dtg_value x, dtg_value axis,
+                                           const dtg_unique_v2_options *options, dtg_value *y, dtg_value *idx) {
+  const dtg_value inputs[] = {x, axis};
+  const dtg_unique_v2_options fallback = DTG_UNIQUE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "UniqueV2", name, inputs, 2);
   dtg_sugar_int(&call, "out_idx", DTG_ATTR_TYPE, options->out_idx);
   error = dtg_graph_add_op(graph, &call.spec, outs, 2);
   if (!error && y) *y = outs[0];
@@ -3996,6 +8296,29 @@ static inline dtg_error *dtg_add_unique_with_counts(dtg_graph *graph, const char
   return error;
 }
 
+typedef struct dtg_unique_with_counts_v2_options {
+  dtg_dtype out_idx; /* element type; default "int32" */
+} dtg_unique_with_counts_v2_options;
+#define DTG_UNIQUE_WITH_COUNTS_V2_OPTIONS_INIT {DTG_I32}
+/* UniqueV2, and how often each slice occurs. It has no gradient. */
+static inline dtg_error *dtg_add_unique_with_counts_v2(dtg_graph *graph, const char *name, dtg_value x, dtg_value axis,
+                                                       const dtg_unique_with_counts_v2_options *options, dtg_value *y,
+                                                       dtg_value *idx, dtg_value *count) {
+  const dtg_value inputs[] = {x, axis};
+  const dtg_unique_with_counts_v2_options fallback = DTG_UNIQUE_WITH_COUNTS_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "UniqueWithCountsV2", name, inputs, 2);
+  dtg_sugar_int(&call, "out_idx", DTG_ATTR_TYPE, options->out_idx);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && y) *y = outs[0];
+  if (!error && idx) *idx = outs[1];
+  if (!error && count) *count = outs[2];
+  return error;
+}
+
 typedef struct dtg_unpack_options {
   int64_t axis; /* int; default 0 */
 } dtg_unpack_options;
@@ -4015,6 +8338,50 @@ static inline dtg_error *dtg_add_unpack(dtg_graph *graph, const char *name, dtg_
   return error;
 }
 
+/* The coordinates of flat indices in a tensor of shape dims, a column for each. It has no gradient. */
+static inline dtg_error *dtg_add_unravel_index(dtg_graph *graph, const char *name, dtg_value indices, dtg_value dims,
+                                               dtg_value *output) {
+  const dtg_value inputs[] = {indices, dims};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "UnravelIndex", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the largest of the rows of data whose id is s; negative ids are dropped. Its gradient is known. */
+static inline dtg_error *dtg_add_unsorted_segment_max(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                                      dtg_value num_segments, dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids, num_segments};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "UnsortedSegmentMax", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the smallest of the rows of data whose id is s; negative ids are dropped. Its gradient is known. */
+static inline dtg_error *dtg_add_unsorted_segment_min(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
+                                                      dtg_value num_segments, dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids, num_segments};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "UnsortedSegmentMin", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Row s is the product of the rows of data whose id is s; negative ids are dropped. Its gradient is known. */
+static inline dtg_error *dtg_add_unsorted_segment_prod(dtg_graph *graph, const char *name, dtg_value data,
+                                                       dtg_value segment_ids, dtg_value num_segments, dtg_value *output) {
+  const dtg_value inputs[] = {data, segment_ids, num_segments};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "UnsortedSegmentProd", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* Row s is the sum of the rows of data whose id is s; negative ids are dropped. Its gradient is known. */
 static inline dtg_error *dtg_add_unsorted_segment_sum(dtg_graph *graph, const char *name, dtg_value data, dtg_value segment_ids,
                                                       dtg_value num_segments, dtg_value *output) {
@@ -4022,6 +8389,24 @@ static inline dtg_error *dtg_add_unsorted_segment_sum(dtg_graph *graph, const ch
   dtg_sugar_call call;
   dtg_error *error;
   dtg_sugar_begin(&call, "UnsortedSegmentSum", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_upper_bound_options {
+  dtg_dtype out_type; /* element type; default "int32" */
+} dtg_upper_bound_options;
+#define DTG_UPPER_BOUND_OPTIONS_INIT {DTG_I32}
+/* The last place in the sorted row where the value could stand. It has no gradient. */
+static inline dtg_error *dtg_add_upper_bound(dtg_graph *graph, const char *name, dtg_value sorted_inputs, dtg_value values,
+                                             const dtg_upper_bound_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {sorted_inputs, values};
+  const dtg_upper_bound_options fallback = DTG_UPPER_BOUND_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "UpperBound", name, inputs, 2);
+  dtg_sugar_int(&call, "out_type", DTG_ATTR_TYPE, options->out_type);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
@@ -4130,6 +8515,16 @@ static inline dtg_error *dtg_add_zeros_like(dtg_graph *graph, const char *name, 
   dtg_error *error;
   dtg_sugar_begin(&call, "ZerosLike", name, inputs, 1);
   error = dtg_graph_add_op(graph, &call.spec, y, y ? 1 : 0);
+  return error;
+}
+
+/* The Hurwitz zeta function. Its gradient is known. */
+static inline dtg_error *dtg_add_zeta(dtg_graph *graph, const char *name, dtg_value x, dtg_value q, dtg_value *z) {
+  const dtg_value inputs[] = {x, q};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "Zeta", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
   return error;
 }
 

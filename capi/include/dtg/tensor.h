@@ -5,6 +5,8 @@
  *   const int64_t dims[] = {2, 3};
  *   dtg_tensor_create(DTG_F32, dims, 2, floats, 24, NULL, NULL, &tensor);       2 rows of 3, copied
  *
+ * Strings (DTG_STRING) have no plain memory: they come in by dtg_tensor_create_strings and are read by dtg_tensor_string.
+ *
  * A tensor has up to 8 dimensions, the last one changes fastest; a scalar has none and one element. Type and shape never change. */
 #ifndef DTG_TENSOR_H
 #define DTG_TENSOR_H
@@ -28,12 +30,29 @@ DTG_ERR dtg_tensor_create(dtg_dtype dtype, const int64_t *dims, size_t rank, voi
  * before others see it. Errors as above. Since 0.1. */
 DTG_ERR dtg_tensor_allocate(dtg_dtype dtype, const int64_t *dims, size_t rank, dtg_tensor **out) DTG_NOEXCEPT;
 
-/* The elements; `nbytes` (may be NULL) receives their size. Borrowed from the tensor. NULL and 0 for a bad handle; an
- * empty tensor may give a pointer that must not be read. Since 0.1. */
+/* A tensor of strings (DTG_STRING): any bytes, zeros too, in the order of the elements. strings[i] has lengths[i] bytes, up to its NUL
+ * where that is SIZE_MAX; `lengths` NULL: all end at their NUL. Everything is copied, and the tensor never changes. `strings` may be
+ * NULL when the tensor has no elements.
+ * Errors: INVALID_ARGUMENT (rank above 8, negative dimension, a NULL string that is not empty), RESOURCE_EXHAUSTED. Since 0.1. */
+DTG_ERR dtg_tensor_create_strings(const int64_t *dims, size_t rank, const char *const *strings, const size_t *lengths,
+                                  dtg_tensor **out) DTG_NOEXCEPT;
+
+/* The same from one block of `nbytes` bytes, in which the strings lie one after the other: the i-th has lengths[i] bytes, and together
+ * they have nbytes. For hosts that cannot hand out pointers into their own strings. Errors as above, and INVALID_ARGUMENT where the
+ * lengths do not add up. Since 0.1. */
+DTG_ERR dtg_tensor_create_packed_strings(const int64_t *dims, size_t rank, const void *bytes, size_t nbytes, const size_t *lengths,
+                                         dtg_tensor **out) DTG_NOEXCEPT;
+
+/* String i of a tensor of strings; `nbytes` (may be NULL) receives its size. Borrowed from the tensor, and not ended by a NUL. NULL and
+ * 0 for a bad handle, another type or an i that is out of range; an empty string may give a pointer that must not be read. Since 0.1. */
+DTG_API const char *dtg_tensor_string(const dtg_tensor *tensor, size_t i, size_t *nbytes) DTG_NOEXCEPT;
+
+/* The elements; `nbytes` (may be NULL) receives their size. Borrowed from the tensor. NULL and 0 for a bad handle and for
+ * strings (dtg_tensor_string); an empty tensor may give a pointer that must not be read. Since 0.1. */
 DTG_API const void *dtg_tensor_data(const dtg_tensor *tensor, size_t *nbytes) DTG_NOEXCEPT;
 
-/* The same memory for writing; NULL where it came in read-only (dtg/dlpack.h). The caller makes sure that no run reads it meanwhile.
- * Since 0.1. */
+/* The same memory for writing; NULL where it came in read-only (dtg/dlpack.h), and for strings. The caller makes sure that no run reads it
+ * meanwhile. Since 0.1. */
 DTG_API void *dtg_tensor_mutable_data(dtg_tensor *tensor) DTG_NOEXCEPT;
 
 /* Element type; 0 for a bad handle. Since 0.1. */

@@ -1,0 +1,31 @@
+// DatasetObject: the pipeline behind a dtg_dataset, owned by its handle. Shared by data.cc, which builds and reads, and checkpoint.cc,
+// which keeps positions. One thread at a time uses it.
+#pragma once
+
+#include <string>
+
+#include "capi/objects.h"
+#include "capi/owner.h"
+#include "data/position.h"
+#include "dtg/data.h"
+
+namespace dtg::capi {
+
+// A pipeline and the runtime it was made for. After a failed transform there is no pipeline any more, only why.
+class DatasetObject final : public RefCounted {
+ public:
+  DatasetObject(Ref<Runtime> r, DatasetPtr d) : runtime(std::move(r)), reading(std::move(d)) {}
+  const Ref<Runtime> runtime;
+  Reading reading;
+  Status broken;
+  std::string schema;  // of a CSV file
+  Owner owner;
+
+  // Why it cannot be used. A transform that ran out of memory may have left neither pipeline nor reason.
+  Status usable() const {
+    if (reading.valid() || !broken.ok()) return broken;
+    return failed_precondition("the data set was lost: an earlier transform ran out of memory; make it anew");
+  }
+};
+
+}  // namespace dtg::capi

@@ -1,0 +1,45 @@
+// What the functions of dtg/nn.h and dtg/layers.h have in common: reading the fields of a layer's struct, and giving out the one value that
+// it makes. The thread that builds the model.
+#pragma once
+
+#include <string_view>
+
+#include "capi/model.h"
+#include "dtg/nn.h"
+#include "nn/initializer.h"
+
+namespace dtg::capi {
+
+// A number of an enum of the ABI as our enum, which counts alike.
+template <class E>
+Result<E> read_enum(int32_t number, E last, const char* what) {
+  if (number < 0 || number > static_cast<int32_t>(last)) {
+    return invalid_argument("%s: %d is none of its values (0 to %d)", what, number, static_cast<int>(last));
+  }
+  return static_cast<E>(number);
+}
+
+Result<Initializer> read_initializer(const dtg_initializer& given, const Initializer& fallback);
+
+inline std::string_view name_or(const char* name, size_t length, std::string_view fallback) {
+  const std::string_view given = text(name, length);
+  return given.empty() ? fallback : given;
+}
+
+inline int64_t number_or(int64_t given, int64_t fallback) { return given == 0 ? fallback : given; }
+inline double real_or(double given, double fallback) { return given == 0 ? fallback : given; }
+
+// Holds the model, makes a value, hands it out; or leaves the model as it was.
+template <class Fn>
+dtg_error* value_of_model(dtg_model* handle, dtg_value* out, Fn&& fn) {
+  return with_model(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    return all_or_nothing(*object.model, [&]() -> Status {
+      DTG_ASSIGN(const Value value, fn(*object.model));
+      *out = to_c(value);
+      return {};
+    });
+  });
+}
+
+}  // namespace dtg::capi

@@ -1,0 +1,199 @@
+// dtg/nn.h, the part about models that others built: taking over the variables of a graph, restoring by other names, exporting and loading
+// whole models. One thread at a time uses a model.
+#include "session/saved_model.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "capi/guard.h"
+#include "capi/model.h"
+#include "dtg/nn.h"
+#include "nn/adopt.h"
+
+namespace dtg::capi {
+namespace {
+
+Json::Array words(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
+
+Status restore_from(ModelObject& model, Session& session, const std::string& path, const dtg_restore* given, dtg_string** report) {
+  dtg_restore c = DTG_RESTORE_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_restore), "dtg_restore", &c));
+  const Seams& seams = model.graph->runtime->seams();
+  DTG_ASSIGN(const NameMap names, NameMap::parse(text(c.names, c.names_len)));
+  DTG_ASSIGN(const TensorFile file, read_tensors(*seams.disk, path, {.budget = seams.budget}));
+  DTG_ASSIGN(const Fit fit, Fit::of(*model.model, saved_tensors(file), names));
+  if (!c.partial) DTG_TRY(fit.check(path, false));
+  if (fit.both.empty()) return failed_precondition("restore \"%s\": no variable of the model is in it", path.c_str());
+  DTG_TRY(assign_saved(*model.model, session, file, fit));
+  for (const auto& [key, value] : file.metadata) {
+    if (!key.starts_with("dtg.")) set_metadata(model, key, value);
+  }
+  if (!report) return {};
+  const Json told(Json::Object{{"path", path},
+                               {"variables", static_cast<int64_t>(fit.both.size())},
+                               {"missing", words(fit.missing)},
+                               {"extra", words(fit.extra)},
+                               {"reshaped", words(fit.reshaped)}});
+  return give(HandleType::string, make_ref<StringObject>(told.text() + "\n"), report);
+}
+
+Status read_endpoints(const char* const* names, const dtg_value* values, size_t count, bool input, std::vector<Endpoint>& out) {
+  DTG_TRY(require_array(names, count, input ? "input_names" : "output_names"));
+  DTG_TRY(require_array(values, count, input ? "inputs" : "outputs"));
+  for (size_t i = 0; i < count; ++i) {
+    DTG_TRY(require(names[i], "the name of an input or output"));
+    out.push_back({names[i], value_of(values[i]), input});
+  }
+  return {};
+}
+
+Result<ModelExport> read_export(const Model& model, const dtg_export* given) {
+  dtg_export c = DTG_EXPORT_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_export), "dtg_export", &c));
+  ModelExport what;
+  what.freeze = c.freeze != 0;
+  DTG_TRY(read_endpoints(c.input_names, c.inputs, c.num_inputs, true, what.endpoints));
+  DTG_TRY(read_endpoints(c.output_names, c.outputs, c.num_outputs, false, what.endpoints));
+  for (const Endpoint& each : what.endpoints) DTG_TRY(check_owner(model.graph(), each.value).with_context("export \"" + each.name + "\""));
+  return what;
+}
+
+// The session knows the values as soon as it is handed out.
+Status connect_loaded(const Ref<Runtime>& runtime, const LoadedModel& loaded, dtg_session** out) {
+  DTG_ASSIGN(Ref<Session> session, Session::connect(runtime, "local", Ref<Graph>::share(&loaded.model->graph()), {}));
+  DTG_ASSIGN(const Fit fit, Fit::of(*loaded.model, saved_tensors(loaded.file), {}));
+  DTG_TRY(fit.check("an exported model", false));
+  DTG_TRY(assign_saved(*loaded.model, *session, loaded.file, fit));
+  return give(HandleType::session, std::move(session), out);
+}
+
+Status load(dtg_runtime* handle, const std::string& path, dtg_session** session, dtg_model** out) {
+  DTG_TRY(require(out, "out"));
+  DTG_ASSIGN(Ref<Runtime> runtime, runtime_of(handle));
+  DTG_ASSIGN(LoadedModel loaded, load_model(*runtime->seams().disk, path, runtime->ops(), *runtime->seams().budget));
+  auto graph = make_ref<GraphObject>(runtime, Ref<Graph>::share(&loaded.model->graph()));
+  auto object = make_ref<ModelObject>(std::move(graph), loaded.model);
+  object->endpoints = loaded.endpoints;
+  for (const auto& [key, value] : loaded.file.metadata) {
+    if (!key.starts_with("dtg.")) set_metadata(*object, key, value);
+  }
+  if (!session) return give(HandleType::model, std::move(object), out);
+  dtg_session* running = nullptr;
+  DTG_TRY(connect_loaded(runtime, loaded, &running));
+  const Status given = give(HandleType::model, std::move(object), out);
+  if (given.ok()) *session = running;
+  else release_handle(running, HandleType::session);
+  return given;
+}
+
+Json describe(const Graph& graph, const Endpoint& endpoint) {
+  Json::Object entry{{"name", endpoint.name}};
+  if (graph.node(endpoint.value.node()).outputs.empty()) {
+    entry.emplace_back("dtype", "");
+    entry.emplace_back("shape", Json());
+    return entry;
+  }
+  const ValueInfo& info = graph.info(endpoint.value);
+  Json shape;
+  if (info.shape.has_rank()) {
+    Json::Array dims;
+    for (int i = 0; i < info.shape.rank(); ++i) dims.emplace_back(info.shape.dim(i));
+    shape = std::move(dims);
+  }
+  entry.emplace_back("dtype", dtype_name(info.dtype));
+  entry.emplace_back("shape", std::move(shape));
+  return entry;
+}
+
+Status find_endpoint(const ModelObject& object, std::string_view name, dtg_value* out) {
+  const auto at = std::ranges::find(object.endpoints, name, [](const Endpoint& each) -> std::string_view { return each.name; });
+  if (at != object.endpoints.end()) {
+    *out = to_c(at->value);
+    return {};
+  }
+  if (object.endpoints.empty()) return not_found("the model was not loaded from a file, so it has no named inputs and outputs");
+  std::string names;
+  for (const Endpoint& each : object.endpoints) names += (names.empty() ? "\"" : "\", \"") + each.name;
+  return not_found("the model has no input or output \"%s\"; there are %s\"", std::string(name).c_str(), names.c_str());
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_model_restore_from(const dtg_model* model, dtg_session* session, const char* path, size_t path_len,
+                                  const dtg_restore* restore, dtg_string** report) noexcept {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    const Held<Session> running(session, HandleType::session);
+    DTG_TRY(running.status());
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    return restore_from(object, *running, file, restore, report);
+  });
+}
+
+dtg_error* dtg_model_import(dtg_graph* graph, uint64_t seed, dtg_model** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    const Held<GraphObject> held(graph, HandleType::graph);
+    DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("graph"));
+    DTG_ASSIGN(Ref<Model> model, adopt_graph(held->graph, seed));
+    return give(HandleType::model, make_ref<ModelObject>(Ref<GraphObject>::share(held.get()), std::move(model)), out);
+  });
+}
+
+dtg_error* dtg_model_export(const dtg_model* model, dtg_session* session, const dtg_export* what, const char* path,
+                            size_t path_len) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    const Held<Session> running(session, HandleType::session);
+    DTG_TRY(running.status());
+    for (const NamedVariable& variable : object.model->variables()) {
+      if (variable.copies.empty()) continue;
+      return unimplemented("export: \"%s\" has a copy on each of %zu devices; save the weights, restore them into a model of the same "
+                           "layers without the strategy, and export that",
+                           variable.name.c_str(), variable.copies.size());
+    }
+    DTG_ASSIGN(const ModelExport read, read_export(*object.model, what));
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    return export_model(*object.model, *running, read, object.metadata, file);
+  });
+}
+
+dtg_error* dtg_model_load(dtg_runtime* runtime, const char* path, size_t path_len, dtg_session** session, dtg_model** out) noexcept {
+  return guard([&]() -> Status {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    return load(runtime, file, session, out);
+  });
+}
+
+dtg_error* dtg_model_endpoint(const dtg_model* model, const char* name, size_t name_len, dtg_value* out) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(name, "name"));
+    DTG_TRY(require(out, "out"));
+    return find_endpoint(object, text(name, name_len), out);
+  });
+}
+
+dtg_error* dtg_model_endpoints(const dtg_model* model, dtg_string** out) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    Json::Array inputs, outputs;
+    for (const Endpoint& each : object.endpoints) (each.input ? inputs : outputs).push_back(describe(object.model->graph(), each));
+    const Json all(Json::Object{{"inputs", std::move(inputs)}, {"outputs", std::move(outputs)}});
+    return give(HandleType::string, make_ref<StringObject>(all.text() + "\n"), out);
+  });
+}
+
+dtg_error* dtg_model_graph(const dtg_model* model, dtg_graph** out) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    return give(HandleType::graph, object.graph, out);
+  });
+}
+
+}  // extern "C"
