@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
+#include "json_text.h"
 
 namespace dtg::cli {
 namespace {
@@ -34,7 +35,7 @@ void describe(const json& op) {
     text += "  " + paint(Color::cyan, attr.value("name", "")) + ": " + attr.value("kind", "");
     if (attr.contains("types")) text += " of " + joined(attr["types"]);
     if (attr.contains("strings")) text += ", one of " + joined(attr["strings"]);
-    text += attr.contains("default") ? ", default " + attr["default"].dump() + "\n" : "\n";
+    text += attr.contains("default") ? ", default " + one_line(attr["default"]) + "\n" : "\n";
   }
   text += std::string("  ") + (op.value("stateful", false) ? "stateful, " : "") +
           (op.value("differentiable", false) ? "differentiable" : "not differentiable") + "\n";
@@ -53,7 +54,7 @@ int one(const json& table, const std::string& name, bool as_json) {
   for (const json& op : table) {
     names.push_back(op.value("name", ""));
     if (names.back() != name) continue;
-    if (as_json) return print(op.dump(2) + "\n") ? kOk : kFailed;
+    if (as_json) return print(lines(op) + "\n") ? kOk : kFailed;
     return describe(op), kOk;
   }
   const std::string near = closest(name, names);
@@ -82,7 +83,7 @@ int version(int argc, char** argv) {
   }
   // clang-format off
   if (as_json)
-    return print(json{{"version", dtg_version()}, {"abi", abi}, {"headers", headers}, {"features", features}}.dump(2) + "\n")
+    return print(lines(json{{"version", dtg_version()}, {"abi", abi}, {"headers", headers}, {"features", features}}) + "\n")
                ? kOk : kFailed;
   // clang-format on
   return print("dtg " + std::string(dtg_version()) + ", ABI " + abi + ", headers " + headers + ", features" + names + "\n") ? kOk : kFailed;

@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
+#include "json_text.h"
 
 namespace dtg::cli {
 namespace {
@@ -67,7 +68,7 @@ int list(const Wish& wish) {
   json told;
   int code = kOk;
   if (!ask(dtg_checkpoint_list, wish, wish.path, &told, &code)) return code;
-  if (wish.as_json) return print(told.dump(2) + "\n") ? kOk : kFailed;
+  if (wish.as_json) return print(lines(told) + "\n") ? kOk : kFailed;
   std::string text;
   for (const json& set : told["sets"]) {
     const bool valid = set["valid"];
@@ -82,7 +83,7 @@ int list(const Wish& wish) {
 }
 
 std::string tensor_line(const json& tensor) {
-  std::string line = tensor["name"].get<std::string>() + "  " + tensor["dtype"].get<std::string>() + tensor["shape"].dump() + "  " +
+  std::string line = tensor["name"].get<std::string>() + "  " + tensor["dtype"].get<std::string>() + one_line(tensor["shape"]) + "  " +
                      paint(Color::cyan, tensor["role"].get<std::string>());
   if (tensor.contains("of")) line += " " + tensor["slot"].get<std::string>() + " of " + tensor["of"].get<std::string>();
   return line + "  shard " + std::to_string(tensor["shard"].get<int64_t>() + 1) + "\n";
@@ -93,7 +94,7 @@ int show(const Wish& wish) {
   std::string path;
   int code = kOk;
   if (!choose_step(wish, &path, &code) || !ask(dtg_checkpoint_describe, wish, path, &told, &code)) return code;
-  if (wish.as_json) return print(told.dump(2) + "\n") ? kOk : kFailed;
+  if (wish.as_json) return print(lines(told) + "\n") ? kOk : kFailed;
   std::string text = paint(Color::bold, told["name"].get<std::string>()) + "\n";
   text += "  step " + std::to_string(told["step"].get<int64_t>()) + ", " +
           count_text(static_cast<int64_t>(told["tensors"].size()), "tensor") + " of " + bytes_text(told["bytes"]) + "\n";
@@ -121,7 +122,7 @@ int verify(const Wish& wish) {
     for (const json& problem : set["problems"]) text += "  " + problem["problem"].get<std::string>() + "\n";
     for (const json& name : set["strangers"]) text += "  " + name.get<std::string>() + " does not belong to it; nobody reads it\n";
   }
-  if (!print(wish.as_json ? told.dump(2) + "\n" : text)) return kFailed;
+  if (!print(wish.as_json ? lines(told) + "\n" : text)) return kFailed;
   if (!whole && !wish.as_json)
     complain("a set is damaged\n  resume from one that is whole; a damaged one may be removed with its directory");
   return whole ? kOk : kFailed;
@@ -137,7 +138,7 @@ int reshard(const Wish& wish) {
     return report(error, wish.as_json, kNext);
   const Owned<dtg_string> owned(text);
   const std::string made(view(text));
-  return print(wish.as_json ? json{{"path", made}, {"shards", wish.shards}}.dump(2) + "\n" : made + "\n") ? kOk : kFailed;
+  return print(wish.as_json ? lines(json{{"path", made}, {"shards", wish.shards}}) + "\n" : made + "\n") ? kOk : kFailed;
 }
 
 }  // namespace

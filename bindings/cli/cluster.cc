@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
+#include "json_text.h"
 
 namespace dtg::cli {
 namespace {
@@ -54,7 +55,7 @@ sigset_t awaited_signals() {
 
 void announce(const Place& place, const char* target) {
   const std::string name = place.job + "/" + std::to_string(place.task);
-  if (place.as_json) print(json{{"task", name}, {"target", target}, {"clear_frames", place.clear_frames}}.dump() + "\n");
+  if (place.as_json) print(one_line(json{{"task", name}, {"target", target}, {"clear_frames", place.clear_frames}}) + "\n");
   else
     print(name + " serves at " + paint(Color::bold, target) + (place.clear_frames ? paint(Color::yellow, "  FRAMES IN THE CLEAR") : "") +
           "\n");
@@ -121,7 +122,7 @@ std::string bytes_text(double bytes) {
 std::string field(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) return "?";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return found->is_string() ? found->get<std::string>() : one_line(*found);
 }
 
 bool in_the_clear(const json& session) { return field(session, "security").find("clear") != std::string::npos; }
@@ -157,7 +158,7 @@ int show(std::string_view text, bool as_json) {
     for (const json& session : task.value("sessions", json::array())) clear += in_the_clear(session);
   }
   if (clear > 0) shown += paint(Color::yellow, "warning: what these sessions send can be read and changed on the way") + "\n";
-  if (!print(as_json ? tasks.dump(2) + "\n" : shown)) return kFailed;
+  if (!print(as_json ? lines(tasks) + "\n" : shown)) return kFailed;
   if (silent > 0) complain(std::to_string(silent) + " of " + std::to_string(tasks.size()) + " tasks did not answer");
   return silent > 0 ? kFailed : kOk;
 }
@@ -176,7 +177,7 @@ int keygen(int argc, char** argv) {
   int code = kOk;
   if (!arguments.read(argc, argv, &code)) return code;
   if (dtg_error* error = dtg_keygen(path.data(), path.size())) return report(error, as_json);
-  return print(as_json ? json{{"key_file", path}}.dump() + "\n" : "the job key is in " + path + "\n") ? kOk : kFailed;
+  return print(as_json ? one_line(json{{"key_file", path}}) + "\n" : "the job key is in " + path + "\n") ? kOk : kFailed;
 }
 
 int server(int argc, char** argv) {

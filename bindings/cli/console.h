@@ -34,6 +34,7 @@ struct Release {
   void operator()(dtg_error* p) const { dtg_error_release(p); }
   void operator()(dtg_string* p) const { dtg_string_release(p); }
   void operator()(dtg_graph* p) const { dtg_graph_release(p); }
+  void operator()(dtg_model* p) const { dtg_model_release(p); }
   void operator()(dtg_session* p) const { dtg_session_release(p); }
 };
 template <class T>

@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -39,6 +41,36 @@ std::vector<std::string> parents() {
   return list;
 }
 
+constexpr char kPrefix[] = "dtg-", kLock[] = "/lock";
+constexpr size_t kNameBytes = sizeof "dtg-XXXXXX" - 1;
+
+void remove_directory(const std::string& path) {
+  if (DIR* directory = opendir(path.c_str())) {
+    while (const dirent* entry = readdir(directory)) unlinkat(dirfd(directory), entry->d_name, 0);
+    closedir(directory);
+  }
+  rmdir(path.c_str());
+}
+
+// A launcher that is killed cannot remove its directory, so the next one does: whose lock nobody holds, has no launcher any more.
+void sweep(const std::string& parent) {
+  std::vector<std::string> found;
+  if (DIR* directory = opendir(parent.c_str())) {
+    while (const dirent* entry = readdir(directory)) {
+      const std::string_view name = entry->d_name;
+      if (name.starts_with(kPrefix) && name.size() == kNameBytes) found.push_back(parent + "/" + entry->d_name);
+    }
+    closedir(directory);
+  }
+  for (const std::string& path : found) {
+    if (!is_private(path)) continue;
+    const int lock = open((path + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (lock < 0) continue;
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0) remove_directory(path);
+    close(lock);
+  }
+}
+
 constexpr size_t kSocketPath = sizeof(sockaddr_un::sun_path) - sizeof "/worker-1234";
 
 int cpus() {
@@ -66,21 +98,22 @@ int take_port(uint16_t* port) {
 
 Launch::~Launch() {
   if (directory_.empty()) return;
-  if (DIR* directory = opendir(directory_.c_str())) {
-    while (const dirent* entry = readdir(directory)) unlinkat(dirfd(directory), entry->d_name, 0);
-    closedir(directory);
-  }
-  rmdir(directory_.c_str());
+  remove_directory(directory_);
+  if (lock_ >= 0) close(lock_);
 }
 
 bool Launch::make_directory() {
   std::string tried;
   for (const std::string& parent : parents()) {
+    sweep(parent);
     std::string path = parent + "/dtg-XXXXXX";
     if (path.size() > kSocketPath) {
       tried += "\n  " + parent + ": too long for the path of a socket";
     } else if (mkdtemp(path.data())) {  // with mode 0700
-      return directory_ = path, true;
+      directory_ = path;
+      lock_ = open((path + kLock).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+      if (lock_ >= 0) flock(lock_, LOCK_EX | LOCK_NB);
+      return true;
     } else {
       tried += "\n  " + parent + ": " + std::strerror(errno);
     }

@@ -42,6 +42,7 @@ class Launch {
   std::string cluster_json() const;
 
   std::string directory_;
+  int lock_ = -1;  // of a file in it: held for as long as this process lives
   std::vector<LaunchTask> tasks_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "console.h"
+#include "json_text.h"
 
 namespace dtg::cli {
 namespace {
@@ -124,7 +125,7 @@ int show_plan(dtg_graph* graph, const PlanWish& wish) {
   Feeds feeds;
   if (dtg_error* error = ask(graph, wish, &text, feeds)) return report(error, wish.as_json, next_step(error, wish, feeds));
   const json object = {{"file", wish.file}, {"passes", pages_of(view(text.get()), wish.pass)}};
-  return print(wish.as_json ? object.dump(2) + "\n" : painted(view(text.get()))) ? kOk : kFailed;
+  return print(wish.as_json ? lines(object) + "\n" : painted(view(text.get()))) ? kOk : kFailed;
 }
 
 }  // namespace dtg::cli

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "console.h"
 #include "pid_file.h"
@@ -214,11 +215,34 @@ bool Supervisor::died(Task& task) {
   return true;
 }
 
+// All that are dead. Whoever ends by himself with an error may follow another whose end is not seen yet: a moment is left for it.
+std::vector<Supervisor::Task*> Supervisor::collect_dead() {
+  std::vector<Task*> dead;
+  const auto by_itself = [](const Task* task) {
+    return task->child.exit_code() != 0 && !task->child.ended_by_signal() && !task->asked_to_end;
+  };
+  for (int looks = 0; looks < 6; ++looks) {
+    for (size_t before = SIZE_MAX; before != dead.size();) {
+      before = dead.size();
+      for (const auto& task : tasks_) {
+        if (task->child.reap()) dead.push_back(task.get());
+      }
+    }
+    if (dead.empty() || !std::all_of(dead.begin(), dead.end(), by_itself) || !any_alive()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return dead;
+}
+
+// One death brings others with it, and the one behind them may be found last. Who was ended by a signal is no follower, and a parameter
+// server dies of no worker.
 void Supervisor::reap() {
-  bool any = false;
-  for (const auto& task : tasks_) {
-    if (!task->child.reap()) continue;
-    any = true;
+  std::vector<Task*> dead = collect_dead();
+  std::stable_sort(dead.begin(), dead.end(), [](const Task* a, const Task* b) {
+    const auto rank = [](const Task* task) { return task->child.ended_by_signal() ? 0 : task->what->job == "ps" ? 1 : 2; };
+    return rank(a) < rank(b);
+  });
+  for (Task* const task : dead) {
     // What it said before it ended comes before what the launcher says about it.
     for (int which = 0; which < 2; which++) {
       for (int parts = 0; parts < 64 && task->child.pipe(which) >= 0; parts++) {
@@ -227,10 +251,11 @@ void Supervisor::reap() {
         read_pipe(*task, which);
       }
     }
-    screen_.status(static_cast<size_t>(&task - tasks_.data()), "");
+    const auto is_it = [&](const auto& each) { return each.get() == task; };
+    screen_.status(static_cast<size_t>(std::find_if(tasks_.begin(), tasks_.end(), is_it) - tasks_.begin()), "");
     ended(*task);
   }
-  if (any) write_pids();
+  if (!dead.empty()) write_pids();
 }
 
 // A deadline has passed.

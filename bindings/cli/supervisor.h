@@ -64,6 +64,7 @@ class Supervisor {
   void poll_once();
   void take_signals();
   void on_signal(int number);
+  std::vector<Task*> collect_dead();
   void reap();
   void ended(Task& task);
   bool died(Task& task);

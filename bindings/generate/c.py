@@ -76,6 +76,11 @@ static inline void dtg_sugar_ints(dtg_sugar_call *call, const char *name, dtg_at
   attr->count = count;
 }
 
+static inline void dtg_sugar_floats(dtg_sugar_call *call, const char *name, const double *floats, size_t count) {
+  dtg_attr *attr = dtg_sugar_attr(call, name, DTG_ATTR_LIST_FLOAT);
+  attr->floats = floats;
+  attr->count = count;
+}
 static inline void dtg_sugar_shapes(dtg_sugar_call *call, const char *name, const int64_t *dims, const size_t *ranks, size_t count) {
   dtg_attr *attr = dtg_sugar_attr(call, name, DTG_ATTR_LIST_SHAPE);
   attr->ints = dims;
@@ -128,6 +133,8 @@ def fields(attr):
         return [("const int64_t *", name), ("size_t ", f"{name}_rank")]
     if attr.kind in ("list(int)", "list(type)"):
         return [("const int64_t *", name), ("size_t ", f"num_{name}")]
+    if attr.kind == "list(float)":
+        return [("const double *", name), ("size_t ", f"num_{name}")]
     if attr.kind == "list(shape)":
         return [("const int64_t *", f"{name}_dims"), ("const size_t *", f"{name}_ranks"), ("size_t ", f"num_{name}")]
     if attr.kind == "list(string)":
@@ -151,7 +158,7 @@ def store(attr, prefix):
         return f'dtg_sugar_{attr.kind}(&call, "{name}", {said[0]});'
     if attr.kind in ("shape", "list(int)", "list(type)"):
         return f'dtg_sugar_ints(&call, "{name}", {kinds[attr.kind]}, {said[0]}, {said[1]});'
-    verb = "shapes" if attr.kind == "list(shape)" else "strings"
+    verb = {"list(float)": "floats", "list(shape)": "shapes"}.get(attr.kind, "strings")
     return f'dtg_sugar_{verb}(&call, "{name}", {", ".join(said)});'
 
 
@@ -223,8 +230,10 @@ def join_inputs(op):
     """The node's inputs in a row, and how many; statements that must come first; whether memory was taken."""
     if not any(arg.many for arg in op.inputs):
         names = ", ".join(arg.name for arg in op.inputs)
-        before = [f"const dtg_value inputs[] = {{{names}}};"] if op.inputs else []
-        return before, "inputs" if op.inputs else "NULL", str(len(op.inputs)), []
+        # A parameter may be called so itself.
+        row = "operands" if any(arg.name == "inputs" for arg in op.inputs) else "inputs"
+        before = [f"const dtg_value {row}[] = {{{names}}};"] if op.inputs else []
+        return before, row if op.inputs else "NULL", str(len(op.inputs)), []
     if len(op.inputs) == 1:
         return [], op.inputs[0].name, f"num_{op.inputs[0].name}", []
     total = " + ".join(f"num_{arg.name}" if arg.many else "1" for arg in op.inputs)

@@ -11,7 +11,7 @@ HEADERS = ROOT / "capi" / "include" / "dtg"
 CALL = r"\b(dtg_\w+)\s*\("
 SOURCES = {
     "Go": ("bindings/go", ("*.go", "*.h", "*.c"), ("_test.go",), CALL),
-    "Rust": ("bindings/rust/dtg/src", ("*.rs",), ("\0",), r"\b(dtg_\w+)\b"),
+    "Rust": ("bindings/rust/dtg/src", ("*.rs",), ("words.rs",), r"\b(dtg_\w+)\b"),
     "Java": ("bindings/java", ("native/*.c", "native/*.h"), ("\0",), r"\b(dtg_\w+)\s*[(,)]"),
 }
 

@@ -34,7 +34,7 @@ def exported(name):
 def local(name):
     name = exported(name)
     name = name[:1].lower() + name[1:]
-    return name + "_" if name in KEYWORDS | {"g", "attrs", "len"} else name
+    return name + "_" if name in KEYWORDS | {"g", "attrs", "len", "given", "outs"} else name
 
 
 def is_list(attr):
@@ -62,7 +62,7 @@ def options(op):
 
 
 def optional(attr):
-    field, make = f"o.{exported(attr.name)}", MAKERS[attr.kind]
+    field, make = f"given.{exported(attr.name)}", MAKERS[attr.kind]
     if attr.kind == "shape":
         return f'optionalShape("{attr.name}", {field})'
     verb = "optionalList" if is_list(attr) else "optionalSet" if is_set(attr) else "optional"
@@ -113,7 +113,7 @@ def count(op):
 def body(op):
     lines = []
     if op.optional:
-        lines.append("o := last(attrs)")
+        lines.append("given := last(attrs)")
     arguments = [f'"{op.name}"', inputs(op)]
     for attr in op.required:
         arguments.append(f'{MAKERS[attr.kind]}("{attr.name}", {local(attr.name)}{"..." if is_list(attr) else ""})')

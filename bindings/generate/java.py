@@ -241,7 +241,7 @@ def method(op):
     out += [f"  public {returns} {method_name(op)}({declared}) {{", f"    return {method_name(op)}({passed}({options}) null);", "  }", ""]
     out += javadoc("  ", text, [*tags, f"@param {own} what else; null: nothing", f"@return {told}"])
     out += [f"  public {returns} {method_name(op)}({declared}{', ' if declared else ''}{options} {own}) {{", f'    OpSpec {spec} = op("{op.name}", {own});']
-    out += [f"    {spec}.inputs({camel(arg.name)});" for arg in op.inputs]
+    out += [f'    {spec}.input("{camel(arg.name)}", {camel(arg.name)});' for arg in op.inputs]
     out += [f"    {spec}.{set_attr(attr, camel(attr.name))};" for attr in op.required]
     out += [f"    {line.replace('spec.', spec + '.')}" for line in end]
     return [*out, "  }"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what is generated for the bindings: typed op wrappers for every language from the op table, and the table of C functions
-and who reaches them.
+"""Writes what is generated for the bindings: typed op wrappers for every language from the op table, the table of C functions and who
+reaches them, and the words of C in messages with those of each language.
 
     bindings/generate/main.py [--dtg PATH] [--check] [--stem NAME ...]
 
 --dtg: the dtg command that knows the ops (default: build/release/bin/dtg). --check writes nothing and fails where something on disk
-is not what would be written. --stem: only these emitters (c, go, java, rust, functions).
+is not what would be written. --stem: only these emitters (c, go, java, rust, functions, words).
 
 An emitter is a module beside this one with emit(ops) -> {path from the root of the repository: text}.
 """

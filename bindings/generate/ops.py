@@ -89,7 +89,7 @@ def snake(name):
 
 def describe_attr(attr):
     """One line on an attribute: kind, what it may be, its default."""
-    text = {"type": "element type", "list(type)": "element types", "list(int)": "integers", "list(shape)": "shapes", "list(string)": "strings"}.get(
+    text = {"type": "element type", "list(type)": "element types", "list(int)": "integers", "list(float)": "numbers", "list(shape)": "shapes", "list(string)": "strings"}.get(
         attr.kind, attr.kind
     )
     if attr.strings:
@@ -108,6 +108,9 @@ def parse(text):
     """The ops of `dtg ops --json`, in order of name."""
     ops = []
     for raw in json.loads(text):
+        # Functions are made and called with the functions of dtg/function.h.
+        if any(attr["kind"] in ("func", "list(func)") for attr in raw["attributes"]):
+            continue
         inputs = [Arg(**arg) for arg in raw["inputs"]]
         told = {name for arg in inputs for name in (arg.type, arg.number)}
         attrs = [Attr(**attr, inferred=attr["name"] in told) for attr in raw["attributes"]]

@@ -28,7 +28,7 @@ class Abi:
     def __init__(self):
         self.consts = []     # (name, rust type, value)
         self.aliases = []    # (name, rust type)
-        self.callbacks = []  # (name, [(name, type)])
+        self.callbacks = []  # (name, [(name, type)], return type or None)
         self.opaques = []    # name
         self.structs = []    # (name, [(field, type, array length or None)])
         self.functions = []  # (name, [(parameter, type)], return type or None)
@@ -94,6 +94,8 @@ def read_macros(text, abi):
             abi.consts.append((name, "i64", match[1]))
         elif value == "SIZE_MAX":
             abi.consts.append((name, "usize", "usize::MAX"))
+        elif value == "INT32_MIN":
+            abi.consts.append((name, "i32", "i32::MIN"))
     return re.sub(r"^#.*$", "", text, flags=re.M)
 
 
@@ -110,7 +112,9 @@ def read_header(text, abi):
         elif match := re.match(r"struct (\w+)\s*;", text):
             abi.opaques.append(match[1])
         elif match := re.match(r"typedef void \(\*(\w+)\)\(([^)]*)\)\s*;", text):
-            abi.callbacks.append((match[1], parameters(match[2])))
+            abi.callbacks.append((match[1], parameters(match[2]), None))
+        elif match := re.match(r"typedef dtg_error \*\(\*(\w+)\)\(([^)]*)\)\s*;", text):
+            abi.callbacks.append((match[1], parameters(match[2]), "*mut dtg_error"))
         elif match := re.match(r"typedef (\w+) (\w+)\s*;", text):
             last_alias = match[2]
             abi.aliases.append((match[2], rust_type(match[1])))
@@ -145,7 +149,7 @@ def field_name(name):
 
 
 def field_type(abi, kind, length):
-    if kind in {name for name, _ in abi.callbacks}:
+    if kind in {name for name, *_ in abi.callbacks}:
         kind = f"Option<{kind}>"
     return f"[{kind}; {length}]" if length else kind
 
@@ -171,7 +175,7 @@ def initial(abi, kind, length, value, structs):
     if value.startswith("sizeof("):
         return f"size_of::<{value[7:-1]}>()"
     if value == "NULL":
-        if kind in {name for name, _ in abi.callbacks}:
+        if kind in {name for name, *_ in abi.callbacks}:
             return "None"
         return "null()" if kind.startswith("*const") else "null_mut()"
     if value.startswith("{"):
@@ -201,9 +205,9 @@ def emit_bindings(abi):
         out += ["#[repr(C)]", f"pub struct {name}(Opaque);"]
     out.append("")
     out += [f"pub type {name} = {kind};" for name, kind in abi.aliases] + [""]
-    for name, args in abi.callbacks:
-        inside = ", ".join(f"{field_name(arg)}: {kind}" for arg, kind in args)
-        out.append(f"pub type {name} = unsafe extern \"C\" fn({inside});")
+    for name, args, kind in abi.callbacks:
+        inside = ", ".join(f"{field_name(arg)}: {argkind}" for arg, argkind in args)
+        out.append(f"pub type {name} = unsafe extern \"C\" fn({inside}){f' -> {kind}' if kind else ''};")
     out.append("")
     out += [f"pub const {name}: {kind} = {value};" for name, kind, value in abi.consts] + [""]
     structs = dict(abi.structs)

@@ -17,6 +17,7 @@ type Attr struct {
 	strings []string
 	shapes  []Shape
 	tensor  *Tensor
+	funcs   []*Function
 }
 
 // IntAttr is an integer.
@@ -88,6 +89,16 @@ func StringsAttr(name string, value ...string) Attr {
 	return Attr{name: name, kind: C.DTG_ATTR_LIST_STRING, strings: value}
 }
 
+// FuncAttr is a function, which is shared. What it captured is given to the node as inputs: see Function.Captures.
+func FuncAttr(name string, value *Function) Attr {
+	return Attr{name: name, kind: C.DTG_ATTR_FUNC, funcs: []*Function{value}}
+}
+
+// FuncsAttr is a list of functions.
+func FuncsAttr(name string, value ...*Function) Attr {
+	return Attr{name: name, kind: C.DTG_ATTR_LIST_FUNC, funcs: value}
+}
+
 const unknownRank = ^C.size_t(0)
 
 // write fills in what the library reads; what it points to is held by p.
@@ -104,6 +115,13 @@ func (a *Attr) write(p *pins, out *C.dtg_attr) error {
 			return err
 		}
 		out.tensor = tensor
+	case C.DTG_ATTR_FUNC, C.DTG_ATTR_LIST_FUNC:
+		functions, err := functionsOf(a.funcs)
+		if err != nil {
+			return err
+		}
+		data, count := pinned(p, functions)
+		out.functions, out.count = (**C.dtg_function)(data), count
 	case C.DTG_ATTR_SHAPE:
 		out.ints, out.count = p.ints(a.shapes[0])
 		if !a.shapes[0].Known() {

@@ -23,11 +23,7 @@ type Signature struct {
 }
 
 // Callable is a run for calling many times with as little in between as possible.
-type Callable struct {
-	handle
-	session   *Session
-	signature Signature
-}
+type Callable struct{ handle }
 
 // Prepare makes a callable. It keeps what it needs of the session.
 func (s *Session) Prepare(what Signature) (*Callable, error) {
@@ -44,7 +40,7 @@ func (s *Session) Prepare(what Signature) (*Callable, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Callable{session: s, signature: what}
+	c := &Callable{}
 	c.open(callableKind, unsafe.Pointer(out), place())
 	return c, nil
 }
@@ -58,12 +54,19 @@ func (c *Callable) Close() error {
 }
 
 // Run runs the callable with one tensor per prepared feed and one entry of fetched per prepared fetch: nil receives a new
-// tensor, which the caller closes; a tensor is written into, its type and shape must fit. With a context that can never end
-// it is one crossing; otherwise an asynchronous run that the end of ctx cancels. Errors: as Session.Run.
+// tensor, which the caller closes; a tensor is written into, its type and shape must fit. It is one crossing on this thread; with a context
+// that can end, some more to watch it, about a microsecond. The end of ctx cancels the run, and the error is then ctx.Err() around the
+// library's. Errors: as Session.Run.
 func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
-	if ctx.Done() != nil {
-		return c.runAsync(ctx, feeds, fetched)
+	if ctx.Done() == nil {
+		return c.call(feeds, fetched, 0, nil)
 	}
+	return until(ctx, 0, func(timeout C.int64_t, cancellation *C.dtg_cancellation) error {
+		return c.call(feeds, fetched, timeout, cancellation)
+	})
+}
+
+func (c *Callable) call(feeds, fetched []*Tensor, timeout C.int64_t, cancellation *C.dtg_cancellation) error {
 	p, err := c.get(callableKind)
 	if err != nil {
 		return err
@@ -77,10 +80,10 @@ func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
 		return err
 	}
 	if !fewIn || !fewOut {
-		return c.runMany((*C.dtg_callable)(p), feeds, fetched)
+		return c.callMany((*C.dtg_callable)(p), feeds, fetched, timeout, cancellation)
 	}
 	failed := C.dtg_go_call_few(C.uintptr_t(uintptr(p)), C.size_t(len(feeds)), in[0], in[1], in[2], in[3], C.size_t(len(fetched)), out[0],
-		out[1], out[2], out[3])
+		out[1], out[2], out[3], timeout, C.uintptr_t(uintptr(unsafe.Pointer(cancellation))))
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(feeds)
 	runtime.KeepAlive(fetched)
@@ -108,8 +111,8 @@ func fewHandles(tensors []*Tensor) (out [4]C.uintptr_t, few bool, err error) {
 	return out, true, nil
 }
 
-// runMany is Run for any number of tensors, and for results that make new ones.
-func (c *Callable) runMany(p *C.dtg_callable, feeds, fetched []*Tensor) error {
+// callMany is call for any number of tensors, and for results that make new ones.
+func (c *Callable) callMany(p *C.dtg_callable, feeds, fetched []*Tensor, timeout C.int64_t, cancellation *C.dtg_cancellation) error {
 	in, err := pointersOf(make([]*C.dtg_tensor, 0, len(feeds)), feeds, false)
 	if err != nil {
 		return err
@@ -118,7 +121,8 @@ func (c *Callable) runMany(p *C.dtg_callable, feeds, fetched []*Tensor) error {
 	if err != nil {
 		return err
 	}
-	failed := C.dtg_go_call(p, unsafe.SliceData(in), C.size_t(len(in)), unsafe.SliceData(out), C.size_t(len(out)), 0)
+	failed := C.dtg_go_call(p, unsafe.SliceData(in), C.size_t(len(in)), unsafe.SliceData(out), C.size_t(len(out)), timeout,
+		cancellation)
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(feeds)
 	runtime.KeepAlive(fetched)
@@ -147,23 +151,4 @@ func pointersOf(to []*C.dtg_tensor, tensors []*Tensor, mayBeNil bool) ([]*C.dtg_
 		to = append(to, p)
 	}
 	return to, nil
-}
-
-func (c *Callable) runAsync(ctx context.Context, feeds, fetched []*Tensor) error {
-	if _, err := c.get(callableKind); err != nil {
-		return err
-	}
-	what := &c.signature
-	if len(feeds) != len(what.Feeds) || len(fetched) != len(what.Fetches) {
-		return invalid("call: prepared with %d feeds and %d fetches, called with %d and %d", len(what.Feeds), len(what.Fetches), len(feeds),
-			len(fetched))
-	}
-	args := make([]Arg, 0, len(feeds)+len(fetched)+1)
-	for i, t := range feeds {
-		args = append(args, Feed(what.Feeds[i], t))
-	}
-	for i := range fetched {
-		args = append(args, FetchTensor(what.Fetches[i], &fetched[i]))
-	}
-	return c.session.Run(ctx, append(args, Target(what.Targets...))...)
 }

@@ -80,7 +80,7 @@ func wrapCluster(pointer *C.dtg_cluster) *Cluster {
 
 func (c *Cluster) c() (*C.dtg_cluster, error) {
 	if c == nil {
-		return nil, invalid("the cluster is NULL; give an open handle")
+		return nil, invalid("the cluster is nil; make one first")
 	}
 	p, err := c.get(clusterKind)
 	return (*C.dtg_cluster)(p), err
@@ -104,8 +104,11 @@ func (c *Cluster) Target(task Task) (string, error) {
 			return "", err
 		}
 	}
-	t := C.dtg_task{struct_size: C.sizeof_dtg_task, index: C.int32_t(task.Index), is_chief: flag(task.IsChief), id: C.int32_t(task.ID),
-		num_workers: C.int32_t(task.NumWorkers), num_ps: C.int32_t(task.NumPS)}
+	t := C.dtg_task{struct_size: C.sizeof_dtg_task, index: clamped(task.Index), is_chief: flag(task.IsChief), id: clamped(task.ID),
+		num_workers: clamped(task.NumWorkers), num_ps: clamped(task.NumPS)}
+	if hasNUL(task.Type) || hasNUL(task.RPCLayer) {
+		return "", invalid("the target of a task: its type %q or its RPC layer %q holds a NUL byte", task.Type, task.RPCLayer)
+	}
 	if len(task.Type) >= len(t._type) || len(task.RPCLayer) >= len(t.rpc_layer) {
 		return "", invalid("the target of a task: its type %q or its RPC layer %q is too long", task.Type, task.RPCLayer)
 	}
@@ -159,7 +162,7 @@ func (c *Cluster) Jobs() iter.Seq2[int, string] {
 // TaskCount is the number of tasks of a job; 0 when there is no such job.
 func (c *Cluster) TaskCount(job string) int {
 	p, err := c.c()
-	if err != nil {
+	if err != nil || hasNUL(job) {
 		return 0
 	}
 	defer runtime.KeepAlive(c)
@@ -172,7 +175,7 @@ func (c *Cluster) TaskCount(job string) int {
 func (c *Cluster) Tasks(job string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		p, err := c.c()
-		if err != nil {
+		if err != nil || hasNUL(job) {
 			return
 		}
 		defer runtime.KeepAlive(c)
@@ -191,11 +194,11 @@ func (c *Cluster) Tasks(job string) iter.Seq2[int, string] {
 // Address is that of the task with this index; "" when there is none.
 func (c *Cluster) Address(job string, index int) string {
 	p, err := c.c()
-	if err != nil {
+	if err != nil || hasNUL(job) {
 		return ""
 	}
 	defer runtime.KeepAlive(c)
 	name := C.CString(job)
 	defer C.free(unsafe.Pointer(name))
-	return C.GoString(C.dtg_cluster_address(p, name, C.int32_t(index)))
+	return C.GoString(C.dtg_cluster_address(p, name, clamped(index)))
 }

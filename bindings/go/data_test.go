@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	dtg "github.com/dtg-project/dtg/bindings/go"
@@ -128,6 +129,72 @@ func TestFiles(t *testing.T) {
 		want(t, err)
 		equal(t, get(dtg.Copy[uint8](element[0]))(t), []uint8{7, 9})
 	}
+}
+
+func TestElementsBeginAnew(t *testing.T) {
+	leaves(t)
+	d := closing(t, dtg.DatasetRange(0, 3, 1))
+	for range 3 {
+		equal(t, firsts(t, d), []int64{0, 1, 2})
+	}
+	for range d.Elements() { // given up
+		break
+	}
+	equal(t, firsts(t, d), []int64{0, 1, 2})
+	want(t, d.Restart())
+	want(t, get(d.Next())(t)[0].Close())
+	equal(t, firsts(t, d), []int64{0, 1, 2})
+	shuffled := closing(t, dtg.DatasetRange(0, 100, 1).Shuffle(0, 1))
+	if first, second := firsts(t, shuffled), firsts(t, shuffled); fmt.Sprint(first) == fmt.Sprint(second) || len(second) != 100 {
+		t.Error("two epochs in one order")
+	}
+	var none *dtg.Dataset
+	refused(t, none.Err(), dtg.InvalidArgument)
+	_, err := none.Next()
+	refused(t, err, dtg.InvalidArgument)
+}
+
+func TestSchemas(t *testing.T) {
+	leaves(t)
+	folder := t.TempDir()
+	write := func(name, rows string) string {
+		path := filepath.Join(folder, name)
+		want(t, os.WriteFile(path, []byte(rows), 0o600))
+		return path
+	}
+	train, test := write("train.csv", "size,kind\n1,cat\n,dog\n3,owl\n"), write("test.csv", "size,kind\n,owl\n")
+	refused(t, dtg.DatasetCSV(train).Err(), dtg.DataLoss)
+	fitted := closing(t, dtg.DatasetCSV(train, dtg.CSVOptions{Label: "kind", Missing: dtg.MissingMean}))
+	schema := get(fitted.Schema())(t)
+	same := closing(t, dtg.DatasetCSV(test, dtg.CSVOptions{Schema: schema}))
+	for element, err := range same.Elements() {
+		want(t, err)
+		equal(t, element[0].Float32s(), []float32{2})
+		equal(t, element[1].Int64s(), []int64{2})
+	}
+	unknown := dtg.DatasetCSV(write("more.csv", "size,kind\n1,emu\n"), dtg.CSVOptions{Schema: schema})
+	refused(t, unknown.Err(), dtg.InvalidArgument)
+	if !strings.Contains(unknown.Err().Error(), "emu") {
+		t.Error(unknown.Err())
+	}
+	_, err := closing(t, dtg.DatasetRange(0, 1, 1)).Schema()
+	refused(t, err, dtg.FailedPrecondition)
+
+	g := closing(t, dtg.NewGraph())
+	m := closing(t, g.NewModel(1))
+	m.Variable("w", 0)
+	s := closing(t, get(dtg.Connect(t.Context(), "local", g))(t))
+	want(t, s.Run(t.Context(), dtg.Target(m.Init())))
+	want(t, m.SetMetadata("schema", schema))
+	path := filepath.Join(folder, "w.safetensors")
+	want(t, m.Save(s, path))
+	h := closing(t, dtg.NewGraph())
+	n := closing(t, h.NewModel(1))
+	n.Variable("w", 0)
+	_, err = n.Metadata("schema")
+	refused(t, err, dtg.NotFound)
+	want(t, n.Restore(closing(t, get(dtg.Connect(t.Context(), "local", h))(t)), path))
+	equal(t, []string{get(n.Metadata("schema"))(t)}, []string{schema})
 }
 
 func TestBatchSizes(t *testing.T) {

@@ -22,7 +22,8 @@ var datasetKind = &kind{"dataset", func(p unsafe.Pointer) { C.dtg_dataset_releas
 // Equal seeds give equal orders on every machine.
 type Dataset struct {
 	handle
-	err error
+	err   error
+	begun bool // an element was handed out, or the end told, since the epoch began
 }
 
 // DatasetTensors is slices of tensors along their first dimension, which all must share. The tensors are shared, not copied.
@@ -79,9 +80,10 @@ type Missing int32
 
 // What becomes of them.
 const (
-	MissingKept    Missing = 0 // NaN, or -1 in columns of names
+	MissingRefused Missing = 0 // DataLoss, which names line and column
 	MissingDropped Missing = 1 // such rows are dropped
-	MissingRefused Missing = 2 // DataLoss
+	MissingKept    Missing = 3 // NaN, which makes losses NaN, or -1 in columns of names
+	MissingMean    Missing = 4 // the mean of the column; an error in columns of names that lack some
 )
 
 // CSVOptions are those of DatasetCSV. Zero is the default of every field.
@@ -91,6 +93,9 @@ type CSVOptions struct {
 	Header    Header
 	Missing   Missing
 	Delimiter byte // 0: ','
+	// What is known of the columns, as JSON: the Schema of another data set, or rules of the program's own, as dtg/data.h tells:
+	// {"rules": [{"name": "age", "missing": "mean"}, {"name": "kind", "names": ["cat", "dog"]}]}
+	Schema string
 }
 
 // DatasetCSV is the rows of a CSV file, plain or gzip. Whole numbers are int64, other numbers float32, anything else names,
@@ -108,6 +113,7 @@ func (r *Runtime) DatasetCSV(path string, options ...CSVOptions) *Dataset {
 		delimiter: C.int32_t(o.Delimiter)}
 	c.label, c.label_len = p.text(o.Label)
 	c.columns, c.num_columns = p.cstrings(o.Columns)
+	c.schema, c.schema_len = p.text(o.Schema)
 	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		data, length := chars(path)
 		return C.dtg_dataset_csv(home, data, length, c, out)
@@ -136,7 +142,12 @@ func (r *Runtime) dataset(err error, begin func(*C.dtg_runtime, **C.dtg_dataset)
 }
 
 // Err is the error that made the data set unusable, or nil.
-func (d *Dataset) Err() error { return d.err }
+func (d *Dataset) Err() error {
+	if d == nil {
+		return invalid("the data set is nil; make one first")
+	}
+	return d.err
+}
 
 // Close drops the data set; tensors that were handed out stay valid. Closing twice is fine.
 func (d *Dataset) Close() error {
@@ -147,6 +158,9 @@ func (d *Dataset) Close() error {
 }
 
 func (d *Dataset) c() (*C.dtg_dataset, error) {
+	if d == nil {
+		return nil, invalid("the data set is nil; make one first")
+	}
 	if d.err != nil {
 		return nil, d.err
 	}
@@ -162,6 +176,7 @@ func (d *Dataset) Next() ([]*Tensor, error) {
 	}
 	pointers := make([]*C.dtg_tensor, C.dtg_dataset_component_count(p))
 	var more C.int32_t
+	d.begun = true
 	err = failure(C.dtg_dataset_next(p, unsafe.SliceData(pointers), C.size_t(len(pointers)), &more))
 	runtime.KeepAlive(d)
 	if err != nil {
@@ -177,12 +192,20 @@ func (d *Dataset) Next() ([]*Tensor, error) {
 	return tensors, nil
 }
 
-// Elements is what is left of this epoch. The tensors are closed when the loop goes on: Retain what should live longer. An error
-// comes as the last pair.
+// Elements is an epoch, from its start: where one was begun, by Elements or by Next, it is given up and the next one begins. The
+// tensors are closed when the loop goes on: Retain what should live longer. An error comes as the last pair.
 //
-//	for batch, err := range data.Elements() { ... }
+//	for epoch := range 10 {
+//		for batch, err := range data.Elements() { ... }
+//	}
 func (d *Dataset) Elements() iter.Seq2[[]*Tensor, error] {
 	return func(yield func([]*Tensor, error) bool) {
+		if d != nil && d.begun {
+			if err := d.Restart(); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
 		for {
 			tensors, err := d.Next()
 			if err == io.EOF {
@@ -206,7 +229,52 @@ func (d *Dataset) Restart() error {
 		return err
 	}
 	defer runtime.KeepAlive(d)
+	d.begun = false
 	return failure(C.dtg_dataset_restart(p))
+}
+
+// Position is where the data set stands: elements since its last restart, then the epoch of each stage. Checkpoints keep it. Errors:
+// FailedPrecondition (a transform was added after elements had been taken).
+func (d *Dataset) Position() ([]int64, error) {
+	p, err := d.c()
+	if err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(d)
+	var count C.size_t
+	if err := failure(C.dtg_dataset_position(p, nil, 0, &count)); err != nil {
+		return nil, err
+	}
+	numbers := make([]int64, count)
+	err = failure(C.dtg_dataset_position(p, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(numbers))), count, &count))
+	return numbers, err
+}
+
+// MoveTo goes to a position of a data set with the same stages, seeds and sources: what comes next is what came next there. Errors:
+// InvalidArgument (no such position; nothing has changed), DataLoss (there are fewer elements now).
+func (d *Dataset) MoveTo(position []int64) error {
+	p, err := d.c()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(d)
+	return failure(C.dtg_dataset_move_to(p, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(position))), C.size_t(len(position))))
+}
+
+// Schema is what was found out about the columns of a CSV file, as JSON: give it to the reading of other files (CSVOptions.Schema), so
+// that names have the same numbers and missing values the same means there; keep it with the weights by Model.SetMetadata. Errors:
+// FailedPrecondition (not from a CSV file).
+func (d *Dataset) Schema() (string, error) {
+	p, err := d.c()
+	if err != nil {
+		return "", err
+	}
+	defer runtime.KeepAlive(d)
+	var out *C.dtg_string
+	if err := failure(C.dtg_dataset_schema(p, &out)); err != nil {
+		return "", err
+	}
+	return text(out), nil
 }
 
 // Cardinality is the elements (batches, after Batch) per epoch; -1: endless, -2: not known before they are read.

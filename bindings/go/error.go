@@ -41,7 +41,7 @@ func failure(failed *C.dtg_error) error {
 	C.dtg_go_read_error(failed, &f)
 	e := &Error{
 		Code:    Code(f.code),
-		Message: C.GoStringN(f.message, C.int(f.message_len)),
+		Message: inGo(C.GoStringN(f.message, C.int(f.message_len))),
 		Node:    C.GoString(f.node),
 		Task:    C.GoString(f.task),
 		Peer:    C.GoString(f.peer),

@@ -56,6 +56,33 @@ func ExampleGraph_Err() {
 	// Output: true true 0
 }
 
+// How often 3 is halved until it is less than a hundredth, and what it is then, with its sign turned where that took an odd number.
+func ExampleGraph_While() {
+	g := dtg.NewGraph()
+	defer g.Close()
+	small := g.ConstF32(0.01)
+	out := g.While([]dtg.Value{dtg.ConstScalar(g, int32(0)), g.ConstF32(3)},
+		func(b *dtg.Graph, v []dtg.Value) dtg.Value { return b.Greater(v[1], small) },
+		func(b *dtg.Graph, v []dtg.Value) []dtg.Value {
+			return []dtg.Value{b.AddV2(v[0], dtg.ConstScalar(b, int32(1))), b.Mul(v[1], b.ConstF32(0.5))}
+		})
+	odd := g.FloorMod(out[0], dtg.ConstScalar(g, int32(2)))
+	sign := g.If(odd, func(b *dtg.Graph) []dtg.Value { return []dtg.Value{b.Neg(out[1])} },
+		func(*dtg.Graph) []dtg.Value { return []dtg.Value{out[1]} })
+	session, err := dtg.Connect(context.Background(), "local", g)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	var halvings int32
+	var last float32
+	if err := session.Run(context.Background(), dtg.Fetch(out[0], &halvings), dtg.Fetch(sign[0], &last)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(halvings, last)
+	// Output: 9 -0.005859375
+}
+
 // A server of this process, and a session that speaks for its task.
 func ExampleStartServer() {
 	cluster := dtg.Must(dtg.ParseCluster("worker=127.0.0.1:0")) // port 0: the system chooses

@@ -102,10 +102,19 @@ func (g *graphState) c() (*C.dtg_graph, bool) {
 	return (*C.dtg_graph)(p), !g.fail(err)
 }
 
+// peek is the handle as it is, nil for a graph that is closed or not known: for what can do without.
+func (g *graphState) peek() *C.dtg_graph {
+	if g == nil {
+		return nil
+	}
+	p, _ := g.get(graphKind)
+	return (*C.dtg_graph)(p)
+}
+
 // reading is the handle for a call that only reads.
 func (g *Graph) reading() (*C.dtg_graph, error) {
 	if g == nil {
-		return nil, invalid("the graph is NULL; give an open handle")
+		return nil, invalid("the graph is nil; make one first")
 	}
 	p, err := g.get(graphKind)
 	return (*C.dtg_graph)(p), err

@@ -47,12 +47,12 @@ func caught(l leak) {
 // get is the pointer, or the error of a closed object, in the library's words. The caller keeps the object alive during the call.
 func (h *handle) get(k *kind) (unsafe.Pointer, error) {
 	if h == nil {
-		return nil, invalid("the %s is NULL; give an open handle", k.name)
+		return nil, invalid("the %s is nil; make one first", k.name)
 	}
 	if pointer := h.pointer.Load(); pointer != nil {
 		return unsafe.Pointer(pointer), nil
 	}
-	return nil, invalid("the handle is not an open %s: it was released, or is a handle of another type", k.name)
+	return nil, invalid("this is not an open %s: it was closed", k.name)
 }
 
 // close drops the reference, once.

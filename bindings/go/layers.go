@@ -39,6 +39,9 @@ type Dense struct {
 	NoBias     bool
 	Kernel     Initializer
 	Bias       Initializer
+	// Full name of a layer made before, scopes included: its variables are used, and no new ones made. Siamese nets and unrolled cells
+	// call one layer several times so.
+	WeightsOf string
 }
 
 // Dense is activation(x[..., in] * kernel[in, units] + bias[units]); x floating-point, of rank 2 or more, with a known last
@@ -50,6 +53,7 @@ func (m *Model) Dense(x Value, layer Dense) Value {
 		c := &C.dtg_dense{struct_size: C.sizeof_dtg_dense, units: C.int64_t(layer.Units), activation: C.dtg_activation(layer.Activation),
 			no_bias: flag(layer.NoBias), kernel: layer.Kernel.c(), bias: layer.Bias.c()}
 		c.name, c.name_len = held.text(layer.Name)
+		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
 		return C.dtg_nn_dense(p, x.c(), c, out)
 	})
 }
@@ -69,6 +73,9 @@ type Conv2D struct {
 	NoBias         bool
 	Kernel         Initializer
 	Bias           Initializer
+	// Full name of a layer made before, scopes included: its variables are used, and no new ones made. Siamese nets and unrolled cells
+	// call one layer several times so.
+	WeightsOf string
 }
 
 // Conv2D slides kernel[height, width, in, filters] over x[batch, height, width, in] (cross-correlation) and adds bias[filters].
@@ -84,6 +91,7 @@ func (m *Model) Conv2D(x Value, layer Conv2D) Value {
 			padding: C.dtg_padding(layer.Padding), activation: C.dtg_activation(layer.Activation), no_bias: flag(layer.NoBias),
 			kernel: layer.Kernel.c(), bias: layer.Bias.c()}
 		c.name, c.name_len = held.text(layer.Name)
+		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
 		return C.dtg_nn_conv2d(p, x.c(), c, out)
 	})
 }
@@ -143,6 +151,9 @@ type Embedding struct {
 	Rows  int64
 	Width int64
 	Table Initializer // default: uniform in [-0.05, 0.05)
+	// Full name of a layer made before, scopes included: its variables are used, and no new ones made. Siamese nets and unrolled cells
+	// call one layer several times so.
+	WeightsOf string
 }
 
 // Embedding is table[ids[...]], ids int32 or int64 in [0, rows). Its gradient is rows, and optimizers touch only the rows that were
@@ -154,7 +165,17 @@ func (m *Model) Embedding(ids Value, layer Embedding) Value {
 		c := &C.dtg_embedding{struct_size: C.sizeof_dtg_embedding, rows: C.int64_t(layer.Rows), width: C.int64_t(layer.Width),
 			table: layer.Table.c()}
 		c.name, c.name_len = held.text(layer.Name)
+		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
 		return C.dtg_nn_embedding(p, ids.c(), c, out)
+	})
+}
+
+// Normalize is x as float32, (x - shift) / scale for each feature along its last dimension, by the text of Dataset.FitNormalization: the bits
+// of Dataset.Normalize. In the graph it is part of what is exported and served.
+func (m *Model) Normalize(x Value, normalization string) Value {
+	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
+		data, length := chars(normalization)
+		return C.dtg_nn_normalize(p, x.c(), data, length, out)
 	})
 }
 

@@ -33,9 +33,10 @@ func everything(t *testing.T) (objects []io.Closer, calls map[string]func() erro
 	data := dtg.DatasetRange(0, 3, 1)
 	weights := get(dtg.NewWeights())(t)
 	events := get(dtg.OpenEventWriter(t.TempDir()))(t)
+	function := g.Function("f", nil, func(b *dtg.Graph, _ []dtg.Value) []dtg.Value { return []dtg.Value{b.ConstF32(1)} })
 	fetched := []*dtg.Tensor{nil}
 	two := func(_ any, err error) error { return err }
-	return []io.Closer{r, g, model, s, call, tensor, cluster, server, data, weights, events}, map[string]func() error{
+	return []io.Closer{r, g, model, s, call, tensor, cluster, server, data, weights, events, function}, map[string]func() error{
 		"runtime: r.Metrics":                 func() error { return two(r.Metrics()) },
 		"runtime: r.StartTrace":              func() error { return r.StartTrace() },
 		"runtime: r.NewGraph":                func() error { return r.NewGraph().Err() },
@@ -57,8 +58,11 @@ func everything(t *testing.T) (objects []io.Closer, calls map[string]func() erro
 		"session: Prepare":                   func() error { return two(s.Prepare(dtg.Signature{})) },
 		"session: Reset":                     func() error { return s.Reset() },
 		"session: EndJob":                    func() error { return s.EndJob(ctx) },
+		"session: EndJobNow":                 func() error { return s.EndJobNow(ctx) },
+		"session: Barrier":                   func() error { return s.Barrier(ctx, "b") },
 		"session: ClusterStatus":             func() error { return two(s.ClusterStatus(ctx)) },
 		"session: Restore":                   func() error { return closing(t, graph(t).NewModel(1)).Restore(s, "x") },
+		"function: Captures":                 func() error { return two(function.Captures()) },
 		"callable: Run":                      func() error { return call.Run(ctx, nil, fetched) },
 		"tensor: View":                       func() error { return two(dtg.View[float32](tensor)) },
 		"tensor: Copy":                       func() error { return two(dtg.Copy[float32](tensor)) },
@@ -98,25 +102,25 @@ func TestUseAfterClose(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			kind, _, _ := strings.Cut(name, ":")
-			wanted := fmt.Sprintf("the handle is not an open %s: it was released, or is a handle of another type", kind)
+			wanted := fmt.Sprintf("this is not an open %s: it was closed", kind)
 			if strings.HasSuffix(name, "nil") {
-				wanted = "the graph is NULL; give an open handle"
+				wanted = "the graph is nil; make one first"
 			}
 			err := call()
 			if strings.Contains(name, "tensor: Fe") {
-				wanted = "the handle is not an open"
+				wanted = "this is not an open"
 			}
 			refused(t, err, dtg.InvalidArgument, wanted)
 		})
 	}
-	refused(t, calls["graph: AddOp, which makes it stick"](), dtg.InvalidArgument, "the handle is not an open graph")
+	refused(t, calls["graph: AddOp, which makes it stick"](), dtg.InvalidArgument, "this is not an open graph")
 }
 
 // What a constructor that failed has given may be closed.
 func TestCloseOfNil(t *testing.T) {
 	want(t, dtg.Close((*dtg.Runtime)(nil), (*dtg.Graph)(nil), (*dtg.Model)(nil), (*dtg.Session)(nil), (*dtg.Callable)(nil), (*dtg.Tensor)(nil),
-		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil)))
-	refused(t, (*dtg.Session)(nil).Run(background), dtg.InvalidArgument, "the session is NULL")
+		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil), (*dtg.Function)(nil)))
+	refused(t, (*dtg.Session)(nil).Run(background), dtg.InvalidArgument, "the session is nil")
 }
 
 // Getters without an error answer with nothing.
@@ -179,6 +183,9 @@ func TestWrongFeedsAndFetches(t *testing.T) {
 			"nothing asked for":               nil,
 			"a tensor that is nil":            {dtg.Feed(x, nil), dtg.FetchSlice(y, &out)},
 			"another type to be fetched":      {dtg.FeedSlice(x, []float32{1}), dtg.FetchSlice(y, &[]int64{})},
+			"no place for a number":           {dtg.FeedSlice(x, []float32{1}), dtg.Fetch[float32](y, nil)},
+			"no place for elements":           {dtg.FeedSlice(x, []float32{1}), dtg.FetchSlice[float32](y, nil)},
+			"no place for a tensor":           {dtg.FeedSlice(x, []float32{1}), dtg.FetchTensor(y, nil)},
 			"too many elements for the shape": {dtg.FeedSlice(x, []float32{1, 2}, 3), dtg.FetchSlice(y, &out)},
 		} {
 			t.Run(name, func(t *testing.T) { refused(t, s.Run(ctx, args...), dtg.InvalidArgument) })
@@ -347,4 +354,52 @@ func TestTenThousand(t *testing.T) {
 			t.Logf("%d times %d, KiB more each time: %v", len(grown), slice, grown)
 		})
 	}
+}
+
+// A fetch into the wrong type is refused before anything runs, wherever the graph knows the type.
+func TestFetchesAreCheckedBeforeTheRun(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	w := model.Variable("w", 1)
+	open := g.Placeholder("x", dtg.Float32, dtg.Shape{-1})
+	step := g.AssignAddVariableOp(w.Handle, g.ConstF32(1))
+	pair := dtg.Const(g, []float32{1, 2})
+	s := closing(t, get(dtg.Connect(background, "local", g))(t))
+	want(t, s.Run(background, dtg.Target(model.Init())))
+	var whole int64
+	var one float32
+	var wholes []int32
+	type asked map[string]struct {
+		fetch dtg.Arg
+		says  []string
+	}
+	x := dtg.FeedSlice(open, []float32{1, 2})
+	for name, c := range (asked{
+		"another type":             {dtg.Fetch(w.Read, &whole), []string{"float32", "int64", "Cast"}},
+		"a slice of another type":  {dtg.FetchSlice(pair, &wholes), []string{"float32", "int32"}},
+		"two elements":             {dtg.Fetch(pair, &one), []string{"[2]", "FetchSlice"}},
+		"another type, open shape": {dtg.FetchSlice(open, &wholes), []string{"float32", "int32"}},
+	}) {
+		for way, run := range map[string]func() error{
+			"Run":      func() error { return s.Run(background, x, c.fetch, dtg.Target(step)) },
+			"RunAsync": func() error { _, err := s.RunAsync(x, c.fetch, dtg.Target(step)); return err },
+		} {
+			err := run()
+			for _, words := range append(c.says, "nothing has run") {
+				refused(t, err, dtg.InvalidArgument, words)
+			}
+			var value float32
+			want(t, s.Run(background, dtg.Fetch(w.Read, &value)))
+			equal(t, []float32{value}, []float32{1})
+			_, _ = name, way
+		}
+	}
+	// What only the run shows: it was made.
+	refused(t, s.Run(background, x, dtg.Fetch(g.Neg(open), &one), dtg.Target(step)), dtg.InvalidArgument, "2 elements")
+	want(t, s.Run(background, dtg.Fetch(w.Read, &one)))
+	equal(t, []float32{one}, []float32{2})
+	// A graph that was closed cannot be asked.
+	want(t, g.Close())
+	refused(t, s.Run(background, dtg.Fetch(w.Read, &whole)), dtg.InvalidArgument, "not int64")
 }

@@ -92,6 +92,29 @@ func (m *Model) Init() Value {
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error { return C.dtg_model_init(p, out) })
 }
 
+// SetMetadata keeps a text with the model, such as the Schema of its training data: Save writes it with the weights, Restore brings it
+// back. Errors: InvalidArgument (an empty key, or one that begins with "dtg.").
+func (m *Model) SetMetadata(key, value string) error {
+	return m.use(func(p *C.dtg_model) *C.dtg_error {
+		k, keyLength := chars(key)
+		v, valueLength := chars(value)
+		return C.dtg_model_set_metadata(p, k, keyLength, v, valueLength)
+	})
+}
+
+// Metadata is a text that is kept with the model. Errors: NotFound.
+func (m *Model) Metadata(key string) (string, error) {
+	var out *C.dtg_string
+	err := m.use(func(p *C.dtg_model) *C.dtg_error {
+		k, length := chars(key)
+		return C.dtg_model_metadata(p, k, length, &out)
+	})
+	if err != nil {
+		return "", err
+	}
+	return text(out), nil
+}
+
 // Save writes the values that the model's variables have in s to a safetensors file, under their names, atomically. Errors:
 // FailedPrecondition (a variable without value), and those of the disk.
 func (m *Model) Save(s *Session, path string) error {
@@ -137,6 +160,18 @@ func (m *Model) WaitReady(ctx context.Context, s *Session) error {
 		return ready(0)
 	}
 	return waiting(ctx, 10*time.Minute, longestLook, ready)
+}
+
+// Recover brings this worker to where it can go on, after Train or Update failed because a task was lost ([Unavailable], [Aborted]) or
+// when this process is a later life of a worker: it waits for up to timeout (0: 10 minutes) until every variable has a value, completes on
+// every task the update that one of them has applied (the chief, [SyncStrict]), runs Resume (the chief, with no Update under way) and
+// LocalInit. The next Train is the step that GlobalStep says: where that is the step that failed, give it the same batch again.
+// Errors: FailedPrecondition (no replicated training), DeadlineExceeded, Unavailable (still, at the end), DataLoss (a task is further
+// behind than what it keeps can mend).
+func (m *Model) Recover(s *Session, timeout time.Duration) error {
+	return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+		return C.dtg_model_recover(p, session, nanoseconds(timeout))
+	})
 }
 
 // waiting calls wait, for ever longer up to longest, until it does not say DeadlineExceeded, ctx ends, or the limit (0: none) has

@@ -74,7 +74,12 @@ func TestLayers(t *testing.T) {
 
 func TestOptimizers(t *testing.T) {
 	for _, optimizer := range []dtg.Optimizer{{Rate: 0.1}, {Kind: dtg.Momentum, Rate: 0.05, Momentum: 0.5, Nesterov: true}, {Kind: dtg.Adam, Rate: 0.3},
-		{Kind: dtg.Adagrad, Rate: 1, InitialAccumulator: 0.2}, {Kind: dtg.RMSProp, Rate: 0.1, Decay: 0.8, Epsilon: 1e-6}} {
+		{Kind: dtg.Adagrad, Rate: 1, InitialAccumulator: 0.2}, {Kind: dtg.RMSProp, Rate: 0.1, Decay: 0.8, Epsilon: 1e-6},
+		{Kind: dtg.RMSProp, Rate: 0.05, Centered: true, Epsilon: 1e-3}, {Kind: dtg.Adam, Rate: 0.3, Amsgrad: true}, {Kind: dtg.Adadelta, Rate: 5, Epsilon: 1e-3},
+		{Kind: dtg.Adamax, Rate: 0.3}, {Kind: dtg.Nadam, Rate: 0.3}, {Kind: dtg.FTRL, Rate: 2, L1: 0.001, L2: 0.001, L2Shrinkage: 0.001, FtrlBeta: 0.1},
+		{Kind: dtg.Lion, Rate: 0.05, Beta1: 0.5, Beta2: 0.5}, {Kind: dtg.LARS, Rate: 0.1, WeightDecay: 0.001, Trust: 0.1, UndecayedNames: []string{"w"}},
+		{Rate: 0.2, LookaheadSteps: 4}, {Rate: 0.3, EMA: true, EMAMomentum: 0.5, EMAOverwriteEvery: 10},
+		{Rate: 0.2, AccumulationSteps: 2}, {Rate: 0.1, ClipValue: 1}, {Rate: 0.1, ClipEachNorm: 1}} {
 		t.Run(fmt.Sprint(optimizer.Kind), func(t *testing.T) {
 			leaves(t)
 			g := graph(t)
@@ -95,6 +100,59 @@ func TestOptimizers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A generator and its critic: two optimizers in one model, each with variables of its own.
+func TestVariableLists(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	a, b := model.Variable("a", 1), model.Variable("b", 2)
+	loss := g.Mul(a.Read, b.Read)
+	ofA := model.Minimize(loss, dtg.Optimizer{Rate: 0.25, Variables: []dtg.Variable{a}})
+	ofB := model.Minimize(loss, dtg.Optimizer{Kind: dtg.LAMB, Rate: 0.5, Variables: []dtg.Variable{b}, EMA: true, Undecayed: []dtg.Variable{b}})
+	init := model.Init()
+	mean, err := model.FindVariable("b/ExponentialMovingAverage")
+	want(t, err)
+	s := connect(t, g)
+	want(t, s.Run(background, dtg.Target(init)))
+	var x, y, average float32
+	want(t, s.Run(background, dtg.Target(ofA.Train)))
+	want(t, s.Run(background, dtg.Fetch(a.Read, &x), dtg.Fetch(b.Read, &y)))
+	equal(t, []float32{x, y}, []float32{0.5, 2})
+	want(t, s.Run(background, dtg.Target(ofB.Train)))
+	want(t, s.Run(background, dtg.Fetch(a.Read, &x), dtg.Fetch(b.Read, &y), dtg.Fetch(mean.Read, &average)))
+	if x != 0.5 || math.Abs(float64(y)-1) > 1e-5 || average != y {
+		t.Errorf("a = %g, b = %g, mean %g", x, y, average)
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	step := g.Placeholder("step", dtg.Int64, dtg.Shape{})
+	at := []dtg.Schedule{
+		{Kind: dtg.ExponentialDecay, Rate: 1, Steps: 4, DecayRate: 0.5, Staircase: true},
+		{Kind: dtg.InverseTimeDecay, Rate: 1, Steps: 2, DecayRate: 1},
+		{Kind: dtg.PolynomialDecay, Rate: 1, Steps: 8, EndRate: 0.5},
+		{Kind: dtg.PiecewiseConstant, Boundaries: []int64{3, 5}, Values: []float64{3, 2, 1}},
+		{Kind: dtg.CosineDecay, Rate: 0, Steps: 8, WarmsUp: true, WarmupTarget: 2, WarmupSteps: 2, Alpha: 0.5},
+		{Kind: dtg.CosineDecayRestarts, Rate: 1, Steps: 2, TMul: 1, MMul: 0.5},
+	}
+	wanted := []float64{0.5, 1 / 3.5, 0.6875, 2, 1.5 + 0.5*math.Cos(math.Pi*3/8), 0.125}
+	s := connect(t, g)
+	for i, schedule := range at {
+		rate := model.Schedule(step, schedule)
+		want(t, g.Err())
+		var found float32
+		want(t, s.Run(background, dtg.FeedScalar(step, int64(5)), dtg.Fetch(rate, &found)))
+		if math.Abs(float64(found)-wanted[i]) > 1e-5 {
+			t.Errorf("schedule %d: %g, not %g", i, found, wanted[i])
+		}
+	}
+	model.Schedule(step, dtg.Schedule{Kind: dtg.PiecewiseConstant, Boundaries: []int64{1}})
+	refused(t, g.Err(), dtg.InvalidArgument, "1 boundaries need 2 values")
 }
 
 func TestOwnGradients(t *testing.T) {
@@ -174,6 +232,27 @@ func TestTowers(t *testing.T) {
 	model.NextTower()
 	model.AddVariable(dtg.VariableSpec{Name: "another"})
 	refused(t, model.Err(), dtg.FailedPrecondition)
+}
+
+// A member that is alone averages its own gradients.
+func TestAllReduce(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	w := model.AddVariable(dtg.VariableSpec{Name: "w"})
+	training := model.MinimizeAllReduce(model.MeanSquaredError(g.ConstF32(3), w.Read), dtg.Optimizer{Rate: 0.25}, dtg.AllReduce{GroupSize: 1})
+	init := model.Init()
+	want(t, model.Err())
+	s := connect(t, g)
+	want(t, s.Run(background, dtg.Target(init)))
+	want(t, s.Run(background, dtg.Target(training.Train)))
+	var value float32
+	want(t, s.Run(background, dtg.Fetch(w.Read, &value)))
+	if value != 1.5 {
+		t.Errorf("w = %g after one step towards 3", value)
+	}
+	model.MinimizeAllReduce(w.Read, dtg.Optimizer{}, dtg.AllReduce{})
+	refused(t, model.Err(), dtg.InvalidArgument)
 }
 
 // The share of a worker that is alone, by either way.

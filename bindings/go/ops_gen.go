@@ -15,6 +15,12 @@ func (g *Graph) Abs(x Value) Value {
 	return g.add1("Abs", []Value{x})
 }
 
+// AccumulateNV2 adds the op of that name. The sum of all inputs, which have the shape of the attribute; always in their order.
+// Its gradient is known. shape: shape.
+func (g *Graph) AccumulateNV2(inputs []Value, shape Shape) Value {
+	return g.add1("AccumulateNV2", inputs, ShapeAttr("shape", shape))
+}
+
 // AccumulatorApplyGradient adds the op of that name. Adds a gradient; one whose local_step is behind the accumulator's is
 // dropped. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) AccumulatorApplyGradient(handle Value, localStep Value, gradient Value) Value {
@@ -72,8 +78,8 @@ type AllAttrs struct {
 
 // All adds the op of that name. Are all true, over some axes? It has no gradient.
 func (g *Graph) All(input Value, reductionIndices Value, attrs ...AllAttrs) Value {
-	o := last(attrs)
-	return g.add1("All", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("All", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
 // AnyAttrs is the optional attributes of Any. Zero is the default of every field.
@@ -84,8 +90,20 @@ type AnyAttrs struct {
 
 // Any adds the op of that name. Is any true, over some axes? It has no gradient.
 func (g *Graph) Any(input Value, reductionIndices Value, attrs ...AnyAttrs) Value {
-	o := last(attrs)
-	return g.add1("Any", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Any", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
+}
+
+// ApproximateEqualAttrs is the optional attributes of ApproximateEqual. Zero is the default of every field.
+type ApproximateEqualAttrs struct {
+	// float; default 1e-05
+	Tolerance *float64
+}
+
+// ApproximateEqual adds the op of that name. Is the distance of x and y below the tolerance? It has no gradient.
+func (g *Graph) ApproximateEqual(x Value, y Value, attrs ...ApproximateEqualAttrs) Value {
+	given := last(attrs)
+	return g.add1("ApproximateEqual", []Value{x, y}, optionalSet("tolerance", given.Tolerance, FloatAttr))
 }
 
 // ArgMaxAttrs is the optional attributes of ArgMax. Zero is the default of every field.
@@ -96,8 +114,8 @@ type ArgMaxAttrs struct {
 
 // ArgMax adds the op of that name. Where along an axis the largest stands; the first of equals. It has no gradient.
 func (g *Graph) ArgMax(input Value, dimension Value, attrs ...ArgMaxAttrs) Value {
-	o := last(attrs)
-	return g.add1("ArgMax", []Value{input, dimension}, optional("output_type", o.OutputType, TypeAttr))
+	given := last(attrs)
+	return g.add1("ArgMax", []Value{input, dimension}, optional("output_type", given.OutputType, TypeAttr))
 }
 
 // ArgMinAttrs is the optional attributes of ArgMin. Zero is the default of every field.
@@ -108,8 +126,29 @@ type ArgMinAttrs struct {
 
 // ArgMin adds the op of that name. Where along an axis the smallest stands; the first of equals. It has no gradient.
 func (g *Graph) ArgMin(input Value, dimension Value, attrs ...ArgMinAttrs) Value {
-	o := last(attrs)
-	return g.add1("ArgMin", []Value{input, dimension}, optional("output_type", o.OutputType, TypeAttr))
+	given := last(attrs)
+	return g.add1("ArgMin", []Value{input, dimension}, optional("output_type", given.OutputType, TypeAttr))
+}
+
+// AsStringAttrs is the optional attributes of AsString. Zero is the default of every field.
+type AsStringAttrs struct {
+	// int; default -1
+	Precision *int64
+	// bool; default false
+	Scientific bool
+	// bool; default false
+	Shortest bool
+	// int; default -1
+	Width *int64
+	// string; default ""
+	Fill string
+}
+
+// AsString adds the op of that name. Each element as printf writes it, with that many digits behind the point, at least so
+// wide, and filled by a flag. It has no gradient.
+func (g *Graph) AsString(input Value, attrs ...AsStringAttrs) Value {
+	given := last(attrs)
+	return g.add1("AsString", []Value{input}, optionalSet("precision", given.Precision, IntAttr), optional("scientific", given.Scientific, BoolAttr), optional("shortest", given.Shortest, BoolAttr), optionalSet("width", given.Width, IntAttr), optional("fill", given.Fill, StringAttr))
 }
 
 // Asin adds the op of that name. The angle whose sine is x. Its gradient is known.
@@ -120,6 +159,19 @@ func (g *Graph) Asin(x Value) Value {
 // Asinh adds the op of that name. The inverse hyperbolic sine of x. Its gradient is known.
 func (g *Graph) Asinh(x Value) Value {
 	return g.add1("Asinh", []Value{x})
+}
+
+// AssertAttrs is the optional attributes of Assert. Zero is the default of every field.
+type AssertAttrs struct {
+	// int; default 3
+	Summarize *int64
+}
+
+// Assert adds the op of that name. An error that shows the data, unless the condition holds. It has no gradient. Stateful: runs
+// are never merged or folded away. The answer names the node.
+func (g *Graph) Assert(condition Value, data []Value, attrs ...AssertAttrs) Value {
+	given := last(attrs)
+	return g.add1("Assert", slices.Concat([]Value{condition}, data), optionalSet("summarize", given.Summarize, IntAttr))
 }
 
 // AssignAddVariableOp adds the op of that name. Adds a value to a variable. It has no gradient. Stateful: runs are never merged
@@ -143,8 +195,8 @@ type AssignVariableOpAttrs struct {
 // AssignVariableOp adds the op of that name. A new value for a variable. It has no gradient. Stateful: runs are never merged or
 // folded away. The answer names the node.
 func (g *Graph) AssignVariableOp(resource Value, value Value, attrs ...AssignVariableOpAttrs) Value {
-	o := last(attrs)
-	return g.add1("AssignVariableOp", []Value{resource, value}, optional("validate_shape", o.ValidateShape, BoolAttr))
+	given := last(attrs)
+	return g.add1("AssignVariableOp", []Value{resource, value}, optional("validate_shape", given.ValidateShape, BoolAttr))
 }
 
 // Atan adds the op of that name. The angle whose tangent is x. Its gradient is known.
@@ -171,8 +223,34 @@ type AvgPoolAttrs struct {
 // AvgPool adds the op of that name. The average of each window; padding does not count. Its gradient is known. ksize: integers.
 // strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPool(value Value, ksize []int64, strides []int64, padding string, attrs ...AvgPoolAttrs) Value {
-	o := last(attrs)
-	return g.add1("AvgPool", []Value{value}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("AvgPool", []Value{value}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// AvgPool3DAttrs is the optional attributes of AvgPool3D. Zero is the default of every field.
+type AvgPool3DAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+}
+
+// AvgPool3D adds the op of that name. The average of each window of a volume; padding does not count. Its gradient is known.
+// ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) AvgPool3D(input Value, ksize []int64, strides []int64, padding string, attrs ...AvgPool3DAttrs) Value {
+	given := last(attrs)
+	return g.add1("AvgPool3D", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// AvgPool3DGradAttrs is the optional attributes of AvgPool3DGrad. Zero is the default of every field.
+type AvgPool3DGradAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+}
+
+// AvgPool3DGrad adds the op of that name. Gradient of AvgPool3D: each window's gradient shared out equally. Its gradient is
+// known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) AvgPool3DGrad(origInputShape Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...AvgPool3DGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("AvgPool3DGrad", []Value{origInputShape, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
 // AvgPoolGradAttrs is the optional attributes of AvgPoolGrad. Zero is the default of every field.
@@ -184,8 +262,8 @@ type AvgPoolGradAttrs struct {
 // AvgPoolGrad adds the op of that name. Gradient of AvgPool: each window's gradient shared out equally. Its gradient is known.
 // ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPoolGrad(origInputShape Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...AvgPoolGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("AvgPoolGrad", []Value{origInputShape, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("AvgPoolGrad", []Value{origInputShape, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
 // BatchMatMulAttrs is the optional attributes of BatchMatMul. Zero is the default of every field.
@@ -202,8 +280,8 @@ type BatchMatMulAttrs struct {
 
 // BatchMatMul adds the op of that name. Matrix products over equal leading dimensions. Its gradient is known.
 func (g *Graph) BatchMatMul(x Value, y Value, attrs ...BatchMatMulAttrs) Value {
-	o := last(attrs)
-	return g.add1("BatchMatMul", []Value{x, y}, optional("adj_x", o.AdjX, BoolAttr), optional("adj_y", o.AdjY, BoolAttr), optional("grad_x", o.GradX, BoolAttr), optional("grad_y", o.GradY, BoolAttr))
+	given := last(attrs)
+	return g.add1("BatchMatMul", []Value{x, y}, optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
 }
 
 // BatchMatMulV2Attrs is the optional attributes of BatchMatMulV2. Zero is the default of every field.
@@ -220,8 +298,8 @@ type BatchMatMulV2Attrs struct {
 
 // BatchMatMulV2 adds the op of that name. Matrix products over leading dimensions, which broadcast. Its gradient is known.
 func (g *Graph) BatchMatMulV2(x Value, y Value, attrs ...BatchMatMulV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("BatchMatMulV2", []Value{x, y}, optional("adj_x", o.AdjX, BoolAttr), optional("adj_y", o.AdjY, BoolAttr), optional("grad_x", o.GradX, BoolAttr), optional("grad_y", o.GradY, BoolAttr))
+	given := last(attrs)
+	return g.add1("BatchMatMulV2", []Value{x, y}, optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
 }
 
 // BatchMatMulV3Attrs is the optional attributes of BatchMatMulV3. Zero is the default of every field.
@@ -239,8 +317,86 @@ type BatchMatMulV3Attrs struct {
 // BatchMatMulV3 adds the op of that name. Like BatchMatMulV2, with a type for each operand and the result; kernels exist where
 // all three agree. Its gradient is known. tout: element type.
 func (g *Graph) BatchMatMulV3(x Value, y Value, tout DType, attrs ...BatchMatMulV3Attrs) Value {
-	o := last(attrs)
-	return g.add1("BatchMatMulV3", []Value{x, y}, TypeAttr("Tout", tout), optional("adj_x", o.AdjX, BoolAttr), optional("adj_y", o.AdjY, BoolAttr), optional("grad_x", o.GradX, BoolAttr), optional("grad_y", o.GradY, BoolAttr))
+	given := last(attrs)
+	return g.add1("BatchMatMulV3", []Value{x, y}, TypeAttr("Tout", tout), optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
+}
+
+// BatchToSpace adds the op of that name. Images of the batch laid out as the pixels of blocks, and the result cropped. Its
+// gradient is known. blockSize: int.
+func (g *Graph) BatchToSpace(input Value, crops Value, blockSize int64) Value {
+	return g.add1("BatchToSpace", []Value{input, crops}, IntAttr("block_size", blockSize))
+}
+
+// BatchToSpaceND adds the op of that name. Images of the batch laid out as the pixels of blocks, and the result cropped. Its
+// gradient is known.
+func (g *Graph) BatchToSpaceND(input Value, blockShape Value, crops Value) Value {
+	return g.add1("BatchToSpaceND", []Value{input, blockShape, crops})
+}
+
+// BesselI0 adds the op of that name. The modified Bessel function of the first kind and order 0. Its gradient is known.
+func (g *Graph) BesselI0(x Value) Value {
+	return g.add1("BesselI0", []Value{x})
+}
+
+// BesselI0e adds the op of that name. BesselI0 times exp(-|x|). Its gradient is known.
+func (g *Graph) BesselI0e(x Value) Value {
+	return g.add1("BesselI0e", []Value{x})
+}
+
+// BesselI1 adds the op of that name. The modified Bessel function of the first kind and order 1. Its gradient is known.
+func (g *Graph) BesselI1(x Value) Value {
+	return g.add1("BesselI1", []Value{x})
+}
+
+// BesselI1e adds the op of that name. BesselI1 times exp(-|x|). Its gradient is known.
+func (g *Graph) BesselI1e(x Value) Value {
+	return g.add1("BesselI1e", []Value{x})
+}
+
+// BesselJ0 adds the op of that name. The Bessel function of the first kind and order 0. Its gradient is known.
+func (g *Graph) BesselJ0(x Value) Value {
+	return g.add1("BesselJ0", []Value{x})
+}
+
+// BesselJ1 adds the op of that name. The Bessel function of the first kind and order 1. Its gradient is known.
+func (g *Graph) BesselJ1(x Value) Value {
+	return g.add1("BesselJ1", []Value{x})
+}
+
+// BesselK0 adds the op of that name. The modified Bessel function of the second kind and order 0. Its gradient is known.
+func (g *Graph) BesselK0(x Value) Value {
+	return g.add1("BesselK0", []Value{x})
+}
+
+// BesselK0e adds the op of that name. BesselK0 times exp(x). Its gradient is known.
+func (g *Graph) BesselK0e(x Value) Value {
+	return g.add1("BesselK0e", []Value{x})
+}
+
+// BesselK1 adds the op of that name. The modified Bessel function of the second kind and order 1. Its gradient is known.
+func (g *Graph) BesselK1(x Value) Value {
+	return g.add1("BesselK1", []Value{x})
+}
+
+// BesselK1e adds the op of that name. BesselK1 times exp(x). Its gradient is known.
+func (g *Graph) BesselK1e(x Value) Value {
+	return g.add1("BesselK1e", []Value{x})
+}
+
+// BesselY0 adds the op of that name. The Bessel function of the second kind and order 0. Its gradient is known.
+func (g *Graph) BesselY0(x Value) Value {
+	return g.add1("BesselY0", []Value{x})
+}
+
+// BesselY1 adds the op of that name. The Bessel function of the second kind and order 1. Its gradient is known.
+func (g *Graph) BesselY1(x Value) Value {
+	return g.add1("BesselY1", []Value{x})
+}
+
+// Betainc adds the op of that name. The regularised incomplete beta function I_x(a, b); scalars go with any shape. Its gradient
+// is known.
+func (g *Graph) Betainc(a Value, b Value, x Value) Value {
+	return g.add1("Betainc", []Value{a, b, x})
 }
 
 // BiasAddAttrs is the optional attributes of BiasAdd. Zero is the default of every field.
@@ -251,8 +407,8 @@ type BiasAddAttrs struct {
 
 // BiasAdd adds the op of that name. Adds one bias per channel. Its gradient is known.
 func (g *Graph) BiasAdd(value Value, bias Value, attrs ...BiasAddAttrs) Value {
-	o := last(attrs)
-	return g.add1("BiasAdd", []Value{value, bias}, optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("BiasAdd", []Value{value, bias}, optional("data_format", given.DataFormat, StringAttr))
 }
 
 // BiasAddGradAttrs is the optional attributes of BiasAddGrad. Zero is the default of every field.
@@ -263,13 +419,23 @@ type BiasAddGradAttrs struct {
 
 // BiasAddGrad adds the op of that name. Sums over everything but the channels. Its gradient is known.
 func (g *Graph) BiasAddGrad(outBackprop Value, attrs ...BiasAddGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("BiasAddGrad", []Value{outBackprop}, optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("BiasAddGrad", []Value{outBackprop}, optional("data_format", given.DataFormat, StringAttr))
 }
 
 // BiasAddV1 adds the op of that name. Adds one bias per channel, channels last. Its gradient is known.
 func (g *Graph) BiasAddV1(value Value, bias Value) Value {
 	return g.add1("BiasAddV1", []Value{value, bias})
+}
+
+// Bincount adds the op of that name. How often each number below size occurs, or the sum of its weights. It has no gradient.
+func (g *Graph) Bincount(arr Value, size Value, weights Value) Value {
+	return g.add1("Bincount", []Value{arr, size, weights})
+}
+
+// Bitcast adds the op of that name. The same bytes as elements of another type. It has no gradient. type_: element type.
+func (g *Graph) Bitcast(input Value, type_ DType) Value {
+	return g.add1("Bitcast", []Value{input}, TypeAttr("type", type_))
 }
 
 // BitwiseAnd adds the op of that name. The bits set in both, with broadcasting. It has no gradient.
@@ -285,6 +451,54 @@ func (g *Graph) BitwiseOr(x Value, y Value) Value {
 // BitwiseXor adds the op of that name. The bits set in just one, with broadcasting. It has no gradient.
 func (g *Graph) BitwiseXor(x Value, y Value) Value {
 	return g.add1("BitwiseXor", []Value{x, y})
+}
+
+// BlockLSTMAttrs is the optional attributes of BlockLSTM. Zero is the default of every field.
+type BlockLSTMAttrs struct {
+	// float; default 1
+	ForgetBias *float64
+	// float; default 3
+	CellClip *float64
+	// bool; default false
+	UsePeephole bool
+}
+
+// BlockLSTM adds the op of that name. A long short-term memory over the steps of a sequence; its gradient is that through cs
+// and h. Its gradient is known.
+func (g *Graph) BlockLSTM(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...BlockLSTMAttrs) (i, cs, f, o, ci, co, h Value) {
+	given := last(attrs)
+	outs := g.addN(7, "BlockLSTM", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b}, optionalSet("forget_bias", given.ForgetBias, FloatAttr), optionalSet("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
+}
+
+// BlockLSTMGrad adds the op of that name. Gradients of a long short-term memory over a sequence. It has no gradient.
+// usePeephole: bool.
+func (g *Graph) BlockLSTMGrad(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, i Value, cs Value, f Value, o Value, ci Value, co Value, h Value, csGrad Value, hGrad Value, usePeephole bool) (xGrad, csPrevGrad, hPrevGrad, wGrad, wciGrad, wcfGrad, wcoGrad, bGrad Value) {
+	outs := g.addN(8, "BlockLSTMGrad", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, csGrad, hGrad}, BoolAttr("use_peephole", usePeephole))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6], outs[7]
+}
+
+// BlockLSTMGradV2 adds the op of that name. Gradients of a long short-term memory over a sequence. It has no gradient.
+// usePeephole: bool.
+func (g *Graph) BlockLSTMGradV2(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, i Value, cs Value, f Value, o Value, ci Value, co Value, h Value, csGrad Value, hGrad Value, usePeephole bool) (xGrad, csPrevGrad, hPrevGrad, wGrad, wciGrad, wcfGrad, wcoGrad, bGrad Value) {
+	outs := g.addN(8, "BlockLSTMGradV2", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, csGrad, hGrad}, BoolAttr("use_peephole", usePeephole))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6], outs[7]
+}
+
+// BlockLSTMV2Attrs is the optional attributes of BlockLSTMV2. Zero is the default of every field.
+type BlockLSTMV2Attrs struct {
+	// float; default 0
+	CellClip float64
+	// bool; default false
+	UsePeephole bool
+}
+
+// BlockLSTMV2 adds the op of that name. A long short-term memory over the steps of a sequence; its gradient is that through cs
+// and h. Its gradient is known.
+func (g *Graph) BlockLSTMV2(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...BlockLSTMV2Attrs) (i, cs, f, o, ci, co, h Value) {
+	given := last(attrs)
+	outs := g.addN(7, "BlockLSTMV2", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b}, optional("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
 }
 
 // BroadcastArgs adds the op of that name. The shape that two shapes broadcast to. It has no gradient.
@@ -304,6 +518,12 @@ func (g *Graph) BroadcastTo(input Value, shape Value) Value {
 	return g.add1("BroadcastTo", []Value{input, shape})
 }
 
+// Bucketize adds the op of that name. The bucket of each value: how many boundaries are not above it. It has no gradient.
+// boundaries: numbers.
+func (g *Graph) Bucketize(input Value, boundaries []float64) Value {
+	return g.add1("Bucketize", []Value{input}, FloatsAttr("boundaries", boundaries...))
+}
+
 // CastAttrs is the optional attributes of Cast. Zero is the default of every field.
 type CastAttrs struct {
 	// bool; default false
@@ -313,13 +533,171 @@ type CastAttrs struct {
 // Cast adds the op of that name. x in another type; floats lose their fraction on the way to integers. Its gradient is known.
 // dstT: element type.
 func (g *Graph) Cast(x Value, dstT DType, attrs ...CastAttrs) Value {
-	o := last(attrs)
-	return g.add1("Cast", []Value{x}, TypeAttr("DstT", dstT), optional("Truncate", o.Truncate, BoolAttr))
+	given := last(attrs)
+	return g.add1("Cast", []Value{x}, TypeAttr("DstT", dstT), optional("Truncate", given.Truncate, BoolAttr))
 }
 
 // Ceil adds the op of that name. The smallest whole number not below x. It has no gradient.
 func (g *Graph) Ceil(x Value) Value {
 	return g.add1("Ceil", []Value{x})
+}
+
+// CheckNumerics adds the op of that name. Its input; an error with the message where an element is NaN or infinite. Its
+// gradient is known. message: string.
+func (g *Graph) CheckNumerics(tensor Value, message string) Value {
+	return g.add1("CheckNumerics", []Value{tensor}, StringAttr("message", message))
+}
+
+// CheckNumericsV2 adds the op of that name. Its input; an error with the message where an element is NaN or infinite. Its
+// gradient is known. message: string.
+func (g *Graph) CheckNumericsV2(tensor Value, message string) Value {
+	return g.add1("CheckNumericsV2", []Value{tensor}, StringAttr("message", message))
+}
+
+// Cholesky adds the op of that name. Lower triangular matrices whose products with their transposes are the input; its lower
+// triangle is read. Its gradient is known.
+func (g *Graph) Cholesky(input Value) Value {
+	return g.add1("Cholesky", []Value{input})
+}
+
+// ClipByValue adds the op of that name. Each element, or the bound that it crosses. Its gradient is known.
+func (g *Graph) ClipByValue(t Value, clipValueMin Value, clipValueMax Value) Value {
+	return g.add1("ClipByValue", []Value{t, clipValueMin, clipValueMax})
+}
+
+// CollectiveAllToAllV2Attrs is the optional attributes of CollectiveAllToAllV2. Zero is the default of every field.
+type CollectiveAllToAllV2Attrs struct {
+	// bool; default false
+	IsStateless bool
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+}
+
+// CollectiveAllToAllV2 adds the op of that name. Share i of the rows goes to member i; what comes stands in the order of the
+// members. Its gradient is known. Stateful: runs are never merged or folded away.
+func (g *Graph) CollectiveAllToAllV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, attrs ...CollectiveAllToAllV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveAllToAllV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
+}
+
+// CollectiveBarrierAttrs is the optional attributes of CollectiveBarrier. Zero is the default of every field.
+type CollectiveBarrierAttrs struct {
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+}
+
+// CollectiveBarrier adds the op of that name. Done when all members have come to it. It has no gradient. Stateful: runs are
+// never merged or folded away. The answer names the node.
+func (g *Graph) CollectiveBarrier(groupSize Value, groupKey Value, instanceKey Value, attrs ...CollectiveBarrierAttrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveBarrier", []Value{groupSize, groupKey, instanceKey}, optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
+}
+
+// CollectiveBcastRecvV2Attrs is the optional attributes of CollectiveBcastRecvV2. Zero is the default of every field.
+type CollectiveBcastRecvV2Attrs struct {
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+}
+
+// CollectiveBcastRecvV2 adds the op of that name. The tensor of that shape that one member sends with CollectiveBcastSendV2. It
+// has no gradient. Stateful: runs are never merged or folded away. t: element type.
+func (g *Graph) CollectiveBcastRecvV2(groupSize Value, groupKey Value, instanceKey Value, shape Value, t DType, attrs ...CollectiveBcastRecvV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveBcastRecvV2", []Value{groupSize, groupKey, instanceKey, shape}, TypeAttr("T", t), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
+}
+
+// CollectiveBcastSendV2Attrs is the optional attributes of CollectiveBcastSendV2. Zero is the default of every field.
+type CollectiveBcastSendV2Attrs struct {
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+}
+
+// CollectiveBcastSendV2 adds the op of that name. Sends a tensor to all other members, which receive it with
+// CollectiveBcastRecvV2. It has no gradient. Stateful: runs are never merged or folded away.
+func (g *Graph) CollectiveBcastSendV2(input Value, groupSize Value, groupKey Value, instanceKey Value, attrs ...CollectiveBcastSendV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveBcastSendV2", []Value{input, groupSize, groupKey, instanceKey}, optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
+}
+
+// CollectiveGatherV2Attrs is the optional attributes of CollectiveGatherV2. Zero is the default of every field.
+type CollectiveGatherV2Attrs struct {
+	// bool; default false
+	IsStateless bool
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+}
+
+// CollectiveGatherV2 adds the op of that name. The members' rows one behind the other, in the order of the members; numbers of
+// rows may differ. Its gradient is known. Stateful: runs are never merged or folded away.
+func (g *Graph) CollectiveGatherV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, attrs ...CollectiveGatherV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveGatherV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
+}
+
+// CollectiveReduceScatterV2Attrs is the optional attributes of CollectiveReduceScatterV2. Zero is the default of every field.
+type CollectiveReduceScatterV2Attrs struct {
+	// bool; default false
+	IsStateless bool
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+	// int; default -1
+	MaxSubdivsPerDevice *int64
+}
+
+// CollectiveReduceScatterV2 adds the op of that name. As CollectiveReduceV2, but each member gets its share of the rows. Its
+// gradient is known. Stateful: runs are never merged or folded away. mergeOp: one of "Min", "Max", "Mul", "Add". finalOp: one
+// of "Id", "Div".
+func (g *Graph) CollectiveReduceScatterV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, mergeOp string, finalOp string, attrs ...CollectiveReduceScatterV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveReduceScatterV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), StringAttr("merge_op", mergeOp), StringAttr("final_op", finalOp), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr), optionalSet("max_subdivs_per_device", given.MaxSubdivsPerDevice, IntAttr))
+}
+
+// CollectiveReduceV2Attrs is the optional attributes of CollectiveReduceV2. Zero is the default of every field.
+type CollectiveReduceV2Attrs struct {
+	// bool; default false
+	IsStateless bool
+	// string; default "auto"
+	CommunicationHint string
+	// float; default 0
+	TimeoutSeconds float64
+	// int; default -1
+	MaxSubdivsPerDevice *int64
+}
+
+// CollectiveReduceV2 adds the op of that name. The members' inputs merged element by element, in the order of the members; all
+// get the result. Its gradient is known. Stateful: runs are never merged or folded away. mergeOp: one of "Min", "Max", "Mul",
+// "Add". finalOp: one of "Id", "Div".
+func (g *Graph) CollectiveReduceV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, mergeOp string, finalOp string, attrs ...CollectiveReduceV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("CollectiveReduceV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), StringAttr("merge_op", mergeOp), StringAttr("final_op", finalOp), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr), optionalSet("max_subdivs_per_device", given.MaxSubdivsPerDevice, IntAttr))
+}
+
+// ComputeAccidentalHitsAttrs is the optional attributes of ComputeAccidentalHits. Zero is the default of every field.
+type ComputeAccidentalHitsAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// ComputeAccidentalHits adds the op of that name. Rows and places of sampled candidates that are true classes, with the lowest
+// number as their weight. It has no gradient. numTrue: int.
+func (g *Graph) ComputeAccidentalHits(trueClasses Value, sampledCandidates Value, numTrue int64, attrs ...ComputeAccidentalHitsAttrs) (indices, ids, weights Value) {
+	given := last(attrs)
+	outs := g.addN(3, "ComputeAccidentalHits", []Value{trueClasses, sampledCandidates}, IntAttr("num_true", numTrue), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // Concat adds the op of that name. Joins tensors along an axis (the form with the axis first). Its gradient is known.
@@ -343,15 +721,20 @@ type ConditionalAccumulatorAttrs struct {
 	Container string
 	// string; default ""
 	SharedName string
-	// one of "MEAN", "SUM"; default "MEAN"
+	// one of "MEAN", "SUM", "LAST"; default "MEAN"
 	ReductionType string
 }
 
 // ConditionalAccumulator adds the op of that name. Accumulates gradients until enough are there to be taken. It has no
 // gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) ConditionalAccumulator(dtype DType, shape Shape, attrs ...ConditionalAccumulatorAttrs) Value {
-	o := last(attrs)
-	return g.add1("ConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr), optional("reduction_type", o.ReductionType, StringAttr))
+	given := last(attrs)
+	return g.add1("ConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
+}
+
+// Conj adds the op of that name. The complex conjugate. Its gradient is known.
+func (g *Graph) Conj(input Value) Value {
+	return g.add1("Conj", []Value{input})
 }
 
 // ConjugateTranspose adds the op of that name. Dimension i of the result is dimension perm[i] of x. Its gradient is known.
@@ -374,8 +757,8 @@ type Conv2DAttrs struct {
 // Conv2D adds the op of that name. Two-dimensional convolution (cross-correlation); a filter with fewer channels works on
 // groups of them. Its gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2D(input Value, filter Value, strides []int64, padding string, attrs ...Conv2DAttrs) Value {
-	o := last(attrs)
-	return g.add1("Conv2D", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", o.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", o.ExplicitPaddings, IntsAttr), optional("data_format", o.DataFormat, StringAttr), optionalList("dilations", o.Dilations, IntsAttr))
+	given := last(attrs)
+	return g.add1("Conv2D", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
 // Conv2DBackpropFilterAttrs is the optional attributes of Conv2DBackpropFilter. Zero is the default of every field.
@@ -393,8 +776,8 @@ type Conv2DBackpropFilterAttrs struct {
 // Conv2DBackpropFilter adds the op of that name. Gradient of Conv2D with respect to its filter. Its gradient is known. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2DBackpropFilter(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...Conv2DBackpropFilterAttrs) Value {
-	o := last(attrs)
-	return g.add1("Conv2DBackpropFilter", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", o.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", o.ExplicitPaddings, IntsAttr), optional("data_format", o.DataFormat, StringAttr), optionalList("dilations", o.Dilations, IntsAttr))
+	given := last(attrs)
+	return g.add1("Conv2DBackpropFilter", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
 // Conv2DBackpropInputAttrs is the optional attributes of Conv2DBackpropInput. Zero is the default of every field.
@@ -412,8 +795,53 @@ type Conv2DBackpropInputAttrs struct {
 // Conv2DBackpropInput adds the op of that name. Gradient of Conv2D with respect to its input. Its gradient is known. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2DBackpropInput(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...Conv2DBackpropInputAttrs) Value {
-	o := last(attrs)
-	return g.add1("Conv2DBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", o.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", o.ExplicitPaddings, IntsAttr), optional("data_format", o.DataFormat, StringAttr), optionalList("dilations", o.Dilations, IntsAttr))
+	given := last(attrs)
+	return g.add1("Conv2DBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
+}
+
+// Conv3DAttrs is the optional attributes of Conv3D. Zero is the default of every field.
+type Conv3DAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1, 1]
+	Dilations []int64
+}
+
+// Conv3D adds the op of that name. Three-dimensional convolution (cross-correlation). Its gradient is known. strides: integers.
+// padding: one of "SAME", "VALID".
+func (g *Graph) Conv3D(input Value, filter Value, strides []int64, padding string, attrs ...Conv3DAttrs) Value {
+	given := last(attrs)
+	return g.add1("Conv3D", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
+}
+
+// Conv3DBackpropFilterV2Attrs is the optional attributes of Conv3DBackpropFilterV2. Zero is the default of every field.
+type Conv3DBackpropFilterV2Attrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1, 1]
+	Dilations []int64
+}
+
+// Conv3DBackpropFilterV2 adds the op of that name. Gradient of Conv3D with respect to its filter. Its gradient is known.
+// strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) Conv3DBackpropFilterV2(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...Conv3DBackpropFilterV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("Conv3DBackpropFilterV2", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
+}
+
+// Conv3DBackpropInputV2Attrs is the optional attributes of Conv3DBackpropInputV2. Zero is the default of every field.
+type Conv3DBackpropInputV2Attrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1, 1]
+	Dilations []int64
+}
+
+// Conv3DBackpropInputV2 adds the op of that name. Gradient of Conv3D with respect to its input. Its gradient is known. strides:
+// integers. padding: one of "SAME", "VALID".
+func (g *Graph) Conv3DBackpropInputV2(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...Conv3DBackpropInputV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("Conv3DBackpropInputV2", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
 // Cos adds the op of that name. The cosine of x. Its gradient is known.
@@ -426,6 +854,50 @@ func (g *Graph) Cosh(x Value) Value {
 	return g.add1("Cosh", []Value{x})
 }
 
+// CropAndResizeAttrs is the optional attributes of CropAndResize. Zero is the default of every field.
+type CropAndResizeAttrs struct {
+	// one of "bilinear", "nearest"; default "bilinear"
+	Method string
+	// float; default 0
+	ExtrapolationValue float64
+}
+
+// CropAndResize adds the op of that name. Boxes cut out of images and brought to one size. Its gradient is known.
+func (g *Graph) CropAndResize(image Value, boxes Value, boxInd Value, cropSize Value, attrs ...CropAndResizeAttrs) Value {
+	given := last(attrs)
+	return g.add1("CropAndResize", []Value{image, boxes, boxInd, cropSize}, optional("method", given.Method, StringAttr), optional("extrapolation_value", given.ExtrapolationValue, FloatAttr))
+}
+
+// CropAndResizeGradBoxesAttrs is the optional attributes of CropAndResizeGradBoxes. Zero is the default of every field.
+type CropAndResizeGradBoxesAttrs struct {
+	// one of "bilinear"; default "bilinear"
+	Method string
+}
+
+// CropAndResizeGradBoxes adds the op of that name. Gradient of CropAndResize by the edges of the boxes. It has no gradient.
+func (g *Graph) CropAndResizeGradBoxes(grads Value, image Value, boxes Value, boxInd Value, attrs ...CropAndResizeGradBoxesAttrs) Value {
+	given := last(attrs)
+	return g.add1("CropAndResizeGradBoxes", []Value{grads, image, boxes, boxInd}, optional("method", given.Method, StringAttr))
+}
+
+// CropAndResizeGradImageAttrs is the optional attributes of CropAndResizeGradImage. Zero is the default of every field.
+type CropAndResizeGradImageAttrs struct {
+	// one of "bilinear", "nearest"; default "bilinear"
+	Method string
+}
+
+// CropAndResizeGradImage adds the op of that name. Gradient of CropAndResize by the images. It has no gradient. t: element
+// type.
+func (g *Graph) CropAndResizeGradImage(grads Value, boxes Value, boxInd Value, imageSize Value, t DType, attrs ...CropAndResizeGradImageAttrs) Value {
+	given := last(attrs)
+	return g.add1("CropAndResizeGradImage", []Value{grads, boxes, boxInd, imageSize}, TypeAttr("T", t), optional("method", given.Method, StringAttr))
+}
+
+// Cross adds the op of that name. The cross products of vectors of three elements. Its gradient is known.
+func (g *Graph) Cross(a Value, b Value) Value {
+	return g.add1("Cross", []Value{a, b})
+}
+
 // CumprodAttrs is the optional attributes of Cumprod. Zero is the default of every field.
 type CumprodAttrs struct {
 	// bool; default false
@@ -436,8 +908,8 @@ type CumprodAttrs struct {
 
 // Cumprod adds the op of that name. The running product along an axis. Its gradient is known.
 func (g *Graph) Cumprod(x Value, axis Value, attrs ...CumprodAttrs) Value {
-	o := last(attrs)
-	return g.add1("Cumprod", []Value{x, axis}, optional("exclusive", o.Exclusive, BoolAttr), optional("reverse", o.Reverse, BoolAttr))
+	given := last(attrs)
+	return g.add1("Cumprod", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
 }
 
 // CumsumAttrs is the optional attributes of Cumsum. Zero is the default of every field.
@@ -450,8 +922,150 @@ type CumsumAttrs struct {
 
 // Cumsum adds the op of that name. The running sum along an axis. Its gradient is known.
 func (g *Graph) Cumsum(x Value, axis Value, attrs ...CumsumAttrs) Value {
-	o := last(attrs)
-	return g.add1("Cumsum", []Value{x, axis}, optional("exclusive", o.Exclusive, BoolAttr), optional("reverse", o.Reverse, BoolAttr))
+	given := last(attrs)
+	return g.add1("Cumsum", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
+}
+
+// CumulativeLogsumexpAttrs is the optional attributes of CumulativeLogsumexp. Zero is the default of every field.
+type CumulativeLogsumexpAttrs struct {
+	// bool; default false
+	Exclusive bool
+	// bool; default false
+	Reverse bool
+}
+
+// CumulativeLogsumexp adds the op of that name. The logarithm of the running sum of exponentials along an axis. Its gradient is
+// known.
+func (g *Graph) CumulativeLogsumexp(x Value, axis Value, attrs ...CumulativeLogsumexpAttrs) Value {
+	given := last(attrs)
+	return g.add1("CumulativeLogsumexp", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
+}
+
+// DataFormatDimMapAttrs is the optional attributes of DataFormatDimMap. Zero is the default of every field.
+type DataFormatDimMapAttrs struct {
+	// string; default "NHWC"
+	SrcFormat string
+	// string; default "NCHW"
+	DstFormat string
+}
+
+// DataFormatDimMap adds the op of that name. Axes of one data format as axes of another. It has no gradient.
+func (g *Graph) DataFormatDimMap(x Value, attrs ...DataFormatDimMapAttrs) Value {
+	given := last(attrs)
+	return g.add1("DataFormatDimMap", []Value{x}, optional("src_format", given.SrcFormat, StringAttr), optional("dst_format", given.DstFormat, StringAttr))
+}
+
+// DataFormatVecPermuteAttrs is the optional attributes of DataFormatVecPermute. Zero is the default of every field.
+type DataFormatVecPermuteAttrs struct {
+	// string; default "NHWC"
+	SrcFormat string
+	// string; default "NCHW"
+	DstFormat string
+}
+
+// DataFormatVecPermute adds the op of that name. One entry per axis, in the order of another data format. It has no gradient.
+func (g *Graph) DataFormatVecPermute(x Value, attrs ...DataFormatVecPermuteAttrs) Value {
+	given := last(attrs)
+	return g.add1("DataFormatVecPermute", []Value{x}, optional("src_format", given.SrcFormat, StringAttr), optional("dst_format", given.DstFormat, StringAttr))
+}
+
+// DecodeBase64 adds the op of that name. What EncodeBase64 made each string from, padded or not. It has no gradient.
+func (g *Graph) DecodeBase64(input Value) Value {
+	return g.add1("DecodeBase64", []Value{input})
+}
+
+// DecodeRawAttrs is the optional attributes of DecodeRaw. Zero is the default of every field.
+type DecodeRawAttrs struct {
+	// bool; default true
+	LittleEndian *bool
+}
+
+// DecodeRaw adds the op of that name. The bytes of each string as elements of a type, in a dimension behind the others; all
+// strings are as long. It has no gradient. outType: element type.
+func (g *Graph) DecodeRaw(bytes Value, outType DType, attrs ...DecodeRawAttrs) Value {
+	given := last(attrs)
+	return g.add1("DecodeRaw", []Value{bytes}, TypeAttr("out_type", outType), optionalSet("little_endian", given.LittleEndian, BoolAttr))
+}
+
+// DeepCopy adds the op of that name. A copy of x. It has no gradient.
+func (g *Graph) DeepCopy(x Value) Value {
+	return g.add1("DeepCopy", []Value{x})
+}
+
+// DenseBincountAttrs is the optional attributes of DenseBincount. Zero is the default of every field.
+type DenseBincountAttrs struct {
+	// bool; default false
+	BinaryOutput bool
+}
+
+// DenseBincount adds the op of that name. How often each number below size occurs in each row, the sum of its weights, or
+// whether it occurs. It has no gradient.
+func (g *Graph) DenseBincount(input Value, size Value, weights Value, attrs ...DenseBincountAttrs) Value {
+	given := last(attrs)
+	return g.add1("DenseBincount", []Value{input, size, weights}, optional("binary_output", given.BinaryOutput, BoolAttr))
+}
+
+// DepthToSpaceAttrs is the optional attributes of DepthToSpace. Zero is the default of every field.
+type DepthToSpaceAttrs struct {
+	// one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+	DataFormat string
+}
+
+// DepthToSpace adds the op of that name. Channels laid out as blocks of pixels. Its gradient is known. blockSize: int.
+func (g *Graph) DepthToSpace(input Value, blockSize int64, attrs ...DepthToSpaceAttrs) Value {
+	given := last(attrs)
+	return g.add1("DepthToSpace", []Value{input}, IntAttr("block_size", blockSize), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// DepthwiseConv2dNativeAttrs is the optional attributes of DepthwiseConv2dNative. Zero is the default of every field.
+type DepthwiseConv2dNativeAttrs struct {
+	// integers; default []
+	ExplicitPaddings []int64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1]
+	Dilations []int64
+}
+
+// DepthwiseConv2dNative adds the op of that name. Two-dimensional convolution of each channel with filters of its own. Its
+// gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
+func (g *Graph) DepthwiseConv2dNative(input Value, filter Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeAttrs) Value {
+	given := last(attrs)
+	return g.add1("DepthwiseConv2dNative", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
+}
+
+// DepthwiseConv2dNativeBackpropFilterAttrs is the optional attributes of DepthwiseConv2dNativeBackpropFilter. Zero is the default of every field.
+type DepthwiseConv2dNativeBackpropFilterAttrs struct {
+	// integers; default []
+	ExplicitPaddings []int64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1]
+	Dilations []int64
+}
+
+// DepthwiseConv2dNativeBackpropFilter adds the op of that name. Gradient of DepthwiseConv2dNative with respect to its filter.
+// Its gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
+func (g *Graph) DepthwiseConv2dNativeBackpropFilter(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeBackpropFilterAttrs) Value {
+	given := last(attrs)
+	return g.add1("DepthwiseConv2dNativeBackpropFilter", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
+}
+
+// DepthwiseConv2dNativeBackpropInputAttrs is the optional attributes of DepthwiseConv2dNativeBackpropInput. Zero is the default of every field.
+type DepthwiseConv2dNativeBackpropInputAttrs struct {
+	// integers; default []
+	ExplicitPaddings []int64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// integers; default [1, 1, 1, 1]
+	Dilations []int64
+}
+
+// DepthwiseConv2dNativeBackpropInput adds the op of that name. Gradient of DepthwiseConv2dNative with respect to its input. Its
+// gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
+func (g *Graph) DepthwiseConv2dNativeBackpropInput(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeBackpropInputAttrs) Value {
+	given := last(attrs)
+	return g.add1("DepthwiseConv2dNativeBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
 // DestroyResourceOpAttrs is the optional attributes of DestroyResourceOp. Zero is the default of every field.
@@ -463,8 +1077,42 @@ type DestroyResourceOpAttrs struct {
 // DestroyResourceOp adds the op of that name. Removes a resource from its device; its name is free again. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) DestroyResourceOp(resource Value, attrs ...DestroyResourceOpAttrs) Value {
-	o := last(attrs)
-	return g.add1("DestroyResourceOp", []Value{resource}, optionalSet("ignore_lookup_error", o.IgnoreLookupError, BoolAttr))
+	given := last(attrs)
+	return g.add1("DestroyResourceOp", []Value{resource}, optionalSet("ignore_lookup_error", given.IgnoreLookupError, BoolAttr))
+}
+
+// Diag adds the op of that name. A tensor of twice the rank with the input where the two halves of the coordinates agree. Its
+// gradient is known.
+func (g *Graph) Diag(diagonal Value) Value {
+	return g.add1("Diag", []Value{diagonal})
+}
+
+// DiagPart adds the op of that name. The elements for which the two halves of the coordinates agree. Its gradient is known.
+func (g *Graph) DiagPart(input Value) Value {
+	return g.add1("DiagPart", []Value{input})
+}
+
+// Digamma adds the op of that name. The derivative of Lgamma. Its gradient is known.
+func (g *Graph) Digamma(x Value) Value {
+	return g.add1("Digamma", []Value{x})
+}
+
+// Dilation2D adds the op of that name. The largest sum of input and filter under each position of the filter. Its gradient is
+// known. strides: integers. rates: integers. padding: one of "SAME", "VALID".
+func (g *Graph) Dilation2D(input Value, filter Value, strides []int64, rates []int64, padding string) Value {
+	return g.add1("Dilation2D", []Value{input, filter}, IntsAttr("strides", strides...), IntsAttr("rates", rates...), StringAttr("padding", padding))
+}
+
+// Dilation2DBackpropFilter adds the op of that name. Gradient of Dilation2D with respect to its filter. It has no gradient.
+// strides: integers. rates: integers. padding: one of "SAME", "VALID".
+func (g *Graph) Dilation2DBackpropFilter(input Value, filter Value, outBackprop Value, strides []int64, rates []int64, padding string) Value {
+	return g.add1("Dilation2DBackpropFilter", []Value{input, filter, outBackprop}, IntsAttr("strides", strides...), IntsAttr("rates", rates...), StringAttr("padding", padding))
+}
+
+// Dilation2DBackpropInput adds the op of that name. Gradient of Dilation2D with respect to its input. It has no gradient.
+// strides: integers. rates: integers. padding: one of "SAME", "VALID".
+func (g *Graph) Dilation2DBackpropInput(input Value, filter Value, outBackprop Value, strides []int64, rates []int64, padding string) Value {
+	return g.add1("Dilation2DBackpropInput", []Value{input, filter, outBackprop}, IntsAttr("strides", strides...), IntsAttr("rates", rates...), StringAttr("padding", padding))
 }
 
 // Div adds the op of that name. x / y, with broadcasting; the quotient of integers is cut towards zero. Its gradient is known.
@@ -477,6 +1125,23 @@ func (g *Graph) DivNoNan(x Value, y Value) Value {
 	return g.add1("DivNoNan", []Value{x, y})
 }
 
+// DynamicPartition adds the op of that name. The rows of data dealt to as many outputs as there are partitions. Its gradient is
+// known. numPartitions: int.
+func (g *Graph) DynamicPartition(data Value, partitions Value, numPartitions int64) []Value {
+	return g.addN(int(numPartitions), "DynamicPartition", []Value{data, partitions}, IntAttr("num_partitions", numPartitions))
+}
+
+// DynamicStitch adds the op of that name. Rows of several tensors in one, each where its index says. Its gradient is known.
+func (g *Graph) DynamicStitch(indices []Value, data []Value) Value {
+	return g.add1("DynamicStitch", slices.Concat(indices, data))
+}
+
+// Einsum adds the op of that name. Sums of products over labelled dimensions, as in "ij,jk->ik"; an ellipsis broadcasts. Its
+// gradient is known. equation: string.
+func (g *Graph) Einsum(inputs []Value, equation string) Value {
+	return g.add1("Einsum", inputs, StringAttr("equation", equation))
+}
+
 // Elu adds the op of that name. x where it is positive, else exp(x) - 1. Its gradient is known.
 func (g *Graph) Elu(features Value) Value {
 	return g.add1("Elu", []Value{features})
@@ -485,6 +1150,37 @@ func (g *Graph) Elu(features Value) Value {
 // EluGrad adds the op of that name. The gradient of Elu, from its outputs. Its gradient is known.
 func (g *Graph) EluGrad(gradients Value, outputs Value) Value {
 	return g.add1("EluGrad", []Value{gradients, outputs})
+}
+
+// EmptyAttrs is the optional attributes of Empty. Zero is the default of every field.
+type EmptyAttrs struct {
+	// bool; default false
+	Init bool
+}
+
+// Empty adds the op of that name. A tensor of a shape. Its elements are zero, with init or without. It has no gradient. dtype:
+// element type.
+func (g *Graph) Empty(shape Value, dtype DType, attrs ...EmptyAttrs) Value {
+	given := last(attrs)
+	return g.add1("Empty", []Value{shape}, TypeAttr("dtype", dtype), optional("init", given.Init, BoolAttr))
+}
+
+// EmptyTensorList adds the op of that name. An empty list of tensors. It has no gradient. elementDtype: element type.
+func (g *Graph) EmptyTensorList(elementShape Value, maxNumElements Value, elementDtype DType) Value {
+	return g.add1("EmptyTensorList", []Value{elementShape, maxNumElements}, TypeAttr("element_dtype", elementDtype))
+}
+
+// EncodeBase64Attrs is the optional attributes of EncodeBase64. Zero is the default of every field.
+type EncodeBase64Attrs struct {
+	// bool; default false
+	Pad bool
+}
+
+// EncodeBase64 adds the op of that name. Each string in base64, with the letters that are safe in addresses, padded where it is
+// asked for. It has no gradient.
+func (g *Graph) EncodeBase64(input Value, attrs ...EncodeBase64Attrs) Value {
+	given := last(attrs)
+	return g.add1("EncodeBase64", []Value{input}, optional("pad", given.Pad, BoolAttr))
 }
 
 // EnsureShape adds the op of that name. The input, once it is sure to have the shape. Its gradient is known. shape: shape.
@@ -500,8 +1196,8 @@ type EqualAttrs struct {
 
 // Equal adds the op of that name. x == y, with broadcasting. It has no gradient.
 func (g *Graph) Equal(x Value, y Value, attrs ...EqualAttrs) Value {
-	o := last(attrs)
-	return g.add1("Equal", []Value{x, y}, optionalSet("incompatible_shape_error", o.IncompatibleShapeError, BoolAttr))
+	given := last(attrs)
+	return g.add1("Equal", []Value{x, y}, optionalSet("incompatible_shape_error", given.IncompatibleShapeError, BoolAttr))
 }
 
 // Erf adds the op of that name. The Gauss error function of x. Its gradient is known.
@@ -512,6 +1208,23 @@ func (g *Graph) Erf(x Value) Value {
 // Erfc adds the op of that name. 1 - erf(x), precise where that is small. Its gradient is known.
 func (g *Graph) Erfc(x Value) Value {
 	return g.add1("Erfc", []Value{x})
+}
+
+// Erfinv adds the op of that name. The number whose error function is x. Its gradient is known.
+func (g *Graph) Erfinv(x Value) Value {
+	return g.add1("Erfinv", []Value{x})
+}
+
+// EuclideanNormAttrs is the optional attributes of EuclideanNorm. Zero is the default of every field.
+type EuclideanNormAttrs struct {
+	// bool; default false
+	KeepDims bool
+}
+
+// EuclideanNorm adds the op of that name. The root of the sum of squares over some axes. Its gradient is known.
+func (g *Graph) EuclideanNorm(input Value, reductionIndices Value, attrs ...EuclideanNormAttrs) Value {
+	given := last(attrs)
+	return g.add1("EuclideanNorm", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
 // Exp adds the op of that name. e to the power of x. Its gradient is known.
@@ -529,6 +1242,12 @@ func (g *Graph) Expm1(x Value) Value {
 	return g.add1("Expm1", []Value{x})
 }
 
+// ExtractImagePatches adds the op of that name. What lies under each position of a window, laid out along the channels. Its
+// gradient is known. ksizes: integers. strides: integers. rates: integers. padding: one of "SAME", "VALID".
+func (g *Graph) ExtractImagePatches(images Value, ksizes []int64, strides []int64, rates []int64, padding string) Value {
+	return g.add1("ExtractImagePatches", []Value{images}, IntsAttr("ksizes", ksizes...), IntsAttr("strides", strides...), IntsAttr("rates", rates...), StringAttr("padding", padding))
+}
+
 // FIFOQueueV2Attrs is the optional attributes of FIFOQueueV2. Zero is the default of every field.
 type FIFOQueueV2Attrs struct {
 	// shapes; default []
@@ -544,13 +1263,141 @@ type FIFOQueueV2Attrs struct {
 // FIFOQueueV2 adds the op of that name. A queue of tuples, first in, first out. It has no gradient. Stateful: runs are never
 // merged or folded away. componentTypes: element types.
 func (g *Graph) FIFOQueueV2(componentTypes []DType, attrs ...FIFOQueueV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("FIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", o.Shapes, ShapesAttr), optionalSet("capacity", o.Capacity, IntAttr), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr))
+	given := last(attrs)
+	return g.add1("FIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
+}
+
+// FakeQuantWithMinMaxArgsAttrs is the optional attributes of FakeQuantWithMinMaxArgs. Zero is the default of every field.
+type FakeQuantWithMinMaxArgsAttrs struct {
+	// float; default -6
+	Min *float64
+	// float; default 6
+	Max *float64
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxArgs adds the op of that name. The inputs rounded to the steps that a whole number of few bits has between
+// two bounds. Its gradient is known.
+func (g *Graph) FakeQuantWithMinMaxArgs(inputs Value, attrs ...FakeQuantWithMinMaxArgsAttrs) Value {
+	given := last(attrs)
+	return g.add1("FakeQuantWithMinMaxArgs", []Value{inputs}, optionalSet("min", given.Min, FloatAttr), optionalSet("max", given.Max, FloatAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+}
+
+// FakeQuantWithMinMaxArgsGradientAttrs is the optional attributes of FakeQuantWithMinMaxArgsGradient. Zero is the default of every field.
+type FakeQuantWithMinMaxArgsGradientAttrs struct {
+	// float; default -6
+	Min *float64
+	// float; default 6
+	Max *float64
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxArgsGradient adds the op of that name. The gradients where the inputs lie within the bounds, zero
+// elsewhere. It has no gradient.
+func (g *Graph) FakeQuantWithMinMaxArgsGradient(gradients Value, inputs Value, attrs ...FakeQuantWithMinMaxArgsGradientAttrs) Value {
+	given := last(attrs)
+	return g.add1("FakeQuantWithMinMaxArgsGradient", []Value{gradients, inputs}, optionalSet("min", given.Min, FloatAttr), optionalSet("max", given.Max, FloatAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+}
+
+// FakeQuantWithMinMaxVarsAttrs is the optional attributes of FakeQuantWithMinMaxVars. Zero is the default of every field.
+type FakeQuantWithMinMaxVarsAttrs struct {
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxVars adds the op of that name. The inputs rounded to steps between bounds that are values; with several,
+// one pair per channel. Its gradient is known.
+func (g *Graph) FakeQuantWithMinMaxVars(inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsAttrs) Value {
+	given := last(attrs)
+	return g.add1("FakeQuantWithMinMaxVars", []Value{inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+}
+
+// FakeQuantWithMinMaxVarsGradientAttrs is the optional attributes of FakeQuantWithMinMaxVarsGradient. Zero is the default of every field.
+type FakeQuantWithMinMaxVarsGradientAttrs struct {
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxVarsGradient adds the op of that name. The gradients where the inputs lie within the bounds, and the sums
+// of the rest by the bound that was crossed. It has no gradient.
+func (g *Graph) FakeQuantWithMinMaxVarsGradient(gradients Value, inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsGradientAttrs) (backpropsWrtInput, backpropWrtMin, backpropWrtMax Value) {
+	given := last(attrs)
+	outs := g.addN(3, "FakeQuantWithMinMaxVarsGradient", []Value{gradients, inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// FakeQuantWithMinMaxVarsPerChannelAttrs is the optional attributes of FakeQuantWithMinMaxVarsPerChannel. Zero is the default of every field.
+type FakeQuantWithMinMaxVarsPerChannelAttrs struct {
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxVarsPerChannel adds the op of that name. The inputs rounded to steps between bounds that are values; with
+// several, one pair per channel. Its gradient is known.
+func (g *Graph) FakeQuantWithMinMaxVarsPerChannel(inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsPerChannelAttrs) Value {
+	given := last(attrs)
+	return g.add1("FakeQuantWithMinMaxVarsPerChannel", []Value{inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+}
+
+// FakeQuantWithMinMaxVarsPerChannelGradientAttrs is the optional attributes of FakeQuantWithMinMaxVarsPerChannelGradient. Zero is the default of every field.
+type FakeQuantWithMinMaxVarsPerChannelGradientAttrs struct {
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	NarrowRange bool
+}
+
+// FakeQuantWithMinMaxVarsPerChannelGradient adds the op of that name. The gradients where the inputs lie within the bounds, and
+// the sums of the rest by the bound that was crossed. It has no gradient.
+func (g *Graph) FakeQuantWithMinMaxVarsPerChannelGradient(gradients Value, inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsPerChannelGradientAttrs) (backpropsWrtInput, backpropWrtMin, backpropWrtMax Value) {
+	given := last(attrs)
+	outs := g.addN(3, "FakeQuantWithMinMaxVarsPerChannelGradient", []Value{gradients, inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // Fill adds the op of that name. A tensor of shape dims with the value everywhere. Its gradient is known.
 func (g *Graph) Fill(dims Value, value Value) Value {
 	return g.add1("Fill", []Value{dims, value})
+}
+
+// FixedUnigramCandidateSamplerAttrs is the optional attributes of FixedUnigramCandidateSampler. Zero is the default of every field.
+type FixedUnigramCandidateSamplerAttrs struct {
+	// string; default ""
+	VocabFile string
+	// float; default 1
+	Distortion *float64
+	// int; default 0
+	NumReservedIds int64
+	// int; default 1
+	NumShards *int64
+	// int; default 0
+	Shard int64
+	// numbers; default []
+	Unigrams []float64
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// FixedUnigramCandidateSampler adds the op of that name. Classes as often as the unigrams say. It has no gradient. Stateful:
+// runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
+func (g *Graph) FixedUnigramCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...FixedUnigramCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
+	given := last(attrs)
+	outs := g.addN(3, "FixedUnigramCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("vocab_file", given.VocabFile, StringAttr), optionalSet("distortion", given.Distortion, FloatAttr), optional("num_reserved_ids", given.NumReservedIds, IntAttr), optionalSet("num_shards", given.NumShards, IntAttr), optional("shard", given.Shard, IntAttr), optionalList("unigrams", given.Unigrams, FloatsAttr), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // Floor adds the op of that name. The largest whole number not above x. It has no gradient.
@@ -568,6 +1415,134 @@ func (g *Graph) FloorMod(x Value, y Value) Value {
 	return g.add1("FloorMod", []Value{x, y})
 }
 
+// FusedBatchNormAttrs is the optional attributes of FusedBatchNorm. Zero is the default of every field.
+type FusedBatchNormAttrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// float; default 1
+	ExponentialAvgFactor *float64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNorm adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
+// scaled and shifted. Its gradient is known.
+func (g *Graph) FusedBatchNorm(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormAttrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2 Value) {
+	given := last(attrs)
+	outs := g.addN(5, "FusedBatchNorm", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
+// FusedBatchNormGradAttrs is the optional attributes of FusedBatchNormGrad. Zero is the default of every field.
+type FusedBatchNormGradAttrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNormGrad adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
+// that it used. Its gradient is known.
+func (g *Graph) FusedBatchNormGrad(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, attrs ...FusedBatchNormGradAttrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace3, reserveSpace4 Value) {
+	given := last(attrs)
+	outs := g.addN(5, "FusedBatchNormGrad", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
+// FusedBatchNormGradV2Attrs is the optional attributes of FusedBatchNormGradV2. Zero is the default of every field.
+type FusedBatchNormGradV2Attrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNormGradV2 adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
+// that it used. Its gradient is known.
+func (g *Graph) FusedBatchNormGradV2(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, attrs ...FusedBatchNormGradV2Attrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace3, reserveSpace4 Value) {
+	given := last(attrs)
+	outs := g.addN(5, "FusedBatchNormGradV2", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
+// FusedBatchNormGradV3Attrs is the optional attributes of FusedBatchNormGradV3. Zero is the default of every field.
+type FusedBatchNormGradV3Attrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNormGradV3 adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
+// that it used. Its gradient is known.
+func (g *Graph) FusedBatchNormGradV3(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, reserveSpace3 Value, attrs ...FusedBatchNormGradV3Attrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace4, reserveSpace5 Value) {
+	given := last(attrs)
+	outs := g.addN(5, "FusedBatchNormGradV3", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2, reserveSpace3}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
+// FusedBatchNormV2Attrs is the optional attributes of FusedBatchNormV2. Zero is the default of every field.
+type FusedBatchNormV2Attrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// float; default 1
+	ExponentialAvgFactor *float64
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNormV2 adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
+// scaled and shifted. Its gradient is known.
+func (g *Graph) FusedBatchNormV2(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormV2Attrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2 Value) {
+	given := last(attrs)
+	outs := g.addN(5, "FusedBatchNormV2", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
+// FusedBatchNormV3Attrs is the optional attributes of FusedBatchNormV3. Zero is the default of every field.
+type FusedBatchNormV3Attrs struct {
+	// float; default 0.0001
+	Epsilon *float64
+	// float; default 1
+	ExponentialAvgFactor *float64
+	// one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC"
+	DataFormat string
+	// bool; default true
+	IsTraining *bool
+}
+
+// FusedBatchNormV3 adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
+// scaled and shifted. Its gradient is known.
+func (g *Graph) FusedBatchNormV3(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormV3Attrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2, reserveSpace3 Value) {
+	given := last(attrs)
+	outs := g.addN(6, "FusedBatchNormV3", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5]
+}
+
+// GRUBlockCell adds the op of that name. One step of a gated recurrent unit: gates, new state and output. Its gradient is
+// known.
+func (g *Graph) GRUBlockCell(x Value, hPrev Value, wRu Value, wC Value, bRu Value, bC Value) (r, u, c, h Value) {
+	outs := g.addN(4, "GRUBlockCell", []Value{x, hPrev, wRu, wC, bRu, bC})
+	return outs[0], outs[1], outs[2], outs[3]
+}
+
+// GRUBlockCellGrad adds the op of that name. Gradients of GRUBlockCell: by its input, the state before and the gates. It has no
+// gradient.
+func (g *Graph) GRUBlockCellGrad(x Value, hPrev Value, wRu Value, wC Value, bRu Value, bC Value, r Value, u Value, c Value, dH Value) (dX, dHPrev, dCBar, dRBarUBar Value) {
+	outs := g.addN(4, "GRUBlockCellGrad", []Value{x, hPrev, wRu, wC, bRu, bC, r, u, c, dH})
+	return outs[0], outs[1], outs[2], outs[3]
+}
+
 // GatherAttrs is the optional attributes of Gather. Zero is the default of every field.
 type GatherAttrs struct {
 	// bool; default true
@@ -576,8 +1551,8 @@ type GatherAttrs struct {
 
 // Gather adds the op of that name. The rows of params that the indices name. Its gradient is known.
 func (g *Graph) Gather(params Value, indices Value, attrs ...GatherAttrs) Value {
-	o := last(attrs)
-	return g.add1("Gather", []Value{params, indices}, optionalSet("validate_indices", o.ValidateIndices, BoolAttr))
+	given := last(attrs)
+	return g.add1("Gather", []Value{params, indices}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
 // GatherNdAttrs is the optional attributes of GatherNd. Zero is the default of every field.
@@ -588,8 +1563,8 @@ type GatherNdAttrs struct {
 
 // GatherNd adds the op of that name. The slices of params at the coordinates in indices. Its gradient is known.
 func (g *Graph) GatherNd(params Value, indices Value, attrs ...GatherNdAttrs) Value {
-	o := last(attrs)
-	return g.add1("GatherNd", []Value{params, indices}, optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("GatherNd", []Value{params, indices}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // GatherV2Attrs is the optional attributes of GatherV2. Zero is the default of every field.
@@ -600,8 +1575,8 @@ type GatherV2Attrs struct {
 
 // GatherV2 adds the op of that name. The slices of params along an axis that the indices name. Its gradient is known.
 func (g *Graph) GatherV2(params Value, indices Value, axis Value, attrs ...GatherV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("GatherV2", []Value{params, indices, axis}, optional("batch_dims", o.BatchDims, IntAttr))
+	given := last(attrs)
+	return g.add1("GatherV2", []Value{params, indices, axis}, optional("batch_dims", given.BatchDims, IntAttr))
 }
 
 // Greater adds the op of that name. x > y, with broadcasting. It has no gradient.
@@ -614,6 +1589,36 @@ func (g *Graph) GreaterEqual(x Value, y Value) Value {
 	return g.add1("GreaterEqual", []Value{x, y})
 }
 
+// HashTableV2Attrs is the optional attributes of HashTableV2. Zero is the default of every field.
+type HashTableV2Attrs struct {
+	// string; default ""
+	Container string
+	// string; default ""
+	SharedName string
+	// bool; default false
+	UseNodeNameSharing bool
+}
+
+// HashTableV2 adds the op of that name. A table that is filled once, by InitializeTableV2. It has no gradient. Stateful: runs
+// are never merged or folded away. keyDtype: element type. valueDtype: element type.
+func (g *Graph) HashTableV2(keyDtype DType, valueDtype DType, attrs ...HashTableV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("HashTableV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr))
+}
+
+// HistogramFixedWidthAttrs is the optional attributes of HistogramFixedWidth. Zero is the default of every field.
+type HistogramFixedWidthAttrs struct {
+	// element type; default "int32"
+	Dtype DType
+}
+
+// HistogramFixedWidth adds the op of that name. How many values fall into each of nbins bins of one width; the outer bins take
+// what lies outside. It has no gradient.
+func (g *Graph) HistogramFixedWidth(values Value, valueRange Value, nbins Value, attrs ...HistogramFixedWidthAttrs) Value {
+	given := last(attrs)
+	return g.add1("HistogramFixedWidth", []Value{values, valueRange, nbins}, optional("dtype", given.Dtype, TypeAttr))
+}
+
 // Identity adds the op of that name. Its input, unchanged. Its gradient is known.
 func (g *Graph) Identity(input Value) Value {
 	return g.add1("Identity", []Value{input})
@@ -622,6 +1627,37 @@ func (g *Graph) Identity(input Value) Value {
 // IdentityN adds the op of that name. Its inputs, unchanged; none is available before all are. Its gradient is known.
 func (g *Graph) IdentityN(input []Value) []Value {
 	return g.addN(len(input), "IdentityN", input)
+}
+
+// Igamma adds the op of that name. The regularised lower incomplete gamma function P(a, x). Its gradient is known.
+func (g *Graph) Igamma(a Value, x Value) Value {
+	return g.add1("Igamma", []Value{a, x})
+}
+
+// IgammaGradA adds the op of that name. The derivative of Igamma towards a. It has no gradient.
+func (g *Graph) IgammaGradA(a Value, x Value) Value {
+	return g.add1("IgammaGradA", []Value{a, x})
+}
+
+// Igammac adds the op of that name. The regularised upper incomplete gamma function Q(a, x). Its gradient is known.
+func (g *Graph) Igammac(a Value, x Value) Value {
+	return g.add1("Igammac", []Value{a, x})
+}
+
+// InTopK adds the op of that name. Is the target among the k most probable classes of its row? It has no gradient. k: int.
+func (g *Graph) InTopK(predictions Value, targets Value, k int64) Value {
+	return g.add1("InTopK", []Value{predictions, targets}, IntAttr("k", k))
+}
+
+// InTopKV2 adds the op of that name. Is the target among the k most probable classes of its row? It has no gradient.
+func (g *Graph) InTopKV2(predictions Value, targets Value, k Value) Value {
+	return g.add1("InTopKV2", []Value{predictions, targets, k})
+}
+
+// InitializeTableV2 adds the op of that name. Fills a HashTableV2; again only with as many entries. It has no gradient.
+// Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) InitializeTableV2(tableHandle Value, keys Value, values Value) Value {
+	return g.add1("InitializeTableV2", []Value{tableHandle, keys, values})
 }
 
 // Inv adds the op of that name. 1 / x; the older name of Reciprocal. Its gradient is known.
@@ -664,6 +1700,67 @@ func (g *Graph) L2Loss(t Value) Value {
 	return g.add1("L2Loss", []Value{t})
 }
 
+// LRNAttrs is the optional attributes of LRN. Zero is the default of every field.
+type LRNAttrs struct {
+	// int; default 5
+	DepthRadius *int64
+	// float; default 1
+	Bias *float64
+	// float; default 1
+	Alpha *float64
+	// float; default 0.5
+	Beta *float64
+}
+
+// LRN adds the op of that name. Each value over a power of bias + alpha times the sum of squares of the channels around it. Its
+// gradient is known.
+func (g *Graph) LRN(input Value, attrs ...LRNAttrs) Value {
+	given := last(attrs)
+	return g.add1("LRN", []Value{input}, optionalSet("depth_radius", given.DepthRadius, IntAttr), optionalSet("bias", given.Bias, FloatAttr), optionalSet("alpha", given.Alpha, FloatAttr), optionalSet("beta", given.Beta, FloatAttr))
+}
+
+// LRNGradAttrs is the optional attributes of LRNGrad. Zero is the default of every field.
+type LRNGradAttrs struct {
+	// int; default 5
+	DepthRadius *int64
+	// float; default 1
+	Bias *float64
+	// float; default 1
+	Alpha *float64
+	// float; default 0.5
+	Beta *float64
+}
+
+// LRNGrad adds the op of that name. Gradient of LRN, from its input and output. It has no gradient.
+func (g *Graph) LRNGrad(inputGrads Value, inputImage Value, outputImage Value, attrs ...LRNGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("LRNGrad", []Value{inputGrads, inputImage, outputImage}, optionalSet("depth_radius", given.DepthRadius, IntAttr), optionalSet("bias", given.Bias, FloatAttr), optionalSet("alpha", given.Alpha, FloatAttr), optionalSet("beta", given.Beta, FloatAttr))
+}
+
+// LSTMBlockCellAttrs is the optional attributes of LSTMBlockCell. Zero is the default of every field.
+type LSTMBlockCellAttrs struct {
+	// float; default 1
+	ForgetBias *float64
+	// float; default 3
+	CellClip *float64
+	// bool; default false
+	UsePeephole bool
+}
+
+// LSTMBlockCell adds the op of that name. One step of a long short-term memory: gates, state and output. Its gradient is known.
+func (g *Graph) LSTMBlockCell(x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...LSTMBlockCellAttrs) (i, cs, f, o, ci, co, h Value) {
+	given := last(attrs)
+	outs := g.addN(7, "LSTMBlockCell", []Value{x, csPrev, hPrev, w, wci, wcf, wco, b}, optionalSet("forget_bias", given.ForgetBias, FloatAttr), optionalSet("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
+	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
+}
+
+// LSTMBlockCellGrad adds the op of that name. Gradients of LSTMBlockCell: by the state before, the gates and the peepholes. It
+// has no gradient. usePeephole: bool.
+func (g *Graph) LSTMBlockCellGrad(x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, i Value, cs Value, f Value, o Value, ci Value, co Value, csGrad Value, hGrad Value, usePeephole bool) (csPrevGrad, dicfo, wciGrad, wcfGrad, wcoGrad Value) {
+	outs := g.addN(5, "LSTMBlockCellGrad", []Value{x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, csGrad, hGrad}, BoolAttr("use_peephole", usePeephole))
+	return outs[0], outs[1], outs[2], outs[3], outs[4]
+}
+
 // LeakyReluAttrs is the optional attributes of LeakyRelu. Zero is the default of every field.
 type LeakyReluAttrs struct {
 	// float; default 0.2
@@ -672,8 +1769,8 @@ type LeakyReluAttrs struct {
 
 // LeakyRelu adds the op of that name. x where it is positive, else alpha x. Its gradient is known.
 func (g *Graph) LeakyRelu(features Value, attrs ...LeakyReluAttrs) Value {
-	o := last(attrs)
-	return g.add1("LeakyRelu", []Value{features}, optionalSet("alpha", o.Alpha, FloatAttr))
+	given := last(attrs)
+	return g.add1("LeakyRelu", []Value{features}, optionalSet("alpha", given.Alpha, FloatAttr))
 }
 
 // LeakyReluGradAttrs is the optional attributes of LeakyReluGrad. Zero is the default of every field.
@@ -684,8 +1781,29 @@ type LeakyReluGradAttrs struct {
 
 // LeakyReluGrad adds the op of that name. The gradient of LeakyRelu, from its features. Its gradient is known.
 func (g *Graph) LeakyReluGrad(gradients Value, features Value, attrs ...LeakyReluGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("LeakyReluGrad", []Value{gradients, features}, optionalSet("alpha", o.Alpha, FloatAttr))
+	given := last(attrs)
+	return g.add1("LeakyReluGrad", []Value{gradients, features}, optionalSet("alpha", given.Alpha, FloatAttr))
+}
+
+// LearnedUnigramCandidateSamplerAttrs is the optional attributes of LearnedUnigramCandidateSampler. Zero is the default of every field.
+type LearnedUnigramCandidateSamplerAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// LearnedUnigramCandidateSampler adds the op of that name. Classes as often as they were true ones so far. It has no gradient.
+// Stateful: runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
+func (g *Graph) LearnedUnigramCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...LearnedUnigramCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
+	given := last(attrs)
+	outs := g.addN(3, "LearnedUnigramCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// LeftShift adds the op of that name. The bits of x moved y places up, with broadcasting. It has no gradient.
+func (g *Graph) LeftShift(x Value, y Value) Value {
+	return g.add1("LeftShift", []Value{x, y})
 }
 
 // Less adds the op of that name. x < y, with broadcasting. It has no gradient.
@@ -698,6 +1816,30 @@ func (g *Graph) LessEqual(x Value, y Value) Value {
 	return g.add1("LessEqual", []Value{x, y})
 }
 
+// Lgamma adds the op of that name. The logarithm of the absolute value of the gamma function. Its gradient is known.
+func (g *Graph) Lgamma(x Value) Value {
+	return g.add1("Lgamma", []Value{x})
+}
+
+// LinSpace adds the op of that name. num values from start to stop, all the same distance apart. It has no gradient.
+func (g *Graph) LinSpace(start Value, stop Value, num Value) Value {
+	return g.add1("LinSpace", []Value{start, stop, num})
+}
+
+// ListDiffAttrs is the optional attributes of ListDiff. Zero is the default of every field.
+type ListDiffAttrs struct {
+	// element type; default "int32"
+	OutIdx DType
+}
+
+// ListDiff adds the op of that name. The values of x that are not in y, in their order, and where they stand. It has no
+// gradient.
+func (g *Graph) ListDiff(x Value, y Value, attrs ...ListDiffAttrs) (out, idx Value) {
+	given := last(attrs)
+	outs := g.addN(2, "ListDiff", []Value{x, y}, optional("out_idx", given.OutIdx, TypeAttr))
+	return outs[0], outs[1]
+}
+
 // Log adds the op of that name. The natural logarithm of x. Its gradient is known.
 func (g *Graph) Log(x Value) Value {
 	return g.add1("Log", []Value{x})
@@ -708,10 +1850,34 @@ func (g *Graph) Log1p(x Value) Value {
 	return g.add1("Log1p", []Value{x})
 }
 
+// LogMatrixDeterminant adds the op of that name. The signs of determinants and the logarithms of their absolute values. Its
+// gradient is known.
+func (g *Graph) LogMatrixDeterminant(input Value) (sign, logAbsDeterminant Value) {
+	outs := g.addN(2, "LogMatrixDeterminant", []Value{input})
+	return outs[0], outs[1]
+}
+
 // LogSoftmax adds the op of that name. x minus the logarithm of the sum of exp(x) along the last dimension. Its gradient is
 // known.
 func (g *Graph) LogSoftmax(logits Value) Value {
 	return g.add1("LogSoftmax", []Value{logits})
+}
+
+// LogUniformCandidateSamplerAttrs is the optional attributes of LogUniformCandidateSampler. Zero is the default of every field.
+type LogUniformCandidateSamplerAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// LogUniformCandidateSampler adds the op of that name. Classes the rarer the higher their number, as words sorted by frequency
+// are. It has no gradient. Stateful: runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool.
+// rangeMax: int.
+func (g *Graph) LogUniformCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...LogUniformCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
+	given := last(attrs)
+	outs := g.addN(3, "LogUniformCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // LogicalAnd adds the op of that name. x and y, with broadcasting. It has no gradient.
@@ -729,6 +1895,55 @@ func (g *Graph) LogicalOr(x Value, y Value) Value {
 	return g.add1("LogicalOr", []Value{x, y})
 }
 
+// LookupTableExportV2 adds the op of that name. All keys of a table and their values, in one order. It has no gradient.
+// Stateful: runs are never merged or folded away. tkeys: element type. tvalues: element type.
+func (g *Graph) LookupTableExportV2(tableHandle Value, tkeys DType, tvalues DType) (keys, values Value) {
+	outs := g.addN(2, "LookupTableExportV2", []Value{tableHandle}, TypeAttr("Tkeys", tkeys), TypeAttr("Tvalues", tvalues))
+	return outs[0], outs[1]
+}
+
+// LookupTableFindV2 adds the op of that name. The values of keys, and the default where a key is not in the table: one for all,
+// or one each. It has no gradient. Stateful: runs are never merged or folded away.
+func (g *Graph) LookupTableFindV2(tableHandle Value, keys Value, defaultValue Value) Value {
+	return g.add1("LookupTableFindV2", []Value{tableHandle, keys, defaultValue})
+}
+
+// LookupTableImportV2 adds the op of that name. Replaces everything in a mutable table. It has no gradient. Stateful: runs are
+// never merged or folded away. The answer names the node.
+func (g *Graph) LookupTableImportV2(tableHandle Value, keys Value, values Value) Value {
+	return g.add1("LookupTableImportV2", []Value{tableHandle, keys, values})
+}
+
+// LookupTableInsertV2 adds the op of that name. Puts values under keys into a mutable table, over those that are there. It has
+// no gradient. Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) LookupTableInsertV2(tableHandle Value, keys Value, values Value) Value {
+	return g.add1("LookupTableInsertV2", []Value{tableHandle, keys, values})
+}
+
+// LookupTableRemoveV2 adds the op of that name. Takes keys out of a mutable table; those that are not there do not matter. It
+// has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) LookupTableRemoveV2(tableHandle Value, keys Value) Value {
+	return g.add1("LookupTableRemoveV2", []Value{tableHandle, keys})
+}
+
+// LookupTableSizeV2 adds the op of that name. How many entries a table has. It has no gradient. Stateful: runs are never merged
+// or folded away.
+func (g *Graph) LookupTableSizeV2(tableHandle Value) Value {
+	return g.add1("LookupTableSizeV2", []Value{tableHandle})
+}
+
+// LowerBoundAttrs is the optional attributes of LowerBound. Zero is the default of every field.
+type LowerBoundAttrs struct {
+	// element type; default "int32"
+	OutType DType
+}
+
+// LowerBound adds the op of that name. The first place in the sorted row where the value could stand. It has no gradient.
+func (g *Graph) LowerBound(sortedInputs Value, values Value, attrs ...LowerBoundAttrs) Value {
+	given := last(attrs)
+	return g.add1("LowerBound", []Value{sortedInputs, values}, optional("out_type", given.OutType, TypeAttr))
+}
+
 // MatMulAttrs is the optional attributes of MatMul. Zero is the default of every field.
 type MatMulAttrs struct {
 	// bool; default false
@@ -743,8 +1958,124 @@ type MatMulAttrs struct {
 
 // MatMul adds the op of that name. Product of two matrices, each transposed first on request. Its gradient is known.
 func (g *Graph) MatMul(a Value, b Value, attrs ...MatMulAttrs) Value {
-	o := last(attrs)
-	return g.add1("MatMul", []Value{a, b}, optional("transpose_a", o.TransposeA, BoolAttr), optional("transpose_b", o.TransposeB, BoolAttr), optional("grad_a", o.GradA, BoolAttr), optional("grad_b", o.GradB, BoolAttr))
+	given := last(attrs)
+	return g.add1("MatMul", []Value{a, b}, optional("transpose_a", given.TransposeA, BoolAttr), optional("transpose_b", given.TransposeB, BoolAttr), optional("grad_a", given.GradA, BoolAttr), optional("grad_b", given.GradB, BoolAttr))
+}
+
+// MatrixBandPart adds the op of that name. The matrices with zeros outside of a band around the diagonal; a negative width
+// keeps that whole side. Its gradient is known.
+func (g *Graph) MatrixBandPart(input Value, numLower Value, numUpper Value) Value {
+	return g.add1("MatrixBandPart", []Value{input, numLower, numUpper})
+}
+
+// MatrixDeterminant adds the op of that name. The determinants of matrices. Its gradient is known.
+func (g *Graph) MatrixDeterminant(input Value) Value {
+	return g.add1("MatrixDeterminant", []Value{input})
+}
+
+// MatrixDiag adds the op of that name. Matrices with the given diagonals. Its gradient is known.
+func (g *Graph) MatrixDiag(diagonal Value) Value {
+	return g.add1("MatrixDiag", []Value{diagonal})
+}
+
+// MatrixDiagPart adds the op of that name. The diagonals of matrices. Its gradient is known.
+func (g *Graph) MatrixDiagPart(input Value) Value {
+	return g.add1("MatrixDiagPart", []Value{input})
+}
+
+// MatrixDiagPartV2 adds the op of that name. The diagonals of matrices. Its gradient is known.
+func (g *Graph) MatrixDiagPartV2(input Value, k Value, paddingValue Value) Value {
+	return g.add1("MatrixDiagPartV2", []Value{input, k, paddingValue})
+}
+
+// MatrixDiagPartV3Attrs is the optional attributes of MatrixDiagPartV3. Zero is the default of every field.
+type MatrixDiagPartV3Attrs struct {
+	// one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+	Align string
+}
+
+// MatrixDiagPartV3 adds the op of that name. The diagonals of matrices. Its gradient is known.
+func (g *Graph) MatrixDiagPartV3(input Value, k Value, paddingValue Value, attrs ...MatrixDiagPartV3Attrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixDiagPartV3", []Value{input, k, paddingValue}, optional("align", given.Align, StringAttr))
+}
+
+// MatrixDiagV2 adds the op of that name. Matrices with the given diagonals. Its gradient is known.
+func (g *Graph) MatrixDiagV2(diagonal Value, k Value, numRows Value, numCols Value, paddingValue Value) Value {
+	return g.add1("MatrixDiagV2", []Value{diagonal, k, numRows, numCols, paddingValue})
+}
+
+// MatrixDiagV3Attrs is the optional attributes of MatrixDiagV3. Zero is the default of every field.
+type MatrixDiagV3Attrs struct {
+	// one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+	Align string
+}
+
+// MatrixDiagV3 adds the op of that name. Matrices with the given diagonals. Its gradient is known.
+func (g *Graph) MatrixDiagV3(diagonal Value, k Value, numRows Value, numCols Value, paddingValue Value, attrs ...MatrixDiagV3Attrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixDiagV3", []Value{diagonal, k, numRows, numCols, paddingValue}, optional("align", given.Align, StringAttr))
+}
+
+// MatrixInverseAttrs is the optional attributes of MatrixInverse. Zero is the default of every field.
+type MatrixInverseAttrs struct {
+	// bool; default false
+	Adjoint bool
+}
+
+// MatrixInverse adds the op of that name. The inverses of matrices, or of their transposes. Its gradient is known.
+func (g *Graph) MatrixInverse(input Value, attrs ...MatrixInverseAttrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixInverse", []Value{input}, optional("adjoint", given.Adjoint, BoolAttr))
+}
+
+// MatrixSetDiag adds the op of that name. Matrices with some diagonals replaced. Its gradient is known.
+func (g *Graph) MatrixSetDiag(input Value, diagonal Value) Value {
+	return g.add1("MatrixSetDiag", []Value{input, diagonal})
+}
+
+// MatrixSetDiagV2 adds the op of that name. Matrices with some diagonals replaced. Its gradient is known.
+func (g *Graph) MatrixSetDiagV2(input Value, diagonal Value, k Value) Value {
+	return g.add1("MatrixSetDiagV2", []Value{input, diagonal, k})
+}
+
+// MatrixSetDiagV3Attrs is the optional attributes of MatrixSetDiagV3. Zero is the default of every field.
+type MatrixSetDiagV3Attrs struct {
+	// one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+	Align string
+}
+
+// MatrixSetDiagV3 adds the op of that name. Matrices with some diagonals replaced. Its gradient is known.
+func (g *Graph) MatrixSetDiagV3(input Value, diagonal Value, k Value, attrs ...MatrixSetDiagV3Attrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixSetDiagV3", []Value{input, diagonal, k}, optional("align", given.Align, StringAttr))
+}
+
+// MatrixSolveAttrs is the optional attributes of MatrixSolve. Zero is the default of every field.
+type MatrixSolveAttrs struct {
+	// bool; default false
+	Adjoint bool
+}
+
+// MatrixSolve adds the op of that name. Solves systems of linear equations. Its gradient is known.
+func (g *Graph) MatrixSolve(matrix Value, rhs Value, attrs ...MatrixSolveAttrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixSolve", []Value{matrix, rhs}, optional("adjoint", given.Adjoint, BoolAttr))
+}
+
+// MatrixTriangularSolveAttrs is the optional attributes of MatrixTriangularSolve. Zero is the default of every field.
+type MatrixTriangularSolveAttrs struct {
+	// bool; default true
+	Lower *bool
+	// bool; default false
+	Adjoint bool
+}
+
+// MatrixTriangularSolve adds the op of that name. Solves systems with triangular matrices by substitution; batches broadcast.
+// Its gradient is known.
+func (g *Graph) MatrixTriangularSolve(matrix Value, rhs Value, attrs ...MatrixTriangularSolveAttrs) Value {
+	given := last(attrs)
+	return g.add1("MatrixTriangularSolve", []Value{matrix, rhs}, optionalSet("lower", given.Lower, BoolAttr), optional("adjoint", given.Adjoint, BoolAttr))
 }
 
 // MaxAttrs is the optional attributes of Max. Zero is the default of every field.
@@ -755,8 +2086,8 @@ type MaxAttrs struct {
 
 // Max adds the op of that name. The largest over some axes; NaN if there is one. Its gradient is known.
 func (g *Graph) Max(input Value, reductionIndices Value, attrs ...MaxAttrs) Value {
-	o := last(attrs)
-	return g.add1("Max", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Max", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
 // MaxPoolAttrs is the optional attributes of MaxPool. Zero is the default of every field.
@@ -770,8 +2101,47 @@ type MaxPoolAttrs struct {
 // MaxPool adds the op of that name. The largest value of each window. Its gradient is known. ksize: integers. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) MaxPool(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolAttrs) Value {
-	o := last(attrs)
-	return g.add1("MaxPool", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", o.ExplicitPaddings, IntsAttr), optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("MaxPool", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPool3DAttrs is the optional attributes of MaxPool3D. Zero is the default of every field.
+type MaxPool3DAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+}
+
+// MaxPool3D adds the op of that name. The largest value of each window of a volume. Its gradient is known. ksize: integers.
+// strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPool3D(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DAttrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPool3D", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPool3DGradAttrs is the optional attributes of MaxPool3DGrad. Zero is the default of every field.
+type MaxPool3DGradAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+}
+
+// MaxPool3DGrad adds the op of that name. Gradient of MaxPool3D: each window's gradient where its maximum is. Its gradient is
+// known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPool3DGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPool3DGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPool3DGradGradAttrs is the optional attributes of MaxPool3DGradGrad. Zero is the default of every field.
+type MaxPool3DGradGradAttrs struct {
+	// one of "NDHWC", "NCDHW"; default "NDHWC"
+	DataFormat string
+}
+
+// MaxPool3DGradGrad adds the op of that name. Gradient of MaxPool3DGrad: of each window, the value at the first place that
+// holds its maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPool3DGradGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DGradGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPool3DGradGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
 // MaxPoolGradAttrs is the optional attributes of MaxPoolGrad. Zero is the default of every field.
@@ -785,8 +2155,8 @@ type MaxPoolGradAttrs struct {
 // MaxPoolGrad adds the op of that name. Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum.
 // Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) MaxPoolGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("MaxPoolGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", o.ExplicitPaddings, IntsAttr), optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("MaxPoolGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr))
 }
 
 // MaxPoolGradGradAttrs is the optional attributes of MaxPoolGradGrad. Zero is the default of every field.
@@ -798,8 +2168,89 @@ type MaxPoolGradGradAttrs struct {
 // MaxPoolGradGrad adds the op of that name. Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds
 // its maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolGradGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("MaxPoolGradGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", o.DataFormat, StringAttr))
+	given := last(attrs)
+	return g.add1("MaxPoolGradGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPoolGradGradV2Attrs is the optional attributes of MaxPoolGradGradV2. Zero is the default of every field.
+type MaxPoolGradGradV2Attrs struct {
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+}
+
+// MaxPoolGradGradV2 adds the op of that name. MaxPoolGradGrad whose window is an input. Its gradient is known. padding: one of
+// "SAME", "VALID".
+func (g *Graph) MaxPoolGradGradV2(origInput Value, origOutput Value, grad Value, ksize Value, strides Value, padding string, attrs ...MaxPoolGradGradV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPoolGradGradV2", []Value{origInput, origOutput, grad, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPoolGradGradWithArgmaxAttrs is the optional attributes of MaxPoolGradGradWithArgmax. Zero is the default of every field.
+type MaxPoolGradGradWithArgmaxAttrs struct {
+	// bool; default false
+	IncludeBatchInIndex bool
+}
+
+// MaxPoolGradGradWithArgmax adds the op of that name. Gradient of MaxPoolGradWithArgmax: what lies at each place. Its gradient
+// is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPoolGradGradWithArgmax(input Value, grad Value, argmax Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradGradWithArgmaxAttrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPoolGradGradWithArgmax", []Value{input, grad, argmax}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr))
+}
+
+// MaxPoolGradV2Attrs is the optional attributes of MaxPoolGradV2. Zero is the default of every field.
+type MaxPoolGradV2Attrs struct {
+	// one of "NHWC", "NCHW"; default "NHWC"
+	DataFormat string
+}
+
+// MaxPoolGradV2 adds the op of that name. MaxPoolGrad whose window is an input. Its gradient is known. padding: one of "SAME",
+// "VALID".
+func (g *Graph) MaxPoolGradV2(origInput Value, origOutput Value, grad Value, ksize Value, strides Value, padding string, attrs ...MaxPoolGradV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPoolGradV2", []Value{origInput, origOutput, grad, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPoolGradWithArgmaxAttrs is the optional attributes of MaxPoolGradWithArgmax. Zero is the default of every field.
+type MaxPoolGradWithArgmaxAttrs struct {
+	// bool; default false
+	IncludeBatchInIndex bool
+}
+
+// MaxPoolGradWithArgmax adds the op of that name. Gradient of MaxPoolWithArgmax: each window's gradient at the place of its
+// maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPoolGradWithArgmax(input Value, grad Value, argmax Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradWithArgmaxAttrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPoolGradWithArgmax", []Value{input, grad, argmax}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr))
+}
+
+// MaxPoolV2Attrs is the optional attributes of MaxPoolV2. Zero is the default of every field.
+type MaxPoolV2Attrs struct {
+	// one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+	DataFormat string
+}
+
+// MaxPoolV2 adds the op of that name. The largest value of each window; the window's size and strides are inputs. Its gradient
+// is known. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPoolV2(input Value, ksize Value, strides Value, padding string, attrs ...MaxPoolV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MaxPoolV2", []Value{input, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
+}
+
+// MaxPoolWithArgmaxAttrs is the optional attributes of MaxPoolWithArgmax. Zero is the default of every field.
+type MaxPoolWithArgmaxAttrs struct {
+	// bool; default false
+	IncludeBatchInIndex bool
+	// element type; default "int64"
+	Targmax DType
+}
+
+// MaxPoolWithArgmax adds the op of that name. The largest value of each window, and where in its image (or in the batch) it
+// lies. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
+func (g *Graph) MaxPoolWithArgmax(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolWithArgmaxAttrs) (output, argmax Value) {
+	given := last(attrs)
+	outs := g.addN(2, "MaxPoolWithArgmax", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr), optional("Targmax", given.Targmax, TypeAttr))
+	return outs[0], outs[1]
 }
 
 // Maximum adds the op of that name. The larger of x and y, with broadcasting; NaN if either is. Its gradient is known.
@@ -815,8 +2266,8 @@ type MeanAttrs struct {
 
 // Mean adds the op of that name. The mean over some axes. Its gradient is known.
 func (g *Graph) Mean(input Value, reductionIndices Value, attrs ...MeanAttrs) Value {
-	o := last(attrs)
-	return g.add1("Mean", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Mean", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
 // MinAttrs is the optional attributes of Min. Zero is the default of every field.
@@ -827,13 +2278,25 @@ type MinAttrs struct {
 
 // Min adds the op of that name. The smallest over some axes; NaN if there is one. Its gradient is known.
 func (g *Graph) Min(input Value, reductionIndices Value, attrs ...MinAttrs) Value {
-	o := last(attrs)
-	return g.add1("Min", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Min", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
 // Minimum adds the op of that name. The smaller of x and y, with broadcasting; NaN if either is. Its gradient is known.
 func (g *Graph) Minimum(x Value, y Value) Value {
 	return g.add1("Minimum", []Value{x, y})
+}
+
+// MirrorPad adds the op of that name. The input with borders that mirror what lies inside. Its gradient is known. mode: one of
+// "REFLECT", "SYMMETRIC".
+func (g *Graph) MirrorPad(input Value, paddings Value, mode string) Value {
+	return g.add1("MirrorPad", []Value{input, paddings}, StringAttr("mode", mode))
+}
+
+// MirrorPadGrad adds the op of that name. Gradient of MirrorPad: borders added to what they mirror. Its gradient is known.
+// mode: one of "REFLECT", "SYMMETRIC".
+func (g *Graph) MirrorPadGrad(input Value, paddings Value, mode string) Value {
+	return g.add1("MirrorPadGrad", []Value{input, paddings}, StringAttr("mode", mode))
 }
 
 // Mod adds the op of that name. The remainder of x / y cut towards zero, with broadcasting. It has no gradient.
@@ -851,9 +2314,95 @@ func (g *Graph) MulNoNan(x Value, y Value) Value {
 	return g.add1("MulNoNan", []Value{x, y})
 }
 
+// MultinomialAttrs is the optional attributes of Multinomial. Zero is the default of every field.
+type MultinomialAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+	// element type; default "int64"
+	OutputDtype DType
+}
+
+// Multinomial adds the op of that name. Classes drawn with probabilities proportional to exp(logits); each run draws others. It
+// has no gradient. Stateful: runs are never merged or folded away.
+func (g *Graph) Multinomial(logits Value, numSamples Value, attrs ...MultinomialAttrs) Value {
+	given := last(attrs)
+	return g.add1("Multinomial", []Value{logits, numSamples}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr), optional("output_dtype", given.OutputDtype, TypeAttr))
+}
+
+// MutableDenseHashTableV2Attrs is the optional attributes of MutableDenseHashTableV2. Zero is the default of every field.
+type MutableDenseHashTableV2Attrs struct {
+	// string; default ""
+	Container string
+	// string; default ""
+	SharedName string
+	// bool; default false
+	UseNodeNameSharing bool
+	// shape; default []
+	ValueShape Shape
+	// int; default 131072
+	InitialNumBuckets *int64
+	// float; default 0.8
+	MaxLoadFactor *float64
+}
+
+// MutableDenseHashTableV2 adds the op of that name. A mutable table with two keys that no entry may have. It has no gradient.
+// Stateful: runs are never merged or folded away. valueDtype: element type.
+func (g *Graph) MutableDenseHashTableV2(emptyKey Value, deletedKey Value, valueDtype DType, attrs ...MutableDenseHashTableV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MutableDenseHashTableV2", []Value{emptyKey, deletedKey}, TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr), optionalShape("value_shape", given.ValueShape), optionalSet("initial_num_buckets", given.InitialNumBuckets, IntAttr), optionalSet("max_load_factor", given.MaxLoadFactor, FloatAttr))
+}
+
+// MutableHashTableOfTensorsV2Attrs is the optional attributes of MutableHashTableOfTensorsV2. Zero is the default of every field.
+type MutableHashTableOfTensorsV2Attrs struct {
+	// string; default ""
+	Container string
+	// string; default ""
+	SharedName string
+	// bool; default false
+	UseNodeNameSharing bool
+	// shape; default []
+	ValueShape Shape
+}
+
+// MutableHashTableOfTensorsV2 adds the op of that name. A table from keys to tensors of one shape that grows and shrinks. It
+// has no gradient. Stateful: runs are never merged or folded away. keyDtype: element type. valueDtype: element type.
+func (g *Graph) MutableHashTableOfTensorsV2(keyDtype DType, valueDtype DType, attrs ...MutableHashTableOfTensorsV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MutableHashTableOfTensorsV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr), optionalShape("value_shape", given.ValueShape))
+}
+
+// MutableHashTableV2Attrs is the optional attributes of MutableHashTableV2. Zero is the default of every field.
+type MutableHashTableV2Attrs struct {
+	// string; default ""
+	Container string
+	// string; default ""
+	SharedName string
+	// bool; default false
+	UseNodeNameSharing bool
+}
+
+// MutableHashTableV2 adds the op of that name. A table from keys to scalars that grows and shrinks. It has no gradient.
+// Stateful: runs are never merged or folded away. keyDtype: element type. valueDtype: element type.
+func (g *Graph) MutableHashTableV2(keyDtype DType, valueDtype DType, attrs ...MutableHashTableV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("MutableHashTableV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr))
+}
+
+// Ndtri adds the op of that name. The quantile of the standard normal distribution. Its gradient is known.
+func (g *Graph) Ndtri(x Value) Value {
+	return g.add1("Ndtri", []Value{x})
+}
+
 // Neg adds the op of that name. -x. Its gradient is known.
 func (g *Graph) Neg(x Value) Value {
 	return g.add1("Neg", []Value{x})
+}
+
+// NextAfter adds the op of that name. The number next to x1 on the way to x2, with broadcasting. Its gradient is known.
+func (g *Graph) NextAfter(x1 Value, x2 Value) Value {
+	return g.add1("NextAfter", []Value{x1, x2})
 }
 
 // NoOp adds the op of that name. Computes nothing; a point to tie control edges to. It has no gradient. The answer names the
@@ -870,8 +2419,21 @@ type NotEqualAttrs struct {
 
 // NotEqual adds the op of that name. x != y, with broadcasting. It has no gradient.
 func (g *Graph) NotEqual(x Value, y Value, attrs ...NotEqualAttrs) Value {
-	o := last(attrs)
-	return g.add1("NotEqual", []Value{x, y}, optionalSet("incompatible_shape_error", o.IncompatibleShapeError, BoolAttr))
+	given := last(attrs)
+	return g.add1("NotEqual", []Value{x, y}, optionalSet("incompatible_shape_error", given.IncompatibleShapeError, BoolAttr))
+}
+
+// NthElementAttrs is the optional attributes of NthElement. Zero is the default of every field.
+type NthElementAttrs struct {
+	// bool; default false
+	Reverse bool
+}
+
+// NthElement adds the op of that name. The element of each row that would stand at place n if the row was sorted. Its gradient
+// is known.
+func (g *Graph) NthElement(input Value, n Value, attrs ...NthElementAttrs) Value {
+	given := last(attrs)
+	return g.add1("NthElement", []Value{input, n}, optional("reverse", given.Reverse, BoolAttr))
 }
 
 // OneHotAttrs is the optional attributes of OneHot. Zero is the default of every field.
@@ -883,8 +2445,8 @@ type OneHotAttrs struct {
 // OneHot adds the op of that name. on_value at each index along a new axis of length depth, off_value elsewhere. It has no
 // gradient.
 func (g *Graph) OneHot(indices Value, depth Value, onValue Value, offValue Value, attrs ...OneHotAttrs) Value {
-	o := last(attrs)
-	return g.add1("OneHot", []Value{indices, depth, onValue, offValue}, optionalSet("axis", o.Axis, IntAttr))
+	given := last(attrs)
+	return g.add1("OneHot", []Value{indices, depth, onValue, offValue}, optionalSet("axis", given.Axis, IntAttr))
 }
 
 // OnesLike adds the op of that name. Ones in the shape of x. It has no gradient.
@@ -900,8 +2462,8 @@ type PackAttrs struct {
 
 // Pack adds the op of that name. Stacks tensors of one shape along a new axis. Its gradient is known.
 func (g *Graph) Pack(values []Value, attrs ...PackAttrs) Value {
-	o := last(attrs)
-	return g.add1("Pack", values, optional("axis", o.Axis, IntAttr))
+	given := last(attrs)
+	return g.add1("Pack", values, optional("axis", given.Axis, IntAttr))
 }
 
 // Pad adds the op of that name. The input with paddings[i, 0] zeros before and paddings[i, 1] after it along each dimension i.
@@ -930,14 +2492,35 @@ type PaddingFIFOQueueV2Attrs struct {
 // PaddingFIFOQueueV2 adds the op of that name. A FIFOQueueV2 whose batches pad smaller elements with zeros. It has no gradient.
 // Stateful: runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) PaddingFIFOQueueV2(componentTypes []DType, attrs ...PaddingFIFOQueueV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("PaddingFIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", o.Shapes, ShapesAttr), optionalSet("capacity", o.Capacity, IntAttr), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr))
+	given := last(attrs)
+	return g.add1("PaddingFIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
+}
+
+// ParallelConcat adds the op of that name. Values of one row each, one behind the other. It has no gradient. shape: shape.
+func (g *Graph) ParallelConcat(values []Value, shape Shape) Value {
+	return g.add1("ParallelConcat", values, ShapeAttr("shape", shape))
+}
+
+// ParallelDynamicStitch adds the op of that name. Rows of several tensors in one, each where its index says. Its gradient is
+// known.
+func (g *Graph) ParallelDynamicStitch(indices []Value, data []Value) Value {
+	return g.add1("ParallelDynamicStitch", slices.Concat(indices, data))
 }
 
 // PlaceholderWithDefault adds the op of that name. A value that a run may feed; otherwise it is the input. Its gradient is
 // known. shape: shape.
 func (g *Graph) PlaceholderWithDefault(input Value, shape Shape) Value {
 	return g.add1("PlaceholderWithDefault", []Value{input}, ShapeAttr("shape", shape))
+}
+
+// Polygamma adds the op of that name. The derivative of order a of Digamma. Its gradient is known.
+func (g *Graph) Polygamma(a Value, x Value) Value {
+	return g.add1("Polygamma", []Value{a, x})
+}
+
+// PopulationCount adds the op of that name. How many bits of each element are set. It has no gradient.
+func (g *Graph) PopulationCount(x Value) Value {
+	return g.add1("PopulationCount", []Value{x})
 }
 
 // Pow adds the op of that name. x to the power of y, with broadcasting. Its gradient is known.
@@ -954,8 +2537,8 @@ type PreventGradientAttrs struct {
 // PreventGradient adds the op of that name. Its input, unchanged; asking for a gradient through it is an error. Its gradient is
 // known.
 func (g *Graph) PreventGradient(input Value, attrs ...PreventGradientAttrs) Value {
-	o := last(attrs)
-	return g.add1("PreventGradient", []Value{input}, optional("message", o.Message, StringAttr))
+	given := last(attrs)
+	return g.add1("PreventGradient", []Value{input}, optional("message", given.Message, StringAttr))
 }
 
 // PriorityQueueV2Attrs is the optional attributes of PriorityQueueV2. Zero is the default of every field.
@@ -973,8 +2556,8 @@ type PriorityQueueV2Attrs struct {
 // PriorityQueueV2 adds the op of that name. A queue of tuples, smallest first component (an int64) first. It has no gradient.
 // Stateful: runs are never merged or folded away. shapes: shapes.
 func (g *Graph) PriorityQueueV2(shapes []Shape, attrs ...PriorityQueueV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("PriorityQueueV2", nil, ShapesAttr("shapes", shapes...), optionalList("component_types", o.ComponentTypes, TypesAttr), optionalSet("capacity", o.Capacity, IntAttr), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr))
+	given := last(attrs)
+	return g.add1("PriorityQueueV2", nil, ShapesAttr("shapes", shapes...), optionalList("component_types", given.ComponentTypes, TypesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
 }
 
 // ProdAttrs is the optional attributes of Prod. Zero is the default of every field.
@@ -985,8 +2568,21 @@ type ProdAttrs struct {
 
 // Prod adds the op of that name. The product over some axes. Its gradient is known.
 func (g *Graph) Prod(input Value, reductionIndices Value, attrs ...ProdAttrs) Value {
-	o := last(attrs)
-	return g.add1("Prod", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Prod", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
+}
+
+// QrAttrs is the optional attributes of Qr. Zero is the default of every field.
+type QrAttrs struct {
+	// bool; default false
+	FullMatrices bool
+}
+
+// Qr adds the op of that name. Orthogonal q and upper triangular r whose product is the input. Its gradient is known.
+func (g *Graph) Qr(input Value, attrs ...QrAttrs) (q, r Value) {
+	given := last(attrs)
+	outs := g.addN(2, "Qr", []Value{input}, optional("full_matrices", given.FullMatrices, BoolAttr))
+	return outs[0], outs[1]
 }
 
 // QueueCloseV2Attrs is the optional attributes of QueueCloseV2. Zero is the default of every field.
@@ -998,8 +2594,8 @@ type QueueCloseV2Attrs struct {
 // QueueCloseV2 adds the op of that name. No more enqueues: waits for those before it, or cancels them. What is in the queue can
 // be taken. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueCloseV2(handle Value, attrs ...QueueCloseV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("QueueCloseV2", []Value{handle}, optional("cancel_pending_enqueues", o.CancelPendingEnqueues, BoolAttr))
+	given := last(attrs)
+	return g.add1("QueueCloseV2", []Value{handle}, optional("cancel_pending_enqueues", given.CancelPendingEnqueues, BoolAttr))
 }
 
 // QueueDequeueManyV2Attrs is the optional attributes of QueueDequeueManyV2. Zero is the default of every field.
@@ -1011,8 +2607,8 @@ type QueueDequeueManyV2Attrs struct {
 // QueueDequeueManyV2 adds the op of that name. Takes n tuples as a batch; waits until all are there. It has no gradient.
 // Stateful: runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueManyV2(handle Value, n Value, componentTypes []DType, attrs ...QueueDequeueManyV2Attrs) []Value {
-	o := last(attrs)
-	return g.addN(len(componentTypes), "QueueDequeueManyV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", o.TimeoutMs, IntAttr))
+	given := last(attrs)
+	return g.addN(len(componentTypes), "QueueDequeueManyV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
 // QueueDequeueUpToV2Attrs is the optional attributes of QueueDequeueUpToV2. Zero is the default of every field.
@@ -1024,8 +2620,8 @@ type QueueDequeueUpToV2Attrs struct {
 // QueueDequeueUpToV2 adds the op of that name. Takes n tuples, or fewer once the queue is closed. It has no gradient. Stateful:
 // runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueUpToV2(handle Value, n Value, componentTypes []DType, attrs ...QueueDequeueUpToV2Attrs) []Value {
-	o := last(attrs)
-	return g.addN(len(componentTypes), "QueueDequeueUpToV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", o.TimeoutMs, IntAttr))
+	given := last(attrs)
+	return g.addN(len(componentTypes), "QueueDequeueUpToV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
 // QueueDequeueV2Attrs is the optional attributes of QueueDequeueV2. Zero is the default of every field.
@@ -1037,8 +2633,8 @@ type QueueDequeueV2Attrs struct {
 // QueueDequeueV2 adds the op of that name. Takes the first tuple; waits while there is none. It has no gradient. Stateful: runs
 // are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueV2(handle Value, componentTypes []DType, attrs ...QueueDequeueV2Attrs) []Value {
-	o := last(attrs)
-	return g.addN(len(componentTypes), "QueueDequeueV2", []Value{handle}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", o.TimeoutMs, IntAttr))
+	given := last(attrs)
+	return g.addN(len(componentTypes), "QueueDequeueV2", []Value{handle}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
 // QueueEnqueueManyV2Attrs is the optional attributes of QueueEnqueueManyV2. Zero is the default of every field.
@@ -1050,8 +2646,8 @@ type QueueEnqueueManyV2Attrs struct {
 // QueueEnqueueManyV2 adds the op of that name. Puts the rows of a batch into a queue, one after the other. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueEnqueueManyV2(handle Value, components []Value, attrs ...QueueEnqueueManyV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("QueueEnqueueManyV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", o.TimeoutMs, IntAttr))
+	given := last(attrs)
+	return g.add1("QueueEnqueueManyV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
 // QueueEnqueueV2Attrs is the optional attributes of QueueEnqueueV2. Zero is the default of every field.
@@ -1063,8 +2659,8 @@ type QueueEnqueueV2Attrs struct {
 // QueueEnqueueV2 adds the op of that name. Puts a tuple into a queue; waits while it is full. It has no gradient. Stateful:
 // runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueEnqueueV2(handle Value, components []Value, attrs ...QueueEnqueueV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("QueueEnqueueV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", o.TimeoutMs, IntAttr))
+	given := last(attrs)
+	return g.add1("QueueEnqueueV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
 // QueueIsClosedV2 adds the op of that name. Whether a queue was closed. It has no gradient. Stateful: runs are never merged or
@@ -1077,6 +2673,21 @@ func (g *Graph) QueueIsClosedV2(handle Value) Value {
 // folded away.
 func (g *Graph) QueueSizeV2(handle Value) Value {
 	return g.add1("QueueSizeV2", []Value{handle})
+}
+
+// RandomShuffleAttrs is the optional attributes of RandomShuffle. Zero is the default of every field.
+type RandomShuffleAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// RandomShuffle adds the op of that name. The rows of the value in another order; each run finds another one. It has no
+// gradient. Stateful: runs are never merged or folded away.
+func (g *Graph) RandomShuffle(value Value, attrs ...RandomShuffleAttrs) Value {
+	given := last(attrs)
+	return g.add1("RandomShuffle", []Value{value}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
 // RandomShuffleQueueV2Attrs is the optional attributes of RandomShuffleQueueV2. Zero is the default of every field.
@@ -1100,8 +2711,53 @@ type RandomShuffleQueueV2Attrs struct {
 // RandomShuffleQueueV2 adds the op of that name. A queue of tuples that gives out any of them. It has no gradient. Stateful:
 // runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) RandomShuffleQueueV2(componentTypes []DType, attrs ...RandomShuffleQueueV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("RandomShuffleQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", o.Shapes, ShapesAttr), optionalSet("capacity", o.Capacity, IntAttr), optional("min_after_dequeue", o.MinAfterDequeue, IntAttr), optional("seed", o.Seed, IntAttr), optional("seed2", o.Seed2, IntAttr), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr))
+	given := last(attrs)
+	return g.add1("RandomShuffleQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("min_after_dequeue", given.MinAfterDequeue, IntAttr), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
+}
+
+// RandomStandardNormalAttrs is the optional attributes of RandomStandardNormal. Zero is the default of every field.
+type RandomStandardNormalAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// RandomStandardNormal adds the op of that name. Normal floats; each run draws others. It has no gradient. Stateful: runs are
+// never merged or folded away. dtype: element type.
+func (g *Graph) RandomStandardNormal(shape Value, dtype DType, attrs ...RandomStandardNormalAttrs) Value {
+	given := last(attrs)
+	return g.add1("RandomStandardNormal", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+}
+
+// RandomUniformAttrs is the optional attributes of RandomUniform. Zero is the default of every field.
+type RandomUniformAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// RandomUniform adds the op of that name. Floats in [0, 1); each run draws others. It has no gradient. Stateful: runs are never
+// merged or folded away. dtype: element type.
+func (g *Graph) RandomUniform(shape Value, dtype DType, attrs ...RandomUniformAttrs) Value {
+	given := last(attrs)
+	return g.add1("RandomUniform", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+}
+
+// RandomUniformIntAttrs is the optional attributes of RandomUniformInt. Zero is the default of every field.
+type RandomUniformIntAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// RandomUniformInt adds the op of that name. Integers in [minval, maxval); each run draws others. It has no gradient. Stateful:
+// runs are never merged or folded away.
+func (g *Graph) RandomUniformInt(shape Value, minval Value, maxval Value, attrs ...RandomUniformIntAttrs) Value {
+	given := last(attrs)
+	return g.add1("RandomUniformInt", []Value{shape, minval, maxval}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
 // Range adds the op of that name. start, start + delta, ... up to but without limit. It has no gradient.
@@ -1135,6 +2791,21 @@ func (g *Graph) ReciprocalGrad(y Value, dy Value) Value {
 	return g.add1("ReciprocalGrad", []Value{y, dy})
 }
 
+// ReduceJoinAttrs is the optional attributes of ReduceJoin. Zero is the default of every field.
+type ReduceJoinAttrs struct {
+	// bool; default false
+	KeepDims bool
+	// string; default ""
+	Separator string
+}
+
+// ReduceJoin adds the op of that name. The strings along the given dimensions joined, the first of these the fastest; without
+// any, the input. It has no gradient.
+func (g *Graph) ReduceJoin(inputs Value, reductionIndices Value, attrs ...ReduceJoinAttrs) Value {
+	given := last(attrs)
+	return g.add1("ReduceJoin", []Value{inputs, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr), optional("separator", given.Separator, StringAttr))
+}
+
 // Relu adds the op of that name. x where it is positive, else 0. Its gradient is known.
 func (g *Graph) Relu(features Value) Value {
 	return g.add1("Relu", []Value{features})
@@ -1159,6 +2830,94 @@ func (g *Graph) ReluGrad(gradients Value, features Value) Value {
 // gradient is known.
 func (g *Graph) Reshape(tensor Value, shape Value) Value {
 	return g.add1("Reshape", []Value{tensor, shape})
+}
+
+// ResizeBicubicAttrs is the optional attributes of ResizeBicubic. Zero is the default of every field.
+type ResizeBicubicAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeBicubic adds the op of that name. Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its
+// place. Its gradient is known.
+func (g *Graph) ResizeBicubic(images Value, size Value, attrs ...ResizeBicubicAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeBicubic", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
+}
+
+// ResizeBicubicGradAttrs is the optional attributes of ResizeBicubicGrad. Zero is the default of every field.
+type ResizeBicubicGradAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeBicubicGrad adds the op of that name. Gradient of ResizeBicubic. It has no gradient.
+func (g *Graph) ResizeBicubicGrad(grads Value, originalImage Value, attrs ...ResizeBicubicGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeBicubicGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
+}
+
+// ResizeBilinearAttrs is the optional attributes of ResizeBilinear. Zero is the default of every field.
+type ResizeBilinearAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeBilinear adds the op of that name. Images in another size; each pixel is interpolated between the four around its
+// place. Its gradient is known.
+func (g *Graph) ResizeBilinear(images Value, size Value, attrs ...ResizeBilinearAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeBilinear", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
+}
+
+// ResizeBilinearGradAttrs is the optional attributes of ResizeBilinearGrad. Zero is the default of every field.
+type ResizeBilinearGradAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeBilinearGrad adds the op of that name. Gradient of ResizeBilinear. It has no gradient.
+func (g *Graph) ResizeBilinearGrad(grads Value, originalImage Value, attrs ...ResizeBilinearGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeBilinearGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
+}
+
+// ResizeNearestNeighborAttrs is the optional attributes of ResizeNearestNeighbor. Zero is the default of every field.
+type ResizeNearestNeighborAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeNearestNeighbor adds the op of that name. Images in another size; each pixel is the one nearest to its place. Its
+// gradient is known.
+func (g *Graph) ResizeNearestNeighbor(images Value, size Value, attrs ...ResizeNearestNeighborAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeNearestNeighbor", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
+}
+
+// ResizeNearestNeighborGradAttrs is the optional attributes of ResizeNearestNeighborGrad. Zero is the default of every field.
+type ResizeNearestNeighborGradAttrs struct {
+	// bool; default false
+	AlignCorners bool
+	// bool; default false
+	HalfPixelCenters bool
+}
+
+// ResizeNearestNeighborGrad adds the op of that name. Gradient of ResizeNearestNeighbor, for images of the given size. It has
+// no gradient.
+func (g *Graph) ResizeNearestNeighborGrad(grads Value, size Value, attrs ...ResizeNearestNeighborGradAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResizeNearestNeighborGrad", []Value{grads, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
 // ResourceAccumulatorApplyGradient adds the op of that name. Adds a gradient; one whose local_step is behind the accumulator's
@@ -1194,8 +2953,8 @@ type ResourceApplyAdaMaxAttrs struct {
 // ResourceApplyAdaMax adds the op of that name. Adam with the decayed largest gradient in place of the mean square. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdaMax(var_ Value, m Value, v Value, beta1Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdaMaxAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdaMax", []Value{var_, m, v, beta1Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdaMax", []Value{var_, m, v, beta1Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyAdadeltaAttrs is the optional attributes of ResourceApplyAdadelta. Zero is the default of every field.
@@ -1207,8 +2966,8 @@ type ResourceApplyAdadeltaAttrs struct {
 // ResourceApplyAdadelta adds the op of that name. Adadelta: steps scaled by the ratio of the moving means of past steps and
 // gradients. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdadelta(var_ Value, accum Value, accumUpdate Value, lr Value, rho Value, epsilon Value, grad Value, attrs ...ResourceApplyAdadeltaAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyAdagradAttrs is the optional attributes of ResourceApplyAdagrad. Zero is the default of every field.
@@ -1222,8 +2981,8 @@ type ResourceApplyAdagradAttrs struct {
 // ResourceApplyAdagrad adds the op of that name. accum += grad * grad; var -= lr * grad / sqrt(accum). It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagrad(var_ Value, accum Value, lr Value, grad Value, attrs ...ResourceApplyAdagradAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdagrad", []Value{var_, accum, lr, grad}, optional("use_locking", o.UseLocking, BoolAttr), optionalSet("update_slots", o.UpdateSlots, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdagrad", []Value{var_, accum, lr, grad}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
 // ResourceApplyAdagradDAAttrs is the optional attributes of ResourceApplyAdagradDA. Zero is the default of every field.
@@ -1235,8 +2994,8 @@ type ResourceApplyAdagradDAAttrs struct {
 // ResourceApplyAdagradDA adds the op of that name. Adagrad by dual averaging. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagradDA(var_ Value, gradientAccumulator Value, gradientSquaredAccumulator Value, grad Value, lr Value, l1 Value, l2 Value, globalStep Value, attrs ...ResourceApplyAdagradDAAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, lr, l1, l2, globalStep}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, lr, l1, l2, globalStep}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyAdagradV2Attrs is the optional attributes of ResourceApplyAdagradV2. Zero is the default of every field.
@@ -1250,8 +3009,8 @@ type ResourceApplyAdagradV2Attrs struct {
 // ResourceApplyAdagradV2 adds the op of that name. accum += grad * grad; var -= lr * grad / (sqrt(accum) + epsilon). It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagradV2(var_ Value, accum Value, lr Value, epsilon Value, grad Value, attrs ...ResourceApplyAdagradV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr), optionalSet("update_slots", o.UpdateSlots, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
 // ResourceApplyAdamAttrs is the optional attributes of ResourceApplyAdam. Zero is the default of every field.
@@ -1265,8 +3024,8 @@ type ResourceApplyAdamAttrs struct {
 // ResourceApplyAdam adds the op of that name. Adam: moving means of the gradient and of its square; var -= rate * m / (sqrt(v)
 // + epsilon). It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdam(var_ Value, m Value, v Value, beta1Power Value, beta2Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdamAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdam", []Value{var_, m, v, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr), optional("use_nesterov", o.UseNesterov, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdam", []Value{var_, m, v, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
 // ResourceApplyAdamWithAmsgradAttrs is the optional attributes of ResourceApplyAdamWithAmsgrad. Zero is the default of every field.
@@ -1278,8 +3037,8 @@ type ResourceApplyAdamWithAmsgradAttrs struct {
 // ResourceApplyAdamWithAmsgrad adds the op of that name. Adam with the largest v seen so far in the divisor. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdamWithAmsgrad(var_ Value, m Value, v Value, vhat Value, beta1Power Value, beta2Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdamWithAmsgradAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAdamWithAmsgrad", []Value{var_, m, v, vhat, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAdamWithAmsgrad", []Value{var_, m, v, vhat, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyAddSignAttrs is the optional attributes of ResourceApplyAddSign. Zero is the default of every field.
@@ -1291,8 +3050,8 @@ type ResourceApplyAddSignAttrs struct {
 // ResourceApplyAddSign adds the op of that name. Larger steps where the gradient agrees with its moving mean. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAddSign(var_ Value, m Value, lr Value, alpha Value, signDecay Value, beta Value, grad Value, attrs ...ResourceApplyAddSignAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyAddSign", []Value{var_, m, lr, alpha, signDecay, beta, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyAddSign", []Value{var_, m, lr, alpha, signDecay, beta, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyCenteredRMSPropAttrs is the optional attributes of ResourceApplyCenteredRMSProp. Zero is the default of every field.
@@ -1304,8 +3063,8 @@ type ResourceApplyCenteredRMSPropAttrs struct {
 // ResourceApplyCenteredRMSProp adds the op of that name. RMSProp with the variance of the gradient in place of its mean square.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyCenteredRMSProp(var_ Value, mg Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, attrs ...ResourceApplyCenteredRMSPropAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyFtrlAttrs is the optional attributes of ResourceApplyFtrl. Zero is the default of every field.
@@ -1319,8 +3078,8 @@ type ResourceApplyFtrlAttrs struct {
 // ResourceApplyFtrl adds the op of that name. Follow the regularised leader. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyFtrl(var_ Value, accum Value, linear Value, grad Value, lr Value, l1 Value, l2 Value, lrPower Value, attrs ...ResourceApplyFtrlAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyFtrl", []Value{var_, accum, linear, grad, lr, l1, l2, lrPower}, optional("use_locking", o.UseLocking, BoolAttr), optional("multiply_linear_by_lr", o.MultiplyLinearByLr, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyFtrl", []Value{var_, accum, linear, grad, lr, l1, l2, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
 // ResourceApplyFtrlV2Attrs is the optional attributes of ResourceApplyFtrlV2. Zero is the default of every field.
@@ -1334,8 +3093,8 @@ type ResourceApplyFtrlV2Attrs struct {
 // ResourceApplyFtrlV2 adds the op of that name. ResourceApplyFtrl with l2 shrinkage of the gradient. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyFtrlV2(var_ Value, accum Value, linear Value, grad Value, lr Value, l1 Value, l2 Value, l2Shrinkage Value, lrPower Value, attrs ...ResourceApplyFtrlV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyFtrlV2", []Value{var_, accum, linear, grad, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", o.UseLocking, BoolAttr), optional("multiply_linear_by_lr", o.MultiplyLinearByLr, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyFtrlV2", []Value{var_, accum, linear, grad, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
 // ResourceApplyGradientDescentAttrs is the optional attributes of ResourceApplyGradientDescent. Zero is the default of every field.
@@ -1347,8 +3106,8 @@ type ResourceApplyGradientDescentAttrs struct {
 // ResourceApplyGradientDescent adds the op of that name. var -= alpha * delta. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyGradientDescent(var_ Value, alpha Value, delta Value, attrs ...ResourceApplyGradientDescentAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyGradientDescent", []Value{var_, alpha, delta}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyGradientDescent", []Value{var_, alpha, delta}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyKerasMomentumAttrs is the optional attributes of ResourceApplyKerasMomentum. Zero is the default of every field.
@@ -1362,8 +3121,8 @@ type ResourceApplyKerasMomentumAttrs struct {
 // ResourceApplyKerasMomentum adds the op of that name. accum = accum * momentum - lr * grad; var += accum, or with Nesterov's
 // look ahead. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyKerasMomentum(var_ Value, accum Value, lr Value, grad Value, momentum Value, attrs ...ResourceApplyKerasMomentumAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyKerasMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", o.UseLocking, BoolAttr), optional("use_nesterov", o.UseNesterov, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyKerasMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
 // ResourceApplyMomentumAttrs is the optional attributes of ResourceApplyMomentum. Zero is the default of every field.
@@ -1377,8 +3136,8 @@ type ResourceApplyMomentumAttrs struct {
 // ResourceApplyMomentum adds the op of that name. accum = accum * momentum + grad; var -= lr * accum, or with Nesterov's look
 // ahead. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyMomentum(var_ Value, accum Value, lr Value, grad Value, momentum Value, attrs ...ResourceApplyMomentumAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", o.UseLocking, BoolAttr), optional("use_nesterov", o.UseNesterov, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
 // ResourceApplyPowerSignAttrs is the optional attributes of ResourceApplyPowerSign. Zero is the default of every field.
@@ -1390,8 +3149,8 @@ type ResourceApplyPowerSignAttrs struct {
 // ResourceApplyPowerSign adds the op of that name. Exponentially larger steps where the gradient agrees with its moving mean.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyPowerSign(var_ Value, m Value, lr Value, logbase Value, signDecay Value, beta Value, grad Value, attrs ...ResourceApplyPowerSignAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyPowerSign", []Value{var_, m, lr, logbase, signDecay, beta, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyPowerSign", []Value{var_, m, lr, logbase, signDecay, beta, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyProximalAdagradAttrs is the optional attributes of ResourceApplyProximalAdagrad. Zero is the default of every field.
@@ -1403,8 +3162,8 @@ type ResourceApplyProximalAdagradAttrs struct {
 // ResourceApplyProximalAdagrad adds the op of that name. Adagrad followed by soft thresholding with l1 and shrinking with l2.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyProximalAdagrad(var_ Value, accum Value, lr Value, l1 Value, l2 Value, grad Value, attrs ...ResourceApplyProximalAdagradAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyProximalGradientDescentAttrs is the optional attributes of ResourceApplyProximalGradientDescent. Zero is the default of every field.
@@ -1416,8 +3175,8 @@ type ResourceApplyProximalGradientDescentAttrs struct {
 // ResourceApplyProximalGradientDescent adds the op of that name. A gradient step followed by soft thresholding with l1 and
 // shrinking with l2. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyProximalGradientDescent(var_ Value, alpha Value, l1 Value, l2 Value, delta Value, attrs ...ResourceApplyProximalGradientDescentAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, delta}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, delta}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceApplyRMSPropAttrs is the optional attributes of ResourceApplyRMSProp. Zero is the default of every field.
@@ -1429,8 +3188,8 @@ type ResourceApplyRMSPropAttrs struct {
 // ResourceApplyRMSProp adds the op of that name. Steps divided by the root of the moving mean of the squared gradient, with
 // momentum. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyRMSProp(var_ Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, attrs ...ResourceApplyRMSPropAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceConditionalAccumulatorAttrs is the optional attributes of ResourceConditionalAccumulator. Zero is the default of every field.
@@ -1439,15 +3198,15 @@ type ResourceConditionalAccumulatorAttrs struct {
 	Container string
 	// string; default ""
 	SharedName string
-	// one of "MEAN", "SUM"; default "MEAN"
+	// one of "MEAN", "SUM", "LAST"; default "MEAN"
 	ReductionType string
 }
 
 // ResourceConditionalAccumulator adds the op of that name. Accumulates gradients until enough are there to be taken. It has no
 // gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) ResourceConditionalAccumulator(dtype DType, shape Shape, attrs ...ResourceConditionalAccumulatorAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr), optional("reduction_type", o.ReductionType, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
 }
 
 // ResourceCountUpTo adds the op of that name. The value of a counter, which then goes up by one; OUT_OF_RANGE once it has
@@ -1467,8 +3226,8 @@ type ResourceGatherAttrs struct {
 // ResourceGather adds the op of that name. Rows of a variable by index, without reading the rest. Its gradient is known.
 // Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) ResourceGather(resource Value, indices Value, dtype DType, attrs ...ResourceGatherAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceGather", []Value{resource, indices}, TypeAttr("dtype", dtype), optional("batch_dims", o.BatchDims, IntAttr), optionalSet("validate_indices", o.ValidateIndices, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceGather", []Value{resource, indices}, TypeAttr("dtype", dtype), optional("batch_dims", given.BatchDims, IntAttr), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
 // ResourceGatherNd adds the op of that name. Slices of a variable; the last dimension of indices names a slice. Its gradient is
@@ -1518,8 +3277,8 @@ type ResourceScatterNdAddAttrs struct {
 // ResourceScatterNdAdd adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdAdd(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdAddAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceScatterNdAdd", []Value{ref, indices, updates}, optionalSet("use_locking", o.UseLocking, BoolAttr), optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceScatterNdAdd", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // ResourceScatterNdMaxAttrs is the optional attributes of ResourceScatterNdMax. Zero is the default of every field.
@@ -1533,8 +3292,8 @@ type ResourceScatterNdMaxAttrs struct {
 // ResourceScatterNdMax adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdMax(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdMaxAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceScatterNdMax", []Value{ref, indices, updates}, optionalSet("use_locking", o.UseLocking, BoolAttr), optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceScatterNdMax", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // ResourceScatterNdMinAttrs is the optional attributes of ResourceScatterNdMin. Zero is the default of every field.
@@ -1548,8 +3307,8 @@ type ResourceScatterNdMinAttrs struct {
 // ResourceScatterNdMin adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdMin(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdMinAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceScatterNdMin", []Value{ref, indices, updates}, optionalSet("use_locking", o.UseLocking, BoolAttr), optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceScatterNdMin", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // ResourceScatterNdSubAttrs is the optional attributes of ResourceScatterNdSub. Zero is the default of every field.
@@ -1563,8 +3322,8 @@ type ResourceScatterNdSubAttrs struct {
 // ResourceScatterNdSub adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdSub(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdSubAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceScatterNdSub", []Value{ref, indices, updates}, optionalSet("use_locking", o.UseLocking, BoolAttr), optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceScatterNdSub", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // ResourceScatterNdUpdateAttrs is the optional attributes of ResourceScatterNdUpdate. Zero is the default of every field.
@@ -1578,8 +3337,8 @@ type ResourceScatterNdUpdateAttrs struct {
 // ResourceScatterNdUpdate adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices
 // in their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdUpdate(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdUpdateAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceScatterNdUpdate", []Value{ref, indices, updates}, optionalSet("use_locking", o.UseLocking, BoolAttr), optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ResourceScatterNdUpdate", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
 // ResourceScatterSub adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
@@ -1603,8 +3362,8 @@ type ResourceSparseApplyAdadeltaAttrs struct {
 // ResourceSparseApplyAdadelta adds the op of that name. ResourceApplyAdadelta for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdadelta(var_ Value, accum Value, accumUpdate Value, lr Value, rho Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdadeltaAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceSparseApplyAdagradAttrs is the optional attributes of ResourceSparseApplyAdagrad. Zero is the default of every field.
@@ -1618,8 +3377,8 @@ type ResourceSparseApplyAdagradAttrs struct {
 // ResourceSparseApplyAdagrad adds the op of that name. ResourceApplyAdagrad for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagrad(var_ Value, accum Value, lr Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdagradAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyAdagrad", []Value{var_, accum, lr, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr), optionalSet("update_slots", o.UpdateSlots, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyAdagrad", []Value{var_, accum, lr, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
 // ResourceSparseApplyAdagradDAAttrs is the optional attributes of ResourceSparseApplyAdagradDA. Zero is the default of every field.
@@ -1631,8 +3390,8 @@ type ResourceSparseApplyAdagradDAAttrs struct {
 // ResourceSparseApplyAdagradDA adds the op of that name. ResourceApplyAdagradDA for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagradDA(var_ Value, gradientAccumulator Value, gradientSquaredAccumulator Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, globalStep Value, attrs ...ResourceSparseApplyAdagradDAAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, indices, lr, l1, l2, globalStep}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, indices, lr, l1, l2, globalStep}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceSparseApplyAdagradV2Attrs is the optional attributes of ResourceSparseApplyAdagradV2. Zero is the default of every field.
@@ -1646,8 +3405,8 @@ type ResourceSparseApplyAdagradV2Attrs struct {
 // ResourceSparseApplyAdagradV2 adds the op of that name. ResourceApplyAdagradV2 for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagradV2(var_ Value, accum Value, lr Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdagradV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr), optionalSet("update_slots", o.UpdateSlots, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
 // ResourceSparseApplyCenteredRMSPropAttrs is the optional attributes of ResourceSparseApplyCenteredRMSProp. Zero is the default of every field.
@@ -1659,8 +3418,8 @@ type ResourceSparseApplyCenteredRMSPropAttrs struct {
 // ResourceSparseApplyCenteredRMSProp adds the op of that name. ResourceApplyCenteredRMSProp for the rows named by indices. It
 // has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyCenteredRMSProp(var_ Value, mg Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyCenteredRMSPropAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceSparseApplyFtrlAttrs is the optional attributes of ResourceSparseApplyFtrl. Zero is the default of every field.
@@ -1674,8 +3433,8 @@ type ResourceSparseApplyFtrlAttrs struct {
 // ResourceSparseApplyFtrl adds the op of that name. ResourceApplyFtrl for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyFtrl(var_ Value, accum Value, linear Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, lrPower Value, attrs ...ResourceSparseApplyFtrlAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyFtrl", []Value{var_, accum, linear, grad, indices, lr, l1, l2, lrPower}, optional("use_locking", o.UseLocking, BoolAttr), optional("multiply_linear_by_lr", o.MultiplyLinearByLr, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyFtrl", []Value{var_, accum, linear, grad, indices, lr, l1, l2, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
 // ResourceSparseApplyFtrlV2Attrs is the optional attributes of ResourceSparseApplyFtrlV2. Zero is the default of every field.
@@ -1689,8 +3448,8 @@ type ResourceSparseApplyFtrlV2Attrs struct {
 // ResourceSparseApplyFtrlV2 adds the op of that name. ResourceApplyFtrlV2 for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyFtrlV2(var_ Value, accum Value, linear Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, l2Shrinkage Value, lrPower Value, attrs ...ResourceSparseApplyFtrlV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyFtrlV2", []Value{var_, accum, linear, grad, indices, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", o.UseLocking, BoolAttr), optional("multiply_linear_by_lr", o.MultiplyLinearByLr, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyFtrlV2", []Value{var_, accum, linear, grad, indices, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
 // ResourceSparseApplyKerasMomentumAttrs is the optional attributes of ResourceSparseApplyKerasMomentum. Zero is the default of every field.
@@ -1704,8 +3463,8 @@ type ResourceSparseApplyKerasMomentumAttrs struct {
 // ResourceSparseApplyKerasMomentum adds the op of that name. ResourceApplyKerasMomentum for the rows named by indices. It has
 // no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyKerasMomentum(var_ Value, accum Value, lr Value, grad Value, indices Value, momentum Value, attrs ...ResourceSparseApplyKerasMomentumAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyKerasMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", o.UseLocking, BoolAttr), optional("use_nesterov", o.UseNesterov, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyKerasMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
 // ResourceSparseApplyMomentumAttrs is the optional attributes of ResourceSparseApplyMomentum. Zero is the default of every field.
@@ -1719,8 +3478,8 @@ type ResourceSparseApplyMomentumAttrs struct {
 // ResourceSparseApplyMomentum adds the op of that name. ResourceApplyMomentum for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyMomentum(var_ Value, accum Value, lr Value, grad Value, indices Value, momentum Value, attrs ...ResourceSparseApplyMomentumAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", o.UseLocking, BoolAttr), optional("use_nesterov", o.UseNesterov, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
 // ResourceSparseApplyProximalAdagradAttrs is the optional attributes of ResourceSparseApplyProximalAdagrad. Zero is the default of every field.
@@ -1732,8 +3491,8 @@ type ResourceSparseApplyProximalAdagradAttrs struct {
 // ResourceSparseApplyProximalAdagrad adds the op of that name. ResourceApplyProximalAdagrad for the rows named by indices. It
 // has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyProximalAdagrad(var_ Value, accum Value, lr Value, l1 Value, l2 Value, grad Value, indices Value, attrs ...ResourceSparseApplyProximalAdagradAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceSparseApplyProximalGradientDescentAttrs is the optional attributes of ResourceSparseApplyProximalGradientDescent. Zero is the default of every field.
@@ -1745,8 +3504,8 @@ type ResourceSparseApplyProximalGradientDescentAttrs struct {
 // ResourceSparseApplyProximalGradientDescent adds the op of that name. ResourceApplyProximalGradientDescent for the rows named
 // by indices. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyProximalGradientDescent(var_ Value, alpha Value, l1 Value, l2 Value, grad Value, indices Value, attrs ...ResourceSparseApplyProximalGradientDescentAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
 // ResourceSparseApplyRMSPropAttrs is the optional attributes of ResourceSparseApplyRMSProp. Zero is the default of every field.
@@ -1758,8 +3517,42 @@ type ResourceSparseApplyRMSPropAttrs struct {
 // ResourceSparseApplyRMSProp adds the op of that name. ResourceApplyRMSProp for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyRMSProp(var_ Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyRMSPropAttrs) Value {
-	o := last(attrs)
-	return g.add1("ResourceSparseApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", o.UseLocking, BoolAttr))
+	given := last(attrs)
+	return g.add1("ResourceSparseApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
+}
+
+// ResourceStridedSliceAssignAttrs is the optional attributes of ResourceStridedSliceAssign. Zero is the default of every field.
+type ResourceStridedSliceAssignAttrs struct {
+	// int; default 0
+	BeginMask int64
+	// int; default 0
+	EndMask int64
+	// int; default 0
+	EllipsisMask int64
+	// int; default 0
+	NewAxisMask int64
+	// int; default 0
+	ShrinkAxisMask int64
+}
+
+// ResourceStridedSliceAssign adds the op of that name. Puts the value where StridedSlice would take from a variable. It has no
+// gradient. Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) ResourceStridedSliceAssign(ref Value, begin Value, end Value, strides Value, value Value, attrs ...ResourceStridedSliceAssignAttrs) Value {
+	given := last(attrs)
+	return g.add1("ResourceStridedSliceAssign", []Value{ref, begin, end, strides, value}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
+}
+
+// ReverseSequenceAttrs is the optional attributes of ReverseSequence. Zero is the default of every field.
+type ReverseSequenceAttrs struct {
+	// int; default 0
+	BatchDim int64
+}
+
+// ReverseSequence adds the op of that name. The first seq_lengths[i] elements of sequence i in reverse order, the rest as they
+// are. Its gradient is known. seqDim: int.
+func (g *Graph) ReverseSequence(input Value, seqLengths Value, seqDim int64, attrs ...ReverseSequenceAttrs) Value {
+	given := last(attrs)
+	return g.add1("ReverseSequence", []Value{input, seqLengths}, IntAttr("seq_dim", seqDim), optional("batch_dim", given.BatchDim, IntAttr))
 }
 
 // ReverseV2 adds the op of that name. The elements in opposite order along the given axes. Its gradient is known.
@@ -1767,9 +3560,26 @@ func (g *Graph) ReverseV2(tensor Value, axis Value) Value {
 	return g.add1("ReverseV2", []Value{tensor, axis})
 }
 
+// RightShift adds the op of that name. The bits of x moved y places down, the sign kept, with broadcasting. It has no gradient.
+func (g *Graph) RightShift(x Value, y Value) Value {
+	return g.add1("RightShift", []Value{x, y})
+}
+
 // Rint adds the op of that name. The whole number nearest to x; halves go to the even one. It has no gradient.
 func (g *Graph) Rint(x Value) Value {
 	return g.add1("Rint", []Value{x})
+}
+
+// RngReadAndSkip adds the op of that name. The state of a generator, which goes on by delta samples of 256 blocks. It has no
+// gradient. Stateful: runs are never merged or folded away.
+func (g *Graph) RngReadAndSkip(resource Value, alg Value, delta Value) Value {
+	return g.add1("RngReadAndSkip", []Value{resource, alg, delta})
+}
+
+// Roll adds the op of that name. The input shifted along axes; what leaves at one end enters at the other. Its gradient is
+// known.
+func (g *Graph) Roll(input Value, shift Value, axis Value) Value {
+	return g.add1("Roll", []Value{input, shift, axis})
 }
 
 // Round adds the op of that name. The whole number nearest to x; halves go to the even one. It has no gradient.
@@ -1796,8 +3606,44 @@ type ScatterNdAttrs struct {
 // ScatterNd adds the op of that name. Zeros of a shape, with the updates added at the coordinates in indices. Its gradient is
 // known.
 func (g *Graph) ScatterNd(indices Value, updates Value, shape Value, attrs ...ScatterNdAttrs) Value {
-	o := last(attrs)
-	return g.add1("ScatterNd", []Value{indices, updates, shape}, optional("bad_indices_policy", o.BadIndicesPolicy, StringAttr))
+	given := last(attrs)
+	return g.add1("ScatterNd", []Value{indices, updates, shape}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// ScatterNdNonAliasingAddAttrs is the optional attributes of ScatterNdNonAliasingAdd. Zero is the default of every field.
+type ScatterNdNonAliasingAddAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// ScatterNdNonAliasingAdd adds the op of that name. The input with the updates added at the coordinates. Its gradient is known.
+func (g *Graph) ScatterNdNonAliasingAdd(input Value, indices Value, updates Value, attrs ...ScatterNdNonAliasingAddAttrs) Value {
+	given := last(attrs)
+	return g.add1("ScatterNdNonAliasingAdd", []Value{input, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// SegmentMax adds the op of that name. Row s is the largest of the rows of data whose id is s; ids must not fall. Its gradient
+// is known.
+func (g *Graph) SegmentMax(data Value, segmentIds Value) Value {
+	return g.add1("SegmentMax", []Value{data, segmentIds})
+}
+
+// SegmentMean adds the op of that name. Row s is the mean of the rows of data whose id is s; ids must not fall. Its gradient is
+// known.
+func (g *Graph) SegmentMean(data Value, segmentIds Value) Value {
+	return g.add1("SegmentMean", []Value{data, segmentIds})
+}
+
+// SegmentMin adds the op of that name. Row s is the smallest of the rows of data whose id is s; ids must not fall. Its gradient
+// is known.
+func (g *Graph) SegmentMin(data Value, segmentIds Value) Value {
+	return g.add1("SegmentMin", []Value{data, segmentIds})
+}
+
+// SegmentProd adds the op of that name. Row s is the product of the rows of data whose id is s; ids must not fall. Its gradient
+// is known.
+func (g *Graph) SegmentProd(data Value, segmentIds Value) Value {
+	return g.add1("SegmentProd", []Value{data, segmentIds})
 }
 
 // SegmentSum adds the op of that name. Row s is the sum of the rows of data whose id is s; ids must not fall. Its gradient is
@@ -1815,6 +3661,20 @@ func (g *Graph) Select(condition Value, t Value, e Value) Value {
 // SelectV2 adds the op of that name. t where the condition holds, else e; all three broadcast. Its gradient is known.
 func (g *Graph) SelectV2(condition Value, t Value, e Value) Value {
 	return g.add1("SelectV2", []Value{condition, t, e})
+}
+
+// SelfAdjointEigV2Attrs is the optional attributes of SelfAdjointEigV2. Zero is the default of every field.
+type SelfAdjointEigV2Attrs struct {
+	// bool; default true
+	ComputeV *bool
+}
+
+// SelfAdjointEigV2 adds the op of that name. Eigenvalues of symmetric matrices in rising order, and their eigenvectors as
+// columns; the lower triangle is read. Its gradient is known.
+func (g *Graph) SelfAdjointEigV2(input Value, attrs ...SelfAdjointEigV2Attrs) (e, v Value) {
+	given := last(attrs)
+	outs := g.addN(2, "SelfAdjointEigV2", []Value{input}, optionalSet("compute_v", given.ComputeV, BoolAttr))
+	return outs[0], outs[1]
 }
 
 // Selu adds the op of that name. Elu, scaled so that layers keep mean and variance. Its gradient is known.
@@ -1835,8 +3695,8 @@ type ShapeAttrs struct {
 
 // Shape adds the op of that name. The dimensions of the input as a vector. It has no gradient.
 func (g *Graph) Shape(input Value, attrs ...ShapeAttrs) Value {
-	o := last(attrs)
-	return g.add1("Shape", []Value{input}, optional("out_type", o.OutType, TypeAttr))
+	given := last(attrs)
+	return g.add1("Shape", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 
 // ShapeNAttrs is the optional attributes of ShapeN. Zero is the default of every field.
@@ -1847,8 +3707,19 @@ type ShapeNAttrs struct {
 
 // ShapeN adds the op of that name. The dimensions of each input as vectors. It has no gradient.
 func (g *Graph) ShapeN(input []Value, attrs ...ShapeNAttrs) []Value {
-	o := last(attrs)
-	return g.addN(len(input), "ShapeN", input, optional("out_type", o.OutType, TypeAttr))
+	given := last(attrs)
+	return g.addN(len(input), "ShapeN", input, optional("out_type", given.OutType, TypeAttr))
+}
+
+// ShardedFilename adds the op of that name. basename-00003-of-00010: the name of one shard. It has no gradient.
+func (g *Graph) ShardedFilename(basename Value, shard Value, numShards Value) Value {
+	return g.add1("ShardedFilename", []Value{basename, shard, numShards})
+}
+
+// ShardedFilespec adds the op of that name. basename, a question mark for each digit, and of-00010: what the names of all
+// shards match. It has no gradient.
+func (g *Graph) ShardedFilespec(basename Value, numShards Value) Value {
+	return g.add1("ShardedFilespec", []Value{basename, numShards})
 }
 
 // Sigmoid adds the op of that name. 1 / (1 + exp(-x)). Its gradient is known.
@@ -1884,14 +3755,19 @@ type SizeAttrs struct {
 
 // Size adds the op of that name. The number of elements of the input. It has no gradient.
 func (g *Graph) Size(input Value, attrs ...SizeAttrs) Value {
-	o := last(attrs)
-	return g.add1("Size", []Value{input}, optional("out_type", o.OutType, TypeAttr))
+	given := last(attrs)
+	return g.add1("Size", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 
 // Slice adds the op of that name. The block of the input that starts at begin; a size of -1 means all that is left. Its
 // gradient is known.
 func (g *Graph) Slice(input Value, begin Value, size Value) Value {
 	return g.add1("Slice", []Value{input, begin, size})
+}
+
+// Snapshot adds the op of that name. Its input, unchanged. It has no gradient.
+func (g *Graph) Snapshot(input Value) Value {
+	return g.add1("Snapshot", []Value{input})
 }
 
 // Softmax adds the op of that name. exp(x) over the sum of exp(x) along the last dimension. Its gradient is known.
@@ -1926,6 +3802,30 @@ func (g *Graph) SoftsignGrad(gradients Value, features Value) Value {
 	return g.add1("SoftsignGrad", []Value{gradients, features})
 }
 
+// SpaceToBatch adds the op of that name. The image padded, cut into blocks, and the pixels at each place of the blocks made
+// images of the batch. Its gradient is known. blockSize: int.
+func (g *Graph) SpaceToBatch(input Value, paddings Value, blockSize int64) Value {
+	return g.add1("SpaceToBatch", []Value{input, paddings}, IntAttr("block_size", blockSize))
+}
+
+// SpaceToBatchND adds the op of that name. The image padded, cut into blocks, and the pixels at each place of the blocks made
+// images of the batch. Its gradient is known.
+func (g *Graph) SpaceToBatchND(input Value, blockShape Value, paddings Value) Value {
+	return g.add1("SpaceToBatchND", []Value{input, blockShape, paddings})
+}
+
+// SpaceToDepthAttrs is the optional attributes of SpaceToDepth. Zero is the default of every field.
+type SpaceToDepthAttrs struct {
+	// one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+	DataFormat string
+}
+
+// SpaceToDepth adds the op of that name. Blocks of pixels laid out along the channels. Its gradient is known. blockSize: int.
+func (g *Graph) SpaceToDepth(input Value, blockSize int64, attrs ...SpaceToDepthAttrs) Value {
+	given := last(attrs)
+	return g.add1("SpaceToDepth", []Value{input}, IntAttr("block_size", blockSize), optional("data_format", given.DataFormat, StringAttr))
+}
+
 // SparseAccumulatorApplyGradient adds the op of that name. Adds rows; a gradient whose local_step is behind the accumulator's
 // is dropped. It has no gradient. Stateful: runs are never merged or folded away. hasKnownShape: bool. The answer names the
 // node.
@@ -1946,15 +3846,136 @@ type SparseConditionalAccumulatorAttrs struct {
 	Container string
 	// string; default ""
 	SharedName string
-	// one of "MEAN", "SUM"; default "MEAN"
+	// one of "MEAN", "SUM", "LAST"; default "MEAN"
 	ReductionType string
 }
 
 // SparseConditionalAccumulator adds the op of that name. Accumulates row gradients; a mean divides each row by the number of
 // gradients that had it. It has no gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) SparseConditionalAccumulator(dtype DType, shape Shape, attrs ...SparseConditionalAccumulatorAttrs) Value {
-	o := last(attrs)
-	return g.add1("SparseConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr), optional("reduction_type", o.ReductionType, StringAttr))
+	given := last(attrs)
+	return g.add1("SparseConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
+}
+
+// SparseFillEmptyRows adds the op of that name. A sparse tensor with an entry of the default value in the first column of each
+// row that has none. Its gradient is known.
+func (g *Graph) SparseFillEmptyRows(indices Value, values Value, denseShape Value, defaultValue Value) (outputIndices, outputValues, emptyRowIndicator, reverseIndexMap Value) {
+	outs := g.addN(4, "SparseFillEmptyRows", []Value{indices, values, denseShape, defaultValue})
+	return outs[0], outs[1], outs[2], outs[3]
+}
+
+// SparseFillEmptyRowsGrad adds the op of that name. The gradient of SparseFillEmptyRows. It has no gradient.
+func (g *Graph) SparseFillEmptyRowsGrad(reverseIndexMap Value, gradValues Value) (dValues, dDefaultValue Value) {
+	outs := g.addN(2, "SparseFillEmptyRowsGrad", []Value{reverseIndexMap, gradValues})
+	return outs[0], outs[1]
+}
+
+// SparseReorder adds the op of that name. The entries of a sparse tensor in row-major order; those of one place keep theirs.
+// Its gradient is known.
+func (g *Graph) SparseReorder(inputIndices Value, inputValues Value, inputShape Value) (outputIndices, outputValues Value) {
+	outs := g.addN(2, "SparseReorder", []Value{inputIndices, inputValues, inputShape})
+	return outs[0], outs[1]
+}
+
+// SparseReshape adds the op of that name. Where the entries of a sparse tensor are under another shape of as many places; one
+// -1 is inferred. It has no gradient.
+func (g *Graph) SparseReshape(inputIndices Value, inputShape Value, newShape Value) (outputIndices, outputShape Value) {
+	outs := g.addN(2, "SparseReshape", []Value{inputIndices, inputShape, newShape})
+	return outs[0], outs[1]
+}
+
+// SparseSegmentMeanAttrs is the optional attributes of SparseSegmentMean. Zero is the default of every field.
+type SparseSegmentMeanAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentMean adds the op of that name. Row s is the mean of the rows of data that the indices of segment s name. Its
+// gradient is known.
+func (g *Graph) SparseSegmentMean(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentMeanAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentMean", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
+}
+
+// SparseSegmentMeanGrad adds the op of that name. The gradient of SparseSegmentMean. It has no gradient.
+func (g *Graph) SparseSegmentMeanGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
+	return g.add1("SparseSegmentMeanGrad", []Value{grad, indices, segmentIds, outputDim0})
+}
+
+// SparseSegmentMeanWithNumSegmentsAttrs is the optional attributes of SparseSegmentMeanWithNumSegments. Zero is the default of every field.
+type SparseSegmentMeanWithNumSegmentsAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentMeanWithNumSegments adds the op of that name. SparseSegmentMean into so many rows; those without a segment are
+// 0. Its gradient is known.
+func (g *Graph) SparseSegmentMeanWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentMeanWithNumSegmentsAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentMeanWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
+}
+
+// SparseSegmentSqrtNAttrs is the optional attributes of SparseSegmentSqrtN. Zero is the default of every field.
+type SparseSegmentSqrtNAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentSqrtN adds the op of that name. SparseSegmentSum divided by the root of the number of rows. Its gradient is
+// known.
+func (g *Graph) SparseSegmentSqrtN(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentSqrtNAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentSqrtN", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
+}
+
+// SparseSegmentSqrtNGrad adds the op of that name. The gradient of SparseSegmentSqrtN. It has no gradient.
+func (g *Graph) SparseSegmentSqrtNGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
+	return g.add1("SparseSegmentSqrtNGrad", []Value{grad, indices, segmentIds, outputDim0})
+}
+
+// SparseSegmentSqrtNWithNumSegmentsAttrs is the optional attributes of SparseSegmentSqrtNWithNumSegments. Zero is the default of every field.
+type SparseSegmentSqrtNWithNumSegmentsAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentSqrtNWithNumSegments adds the op of that name. SparseSegmentSqrtN into so many rows; those without a segment are
+// 0. Its gradient is known.
+func (g *Graph) SparseSegmentSqrtNWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentSqrtNWithNumSegmentsAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentSqrtNWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
+}
+
+// SparseSegmentSumAttrs is the optional attributes of SparseSegmentSum. Zero is the default of every field.
+type SparseSegmentSumAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentSum adds the op of that name. Row s is the sum of the rows of data that the indices of segment s name. Its
+// gradient is known.
+func (g *Graph) SparseSegmentSum(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentSumAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentSum", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
+}
+
+// SparseSegmentSumGrad adds the op of that name. The gradient of SparseSegmentSum: row segment_ids[i] is added to row
+// indices[i]. It has no gradient.
+func (g *Graph) SparseSegmentSumGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
+	return g.add1("SparseSegmentSumGrad", []Value{grad, indices, segmentIds, outputDim0})
+}
+
+// SparseSegmentSumWithNumSegmentsAttrs is the optional attributes of SparseSegmentSumWithNumSegments. Zero is the default of every field.
+type SparseSegmentSumWithNumSegmentsAttrs struct {
+	// bool; default false
+	SparseGradient bool
+}
+
+// SparseSegmentSumWithNumSegments adds the op of that name. SparseSegmentSum into so many rows; those without a segment are 0.
+// Its gradient is known.
+func (g *Graph) SparseSegmentSumWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentSumWithNumSegmentsAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseSegmentSumWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
 // SparseSoftmaxCrossEntropyWithLogits adds the op of that name. Cross entropy of one class index per row under the softmax of
@@ -1962,6 +3983,34 @@ func (g *Graph) SparseConditionalAccumulator(dtype DType, shape Shape, attrs ...
 func (g *Graph) SparseSoftmaxCrossEntropyWithLogits(features Value, labels Value) (loss, backprop Value) {
 	outs := g.addN(2, "SparseSoftmaxCrossEntropyWithLogits", []Value{features, labels})
 	return outs[0], outs[1]
+}
+
+// SparseTensorDenseMatMulAttrs is the optional attributes of SparseTensorDenseMatMul. Zero is the default of every field.
+type SparseTensorDenseMatMulAttrs struct {
+	// bool; default false
+	AdjointA bool
+	// bool; default false
+	AdjointB bool
+}
+
+// SparseTensorDenseMatMul adds the op of that name. The product of a sparse matrix with a dense one, each transposed before
+// where its adjoint is asked for. Its gradient is known.
+func (g *Graph) SparseTensorDenseMatMul(aIndices Value, aValues Value, aShape Value, b Value, attrs ...SparseTensorDenseMatMulAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseTensorDenseMatMul", []Value{aIndices, aValues, aShape, b}, optional("adjoint_a", given.AdjointA, BoolAttr), optional("adjoint_b", given.AdjointB, BoolAttr))
+}
+
+// SparseToDenseAttrs is the optional attributes of SparseToDense. Zero is the default of every field.
+type SparseToDenseAttrs struct {
+	// bool; default true
+	ValidateIndices *bool
+}
+
+// SparseToDense adds the op of that name. A tensor of the default value with the values at the indices, which are in order and
+// do not repeat unless validate_indices is false. Its gradient is known.
+func (g *Graph) SparseToDense(sparseIndices Value, outputShape Value, sparseValues Value, defaultValue Value, attrs ...SparseToDenseAttrs) Value {
+	given := last(attrs)
+	return g.add1("SparseToDense", []Value{sparseIndices, outputShape, sparseValues, defaultValue}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
 // Split adds the op of that name. Equal parts of a tensor along an axis. Its gradient is known. numSplit: int.
@@ -2003,8 +4052,59 @@ type SqueezeAttrs struct {
 
 // Squeeze adds the op of that name. Removes dimensions of 1: those listed, or all. Its gradient is known.
 func (g *Graph) Squeeze(input Value, attrs ...SqueezeAttrs) Value {
-	o := last(attrs)
-	return g.add1("Squeeze", []Value{input}, optionalList("squeeze_dims", o.SqueezeDims, IntsAttr))
+	given := last(attrs)
+	return g.add1("Squeeze", []Value{input}, optionalList("squeeze_dims", given.SqueezeDims, IntsAttr))
+}
+
+// StackCloseV2 adds the op of that name. Drops what is on a stack; nothing can be pushed on it any more. It has no gradient.
+// Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) StackCloseV2(handle Value) Value {
+	return g.add1("StackCloseV2", []Value{handle})
+}
+
+// StackPopV2 adds the op of that name. Takes the last value off a stack. It has no gradient. Stateful: runs are never merged or
+// folded away. elemType: element type.
+func (g *Graph) StackPopV2(handle Value, elemType DType) Value {
+	return g.add1("StackPopV2", []Value{handle}, TypeAttr("elem_type", elemType))
+}
+
+// StackPushV2Attrs is the optional attributes of StackPushV2. Zero is the default of every field.
+type StackPushV2Attrs struct {
+	// bool; default false
+	SwapMemory bool
+}
+
+// StackPushV2 adds the op of that name. Puts a value on a stack, and hands it on. It has no gradient. Stateful: runs are never
+// merged or folded away.
+func (g *Graph) StackPushV2(handle Value, elem Value, attrs ...StackPushV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("StackPushV2", []Value{handle, elem}, optional("swap_memory", given.SwapMemory, BoolAttr))
+}
+
+// StackV2Attrs is the optional attributes of StackV2. Zero is the default of every field.
+type StackV2Attrs struct {
+	// string; default ""
+	StackName string
+}
+
+// StackV2 adds the op of that name. A stack of at most max_size values, or of any number where that is negative; it lives as
+// long as the run. It has no gradient. Stateful: runs are never merged or folded away. elemType: element type.
+func (g *Graph) StackV2(maxSize Value, elemType DType, attrs ...StackV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("StackV2", []Value{maxSize}, TypeAttr("elem_type", elemType), optional("stack_name", given.StackName, StringAttr))
+}
+
+// StatelessMultinomialAttrs is the optional attributes of StatelessMultinomial. Zero is the default of every field.
+type StatelessMultinomialAttrs struct {
+	// element type; default "int64"
+	OutputDtype DType
+}
+
+// StatelessMultinomial adds the op of that name. Classes drawn with probabilities proportional to exp(logits), a function of
+// the seed. It has no gradient.
+func (g *Graph) StatelessMultinomial(logits Value, numSamples Value, seed Value, attrs ...StatelessMultinomialAttrs) Value {
+	given := last(attrs)
+	return g.add1("StatelessMultinomial", []Value{logits, numSamples, seed}, optional("output_dtype", given.OutputDtype, TypeAttr))
 }
 
 // StatelessRandomGetAlg adds the op of that name. The number of this device's generator: 1, Philox. It has no gradient.
@@ -2034,8 +4134,8 @@ type StatelessRandomNormalAttrs struct {
 
 // StatelessRandomNormal adds the op of that name. Normal floats, a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomNormal(shape Value, seed Value, attrs ...StatelessRandomNormalAttrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessRandomNormal", []Value{shape, seed}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessRandomNormal", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StatelessRandomNormalV2Attrs is the optional attributes of StatelessRandomNormalV2. Zero is the default of every field.
@@ -2046,8 +4146,8 @@ type StatelessRandomNormalV2Attrs struct {
 
 // StatelessRandomNormalV2 adds the op of that name. Normal floats, a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomNormalV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomNormalV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessRandomNormalV2", []Value{shape, key, counter, alg}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessRandomNormalV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StatelessRandomUniformAttrs is the optional attributes of StatelessRandomUniform. Zero is the default of every field.
@@ -2058,8 +4158,8 @@ type StatelessRandomUniformAttrs struct {
 
 // StatelessRandomUniform adds the op of that name. Floats in [0, 1), a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomUniform(shape Value, seed Value, attrs ...StatelessRandomUniformAttrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessRandomUniform", []Value{shape, seed}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessRandomUniform", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StatelessRandomUniformFullIntV2Attrs is the optional attributes of StatelessRandomUniformFullIntV2. Zero is the default of every field.
@@ -2071,8 +4171,8 @@ type StatelessRandomUniformFullIntV2Attrs struct {
 // StatelessRandomUniformFullIntV2 adds the op of that name. Integers of all values, a function of shape and key alone. It has
 // no gradient.
 func (g *Graph) StatelessRandomUniformFullIntV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomUniformFullIntV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessRandomUniformFullIntV2", []Value{shape, key, counter, alg}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessRandomUniformFullIntV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StatelessRandomUniformInt adds the op of that name. Integers in [minval, maxval), a function of shape and key alone. It has
@@ -2095,8 +4195,14 @@ type StatelessRandomUniformV2Attrs struct {
 
 // StatelessRandomUniformV2 adds the op of that name. Floats in [0, 1), a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomUniformV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomUniformV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessRandomUniformV2", []Value{shape, key, counter, alg}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessRandomUniformV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
+}
+
+// StatelessShuffle adds the op of that name. The rows of the value in an order that follows from key and counter. It has no
+// gradient.
+func (g *Graph) StatelessShuffle(value Value, key Value, counter Value, alg Value) Value {
+	return g.add1("StatelessShuffle", []Value{value, key, counter, alg})
 }
 
 // StatelessTruncatedNormalAttrs is the optional attributes of StatelessTruncatedNormal. Zero is the default of every field.
@@ -2107,8 +4213,8 @@ type StatelessTruncatedNormalAttrs struct {
 
 // StatelessTruncatedNormal adds the op of that name. Normal floats within two standard deviations. It has no gradient.
 func (g *Graph) StatelessTruncatedNormal(shape Value, seed Value, attrs ...StatelessTruncatedNormalAttrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessTruncatedNormal", []Value{shape, seed}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessTruncatedNormal", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StatelessTruncatedNormalV2Attrs is the optional attributes of StatelessTruncatedNormalV2. Zero is the default of every field.
@@ -2119,8 +4225,8 @@ type StatelessTruncatedNormalV2Attrs struct {
 
 // StatelessTruncatedNormalV2 adds the op of that name. Normal floats within two standard deviations. It has no gradient.
 func (g *Graph) StatelessTruncatedNormalV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessTruncatedNormalV2Attrs) Value {
-	o := last(attrs)
-	return g.add1("StatelessTruncatedNormalV2", []Value{shape, key, counter, alg}, optional("dtype", o.Dtype, TypeAttr))
+	given := last(attrs)
+	return g.add1("StatelessTruncatedNormalV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
 // StopGradient adds the op of that name. Its input; gradients do not pass. It has no gradient.
@@ -2145,8 +4251,8 @@ type StridedSliceAttrs struct {
 // StridedSlice adds the op of that name. What x[begin:end:stride, index, ..., newaxis] takes; bit i of a mask changes what
 // entry i means. Its gradient is known.
 func (g *Graph) StridedSlice(input Value, begin Value, end Value, strides Value, attrs ...StridedSliceAttrs) Value {
-	o := last(attrs)
-	return g.add1("StridedSlice", []Value{input, begin, end, strides}, optional("begin_mask", o.BeginMask, IntAttr), optional("end_mask", o.EndMask, IntAttr), optional("ellipsis_mask", o.EllipsisMask, IntAttr), optional("new_axis_mask", o.NewAxisMask, IntAttr), optional("shrink_axis_mask", o.ShrinkAxisMask, IntAttr))
+	given := last(attrs)
+	return g.add1("StridedSlice", []Value{input, begin, end, strides}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
 }
 
 // StridedSliceGradAttrs is the optional attributes of StridedSliceGrad. Zero is the default of every field.
@@ -2166,13 +4272,127 @@ type StridedSliceGradAttrs struct {
 // StridedSliceGrad adds the op of that name. Zeros of a shape, with dy where StridedSlice would take values from. Its gradient
 // is known.
 func (g *Graph) StridedSliceGrad(shape Value, begin Value, end Value, strides Value, dy Value, attrs ...StridedSliceGradAttrs) Value {
-	o := last(attrs)
-	return g.add1("StridedSliceGrad", []Value{shape, begin, end, strides, dy}, optional("begin_mask", o.BeginMask, IntAttr), optional("end_mask", o.EndMask, IntAttr), optional("ellipsis_mask", o.EllipsisMask, IntAttr), optional("new_axis_mask", o.NewAxisMask, IntAttr), optional("shrink_axis_mask", o.ShrinkAxisMask, IntAttr))
+	given := last(attrs)
+	return g.add1("StridedSliceGrad", []Value{shape, begin, end, strides, dy}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
+}
+
+// StringJoinAttrs is the optional attributes of StringJoin. Zero is the default of every field.
+type StringJoinAttrs struct {
+	// string; default ""
+	Separator string
+}
+
+// StringJoin adds the op of that name. The strings of all inputs at one place, one after the other; scalars go with each place.
+// It has no gradient.
+func (g *Graph) StringJoin(inputs []Value, attrs ...StringJoinAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringJoin", inputs, optional("separator", given.Separator, StringAttr))
+}
+
+// StringLengthAttrs is the optional attributes of StringLength. Zero is the default of every field.
+type StringLengthAttrs struct {
+	// one of "BYTE", "UTF8_CHAR"; default "BYTE"
+	Unit string
+}
+
+// StringLength adds the op of that name. How many bytes, or characters of UTF-8, each string has. It has no gradient.
+func (g *Graph) StringLength(input Value, attrs ...StringLengthAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringLength", []Value{input}, optional("unit", given.Unit, StringAttr))
+}
+
+// StringLowerAttrs is the optional attributes of StringLower. Zero is the default of every field.
+type StringLowerAttrs struct {
+	// string; default ""
+	Encoding string
+}
+
+// StringLower adds the op of that name. Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of
+// Unicode. It has no gradient.
+func (g *Graph) StringLower(input Value, attrs ...StringLowerAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringLower", []Value{input}, optional("encoding", given.Encoding, StringAttr))
+}
+
+// StringSplitV2Attrs is the optional attributes of StringSplitV2. Zero is the default of every field.
+type StringSplitV2Attrs struct {
+	// int; default -1
+	Maxsplit *int64
+}
+
+// StringSplitV2 adds the op of that name. The pieces of each string between separators, or between runs of white space where
+// sep is empty, as a sparse tensor with a row for each string; at most maxsplit cuts each. It has no gradient.
+func (g *Graph) StringSplitV2(input Value, sep Value, attrs ...StringSplitV2Attrs) (indices, values, shape Value) {
+	given := last(attrs)
+	outs := g.addN(3, "StringSplitV2", []Value{input, sep}, optionalSet("maxsplit", given.Maxsplit, IntAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// StringStrip adds the op of that name. Each string without the white space of ASCII at its ends. It has no gradient.
+func (g *Graph) StringStrip(input Value) Value {
+	return g.add1("StringStrip", []Value{input})
+}
+
+// StringToHashBucket adds the op of that name. A bucket below num_buckets for each string, by a plain hash. It has no gradient.
+// numBuckets: int.
+func (g *Graph) StringToHashBucket(stringTensor Value, numBuckets int64) Value {
+	return g.add1("StringToHashBucket", []Value{stringTensor}, IntAttr("num_buckets", numBuckets))
+}
+
+// StringToHashBucketFast adds the op of that name. A bucket below num_buckets for each string, by its FarmHash fingerprint. It
+// has no gradient. numBuckets: int.
+func (g *Graph) StringToHashBucketFast(input Value, numBuckets int64) Value {
+	return g.add1("StringToHashBucketFast", []Value{input}, IntAttr("num_buckets", numBuckets))
+}
+
+// StringToHashBucketStrong adds the op of that name. A bucket below num_buckets for each string, by SipHash under a key of two
+// numbers: who does not know it cannot aim at a bucket. It has no gradient. numBuckets: int. key: integers.
+func (g *Graph) StringToHashBucketStrong(input Value, numBuckets int64, key []int64) Value {
+	return g.add1("StringToHashBucketStrong", []Value{input}, IntAttr("num_buckets", numBuckets), IntsAttr("key", key...))
+}
+
+// StringToNumberAttrs is the optional attributes of StringToNumber. Zero is the default of every field.
+type StringToNumberAttrs struct {
+	// element type; default "float32"
+	OutType DType
+}
+
+// StringToNumber adds the op of that name. The number that each string is in decimal; white space around it does not matter. It
+// has no gradient.
+func (g *Graph) StringToNumber(stringTensor Value, attrs ...StringToNumberAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringToNumber", []Value{stringTensor}, optional("out_type", given.OutType, TypeAttr))
+}
+
+// StringUpperAttrs is the optional attributes of StringUpper. Zero is the default of every field.
+type StringUpperAttrs struct {
+	// string; default ""
+	Encoding string
+}
+
+// StringUpper adds the op of that name. Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of
+// Unicode. It has no gradient.
+func (g *Graph) StringUpper(input Value, attrs ...StringUpperAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringUpper", []Value{input}, optional("encoding", given.Encoding, StringAttr))
 }
 
 // Sub adds the op of that name. x - y, with broadcasting. Its gradient is known.
 func (g *Graph) Sub(x Value, y Value) Value {
 	return g.add1("Sub", []Value{x, y})
+}
+
+// SubstrAttrs is the optional attributes of Substr. Zero is the default of every field.
+type SubstrAttrs struct {
+	// one of "BYTE", "UTF8_CHAR"; default "BYTE"
+	Unit string
+}
+
+// Substr adds the op of that name. The part of each string that begins at pos, which may count from the end, and is at most len
+// long; pos and len have one shape and broadcast against the input. It has no gradient.
+func (g *Graph) Substr(input Value, pos Value, len_ Value, attrs ...SubstrAttrs) Value {
+	given := last(attrs)
+	return g.add1("Substr", []Value{input, pos, len_}, optional("unit", given.Unit, StringAttr))
 }
 
 // SumAttrs is the optional attributes of Sum. Zero is the default of every field.
@@ -2183,8 +4403,24 @@ type SumAttrs struct {
 
 // Sum adds the op of that name. The sum over some axes. Its gradient is known.
 func (g *Graph) Sum(input Value, reductionIndices Value, attrs ...SumAttrs) Value {
-	o := last(attrs)
-	return g.add1("Sum", []Value{input, reductionIndices}, optional("keep_dims", o.KeepDims, BoolAttr))
+	given := last(attrs)
+	return g.add1("Sum", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
+}
+
+// SvdAttrs is the optional attributes of Svd. Zero is the default of every field.
+type SvdAttrs struct {
+	// bool; default true
+	ComputeUv *bool
+	// bool; default false
+	FullMatrices bool
+}
+
+// Svd adds the op of that name. Singular values in falling order, with the left and right vectors as columns of u and v. Its
+// gradient is known.
+func (g *Graph) Svd(input Value, attrs ...SvdAttrs) (s, u, v Value) {
+	given := last(attrs)
+	outs := g.addN(3, "Svd", []Value{input}, optionalSet("compute_uv", given.ComputeUv, BoolAttr), optional("full_matrices", given.FullMatrices, BoolAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // Tan adds the op of that name. The tangent of x. Its gradient is known.
@@ -2202,9 +4438,205 @@ func (g *Graph) TanhGrad(y Value, dy Value) Value {
 	return g.add1("TanhGrad", []Value{y, dy})
 }
 
+// TensorListElementShape adds the op of that name. The shape that the list was made for: -1 where it is open. It has no
+// gradient. shapeType: element type.
+func (g *Graph) TensorListElementShape(inputHandle Value, shapeType DType) Value {
+	return g.add1("TensorListElementShape", []Value{inputHandle}, TypeAttr("shape_type", shapeType))
+}
+
+// TensorListFromTensor adds the op of that name. The rows of a tensor as a list. Its gradient is known.
+func (g *Graph) TensorListFromTensor(tensor Value, elementShape Value) Value {
+	return g.add1("TensorListFromTensor", []Value{tensor, elementShape})
+}
+
+// TensorListGather adds the op of that name. The elements at some indices as the rows of one tensor. Its gradient is known.
+// elementDtype: element type.
+func (g *Graph) TensorListGather(inputHandle Value, indices Value, elementShape Value, elementDtype DType) Value {
+	return g.add1("TensorListGather", []Value{inputHandle, indices, elementShape}, TypeAttr("element_dtype", elementDtype))
+}
+
+// TensorListGetItem adds the op of that name. Element index; zeros where it is not set and its shape is known. Its gradient is
+// known. elementDtype: element type.
+func (g *Graph) TensorListGetItem(inputHandle Value, index Value, elementShape Value, elementDtype DType) Value {
+	return g.add1("TensorListGetItem", []Value{inputHandle, index, elementShape}, TypeAttr("element_dtype", elementDtype))
+}
+
+// TensorListLength adds the op of that name. How many elements the list has. It has no gradient.
+func (g *Graph) TensorListLength(inputHandle Value) Value {
+	return g.add1("TensorListLength", []Value{inputHandle})
+}
+
+// TensorListPopBack adds the op of that name. The list without its last element, and that. Its gradient is known. elementDtype:
+// element type.
+func (g *Graph) TensorListPopBack(inputHandle Value, elementShape Value, elementDtype DType) (outputHandle, tensor Value) {
+	outs := g.addN(2, "TensorListPopBack", []Value{inputHandle, elementShape}, TypeAttr("element_dtype", elementDtype))
+	return outs[0], outs[1]
+}
+
+// TensorListPushBack adds the op of that name. The list with one more element at its end. Its gradient is known.
+func (g *Graph) TensorListPushBack(inputHandle Value, tensor Value) Value {
+	return g.add1("TensorListPushBack", []Value{inputHandle, tensor})
+}
+
+// TensorListReserve adds the op of that name. A list of so many elements, none of which is set. It has no gradient.
+// elementDtype: element type.
+func (g *Graph) TensorListReserve(elementShape Value, numElements Value, elementDtype DType) Value {
+	return g.add1("TensorListReserve", []Value{elementShape, numElements}, TypeAttr("element_dtype", elementDtype))
+}
+
+// TensorListResize adds the op of that name. The list cut, or with elements at its end that are not set. Its gradient is known.
+func (g *Graph) TensorListResize(inputHandle Value, size Value) Value {
+	return g.add1("TensorListResize", []Value{inputHandle, size})
+}
+
+// TensorListScatterV2 adds the op of that name. A list of num_elements (-1: as many as the largest index asks for), in which
+// row i of the tensor is element indices[i]. Its gradient is known.
+func (g *Graph) TensorListScatterV2(tensor Value, indices Value, elementShape Value, numElements Value) Value {
+	return g.add1("TensorListScatterV2", []Value{tensor, indices, elementShape, numElements})
+}
+
+// TensorListSetItemAttrs is the optional attributes of TensorListSetItem. Zero is the default of every field.
+type TensorListSetItemAttrs struct {
+	// bool; default false
+	ResizeIfIndexOutOfBounds bool
+}
+
+// TensorListSetItem adds the op of that name. The list with another element at index. Its gradient is known.
+func (g *Graph) TensorListSetItem(inputHandle Value, index Value, item Value, attrs ...TensorListSetItemAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorListSetItem", []Value{inputHandle, index, item}, optional("resize_if_index_out_of_bounds", given.ResizeIfIndexOutOfBounds, BoolAttr))
+}
+
+// TensorListStackAttrs is the optional attributes of TensorListStack. Zero is the default of every field.
+type TensorListStackAttrs struct {
+	// int; default -1
+	NumElements *int64
+}
+
+// TensorListStack adds the op of that name. All elements as the rows of one tensor. Its gradient is known. elementDtype:
+// element type.
+func (g *Graph) TensorListStack(inputHandle Value, elementShape Value, elementDtype DType, attrs ...TensorListStackAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorListStack", []Value{inputHandle, elementShape}, TypeAttr("element_dtype", elementDtype), optionalSet("num_elements", given.NumElements, IntAttr))
+}
+
+// TensorScatterAddAttrs is the optional attributes of TensorScatterAdd. Zero is the default of every field.
+type TensorScatterAddAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// TensorScatterAdd adds the op of that name. The tensor with the updates added at the coordinates. Its gradient is known.
+func (g *Graph) TensorScatterAdd(tensor Value, indices Value, updates Value, attrs ...TensorScatterAddAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorScatterAdd", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// TensorScatterMaxAttrs is the optional attributes of TensorScatterMax. Zero is the default of every field.
+type TensorScatterMaxAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// TensorScatterMax adds the op of that name. The larger of what is at the coordinates and the updates for it. Its gradient is
+// known.
+func (g *Graph) TensorScatterMax(tensor Value, indices Value, updates Value, attrs ...TensorScatterMaxAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorScatterMax", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// TensorScatterMinAttrs is the optional attributes of TensorScatterMin. Zero is the default of every field.
+type TensorScatterMinAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// TensorScatterMin adds the op of that name. The smaller of what is at the coordinates and the updates for it. Its gradient is
+// known.
+func (g *Graph) TensorScatterMin(tensor Value, indices Value, updates Value, attrs ...TensorScatterMinAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorScatterMin", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// TensorScatterSubAttrs is the optional attributes of TensorScatterSub. Zero is the default of every field.
+type TensorScatterSubAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// TensorScatterSub adds the op of that name. The tensor with the updates subtracted at the coordinates. Its gradient is known.
+func (g *Graph) TensorScatterSub(tensor Value, indices Value, updates Value, attrs ...TensorScatterSubAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorScatterSub", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// TensorScatterUpdateAttrs is the optional attributes of TensorScatterUpdate. Zero is the default of every field.
+type TensorScatterUpdateAttrs struct {
+	// string; default ""
+	BadIndicesPolicy string
+}
+
+// TensorScatterUpdate adds the op of that name. The tensor with the updates in place of what is at the coordinates. Its
+// gradient is known.
+func (g *Graph) TensorScatterUpdate(tensor Value, indices Value, updates Value, attrs ...TensorScatterUpdateAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorScatterUpdate", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
+}
+
+// TensorStridedSliceUpdateAttrs is the optional attributes of TensorStridedSliceUpdate. Zero is the default of every field.
+type TensorStridedSliceUpdateAttrs struct {
+	// int; default 0
+	BeginMask int64
+	// int; default 0
+	EndMask int64
+	// int; default 0
+	EllipsisMask int64
+	// int; default 0
+	NewAxisMask int64
+	// int; default 0
+	ShrinkAxisMask int64
+}
+
+// TensorStridedSliceUpdate adds the op of that name. The input with the value where StridedSlice would take from it. Its
+// gradient is known.
+func (g *Graph) TensorStridedSliceUpdate(input Value, begin Value, end Value, strides Value, value Value, attrs ...TensorStridedSliceUpdateAttrs) Value {
+	given := last(attrs)
+	return g.add1("TensorStridedSliceUpdate", []Value{input, begin, end, strides, value}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
+}
+
 // Tile adds the op of that name. The input repeated multiples[i] times along each dimension i. Its gradient is known.
 func (g *Graph) Tile(input Value, multiples Value) Value {
 	return g.add1("Tile", []Value{input, multiples})
+}
+
+// TopKAttrs is the optional attributes of TopK. Zero is the default of every field.
+type TopKAttrs struct {
+	// bool; default true
+	Sorted *bool
+}
+
+// TopK adds the op of that name. The k largest of each row and where they stand; equal ones in their order. Its gradient is
+// known. k: int.
+func (g *Graph) TopK(input Value, k int64, attrs ...TopKAttrs) (values, indices Value) {
+	given := last(attrs)
+	outs := g.addN(2, "TopK", []Value{input}, IntAttr("k", k), optionalSet("sorted", given.Sorted, BoolAttr))
+	return outs[0], outs[1]
+}
+
+// TopKV2Attrs is the optional attributes of TopKV2. Zero is the default of every field.
+type TopKV2Attrs struct {
+	// bool; default true
+	Sorted *bool
+	// element type; default "int32"
+	IndexType DType
+}
+
+// TopKV2 adds the op of that name. The k largest of each row and where they stand; equal ones in their order. Its gradient is
+// known.
+func (g *Graph) TopKV2(input Value, k Value, attrs ...TopKV2Attrs) (values, indices Value) {
+	given := last(attrs)
+	outs := g.addN(2, "TopKV2", []Value{input, k}, optionalSet("sorted", given.Sorted, BoolAttr), optional("index_type", given.IndexType, TypeAttr))
+	return outs[0], outs[1]
 }
 
 // Transpose adds the op of that name. Dimension i of the result is dimension perm[i] of x. Its gradient is known.
@@ -2223,6 +4655,37 @@ func (g *Graph) TruncateMod(x Value, y Value) Value {
 	return g.add1("TruncateMod", []Value{x, y})
 }
 
+// TruncatedNormalAttrs is the optional attributes of TruncatedNormal. Zero is the default of every field.
+type TruncatedNormalAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// TruncatedNormal adds the op of that name. Normal floats within two standard deviations; each run draws others. It has no
+// gradient. Stateful: runs are never merged or folded away. dtype: element type.
+func (g *Graph) TruncatedNormal(shape Value, dtype DType, attrs ...TruncatedNormalAttrs) Value {
+	given := last(attrs)
+	return g.add1("TruncatedNormal", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+}
+
+// UniformCandidateSamplerAttrs is the optional attributes of UniformCandidateSampler. Zero is the default of every field.
+type UniformCandidateSamplerAttrs struct {
+	// int; default 0
+	Seed int64
+	// int; default 0
+	Seed2 int64
+}
+
+// UniformCandidateSampler adds the op of that name. Classes that are all alike. It has no gradient. Stateful: runs are never
+// merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
+func (g *Graph) UniformCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...UniformCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
+	given := last(attrs)
+	outs := g.addN(3, "UniformCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
+	return outs[0], outs[1], outs[2]
+}
+
 // UniqueAttrs is the optional attributes of Unique. Zero is the default of every field.
 type UniqueAttrs struct {
 	// element type; default "int32"
@@ -2232,8 +4695,22 @@ type UniqueAttrs struct {
 // Unique adds the op of that name. The distinct values of x in order of first occurrence, and for each element which one it is.
 // It has no gradient.
 func (g *Graph) Unique(x Value, attrs ...UniqueAttrs) (y, idx Value) {
-	o := last(attrs)
-	outs := g.addN(2, "Unique", []Value{x}, optional("out_idx", o.OutIdx, TypeAttr))
+	given := last(attrs)
+	outs := g.addN(2, "Unique", []Value{x}, optional("out_idx", given.OutIdx, TypeAttr))
+	return outs[0], outs[1]
+}
+
+// UniqueV2Attrs is the optional attributes of UniqueV2. Zero is the default of every field.
+type UniqueV2Attrs struct {
+	// element type; default "int32"
+	OutIdx DType
+}
+
+// UniqueV2 adds the op of that name. The distinct slices along an axis in order of first occurrence, and for each slice which
+// one it is. It has no gradient.
+func (g *Graph) UniqueV2(x Value, axis Value, attrs ...UniqueV2Attrs) (y, idx Value) {
+	given := last(attrs)
+	outs := g.addN(2, "UniqueV2", []Value{x, axis}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1]
 }
 
@@ -2245,8 +4722,21 @@ type UniqueWithCountsAttrs struct {
 
 // UniqueWithCounts adds the op of that name. Unique, and how often each value occurs. It has no gradient.
 func (g *Graph) UniqueWithCounts(x Value, attrs ...UniqueWithCountsAttrs) (y, idx, count Value) {
-	o := last(attrs)
-	outs := g.addN(3, "UniqueWithCounts", []Value{x}, optional("out_idx", o.OutIdx, TypeAttr))
+	given := last(attrs)
+	outs := g.addN(3, "UniqueWithCounts", []Value{x}, optional("out_idx", given.OutIdx, TypeAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// UniqueWithCountsV2Attrs is the optional attributes of UniqueWithCountsV2. Zero is the default of every field.
+type UniqueWithCountsV2Attrs struct {
+	// element type; default "int32"
+	OutIdx DType
+}
+
+// UniqueWithCountsV2 adds the op of that name. UniqueV2, and how often each slice occurs. It has no gradient.
+func (g *Graph) UniqueWithCountsV2(x Value, axis Value, attrs ...UniqueWithCountsV2Attrs) (y, idx, count Value) {
+	given := last(attrs)
+	outs := g.addN(3, "UniqueWithCountsV2", []Value{x, axis}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1], outs[2]
 }
 
@@ -2258,14 +4748,50 @@ type UnpackAttrs struct {
 
 // Unpack adds the op of that name. The slices of a tensor along an axis. Its gradient is known. num: int.
 func (g *Graph) Unpack(value Value, num int64, attrs ...UnpackAttrs) []Value {
-	o := last(attrs)
-	return g.addN(int(num), "Unpack", []Value{value}, IntAttr("num", num), optional("axis", o.Axis, IntAttr))
+	given := last(attrs)
+	return g.addN(int(num), "Unpack", []Value{value}, IntAttr("num", num), optional("axis", given.Axis, IntAttr))
+}
+
+// UnravelIndex adds the op of that name. The coordinates of flat indices in a tensor of shape dims, a column for each. It has
+// no gradient.
+func (g *Graph) UnravelIndex(indices Value, dims Value) Value {
+	return g.add1("UnravelIndex", []Value{indices, dims})
+}
+
+// UnsortedSegmentMax adds the op of that name. Row s is the largest of the rows of data whose id is s; negative ids are
+// dropped. Its gradient is known.
+func (g *Graph) UnsortedSegmentMax(data Value, segmentIds Value, numSegments Value) Value {
+	return g.add1("UnsortedSegmentMax", []Value{data, segmentIds, numSegments})
+}
+
+// UnsortedSegmentMin adds the op of that name. Row s is the smallest of the rows of data whose id is s; negative ids are
+// dropped. Its gradient is known.
+func (g *Graph) UnsortedSegmentMin(data Value, segmentIds Value, numSegments Value) Value {
+	return g.add1("UnsortedSegmentMin", []Value{data, segmentIds, numSegments})
+}
+
+// UnsortedSegmentProd adds the op of that name. Row s is the product of the rows of data whose id is s; negative ids are
+// dropped. Its gradient is known.
+func (g *Graph) UnsortedSegmentProd(data Value, segmentIds Value, numSegments Value) Value {
+	return g.add1("UnsortedSegmentProd", []Value{data, segmentIds, numSegments})
 }
 
 // UnsortedSegmentSum adds the op of that name. Row s is the sum of the rows of data whose id is s; negative ids are dropped.
 // Its gradient is known.
 func (g *Graph) UnsortedSegmentSum(data Value, segmentIds Value, numSegments Value) Value {
 	return g.add1("UnsortedSegmentSum", []Value{data, segmentIds, numSegments})
+}
+
+// UpperBoundAttrs is the optional attributes of UpperBound. Zero is the default of every field.
+type UpperBoundAttrs struct {
+	// element type; default "int32"
+	OutType DType
+}
+
+// UpperBound adds the op of that name. The last place in the sorted row where the value could stand. It has no gradient.
+func (g *Graph) UpperBound(sortedInputs Value, values Value, attrs ...UpperBoundAttrs) Value {
+	given := last(attrs)
+	return g.add1("UpperBound", []Value{sortedInputs, values}, optional("out_type", given.OutType, TypeAttr))
 }
 
 // VarHandleOpAttrs is the optional attributes of VarHandleOp. Zero is the default of every field.
@@ -2283,8 +4809,8 @@ type VarHandleOpAttrs struct {
 // VarHandleOp adds the op of that name. The handle of a variable, found or made by container and shared_name (or the node's
 // name). It has no gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) VarHandleOp(dtype DType, shape Shape, attrs ...VarHandleOpAttrs) Value {
-	o := last(attrs)
-	return g.add1("VarHandleOp", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", o.Container, StringAttr), optional("shared_name", o.SharedName, StringAttr), optional("debug_name", o.DebugName, StringAttr), optionalList("allowed_devices", o.AllowedDevices, StringsAttr))
+	given := last(attrs)
+	return g.add1("VarHandleOp", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("debug_name", given.DebugName, StringAttr), optionalList("allowed_devices", given.AllowedDevices, StringsAttr))
 }
 
 // VarIsInitializedOp adds the op of that name. Whether a variable has a value. It has no gradient. Stateful: runs are never
@@ -2302,8 +4828,8 @@ type VariableShapeAttrs struct {
 // VariableShape adds the op of that name. The shape of a variable's value. It has no gradient. Stateful: runs are never merged
 // or folded away.
 func (g *Graph) VariableShape(input Value, attrs ...VariableShapeAttrs) Value {
-	o := last(attrs)
-	return g.add1("VariableShape", []Value{input}, optional("out_type", o.OutType, TypeAttr))
+	given := last(attrs)
+	return g.add1("VariableShape", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 
 // Where adds the op of that name. The coordinates of the elements that are true, or not zero, in order. It has no gradient.
@@ -2329,4 +4855,9 @@ func (g *Graph) Xlogy(x Value, y Value) Value {
 // ZerosLike adds the op of that name. Zeros in the shape of x. It has no gradient.
 func (g *Graph) ZerosLike(x Value) Value {
 	return g.add1("ZerosLike", []Value{x})
+}
+
+// Zeta adds the op of that name. The Hurwitz zeta function. Its gradient is known.
+func (g *Graph) Zeta(x Value, q Value) Value {
+	return g.add1("Zeta", []Value{x, q})
 }

@@ -6,6 +6,7 @@ package dtg
 import "C"
 
 import (
+	"math"
 	"runtime"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (p *pins) cstring(s string) *C.char {
 }
 
 func (p *pins) terminated(s string) *C.char {
-	if p.err == nil && strings.IndexByte(s, 0) >= 0 {
+	if p.err == nil && hasNUL(s) {
 		p.err = invalid("%q holds a NUL byte, which the library takes for its end", s)
 	}
 	return p.bytes(s)
@@ -62,6 +63,9 @@ func (p *pins) cstrings(list []string) (**C.char, C.size_t) {
 	p.Pin(&out[0])
 	return &out[0], C.size_t(len(list))
 }
+
+// hasNUL says of a name that the library would take it for a shorter one.
+func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
 // pinned is the address of a slice's elements.
 func pinned[T any](p *pins, list []T) (unsafe.Pointer, C.size_t) {
@@ -97,6 +101,17 @@ func valuesOf(list []Value) (*C.dtg_value, C.size_t) {
 }
 
 func nanoseconds(d time.Duration) C.int64_t { return C.int64_t(d.Nanoseconds()) }
+
+// int32 is a number that the ABI has 32 bits for.
+func (p *pins) int32(n int, what string) C.int32_t {
+	if int(int32(n)) != n && p.err == nil {
+		p.err = invalid("%s is %d; it must fit into 32 bits", what, n)
+	}
+	return C.int32_t(n)
+}
+
+// clamped is a number that the library looks at: one that does not fit into 32 bits becomes one that it refuses.
+func clamped(n int) C.int32_t { return C.int32_t(max(math.MinInt32, min(n, math.MaxInt32))) }
 
 func flag(b bool) C.int32_t {
 	if b {

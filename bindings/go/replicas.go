@@ -6,6 +6,8 @@ package dtg
 // #include "shim.h"
 import "C"
 
+import "time"
+
 // SyncMode is what a worker's share of the training is.
 type SyncMode int32
 
@@ -25,8 +27,32 @@ type Replication struct {
 }
 
 func (r *Replication) c() *C.dtg_replication {
-	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: C.int32_t(r.Worker),
-		total: C.int32_t(r.Total), to_aggregate: C.int32_t(r.ToAggregate)}
+	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: clamped(r.Worker),
+		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate)}
+}
+
+// AllReduce is with whom MinimizeAllReduce averages gradients; every member says the same. Zero is the default of every field but
+// GroupSize.
+type AllReduce struct {
+	GroupKey      int           // GroupOptions.Key of the group that the session's server has joined; 0: 1
+	GroupSize     int           // members, at least 1
+	FirstInstance int           // calls are told apart by numbers from here on: two trainings in one group need different ones; 0: 1
+	PackBytes     int64         // small gradients travel together, so many bytes at most; 0: 4 MiB
+	Timeout       time.Duration // of a call; 0: what the group has
+}
+
+// MinimizeAllReduce is training without parameter servers: every member of a group builds the same model with variables of its own,
+// computes the gradients of its share of the batch, and applies the mean over the members, which all have to the bit: that of
+// MinimizeTowers over the same losses in the order of the ranks. Join the group before the first step (Server.JoinGroup), and connect
+// the session to the member's server.
+func (m *Model) MinimizeAllReduce(loss Value, optimizer Optimizer, how AllReduce) Training {
+	return m.training(func(p *C.dtg_model, out *C.dtg_training) *C.dtg_error {
+		c := &C.dtg_all_reduce{struct_size: C.sizeof_dtg_all_reduce, group_key: clamped(how.GroupKey), group_size: clamped(how.GroupSize),
+			first_instance: clamped(how.FirstInstance), pack_bytes: C.int64_t(how.PackBytes), timeout_ns: nanoseconds(how.Timeout)}
+		var held pins
+		defer held.Unpin()
+		return C.dtg_nn_minimize_all_reduce(p, loss.c(), optimizer.c(&held), c, out)
+	})
 }
 
 // Replicated is one worker's share. Targets that this worker does not have are invalid.
@@ -51,7 +77,9 @@ type Replicated struct {
 // InvalidArgument, FailedPrecondition (no trainable variable).
 func (m *Model) MinimizeReplicated(loss Value, optimizer Optimizer, replication Replication) Replicated {
 	return m.replicated(func(p *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
-		return C.dtg_nn_minimize_replicated(p, loss.c(), optimizer.c(), replication.c(), out)
+		var held pins
+		defer held.Unpin()
+		return C.dtg_nn_minimize_replicated(p, loss.c(), optimizer.c(&held), replication.c(), out)
 	})
 }
 
@@ -64,7 +92,9 @@ func (m *Model) ApplyReplicated(variables []Variable, gradients []Gradient, opti
 	return m.replicated(func(p *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
 		handles, _ := valuesOf(handlesOf(variables))
 		data, count := gradientsOf(gradients)
-		return C.dtg_nn_apply_replicated(p, handles, data, count, optimizer.c(), replication.c(), out)
+		var held pins
+		defer held.Unpin()
+		return C.dtg_nn_apply_replicated(p, handles, data, count, optimizer.c(&held), replication.c(), out)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -19,17 +20,17 @@ type Arg func(*request) error
 
 // request is one run. It belongs to the goroutine that makes it, and then to its Run.
 type request struct {
-	feeds    []Value
-	tensors  []*C.dtg_tensor // one per feed
-	given    []*Tensor       // those of the caller, kept alive
-	made     []*Tensor       // those of this run, closed at its end
-	loans    []*loan
-	fetches  []Value
-	into     []*Tensor // one per fetch: where the value goes; nil: into a new tensor
-	take     []func(*Tensor) error
-	targets  []Value
-	timeout  time.Duration
-	deadline bool // the timeout is what is left of the context
+	feeds   []Value
+	tensors []*C.dtg_tensor // one per feed
+	given   []*Tensor       // those of the caller, kept alive
+	made    []*Tensor       // those of this run, closed at its end
+	loans   []*loan
+	fetches []Value
+	into    []*Tensor   // one per fetch: where the value goes; nil: into a new tensor
+	wanted  []C.int32_t // one per fetch: its type, C.DTG_GO_SCALAR added for one element; 0: any
+	take    []func(*Tensor) error
+	targets []Value
+	timeout time.Duration
 }
 
 // Feed gives v the value t during the run, which cuts what would compute it. Nobody may write to t meanwhile.
@@ -75,18 +76,30 @@ func (r *request) feedCopy(v Value, make func() (*Tensor, error)) error {
 	return nil
 }
 
-// Fetch writes the value of v, a scalar, to *into when the run has ended well.
+// refuse is an argument that no run takes.
+func refuse(why string) Arg {
+	return func(*request) error { return invalid("%s", why) }
+}
+
+// Fetch writes the value of v, a scalar, to *into when the run has ended well. Where the graph knows v to be no T, or no scalar, nothing
+// runs; where only the run shows how many elements there are, the run was made, its targets too.
 func Fetch[T Element](v Value, into *T) Arg {
-	return fetch(v, nil, func(t *Tensor) (err error) {
+	if into == nil {
+		return refuse("Fetch: the place for the value is nil")
+	}
+	return fetch(v, nil, C.int32_t(DTypeOf[T]())|C.DTG_GO_SCALAR, func(t *Tensor) (err error) {
 		defer t.Close()
 		*into, err = Scalar[T](t)
 		return err
 	})
 }
 
-// FetchSlice writes a copy of the elements of v to *into, reusing its memory where that is enough.
+// FetchSlice writes a copy of the elements of v to *into, reusing its memory where that is enough. Where v is no T nothing runs.
 func FetchSlice[T Element](v Value, into *[]T) Arg {
-	return fetch(v, nil, func(t *Tensor) error {
+	if into == nil {
+		return refuse("FetchSlice: the place for the elements is nil")
+	}
+	return fetch(v, nil, C.int32_t(DTypeOf[T]()), func(t *Tensor) error {
 		defer t.Close()
 		view, err := View[T](t)
 		if err == nil {
@@ -99,6 +112,9 @@ func FetchSlice[T Element](v Value, into *[]T) Arg {
 // FetchTensor gives the value of v as a tensor: a new one, which the caller closes, where *into is nil. Otherwise the value is
 // written into that tensor, whose type and shape must fit; after a failed run it may hold anything.
 func FetchTensor(v Value, into **Tensor) Arg {
+	if into == nil {
+		return refuse("FetchTensor: the place for the tensor is nil")
+	}
 	return func(r *request) error {
 		given := *into
 		if given != nil {
@@ -106,16 +122,20 @@ func FetchTensor(v Value, into **Tensor) Arg {
 				return err
 			}
 		}
-		return fetch(v, given, func(t *Tensor) error {
+		return fetch(v, given, 0, func(t *Tensor) error {
 			*into = t
 			return nil
 		})(r)
 	}
 }
 
-func fetch(v Value, into *Tensor, take func(*Tensor) error) Arg {
+func fetch(v Value, into *Tensor, wanted C.int32_t, take func(*Tensor) error) Arg {
 	return func(r *request) error {
+		if into != nil && slices.Contains(r.into, into) {
+			return invalid("fetch two values into one tensor: each needs its own")
+		}
 		r.fetches, r.into, r.take = append(r.fetches, v), append(r.into, into), append(r.take, take)
+		r.wanted = append(r.wanted, wanted)
 		return nil
 	}
 }
@@ -137,24 +157,25 @@ func Timeout(d time.Duration) Arg {
 }
 
 // Run runs what args say and returns when everything has ended. The end of ctx cancels the run; the error is then
-// ctx.Err() around the library's. A context that can never end costs nothing: the run is one call on this thread.
+// ctx.Err() around the library's. The run is one call on this thread; to watch a context that can end costs about a microsecond more.
 // Errors: InvalidArgument (nothing asked for, an unfed placeholder, a wrong type or shape), Unimplemented,
 // FailedPrecondition (a variable without value, a closed session), DeadlineExceeded, Cancelled, OutOfRange (the end of a
 // queue), or what the op that failed says; Error.Node names it.
 func (s *Session) Run(ctx context.Context, args ...Arg) error {
-	if ctx.Done() != nil {
-		run, err := s.start(ctx, args)
-		if err != nil {
-			return err
-		}
-		return run.Wait(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	r := &request{}
 	defer r.end()
 	if err := r.read(args); err != nil {
 		return err
 	}
-	return s.run(r)
+	if ctx.Done() == nil {
+		return s.run(r, nanoseconds(r.timeout), nil)
+	}
+	return until(ctx, r.timeout, func(timeout C.int64_t, cancellation *C.dtg_cancellation) error {
+		return s.run(r, timeout, cancellation)
+	})
 }
 
 // read gathers the args.
@@ -168,7 +189,7 @@ func (r *request) read(args []Arg) error {
 }
 
 // run is one crossing.
-func (s *Session) run(r *request) error {
+func (s *Session) run(r *request, timeout C.int64_t, cancellation *C.dtg_cancellation) error {
 	p, err := s.c()
 	if err != nil {
 		return err
@@ -185,14 +206,48 @@ func (s *Session) run(r *request) error {
 	feeds, numFeeds := valuesOf(r.feeds)
 	fetches, numFetches := valuesOf(r.fetches)
 	targets, numTargets := valuesOf(r.targets)
+	var found C.dtg_go_mismatch
 	err = failure(C.dtg_go_run(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, unsafe.SliceData(fetched), numFetches, targets,
-		numTargets, nanoseconds(r.timeout)))
+		numTargets, timeout, cancellation, s.graph.peek(), unsafe.SliceData(r.wanted), &found))
 	runtime.KeepAlive(s)
 	runtime.KeepAlive(r)
+	if err == nil && found.at >= 0 {
+		err = r.mismatch(s, &found)
+	}
 	if err != nil {
 		return err
 	}
 	return r.deliver(fetched)
+}
+
+// check refuses what a run of s would refuse before it begins, for runs that begin elsewhere.
+func (r *request) check(s *Session) error {
+	if s == nil {
+		return nil // the run says so
+	}
+	var found C.dtg_go_mismatch
+	fetches, numFetches := valuesOf(r.fetches)
+	ok := C.dtg_go_are_wanted(s.graph.peek(), fetches, unsafe.SliceData(r.wanted), numFetches, &found) != 0
+	runtime.KeepAlive(s)
+	if ok {
+		return nil
+	}
+	return r.mismatch(s, &found)
+}
+
+// mismatch is the error of a fetch that the graph knows to be something else than what it is to be written to.
+func (r *request) mismatch(s *Session, found *C.dtg_go_mismatch) error {
+	wanted, dtype := DType(r.wanted[found.at]&^C.DTG_GO_SCALAR), DType(found.dtype)
+	name, _ := (&Graph{graphState: s.graph}).ValueName(r.fetches[found.at])
+	shape := Shape(nil)
+	for i := range min(int(found.rank), len(found.dims)) {
+		shape = append(shape, int64(found.dims[i]))
+	}
+	what := fmt.Sprintf("fetch number %d, %q, is %v %v", found.at, name, dtype, shape)
+	if dtype != wanted {
+		return invalid("%s and is to be written to %v: fetch it as %v, or add a Cast; nothing has run", what, wanted, dtype)
+	}
+	return invalid("%s and is to be written to one %v: take FetchSlice; nothing has run", what, wanted)
 }
 
 // deliver hands fetched tensors to who asked for them; all are taken, whatever fails.

@@ -27,28 +27,23 @@ type Run struct {
 
 // RunAsync starts a run and returns at once. What the args fetch is there when Wait has returned nil. Errors: those found before
 // the run starts.
-func (s *Session) RunAsync(args ...Arg) (*Run, error) { return s.start(context.Background(), args) }
-
-func (s *Session) start(ctx context.Context, args []Arg) (*Run, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (s *Session) RunAsync(args ...Arg) (*Run, error) {
 	r := &request{}
 	if err := r.read(args); err != nil {
 		r.end()
 		return nil, err
 	}
-	deadline := boundBy(ctx, &r.timeout)
-	r.deadline = deadline
-	run, err := s.launch(r, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_run) *C.dtg_error {
+	if err := r.check(s); err != nil {
+		r.end()
+		return nil, err
+	}
+	return s.launch(r, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_run) *C.dtg_error {
 		feeds, numFeeds := valuesOf(r.feeds)
 		fetches, numFetches := valuesOf(r.fetches)
 		targets, numTargets := valuesOf(r.targets)
 		return C.dtg_go_run_async(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, numFetches, targets, numTargets,
 			nanoseconds(r.timeout), queue, tag, out)
 	})
-	// The deadline may pass before anything has begun, while the run is planned.
-	return run, ended(ctx, err, deadline)
 }
 
 // RunRepeatedly runs the targets again and again, one run after the other and without a thread that waits, until a run fails, the
@@ -114,7 +109,7 @@ func (r *Run) Wait(ctx context.Context) error {
 	}
 	<-r.done
 	r.once.Do(func() { r.result = r.collect() })
-	return ended(ctx, r.result, r.request.deadline)
+	return ended(ctx, r.result, false)
 }
 
 // collect takes the results and drops the handle.
@@ -137,9 +132,13 @@ func (r *Run) collect() error {
 		if into == nil {
 			continue
 		}
-		if err = into.overwrite(wrapTensor(results[i])); err != nil {
-			for _, rest := range results[i+1:] {
-				C.dtg_tensor_release(rest)
+		err = into.overwrite(wrapTensor(results[i]))
+		results[i] = nil
+		if err != nil {
+			for _, rest := range results { // those before it too: nobody gets any
+				if rest != nil {
+					C.dtg_tensor_release(rest)
+				}
 			}
 			return err
 		}

@@ -36,7 +36,7 @@ func NewRuntime(options ...RuntimeOptions) (*Runtime, error) {
 	}
 	o := last(options)
 	c := &C.dtg_runtime_options{
-		compute_threads:    C.int32_t(o.ComputeThreads),
+		compute_threads:    clamped(o.ComputeThreads),
 		pin_threads:        flag(o.PinThreads),
 		spin_ns:            nanoseconds(o.Spin),
 		memory_limit_bytes: C.int64_t(o.MemoryLimit),
@@ -94,6 +94,16 @@ func (r *Runtime) OpsJSON() (string, error) {
 // Metrics is the runtime's numbers in Prometheus' text format 0.0.4.
 func (r *Runtime) Metrics() (string, error) {
 	return r.text(func(p *C.dtg_runtime, out **C.dtg_string) *C.dtg_error { return C.dtg_runtime_metrics(p, out) })
+}
+
+// Trim gives the system what lies idle: the blocks that runs worked in, and freed tensors. For programs that pause for long.
+func (r *Runtime) Trim() error {
+	p, err := r.c()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(r)
+	return failure(C.dtg_runtime_trim(p))
 }
 
 // StartTrace begins to record what each thread executes; each keeps its latest 16,384 entries.

@@ -26,14 +26,16 @@ func Keygen(path string) error {
 
 // ServerOptions are those of StartServer. Zero is the default of every field.
 type ServerOptions struct {
-	Job           string // "": the only job of the cluster
-	Task          int    // index within the job
-	CPUDevices    int    // virtual CPU devices of the task; 0: 1
-	KeyFile       string // the job key, needed for TCP. "": on loopback a key of the user's own is made and found by itself
-	Security      Security
-	DeviceFilters []string      // sessions of this server see only tasks that match one of these; none: all
-	Heartbeat     time.Duration // 0: 1 s
-	Dead          time.Duration // silence after which a peer counts as dead; 0: 5 s
+	Job            string // "": the only job of the cluster
+	Task           int    // index within the job
+	CPUDevices     int    // virtual CPU devices of the task; 0: 1
+	EmuDevices     int    // emulated accelerators of the task, for tests, "/device:EMU:0" and up; not with a StateDir
+	EmuMemoryBytes int64  // what each of them has of its own; 0: 256 MiB
+	KeyFile        string // the job key, needed for TCP. "": on loopback a key of the user's own is made and found by itself
+	Security       Security
+	DeviceFilters  []string      // sessions of this server see only tasks that match one of these; none: all
+	Heartbeat      time.Duration // 0: 1 s
+	Dead           time.Duration // silence after which a peer counts as dead; 0: 5 s
 	// StateDir is where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a
 	// server that is started anew on its address with the same StateDir goes on with them. "": they die with the process.
 	StateDir string
@@ -63,7 +65,8 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 	o := last(options)
 	var p pins
 	defer p.Unpin()
-	c := &C.dtg_server_options{struct_size: C.sizeof_dtg_server_options, task: C.int32_t(o.Task), cpu_devices: C.int32_t(o.CPUDevices),
+	c := &C.dtg_server_options{struct_size: C.sizeof_dtg_server_options, task: p.int32(o.Task, "Task"), cpu_devices: p.int32(o.CPUDevices, "CPUDevices"),
+		emu_devices: p.int32(o.EmuDevices, "EmuDevices"), emu_memory_bytes: C.int64_t(o.EmuMemoryBytes),
 		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead)}
 	c.job, c.job_len = p.text(o.Job)
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
@@ -86,7 +89,7 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 
 func (s *Server) c() (*C.dtg_server, error) {
 	if s == nil {
-		return nil, invalid("the server is NULL; give an open handle")
+		return nil, invalid("the server is nil; make one first")
 	}
 	p, err := s.get(serverKind)
 	return (*C.dtg_server)(p), err

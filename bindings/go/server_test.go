@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,6 +149,7 @@ func TestSessionToServers(t *testing.T) {
 	if err := ps.Join(short); !errors.Is(err, context.DeadlineExceeded) || ps.Stopped() {
 		t.Errorf("a server that runs: %v", err)
 	}
+	want(t, s.Barrier(long, "the only worker"))
 	want(t, s.EndJob(long))
 	want(t, ps.Join(background))
 	want(t, ps.Join(long))
@@ -225,4 +227,81 @@ func TestKeys(t *testing.T) {
 	taken := closing(t, get(dtg.ParseCluster("worker="+server.Target()))(t))
 	_, err = dtg.StartServer(taken)
 	refused(t, err, dtg.AlreadyExists)
+}
+
+// Nobody else comes: whoever waits stops when its context is cancelled, not at the deadline.
+func TestBarrierIsLeftWhenCancelled(t *testing.T) {
+	leaves(t)
+	folder := private(t)
+	cluster := closing(t, get(dtg.ParseCluster("ps=unix:"+filepath.Join(folder, "ps")+";worker=unix:"+filepath.Join(folder, "w0")+",unix:"+filepath.Join(folder, "w1")))(t))
+	closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "ps"}))(t))
+	worker := closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "worker"}))(t))
+	closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "worker", Task: 1}))(t))
+	g, _, _, _, _ := counter(t)
+	s := closing(t, get(dtg.Connect(background, worker.Target(), g))(t))
+	for name, wait := range map[string]func(context.Context) error{
+		"Barrier": func(ctx context.Context) error { return s.Barrier(ctx, "alone") },
+		"EndJob":  s.EndJob,
+	} {
+		long, end := context.WithTimeout(background, time.Minute)
+		ctx, cancel := context.WithCancel(long)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		began := time.Now()
+		if err := wait(ctx); !errors.Is(err, context.Canceled) || time.Since(began) > 20*time.Second {
+			t.Errorf("%s: %v after %v", name, err, time.Since(began))
+		}
+		end()
+	}
+}
+
+// asyncAdam is one worker's program: 50 steps of asynchronous training by Adam, whose slots and powers all workers write.
+func asyncAdam(t *testing.T, cluster *dtg.Cluster, server *dtg.Server, index int, ready *sync.WaitGroup) error {
+	g := graph(t)
+	var model *dtg.Model
+	var steps dtg.Replicated
+	g.SetDevices(dtg.DeviceSetter{Cluster: cluster, WorkerDevice: fmt.Sprintf("/job:worker/task:%d", index)}, func() {
+		model = closing(t, g.NewModel(1))
+		w := model.Variable("w", 0)
+		steps = model.MinimizeReplicated(model.MeanSquaredError(g.ConstF32(3), w.Read), dtg.Optimizer{Kind: dtg.Adam},
+			dtg.Replication{Mode: dtg.SyncAsync, Worker: index, Total: 2})
+	})
+	init := model.Init()
+	s, err := dtg.Connect(background, server.Target(), g)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if index == 0 {
+		if err := s.Run(background, dtg.Target(init)); err != nil {
+			return err
+		}
+	}
+	if err := model.WaitReady(background, s); err != nil {
+		return err
+	}
+	ready.Done()
+	ready.Wait()
+	for range 50 {
+		if err := s.Run(background, dtg.Target(steps.Train)); err != nil {
+			return fmt.Errorf("worker %d: %w", index, err)
+		}
+	}
+	return nil
+}
+
+func TestAsyncAdamOfAllWorkers(t *testing.T) {
+	leaves(t)
+	folder := private(t)
+	cluster := closing(t, get(dtg.ParseCluster(fmt.Sprintf("ps=unix:%s/ps;worker=unix:%s/a,unix:%s/b", folder, folder, folder)))(t))
+	closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "ps"}))(t))
+	var ready sync.WaitGroup
+	ready.Add(2)
+	ends := make(chan error)
+	for index := range 2 {
+		server := closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "worker", Task: index}))(t))
+		go func() { ends <- asyncAdam(t, cluster, server, index, &ready) }()
+	}
+	for range 2 {
+		want(t, <-ends)
+	}
 }

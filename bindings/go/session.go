@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -28,16 +29,21 @@ const (
 // SessionOptions are those of Connect. Zero is the default of every field.
 type SessionOptions struct {
 	CPUDevices     int           // local sessions: virtual CPU devices; 0: 1
+	EmuDevices     int           // local sessions: emulated accelerators, for tests, "/device:EMU:0" and up
+	EmuMemoryBytes int64         // what each of them has of its own; 0: 256 MiB
 	SoftPlacement  bool          // a device that is absent drops its type and id, never its job and task
 	DisableFusion  bool          // every op runs by itself, for tests and debugging
-	DefaultTimeout time.Duration // of runs that name none; 0: 10 minutes
+	DefaultTimeout time.Duration // of runs that name none, prepared ones too; 0: 10 minutes
 	ConnectTimeout time.Duration // of a cluster: how long to look for its tasks; 0: 30 s
 	KeyFile        string        // the job key, for targets with a port; "": on loopback the user's own key
 	Security       Security      // as the servers have it
 }
 
 // Session connects a graph to the devices that run it.
-type Session struct{ handle }
+type Session struct {
+	handle
+	graph *graphState // what it runs; nil: not known
+}
 
 // Connect connects g to the devices behind target: "" or "local" for this process alone, or the address of a task
 // (Server.Target, "unix:PATH", "host:port"). The session keeps what it needs of g, which may grow afterwards. A graph
@@ -86,6 +92,9 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 	var p pins
 	defer p.Unpin()
 	c := o.c(&p)
+	if p.err != nil {
+		return nil, p.err
+	}
 	address, length := chars(target)
 	var out *C.dtg_session
 	err = failure(C.dtg_session_connect(nil, address, length, graph, c, &out))
@@ -93,7 +102,7 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{}
+	s := &Session{graph: g.graphState}
 	s.open(sessionKind, unsafe.Pointer(out), place())
 	return s, nil
 }
@@ -101,7 +110,9 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 func (o *SessionOptions) c(p *pins) *C.dtg_session_options {
 	c := &C.dtg_session_options{
 		struct_size:        C.sizeof_dtg_session_options,
-		cpu_devices:        C.int32_t(o.CPUDevices),
+		cpu_devices:        p.int32(o.CPUDevices, "CPUDevices"),
+		emu_devices:        p.int32(o.EmuDevices, "EmuDevices"),
+		emu_memory_bytes:   C.int64_t(o.EmuMemoryBytes),
 		soft_placement:     flag(o.SoftPlacement),
 		disable_fusion:     flag(o.DisableFusion),
 		default_timeout_ns: nanoseconds(o.DefaultTimeout),
@@ -110,6 +121,12 @@ func (o *SessionOptions) c(p *pins) *C.dtg_session_options {
 	}
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
 	return c
+}
+
+// EndJobNow ends the job at once, whatever the workers are at. The chief alone may do that, others get PermissionDenied. The deadline of
+// ctx bounds it.
+func (s *Session) EndJobNow(ctx context.Context) error {
+	return s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job_now(p, timeout) })
 }
 
 // ClusterStatus is what Server.Status says of every task of the cluster that the task at target belongs to, without a session: a JSON
@@ -138,7 +155,11 @@ func (r *Runtime) ClusterStatus(ctx context.Context, target string, options ...S
 	defer p.Unpin()
 	address, length := chars(target)
 	var out *C.dtg_string
-	err = failure(C.dtg_cluster_status(home, address, length, o.c(&p), &out))
+	c := o.c(&p)
+	if p.err != nil {
+		return "", p.err
+	}
+	err = failure(C.dtg_cluster_status(home, address, length, c, &out))
 	runtime.KeepAlive(r)
 	if err != nil {
 		return "", ended(ctx, err, deadline)
@@ -162,7 +183,7 @@ func boundBy(ctx context.Context, timeout *time.Duration) bool {
 
 func (s *Session) c() (*C.dtg_session, error) {
 	if s == nil {
-		return nil, invalid("the session is NULL; give an open handle")
+		return nil, invalid("the session is nil; make one first")
 	}
 	p, err := s.get(sessionKind)
 	return (*C.dtg_session)(p), err
@@ -223,10 +244,25 @@ func (s *Session) Reset(containers ...string) error {
 	return failure(C.dtg_session_reset(p, names, count))
 }
 
-// EndJob ends the job: every task but the session's own is told to stop, and those that wait in Server.Join return. The chief
-// may do that (where the cluster has none: a client that is no task), others get PermissionDenied. The deadline of ctx bounds it.
+// Barrier waits until all workers of the job (the tasks of the jobs "chief", "master" and "worker") wait at the barrier of that name, which
+// may be used again when all were let through. The deadline of ctx bounds it. A worker that is gone is named by Unavailable, those that
+// have not come in time by DeadlineExceeded. A local session is let through at once. Whoever stops waiting because ctx was cancelled has
+// come all the same.
+func (s *Session) Barrier(ctx context.Context, name string) error {
+	return s.waitWithin(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error {
+		text, length := chars(name)
+		return C.dtg_session_barrier(p, text, length, timeout)
+	})
+}
+
+// EndJob says that the work of this worker is done, and waits until that is so of every worker; then the chief (where the cluster has
+// none: a client that is no task) tells every task but its own to stop, and those that wait in Server.Join return. A worker that is gone
+// is not waited for; the chief's log names it. Where the deadline of ctx passes before, nothing was ended, and DeadlineExceeded names those
+// that work on.
+//
+// A ctx that is cancelled ends the waiting, but this worker has said that it is done.
 func (s *Session) EndJob(ctx context.Context) error {
-	return s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
+	return s.waitWithin(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
 }
 
 // ClusterStatus is what Server.Status says of each other task of the session's cluster, asked over the network: a JSON list; a
@@ -240,6 +276,25 @@ func (s *Session) ClusterStatus(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return text(out), nil
+}
+
+// waitWithin is within for calls that wait for others. Nothing takes back that this worker has come, so where ctx is cancelled the call goes
+// on without its caller, until its deadline or the end of the session.
+func (s *Session) waitWithin(ctx context.Context, call func(*C.dtg_session, C.int64_t) *C.dtg_error) error {
+	if ctx.Done() == nil {
+		return s.within(ctx, call)
+	}
+	over := make(chan error, 1)
+	go func() { over <- s.within(ctx, call) }()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return <-over // it has the same deadline, and names who is missing
+		}
+		return ctx.Err()
+	}
 }
 
 func (s *Session) within(ctx context.Context, call func(*C.dtg_session, C.int64_t) *C.dtg_error) error {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -34,10 +35,10 @@ func doubler(t *testing.T) (s *dtg.Session, x, y dtg.Value) {
 	return connect(t, g), x, y
 }
 
-// contexts are those of a run without an end and of one that can be cancelled, which take different ways.
+// contexts are one that never ends and one that can be cancelled, which take different ways.
 func contexts(t *testing.T, test func(t *testing.T, ctx context.Context)) {
-	t.Run("synchronous", func(t *testing.T) { test(t, background) })
-	t.Run("asynchronous", func(t *testing.T) {
+	t.Run("endless", func(t *testing.T) { test(t, background) })
+	t.Run("cancellable", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		defer cancel()
 		test(t, ctx)
@@ -278,7 +279,7 @@ func TestCallable(t *testing.T) {
 		equal(t, out[0].Float32s(), []float32{2, 14})
 		refused(t, call.Run(ctx, nil, out), dtg.InvalidArgument, "prepared with 1 feeds and 1 fetches, called with 0 and 1")
 		refused(t, call.Run(ctx, []*dtg.Tensor{vector(t, 1)}, out), dtg.InvalidArgument)
-		refused(t, call.Run(ctx, []*dtg.Tensor{nil}, out), dtg.InvalidArgument, "the tensor is NULL")
+		refused(t, call.Run(ctx, []*dtg.Tensor{nil}, out), dtg.InvalidArgument, "the tensor is nil")
 	})
 }
 
@@ -321,6 +322,9 @@ func TestDevicesAndReset(t *testing.T) {
 	want(t, s.Reset())
 	refused(t, s.Run(background, dtg.Fetch(w.Read, &value)), dtg.FailedPrecondition, "w")
 	refused(t, s.EndJob(background), dtg.FailedPrecondition)
+	refused(t, s.EndJobNow(background), dtg.FailedPrecondition)
+	want(t, s.Barrier(background, "alone"))
+	refused(t, s.Barrier(background, ""), dtg.InvalidArgument)
 	_, err := dtg.Connect(background, "local", g, dtg.SessionOptions{CPUDevices: -1})
 	refused(t, err, dtg.InvalidArgument)
 }
@@ -399,5 +403,111 @@ func TestPreparedCallAllocatesNothing(t *testing.T) {
 	feeds, fetched := []*dtg.Tensor{vector(t, 1)}, []*dtg.Tensor{vector(t, 0)}
 	if n := testing.AllocsPerRun(100, func() { dtg.Check(call.Run(background, feeds, fetched)) }); n != 0 {
 		t.Errorf("%g allocations a call", n)
+	}
+}
+
+// slow is a session whose run takes seconds, but for an early end.
+func slow(t *testing.T) (*dtg.Session, dtg.Value, dtg.Value, func(int64) *dtg.Tensor) {
+	t.Helper()
+	g := graph(t)
+	x := g.Placeholder("x", dtg.Float32, dtg.Shape{-1, -1})
+	product := g.MatMul(x, x)
+	return connect(t, g), x, product, func(n int64) *dtg.Tensor {
+		return closing(t, get(dtg.AllocateTensor(dtg.Float32, n, n))(t))
+	}
+}
+
+// What a context ends in the midst of a product is over long before the product would have been, which a small one tells.
+func TestContextsEndLongRuns(t *testing.T) {
+	leaves(t)
+	s, x, product, zeros := slow(t)
+	c := get(s.Prepare(dtg.Signature{Feeds: []dtg.Value{x}, Fetches: []dtg.Value{product}}))(t)
+	defer c.Close()
+	small, large := zeros(512), zeros(5120)
+	least := time.Hour
+	for range 5 {
+		out := []*dtg.Tensor{nil}
+		began := time.Now()
+		want(t, c.Run(background, []*dtg.Tensor{small}, out))
+		least = min(least, time.Since(began))
+		out[0].Close()
+	}
+	whole := 1000 * least
+	for _, timed := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(background)
+		reason := context.Canceled
+		if timed {
+			reason = context.DeadlineExceeded
+			ctx, cancel = context.WithTimeout(background, whole/50)
+		} else {
+			time.AfterFunc(whole/50, cancel)
+		}
+		began := time.Now()
+		err := c.Run(ctx, []*dtg.Tensor{large}, []*dtg.Tensor{nil})
+		if took := time.Since(began); took > whole/2 {
+			t.Errorf("a run of %v that was ended after %v took %v", whole, whole/50, took)
+		}
+		if !errors.Is(err, reason) {
+			t.Errorf("not the context's error: %v", err)
+		}
+		cancel()
+	}
+}
+
+// A context that ends at any moment ends its own call and no other one.
+func TestContextsThatEndAtAnyMoment(t *testing.T) {
+	leaves(t)
+	s, x, y := doubler(t)
+	c := get(s.Prepare(dtg.Signature{Feeds: []dtg.Value{x}, Fetches: []dtg.Value{y}}))(t)
+	defer c.Close()
+	in, out := get(dtg.NewTensor([]float32{1, 2}))(t), get(dtg.NewTensor([]float32{0, 0}))(t)
+	defer in.Close()
+	defer out.Close()
+	var group sync.WaitGroup
+	defer group.Wait()
+	for i := range 2000 {
+		ctx, cancel := context.WithCancel(background)
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for range i % 50 {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		if err := c.Run(ctx, []*dtg.Tensor{in}, []*dtg.Tensor{out}); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		// Nobody ends this one.
+		other, stop := context.WithCancel(background)
+		want(t, c.Run(other, []*dtg.Tensor{in}, []*dtg.Tensor{out}))
+		stop()
+	}
+}
+
+func BenchmarkCallable(b *testing.B) {
+	g := dtg.NewGraph()
+	defer g.Close()
+	x := g.Placeholder("x", dtg.Float32, dtg.Shape{4})
+	y := g.Square(x)
+	s := dtg.Must(dtg.Connect(background, "local", g))
+	defer s.Close()
+	c := dtg.Must(s.Prepare(dtg.Signature{Feeds: []dtg.Value{x}, Fetches: []dtg.Value{y}}))
+	defer c.Close()
+	in, out := dtg.Must(dtg.NewTensor([]float32{1, 2, 3, 4})), dtg.Must(dtg.NewTensor([]float32{1, 2, 3, 4}))
+	defer in.Close()
+	defer out.Close()
+	cancellable, cancel := context.WithCancel(background)
+	defer cancel()
+	timed, cancelTimed := context.WithTimeout(background, time.Hour)
+	defer cancelTimed()
+	for name, ctx := range map[string]context.Context{"plain": background, "cancellable": cancellable, "deadline": timed} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := c.Run(ctx, []*dtg.Tensor{in}, []*dtg.Tensor{out}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -128,10 +128,53 @@ static inline dtg_run_args dtg_go_args(const dtg_value *feeds, dtg_tensor *const
   return args;
 }
 
+/* What a fetch is wanted as: an element type, DTG_GO_SCALAR added where it is to be one element; 0: whatever it is. */
+#define DTG_GO_SCALAR 0x10000
+
+/* The first fetch that the graph knows to be something else. `at` -1: none. */
+typedef struct {
+  int64_t at;
+  dtg_dtype dtype;
+  int32_t rank; /* -1: unknown */
+  int64_t dims[8];
+} dtg_go_mismatch;
+
+static inline int dtg_go_is_wanted(const dtg_graph *graph, dtg_value value, int32_t wanted, dtg_go_mismatch *found) {
+  int32_t i;
+  int64_t count = 1;
+  dtg_error *error = dtg_value_dtype(graph, value, &found->dtype);
+  if (!error) error = dtg_value_shape(graph, value, found->dims, 8, &found->rank);
+  if (error) { /* a closed graph, or no such value: the run says what is wrong */
+    dtg_error_release(error);
+    return 1;
+  }
+  if (found->dtype != (wanted & ~DTG_GO_SCALAR)) return 0;
+  if (!(wanted & DTG_GO_SCALAR) || found->rank < 0 || found->rank > 8) return 1;
+  for (i = 0; i < found->rank; i++) {
+    if (found->dims[i] < 0) return 1;
+    count *= found->dims[i];
+  }
+  return count == 1;
+}
+
+static inline int dtg_go_are_wanted(const dtg_graph *graph, const dtg_value *fetches, const int32_t *wanted, size_t num_fetches,
+                                    dtg_go_mismatch *found) {
+  size_t i;
+  found->at = -1;
+  for (i = 0; graph && i < num_fetches; i++) {
+    if (wanted[i] && !dtg_go_is_wanted(graph, fetches[i], wanted[i], found)) return found->at = (int64_t)i, 0;
+  }
+  return 1;
+}
+
+/* Where a fetch is known to be something else than wanted, nothing runs, and `found` says which. */
 static inline dtg_error *dtg_go_run(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
                                     const dtg_value *fetches, dtg_tensor **fetched, size_t num_fetches, const dtg_value *targets,
-                                    size_t num_targets, int64_t timeout_ns) {
-  const dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, fetched, num_fetches, targets, num_targets, timeout_ns);
+                                    size_t num_targets, int64_t timeout_ns, dtg_cancellation *cancellation, const dtg_graph *graph,
+                                    const int32_t *wanted, dtg_go_mismatch *found) {
+  dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, fetched, num_fetches, targets, num_targets, timeout_ns);
+  args.cancellation = cancellation;
+  if (!dtg_go_are_wanted(graph, fetches, wanted, num_fetches, found)) return NULL;
   return dtg_session_run(session, &args);
 }
 
@@ -149,17 +192,20 @@ static inline dtg_error *dtg_go_prepare(dtg_session *session, const dtg_value *f
 }
 
 static inline dtg_error *dtg_go_call(dtg_callable *callable, dtg_tensor *const *tensors, size_t num_feeds, dtg_tensor **fetched,
-                                     size_t num_fetches, int64_t timeout_ns) {
-  return dtg_callable_run(callable, (const dtg_tensor *const *)tensors, num_feeds, fetched, num_fetches, timeout_ns);
+                                     size_t num_fetches, int64_t timeout_ns, dtg_cancellation *cancellation) {
+  return dtg_callable_run_cancellable(callable, (const dtg_tensor *const *)tensors, num_feeds, fetched, num_fetches, timeout_ns,
+                                      cancellation);
 }
 
 /* The same for up to four of each, all of which are given: handles travel as numbers, so that Go has nothing to check and nothing to put
  * on its heap. */
 static inline dtg_error *dtg_go_call_few(uintptr_t callable, size_t num_feeds, uintptr_t in0, uintptr_t in1, uintptr_t in2, uintptr_t in3,
-                                         size_t num_fetches, uintptr_t out0, uintptr_t out1, uintptr_t out2, uintptr_t out3) {
+                                         size_t num_fetches, uintptr_t out0, uintptr_t out1, uintptr_t out2, uintptr_t out3,
+                                         int64_t timeout_ns, uintptr_t cancellation) {
   const dtg_tensor *const feeds[4] = {(const dtg_tensor *)in0, (const dtg_tensor *)in1, (const dtg_tensor *)in2, (const dtg_tensor *)in3};
   dtg_tensor *fetched[4] = {(dtg_tensor *)out0, (dtg_tensor *)out1, (dtg_tensor *)out2, (dtg_tensor *)out3};
-  return dtg_callable_run((dtg_callable *)callable, feeds, num_feeds, fetched, num_fetches, 0);
+  return dtg_callable_run_cancellable((dtg_callable *)callable, feeds, num_feeds, fetched, num_fetches, timeout_ns,
+                                      (dtg_cancellation *)cancellation);
 }
 
 /* All results of a run that has ended well. */

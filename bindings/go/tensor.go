@@ -82,7 +82,7 @@ func wrapTensor(pointer *C.dtg_tensor) *Tensor {
 // c is the handle for a call.
 func (t *Tensor) c() (*C.dtg_tensor, error) {
 	if t == nil {
-		return nil, invalid("the tensor is NULL; give an open handle")
+		return nil, invalid("the tensor is nil; make one first")
 	}
 	p, err := t.get(tensorKind)
 	return (*C.dtg_tensor)(p), err
@@ -105,7 +105,7 @@ func (t *Tensor) Retain() (*Tensor, error) {
 	again := C.dtg_tensor_retain(p)
 	runtime.KeepAlive(t)
 	if again == nil {
-		return nil, invalid("the handle is not an open tensor: it was released, or is a handle of another type")
+		return nil, invalid("this is not an open tensor: it was closed")
 	}
 	return wrapTensor(again), nil
 }

@@ -29,6 +29,22 @@ func (d *Dataset) Shuffle(buffer int64, seed uint64) *Dataset {
 	})
 }
 
+// ShuffleOnce is Shuffle with the same order in every epoch. Semantics: Dataset.shuffle with reshuffle_each_iteration=False.
+func (d *Dataset) ShuffleOnce(buffer int64, seed uint64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_shuffle_once(p, C.int64_t(buffer), C.uint64_t(seed))
+	})
+}
+
+// Normalize makes a component float32, (x - shift) / scale for each feature along its last dimension, by the text that FitNormalization
+// found: fit on what is trained on, apply to that and to everything else.
+func (d *Dataset) Normalize(component int, normalization string) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		data, length := chars(normalization)
+		return C.dtg_dataset_normalize(p, C.size_t(component), data, length)
+	})
+}
+
 // Batch stacks size elements along a new first dimension; a shorter last batch is handed out, or dropped. Semantics:
 // Dataset.batch.
 func (d *Dataset) Batch(size int64, dropRemainder bool) *Dataset {

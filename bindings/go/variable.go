@@ -50,6 +50,8 @@ const (
 	InitGlorotNormal    InitializerKind = 8  // truncated, variance 2 / (inputs + outputs)
 	InitHeUniform       InitializerKind = 9  // ±sqrt(6 / inputs)
 	InitHeNormal        InitializerKind = 10 // truncated, variance 2 / inputs
+	// Rank 2 or more: rows (all dimensions but the last) or columns, the fewer of them, of length 1 and at right angles.
+	InitOrthogonal InitializerKind = 11
 )
 
 // Initializer is where the first value of a variable comes from. Zero: the default of its place.
@@ -69,7 +71,30 @@ type VariableSpec struct {
 	NotTrainable bool
 	Shape        Shape       // nil: a scalar
 	Initializer  Initializer // default: zeros
+	// Of a strategy: VariableOnRead needs NotTrainable and an Aggregation.
+	Sync        VariableSync
+	Aggregation Aggregation
 }
+
+// VariableSync is when the copies that the replicas of a strategy have of a variable are brought together.
+type VariableSync int32
+
+// The times.
+const (
+	VariableOnWrite VariableSync = 0 // all copies are equal: a write goes to all of them
+	VariableOnRead  VariableSync = 1 // each replica has its own; who reads it from outside gets them combined
+)
+
+// Aggregation is how the values of several replicas become one.
+type Aggregation int32
+
+// The ways.
+const (
+	AggregationNone      Aggregation = 0 // for variables that no replica assigns to by itself, such as weights
+	AggregationSum       Aggregation = 1
+	AggregationMean      Aggregation = 2
+	AggregationOnlyFirst Aggregation = 3 // what replica 0 says
+)
 
 // AddVariable adds a variable; its handle is made on the device of the open device scope, its first value beside it.
 func (m *Model) AddVariable(spec VariableSpec) (v Variable) {
@@ -81,6 +106,9 @@ func (m *Model) AddVariable(spec VariableSpec) (v Variable) {
 			dtype:         C.dtg_dtype(spec.DType),
 			not_trainable: flag(spec.NotTrainable),
 			initializer:   spec.Initializer.c(),
+
+			synchronization: C.dtg_variable_sync(spec.Sync),
+			aggregation:     C.dtg_variable_aggregation(spec.Aggregation),
 		}
 		c.name, c.name_len = held.text(spec.Name)
 		c.dims, c.rank = held.ints(spec.Shape)

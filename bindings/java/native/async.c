@@ -1,4 +1,4 @@
-/* async.c: asynchronous runs and their completions. One Java thread waits in `next`; the rest may be called from any. */
+/* async.c: cancellations, asynchronous runs and their completions. One Java thread waits in `next`; the rest may be called from any. */
 #include "dtg_jni.h"
 
 enum { BATCH = 64 };
@@ -6,6 +6,17 @@ enum { BATCH = 64 };
 static void cancel(JNIEnv* env, jclass self, jlong run) {
   (void)env, (void)self;
   dtg_run_cancel(AS(dtg_run, run));
+}
+
+static jlong cancellation_create(JNIEnv* env, jclass self) {
+  dtg_cancellation* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_cancellation_create(&out)) ? 0 : JLONG(out);
+}
+
+static void cancellation_cancel(JNIEnv* env, jclass self, jlong cancellation) {
+  (void)env, (void)self;
+  dtg_cancellation_cancel(AS(dtg_cancellation, cancellation));
 }
 
 static jlong take_result(JNIEnv* env, jclass self, jlong run, jlong i) {
@@ -42,6 +53,8 @@ static jint next(JNIEnv* env, jclass self, jlong cq, jlong timeout_ns, jlongArra
 }
 
 static const JNINativeMethod methods[] = {
+    NATIVE("cancellationCreate", "()J", cancellation_create),
+    NATIVE("cancellationCancel", "(J)V", cancellation_cancel),
     NATIVE("runCancel", "(J)V", cancel),
     NATIVE("runTakeResult", "(JJ)J", take_result),
     NATIVE("cqCreate", "()J", create),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh OUT JAVA_HOME: the JNI library, and beside it the libdtg.so that it needs, into OUT. Finds libdtg by pkg-config
-# (PKG_CONFIG_PATH); CC and CFLAGS as usual. Maven runs it; it works alone too.
+# (PKG_CONFIG_PATH); CC, CFLAGS and STRIP as usual. Maven runs it; it works alone too.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -21,7 +21,7 @@ mv "$out/libdtg_jni.so.new" "$out/libdtg_jni.so"
 soname=$(readelf -d "$out/libdtg_jni.so" | sed -n 's/.*NEEDED.*\[\(libdtg\.so[^]]*\)\]/\1/p')
 eval "libdir=$(pkg-config --variable=libdir dtg)"
 cp -L "$libdir/$soname" "$out/$soname.new"
-strip --strip-unneeded "$out/$soname.new"
+"${STRIP:-strip}" --strip-unneeded "$out/$soname.new"
 mv "$out/$soname.new" "$out/$soname"
 eval "prefix=$(pkg-config --variable=prefix dtg)"
 # Whoever passes the jar on passes on what is in the library.

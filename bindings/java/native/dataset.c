@@ -47,6 +47,7 @@ static jlong csv(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
   to.header = (int32_t)packet_int(&from);
   to.missing = (int32_t)packet_int(&from);
   to.delimiter = (int32_t)packet_int(&from);
+  to.schema = packet_text(&from, &to.schema_len);
   jni_threw(env, dtg_dataset_csv(AS(dtg_runtime, runtime), path, length, &to, &out));
   free((void*)(uintptr_t)columns);
   packet_close(&from);
@@ -70,6 +71,7 @@ static void transform(JNIEnv* env, jclass self, jlong handle, jint which, jlong 
     case 8: error = dtg_dataset_scale(data, (size_t)a, divisor); break;
     case 9: error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b); break;
     case 10: error = dtg_dataset_prefetch(data, a); break;
+    case 12: error = dtg_dataset_shuffle_once(data, a, (uint64_t)b); break;
     default: error = dtg_dataset_restart(data); break;
   }
   jni_threw(env, error);
@@ -108,6 +110,54 @@ static jlongArray next(JNIEnv* env, jclass self, jlong handle) {
   return out;
 }
 
+static void normalize(JNIEnv* env, jclass self, jlong data, jlong component, jbyteArray normalization) {
+  char* text;
+  size_t length;
+  (void)self;
+  if (jni_text(env, normalization, &text, &length)) {
+    jni_threw(env, dtg_dataset_normalize(AS(dtg_dataset, data), (size_t)component, text, length));
+  }
+  free(text);
+}
+
+static jbyteArray fit_normalization(JNIEnv* env, jclass self, jlong data, jlong component, jint kind) {
+  dtg_string* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_dataset_fit_normalization(AS(dtg_dataset, data), (size_t)component, kind, &out)) ? NULL : jni_string(env, out);
+}
+
+/* {train, held out} */
+static jlongArray split(JNIEnv* env, jclass self, jlong data, jbyteArray how) {
+  dtg_split to = DTG_SPLIT_INIT;
+  dtg_dataset *train = NULL, *held_out = NULL;
+  jlongArray out = NULL;
+  packet from;
+  (void)self;
+  if (!packet_open(env, how, &from)) return NULL;
+  to.fraction = packet_double(&from);
+  to.seed = (uint64_t)packet_int(&from);
+  to.folds = (int32_t)packet_int(&from);
+  to.fold = (int32_t)packet_int(&from);
+  to.stratify = (int32_t)packet_int(&from);
+  to.classes = (size_t)packet_int(&from);
+  packet_close(&from);
+  if (!jni_threw(env, dtg_dataset_split(AS(dtg_dataset, data), &to, &train, &held_out))) {
+    const int64_t both[] = {JLONG(train), JLONG(held_out)};
+    out = jni_array(env, both, 2);
+    if (!out) {
+      dtg_dataset_release(train);
+      dtg_dataset_release(held_out);
+    }
+  }
+  return out;
+}
+
+static jbyteArray schema(JNIEnv* env, jclass self, jlong data) {
+  dtg_string* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_dataset_schema(AS(dtg_dataset, data), &out)) ? NULL : jni_string(env, out);
+}
+
 static jlong cardinality(JNIEnv* env, jclass self, jlong data) {
   (void)env, (void)self;
   return dtg_dataset_cardinality(AS(dtg_dataset, data));
@@ -130,6 +180,26 @@ static jlongArray component(JNIEnv* env, jclass self, jlong data, jlong i) {
   return jni_array(env, out, 2 + (rank > 0 ? (size_t)rank : 0));
 }
 
+static jlongArray position(JNIEnv* env, jclass self, jlong data) {
+  size_t count = 0;
+  jlongArray out = NULL;
+  int64_t* numbers;
+  (void)self;
+  if (jni_threw(env, dtg_dataset_position(AS(dtg_dataset, data), NULL, 0, &count))) return NULL;
+  if (!(numbers = malloc(count * sizeof *numbers))) return jni_no_memory(env), NULL;
+  if (!jni_threw(env, dtg_dataset_position(AS(dtg_dataset, data), numbers, count, &count))) out = jni_array(env, numbers, count);
+  free(numbers);
+  return out;
+}
+
+static void move_to(JNIEnv* env, jclass self, jlong data, jlongArray position) {
+  size_t count = 0;
+  int64_t* const numbers = jni_longs(env, position, &count);
+  (void)self;
+  if (numbers) jni_threw(env, dtg_dataset_move_to(AS(dtg_dataset, data), numbers, count));
+  free(numbers);
+}
+
 static const JNINativeMethod methods[] = {
     NATIVE("datasetTensors", "(J[J)J", tensors),
     NATIVE("datasetRange", "(JJJJ)J", range),
@@ -138,6 +208,12 @@ static const JNINativeMethod methods[] = {
     NATIVE("datasetTransform", "(JIJJD)V", transform),
     NATIVE("batchSizes", "(JJJJ)[J", batch_sizes),
     NATIVE("datasetNext", "(J)[J", next),
+    NATIVE("datasetPosition", "(J)[J", position),
+    NATIVE("datasetMoveTo", "(J[J)V", move_to),
+    NATIVE("datasetNormalize", "(JJ[B)V", normalize),
+    NATIVE("datasetFitNormalization", "(JJI)[B", fit_normalization),
+    NATIVE("datasetSplit", "(J[B)[J", split),
+    NATIVE("datasetSchema", "(J)[B", schema),
     NATIVE("datasetCardinality", "(J)J", cardinality),
     NATIVE("datasetComponentCount", "(J)J", component_count),
     NATIVE("datasetComponent", "(JJ)[J", component),

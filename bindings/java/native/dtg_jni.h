@@ -55,6 +55,12 @@ jbyteArray jni_string(JNIEnv* env, dtg_string* string);
 int64_t* jni_longs(JNIEnv* env, jlongArray array, size_t* count);
 jlongArray jni_array(JNIEnv* env, const int64_t* values, size_t count);
 
+/* training.c, also for strategies. */
+/* Its pointers are the packet's: close that afterwards. */
+dtg_optimizer jni_optimizer(packet* from);
+jlongArray jni_training_ids(JNIEnv* env, const dtg_training* from);
+jlongArray jni_replicated_ids(JNIEnv* env, const dtg_replicated* from);
+
 /* ---- the classes that natives need, found once (load.c) ---- */
 typedef struct jni_known {
   jclass exception;
@@ -72,6 +78,6 @@ typedef struct jni_table {
 } jni_table;
 #define JNI_TABLE(name, methods) const jni_table name = {methods, (jint)(sizeof(methods) / sizeof(methods)[0])}
 extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session, jni_async,
-    jni_cluster, jni_server, jni_dataset, jni_weights, jni_events;
+    jni_cluster, jni_server, jni_dataset, jni_weights, jni_events, jni_checkpoint, jni_control, jni_group, jni_strategy;
 
 #endif /* DTG_JNI_H */

@@ -37,6 +37,8 @@ static dtg_attr read_attr(packet* from, void* owned[2]) {
       owned[0] = (void*)(uintptr_t)out.strings;
       owned[1] = lengths;
       break;
+    case DTG_ATTR_FUNC:
+    case DTG_ATTR_LIST_FUNC: out.functions = (const dtg_function* const*)(const void*)packet_ints(from, &out.count); break;
     default: out.ints = packet_ints(from, &out.count); break;
   }
   return out;

@@ -34,6 +34,8 @@ static jlongArray add_variable(JNIEnv* env, jclass self, jlong model, jbyteArray
   to.not_trainable = (int32_t)packet_int(&from);
   to.dims = packet_ints(&from, &to.rank);
   to.initializer = packet_initializer(&from);
+  to.synchronization = (dtg_variable_sync)packet_int(&from);
+  to.aggregation = (dtg_variable_aggregation)packet_int(&from);
   failed = jni_threw(env, dtg_model_add_variable(AS(dtg_model, model), &to, &out));
   packet_close(&from);
   return failed ? NULL : variable(env, &out);
@@ -84,6 +86,30 @@ static void save_restore(JNIEnv* env, jclass self, jlong model, jlong session, j
   free(text);
 }
 
+static void set_metadata(JNIEnv* env, jclass self, jlong model, jbyteArray key, jbyteArray value) {
+  char *name = NULL, *text = NULL;
+  size_t name_len = 0, text_len = 0;
+  (void)self;
+  if (jni_text(env, key, &name, &name_len) && jni_text(env, value, &text, &text_len)) {
+    jni_threw(env, dtg_model_set_metadata(AS(dtg_model, model), name, name_len, text, text_len));
+  }
+  free(name);
+  free(text);
+}
+
+static jbyteArray metadata(JNIEnv* env, jclass self, jlong model, jbyteArray key) {
+  char* name = NULL;
+  size_t length = 0;
+  dtg_string* out = NULL;
+  jbyteArray text = NULL;
+  (void)self;
+  if (jni_text(env, key, &name, &length) && !jni_threw(env, dtg_model_metadata(AS(dtg_model, model), name, length, &out))) {
+    text = jni_string(env, out);
+  }
+  free(name);
+  return text;
+}
+
 static void next_tower(JNIEnv* env, jclass self, jlong model) {
   (void)self;
   jni_threw(env, dtg_model_next_tower(AS(dtg_model, model)));
@@ -94,7 +120,102 @@ static void wait_ready(JNIEnv* env, jclass self, jlong model, jlong session, jlo
   jni_threw(env, dtg_model_wait_ready(AS(dtg_model, model), AS(dtg_session, session), timeout_ns));
 }
 
+static void recover(JNIEnv* env, jclass self, jlong model, jlong session, jlong timeout_ns) {
+  (void)self;
+  jni_threw(env, dtg_model_recover(AS(dtg_model, model), AS(dtg_session, session), timeout_ns));
+}
+
+static jlong import(JNIEnv* env, jclass self, jlong graph, jlong seed) {
+  dtg_model* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_model_import(AS(dtg_graph, graph), (uint64_t)seed, &out)) ? 0 : JLONG(out);
+}
+
+static void export(JNIEnv* env, jclass self, jlong model, jlong session, jbyteArray what) {
+  dtg_export to = DTG_EXPORT_INIT;
+  packet from;
+  const char *path, **inputs, **outputs;
+  size_t length, count;
+  (void)self;
+  if (!packet_open(env, what, &from)) return;
+  path = packet_text(&from, &length);
+  to.input_names = inputs = packet_texts(&from, &to.num_inputs, NULL);
+  to.inputs = (const dtg_value*)(const void*)packet_ints(&from, &count);
+  to.output_names = outputs = packet_texts(&from, &to.num_outputs, NULL);
+  to.outputs = (const dtg_value*)(const void*)packet_ints(&from, &count);
+  to.freeze = (int32_t)packet_int(&from);
+  jni_threw(env, dtg_model_export(AS(dtg_model, model), AS(dtg_session, session), &to, path, length));
+  free((void*)(uintptr_t)inputs);
+  free((void*)(uintptr_t)outputs);
+  packet_close(&from);
+}
+
+/* {model, graph, session} */
+static jlongArray load(JNIEnv* env, jclass self, jlong runtime, jbyteArray path) {
+  dtg_session* session = NULL;
+  dtg_model* model = NULL;
+  dtg_graph* graph = NULL;
+  jlongArray out = NULL;
+  char* text;
+  size_t length;
+  (void)self;
+  if (jni_text(env, path, &text, &length) && !jni_threw(env, dtg_model_load(AS(dtg_runtime, runtime), text, length, &session, &model)) &&
+      !jni_threw(env, dtg_model_graph(model, &graph))) {
+    const int64_t all[] = {JLONG(model), JLONG(graph), JLONG(session)};
+    out = jni_array(env, all, 3);
+  }
+  if (!out) {
+    dtg_graph_release(graph);
+    dtg_model_release(model);
+    dtg_session_release(session);
+  }
+  free(text);
+  return out;
+}
+
+static jlong endpoint(JNIEnv* env, jclass self, jlong model, jbyteArray name) {
+  dtg_value out = {0};
+  char* text;
+  size_t length;
+  (void)self;
+  if (jni_text(env, name, &text, &length)) jni_threw(env, dtg_model_endpoint(AS(dtg_model, model), text, length, &out));
+  free(text);
+  return (jlong)out.id;
+}
+
+static jbyteArray endpoints(JNIEnv* env, jclass self, jlong model) {
+  dtg_string* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_model_endpoints(AS(dtg_model, model), &out)) ? NULL : jni_string(env, out);
+}
+
+static jbyteArray restore_from(JNIEnv* env, jclass self, jlong model, jlong session, jbyteArray path, jbyteArray options) {
+  dtg_restore to = DTG_RESTORE_INIT;
+  dtg_string* out = NULL;
+  jbyteArray report = NULL;
+  packet from;
+  char* text;
+  size_t length;
+  (void)self;
+  if (!packet_open(env, options, &from)) return NULL;
+  to.names = packet_text(&from, &to.names_len);
+  to.partial = (int32_t)packet_int(&from);
+  if (jni_text(env, path, &text, &length) &&
+      !jni_threw(env, dtg_model_restore_from(AS(dtg_model, model), AS(dtg_session, session), text, length, &to, &out))) {
+    report = jni_string(env, out);
+  }
+  free(text);
+  packet_close(&from);
+  return report;
+}
+
 static const JNINativeMethod methods[] = {
+    NATIVE("modelImport", "(JJ)J", import),
+    NATIVE("modelExport", "(JJ[B)V", export),
+    NATIVE("modelLoad", "(J[B)[J", load),
+    NATIVE("modelEndpoint", "(J[B)J", endpoint),
+    NATIVE("modelEndpoints", "(J)[B", endpoints),
+    NATIVE("modelRestoreFrom", "(JJ[B[B)[B", restore_from),
     NATIVE("modelCreate", "(JJ)J", create),
     NATIVE("modelAddVariable", "(J[B)[J", add_variable),
     NATIVE("modelVariableCount", "(J)J", variable_count),
@@ -103,7 +224,10 @@ static const JNINativeMethod methods[] = {
     NATIVE("modelGlobalStep", "(J)[J", global_step),
     NATIVE("modelInit", "(J)J", init),
     NATIVE("modelSaveRestore", "(JJ[BZ)V", save_restore),
+    NATIVE("modelSetMetadata", "(J[B[B)V", set_metadata),
+    NATIVE("modelMetadata", "(J[B)[B", metadata),
     NATIVE("modelNextTower", "(J)V", next_tower),
     NATIVE("modelWaitReady", "(JJJ)V", wait_ready),
+    NATIVE("modelRecover", "(JJJ)V", recover),
 };
 JNI_TABLE(jni_model, methods);

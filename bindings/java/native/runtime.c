@@ -73,6 +73,11 @@ static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
     case 10: dtg_server_release(AS(dtg_server, handle)); break;
     case 11: dtg_weights_release(AS(dtg_weights, handle)); break;
     case 12: dtg_cluster_release(AS(dtg_cluster, handle)); break;
+    case 13: dtg_checkpoint_release(AS(dtg_checkpoint, handle)); break;
+    case 14: dtg_function_release(AS(dtg_function, handle)); break;
+    case 15: dtg_group_release(AS(dtg_group, handle)); break;
+    case 16: dtg_cancellation_release(AS(dtg_cancellation, handle)); break;
+    case 17: dtg_strategy_release(AS(dtg_strategy, handle)); break;
     default: break;
   }
 }
@@ -124,6 +129,11 @@ static jbyteArray metrics(JNIEnv* env, jclass self, jlong runtime) {
   return jni_threw(env, dtg_runtime_metrics(AS(dtg_runtime, runtime), &out)) ? NULL : jni_string(env, out);
 }
 
+static void trim(JNIEnv* env, jclass self, jlong runtime) {
+  (void)self;
+  jni_threw(env, dtg_runtime_trim(AS(dtg_runtime, runtime)));
+}
+
 static void trace_start(JNIEnv* env, jclass self, jlong runtime) {
   (void)self;
   jni_threw(env, dtg_runtime_trace_start(AS(dtg_runtime, runtime)));
@@ -137,6 +147,7 @@ static jbyteArray trace_stop(JNIEnv* env, jclass self, jlong runtime) {
 
 static const JNINativeMethod runtime_methods[] = {
     NATIVE("runtimeCreate", "([BJ)J", create),  NATIVE("runtimeThreads", "(J)I", threads), NATIVE("opsJson", "(J)[B", ops_json),
-    NATIVE("runtimeMetrics", "(J)[B", metrics), NATIVE("traceStart", "(J)V", trace_start), NATIVE("traceStop", "(J)[B", trace_stop),
+    NATIVE("runtimeMetrics", "(J)[B", metrics), NATIVE("runtimeTrim", "(J)V", trim),       NATIVE("traceStart", "(J)V", trace_start),
+    NATIVE("traceStop", "(J)[B", trace_stop),
 };
 JNI_TABLE(jni_runtime, runtime_methods);

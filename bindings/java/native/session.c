@@ -13,6 +13,8 @@ static dtg_session_options read_options(packet* from) {
   to.connect_timeout_ns = packet_int(from);
   to.key_file = packet_text(from, &to.key_file_len);
   to.security = (dtg_security)packet_int(from);
+  to.emu_devices = (int32_t)packet_int(from);
+  to.emu_memory_bytes = packet_int(from);
   return to;
 }
 
@@ -33,8 +35,8 @@ static jlong connect(JNIEnv* env, jclass self, jlong runtime, jbyteArray target,
   return JLONG(out);
 }
 
-/* What a run asks for, in one long[]: {feeds f, fetches n, targets t, timeout, f values, f tensors, n values, n tensors to write
- * into or 0, t values}. */
+/* What a run asks for, in one long[]: {feeds f, fetches n, targets t, timeout, cancellation or 0, f values, f tensors, n values, n tensors
+ * to write into or 0, t values}. */
 typedef struct request {
   int64_t space[40];
   int64_t* words;
@@ -57,7 +59,8 @@ static bool request_open(JNIEnv* env, jlongArray array, request* out) {
   out->args.num_fetches = (size_t)out->words[1];
   out->args.num_targets = (size_t)out->words[2];
   out->args.timeout_ns = out->words[3];
-  at = out->words + 4;
+  out->args.cancellation = AS(dtg_cancellation, out->words[4]);
+  at = out->words + 5;
   out->args.feeds = (const dtg_value*)at;
   at += out->args.num_feeds;
   out->args.feed_tensors = (const dtg_tensor* const*)(const void*)at;
@@ -83,6 +86,19 @@ static void run(JNIEnv* env, jclass self, jlong session, jlongArray array) {
     (*env)->SetLongArrayRegion(env, array, ask.fetched, (jsize)ask.args.num_fetches, (const jlong*)ask.words + ask.fetched);
   }
   request_close(&ask);
+}
+
+/* The same where the run is brief. False: nothing has run. */
+static jboolean run_if_brief(JNIEnv* env, jclass self, jlong session, jlongArray array) {
+  request ask;
+  int32_t ran = 0;
+  (void)self;
+  if (!request_open(env, array, &ask)) return JNI_FALSE;
+  if (!jni_threw(env, dtg_session_run_if_brief(AS(dtg_session, session), &ask.args, &ran)) && ran) {
+    (*env)->SetLongArrayRegion(env, array, ask.fetched, (jsize)ask.args.num_fetches, (const jlong*)ask.words + ask.fetched);
+  }
+  request_close(&ask);
+  return ran ? JNI_TRUE : JNI_FALSE;
 }
 
 static jlong run_async(JNIEnv* env, jclass self, jlong session, jlongArray array, jlong cq, jlong tag) {
@@ -130,7 +146,8 @@ static void callable_step(JNIEnv* env, jclass self, jlong callable, jlong feed, 
 }
 
 /* `array`: the feeds' tensors, then those to write into or 0, which come back filled. */
-static void callable_run(JNIEnv* env, jclass self, jlong callable, jlongArray array, jint num_feeds, jint num_fetches, jlong timeout_ns) {
+static void callable_run(JNIEnv* env, jclass self, jlong callable, jlongArray array, jint num_feeds, jint num_fetches, jlong timeout_ns,
+                         jlong cancellation) {
   int64_t space[32];
   const jsize size = num_feeds + num_fetches;
   int64_t* words = size <= 32 ? space : (int64_t*)malloc((size_t)size * sizeof *words);
@@ -140,8 +157,9 @@ static void callable_run(JNIEnv* env, jclass self, jlong callable, jlongArray ar
     return;
   }
   (*env)->GetLongArrayRegion(env, array, 0, size, (jlong*)words);
-  if (!jni_threw(env, dtg_callable_run(AS(dtg_callable, callable), (const dtg_tensor* const*)(const void*)words, (size_t)num_feeds,
-                                       (dtg_tensor**)(void*)(words + num_feeds), (size_t)num_fetches, timeout_ns))) {
+  if (!jni_threw(env, dtg_callable_run_cancellable(AS(dtg_callable, callable), (const dtg_tensor* const*)(const void*)words,
+                                                   (size_t)num_feeds, (dtg_tensor**)(void*)(words + num_feeds), (size_t)num_fetches,
+                                                   timeout_ns, AS(dtg_cancellation, cancellation)))) {
     if (num_fetches > 0) (*env)->SetLongArrayRegion(env, array, num_feeds, num_fetches, (const jlong*)words + num_feeds);
   }
   if (words != space) free(words);
@@ -183,6 +201,19 @@ static void end_job(JNIEnv* env, jclass self, jlong session, jlong timeout_ns) {
   jni_threw(env, dtg_session_end_job(AS(dtg_session, session), timeout_ns));
 }
 
+static void end_job_now(JNIEnv* env, jclass self, jlong session, jlong timeout_ns) {
+  (void)self;
+  jni_threw(env, dtg_session_end_job_now(AS(dtg_session, session), timeout_ns));
+}
+
+static void barrier(JNIEnv* env, jclass self, jlong session, jbyteArray name, jlong timeout_ns) {
+  char* text = NULL;
+  size_t length;
+  (void)self;
+  if (jni_text(env, name, &text, &length)) jni_threw(env, dtg_session_barrier(AS(dtg_session, session), text, length, timeout_ns));
+  free(text);
+}
+
 static jbyteArray cluster_status(JNIEnv* env, jclass self, jlong session, jlong timeout_ns) {
   dtg_string* out = NULL;
   (void)self;
@@ -210,15 +241,18 @@ static const JNINativeMethod methods[] = {
     NATIVE("clusterStatus", "(J[B[B)[B", status_at),
     NATIVE("sessionConnect", "(J[BJ[B)J", connect),
     NATIVE("sessionRun", "(J[J)V", run),
+    NATIVE("sessionRunIfBrief", "(J[J)Z", run_if_brief),
     NATIVE("sessionRunAsync", "(J[JJJ)J", run_async),
     NATIVE("sessionRunRepeatedly", "(J[JJJ)J", run_repeatedly),
     NATIVE("sessionPrepare", "(J[J)J", prepare),
     NATIVE("callableStep", "(JJJJ)V", callable_step),
-    NATIVE("callableRun", "(J[JIIJ)V", callable_run),
+    NATIVE("callableRun", "(J[JIIJJ)V", callable_run),
     NATIVE("sessionDevices", "(J)[[B", devices),
     NATIVE("sessionReset", "(J[B)V", reset),
     NATIVE("sessionStop", "(JJ)V", stop),
     NATIVE("sessionEndJob", "(JJ)V", end_job),
+    NATIVE("sessionEndJobNow", "(JJ)V", end_job_now),
+    NATIVE("sessionBarrier", "(J[BJ)V", barrier),
     NATIVE("sessionClusterStatus", "(JJ)[B", cluster_status),
 };
 JNI_TABLE(jni_session, methods);

@@ -16,6 +16,38 @@ static jlong allocate(JNIEnv* env, jclass self, jint dtype, jlongArray dims) {
   return failed ? 0 : JLONG(out);
 }
 
+/* Strings that lie one after the other in `bytes`; Java has as many lengths as the dimensions have elements. */
+static jlong strings(JNIEnv* env, jclass self, jlongArray dims, jbyteArray bytes, jlongArray lengths) {
+  size_t rank = 0, count = 0;
+  int64_t* shape = jni_longs(env, dims, &rank);
+  int64_t* sizes = shape ? jni_longs(env, lengths, &count) : NULL;
+  const jsize nbytes = (*env)->GetArrayLength(env, bytes);
+  char* data = sizes ? malloc((size_t)nbytes + 1) : NULL;
+  dtg_tensor* out = NULL;
+  bool failed = true;
+  (void)self;
+  if (sizes && !data) jni_no_memory(env);
+  if (data) {
+    (*env)->GetByteArrayRegion(env, bytes, 0, nbytes, (jbyte*)data);
+    /* A length is not negative, and size_t has 64 bits wherever Java runs this. */
+    failed = jni_threw(env, dtg_tensor_create_packed_strings(shape, rank, data, (size_t)nbytes, (const size_t*)(const void*)sizes, &out));
+  }
+  free(data);
+  free(sizes);
+  free(shape);
+  return failed ? 0 : JLONG(out);
+}
+
+/* The bytes of one element; Java has checked that it is there. */
+static jbyteArray string(JNIEnv* env, jclass self, jlong handle, jlong i) {
+  size_t nbytes = 0;
+  const char* data = dtg_tensor_string(AS(dtg_tensor, handle), (size_t)i, &nbytes);
+  jbyteArray out = (*env)->NewByteArray(env, (jsize)nbytes);
+  (void)self;
+  if (out && nbytes > 0) (*env)->SetByteArrayRegion(env, out, 0, (jsize)nbytes, (const jbyte*)data);
+  return out;
+}
+
 /* A tensor around the memory of a direct buffer, which Java keeps until it hears of `number`. */
 static jlong borrow(JNIEnv* env, jclass self, jint dtype, jlongArray dims, jlong address, jlong nbytes, jlong number) {
   size_t rank;
@@ -94,6 +126,8 @@ static void copy(JNIEnv* env, jclass self, jlong handle, jlong at, jobject array
 
 static const JNINativeMethod methods[] = {
     NATIVE("tensorAllocate", "(I[J)J", allocate),
+    NATIVE("tensorStrings", "([J[B[J)J", strings),
+    NATIVE("tensorString", "(JJ)[B", string),
     NATIVE("tensorBorrow", "(I[JJJJ)J", borrow),
     NATIVE("bufferAddress", "(Ljava/nio/ByteBuffer;)J", address),
     NATIVE("tensorDescribe", "(J)[J", describe),

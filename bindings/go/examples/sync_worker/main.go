@@ -34,10 +34,6 @@ func main() {
 	}
 	w := &worker{}
 	err := w.work(context.Background(), os.Args[1], os.Args[2])
-	// The chief ends the job as soon as it has made its own last step; what fails in the others then is the end, not an error.
-	if err != nil && w.server != nil && !w.self.IsChief && w.joinWithin(5*time.Second) == nil {
-		err = nil
-	}
 	w.close()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,13 +62,14 @@ func (w *worker) work(ctx context.Context, data, weights string) (err error) {
 	if err = w.train(ctx, 100); err != nil {
 		return err
 	}
-	if !w.self.IsChief {
-		return w.joinWithin(time.Minute) // until the chief ends the job
+	if w.self.IsChief {
+		if err = w.model.Save(w.session, weights); err != nil {
+			return err
+		}
 	}
-	if err = w.model.Save(w.session, weights); err != nil {
-		return err
-	}
-	return w.session.EndJob(ctx)
+	limit, done := context.WithTimeout(ctx, time.Minute)
+	defer done()
+	return w.session.EndJob(limit) // waits until all workers are through
 }
 
 // build adds the same layers in every worker: variables on the ps, everything else here. The first error sticks; Connect tells it.
@@ -143,12 +140,6 @@ func (w *worker) train(ctx context.Context, steps int) error {
 		}
 	}
 	return nil
-}
-
-func (w *worker) joinWithin(limit time.Duration) error {
-	ctx, done := context.WithTimeout(context.Background(), limit)
-	defer done()
-	return w.server.Join(ctx)
 }
 
 func (w *worker) close() {

@@ -18,15 +18,21 @@ pub struct dtg_runtime(Opaque);
 #[repr(C)]
 pub struct dtg_tensor(Opaque);
 #[repr(C)]
+pub struct dtg_function(Opaque);
+#[repr(C)]
 pub struct dtg_graph(Opaque);
 #[repr(C)]
 pub struct dtg_session(Opaque);
 #[repr(C)]
 pub struct dtg_callable(Opaque);
 #[repr(C)]
+pub struct dtg_cancellation(Opaque);
+#[repr(C)]
 pub struct dtg_run(Opaque);
 #[repr(C)]
 pub struct dtg_cq(Opaque);
+#[repr(C)]
+pub struct dtg_checkpoint(Opaque);
 #[repr(C)]
 pub struct dtg_cluster(Opaque);
 #[repr(C)]
@@ -36,6 +42,10 @@ pub struct DLManagedTensor(Opaque);
 #[repr(C)]
 pub struct DLManagedTensorVersioned(Opaque);
 #[repr(C)]
+pub struct dtg_group(Opaque);
+#[repr(C)]
+pub struct dtg_collective(Opaque);
+#[repr(C)]
 pub struct dtg_weights(Opaque);
 #[repr(C)]
 pub struct dtg_event_writer(Opaque);
@@ -43,22 +53,55 @@ pub struct dtg_event_writer(Opaque);
 pub struct dtg_model(Opaque);
 #[repr(C)]
 pub struct dtg_server(Opaque);
+#[repr(C)]
+pub struct dtg_strategy(Opaque);
 
 pub type dtg_code = i32;
 pub type dtg_dtype = i32;
 pub type dtg_attr_kind = i32;
 pub type dtg_setter_strategy = i32;
+pub type dtg_reduction = i32;
+pub type dtg_reduce_algorithm = i32;
+pub type dtg_collective_kind = i32;
+pub type dtg_recurrent_kind = i32;
+pub type dtg_direction = i32;
+pub type dtg_loss_kind = i32;
+pub type dtg_loss_reduction = i32;
+pub type dtg_sampled_kind = i32;
+pub type dtg_candidates = i32;
+pub type dtg_metric_kind = i32;
+pub type dtg_metric_curve = i32;
+pub type dtg_metric_summation = i32;
+pub type dtg_metric_average = i32;
 pub type dtg_initializer_kind = i32;
+pub type dtg_variable_sync = i32;
+pub type dtg_variable_aggregation = i32;
 pub type dtg_activation = i32;
 pub type dtg_padding = i32;
 pub type dtg_optimizer_kind = i32;
+pub type dtg_schedule_kind = i32;
 pub type dtg_sync_mode = i32;
 pub type dtg_log_level = i32;
 pub type dtg_durability = i32;
 pub type dtg_security = i32;
+pub type dtg_strategy_kind = i32;
+pub type dtg_cross_device = i32;
+pub type dtg_assign_op = i32;
 
 pub type dtg_log_fn = unsafe extern "C" fn(user: *mut c_void, level: dtg_log_level, component: *const c_char, message: *const c_char);
 pub type dtg_user_free_fn = unsafe extern "C" fn(user: *mut c_void);
+pub type dtg_replica_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, replica: i32, inputs: *const dtg_value, num_inputs: usize, results: *mut dtg_value, num_results: usize) -> *mut dtg_error;
+pub type dtg_merge_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, values: *const dtg_per_replica, num_values: usize, results: *mut dtg_per_replica, num_results: usize) -> *mut dtg_error;
+pub type dtg_update_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, copy: i32, variable: *const dtg_variable, values: *const dtg_value, num_values: usize, out: *mut dtg_value) -> *mut dtg_error;
+pub type dtg_create_variable_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, place: *mut dtg_variable_place) -> *mut dtg_error;
+pub type dtg_around_replica_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, replica: i32) -> *mut dtg_error;
+pub type dtg_reduce_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, op: dtg_reduction, parts: *const dtg_value, num_parts: usize, out: *mut dtg_value) -> *mut dtg_error;
+pub type dtg_batch_reduce_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, op: dtg_reduction, parts: *const dtg_value, num_variables: usize, num_parts: usize, outs: *mut dtg_value) -> *mut dtg_error;
+pub type dtg_spread_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, value: dtg_value, outs: *mut dtg_value, num_outs: usize) -> *mut dtg_error;
+pub type dtg_read_variable_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, name: *const c_char, reads: *const dtg_value, num_reads: usize, out: *mut dtg_value) -> *mut dtg_error;
+pub type dtg_around_update_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, name: *const c_char, copy: i32) -> *mut dtg_error;
+pub type dtg_gather_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, parts: *const dtg_value, num_parts: usize, axis: i32, out: *mut dtg_value) -> *mut dtg_error;
+pub type dtg_local_results_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, values: *const dtg_value, num_values: usize, outs: *mut dtg_value, num_outs: *mut usize) -> *mut dtg_error;
 pub type dtg_free_fn = unsafe extern "C" fn(data: *mut c_void, nbytes: usize, user: *mut c_void);
 
 pub const DTG_STRLEN: usize = usize::MAX;
@@ -110,6 +153,13 @@ pub const DTG_F8_E5M2: dtg_dtype = 24;
 pub const DTG_F8_E4M3FN: dtg_dtype = 25;
 pub const DTG_I4: dtg_dtype = 29;
 pub const DTG_U4: dtg_dtype = 30;
+pub const DTG_MISSING_DEFAULT: i32 = 0;
+pub const DTG_MISSING_DROP: i32 = 1;
+pub const DTG_MISSING_REFUSE: i32 = 2;
+pub const DTG_MISSING_KEEP: i32 = 3;
+pub const DTG_MISSING_MEAN: i32 = 4;
+pub const DTG_NORMALIZE_STANDARD: i32 = 0;
+pub const DTG_NORMALIZE_RANGE: i32 = 1;
 pub const DTG_SETTER_ROUND_ROBIN: i32 = 0;
 pub const DTG_SETTER_GREEDY_BYTES: i32 = 1;
 pub const DTG_ATTR_INT: dtg_attr_kind = 0;
@@ -125,6 +175,92 @@ pub const DTG_ATTR_LIST_BOOL: dtg_attr_kind = 9;
 pub const DTG_ATTR_LIST_TYPE: dtg_attr_kind = 10;
 pub const DTG_ATTR_LIST_SHAPE: dtg_attr_kind = 11;
 pub const DTG_ATTR_LIST_STRING: dtg_attr_kind = 12;
+pub const DTG_ATTR_FUNC: dtg_attr_kind = 13;
+pub const DTG_ATTR_LIST_FUNC: dtg_attr_kind = 14;
+pub const DTG_REDUCE_SUM: dtg_reduction = 0;
+pub const DTG_REDUCE_MEAN: dtg_reduction = 1;
+pub const DTG_REDUCE_MIN: dtg_reduction = 2;
+pub const DTG_REDUCE_MAX: dtg_reduction = 3;
+pub const DTG_REDUCE_PRODUCT: dtg_reduction = 4;
+pub const DTG_ALGORITHM_AUTO: dtg_reduce_algorithm = 0;
+pub const DTG_ALGORITHM_DIRECT: dtg_reduce_algorithm = 1;
+pub const DTG_ALGORITHM_SHARED: dtg_reduce_algorithm = 2;
+pub const DTG_ALGORITHM_RING: dtg_reduce_algorithm = 3;
+pub const DTG_ALL_REDUCE: dtg_collective_kind = 0;
+pub const DTG_ALL_GATHER: dtg_collective_kind = 1;
+pub const DTG_REDUCE_SCATTER: dtg_collective_kind = 2;
+pub const DTG_BROADCAST: dtg_collective_kind = 3;
+pub const DTG_ALL_TO_ALL: dtg_collective_kind = 4;
+pub const DTG_BARRIER: dtg_collective_kind = 5;
+pub const DTG_LSTM: dtg_recurrent_kind = 0;
+pub const DTG_GRU: dtg_recurrent_kind = 1;
+pub const DTG_SIMPLE_RNN: dtg_recurrent_kind = 2;
+pub const DTG_FORWARD: dtg_direction = 0;
+pub const DTG_BACKWARD: dtg_direction = 1;
+pub const DTG_BOTH: dtg_direction = 2;
+pub const DTG_LOSS_MEAN_SQUARED_ERROR: dtg_loss_kind = 0;
+pub const DTG_LOSS_MEAN_ABSOLUTE_ERROR: dtg_loss_kind = 1;
+pub const DTG_LOSS_MEAN_ABSOLUTE_PERCENTAGE_ERROR: dtg_loss_kind = 2;
+pub const DTG_LOSS_MEAN_SQUARED_LOGARITHMIC_ERROR: dtg_loss_kind = 3;
+pub const DTG_LOSS_HUBER: dtg_loss_kind = 4;
+pub const DTG_LOSS_LOG_COSH: dtg_loss_kind = 5;
+pub const DTG_LOSS_COSINE_SIMILARITY: dtg_loss_kind = 6;
+pub const DTG_LOSS_KL_DIVERGENCE: dtg_loss_kind = 7;
+pub const DTG_LOSS_POISSON: dtg_loss_kind = 8;
+pub const DTG_LOSS_HINGE: dtg_loss_kind = 9;
+pub const DTG_LOSS_SQUARED_HINGE: dtg_loss_kind = 10;
+pub const DTG_LOSS_CATEGORICAL_HINGE: dtg_loss_kind = 11;
+pub const DTG_LOSS_BINARY_CROSSENTROPY: dtg_loss_kind = 12;
+pub const DTG_LOSS_BINARY_FOCAL_CROSSENTROPY: dtg_loss_kind = 13;
+pub const DTG_LOSS_CATEGORICAL_CROSSENTROPY: dtg_loss_kind = 14;
+pub const DTG_LOSS_CATEGORICAL_FOCAL_CROSSENTROPY: dtg_loss_kind = 15;
+pub const DTG_LOSS_SPARSE_CATEGORICAL_CROSSENTROPY: dtg_loss_kind = 16;
+pub const DTG_LOSS_CTC: dtg_loss_kind = 17;
+pub const DTG_LOSS_DICE: dtg_loss_kind = 18;
+pub const DTG_LOSS_TVERSKY: dtg_loss_kind = 19;
+pub const DTG_LOSS_CONTRASTIVE: dtg_loss_kind = 20;
+pub const DTG_LOSS_MEAN: dtg_loss_reduction = 0;
+pub const DTG_LOSS_SUM: dtg_loss_reduction = 1;
+pub const DTG_LOSS_EACH: dtg_loss_reduction = 2;
+pub const DTG_LOSS_MEAN_BY_WEIGHTS: dtg_loss_reduction = 3;
+pub const DTG_NCE: dtg_sampled_kind = 0;
+pub const DTG_SAMPLED_SOFTMAX: dtg_sampled_kind = 1;
+pub const DTG_LOG_UNIFORM: dtg_candidates = 0;
+pub const DTG_UNIFORM: dtg_candidates = 1;
+pub const DTG_METRIC_MEAN: dtg_metric_kind = 0;
+pub const DTG_METRIC_SUM: dtg_metric_kind = 1;
+pub const DTG_METRIC_LOSS: dtg_metric_kind = 2;
+pub const DTG_METRIC_MEAN_SQUARED_ERROR: dtg_metric_kind = 3;
+pub const DTG_METRIC_MEAN_ABSOLUTE_ERROR: dtg_metric_kind = 4;
+pub const DTG_METRIC_ROOT_MEAN_SQUARED_ERROR: dtg_metric_kind = 5;
+pub const DTG_METRIC_R2_SCORE: dtg_metric_kind = 6;
+pub const DTG_METRIC_LOG_LOSS: dtg_metric_kind = 7;
+pub const DTG_METRIC_ACCURACY: dtg_metric_kind = 8;
+pub const DTG_METRIC_BINARY_ACCURACY: dtg_metric_kind = 9;
+pub const DTG_METRIC_CATEGORICAL_ACCURACY: dtg_metric_kind = 10;
+pub const DTG_METRIC_SPARSE_CATEGORICAL_ACCURACY: dtg_metric_kind = 11;
+pub const DTG_METRIC_TOP_K_CATEGORICAL_ACCURACY: dtg_metric_kind = 12;
+pub const DTG_METRIC_SPARSE_TOP_K_CATEGORICAL_ACCURACY: dtg_metric_kind = 13;
+pub const DTG_METRIC_AUC: dtg_metric_kind = 14;
+pub const DTG_METRIC_PRECISION: dtg_metric_kind = 15;
+pub const DTG_METRIC_RECALL: dtg_metric_kind = 16;
+pub const DTG_METRIC_TRUE_POSITIVES: dtg_metric_kind = 17;
+pub const DTG_METRIC_FALSE_POSITIVES: dtg_metric_kind = 18;
+pub const DTG_METRIC_TRUE_NEGATIVES: dtg_metric_kind = 19;
+pub const DTG_METRIC_FALSE_NEGATIVES: dtg_metric_kind = 20;
+pub const DTG_METRIC_F1_SCORE: dtg_metric_kind = 21;
+pub const DTG_METRIC_MEAN_IOU: dtg_metric_kind = 22;
+pub const DTG_METRIC_CONFUSION_MATRIX: dtg_metric_kind = 23;
+pub const DTG_CURVE_ROC: dtg_metric_curve = 0;
+pub const DTG_CURVE_PR: dtg_metric_curve = 1;
+pub const DTG_SUMMATION_INTERPOLATION: dtg_metric_summation = 0;
+pub const DTG_SUMMATION_MINORING: dtg_metric_summation = 1;
+pub const DTG_SUMMATION_MAJORING: dtg_metric_summation = 2;
+pub const DTG_AVERAGE_DEFAULT: dtg_metric_average = 0;
+pub const DTG_AVERAGE_NONE: dtg_metric_average = 1;
+pub const DTG_AVERAGE_UNIFORM: dtg_metric_average = 2;
+pub const DTG_AVERAGE_WEIGHTED: dtg_metric_average = 3;
+pub const DTG_AVERAGE_MICRO: dtg_metric_average = 4;
 pub const DTG_INIT_DEFAULT: dtg_initializer_kind = 0;
 pub const DTG_INIT_ZEROS: dtg_initializer_kind = 1;
 pub const DTG_INIT_ONES: dtg_initializer_kind = 2;
@@ -136,6 +272,13 @@ pub const DTG_INIT_GLOROT_UNIFORM: dtg_initializer_kind = 7;
 pub const DTG_INIT_GLOROT_NORMAL: dtg_initializer_kind = 8;
 pub const DTG_INIT_HE_UNIFORM: dtg_initializer_kind = 9;
 pub const DTG_INIT_HE_NORMAL: dtg_initializer_kind = 10;
+pub const DTG_INIT_ORTHOGONAL: dtg_initializer_kind = 11;
+pub const DTG_VARIABLE_ON_WRITE: dtg_variable_sync = 0;
+pub const DTG_VARIABLE_ON_READ: dtg_variable_sync = 1;
+pub const DTG_AGGREGATION_NONE: dtg_variable_aggregation = 0;
+pub const DTG_AGGREGATION_SUM: dtg_variable_aggregation = 1;
+pub const DTG_AGGREGATION_MEAN: dtg_variable_aggregation = 2;
+pub const DTG_AGGREGATION_ONLY_FIRST_REPLICA: dtg_variable_aggregation = 3;
 pub const DTG_ACT_NONE: dtg_activation = 0;
 pub const DTG_ACT_RELU: dtg_activation = 1;
 pub const DTG_ACT_RELU6: dtg_activation = 2;
@@ -153,6 +296,21 @@ pub const DTG_OPT_MOMENTUM: dtg_optimizer_kind = 1;
 pub const DTG_OPT_ADAM: dtg_optimizer_kind = 2;
 pub const DTG_OPT_ADAGRAD: dtg_optimizer_kind = 3;
 pub const DTG_OPT_RMSPROP: dtg_optimizer_kind = 4;
+pub const DTG_OPT_ADAMW: dtg_optimizer_kind = 5;
+pub const DTG_OPT_ADADELTA: dtg_optimizer_kind = 6;
+pub const DTG_OPT_ADAMAX: dtg_optimizer_kind = 7;
+pub const DTG_OPT_NADAM: dtg_optimizer_kind = 8;
+pub const DTG_OPT_FTRL: dtg_optimizer_kind = 9;
+pub const DTG_OPT_LION: dtg_optimizer_kind = 10;
+pub const DTG_OPT_LAMB: dtg_optimizer_kind = 11;
+pub const DTG_OPT_LARS: dtg_optimizer_kind = 12;
+pub const DTG_OPT_ADAFACTOR: dtg_optimizer_kind = 13;
+pub const DTG_SCHEDULE_EXPONENTIAL_DECAY: dtg_schedule_kind = 0;
+pub const DTG_SCHEDULE_INVERSE_TIME_DECAY: dtg_schedule_kind = 1;
+pub const DTG_SCHEDULE_POLYNOMIAL_DECAY: dtg_schedule_kind = 2;
+pub const DTG_SCHEDULE_PIECEWISE_CONSTANT: dtg_schedule_kind = 3;
+pub const DTG_SCHEDULE_COSINE_DECAY: dtg_schedule_kind = 4;
+pub const DTG_SCHEDULE_COSINE_DECAY_RESTARTS: dtg_schedule_kind = 5;
 pub const DTG_SYNC_ASYNC: dtg_sync_mode = 0;
 pub const DTG_SYNC_STRICT: dtg_sync_mode = 1;
 pub const DTG_SYNC_REPLICAS: dtg_sync_mode = 2;
@@ -168,11 +326,39 @@ pub const DTG_DURABILITY_WAL: dtg_durability = 3;
 pub const DTG_DURABILITY_WAL_ASYNC: dtg_durability = 4;
 pub const DTG_SECURITY_TLS: dtg_security = 0;
 pub const DTG_SECURITY_CLEAR_FRAMES: dtg_security = 1;
+pub const DTG_NO_AXIS: i32 = i32::MIN;
+pub const DTG_STRATEGY_ONE_DEVICE: dtg_strategy_kind = 0;
+pub const DTG_STRATEGY_MIRRORED: dtg_strategy_kind = 1;
+pub const DTG_STRATEGY_CENTRAL_STORAGE: dtg_strategy_kind = 2;
+pub const DTG_STRATEGY_PARAMETER_SERVER: dtg_strategy_kind = 3;
+pub const DTG_STRATEGY_CUSTOM: dtg_strategy_kind = 4;
+pub const DTG_STRATEGY_MULTI_WORKER_MIRRORED: dtg_strategy_kind = 5;
+pub const DTG_REDUCE_TO_ONE_DEVICE: dtg_cross_device = 0;
+pub const DTG_REDUCE_HIERARCHICAL: dtg_cross_device = 1;
+pub const DTG_ASSIGN_SET: dtg_assign_op = 0;
+pub const DTG_ASSIGN_ADD: dtg_assign_op = 1;
+pub const DTG_ASSIGN_SUB: dtg_assign_op = 2;
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct dtg_value {
     pub id: u64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_checkpoint_options {
+    pub struct_size: usize,
+    pub directory: *const c_char,
+    pub directory_len: usize,
+    pub keep: i32,
+    pub shards: i32,
+    pub every_steps: i64,
+    pub every_ns: i64,
+    pub partial: i32,
+    pub reserved0: i32,
+    pub names: *const c_char,
+    pub names_len: usize,
 }
 
 #[repr(C)]
@@ -201,6 +387,21 @@ pub struct dtg_csv_options {
     pub missing: i32,
     pub delimiter: i32,
     pub reserved0: i32,
+    pub schema: *const c_char,
+    pub schema_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_split {
+    pub struct_size: usize,
+    pub fraction: f64,
+    pub seed: u64,
+    pub folds: i32,
+    pub fold: i32,
+    pub stratify: i32,
+    pub reserved0: i32,
+    pub classes: usize,
 }
 
 #[repr(C)]
@@ -221,6 +422,7 @@ pub struct dtg_attr {
     pub lens: *const usize,
     pub count: usize,
     pub tensor: *const dtg_tensor,
+    pub functions: *const *const dtg_function,
 }
 
 #[repr(C)]
@@ -272,10 +474,212 @@ pub struct dtg_gradient {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct dtg_group_options {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub members: *const *const c_char,
+    pub num_members: usize,
+    pub join_timeout_ns: i64,
+    pub default_timeout_ns: i64,
+    pub key: i32,
+    pub reserved: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_collective_args {
+    pub struct_size: usize,
+    pub reduction: dtg_reduction,
+    pub root: i32,
+    pub bucket: u32,
+    pub algorithm: dtg_reduce_algorithm,
+    pub timeout_ns: i64,
+    pub splits: *const i64,
+    pub num_splits: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct dtg_event_writer_options {
     pub struct_size: usize,
     pub flush_every_ns: i64,
     pub resumed_at_step: i64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_batch_norm {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub momentum: f64,
+    pub epsilon: f64,
+    pub no_center: i32,
+    pub no_scale: i32,
+    pub training: dtg_value,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_norm {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub epsilon: f64,
+    pub groups: i64,
+    pub no_center: i32,
+    pub no_scale: i32,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_recurrent {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub kind: dtg_recurrent_kind,
+    pub direction: dtg_direction,
+    pub units: i64,
+    pub no_bias: i32,
+    pub no_forget_bias: i32,
+    pub kernel: dtg_initializer,
+    pub recurrent: dtg_initializer,
+    pub bias: dtg_initializer,
+    pub lengths: dtg_value,
+    pub hidden: dtg_value,
+    pub cell: dtg_value,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_recurrent_result {
+    pub struct_size: usize,
+    pub outputs: dtg_value,
+    pub hidden: dtg_value,
+    pub cell: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_attention {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub heads: i64,
+    pub key_width: i64,
+    pub value_width: i64,
+    pub output_width: i64,
+    pub no_bias: i32,
+    pub causal: i32,
+    pub key: dtg_value,
+    pub mask: dtg_value,
+    pub lengths: dtg_value,
+    pub kernel: dtg_initializer,
+    pub bias: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_conv {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub filters: i64,
+    pub multiplier: i64,
+    pub kernel: [i64; 3],
+    pub stride: [i64; 3],
+    pub dilation: [i64; 3],
+    pub padding: dtg_padding,
+    pub causal: i32,
+    pub activation: dtg_activation,
+    pub no_bias: i32,
+    pub kernel_init: dtg_initializer,
+    pub bias_init: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_loss {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub kind: dtg_loss_kind,
+    pub reduction: dtg_loss_reduction,
+    pub from_logits: i32,
+    pub class_balancing: i32,
+    pub per_example: i32,
+    pub ignores_class: i32,
+    pub ignore_class: i64,
+    pub axis: i64,
+    pub label_smoothing: f64,
+    pub delta: f64,
+    pub alpha: f64,
+    pub beta: f64,
+    pub gamma: f64,
+    pub margin: f64,
+    pub class_weights: dtg_value,
+    pub lengths: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_sampled_loss {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub kind: dtg_sampled_kind,
+    pub reduction: dtg_loss_reduction,
+    pub classes: i64,
+    pub samples: i64,
+    pub candidates: dtg_candidates,
+    pub keep_hits: i32,
+    pub weights: dtg_initializer,
+    pub biases: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+    pub sampled: dtg_value,
+    pub true_expected: dtg_value,
+    pub sampled_expected: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_metric {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub kind: dtg_metric_kind,
+    pub from_logits: i32,
+    pub threshold: f64,
+    pub k: i64,
+    pub classes: i64,
+    pub thresholds: i64,
+    pub curve: dtg_metric_curve,
+    pub summation: dtg_metric_summation,
+    pub average: dtg_metric_average,
+    pub ignores_class: i32,
+    pub ignore_class: i64,
+    pub loss: *const dtg_loss,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_metric_values {
+    pub struct_size: usize,
+    pub update: dtg_value,
+    pub reset: dtg_value,
+    pub result: dtg_value,
 }
 
 #[repr(C)]
@@ -298,6 +702,8 @@ pub struct dtg_variable_spec {
     pub dims: *const i64,
     pub rank: usize,
     pub initializer: dtg_initializer,
+    pub synchronization: dtg_variable_sync,
+    pub aggregation: dtg_variable_aggregation,
 }
 
 #[repr(C)]
@@ -317,6 +723,30 @@ pub struct dtg_variable {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct dtg_restore {
+    pub struct_size: usize,
+    pub names: *const c_char,
+    pub names_len: usize,
+    pub partial: i32,
+    pub reserved0: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_export {
+    pub struct_size: usize,
+    pub input_names: *const *const c_char,
+    pub inputs: *const dtg_value,
+    pub num_inputs: usize,
+    pub output_names: *const *const c_char,
+    pub outputs: *const dtg_value,
+    pub num_outputs: usize,
+    pub freeze: i32,
+    pub reserved0: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct dtg_dense {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -326,6 +756,8 @@ pub struct dtg_dense {
     pub no_bias: i32,
     pub kernel: dtg_initializer,
     pub bias: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
 }
 
 #[repr(C)]
@@ -347,6 +779,8 @@ pub struct dtg_conv2d {
     pub reserved0: i32,
     pub kernel: dtg_initializer,
     pub bias: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
 }
 
 #[repr(C)]
@@ -372,6 +806,8 @@ pub struct dtg_embedding {
     pub rows: i64,
     pub width: i64,
     pub table: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
 }
 
 #[repr(C)]
@@ -389,6 +825,34 @@ pub struct dtg_optimizer {
     pub decay: f64,
     pub initial_accumulator: f64,
     pub clip_norm: f64,
+    pub unchecked_loss: i32,
+    pub lazy: i32,
+    pub weight_decay: f64,
+    pub amsgrad: i32,
+    pub centered: i32,
+    pub l1: f64,
+    pub l2: f64,
+    pub l2_shrinkage: f64,
+    pub ftrl_beta: f64,
+    pub rate_power: f64,
+    pub trust: f64,
+    pub epsilon2: f64,
+    pub clip_threshold: f64,
+    pub clip_value: f64,
+    pub clip_each_norm: f64,
+    pub undecayed_names: *const c_char,
+    pub undecayed_names_len: usize,
+    pub undecayed: *const dtg_value,
+    pub num_undecayed: usize,
+    pub variables: *const dtg_value,
+    pub num_variables: usize,
+    pub use_ema: i32,
+    pub reserved1: i32,
+    pub ema_momentum: f64,
+    pub ema_overwrite_every: i64,
+    pub accumulation_steps: i64,
+    pub lookahead_steps: i64,
+    pub lookahead_share: f64,
 }
 
 #[repr(C)]
@@ -399,6 +863,29 @@ pub struct dtg_training {
     pub global_step: dtg_value,
     pub learning_rate: dtg_value,
     pub gradient_norm: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_schedule {
+    pub struct_size: usize,
+    pub kind: dtg_schedule_kind,
+    pub staircase: i32,
+    pub cycle: i32,
+    pub warms_up: i32,
+    pub rate: f64,
+    pub steps: f64,
+    pub decay_rate: f64,
+    pub end_rate: f64,
+    pub power: f64,
+    pub alpha: f64,
+    pub warmup_target: f64,
+    pub warmup_steps: f64,
+    pub t_mul: f64,
+    pub m_mul: f64,
+    pub boundaries: *const i64,
+    pub values: *const f64,
+    pub num_boundaries: usize,
 }
 
 #[repr(C)]
@@ -425,6 +912,18 @@ pub struct dtg_replicated {
     pub next_step: dtg_value,
     pub learning_rate: dtg_value,
     pub gradient_norm: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_all_reduce {
+    pub struct_size: usize,
+    pub group_key: i32,
+    pub group_size: i32,
+    pub first_instance: i32,
+    pub reserved: i32,
+    pub pack_bytes: i64,
+    pub timeout_ns: i64,
 }
 
 #[repr(C)]
@@ -461,7 +960,8 @@ pub struct dtg_server_options {
     pub state_dir: *const c_char,
     pub state_dir_len: usize,
     pub durability: dtg_durability,
-    pub reserved1: i32,
+    pub emu_devices: i32,
+    pub emu_memory_bytes: i64,
 }
 
 #[repr(C)]
@@ -477,7 +977,8 @@ pub struct dtg_session_options {
     pub key_file: *const c_char,
     pub key_file_len: usize,
     pub security: dtg_security,
-    pub reserved1: i32,
+    pub emu_devices: i32,
+    pub emu_memory_bytes: i64,
 }
 
 #[repr(C)]
@@ -493,6 +994,7 @@ pub struct dtg_run_args {
     pub targets: *const dtg_value,
     pub num_targets: usize,
     pub timeout_ns: i64,
+    pub cancellation: *mut dtg_cancellation,
 }
 
 #[repr(C)]
@@ -518,6 +1020,96 @@ pub struct dtg_plan_args {
 pub struct dtg_completion {
     pub tag: u64,
     pub error: *mut dtg_error,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_per_replica {
+    pub id: u64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_variable_place {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub dtype: dtg_dtype,
+    pub trainable: i32,
+    pub dims: *const i64,
+    pub rank: usize,
+    pub synchronization: dtg_variable_sync,
+    pub aggregation: dtg_variable_aggregation,
+    pub devices: *const *const c_char,
+    pub num_devices: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_strategy_hooks {
+    pub struct_size: usize,
+    pub create_variable: Option<dtg_create_variable_fn>,
+    pub begin_replica: Option<dtg_around_replica_fn>,
+    pub end_replica: Option<dtg_around_replica_fn>,
+    pub reduce_to: Option<dtg_reduce_fn>,
+    pub batch_reduce_to: Option<dtg_batch_reduce_fn>,
+    pub broadcast_to: Option<dtg_spread_fn>,
+    pub read_variable: Option<dtg_read_variable_fn>,
+    pub begin_update: Option<dtg_around_update_fn>,
+    pub end_update: Option<dtg_around_update_fn>,
+    pub gather: Option<dtg_gather_fn>,
+    pub split: Option<dtg_spread_fn>,
+    pub local_results: Option<dtg_local_results_fn>,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_strategy_options {
+    pub struct_size: usize,
+    pub kind: dtg_strategy_kind,
+    pub cross_device: dtg_cross_device,
+    pub devices: *const *const c_char,
+    pub num_devices: usize,
+    pub variable_device: *const c_char,
+    pub replication: *const dtg_replication,
+    pub hooks: *const dtg_strategy_hooks,
+    pub user: *mut c_void,
+    pub replicas_in_sync: i32,
+    pub between_graph: i32,
+    pub not_init: i32,
+    pub not_checkpoint: i32,
+    pub not_summary: i32,
+    pub reserved0: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_strategy_info {
+    pub struct_size: usize,
+    pub num_replicas: i32,
+    pub num_replicas_in_sync: i32,
+    pub context: i32,
+    pub replica: i32,
+    pub between_graph: i32,
+    pub should_init: i32,
+    pub should_checkpoint: i32,
+    pub should_save_summary: i32,
+}
+
+impl dtg_checkpoint_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_checkpoint_options>(),
+        directory: null(),
+        directory_len: DTG_STRLEN,
+        keep: 0,
+        shards: 0,
+        every_steps: 0,
+        every_ns: 0,
+        partial: 0,
+        reserved0: 0,
+        names: null(),
+        names_len: DTG_STRLEN,
+    };
 }
 
 impl dtg_task {
@@ -547,6 +1139,22 @@ impl dtg_csv_options {
         missing: 0,
         delimiter: 0,
         reserved0: 0,
+        schema: null(),
+        schema_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_split {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_split>(),
+        fraction: 0.0,
+        seed: 0,
+        folds: 0,
+        fold: 0,
+        stratify: 0,
+        reserved0: 0,
+        classes: 0,
     };
 }
 
@@ -568,6 +1176,7 @@ impl dtg_attr {
         lens: null(),
         count: 0,
         tensor: null(),
+        functions: null(),
     };
 }
 
@@ -611,12 +1220,226 @@ impl dtg_device_setter {
     };
 }
 
+impl dtg_group_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_group_options>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        members: null(),
+        num_members: 0,
+        join_timeout_ns: 0,
+        default_timeout_ns: 0,
+        key: 0,
+        reserved: 0,
+    };
+}
+
+impl dtg_collective_args {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_collective_args>(),
+        reduction: 0,
+        root: 0,
+        bucket: 0,
+        algorithm: 0,
+        timeout_ns: 0,
+        splits: null(),
+        num_splits: 0,
+    };
+}
+
 impl dtg_event_writer_options {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
         struct_size: size_of::<dtg_event_writer_options>(),
         flush_every_ns: 0,
         resumed_at_step: 0,
+    };
+}
+
+impl dtg_batch_norm {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_batch_norm>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        momentum: 0.0,
+        epsilon: 0.0,
+        no_center: 0,
+        no_scale: 0,
+        training: dtg_value { id: 0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_norm {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_norm>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        epsilon: 0.0,
+        groups: 0,
+        no_center: 0,
+        no_scale: 0,
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_recurrent {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_recurrent>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        kind: DTG_LSTM,
+        direction: DTG_FORWARD,
+        units: 0,
+        no_bias: 0,
+        no_forget_bias: 0,
+        kernel: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        recurrent: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        bias: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        lengths: dtg_value { id: 0 },
+        hidden: dtg_value { id: 0 },
+        cell: dtg_value { id: 0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_recurrent_result {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_recurrent_result>(),
+        outputs: dtg_value { id: 0 },
+        hidden: dtg_value { id: 0 },
+        cell: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_attention {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_attention>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        heads: 0,
+        key_width: 0,
+        value_width: 0,
+        output_width: 0,
+        no_bias: 0,
+        causal: 0,
+        key: dtg_value { id: 0 },
+        mask: dtg_value { id: 0 },
+        lengths: dtg_value { id: 0 },
+        kernel: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        bias: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_conv {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_conv>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        filters: 0,
+        multiplier: 0,
+        kernel: [0; 3],
+        stride: [0; 3],
+        dilation: [0; 3],
+        padding: DTG_PADDING_VALID,
+        causal: 0,
+        activation: DTG_ACT_NONE,
+        no_bias: 0,
+        kernel_init: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        bias_init: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_loss {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_loss>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        kind: DTG_LOSS_MEAN_SQUARED_ERROR,
+        reduction: DTG_LOSS_MEAN,
+        from_logits: 0,
+        class_balancing: 0,
+        per_example: 0,
+        ignores_class: 0,
+        ignore_class: 0,
+        axis: 0,
+        label_smoothing: 0.0,
+        delta: 0.0,
+        alpha: 0.0,
+        beta: 0.0,
+        gamma: 0.0,
+        margin: 0.0,
+        class_weights: dtg_value { id: 0 },
+        lengths: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_sampled_loss {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_sampled_loss>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        kind: DTG_NCE,
+        reduction: DTG_LOSS_MEAN,
+        classes: 0,
+        samples: 0,
+        candidates: DTG_LOG_UNIFORM,
+        keep_hits: 0,
+        weights: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        biases: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+        sampled: dtg_value { id: 0 },
+        true_expected: dtg_value { id: 0 },
+        sampled_expected: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_metric {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_metric>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        kind: DTG_METRIC_MEAN,
+        from_logits: 0,
+        threshold: 0.0,
+        k: 0,
+        classes: 0,
+        thresholds: 0,
+        curve: DTG_CURVE_ROC,
+        summation: DTG_SUMMATION_INTERPOLATION,
+        average: DTG_AVERAGE_DEFAULT,
+        ignores_class: 0,
+        ignore_class: 0,
+        loss: null(),
+    };
+}
+
+impl dtg_metric_values {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_metric_values>(),
+        update: dtg_value { id: 0 },
+        reset: dtg_value { id: 0 },
+        result: dtg_value { id: 0 },
     };
 }
 
@@ -641,6 +1464,8 @@ impl dtg_variable_spec {
         dims: null(),
         rank: 0,
         initializer: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        synchronization: DTG_VARIABLE_ON_WRITE,
+        aggregation: DTG_AGGREGATION_NONE,
     };
 }
 
@@ -660,6 +1485,32 @@ impl dtg_variable {
     };
 }
 
+impl dtg_restore {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_restore>(),
+        names: null(),
+        names_len: DTG_STRLEN,
+        partial: 0,
+        reserved0: 0,
+    };
+}
+
+impl dtg_export {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_export>(),
+        input_names: null(),
+        inputs: null(),
+        num_inputs: 0,
+        output_names: null(),
+        outputs: null(),
+        num_outputs: 0,
+        freeze: 0,
+        reserved0: 0,
+    };
+}
+
 impl dtg_dense {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -671,6 +1522,8 @@ impl dtg_dense {
         no_bias: 0,
         kernel: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
         bias: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
     };
 }
 
@@ -693,6 +1546,8 @@ impl dtg_conv2d {
         reserved0: 0,
         kernel: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
         bias: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
     };
 }
 
@@ -720,6 +1575,8 @@ impl dtg_embedding {
         rows: 0,
         width: 0,
         table: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
     };
 }
 
@@ -738,6 +1595,34 @@ impl dtg_optimizer {
         decay: 0.0,
         initial_accumulator: 0.0,
         clip_norm: 0.0,
+        unchecked_loss: 0,
+        lazy: 0,
+        weight_decay: 0.0,
+        amsgrad: 0,
+        centered: 0,
+        l1: 0.0,
+        l2: 0.0,
+        l2_shrinkage: 0.0,
+        ftrl_beta: 0.0,
+        rate_power: 0.0,
+        trust: 0.0,
+        epsilon2: 0.0,
+        clip_threshold: 0.0,
+        clip_value: 0.0,
+        clip_each_norm: 0.0,
+        undecayed_names: null(),
+        undecayed_names_len: DTG_STRLEN,
+        undecayed: null(),
+        num_undecayed: 0,
+        variables: null(),
+        num_variables: 0,
+        use_ema: 0,
+        reserved1: 0,
+        ema_momentum: 0.0,
+        ema_overwrite_every: 0,
+        accumulation_steps: 0,
+        lookahead_steps: 0,
+        lookahead_share: 0.0,
     };
 }
 
@@ -749,6 +1634,30 @@ impl dtg_training {
         global_step: dtg_value { id: 0 },
         learning_rate: dtg_value { id: 0 },
         gradient_norm: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_schedule {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_schedule>(),
+        kind: 0,
+        staircase: 0,
+        cycle: 0,
+        warms_up: 0,
+        rate: 0.0,
+        steps: 0.0,
+        decay_rate: 0.0,
+        end_rate: 0.0,
+        power: 0.0,
+        alpha: 0.0,
+        warmup_target: 0.0,
+        warmup_steps: 0.0,
+        t_mul: 0.0,
+        m_mul: 0.0,
+        boundaries: null(),
+        values: null(),
+        num_boundaries: 0,
     };
 }
 
@@ -777,6 +1686,19 @@ impl dtg_replicated {
         next_step: dtg_value { id: 0 },
         learning_rate: dtg_value { id: 0 },
         gradient_norm: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_all_reduce {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_all_reduce>(),
+        group_key: 0,
+        group_size: 0,
+        first_instance: 0,
+        reserved: 0,
+        pack_bytes: 0,
+        timeout_ns: 0,
     };
 }
 
@@ -815,7 +1737,8 @@ impl dtg_server_options {
         state_dir: null(),
         state_dir_len: DTG_STRLEN,
         durability: 0,
-        reserved1: 0,
+        emu_devices: 0,
+        emu_memory_bytes: 0,
     };
 }
 
@@ -832,7 +1755,8 @@ impl dtg_session_options {
         key_file: null(),
         key_file_len: DTG_STRLEN,
         security: DTG_SECURITY_TLS,
-        reserved1: 0,
+        emu_devices: 0,
+        emu_memory_bytes: 0,
     };
 }
 
@@ -849,6 +1773,7 @@ impl dtg_run_args {
         targets: null(),
         num_targets: 0,
         timeout_ns: 0,
+        cancellation: null_mut(),
     };
 }
 
@@ -871,6 +1796,61 @@ impl dtg_plan_args {
     };
 }
 
+impl dtg_strategy_hooks {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_strategy_hooks>(),
+        create_variable: None,
+        begin_replica: None,
+        end_replica: None,
+        reduce_to: None,
+        batch_reduce_to: None,
+        broadcast_to: None,
+        read_variable: None,
+        begin_update: None,
+        end_update: None,
+        gather: None,
+        split: None,
+        local_results: None,
+    };
+}
+
+impl dtg_strategy_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_strategy_options>(),
+        kind: 0,
+        cross_device: 0,
+        devices: null(),
+        num_devices: 0,
+        variable_device: null(),
+        replication: null(),
+        hooks: null(),
+        user: null_mut(),
+        replicas_in_sync: 0,
+        between_graph: 0,
+        not_init: 0,
+        not_checkpoint: 0,
+        not_summary: 0,
+        reserved0: 0,
+    };
+}
+
+impl dtg_strategy_info {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_strategy_info>(),
+        num_replicas: 0,
+        num_replicas_in_sync: 0,
+        context: 0,
+        replica: 0,
+        between_graph: 0,
+        should_init: 0,
+        should_checkpoint: 0,
+        should_save_summary: 0,
+    };
+}
+
 unsafe extern "C" {
     pub fn dtg_abi_version() -> u32;
     pub fn dtg_version() -> *const c_char;
@@ -879,6 +1859,17 @@ unsafe extern "C" {
     pub fn dtg_dtype_name(dtype: dtg_dtype) -> *const c_char;
     pub fn dtg_dtype_from_name(name: *const c_char) -> dtg_dtype;
     pub fn dtg_live_handles() -> usize;
+    pub fn dtg_checkpoint_open(model: *mut dtg_model, session: *mut dtg_session, options: *const dtg_checkpoint_options, out: *mut *mut dtg_checkpoint) -> *mut dtg_error;
+    pub fn dtg_checkpoint_retain(checkpoint: *mut dtg_checkpoint) -> *mut dtg_checkpoint;
+    pub fn dtg_checkpoint_release(checkpoint: *mut dtg_checkpoint);
+    pub fn dtg_checkpoint_add_data(checkpoint: *mut dtg_checkpoint, name: *const c_char, name_len: usize, dataset: *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_checkpoint_resume(checkpoint: *mut dtg_checkpoint, step: *mut i64, report: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_checkpoint_restore(checkpoint: *mut dtg_checkpoint, set: *const c_char, set_len: usize, step: *mut i64, report: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_checkpoint_reached(checkpoint: *mut dtg_checkpoint, step: i64, began: *mut i32) -> *mut dtg_error;
+    pub fn dtg_checkpoint_save(checkpoint: *mut dtg_checkpoint, step: i64, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_checkpoint_begin_save(checkpoint: *mut dtg_checkpoint, step: i64, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_checkpoint_wait(checkpoint: *mut dtg_checkpoint, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_checkpoint_status(checkpoint: *const dtg_checkpoint, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_checkpoint_list(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_checkpoint_describe(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_checkpoint_verify(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
@@ -898,9 +1889,11 @@ unsafe extern "C" {
     pub fn dtg_dataset_range(runtime: *mut dtg_runtime, start: i64, stop: i64, step: i64, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_idx(runtime: *mut dtg_runtime, paths: *const *const c_char, num_paths: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_csv(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, options: *const dtg_csv_options, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_schema(dataset: *const dtg_dataset, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_dataset_retain(dataset: *mut dtg_dataset) -> *mut dtg_dataset;
     pub fn dtg_dataset_release(dataset: *mut dtg_dataset);
     pub fn dtg_dataset_shuffle(dataset: *mut dtg_dataset, buffer: i64, seed: u64) -> *mut dtg_error;
+    pub fn dtg_dataset_shuffle_once(dataset: *mut dtg_dataset, buffer: i64, seed: u64) -> *mut dtg_error;
     pub fn dtg_dataset_batch(dataset: *mut dtg_dataset, size: i64, drop_remainder: i32) -> *mut dtg_error;
     pub fn dtg_dataset_shard(dataset: *mut dtg_dataset, count: i64, index: i64) -> *mut dtg_error;
     pub fn dtg_dataset_auto_shard(dataset: *mut dtg_dataset, count: i64, index: i64) -> *mut dtg_error;
@@ -911,9 +1904,14 @@ unsafe extern "C" {
     pub fn dtg_dataset_skip(dataset: *mut dtg_dataset, count: i64) -> *mut dtg_error;
     pub fn dtg_dataset_scale(dataset: *mut dtg_dataset, component: usize, divisor: f64) -> *mut dtg_error;
     pub fn dtg_dataset_cast(dataset: *mut dtg_dataset, component: usize, dtype: dtg_dtype) -> *mut dtg_error;
+    pub fn dtg_dataset_normalize(dataset: *mut dtg_dataset, component: usize, normalization: *const c_char, normalization_len: usize) -> *mut dtg_error;
     pub fn dtg_dataset_prefetch(dataset: *mut dtg_dataset, count: i64) -> *mut dtg_error;
+    pub fn dtg_dataset_split(dataset: *const dtg_dataset, split: *const dtg_split, train: *mut *mut dtg_dataset, held_out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_fit_normalization(dataset: *const dtg_dataset, component: usize, kind: i32, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_dataset_next(dataset: *mut dtg_dataset, tensors: *mut *mut dtg_tensor, num_tensors: usize, more: *mut i32) -> *mut dtg_error;
     pub fn dtg_dataset_restart(dataset: *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_position(dataset: *const dtg_dataset, numbers: *mut i64, cap: usize, count: *mut usize) -> *mut dtg_error;
+    pub fn dtg_dataset_move_to(dataset: *mut dtg_dataset, numbers: *const i64, count: usize) -> *mut dtg_error;
     pub fn dtg_dataset_cardinality(dataset: *const dtg_dataset) -> i64;
     pub fn dtg_dataset_component_count(dataset: *const dtg_dataset) -> usize;
     pub fn dtg_dataset_component(dataset: *const dtg_dataset, i: usize, dtype: *mut dtg_dtype, dims: *mut i64, cap: usize, rank: *mut i32) -> *mut dtg_error;
@@ -928,10 +1926,22 @@ unsafe extern "C" {
     pub fn dtg_error_peer(error: *const dtg_error) -> *const c_char;
     pub fn dtg_error_phase(error: *const dtg_error) -> *const c_char;
     pub fn dtg_code_name(code: dtg_code) -> *const c_char;
+    pub fn dtg_error_create(code: dtg_code, message: *const c_char, message_len: usize) -> *mut dtg_error;
     pub fn dtg_error_retain(error: *mut dtg_error) -> *mut dtg_error;
     pub fn dtg_error_release(error: *mut dtg_error);
     pub fn dtg_string_data(string: *const dtg_string, length: *mut usize) -> *const c_char;
     pub fn dtg_string_release(string: *mut dtg_string);
+    pub fn dtg_function_begin(outer: *mut dtg_graph, name: *const c_char, name_len: usize, body: *mut *mut dtg_graph) -> *mut dtg_error;
+    pub fn dtg_function_add_argument(body: *mut dtg_graph, dtype: dtg_dtype, dims: *const i64, rank: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_function_add_argument_like(body: *mut dtg_graph, value: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_function_end(body: *mut dtg_graph, results: *const dtg_value, num_results: usize, controls: *const dtg_value, num_controls: usize, out: *mut *mut dtg_function) -> *mut dtg_error;
+    pub fn dtg_function_retain(function: *mut dtg_function) -> *mut dtg_function;
+    pub fn dtg_function_release(function: *mut dtg_function);
+    pub fn dtg_function_captures(function: *const dtg_function, values: *mut dtg_value, cap: usize, count: *mut usize) -> *mut dtg_error;
+    pub fn dtg_graph_add_if(graph: *mut dtg_graph, condition: dtg_value, then_branch: *const dtg_function, else_branch: *const dtg_function, outs: *mut dtg_value, num_outs: usize) -> *mut dtg_error;
+    pub fn dtg_graph_add_case(graph: *mut dtg_graph, index: dtg_value, branches: *const *const dtg_function, num_branches: usize, outs: *mut dtg_value, num_outs: usize) -> *mut dtg_error;
+    pub fn dtg_graph_add_while(graph: *mut dtg_graph, start: *const dtg_value, num_vars: usize, condition: *const dtg_function, body: *const dtg_function, outs: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_graph_add_call(graph: *mut dtg_graph, function: *const dtg_function, arguments: *const dtg_value, num_arguments: usize, outs: *mut dtg_value, num_outs: usize) -> *mut dtg_error;
     pub fn dtg_graph_create(runtime: *mut dtg_runtime, out: *mut *mut dtg_graph) -> *mut dtg_error;
     pub fn dtg_graph_retain(graph: *mut dtg_graph) -> *mut dtg_graph;
     pub fn dtg_graph_release(graph: *mut dtg_graph);
@@ -959,6 +1969,26 @@ unsafe extern "C" {
     pub fn dtg_graph_densify(graph: *mut dtg_graph, gradient: *const dtg_gradient, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_graph_serialize(graph: *const dtg_graph, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_graph_import(graph: *mut dtg_graph, bytes: *const c_void, nbytes: usize) -> *mut dtg_error;
+    pub fn dtg_group_join(server: *mut dtg_server, options: *const dtg_group_options, out: *mut *mut dtg_group) -> *mut dtg_error;
+    pub fn dtg_group_reform(group: *mut dtg_group, least: usize, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_group_leave(group: *mut dtg_group) -> *mut dtg_error;
+    pub fn dtg_group_rank(group: *const dtg_group) -> i32;
+    pub fn dtg_group_size(group: *const dtg_group) -> i32;
+    pub fn dtg_group_epoch(group: *const dtg_group) -> u64;
+    pub fn dtg_group_member(group: *const dtg_group, rank: i32) -> *const c_char;
+    pub fn dtg_group_retain(group: *mut dtg_group) -> *mut dtg_group;
+    pub fn dtg_group_release(group: *mut dtg_group);
+    pub fn dtg_group_all_reduce(group: *mut dtg_group, r#in: *const dtg_tensor, args: *const dtg_collective_args, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_group_all_gather(group: *mut dtg_group, r#in: *const dtg_tensor, args: *const dtg_collective_args, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_group_reduce_scatter(group: *mut dtg_group, r#in: *const dtg_tensor, args: *const dtg_collective_args, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_group_broadcast(group: *mut dtg_group, r#in: *const dtg_tensor, args: *const dtg_collective_args, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_group_all_to_all(group: *mut dtg_group, r#in: *const dtg_tensor, args: *const dtg_collective_args, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_group_barrier(group: *mut dtg_group, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_group_start(group: *mut dtg_group, kind: dtg_collective_kind, r#in: *const dtg_tensor, into: *mut dtg_tensor, args: *const dtg_collective_args, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_collective) -> *mut dtg_error;
+    pub fn dtg_collective_cancel(collective: *mut dtg_collective);
+    pub fn dtg_collective_take_result(collective: *mut dtg_collective, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_collective_retain(collective: *mut dtg_collective) -> *mut dtg_collective;
+    pub fn dtg_collective_release(collective: *mut dtg_collective);
     pub fn dtg_weights_create(out: *mut *mut dtg_weights) -> *mut dtg_error;
     pub fn dtg_weights_load(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, out: *mut *mut dtg_weights) -> *mut dtg_error;
     pub fn dtg_weights_save(weights: *const dtg_weights, path: *const c_char, path_len: usize) -> *mut dtg_error;
@@ -978,6 +2008,25 @@ unsafe extern "C" {
     pub fn dtg_event_writer_close(writer: *mut dtg_event_writer) -> *mut dtg_error;
     pub fn dtg_event_writer_retain(writer: *mut dtg_event_writer) -> *mut dtg_event_writer;
     pub fn dtg_event_writer_release(writer: *mut dtg_event_writer);
+    pub fn dtg_nn_batch_norm(model: *mut dtg_model, x: dtg_value, layer: *const dtg_batch_norm, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_layer_norm(model: *mut dtg_model, x: dtg_value, layer: *const dtg_norm, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_rms_norm(model: *mut dtg_model, x: dtg_value, layer: *const dtg_norm, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_group_norm(model: *mut dtg_model, x: dtg_value, layer: *const dtg_norm, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_recurrent(model: *mut dtg_model, x: dtg_value, layer: *const dtg_recurrent, out: *mut dtg_recurrent_result) -> *mut dtg_error;
+    pub fn dtg_nn_attention(model: *mut dtg_model, query: dtg_value, value: dtg_value, layer: *const dtg_attention, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_conv1d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_conv3d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_conv2d_transpose(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_depthwise_conv2d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_separable_conv2d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_global_avg_pool(model: *mut dtg_model, x: dtg_value, keep_dims: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_global_max_pool(model: *mut dtg_model, x: dtg_value, keep_dims: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_up_sampling2d(model: *mut dtg_model, x: dtg_value, high: i64, wide: i64, bilinear: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_loss(model: *mut dtg_model, loss: *const dtg_loss, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_triplet_loss(model: *mut dtg_model, anchor: dtg_value, positive: dtg_value, negative: dtg_value, margin: f64, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_sampled_loss(model: *mut dtg_model, loss: *const dtg_sampled_loss, labels: dtg_value, x: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_regularize(model: *mut dtg_model, loss: dtg_value, handles: *const dtg_value, num_handles: usize, l1: f64, l2: f64, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_metric(model: *mut dtg_model, metric: *const dtg_metric, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_model_create(graph: *mut dtg_graph, seed: u64, out: *mut *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_model_retain(model: *mut dtg_model) -> *mut dtg_model;
     pub fn dtg_model_release(model: *mut dtg_model);
@@ -987,8 +2036,17 @@ unsafe extern "C" {
     pub fn dtg_model_find_variable(model: *const dtg_model, name: *const c_char, name_len: usize, out: *mut dtg_variable) -> *mut dtg_error;
     pub fn dtg_model_global_step(model: *mut dtg_model, out: *mut dtg_variable) -> *mut dtg_error;
     pub fn dtg_model_init(model: *mut dtg_model, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_model_set_metadata(model: *mut dtg_model, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize) -> *mut dtg_error;
+    pub fn dtg_model_metadata(model: *const dtg_model, key: *const c_char, key_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_model_save(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize) -> *mut dtg_error;
     pub fn dtg_model_restore(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize) -> *mut dtg_error;
+    pub fn dtg_model_restore_from(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize, restore: *const dtg_restore, report: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_model_import(graph: *mut dtg_graph, seed: u64, out: *mut *mut dtg_model) -> *mut dtg_error;
+    pub fn dtg_model_export(model: *const dtg_model, session: *mut dtg_session, what: *const dtg_export, path: *const c_char, path_len: usize) -> *mut dtg_error;
+    pub fn dtg_model_load(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, session: *mut *mut dtg_session, out: *mut *mut dtg_model) -> *mut dtg_error;
+    pub fn dtg_model_endpoint(model: *const dtg_model, name: *const c_char, name_len: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_model_endpoints(model: *const dtg_model, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_model_graph(model: *const dtg_model, out: *mut *mut dtg_graph) -> *mut dtg_error;
     pub fn dtg_nn_dense(model: *mut dtg_model, x: dtg_value, layer: *const dtg_dense, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv2d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv2d, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_max_pool2d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_pool2d, out: *mut dtg_value) -> *mut dtg_error;
@@ -996,6 +2054,7 @@ unsafe extern "C" {
     pub fn dtg_nn_flatten(model: *mut dtg_model, x: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_dropout(model: *mut dtg_model, x: dtg_value, rate: f64, step: dtg_value, training: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_embedding(model: *mut dtg_model, ids: dtg_value, layer: *const dtg_embedding, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_normalize(model: *mut dtg_model, x: dtg_value, normalization: *const c_char, normalization_len: usize, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_activation(model: *mut dtg_model, x: dtg_value, activation: dtg_activation, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_sparse_softmax_cross_entropy(model: *mut dtg_model, labels: dtg_value, logits: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_softmax_cross_entropy(model: *mut dtg_model, labels: dtg_value, logits: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
@@ -1005,17 +2064,21 @@ unsafe extern "C" {
     pub fn dtg_nn_correct_count(model: *mut dtg_model, labels: dtg_value, logits: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_minimize(model: *mut dtg_model, loss: dtg_value, optimizer: *const dtg_optimizer, out: *mut dtg_training) -> *mut dtg_error;
     pub fn dtg_nn_apply_gradients(model: *mut dtg_model, optimizer: *const dtg_optimizer, handles: *const dtg_value, gradients: *const dtg_gradient, num_gradients: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_schedule(model: *mut dtg_model, step: dtg_value, schedule: *const dtg_schedule, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_exponential_decay(model: *mut dtg_model, step: dtg_value, rate: f64, every: f64, factor: f64, staircase: i32, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_cosine_decay(model: *mut dtg_model, step: dtg_value, rate: f64, steps: f64, floor: f64, warmup: f64, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_minimize_replicated(model: *mut dtg_model, loss: dtg_value, optimizer: *const dtg_optimizer, replication: *const dtg_replication, out: *mut dtg_replicated) -> *mut dtg_error;
     pub fn dtg_nn_apply_replicated(model: *mut dtg_model, handles: *const dtg_value, gradients: *const dtg_gradient, num_gradients: usize, optimizer: *const dtg_optimizer, replication: *const dtg_replication, out: *mut dtg_replicated) -> *mut dtg_error;
     pub fn dtg_model_next_tower(model: *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_nn_minimize_towers(model: *mut dtg_model, losses: *const dtg_value, num_losses: usize, optimizer: *const dtg_optimizer, out: *mut dtg_training) -> *mut dtg_error;
+    pub fn dtg_nn_minimize_all_reduce(model: *mut dtg_model, loss: dtg_value, optimizer: *const dtg_optimizer, how: *const dtg_all_reduce, out: *mut dtg_training) -> *mut dtg_error;
     pub fn dtg_model_wait_ready(model: *mut dtg_model, session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_model_recover(model: *mut dtg_model, session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_runtime_create(options: *const dtg_runtime_options, out: *mut *mut dtg_runtime) -> *mut dtg_error;
     pub fn dtg_runtime_threads(runtime: *mut dtg_runtime) -> i32;
     pub fn dtg_runtime_retain(runtime: *mut dtg_runtime) -> *mut dtg_runtime;
     pub fn dtg_runtime_release(runtime: *mut dtg_runtime);
+    pub fn dtg_runtime_trim(runtime: *mut dtg_runtime) -> *mut dtg_error;
     pub fn dtg_ops_json(runtime: *mut dtg_runtime, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_runtime_metrics(runtime: *mut dtg_runtime, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_runtime_trace_start(runtime: *mut dtg_runtime) -> *mut dtg_error;
@@ -1028,15 +2091,23 @@ unsafe extern "C" {
     pub fn dtg_server_status(server: *const dtg_server, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_server_retain(server: *mut dtg_server) -> *mut dtg_server;
     pub fn dtg_server_release(server: *mut dtg_server);
+    pub fn dtg_session_barrier(session: *mut dtg_session, name: *const c_char, name_len: usize, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_end_job(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_session_end_job_now(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_cluster_status(session: *mut dtg_session, timeout_ns: i64, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_cluster_status(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, options: *const dtg_session_options, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_session_run_repeatedly(session: *mut dtg_session, targets: *const dtg_value, num_targets: usize, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_run) -> *mut dtg_error;
     pub fn dtg_session_connect(runtime: *mut dtg_runtime, target: *const c_char, target_len: usize, graph: *mut dtg_graph, options: *const dtg_session_options, out: *mut *mut dtg_session) -> *mut dtg_error;
+    pub fn dtg_cancellation_create(out: *mut *mut dtg_cancellation) -> *mut dtg_error;
+    pub fn dtg_cancellation_cancel(cancellation: *mut dtg_cancellation);
+    pub fn dtg_cancellation_retain(cancellation: *mut dtg_cancellation) -> *mut dtg_cancellation;
+    pub fn dtg_cancellation_release(cancellation: *mut dtg_cancellation);
     pub fn dtg_session_run(session: *mut dtg_session, args: *const dtg_run_args) -> *mut dtg_error;
+    pub fn dtg_session_run_if_brief(session: *mut dtg_session, args: *const dtg_run_args, ran: *mut i32) -> *mut dtg_error;
     pub fn dtg_session_run_async(session: *mut dtg_session, args: *const dtg_run_args, cq: *mut dtg_cq, tag: u64, out: *mut *mut dtg_run) -> *mut dtg_error;
     pub fn dtg_session_prepare(session: *mut dtg_session, args: *const dtg_run_args, out: *mut *mut dtg_callable) -> *mut dtg_error;
     pub fn dtg_callable_run(callable: *mut dtg_callable, feed_tensors: *const *const dtg_tensor, num_feeds: usize, fetched: *mut *mut dtg_tensor, num_fetches: usize, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_callable_run_cancellable(callable: *mut dtg_callable, feed_tensors: *const *const dtg_tensor, num_feeds: usize, fetched: *mut *mut dtg_tensor, num_fetches: usize, timeout_ns: i64, cancellation: *mut dtg_cancellation) -> *mut dtg_error;
     pub fn dtg_session_plan_text(session: *mut dtg_session, args: *const dtg_plan_args, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_callable_retain(callable: *mut dtg_callable) -> *mut dtg_callable;
     pub fn dtg_callable_release(callable: *mut dtg_callable);
@@ -1055,8 +2126,34 @@ unsafe extern "C" {
     pub fn dtg_cq_fd(cq: *const dtg_cq) -> i32;
     pub fn dtg_cq_retain(cq: *mut dtg_cq) -> *mut dtg_cq;
     pub fn dtg_cq_release(cq: *mut dtg_cq);
+    pub fn dtg_strategy_create(model: *mut dtg_model, options: *const dtg_strategy_options, out: *mut *mut dtg_strategy) -> *mut dtg_error;
+    pub fn dtg_strategy_retain(strategy: *mut dtg_strategy) -> *mut dtg_strategy;
+    pub fn dtg_strategy_release(strategy: *mut dtg_strategy);
+    pub fn dtg_strategy_describe(strategy: *const dtg_strategy, out: *mut dtg_strategy_info) -> *mut dtg_error;
+    pub fn dtg_strategy_enter(strategy: *mut dtg_strategy) -> *mut dtg_error;
+    pub fn dtg_strategy_exit(strategy: *mut dtg_strategy) -> *mut dtg_error;
+    pub fn dtg_strategy_run(strategy: *mut dtg_strategy, r#fn: Option<dtg_replica_fn>, user: *mut c_void, inputs: *const dtg_per_replica, num_inputs: usize, results: *mut dtg_per_replica, num_results: usize) -> *mut dtg_error;
+    pub fn dtg_strategy_begin_replica(strategy: *mut dtg_strategy, replica: i32) -> *mut dtg_error;
+    pub fn dtg_strategy_end_replica(strategy: *mut dtg_strategy, results: *const dtg_value, num_results: usize, out: *mut dtg_per_replica) -> *mut dtg_error;
+    pub fn dtg_strategy_abandon_run(strategy: *mut dtg_strategy) -> *mut dtg_error;
+    pub fn dtg_strategy_merge_call(strategy: *mut dtg_strategy, values: *const dtg_value, num_values: usize, merge: Option<dtg_merge_fn>, merge_user: *mut c_void, num_merged: usize, then: Option<dtg_replica_fn>, then_user: *mut c_void) -> *mut dtg_error;
+    pub fn dtg_strategy_reduce(strategy: *mut dtg_strategy, op: dtg_reduction, value: dtg_per_replica, axis: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_gather(strategy: *mut dtg_strategy, value: dtg_per_replica, axis: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_distribute(strategy: *mut dtg_strategy, values: *const dtg_value, num_values: usize, out: *mut dtg_per_replica) -> *mut dtg_error;
+    pub fn dtg_strategy_broadcast(strategy: *mut dtg_strategy, value: dtg_value, out: *mut dtg_per_replica) -> *mut dtg_error;
+    pub fn dtg_strategy_split(strategy: *mut dtg_strategy, batch: dtg_value, out: *mut dtg_per_replica) -> *mut dtg_error;
+    pub fn dtg_strategy_local(strategy: *mut dtg_strategy, value: dtg_per_replica, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_local_results(strategy: *mut dtg_strategy, value: dtg_per_replica, outs: *mut dtg_value, cap: usize, count: *mut usize) -> *mut dtg_error;
+    pub fn dtg_strategy_minimize(strategy: *mut dtg_strategy, losses: dtg_per_replica, op: dtg_reduction, optimizer: *const dtg_optimizer, out: *mut dtg_training) -> *mut dtg_error;
+    pub fn dtg_strategy_replicated(strategy: *const dtg_strategy, out: *mut dtg_replicated) -> *mut dtg_error;
+    pub fn dtg_strategy_assign(strategy: *mut dtg_strategy, handle: dtg_value, op: dtg_assign_op, value: dtg_value, target: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_updates(strategy: *mut dtg_strategy, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_update(strategy: *mut dtg_strategy, handle: dtg_value, r#fn: Option<dtg_update_fn>, user: *mut c_void, values: *const dtg_per_replica, num_values: usize, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_tensor_create(dtype: dtg_dtype, dims: *const i64, rank: usize, data: *mut c_void, nbytes: usize, free_fn: Option<dtg_free_fn>, user: *mut c_void, out: *mut *mut dtg_tensor) -> *mut dtg_error;
     pub fn dtg_tensor_allocate(dtype: dtg_dtype, dims: *const i64, rank: usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_tensor_create_strings(dims: *const i64, rank: usize, strings: *const *const c_char, lengths: *const usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_tensor_create_packed_strings(dims: *const i64, rank: usize, bytes: *const c_void, nbytes: usize, lengths: *const usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
+    pub fn dtg_tensor_string(tensor: *const dtg_tensor, i: usize, nbytes: *mut usize) -> *const c_char;
     pub fn dtg_tensor_data(tensor: *const dtg_tensor, nbytes: *mut usize) -> *const c_void;
     pub fn dtg_tensor_mutable_data(tensor: *mut dtg_tensor) -> *mut c_void;
     pub fn dtg_tensor_dtype(tensor: *const dtg_tensor) -> dtg_dtype;

@@ -5,7 +5,7 @@ fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or("tests/data/digits.csv.gz".into());
     let data = Dataset::csv(&path, &Csv { label: Some("c64"), ..Default::default() })?.scale(0, 16.0)?;
     let mut data = data.shuffle(0, 1)?.repeat(-1)?.batch(64, true)?;
-    let mut model = Model::new(Graph::new()?, 1)?;
+    let model = Model::new(Graph::new()?, 1)?;
     let x = model.placeholder("x", DType::F32, Some(&[-1, 64]))?;
     let y = model.placeholder("y", DType::I64, Some(&[-1]))?;
     let hidden = model.dense(x, &Dense { units: 32, activation: Activation::Relu, ..Default::default() })?;

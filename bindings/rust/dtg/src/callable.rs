@@ -5,15 +5,20 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
+use crate::cancellation::Cancellation;
 use crate::error::{Result, check};
 use crate::graph::Value;
 use crate::handle::{Handle, nanoseconds};
 use crate::outputs::Outputs;
+use crate::request::late;
 use crate::session::Session;
 use crate::tensor::Tensor;
 
 /// Lists of handles up to this length are made on the stack.
 const FEW: usize = 8;
+
+/// What a timeout of zero becomes, as zero means the session's default to C.
+const NO_TIME: i64 = 1;
 
 /// A run with feeds, fetches and targets fixed: one crossing into the library per call, and with [`Callable::run_into`] no allocation.
 /// Cloning gives another reference.
@@ -21,9 +26,9 @@ const FEW: usize = 8;
 /// ```
 /// use dtg::{Graph, Session, Tensor, DType, ops};
 ///
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let x = graph.placeholder("x", DType::F32, Some(&[]))?;
-/// let y = ops::square(&mut graph, x).build()?;
+/// let y = ops::square(&graph, x).build()?;
 /// let session = Session::connect("local", &graph)?;
 /// let square = session.prepare(&[x], &[y], &[])?;
 /// let mut input = Tensor::scalar(0.0f32)?;
@@ -40,6 +45,7 @@ pub struct Callable {
     handle: Handle<sys::dtg_callable>,
     fetches: usize,
     timeout_ns: i64,
+    cancellation: Option<Cancellation>,
 }
 
 impl Callable {
@@ -55,13 +61,21 @@ impl Callable {
         };
         // SAFETY: an open session, arrays with their lengths.
         let handle = unsafe { Handle::create(|out| sys::dtg_session_prepare(session.raw(), &args, out)) }?;
-        Ok(Self { handle, fetches: fetches.len(), timeout_ns: 0 })
+        Ok(Self { handle, fetches: fetches.len(), timeout_ns: 0, cancellation: None })
     }
 
-    /// The deadline of each call through this reference. Default: the session's.
+    /// The deadline of each call through this reference. Default: the session's. With zero no time is left: nothing runs, and that is
+    /// `DeadlineExceeded`.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout_ns = nanoseconds(time);
+        self
+    }
+
+    /// What ends the calls through this reference when another thread cancels it: clone the callable, one for each request.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancellation: &Cancellation) -> Self {
+        self.cancellation = Some(cancellation.clone());
         self
     }
 
@@ -95,6 +109,9 @@ impl Callable {
 
     #[inline]
     fn cross(&self, feeds: &[&Tensor], fetched: &mut [*mut sys::dtg_tensor]) -> Result<()> {
+        if self.timeout_ns == NO_TIME {
+            return Err(late());
+        }
         let mut few = [null(); FEW];
         let mut many = Vec::new();
         let tensors = match few.get_mut(..feeds.len()) {
@@ -110,13 +127,14 @@ impl Callable {
         // SAFETY: an open callable, arrays of open handles with their lengths (which it compares with what was prepared); the tensors
         // that are written are borrowed mutably by the caller.
         unsafe {
-            check(sys::dtg_callable_run(
+            check(sys::dtg_callable_run_cancellable(
                 self.handle.raw(),
                 tensors.as_ptr(),
                 tensors.len(),
                 fetched.as_mut_ptr(),
                 fetched.len(),
                 self.timeout_ns,
+                self.cancellation.as_ref().map_or(null_mut(), Cancellation::raw),
             ))
         }
     }

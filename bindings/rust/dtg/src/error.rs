@@ -5,6 +5,8 @@ use std::fmt;
 
 use dtg_sys as sys;
 
+use crate::words::WORDS_OF_C;
+
 /// What every fallible call of this crate gives back.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -82,7 +84,7 @@ impl fmt::Display for ErrorKind {
 /// ```
 /// use dtg::{ErrorKind, Graph};
 ///
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let error = graph.node("MatMull").build().unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::NotFound);
 /// assert!(error.message().contains("MatMul"), "{error}"); // it suggests the closest name
@@ -124,7 +126,7 @@ impl Error {
         unsafe {
             let parts = Parts {
                 code: sys::dtg_error_code(raw),
-                message: text(sys::dtg_error_message(raw, std::ptr::null_mut())),
+                message: in_rust(&text(sys::dtg_error_message(raw, std::ptr::null_mut()))),
                 node: text(sys::dtg_error_node(raw)),
                 task: text(sys::dtg_error_task(raw)),
                 peer: text(sys::dtg_error_peer(raw)),
@@ -169,6 +171,14 @@ impl Error {
     pub fn phase(&self) -> Option<&str> {
         some(&self.0.phase)
     }
+}
+
+/// A message of the library without the words of C. What stands between quotes is the program's own and stays.
+fn in_rust(message: &str) -> String {
+    let ours = |part: &str| WORDS_OF_C.iter().fold(part.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours));
+    let parts: Vec<_> =
+        message.split('"').enumerate().map(|(i, part)| if i % 2 == 0 { ours(part) } else { part.to_owned() }).collect();
+    parts.join("\"")
 }
 
 fn some(text: &str) -> Option<&str> {
@@ -230,5 +240,13 @@ pub(crate) unsafe fn check(raw: *mut sys::dtg_error) -> Result<()> {
     } else {
         // SAFETY: not NULL, so it is an error that the caller owns.
         Err(unsafe { Error::take(raw) })
+    }
+}
+
+/// Calls what belongs to the program from a place that has nobody to hand a panic to. The panic hook has told about it. What was thrown
+/// is not dropped: that could panic too.
+pub(crate) fn contained(f: impl FnOnce()) {
+    if let Err(thrown) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
+        std::mem::forget(thrown);
     }
 }

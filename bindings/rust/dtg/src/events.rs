@@ -1,6 +1,8 @@
 //! Event writers: files that TensorBoard reads. One thread at a time uses a writer; it may move.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use dtg_sys as sys;
@@ -36,7 +38,8 @@ pub struct EventWriter(Handle<sys::dtg_event_writer>);
 
 impl EventWriter {
     /// Opens a new file in a directory, which is made if need be. Errors: those of the disk.
-    pub fn open(directory: &str, options: &EventWriterOptions) -> Result<Self> {
+    pub fn open(directory: impl AsRef<Path>, options: &EventWriterOptions) -> Result<Self> {
+        let directory = directory.as_ref().as_os_str().as_bytes();
         let raw = sys::dtg_event_writer_options {
             flush_every_ns: or_default(options.flush_every),
             resumed_at_step: options.resumed_at_step,

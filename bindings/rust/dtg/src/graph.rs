@@ -1,5 +1,5 @@
-//! Dataflow graphs. Building takes `&mut`, reading takes `&`: any number of threads may read a graph, run sessions over it, or one of
-//! them add to it.
+//! Dataflow graphs. A graph only grows, so building and reading both take `&`, and values stay valid: calls that build may stand inside
+//! one another. Any number of threads may read a graph or run sessions over it; one at a time adds to it, and a second one is refused.
 
 use std::ffi::c_char;
 use std::fmt;
@@ -28,6 +28,11 @@ impl Value {
         (raw.id != 0).then_some(Self(raw))
     }
 
+    /// The value for C, the invalid one for None.
+    pub(crate) fn or_none(value: Option<Self>) -> sys::dtg_value {
+        value.map_or(Self::NONE, |value| value.0)
+    }
+
     /// Several values as C has them.
     pub(crate) fn raw(values: &[Self]) -> *const sys::dtg_value {
         values.as_ptr().cast() // the same layout: repr(transparent)
@@ -48,10 +53,10 @@ pub type PartialShape = Option<Vec<i64>>;
 /// ```
 /// use dtg::{DType, Graph, ops};
 ///
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let x = graph.placeholder("x", DType::F32, Some(&[-1, 3]))?;
 /// let two = graph.scalar(2.0f32)?;
-/// let y = ops::mul(&mut graph, x, two).name("y").build()?;
+/// let y = ops::mul(&graph, x, two).name("y").build()?;
 /// assert_eq!(graph.name(y)?, "y");
 /// assert_eq!(graph.shape(y)?, Some(vec![-1, 3]));
 /// # Ok::<(), dtg::Error>(())
@@ -70,6 +75,11 @@ impl Graph {
         unsafe { Handle::create(|out| sys::dtg_graph_create(runtime.raw(), out)) }.map(Self)
     }
 
+    /// A graph that C gave.
+    pub(crate) fn adopt(handle: Handle<sys::dtg_graph>) -> Self {
+        Self(handle)
+    }
+
     pub(crate) fn raw(&self) -> *mut sys::dtg_graph {
         self.0.raw()
     }
@@ -79,32 +89,32 @@ impl Graph {
     /// Begins a node of that op type; see [`Node`]. Errors of the node name this call's place in the program. [`crate::ops`] has a
     /// function per op that knows its inputs and attributes.
     #[track_caller]
-    pub fn node(&mut self, op: &'static str) -> Node<'_> {
+    pub fn node(&self, op: &'static str) -> Node<'_> {
         Node::begin(self, op, Location::caller())
     }
 
     /// A constant; the tensor is shared with the graph.
     #[track_caller]
-    pub fn constant(&mut self, tensor: &Tensor) -> Result<Value> {
+    pub fn constant(&self, tensor: &Tensor) -> Result<Value> {
         let dtype = tensor.dtype();
         self.node("Const").attr("value", Attr::tensor(tensor)).attr("dtype", dtype).build()
     }
 
     /// A constant without dimensions.
     #[track_caller]
-    pub fn scalar<T: Element>(&mut self, value: T) -> Result<Value> {
+    pub fn scalar<T: Element>(&self, value: T) -> Result<Value> {
         self.constant(&Tensor::scalar(value)?)
     }
 
     /// A constant with one dimension, as shapes and axes are.
     #[track_caller]
-    pub fn vector<T: Element>(&mut self, values: &[T]) -> Result<Value> {
+    pub fn vector<T: Element>(&self, values: &[T]) -> Result<Value> {
         self.constant(&Tensor::from_slice(&[values.len()], values)?)
     }
 
     /// A value that every run must feed. -1 leaves a dimension open, None the whole shape.
     #[track_caller]
-    pub fn placeholder(&mut self, name: &str, dtype: DType, shape: Option<&[i64]>) -> Result<Value> {
+    pub fn placeholder(&self, name: &str, dtype: DType, shape: Option<&[i64]>) -> Result<Value> {
         self.node("Placeholder").name(name).attr("dtype", dtype).attr("shape", Attr::Shape(shape.map(<[i64]>::to_vec))).build()
     }
 
@@ -200,7 +210,7 @@ impl Graph {
     /// Adds the nodes that compute d(sum of the ys)/d(x) for each x. `grad_ys` weights the ys: one value per y, or none at all for
     /// ones. Errors: `InvalidArgument` (a y that is not floating-point, foreign values), `Unimplemented` (an op on the path has no
     /// gradient), `FailedPrecondition` (a PreventGradient is in the way).
-    pub fn add_gradients(&mut self, ys: &[Value], xs: &[Value], grad_ys: Option<&[Value]>) -> Result<Vec<Gradient>> {
+    pub fn add_gradients(&self, ys: &[Value], xs: &[Value], grad_ys: Option<&[Value]>) -> Result<Vec<Gradient>> {
         if let Some(weights) = grad_ys.filter(|weights| weights.len() != ys.len()) {
             return Err(crate::Error::new(
                 crate::ErrorKind::InvalidArgument,
@@ -227,9 +237,9 @@ impl Graph {
 
     /// The dense form of a gradient that came as rows; the value itself when it is dense already. Errors: `InvalidArgument` when it
     /// is neither.
-    pub fn densify(&mut self, gradient: &Gradient) -> Result<Value> {
+    pub fn densify(&self, gradient: &Gradient) -> Result<Value> {
         let raw = gradient.raw();
-        // SAFETY: an open graph, borrowed mutably.
+        // SAFETY: an open graph.
         self.value(|out| unsafe { sys::dtg_graph_densify(self.raw(), &raw, out) })
     }
 
@@ -245,8 +255,8 @@ impl Graph {
     /// Adds the nodes of a serialised graph to this one, which must be empty. The bytes need not be trusted. Errors: `DataLoss`,
     /// `InvalidArgument`, `FailedPrecondition` (the graph has nodes), `ResourceExhausted`. On failure the graph may hold the nodes
     /// before the bad one.
-    pub fn import(&mut self, bytes: &[u8]) -> Result<()> {
-        // SAFETY: an open graph, borrowed mutably, and bytes with their length.
+    pub fn import(&self, bytes: &[u8]) -> Result<()> {
+        // SAFETY: an open graph, and bytes with their length.
         unsafe { check(sys::dtg_graph_import(self.raw(), bytes.as_ptr().cast(), bytes.len())) }
     }
 }

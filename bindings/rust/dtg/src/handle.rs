@@ -126,16 +126,21 @@ macro_rules! shared_objects {
 
 objects! {
     dtg_callable: dtg_callable_release,
+    dtg_cancellation: dtg_cancellation_release,
+    dtg_checkpoint: dtg_checkpoint_release,
     dtg_cluster: dtg_cluster_release,
     dtg_cq: dtg_cq_release,
     dtg_dataset: dtg_dataset_release,
     dtg_event_writer: dtg_event_writer_release,
+    dtg_function: dtg_function_release,
     dtg_graph: dtg_graph_release,
+    dtg_group: dtg_group_release,
     dtg_model: dtg_model_release,
     dtg_run: dtg_run_release,
     dtg_runtime: dtg_runtime_release,
     dtg_server: dtg_server_release,
     dtg_session: dtg_session_release,
+    dtg_strategy: dtg_strategy_release,
     dtg_string: dtg_string_release,
     dtg_tensor: dtg_tensor_release,
     dtg_weights: dtg_weights_release,
@@ -143,8 +148,11 @@ objects! {
 
 shared_objects! {
     dtg_callable: dtg_callable_retain,
+    dtg_cancellation: dtg_cancellation_retain,
     dtg_cluster: dtg_cluster_retain,
     dtg_cq: dtg_cq_retain,
+    dtg_function: dtg_function_retain,
+    dtg_group: dtg_group_retain,
     dtg_run: dtg_run_retain,
     dtg_runtime: dtg_runtime_retain,
     dtg_server: dtg_server_retain,
@@ -159,6 +167,11 @@ unsafe impl Send for Handle<sys::dtg_callable> {}
 // SAFETY: as above.
 unsafe impl Sync for Handle<sys::dtg_callable> {}
 
+// SAFETY: dtg/base.h lists dtg_cancellation as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_cancellation> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_cancellation> {}
+
 // SAFETY: dtg/cluster.h: an immutable value, shared.
 unsafe impl Send for Handle<sys::dtg_cluster> {}
 // SAFETY: as above.
@@ -168,6 +181,16 @@ unsafe impl Sync for Handle<sys::dtg_cluster> {}
 unsafe impl Send for Handle<sys::dtg_cq> {}
 // SAFETY: as above.
 unsafe impl Sync for Handle<sys::dtg_cq> {}
+
+// SAFETY: dtg/function.h: a function that was ended does not change.
+unsafe impl Send for Handle<sys::dtg_function> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_function> {}
+
+// SAFETY: dtg/group.h: shared, any thread.
+unsafe impl Send for Handle<sys::dtg_group> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_group> {}
 
 // SAFETY: dtg/base.h lists dtg_run as shared: any thread, any time.
 unsafe impl Send for Handle<sys::dtg_run> {}
@@ -211,6 +234,9 @@ unsafe impl Send for Handle<sys::dtg_model> {}
 // SAFETY: dtg/base.h lists dtg_dataset as single: one thread at a time, so it may move. Not Sync.
 unsafe impl Send for Handle<sys::dtg_dataset> {}
 
+// SAFETY: dtg/checkpoint.h: single, so it may move. Not Sync.
+unsafe impl Send for Handle<sys::dtg_checkpoint> {}
+
 // SAFETY: dtg/base.h lists dtg_weights as single: one thread at a time, so it may move. Not Sync.
 unsafe impl Send for Handle<sys::dtg_weights> {}
 
@@ -250,11 +276,12 @@ pub(crate) fn or_default(time: Option<std::time::Duration>) -> i64 {
 }
 
 /// A text for the few places where C wants one that ends with NUL.
-pub(crate) fn c_string(text: &str, what: &str) -> Result<std::ffi::CString> {
-    std::ffi::CString::new(text).map_err(|error| {
+pub(crate) fn c_string(text: impl AsRef<[u8]>, what: &str) -> Result<std::ffi::CString> {
+    std::ffi::CString::new(text.as_ref()).map_err(|error| {
+        let shown = String::from_utf8_lossy(text.as_ref());
         Error::new(
             ErrorKind::InvalidArgument,
-            format!("{what} {text:?} holds a NUL byte at {}; leave it out", error.nul_position()),
+            format!("{what} {shown:?} holds a NUL byte at {}; leave it out", error.nul_position()),
         )
     })
 }

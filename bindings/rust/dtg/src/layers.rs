@@ -1,4 +1,4 @@
-//! Layers, losses and metrics of a model. They add to its graph, so they take `&mut`.
+//! Layers, losses and metrics of a model. They add to its graph, one thread at a time.
 
 use std::ptr::null;
 
@@ -36,7 +36,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    fn number(self) -> i32 {
+    pub(crate) fn number(self) -> i32 {
         match self {
             Self::None => sys::DTG_ACT_NONE,
             Self::Relu => sys::DTG_ACT_RELU,
@@ -64,7 +64,7 @@ pub enum Padding {
 }
 
 impl Padding {
-    fn number(self) -> i32 {
+    pub(crate) fn number(self) -> i32 {
         match self {
             Self::Valid => sys::DTG_PADDING_VALID,
             Self::Same => sys::DTG_PADDING_SAME,
@@ -73,7 +73,7 @@ impl Padding {
 }
 
 /// A name for C: NULL for none.
-fn name_of(name: Option<&str>) -> (*const std::ffi::c_char, usize) {
+pub(crate) fn name_of(name: Option<&str>) -> (*const std::ffi::c_char, usize) {
     name.map_or((null(), 0), |name| (name.as_ptr().cast(), name.len()))
 }
 
@@ -92,6 +92,8 @@ pub struct Dense<'a> {
     pub kernel: Initializer,
     /// Default: zeros.
     pub bias: Initializer,
+    /// Full name of a layer made before, scopes included: its variables are used, and no new ones made.
+    pub weights_of: Option<&'a str>,
 }
 
 /// A convolution; write `..Default::default()` for what is not said. Sizes of 0 take their defaults.
@@ -117,6 +119,8 @@ pub struct Conv2D<'a> {
     pub kernel: Initializer,
     /// Default: zeros.
     pub bias: Initializer,
+    /// Full name of a layer made before, scopes included: its variables are used, and no new ones made.
+    pub weights_of: Option<&'a str>,
 }
 
 /// Pooling; `Pool2D::default()` has windows of 2 x 2 side by side.
@@ -159,14 +163,17 @@ pub struct Embedding<'a> {
     pub width: i64,
     /// Default: uniform in [-0.05, 0.05).
     pub table: Initializer,
+    /// Full name of a layer made before, scopes included: its variables are used, and no new ones made.
+    pub weights_of: Option<&'a str>,
 }
 
-// SAFETY of all calls below: node_of gives an open model, borrowed mutably, and a place for one value; structs and the names in them
+// SAFETY of all calls below: node_of gives an open model, and a place for one value; structs and the names in them
 // outlive the call.
 impl Model {
     /// `activation(x * kernel + bias)` over the last dimension of x, which must be known.
-    pub fn dense(&mut self, x: Value, layer: &Dense<'_>) -> Result<Value> {
+    pub fn dense(&self, x: Value, layer: &Dense<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
+        let (weights_of, weights_of_len) = name_of(layer.weights_of);
         let raw = sys::dtg_dense {
             name,
             name_len,
@@ -175,6 +182,8 @@ impl Model {
             no_bias: layer.no_bias.into(),
             kernel: layer.kernel.raw(),
             bias: layer.bias.raw(),
+            weights_of,
+            weights_of_len,
             ..sys::dtg_dense::INIT
         };
         // SAFETY: see above.
@@ -182,8 +191,9 @@ impl Model {
     }
 
     /// Slides `kernel[height, width, in, filters]` over `x[batch, height, width, in]` and adds a bias.
-    pub fn conv2d(&mut self, x: Value, layer: &Conv2D<'_>) -> Result<Value> {
+    pub fn conv2d(&self, x: Value, layer: &Conv2D<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
+        let (weights_of, weights_of_len) = name_of(layer.weights_of);
         let raw = sys::dtg_conv2d {
             name,
             name_len,
@@ -199,6 +209,8 @@ impl Model {
             no_bias: layer.no_bias.into(),
             kernel: layer.kernel.raw(),
             bias: layer.bias.raw(),
+            weights_of,
+            weights_of_len,
             ..sys::dtg_conv2d::INIT
         };
         // SAFETY: see above.
@@ -206,86 +218,97 @@ impl Model {
     }
 
     /// The greatest element of each window of `x[batch, height, width, channels]`.
-    pub fn max_pool2d(&mut self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
+    pub fn max_pool2d(&self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_max_pool2d(model, x.0, &raw, out) })
     }
 
     /// The mean of each window, padding not counted.
-    pub fn avg_pool2d(&mut self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
+    pub fn avg_pool2d(&self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_avg_pool2d(model, x.0, &raw, out) })
     }
 
     /// x as `[batch, everything else]`.
-    pub fn flatten(&mut self, x: Value) -> Result<Value> {
+    pub fn flatten(&self, x: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_flatten(model, x.0, out) })
     }
 
     /// Sets a share `rate` in [0, 1) of the elements to zero and divides the rest by 1 - rate; which ones is decided anew for each
     /// value of `step`, an int64 scalar. `training`, a bool scalar, lets x through unchanged where it is false; None: always true.
-    pub fn dropout(&mut self, x: Value, rate: f64, step: Value, training: Option<Value>) -> Result<Value> {
-        let training = training.map_or(Value::NONE, |value| value.0);
+    pub fn dropout(&self, x: Value, rate: f64, step: Value, training: Option<Value>) -> Result<Value> {
+        let training = Value::or_none(training);
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_dropout(model, x.0, rate, step.0, training, out) })
     }
 
     /// `out[..., width] = table[ids[...]]`; ids int32 or int64 in [0, rows).
-    pub fn embedding(&mut self, ids: Value, layer: &Embedding<'_>) -> Result<Value> {
+    pub fn embedding(&self, ids: Value, layer: &Embedding<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
+        let (weights_of, weights_of_len) = name_of(layer.weights_of);
         let raw = sys::dtg_embedding {
             name,
             name_len,
             rows: layer.rows,
             width: layer.width,
             table: layer.table.raw(),
+            weights_of,
+            weights_of_len,
             ..sys::dtg_embedding::INIT
         };
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_embedding(model, ids.0, &raw, out) })
     }
 
+    /// x as float32, (x - shift) / scale for each feature along its last dimension, by the text of
+    /// [`Dataset::fit_normalization`](crate::Dataset::fit_normalization). In the graph it is part of what is exported and served.
+    pub fn normalize(&self, x: Value, normalization: &str) -> Result<Value> {
+        let (text, length) = (normalization.as_ptr().cast(), normalization.len());
+        // SAFETY: see above.
+        self.node_of(|model, out| unsafe { sys::dtg_nn_normalize(model, x.0, text, length, out) })
+    }
+
     /// x through an activation.
-    pub fn activation(&mut self, x: Value, activation: Activation) -> Result<Value> {
+    pub fn activation(&self, x: Value, activation: Activation) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_activation(model, x.0, activation.number(), out) })
     }
 
     /// Mean over the batch of `-log softmax(logits)[label]`; `logits[batch, classes]`, labels int32 or int64 `[batch]`.
-    pub fn sparse_softmax_cross_entropy(&mut self, labels: Value, logits: Value) -> Result<Value> {
+    pub fn sparse_softmax_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_sparse_softmax_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// The same with `labels[batch, classes]` as distributions.
-    pub fn softmax_cross_entropy(&mut self, labels: Value, logits: Value) -> Result<Value> {
+    pub fn softmax_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_softmax_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// Mean over all elements of the cross entropy of labels in [0, 1] under sigmoid(logits).
-    pub fn sigmoid_cross_entropy(&mut self, labels: Value, logits: Value) -> Result<Value> {
+    pub fn sigmoid_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_sigmoid_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// Mean over all elements of (labels - predictions)².
-    pub fn mean_squared_error(&mut self, labels: Value, predictions: Value) -> Result<Value> {
+    pub fn mean_squared_error(&self, labels: Value, predictions: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_mean_squared_error(model, labels.0, predictions.0, out) })
     }
 
     /// Share of rows whose greatest logit is the label's: float32 in [0, 1].
-    pub fn accuracy(&mut self, labels: Value, logits: Value) -> Result<Value> {
+    pub fn accuracy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_accuracy(model, labels.0, logits.0, out) })
     }
 
     /// How many rows that are: int64, for accuracy over many batches.
-    pub fn correct_count(&mut self, labels: Value, logits: Value) -> Result<Value> {
+    pub fn correct_count(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_correct_count(model, labels.0, logits.0, out) })
     }

@@ -6,8 +6,8 @@
 //! ```
 //! use dtg::{Graph, Model, Optimizer, Session, VariableSpec};
 //!
-//! let mut model = Model::new(Graph::new()?, 1)?;
-//! let w = model.add_variable(&VariableSpec { name: "w", ..Default::default() })?;
+//! let model = Model::new(Graph::new()?, 1)?;
+//! let w = model.add_variable(&VariableSpec::new("w"))?;
 //! let three = model.scalar(3.0f32)?;
 //! let loss = model.mean_squared_error(three, w.read)?;
 //! let training = model.minimize(loss, &Optimizer::sgd(0.25))?;
@@ -21,10 +21,14 @@
 //! # Ok::<(), dtg::Error>(())
 //! ```
 //!
+//! # Timeouts
+//! A timeout of zero is no time at all: `DeadlineExceeded` where anything has to be waited for, and of a run in any case. The default is what
+//! you get by not asking for one, or by `None`.
+//!
 //! # Threads
 //! The thread table of the headers is the types' Send and Sync. Everything may move to another thread. [`Runtime`], [`Session`],
 //! [`Callable`], [`Server`], [`Cluster`] and [`Tensor`] are shared: used from any number of threads at once, and cheap to clone.
-//! [`Graph`] is read by many and added to by one, which `&mut` sees to; [`Model`], [`Dataset`], [`Weights`] and [`EventWriter`] are used by
+//! [`Graph`] is read by many and added to by one at a time: a second one gets `FailedPrecondition`; [`Model`], [`Dataset`], [`Checkpoint`], [`Weights`] and [`EventWriter`] are used by
 //! one thread at a time.
 //!
 //! # Lifetime
@@ -37,25 +41,34 @@
 //! people: it says what was attempted, on what, what was found and what to do.
 //!
 //! # Features
-//! `half`: `half::f16` and `half::bf16` as elements. `ndarray`: tensors from and as arrays.
+//! `half`: `half::f16` and `half::bf16` as elements. `ndarray` and `ndarray_016`: tensors from and as arrays of ndarray 0.17 and 0.16.
 #![deny(missing_docs)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(feature = "ndarray")]
+#[cfg(any(feature = "ndarray", feature = "ndarray_016"))]
 mod arrays;
 mod callable;
+mod cancellation;
+mod checkpoint;
 mod cluster;
+mod control;
+mod convolution;
 mod dataset;
 mod dlpack;
 mod dtype;
 mod error;
 mod events;
+mod expr;
 mod graph;
+mod group;
 mod handle;
+mod keras;
 mod layers;
 mod model;
+mod module;
 mod node;
+mod norm;
 mod outputs;
 mod pump;
 mod replicas;
@@ -63,12 +76,18 @@ mod request;
 mod run;
 mod runtime;
 mod scope;
+mod sequence;
 mod server;
+mod serving;
 mod session;
+mod strategy;
 mod tensor;
 mod training;
 mod weights;
+mod words;
 
+#[rustfmt::skip]
+mod methods;
 #[rustfmt::skip]
 pub mod ops;
 
@@ -76,26 +95,47 @@ pub mod ops;
 pub use dtg_sys as sys;
 
 pub use callable::Callable;
+pub use cancellation::Cancellation;
+pub use checkpoint::{Checkpoint, CheckpointOptions, Restored};
 pub use cluster::{Cluster, Task};
-pub use dataset::{Csv, Dataset, Header, Missing};
+pub use control::{Argument, Function, Values};
+pub use convolution::Conv;
+pub use dataset::{Csv, Dataset, Header, Missing, NormalizationKind, Split};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};
+pub use expr::{Expr, Operand};
 pub use graph::{Gradient, Graph, PartialShape, Value};
+pub use group::{Group, GroupOptions, Reduction};
+pub use keras::{
+    Average, Curve, Loss, LossKind, LossReduction, Metric, MetricKind, MetricValues, SampledKind, SampledLoss, Summation,
+};
 pub use layers::{Activation, Conv2D, Dense, Embedding, Padding, Pool2D};
-pub use model::{Initializer, Model, Variable, VariableSpec};
+pub use model::{Aggregation, Initializer, Model, Variable, VariableSpec};
+pub use module::{AvgPool2D, Dropout, Flatten, Lambda, MaxPool2D, Module};
 pub use node::{Attr, Node};
+pub use norm::{BatchNorm, Norm};
 pub use outputs::Outputs;
-pub use replicas::{Replicated, Replication, SyncMode};
+pub use replicas::{AllReduce, Replicated, Replication, SyncMode};
 pub use request::Request;
 pub use run::Run;
 pub use runtime::{LogLevel, Runtime, RuntimeOptions, abi_version, has_feature, live_handles, version};
 pub use scope::{DeviceSetter, Scope, SetterStrategy};
+pub use sequence::{Attention, Direction, Recurrent, RecurrentKind, RecurrentResult};
 pub use server::{Security, Server, ServerOptions, keygen};
+pub use serving::{Export, RestoreOptions};
 pub use session::{Session, SessionOptions};
+pub use strategy::{Assign, CrossDevice, PerReplica, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;
-pub use training::{Optimizer, OptimizerKind, Training, batch_sizes};
+pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};
 pub use weights::Weights;
+
+/// The crate `ndarray` 0.17, whose arrays tensors come from and become.
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+/// The crate `ndarray` 0.16, for programs that are not yet at 0.17.
+#[cfg(feature = "ndarray_016")]
+pub use ndarray_016;
 
 /// The examples of the README are compiled and run with the documentation's.
 #[cfg(doctest)]

@@ -1,7 +1,9 @@
-//! Models: the variables that layers make. A model owns the graph that it adds to, so nobody else adds to it at the same time.
+//! Models: the variables that layers make. A model owns the graph that it adds to; one thread at a time has it.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use dtg_sys as sys;
@@ -9,7 +11,7 @@ use dtg_sys as sys;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, check, text};
 use crate::graph::{Graph, Value};
-use crate::handle::{Handle, nanoseconds};
+use crate::handle::{Handle, nanoseconds, string};
 use crate::scope::{self, Scope, Scoped};
 use crate::session::Session;
 
@@ -40,6 +42,8 @@ pub enum Initializer {
     HeUniform,
     /// Truncated, variance 2 / inputs.
     HeNormal,
+    /// Rank 2 or more: rows (all dimensions but the last) or columns, the fewer of them, of length 1 and at right angles.
+    Orthogonal,
 }
 
 impl Initializer {
@@ -56,15 +60,17 @@ impl Initializer {
             Self::GlorotNormal => (sys::DTG_INIT_GLOROT_NORMAL, 0.0, 0.0),
             Self::HeUniform => (sys::DTG_INIT_HE_UNIFORM, 0.0, 0.0),
             Self::HeNormal => (sys::DTG_INIT_HE_NORMAL, 0.0, 0.0),
+            Self::Orthogonal => (sys::DTG_INIT_ORTHOGONAL, 0.0, 0.0),
         };
         sys::dtg_initializer { kind, reserved0: 0, a, b }
     }
 }
 
-/// A variable to add by hand; write `..Default::default()` for what is not said.
-#[derive(Debug, Clone, Copy, Default)]
+/// A variable to add by hand: `VariableSpec::new("w")`, or `VariableSpec { dims: &[2, 3], ..VariableSpec::new("w") }` where more is to be
+/// said. There is no default, as a variable needs a name.
+#[derive(Debug, Clone, Copy)]
 pub struct VariableSpec<'a> {
-    /// One that is taken gets a number.
+    /// Also its name in checkpoints. One that is taken gets a number; it may not be empty.
     pub name: &'a str,
     /// Default: float32.
     pub dtype: Option<DType>,
@@ -74,6 +80,41 @@ pub struct VariableSpec<'a> {
     pub dims: &'a [i64],
     /// Default: zeros.
     pub initializer: Initializer,
+    /// Of a [`crate::Strategy`]: each replica writes its own, and who reads it from outside gets them combined; not trainable, and with an
+    /// aggregation.
+    pub on_read: bool,
+    /// Of a [`crate::Strategy`]: how what the replicas give becomes one value.
+    pub aggregation: Aggregation,
+}
+
+/// How values of several replicas become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Aggregation {
+    /// Not at all: for variables that no replica assigns to by itself, such as weights.
+    #[default]
+    None,
+    /// The sum.
+    Sum,
+    /// The mean.
+    Mean,
+    /// What replica 0 says.
+    OnlyFirstReplica,
+}
+
+impl<'a> VariableSpec<'a> {
+    /// A trainable float32 scalar that begins at 0.
+    pub const fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            dtype: None,
+            not_trainable: false,
+            dims: &[],
+            initializer: Initializer::Default,
+            on_read: false,
+            aggregation: Aggregation::None,
+        }
+    }
 }
 
 /// A variable of a model.
@@ -103,7 +144,7 @@ pub struct Variable {
 /// ```
 /// use dtg::{Activation, DType, Dense, Graph, Model, Optimizer, Session};
 ///
-/// let mut model = Model::new(Graph::new()?, 1)?;
+/// let model = Model::new(Graph::new()?, 1)?;
 /// let x = model.placeholder("x", DType::F32, Some(&[-1, 4]))?;
 /// let labels = model.placeholder("labels", DType::I64, Some(&[-1]))?;
 /// let hidden = model.dense(x, &Dense { units: 8, activation: Activation::Relu, ..Default::default() })?;
@@ -119,8 +160,6 @@ pub struct Variable {
 pub struct Model {
     handle: Handle<sys::dtg_model>,
     graph: Graph,
-    /// Which graph C adds to, by address. `&mut Graph` could be used to swap it for another; see raw().
-    home: usize,
 }
 
 impl Model {
@@ -128,8 +167,22 @@ impl Model {
     pub fn new(graph: Graph, seed: u64) -> Result<Self> {
         // SAFETY: an open graph.
         let handle = unsafe { Handle::create(|out| sys::dtg_model_create(graph.raw(), seed, out)) }?;
-        let home = graph.raw() as usize;
-        Ok(Self { handle, graph, home })
+        Ok(Self { handle, graph })
+    }
+
+    /// A model that C gave, over a graph of its own.
+    pub(crate) fn adopt(handle: Handle<sys::dtg_model>) -> Result<Self> {
+        // SAFETY: an open model.
+        let graph = Graph::adopt(unsafe { Handle::create(|out| sys::dtg_model_graph(handle.raw(), out)) }?);
+        Ok(Self { handle, graph })
+    }
+
+    /// A model of the variables that a graph has already: after [`Graph::import`], or built by hand. Those of floating-point numbers are
+    /// trainable, but for what is named like an optimizer's slots.
+    pub fn import(graph: Graph, seed: u64) -> Result<Self> {
+        // SAFETY: an open graph.
+        let handle = unsafe { Handle::create(|out| sys::dtg_model_import(graph.raw(), seed, out)) }?;
+        Ok(Self { handle, graph })
     }
 
     /// The graph, for those who need no more layers. The variables stay in it.
@@ -138,52 +191,56 @@ impl Model {
     }
 
     /// The graph.
-    pub fn graph(&mut self) -> &mut Graph {
-        &mut self.graph
+    pub fn graph(&self) -> &Graph {
+        &self.graph
     }
 
-    /// The model for C, which uses its graph: only where that graph is ours, so that no other thread can be adding to it.
-    pub(crate) fn raw(&self) -> Result<*mut sys::dtg_model> {
-        if self.graph.raw() as usize == self.home {
-            return Ok(self.handle.raw());
-        }
-        Err(Error::new(
-            ErrorKind::FailedPrecondition,
-            "the graph of a model was swapped for another one; put its own back, or make a new model",
-        ))
+    pub(crate) fn raw(&self) -> *mut sys::dtg_model {
+        self.handle.raw()
     }
 
     /// Builds inside a scope of the graph, which is left at the end, also when building fails.
-    pub fn within<R>(&mut self, scope: Scope<'_>, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub fn within<R>(&self, scope: Scope<'_>, build: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
         scope::within(self, scope, build)
     }
 
-    /// Adds a variable; its handle is made on the device of the open device scope, its first value beside it.
-    pub fn add_variable(&mut self, spec: &VariableSpec<'_>) -> Result<Variable> {
+    /// Adds a variable; its handle is made on the device of the open device scope, its first value beside it. Errors: `InvalidArgument`
+    /// (a name that is empty or that no node can have, dimensions below 0).
+    pub fn add_variable(&self, spec: &VariableSpec<'_>) -> Result<Variable> {
+        if spec.name.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a variable needs a name: VariableSpec::new(\"w\")"));
+        }
         let raw = sys::dtg_variable_spec {
-            name: if spec.name.is_empty() { std::ptr::null() } else { spec.name.as_ptr().cast() },
+            name: spec.name.as_ptr().cast(),
             name_len: spec.name.len(),
             dtype: spec.dtype.map_or(0, |dtype| dtype.0),
             not_trainable: spec.not_trainable.into(),
             dims: spec.dims.as_ptr(),
             rank: spec.dims.len(),
             initializer: spec.initializer.raw(),
+            synchronization: if spec.on_read { sys::DTG_VARIABLE_ON_READ } else { sys::DTG_VARIABLE_ON_WRITE },
+            aggregation: match spec.aggregation {
+                Aggregation::None => sys::DTG_AGGREGATION_NONE,
+                Aggregation::Sum => sys::DTG_AGGREGATION_SUM,
+                Aggregation::Mean => sys::DTG_AGGREGATION_MEAN,
+                Aggregation::OnlyFirstReplica => sys::DTG_AGGREGATION_ONLY_FIRST_REPLICA,
+            },
             ..sys::dtg_variable_spec::INIT
         };
-        let model = self.raw()?;
-        // SAFETY: an open model, borrowed mutably; the spec outlives the call.
+        let model = self.raw();
+        // SAFETY: an open model; the spec outlives the call.
         variable(|out| unsafe { sys::dtg_model_add_variable(model, &raw, out) })
     }
 
     /// The number of variables, in order of creation: those of layers, then those of optimizers.
     pub fn variable_count(&self) -> usize {
         // SAFETY: an open model.
-        unsafe { sys::dtg_model_variable_count(self.handle.raw()) }
+        unsafe { sys::dtg_model_variable_count(self.raw()) }
     }
 
     /// Variable `i`. Errors: `OutOfRange`.
     pub fn variable(&self, i: usize) -> Result<Variable> {
-        let model = self.raw()?;
+        let model = self.raw();
         // SAFETY: an open model.
         variable(|out| unsafe { sys::dtg_model_variable(model, i, out) })
     }
@@ -195,61 +252,89 @@ impl Model {
 
     /// The variable of that name. Errors: `NotFound`.
     pub fn find_variable(&self, name: &str) -> Result<Variable> {
-        let model = self.raw()?;
+        let model = self.raw();
         // SAFETY: an open model, a text with its length.
         variable(|out| unsafe { sys::dtg_model_find_variable(model, name.as_ptr().cast(), name.len(), out) })
     }
 
     /// The int64 scalar variable that counts training steps; made when first asked for.
-    pub fn global_step(&mut self) -> Result<Variable> {
-        let model = self.raw()?;
-        // SAFETY: an open model, borrowed mutably.
+    pub fn global_step(&self) -> Result<Variable> {
+        let model = self.raw();
+        // SAFETY: an open model.
         variable(|out| unsafe { sys::dtg_model_global_step(model, out) })
     }
 
     /// The target that gives every variable so far its first value. Ask when the model is complete: variables that come later are
     /// not covered.
-    pub fn init(&mut self) -> Result<Value> {
-        // SAFETY: an open model, borrowed mutably.
+    pub fn init(&self) -> Result<Value> {
+        // SAFETY: an open model.
         self.node_of(|model, out| unsafe { sys::dtg_model_init(model, out) })
+    }
+
+    /// Keeps a text with the model, such as the [`Dataset::schema`](crate::Dataset::schema) of its training data: [`Model::save`] writes it
+    /// with the weights, [`Model::restore`] brings it back. Errors: `InvalidArgument` (an empty key, or one that begins with "dtg.").
+    pub fn set_metadata(&self, key: &str, value: &str) -> Result<()> {
+        let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: an open model, texts with their lengths.
+        unsafe { check(sys::dtg_model_set_metadata(self.raw(), k, key.len(), v, value.len())) }
+    }
+
+    /// A text that is kept with the model. Errors: `NotFound`.
+    pub fn metadata(&self, key: &str) -> Result<String> {
+        let model = self.raw();
+        // SAFETY: an open model, a text with its length.
+        unsafe { string(|out| sys::dtg_model_metadata(model, key.as_ptr().cast(), key.len(), out)) }
     }
 
     /// Writes the values that the model's variables have in a session to a safetensors file, under their names, atomically. Errors:
     /// `FailedPrecondition` (a variable without value), and those of the disk.
-    pub fn save(&self, session: &Session, path: &str) -> Result<()> {
+    pub fn save(&self, session: &Session, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref().as_os_str().as_bytes();
         // SAFETY: an open model and session, a text with its length.
-        unsafe { check(sys::dtg_model_save(self.raw()?, session.raw(), path.as_ptr().cast(), path.len())) }
+        unsafe { check(sys::dtg_model_save(self.raw(), session.raw(), path.as_ptr().cast(), path.len())) }
     }
 
     /// Gives every variable of the model its value from such a file. Nothing is assigned on failure. Errors: `NotFound` (no file, or a
     /// variable is not in it), `InvalidArgument` (another type or shape), `DataLoss` (cut or damaged).
-    pub fn restore(&self, session: &Session, path: &str) -> Result<()> {
+    pub fn restore(&self, session: &Session, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref().as_os_str().as_bytes();
         // SAFETY: an open model and session, a text with its length.
-        unsafe { check(sys::dtg_model_restore(self.raw()?, session.raw(), path.as_ptr().cast(), path.len())) }
+        unsafe { check(sys::dtg_model_restore(self.raw(), session.raw(), path.as_ptr().cast(), path.len())) }
     }
 
     /// Waits until every variable that the model has so far has a value in the session. Errors: `DeadlineExceeded`, which names
     /// those that have none, and those of a run.
-    pub fn wait_ready(&mut self, session: &Session, timeout: Duration) -> Result<()> {
-        // SAFETY: an open model, borrowed mutably, and an open session.
-        unsafe { check(sys::dtg_model_wait_ready(self.raw()?, session.raw(), nanoseconds(timeout))) }
+    pub fn wait_ready(&self, session: &Session, timeout: Duration) -> Result<()> {
+        // SAFETY: an open model, and an open session.
+        unsafe { check(sys::dtg_model_wait_ready(self.raw(), session.raw(), nanoseconds(timeout))) }
+    }
+
+    /// Brings this worker to where it can go on, after `train` or `update` failed because a task was lost (`Unavailable`, `Aborted`) or when
+    /// this process is a later life of a worker: waits until every variable has a value, completes on every task the update that one of
+    /// them has applied (the chief, `SyncMode::Strict`), runs `resume` (the chief, with no `update` under way) and `local_init`. The next
+    /// `train` is the step that `global_step` says: where that is the step that failed, give it the same batch again. Errors:
+    /// `FailedPrecondition` (no replicated training), `DeadlineExceeded`, `Unavailable` (still, at the end of the time), `DataLoss` (a task
+    /// is further behind than what it keeps can mend).
+    pub fn recover(&self, session: &Session, timeout: Duration) -> Result<()> {
+        // SAFETY: an open model, and an open session.
+        unsafe { check(sys::dtg_model_recover(self.raw(), session.raw(), nanoseconds(timeout))) }
     }
 
     /// From here on layers and [`Model::add_variable`] answer the variables that the model has, from the first, in their order, until
     /// all have been asked for. Errors later: asking for another name, type or shape is `FailedPrecondition`.
-    pub fn next_tower(&mut self) -> Result<()> {
-        // SAFETY: an open model, borrowed mutably.
-        unsafe { check(sys::dtg_model_next_tower(self.raw()?)) }
+    pub fn next_tower(&self) -> Result<()> {
+        // SAFETY: an open model.
+        unsafe { check(sys::dtg_model_next_tower(self.raw())) }
     }
 
     /// The value that a function of the ABI adds to the model.
     pub(crate) fn node_of(
-        &mut self,
+        &self,
         add: impl FnOnce(*mut sys::dtg_model, *mut sys::dtg_value) -> *mut sys::dtg_error,
     ) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(add(self.raw()?, &mut out)) }?;
+        unsafe { check(add(self.raw(), &mut out)) }?;
         Ok(Value(out))
     }
 }
@@ -262,15 +347,9 @@ impl Deref for Model {
     }
 }
 
-impl DerefMut for Model {
-    fn deref_mut(&mut self) -> &mut Graph {
-        &mut self.graph
-    }
-}
-
 impl Scoped for Model {
-    fn scoped_graph(&mut self) -> &mut Graph {
-        &mut self.graph
+    fn scoped_graph(&self) -> &Graph {
+        &self.graph
     }
 }
 

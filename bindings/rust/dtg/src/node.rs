@@ -1,11 +1,11 @@
-//! One node being added to a graph: its op, inputs, attributes, name, device and order. It borrows the graph mutably until it is
-//! built, so one thread has it.
+//! One node being added to a graph: its op, inputs, attributes, name, device and order. One thread has it until it is built.
 
 use std::panic::Location;
 use std::ptr::null;
 
 use dtg_sys as sys;
 
+use crate::control::Function;
 use crate::dtype::DType;
 use crate::error::{Result, check};
 use crate::graph::{Graph, Value};
@@ -42,6 +42,10 @@ pub enum Attr {
     Shapes(Vec<Option<Vec<i64>>>),
     /// Byte strings.
     Strings(Vec<Vec<u8>>),
+    /// A function, shared; what it captured is given to the node as inputs ([`Function::captures`]).
+    Function(Function),
+    /// Functions.
+    Functions(Vec<Function>),
 }
 
 impl Attr {
@@ -85,7 +89,7 @@ attrs! {
 #[derive(Debug)]
 #[must_use = "a node is added by build()"]
 pub struct Node<'g> {
-    graph: &'g mut Graph,
+    graph: &'g Graph,
     op: &'static str,
     location: &'static Location<'static>,
     name: Option<String>,
@@ -97,7 +101,7 @@ pub struct Node<'g> {
 }
 
 impl<'g> Node<'g> {
-    pub(crate) fn begin(graph: &'g mut Graph, op: &'static str, location: &'static Location<'static>) -> Self {
+    pub(crate) fn begin(graph: &'g Graph, op: &'static str, location: &'static Location<'static>) -> Self {
         let (name, device) = (None, None);
         Self {
             graph,
@@ -205,7 +209,7 @@ impl<'g> Node<'g> {
             location_len: location.len(),
             ..sys::dtg_op_spec::INIT
         };
-        // SAFETY: an open graph, borrowed mutably; everything that the spec names outlives the call, with its length. Value is
+        // SAFETY: an open graph; everything that the spec names outlives the call, with its length. Value is
         // dtg_value (repr(transparent)).
         unsafe { check(sys::dtg_graph_add_op(self.graph.raw(), &spec, outs.as_mut_ptr().cast(), outs.len())) }
     }
@@ -216,6 +220,7 @@ impl<'g> Node<'g> {
 struct Stored {
     ints: Vec<i64>,
     strings: Vec<*const std::ffi::c_char>,
+    functions: Vec<*const sys::dtg_function>,
     lens: Vec<usize>,
 }
 
@@ -237,6 +242,8 @@ impl Stored {
                 stored.strings.extend(strings.iter().map(|text| text.as_ptr().cast()));
                 stored.lens.extend(strings.iter().map(Vec::len));
             }
+            Attr::Function(function) => stored.functions.push(function.raw()),
+            Attr::Functions(functions) => stored.functions.extend(functions.iter().map(|function| function.raw().cast_const())),
             _ => {}
         }
         stored
@@ -246,6 +253,7 @@ impl Stored {
     fn raw(&self, name: &str, attr: &Attr) -> sys::dtg_attr {
         let base = sys::dtg_attr { name: name.as_ptr().cast(), name_len: name.len(), ..sys::dtg_attr::INIT };
         let ints = |kind, count| sys::dtg_attr { kind, ints: self.ints.as_ptr(), count, ..base };
+        let functions = |kind| sys::dtg_attr { kind, functions: self.functions.as_ptr(), count: self.functions.len(), ..base };
         match attr {
             Attr::Int(value) => sys::dtg_attr { kind: sys::DTG_ATTR_INT, i: *value, ..base },
             Attr::Float(value) => sys::dtg_attr { kind: sys::DTG_ATTR_FLOAT, f: *value, ..base },
@@ -269,6 +277,8 @@ impl Stored {
                 count: strings.len(),
                 ..base
             },
+            Attr::Function(_) => functions(sys::DTG_ATTR_FUNC),
+            Attr::Functions(_) => functions(sys::DTG_ATTR_LIST_FUNC),
         }
     }
 }

@@ -3,7 +3,6 @@
 //! lock is held while the library waits or a task is woken.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Error, ErrorKind, Result, check};
+use crate::error::{Error, ErrorKind, Result, check, contained};
 use crate::handle::Handle;
 
 type Queue = Handle<sys::dtg_cq>;
@@ -201,7 +200,7 @@ fn take(queue: Arc<Queue>) {
     for (end, result) in arrived {
         if let Some(waker) = end.arrive(result) {
             // An executor that panics must not take the ends of other runs with it.
-            drop(catch_unwind(AssertUnwindSafe(|| waker.wake())));
+            contained(|| waker.wake());
         }
     }
 }

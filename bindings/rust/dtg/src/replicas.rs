@@ -1,12 +1,15 @@
 //! Training one model by many workers, each a program of its own that builds the same model with its variables on parameter servers.
-//! They add to a graph, so they take `&mut`.
+//! They add to a graph, one thread at a time.
+
+use std::time::Duration;
 
 use dtg_sys as sys;
 
 use crate::error::{Result, check};
 use crate::graph::{Gradient, Value};
+use crate::handle::or_default;
 use crate::model::Model;
-use crate::training::{Optimizer, split};
+use crate::training::{Optimizer, Training, split};
 
 /// What a worker's share of the training is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -32,6 +35,43 @@ pub struct Replication {
     pub total: i32,
     /// [`SyncMode::Replicas`]: gradients per update; 0: `total`. Otherwise 0.
     pub to_aggregate: i32,
+}
+
+/// With whom [`Model::minimize_all_reduce`] averages gradients. Every member says the same; write `..Default::default()` for what is
+/// not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct AllReduce {
+    /// The key of the group that the session's server has joined; 0: 1.
+    pub group_key: i32,
+    /// Members, at least 1.
+    pub group_size: i32,
+    /// Calls are told apart by numbers from here on: two trainings in one group need different ones. 0: 1.
+    pub first_instance: i32,
+    /// Small gradients travel together, so many bytes at most; 0: 4 MiB.
+    pub pack_bytes: i64,
+    /// Of a call; None: what the group has.
+    pub timeout: Option<Duration>,
+}
+
+impl Model {
+    /// Training without parameter servers: every member of a group builds the same model with variables of its own, computes the
+    /// gradients of its share of the batch, and applies the mean over the members, which all have to the bit: that of
+    /// [`Model::minimize_towers`] over the same losses in the order of the ranks. Join the group before the first step
+    /// ([`crate::Group::join`]), and connect the session to the member's server.
+    pub fn minimize_all_reduce(&self, loss: Value, optimizer: &Optimizer, how: &AllReduce) -> Result<Training> {
+        let raw = sys::dtg_all_reduce {
+            group_key: how.group_key,
+            group_size: how.group_size,
+            first_instance: how.first_instance,
+            pack_bytes: how.pack_bytes,
+            timeout_ns: or_default(how.timeout),
+            ..sys::dtg_all_reduce::INIT
+        };
+        let mut out = sys::dtg_training::INIT;
+        // SAFETY: an open model; structs of these sizes.
+        unsafe { check(sys::dtg_nn_minimize_all_reduce(self.raw(), loss.0, &optimizer.raw(), &raw, &mut out)) }?;
+        Ok(Training::of(&out))
+    }
 }
 
 /// One worker's share. Targets that this worker does not have are None. The chief runs the target of [`Model::init`], then
@@ -63,7 +103,7 @@ pub struct Replicated {
 }
 
 impl Replication {
-    fn raw(&self) -> sys::dtg_replication {
+    pub(crate) fn raw(&self) -> sys::dtg_replication {
         sys::dtg_replication {
             mode: match self.mode {
                 SyncMode::Async => sys::DTG_SYNC_ASYNC,
@@ -79,7 +119,7 @@ impl Replication {
 }
 
 impl Replicated {
-    fn of(raw: &sys::dtg_replicated) -> Self {
+    pub(crate) fn of(raw: &sys::dtg_replicated) -> Self {
         Self {
             train: Value(raw.train),
             local_init: Value::some(raw.local_init),
@@ -98,27 +138,27 @@ impl Replicated {
 impl Model {
     /// Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what the mode does
     /// with them. Ask [`Model::init`] afterwards. Errors: `InvalidArgument`, `FailedPrecondition` (no trainable variable).
-    pub fn minimize_replicated(&mut self, loss: Value, optimizer: &Optimizer, replication: &Replication) -> Result<Replicated> {
+    pub fn minimize_replicated(&self, loss: Value, optimizer: &Optimizer, replication: &Replication) -> Result<Replicated> {
         let mut out = sys::dtg_replicated::INIT;
-        // SAFETY: an open model, borrowed mutably; structs of these sizes.
-        unsafe { check(sys::dtg_nn_minimize_replicated(self.raw()?, loss.0, &optimizer.raw(), &replication.raw(), &mut out)) }?;
+        // SAFETY: an open model; structs of these sizes.
+        unsafe { check(sys::dtg_nn_minimize_replicated(self.raw(), loss.0, &optimizer.raw(), &replication.raw(), &mut out)) }?;
         Ok(Replicated::of(&out))
     }
 
     /// The same for gradients of one's own: pairs of a variable's handle and its gradient.
     pub fn apply_replicated(
-        &mut self,
+        &self,
         gradients: &[(Value, Gradient)],
         optimizer: &Optimizer,
         replication: &Replication,
     ) -> Result<Replicated> {
         let (handles, gradients) = split(gradients);
         let mut out = sys::dtg_replicated::INIT;
-        // SAFETY: an open model, borrowed mutably; structs of these sizes, arrays of one length.
+        // SAFETY: an open model; structs of these sizes, arrays of one length.
         unsafe {
             let (handles, count) = (Value::raw(&handles), gradients.len());
             check(sys::dtg_nn_apply_replicated(
-                self.raw()?,
+                self.raw(),
                 handles,
                 gradients.as_ptr(),
                 count,

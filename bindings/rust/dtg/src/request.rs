@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
+use crate::cancellation::Cancellation;
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::Value;
 use crate::handle::{Handle, or_default};
@@ -25,6 +26,7 @@ pub struct Request<'a> {
     into: Vec<Option<&'a mut Tensor>>,
     targets: Vec<Value>,
     timeout: Option<Duration>,
+    cancellation: Option<&'a Cancellation>,
 }
 
 impl<'a> Request<'a> {
@@ -37,6 +39,7 @@ impl<'a> Request<'a> {
             into: Vec::new(),
             targets: Vec::new(),
             timeout: None,
+            cancellation: None,
         }
     }
 
@@ -68,10 +71,21 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// The deadline of this run. Default: the session's.
+    /// The deadline of this run. Default: the session's. With zero no time is left: nothing runs, and that is `DeadlineExceeded`.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = Some(time);
         self
+    }
+
+    /// What ends this run when another thread cancels it. Only for `call`; a run that was started is cancelled by itself.
+    pub fn cancelled_by(mut self, cancellation: &'a Cancellation) -> Self {
+        self.cancellation = Some(cancellation);
+        self
+    }
+
+    /// A brief run can end before anybody looks at the clock; without any time it does not begin.
+    fn in_time(&self) -> Result<()> {
+        if self.timeout.is_some_and(|time| time.is_zero()) { Err(late()) } else { Ok(()) }
     }
 
     fn args(&self, tensors: &[*const sys::dtg_tensor]) -> sys::dtg_run_args {
@@ -84,6 +98,7 @@ impl<'a> Request<'a> {
             targets: Value::raw(&self.targets),
             num_targets: self.targets.len(),
             timeout_ns: or_default(self.timeout),
+            cancellation: self.cancellation.map_or(null_mut(), Cancellation::raw),
             ..sys::dtg_run_args::INIT
         }
     }
@@ -93,6 +108,7 @@ impl<'a> Request<'a> {
     /// kernel), `FailedPrecondition` (a variable without value, a closed session), `DeadlineExceeded`, `Cancelled`, `OutOfRange` (end of
     /// a queue), or what the op that failed says; the error names the node.
     pub fn call(mut self) -> Result<Outputs> {
+        self.in_time()?;
         let mut fetched = Vec::with_capacity(self.into.len());
         for tensor in &mut self.into {
             fetched.push(match tensor {
@@ -113,14 +129,26 @@ impl<'a> Request<'a> {
         Ok(Outputs::new(new.filter_map(|(tensor, _)| unsafe { Handle::adopt(tensor) }).map(Tensor::adopt).collect()))
     }
 
-    /// Starts a run that no thread waits for and returns at once; see [`Run`]. The tensors that are fed are shared with it and cannot
-    /// be written any more. Errors: those found before the run starts.
+    /// Starts a run that no thread waits for; see [`Run`]. A run that waits for nobody and takes no more than some ten microseconds, as
+    /// such runs did before, is made at once on this thread, and the future is ready when it is first polled: to hand it over and to be
+    /// woken again would take ten times as long. Others go to the runtime's threads, and this returns at once; the tensors that are fed
+    /// are shared with them and cannot be written any more. Errors: those found before the run starts.
     pub fn start(self) -> Result<Run> {
         if self.into.iter().any(Option::is_some) {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 "start a run with fetch_into: it could end after the tensor is gone; use fetch, or call() instead of start()",
             ));
+        }
+        if self.cancellation.is_some() {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                "start a run with a cancellation: only call() takes one; cancel the run itself, or drop it",
+            ));
+        }
+        self.in_time()?;
+        if let Some(run) = self.make_if_brief()? {
+            return Ok(run);
         }
         let tensors: Vec<_> = self.tensors.iter().map(|tensor| tensor.share().cast_const()).collect();
         let args = self.args(&tensors);
@@ -130,4 +158,24 @@ impl<'a> Request<'a> {
             unsafe { sys::dtg_session_run_async(self.session.raw(), &args, cq, tag, out) }
         })
     }
+
+    /// The run, over, where it is so brief that it was made; an error of its own is the run's, any other one this function's.
+    fn make_if_brief(&self) -> Result<Option<Run>> {
+        let mut fetched = vec![null_mut(); self.fetches.len()];
+        let tensors: Vec<_> = self.tensors.iter().map(|tensor| tensor.raw().cast_const()).collect();
+        let args = sys::dtg_run_args { fetched: fetched.as_mut_ptr(), ..self.args(&tensors) };
+        let mut ran = 0;
+        // SAFETY: as in call().
+        let made = unsafe { check(sys::dtg_session_run_if_brief(self.session.raw(), &args, &mut ran)) };
+        if ran == 0 {
+            return made.map(|()| None);
+        }
+        // SAFETY: the run succeeded, so every entry holds a tensor that is ours.
+        let tensors = || fetched.into_iter().filter_map(|tensor| unsafe { Handle::adopt(tensor) }).map(Tensor::adopt);
+        Ok(Some(Run::over(made.map(|()| Outputs::new(tensors().collect())))))
+    }
+}
+
+pub(crate) fn late() -> Error {
+    Error::new(ErrorKind::DeadlineExceeded, "run: its timeout is zero, so no time is left; nothing has run".to_owned())
 }

@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 ///     session.run().fetch(value).start()?.await?.scalar(0)
 /// }
 ///
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let value = graph.scalar(2.0f32)?;
 /// let session = Session::connect("local", &graph)?;
 /// let run = session.run().fetch(value).start()?; // or: executor.block_on(step(&session, value))
@@ -34,11 +34,17 @@ use crate::tensor::Tensor;
 /// # Ok::<(), dtg::Error>(())
 /// ```
 #[must_use = "a run that is dropped is cancelled"]
-pub struct Run {
-    handle: Handle<sys::dtg_run>,
-    end: Arc<End>,
-    fetches: usize,
-    taken: bool,
+pub struct Run(Way);
+
+enum Way {
+    /// It has ended before anybody could ask; None once that was told.
+    Over(Option<Result<Outputs>>),
+    UnderWay {
+        handle: Handle<sys::dtg_run>,
+        end: Arc<End>,
+        fetches: usize,
+        taken: bool,
+    },
 }
 
 impl Run {
@@ -49,18 +55,28 @@ impl Run {
     ) -> Result<Self> {
         // SAFETY: `begin` answers NULL only when it has written a handle that is ours.
         let (handle, end) = pump::announce(|cq, tag| unsafe { Handle::create(|out| begin(cq, tag, out)) })?;
-        Ok(Self { handle, end, fetches, taken: false })
+        Ok(Self(Way::UnderWay { handle, end, fetches, taken: false }))
+    }
+
+    /// One that has ended so.
+    pub(crate) fn over(result: Result<Outputs>) -> Self {
+        Self(Way::Over(Some(result)))
     }
 
     /// Cancels the run: it ends soon with `Cancelled`, unless it ends by itself first. Any number of times.
     pub fn cancel(&self) {
-        // SAFETY: an open run.
-        unsafe { sys::dtg_run_cancel(self.handle.raw()) }
+        if let Way::UnderWay { handle, .. } = &self.0 {
+            // SAFETY: an open run.
+            unsafe { sys::dtg_run_cancel(handle.raw()) }
+        }
     }
 
     /// Whether the run has ended, well or not.
     pub fn is_ended(&self) -> bool {
-        self.end.is_there()
+        match &self.0 {
+            Way::Over(_) => true,
+            Way::UnderWay { end, .. } => end.is_there(),
+        }
     }
 
     /// Waits for the end on this thread.
@@ -81,27 +97,32 @@ impl Run {
             }
         }
     }
+}
 
-    fn take(&self) -> Result<Outputs> {
-        let mut tensors = Vec::with_capacity(self.fetches);
-        for i in 0..self.fetches {
-            // SAFETY: an open run, and a new tensor of ours on success.
-            tensors.push(Tensor::adopt(unsafe { Handle::create(|out| sys::dtg_run_take_result(self.handle.raw(), i, out)) }?));
-        }
-        Ok(Outputs::new(tensors))
+/// The results of a run that has ended well.
+fn take(run: &Handle<sys::dtg_run>, fetches: usize) -> Result<Outputs> {
+    let mut tensors = Vec::with_capacity(fetches);
+    for i in 0..fetches {
+        // SAFETY: an open run, and a new tensor of ours on success.
+        tensors.push(Tensor::adopt(unsafe { Handle::create(|out| sys::dtg_run_take_result(run.raw(), i, out)) }?));
     }
+    Ok(Outputs::new(tensors))
 }
 
 impl Future for Run {
     type Output = Result<Outputs>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.taken {
-            return Poll::Ready(Err(Error::new(ErrorKind::FailedPrecondition, "a run was polled again after it gave its result")));
+        let again = || Error::new(ErrorKind::FailedPrecondition, "a run was polled again after it gave its result");
+        match &mut self.0 {
+            Way::Over(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(again()))),
+            Way::UnderWay { taken: true, .. } => Poll::Ready(Err(again())),
+            Way::UnderWay { handle, end, fetches, taken } => {
+                let Poll::Ready(ended) = end.poll(context) else { return Poll::Pending };
+                *taken = true;
+                Poll::Ready(ended.and_then(|()| take(handle, *fetches)))
+            }
         }
-        let Poll::Ready(end) = self.end.poll(context) else { return Poll::Pending };
-        self.taken = true;
-        Poll::Ready(end.and_then(|()| self.take()))
     }
 }
 

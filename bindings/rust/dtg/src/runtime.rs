@@ -2,13 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, check, contained};
 use crate::handle::{Handle, nanoseconds, string};
 
 /// How much a line of the log matters.
@@ -145,13 +144,12 @@ unsafe extern "C" fn pass_on(user: *mut c_void, level: i32, component: *const c_
         let (sink, component, message) = unsafe { (&*user.cast::<Sink>(), CStr::from_ptr(component), CStr::from_ptr(message)) };
         sink(LogLevel::of(level), &component.to_string_lossy(), &message.to_string_lossy());
     };
-    // The panic hook has told about it already; there is nobody here to give it to.
-    drop(catch_unwind(AssertUnwindSafe(line)));
+    contained(line);
 }
 
 unsafe extern "C" fn forget(user: *mut c_void) {
     // SAFETY: called once, with the Sink of RuntimeOptions::create. What it captured may panic when dropped.
-    drop(catch_unwind(AssertUnwindSafe(|| drop(unsafe { Box::from_raw(user.cast::<Sink>()) }))));
+    contained(|| drop(unsafe { Box::from_raw(user.cast::<Sink>()) }));
 }
 
 /// Compute threads, op table and log. `Runtime::default()` is the default runtime of the process; others stand beside it and share
@@ -180,6 +178,12 @@ impl Runtime {
     pub fn metrics(&self) -> Result<String> {
         // SAFETY: an open runtime or NULL.
         unsafe { string(|out| sys::dtg_runtime_metrics(self.raw(), out)) }
+    }
+
+    /// Gives the system what lies idle: the blocks that runs worked in, and freed tensors. For programs that pause for long.
+    pub fn trim(&self) -> Result<()> {
+        // SAFETY: an open runtime or NULL.
+        unsafe { check(sys::dtg_runtime_trim(self.raw())) }
     }
 
     /// Begins to record what each thread executes.

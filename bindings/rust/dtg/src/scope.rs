@@ -1,4 +1,5 @@
-//! Scopes of a graph under construction: names, devices, order, colocation. They change what is added, so they take `&mut`.
+//! Scopes of a graph under construction: names, devices, order, colocation. They change what is added from then on, by whatever name the graph is
+//! reached; a closure keeps them in their order.
 
 use std::ptr::null;
 
@@ -46,7 +47,7 @@ pub enum SetterStrategy {
 ///
 /// let cluster = Cluster::parse("ps=unix:/run/j/ps0;worker=unix:/run/j/w0,unix:/run/j/w1")?;
 /// let setter = DeviceSetter { cluster: Some(&cluster), worker_device: Some("/job:worker/task:1"), ..Default::default() };
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let one = graph.within(Scope::Setter(&setter), |graph| graph.scalar(1.0f32))?;
 /// assert_eq!(graph.device(one)?, "/job:worker/task:1");
 /// # Ok::<(), dtg::Error>(())
@@ -72,18 +73,18 @@ pub struct DeviceSetter<'a> {
 /// Something that adds to a graph, and so has scopes: [`Graph`] and [`crate::Model`].
 pub trait Scoped: Sized {
     /// The graph that is added to.
-    fn scoped_graph(&mut self) -> &mut Graph;
+    fn scoped_graph(&self) -> &Graph;
 }
 
 impl Scoped for Graph {
-    fn scoped_graph(&mut self) -> &mut Graph {
+    fn scoped_graph(&self) -> &Graph {
         self
     }
 }
 
 /// Builds inside a scope and leaves it, whatever happens.
-pub(crate) fn within<T: Scoped, R>(owner: &mut T, scope: Scope<'_>, build: impl FnOnce(&mut T) -> Result<R>) -> Result<R> {
-    struct Inside<'a, 's, T: Scoped>(&'a mut T, Scope<'s>);
+pub(crate) fn within<T: Scoped, R>(owner: &T, scope: Scope<'_>, build: impl FnOnce(&T) -> Result<R>) -> Result<R> {
+    struct Inside<'a, 's, T: Scoped>(&'a T, Scope<'s>);
     impl<T: Scoped> Drop for Inside<'_, '_, T> {
         fn drop(&mut self) {
             // The scope is there, unless `build` has popped it by hand; that mistake has no better place to be told.
@@ -92,19 +93,19 @@ pub(crate) fn within<T: Scoped, R>(owner: &mut T, scope: Scope<'_>, build: impl 
     }
     owner.scoped_graph().push(scope)?;
     let inside = Inside(owner, scope);
-    build(&mut *inside.0)
+    build(inside.0)
 }
 
 impl Graph {
     /// Builds inside a scope, which is left at the end, also when building fails.
-    pub fn within<R>(&mut self, scope: Scope<'_>, build: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub fn within<R>(&self, scope: Scope<'_>, build: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
         within(self, scope, build)
     }
 
     /// Enters a scope until the matching [`Graph::pop`]. Errors: `InvalidArgument` for a name that cannot be read.
-    pub fn push(&mut self, scope: Scope<'_>) -> Result<()> {
+    pub fn push(&self, scope: Scope<'_>) -> Result<()> {
         let raw = self.raw();
-        // SAFETY: an open graph, borrowed mutably; texts and arrays with their lengths.
+        // SAFETY: an open graph; texts and arrays with their lengths.
         unsafe {
             match scope {
                 Scope::Name(name) => check(sys::dtg_graph_push_name_scope(raw, name.as_ptr().cast(), name.len())),
@@ -118,8 +119,8 @@ impl Graph {
     }
 
     /// Leaves the innermost scope of the same sort (what it holds does not matter). Errors: `FailedPrecondition` when there is none.
-    pub fn pop(&mut self, scope: Scope<'_>) -> Result<()> {
-        // SAFETY: an open graph, borrowed mutably.
+    pub fn pop(&self, scope: Scope<'_>) -> Result<()> {
+        // SAFETY: an open graph.
         unsafe {
             check(match scope {
                 Scope::Name(_) => sys::dtg_graph_pop_name_scope(self.raw()),

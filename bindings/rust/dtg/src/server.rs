@@ -1,6 +1,8 @@
 //! Servers: the tasks of a cluster in this process, and the keys they prove themselves with. Shared: any thread.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr::null;
 use std::time::Duration;
 
@@ -33,10 +35,17 @@ impl Security {
 
 /// Makes a new job key (256 random bits) in a new file that only its owner can read: what tasks and sessions take as key file. Every
 /// task of the job needs the same. Errors: `AlreadyExists` (it is never overwritten), `InvalidArgument`, `FailedPrecondition`.
-pub fn keygen(path: &str) -> Result<()> {
+pub fn keygen(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref().as_os_str().as_bytes();
     agreed()?;
     // SAFETY: a text with its length.
     unsafe { check(sys::dtg_keygen(path.as_ptr().cast(), path.len())) }
+}
+
+/// A path for C, which is valid as long as the path; NULL for none.
+pub(crate) fn path_of(path: &Option<PathBuf>) -> (*const std::ffi::c_char, usize) {
+    let bytes = path.as_ref().map(|path| path.as_os_str().as_bytes());
+    bytes.map_or((null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
 }
 
 /// The settings of a [`Server`]; what is not set keeps its default.
@@ -47,12 +56,14 @@ pub struct ServerOptions {
     job: Option<String>,
     task: i32,
     cpu_devices: i32,
-    key_file: Option<String>,
+    emu_devices: i32,
+    emu_memory_bytes: i64,
+    key_file: Option<PathBuf>,
     security: Security,
     device_filters: Vec<String>,
     heartbeat: Option<Duration>,
     dead: Option<Duration>,
-    state_dir: Option<String>,
+    state_dir: Option<PathBuf>,
 }
 
 impl ServerOptions {
@@ -80,9 +91,21 @@ impl ServerOptions {
         self
     }
 
+    /// Emulated accelerators of the task, for tests; not with a state directory, `/device:EMU:0` and up. Default: none.
+    pub fn emu_devices(mut self, count: i32) -> Self {
+        self.emu_devices = count;
+        self
+    }
+
+    /// The memory of each emulated accelerator. Default: 256 MiB.
+    pub fn emu_memory_bytes(mut self, bytes: i64) -> Self {
+        self.emu_memory_bytes = bytes;
+        self
+    }
+
     /// The job key, needed for TCP beyond loopback; must belong to the user, mode 0600.
-    pub fn key_file(mut self, path: &str) -> Self {
-        self.key_file = Some(path.into());
+    pub fn key_file(mut self, path: impl AsRef<Path>) -> Self {
+        self.key_file = Some(path.as_ref().into());
         self
     }
 
@@ -112,8 +135,8 @@ impl ServerOptions {
 
     /// Where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a server
     /// that is started anew on its address with the same directory goes on with them. Default: they die with the process.
-    pub fn state_dir(mut self, directory: &str) -> Self {
-        self.state_dir = Some(directory.into());
+    pub fn state_dir(mut self, directory: impl AsRef<Path>) -> Self {
+        self.state_dir = Some(directory.as_ref().into());
         self
     }
 
@@ -121,9 +144,9 @@ impl ServerOptions {
     /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
     /// without a key), `AlreadyExists` (the address is taken), `PermissionDenied` (a socket where others may enter).
     pub fn start(&self, cluster: &Cluster) -> Result<Server> {
-        let text = |text: &Option<String>| text.as_ref().map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()));
-        let ((job, job_len), (key_file, key_file_len)) = (text(&self.job), text(&self.key_file));
-        let (state_dir, state_dir_len) = text(&self.state_dir);
+        let (job, job_len) = self.job.as_ref().map_or((null(), 0), |job| (job.as_ptr().cast(), job.len()));
+        let (key_file, key_file_len) = path_of(&self.key_file);
+        let (state_dir, state_dir_len) = path_of(&self.state_dir);
         let filters = self.device_filters.iter().map(|filter| c_string(filter, "the device filter")).collect::<Result<Vec<_>>>()?;
         let filters: (Vec<_>, Vec<_>) = filters.into_iter().map(|filter| (filter.as_ptr(), filter)).unzip();
         let raw = sys::dtg_server_options {
@@ -131,6 +154,8 @@ impl ServerOptions {
             job_len,
             task: self.task,
             cpu_devices: self.cpu_devices,
+            emu_devices: self.emu_devices,
+            emu_memory_bytes: self.emu_memory_bytes,
             key_file,
             key_file_len,
             security: self.security.number(),
@@ -155,7 +180,7 @@ impl ServerOptions {
 /// use std::time::Duration;
 ///
 /// let server = Server::start(&Cluster::parse("worker=127.0.0.1:0")?)?;
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let two = graph.scalar(2.0f32)?;
 /// let session = Session::connect(server.target(), &graph)?;
 /// assert_eq!(session.run().fetch(two).call()?.scalar::<f32>(0)?, 2.0);
@@ -171,7 +196,7 @@ impl Server {
         ServerOptions::new().start(cluster)
     }
 
-    fn raw(&self) -> *mut sys::dtg_server {
+    pub(crate) fn raw(&self) -> *mut sys::dtg_server {
         self.0.raw()
     }
 
@@ -190,7 +215,7 @@ impl Server {
         unsafe { check(sys::dtg_server_join(self.raw(), timeout)) }
     }
 
-    /// Takes no more connections, ends those there are with `Unavailable`, waits for their runs. May be called again. Errors:
+    /// Takes no more connections, ends those there are with `Unavailable`, waits for their runs, for so long; zero: not at all. May be called again. Errors:
     /// `DeadlineExceeded`.
     pub fn stop(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open server.

@@ -1,6 +1,7 @@
 //! Sessions: running a graph on the devices behind a target. Shared: any number of runs may be under way, from any threads.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dtg_sys as sys;
@@ -11,18 +12,20 @@ use crate::graph::{Graph, Value};
 use crate::handle::{Handle, c_string, nanoseconds, or_default, string};
 use crate::request::Request;
 use crate::run::Run;
-use crate::server::Security;
+use crate::server::{Security, path_of};
 
 /// The settings of a [`Session`]; what is not set keeps its default.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct SessionOptions {
     cpu_devices: i32,
+    emu_devices: i32,
+    emu_memory_bytes: i64,
     soft_placement: bool,
     disable_fusion: bool,
     timeout: Option<Duration>,
     connect_timeout: Option<Duration>,
-    key_file: Option<String>,
+    key_file: Option<PathBuf>,
     security: Security,
 }
 
@@ -38,6 +41,18 @@ impl SessionOptions {
         self
     }
 
+    /// Local sessions: emulated accelerators for tests, `/device:EMU:0` and up. Default: none.
+    pub fn emu_devices(mut self, count: i32) -> Self {
+        self.emu_devices = count;
+        self
+    }
+
+    /// The memory of each emulated accelerator. Default: 256 MiB.
+    pub fn emu_memory_bytes(mut self, bytes: i64) -> Self {
+        self.emu_memory_bytes = bytes;
+        self
+    }
+
     /// A device that is absent drops its type and id, never its job and task.
     pub fn soft_placement(mut self, soft: bool) -> Self {
         self.soft_placement = soft;
@@ -50,7 +65,8 @@ impl SessionOptions {
         self
     }
 
-    /// The deadline of runs that name none. Default: 10 minutes.
+    /// The deadline of runs that name none, brief and prepared ones too. Default: 10 minutes; zero is no time at all, so that every
+    /// run has to name its own.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = Some(time);
         self
@@ -63,8 +79,8 @@ impl SessionOptions {
     }
 
     /// The job key, for targets with a port. Default: on loopback the user's own key.
-    pub fn key_file(mut self, path: &str) -> Self {
-        self.key_file = Some(path.into());
+    pub fn key_file(mut self, path: impl AsRef<Path>) -> Self {
+        self.key_file = Some(path.as_ref().into());
         self
     }
 
@@ -76,10 +92,11 @@ impl SessionOptions {
 
     /// The options for C, pointing into these.
     fn raw(&self) -> sys::dtg_session_options {
-        let (key_file, key_file_len) =
-            self.key_file.as_ref().map_or((std::ptr::null(), 0), |path| (path.as_ptr().cast(), path.len()));
+        let (key_file, key_file_len) = path_of(&self.key_file);
         sys::dtg_session_options {
             cpu_devices: self.cpu_devices,
+            emu_devices: self.emu_devices,
+            emu_memory_bytes: self.emu_memory_bytes,
             soft_placement: self.soft_placement.into(),
             disable_fusion: self.disable_fusion.into(),
             default_timeout_ns: or_default(self.timeout),
@@ -120,9 +137,9 @@ impl SessionOptions {
 /// ```
 /// use dtg::{Graph, Session, Tensor, DType, ops};
 ///
-/// let mut graph = Graph::new()?;
+/// let graph = Graph::new()?;
 /// let x = graph.placeholder("x", DType::F32, Some(&[]))?;
-/// let y = ops::square(&mut graph, x).build()?;
+/// let y = ops::square(&graph, x).build()?;
 /// let session = Session::connect("local", &graph)?;
 /// let out = session.run().feed(x, &Tensor::scalar(3.0f32)?).fetch(y).call()?;
 /// assert_eq!(out.scalar::<f32>(0)?, 9.0);
@@ -139,6 +156,11 @@ impl Session {
     /// security at the other end).
     pub fn connect(target: &str, graph: &Graph) -> Result<Self> {
         SessionOptions::new().connect(target, graph)
+    }
+
+    /// A session that C gave.
+    pub(crate) fn adopt(handle: Handle<sys::dtg_session>) -> Self {
+        Self(handle)
     }
 
     pub(crate) fn raw(&self) -> *mut sys::dtg_session {
@@ -188,18 +210,34 @@ impl Session {
         unsafe { check(sys::dtg_session_reset(self.raw(), pointers.as_ptr(), pointers.len())) }
     }
 
-    /// Refuses new runs, cancels those under way and waits for their end. May be called again. Errors: `DeadlineExceeded` when runs
+    /// Refuses new runs, cancels those under way and waits for their end, for so long; zero: not at all. May be called again. Errors: `DeadlineExceeded` when runs
     /// have not ended yet.
     pub fn close(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.
         unsafe { check(sys::dtg_session_close(self.raw(), nanoseconds(timeout))) }
     }
 
-    /// Ends the job: every task but the session's own is told to stop, and those that wait in [`crate::Server::join`] return. The
-    /// chief may do that (where the cluster has none: a client that is no task), others get `PermissionDenied`.
+    /// Waits until all workers of the job (the tasks of the jobs "chief", "master" and "worker") wait at the barrier of that name, which
+    /// may be used again when all were let through. A local session is let through at once. Errors: `Unavailable`, which names a worker
+    /// that is gone, `DeadlineExceeded`, which names those that have not come.
+    pub fn barrier(&self, name: &str, timeout: Duration) -> Result<()> {
+        // SAFETY: an open session, a text and its length.
+        unsafe { check(sys::dtg_session_barrier(self.raw(), name.as_ptr().cast(), name.len(), nanoseconds(timeout))) }
+    }
+
+    /// The work of this worker is done: waits until that is so of every worker; then the chief (where the cluster has none: a client
+    /// that is no task) tells every task but its own to stop, and those that wait in [`crate::Server::join`] return. A worker that is
+    /// gone is not waited for; the chief's log names it. Errors: `DeadlineExceeded`, which names those that work on; nothing was ended
+    /// then.
     pub fn end_job(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.
         unsafe { check(sys::dtg_session_end_job(self.raw(), nanoseconds(timeout))) }
+    }
+
+    /// Ends the job at once, whatever the workers are at. The chief alone may do that, others get `PermissionDenied`.
+    pub fn end_job_now(&self, timeout: Duration) -> Result<()> {
+        // SAFETY: an open session.
+        unsafe { check(sys::dtg_session_end_job_now(self.raw(), nanoseconds(timeout))) }
     }
 
     /// What each task of the session's cluster is doing, asked over the network, as a JSON list; a task that does not answer has

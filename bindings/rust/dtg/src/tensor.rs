@@ -42,9 +42,9 @@ impl Tensor {
         Self { handle, shared: AtomicBool::new(true) }
     }
 
-    /// A tensor of these elements, which are copied.
+    /// A tensor of these elements, which are copied. Errors: `InvalidArgument` when they are not as many as the dimensions say.
     pub fn from_slice<T: Element>(dims: &[usize], elements: &[T]) -> Result<Self> {
-        let dims = signed(dims)?;
+        let dims = counted(dims, T::DTYPE, elements.len())?;
         // SAFETY: the bytes of the slice are read before the call returns (no free function), and dims outlive it.
         let handle = unsafe {
             Handle::create(|out| {
@@ -64,13 +64,13 @@ impl Tensor {
         Ok(Self::adopt(handle))
     }
 
-    /// A tensor around the elements of a vector, which are not copied: they are freed with the tensor.
+    /// A tensor around the elements of a vector, which are not copied: they are freed with the tensor. Errors: as [`Tensor::from_slice`].
     pub fn from_vec<T: Element>(dims: &[usize], elements: Vec<T>) -> Result<Self> {
         unsafe extern "C" fn free<T>(_data: *mut c_void, _nbytes: usize, user: *mut c_void) {
             // SAFETY: the vector that from_vec leaked, given back once. Elements have no destructors that could do anything.
             drop(unsafe { Box::from_raw(user.cast::<Vec<T>>()) });
         }
-        let dims = signed(dims)?;
+        let dims = counted(dims, T::DTYPE, elements.len())?;
         let nbytes = size_of_val(elements.as_slice());
         let owner = Box::into_raw(Box::new(elements));
         // SAFETY: the elements live until `free` is called, nobody else can reach them, and T may be freed on any thread.
@@ -87,6 +87,55 @@ impl Tensor {
         made.map(Self::adopt)
     }
 
+    /// A tensor of strings, of any bytes, which are copied. It never changes.
+    ///
+    /// ```
+    /// use dtg::Tensor;
+    ///
+    /// let tensor = Tensor::from_strings(&[2], &["one", "two"])?;
+    /// assert_eq!(tensor.to_strings()?, ["one", "two"]);
+    /// # Ok::<(), dtg::Error>(())
+    /// ```
+    pub fn from_strings<S: AsRef<[u8]>>(dims: &[usize], strings: &[S]) -> Result<Self> {
+        let dims = counted(dims, DType::STRING, strings.len())?;
+        let pointers: Vec<_> = strings.iter().map(|s| s.as_ref().as_ptr().cast::<std::ffi::c_char>()).collect();
+        let lengths: Vec<usize> = strings.iter().map(|s| s.as_ref().len()).collect();
+        // SAFETY: one pointer and length for each element, all of which outlive the call, which copies.
+        unsafe {
+            Handle::create(|out| {
+                sys::dtg_tensor_create_strings(dims.as_ptr(), dims.len(), pointers.as_ptr(), lengths.as_ptr(), out)
+            })
+        }
+        .map(Self::adopt)
+    }
+
+    /// The bytes of string `i`, row by row. Errors: `InvalidArgument` (not of strings), `OutOfRange`.
+    pub fn string_bytes(&self, i: usize) -> Result<&[u8]> {
+        if self.dtype() != DType::STRING {
+            return Err(Error::new(ErrorKind::InvalidArgument, format!("a string of a tensor of {}", self.dtype())));
+        }
+        if i >= self.count() {
+            return Err(Error::new(ErrorKind::OutOfRange, format!("string {i} of {}", self.count())));
+        }
+        let mut nbytes = 0;
+        // SAFETY: an open tensor of strings that has this one; they never change, and live as long as the borrow.
+        unsafe {
+            let data = sys::dtg_tensor_string(self.raw(), i, &mut nbytes);
+            Ok(if nbytes == 0 { &[] } else { std::slice::from_raw_parts(data.cast(), nbytes) })
+        }
+    }
+
+    /// All strings. Errors: `InvalidArgument` where they are no UTF-8, or the tensor is not of strings.
+    pub fn to_strings(&self) -> Result<Vec<String>> {
+        (0..self.count())
+            .map(|i| {
+                let bytes = self.string_bytes(i)?;
+                String::from_utf8(bytes.to_vec())
+                    .map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("string {i}: {e}; take string_bytes")))
+            })
+            .collect()
+    }
+
     /// A tensor without dimensions.
     pub fn scalar<T: Element>(value: T) -> Result<Self> {
         Self::from_slice(&[], &[value])
@@ -101,6 +150,10 @@ impl Tensor {
 
     /// A new tensor with the same elements, owned alone.
     pub fn copy(&self) -> Result<Self> {
+        if self.dtype() == DType::STRING {
+            let strings = (0..self.count()).map(|i| self.string_bytes(i)).collect::<Result<Vec<_>>>()?;
+            return Self::from_strings(&self.dims(), &strings);
+        }
         let mut copy = Self::zeros(self.dtype(), &self.dims())?;
         copy.as_mut_bytes()?.copy_from_slice(self.as_bytes());
         Ok(copy)
@@ -234,11 +287,24 @@ impl Tensor {
     }
 }
 
+/// Sizes as C has them, which so many elements fill; C would tell it in bytes.
+fn counted(dims: &[usize], dtype: DType, given: usize) -> Result<Vec<i64>> {
+    let sizes = signed(dims)?;
+    let wanted = dims.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim));
+    if wanted == Some(given) {
+        return Ok(sizes);
+    }
+    let wanted = wanted.map_or("more than can be counted".to_owned(), |count| count.to_string());
+    let text = format!("a tensor of {dtype}, shape {dims:?}: it has {wanted} elements, {given} were given");
+    Err(Error::new(ErrorKind::InvalidArgument, text))
+}
+
 /// Sizes as C has them.
 fn signed(dims: &[usize]) -> Result<Vec<i64>> {
     let signed = dims.iter().map(|dim| i64::try_from(*dim)).collect::<Result<Vec<_>, _>>();
-    signed
-        .map_err(|_| Error::new(ErrorKind::InvalidArgument, format!("a tensor of {dims:?}: no dimension can be as large as that")))
+    signed.map_err(|_| {
+        Error::new(ErrorKind::InvalidArgument, format!("a tensor of shape {dims:?}: no dimension can be as large as that"))
+    })
 }
 
 impl Clone for Tensor {

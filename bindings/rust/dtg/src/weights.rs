@@ -1,6 +1,8 @@
 //! Weight sets: named tensors, in memory and in safetensors files. One thread at a time uses a set; it may move.
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use dtg_sys as sys;
 
@@ -36,12 +38,13 @@ impl Weights {
 
     /// Everything in a safetensors file, of which nothing is trusted. Errors: `NotFound`, `DataLoss`, `Unimplemented` (an element type
     /// that dtg does not have), `ResourceExhausted`.
-    pub fn load(path: &str) -> Result<Self> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         Self::load_in(&Runtime::default(), path)
     }
 
     /// As [`Weights::load`], under the memory limit of a runtime.
-    pub fn load_in(runtime: &Runtime, path: &str) -> Result<Self> {
+    pub fn load_in(runtime: &Runtime, path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().as_os_str().as_bytes();
         // SAFETY: an open runtime or NULL; a text with its length.
         unsafe { Handle::create(|out| sys::dtg_weights_load(runtime.raw(), path.as_ptr().cast(), path.len(), out)) }.map(Self)
     }
@@ -51,7 +54,8 @@ impl Weights {
     }
 
     /// Writes the set to a file, atomically. Errors: those of the disk, `Unimplemented` (a type that the format does not have).
-    pub fn save(&self, path: &str) -> Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref().as_os_str().as_bytes();
         // SAFETY: an open set; a text with its length.
         unsafe { check(sys::dtg_weights_save(self.raw(), path.as_ptr().cast(), path.len())) }
     }

@@ -51,10 +51,10 @@ fn two_tasks_work_together_until_the_job_ends() {
     let worker = options.task("worker", 0).start(&cluster).unwrap();
     refused(ServerOptions::new().task("worker", 1).start(&cluster), ErrorKind::InvalidArgument, "");
     refused(ServerOptions::new().task("ps", 0).device_filters(&["\0"]).start(&cluster), ErrorKind::InvalidArgument, "NUL");
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
-    let there = ops::square(&mut graph, x).device("/job:ps/task:0").build().unwrap();
-    let here = ops::neg(&mut graph, there).device("/job:worker/task:0").build().unwrap();
+    let there = ops::square(&graph, x).device("/job:ps/task:0").build().unwrap();
+    let here = ops::neg(&graph, there).device("/job:worker/task:0").build().unwrap();
     let session = Session::connect(worker.target(), &graph).unwrap();
     let out = session.run().feed(x, &Tensor::scalar(3.0f32).unwrap()).fetch(here).call().unwrap();
     assert_eq!(out.scalar::<f32>(0).unwrap(), -9.0);
@@ -72,6 +72,7 @@ fn two_tasks_work_together_until_the_job_ends() {
     assert!(ps.clone().status().unwrap().contains("incarnation"));
     assert!(format!("{ps:?}").contains("ps"));
     refused(ps.join(Some(Duration::ZERO)), ErrorKind::DeadlineExceeded, "");
+    session.barrier("the only worker", SOON).unwrap();
     session.end_job(SOON).unwrap();
     ps.join(None).unwrap();
     session.close(SOON).unwrap();
@@ -94,10 +95,10 @@ fn keys_open_doors() {
         .unwrap();
     let graph = Graph::new().unwrap();
     SessionOptions::new().key_file(&key).security(Security::ClearFrames).connect(server.target(), &graph).unwrap();
-    let missing = SessionOptions::new().key_file(&folder.file("none")).connect_timeout(SOON).connect("10.255.255.1:1", &graph);
+    let missing = SessionOptions::new().key_file(folder.file("none")).connect_timeout(SOON).connect("10.255.255.1:1", &graph);
     assert!(missing.is_err());
     refused(
-        ServerOptions::new().key_file(&folder.file("none")).start(&Cluster::parse("worker=127.0.0.1:0").unwrap()),
+        ServerOptions::new().key_file(folder.file("none")).start(&Cluster::parse("worker=127.0.0.1:0").unwrap()),
         ErrorKind::NotFound,
         "none",
     );

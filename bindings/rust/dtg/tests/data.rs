@@ -61,6 +61,7 @@ fn tensors_files_and_what_is_wrong_with_them() {
     let folder = Folder::new("csv");
     let path = folder.file("t.csv");
     std::fs::write(&path, "a;b;c\n1;0.5;red\n2;;blue\n").unwrap();
+    refused(Dataset::csv(&path, &Csv { delimiter: Some(b';'), ..Default::default() }), ErrorKind::DataLoss, "column \"b\"");
     let csv = Csv { header: Header::Yes, delimiter: Some(b';'), columns: Some(&["c", "a"]), ..Default::default() };
     let rows: Vec<_> = Dataset::csv(&path, &csv)
         .unwrap()
@@ -71,7 +72,22 @@ fn tensors_files_and_what_is_wrong_with_them() {
     assert_eq!(Dataset::csv(&path, &dropped).unwrap().count(), 1);
     refused(Dataset::csv(&path, &Csv { missing: Missing::Refuse, ..dropped }), ErrorKind::DataLoss, "");
     refused(Dataset::csv(&path, &Csv { label: Some("z"), ..csv }), ErrorKind::NotFound, "z");
-    refused(Dataset::csv(&folder.file("none"), &Csv::default()), ErrorKind::NotFound, "none");
+    refused(Dataset::csv(std::path::Path::new(&folder.file("none")), &Csv::default()), ErrorKind::NotFound, "none");
+
+    let mean = Csv { label: Some("c"), columns: None, missing: Missing::Mean, ..csv };
+    let mut fitted = Dataset::csv(&path, &mean).unwrap();
+    let schema = fitted.schema().unwrap();
+    // A second loop is a second epoch.
+    assert_eq!((fitted.by_ref().count(), fitted.by_ref().count()), (2, 2));
+    let other = folder.file("other.csv");
+    std::fs::write(&other, "a;b;c\n3;;red\n").unwrap();
+    let same = Csv { schema: Some(&schema), delimiter: Some(b';'), ..Default::default() };
+    let row = Dataset::csv(&other, &same).unwrap().next().unwrap().unwrap();
+    assert_eq!(row[0].as_slice::<f32>().unwrap(), [3.0, 0.5]);
+    assert_eq!(row[1].to_scalar::<i64>().unwrap(), 1);
+    std::fs::write(&other, "a;b;c\n3;;green\n").unwrap();
+    refused(Dataset::csv(&other, &same), ErrorKind::InvalidArgument, "green");
+    refused(Dataset::range(0, 1, 1).unwrap().schema(), ErrorKind::FailedPrecondition, "CSV");
 
     let idx = folder.file("labels.idx");
     std::fs::write(&idx, [0, 0, 8, 1, 0, 0, 0, 3, 5, 6, 7]).unwrap();

@@ -11,20 +11,20 @@ use dtg::{DType, ErrorKind, Graph, Model, Session, SessionOptions, Tensor, Value
 
 /// A queue, a dequeue that waits for an element, and what gives it one.
 fn queue() -> (Graph, Value, Value) {
-    let mut graph = Graph::new().unwrap();
-    let queue = ops::fifo_queue_v2(&mut graph, &[DType::F32]).build().unwrap();
-    let element = ops::queue_dequeue_v2(&mut graph, queue, &[DType::F32]).name("take").build().unwrap()[0];
+    let graph = Graph::new().unwrap();
+    let queue = ops::fifo_queue_v2(&graph, &[DType::F32]).build().unwrap();
+    let element = ops::queue_dequeue_v2(&graph, queue, &[DType::F32]).name("take").build().unwrap()[0];
     let two = graph.scalar(2.0f32).unwrap();
-    let put = ops::queue_enqueue_v2(&mut graph, queue, &[two]).build().unwrap();
+    let put = ops::queue_enqueue_v2(&graph, queue, &[two]).build().unwrap();
     (graph, element, put)
 }
 
 #[test]
 fn a_run_is_awaited() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
-    let y = ops::square(&mut graph, x).build().unwrap();
+    let y = ops::square(&graph, x).build().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     let sum = block_on(async {
         let mut sum = 0.0;
@@ -62,7 +62,7 @@ fn it_wakes_who_waits() {
 #[test]
 fn its_result_is_given_once() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let two = graph.scalar(2.0f32).unwrap();
     let session = Session::connect("local", &graph).unwrap();
     let mut run = session.run().fetch(two).start().unwrap();
@@ -111,6 +111,15 @@ fn a_run_past_its_deadline() {
     );
     // Zero is the shortest time, not the default one.
     refused(session.run().fetch(element).timeout(Duration::ZERO).call(), ErrorKind::DeadlineExceeded, "");
+    // Also a run that would be over before anybody looks at the clock.
+    let brief = graph.scalar(2.0f32).unwrap();
+    let prepared = session.prepare(&[], &[brief], &[]).unwrap();
+    for _ in 0..100 {
+        session.run().fetch(brief).timeout(Duration::from_secs(60)).call().unwrap();
+        refused(session.run().fetch(brief).timeout(Duration::ZERO).call(), ErrorKind::DeadlineExceeded, "zero");
+        refused(session.run().fetch(brief).timeout(Duration::ZERO).start(), ErrorKind::DeadlineExceeded, "zero");
+        refused(prepared.clone().timeout(Duration::ZERO).run(&[]), ErrorKind::DeadlineExceeded, "zero");
+    }
 }
 
 #[test]
@@ -138,9 +147,9 @@ fn a_closed_session_ends_its_runs() {
 #[test]
 fn a_thousand_at_once_from_four_threads() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::I64, Some(&[])).unwrap();
-    let y = ops::neg(&mut graph, x).build().unwrap();
+    let y = ops::neg(&graph, x).build().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     thread::scope(|scope| {
         for part in 0..4i64 {
@@ -160,10 +169,10 @@ fn a_thousand_at_once_from_four_threads() {
 #[test]
 fn targets_run_again_and_again_until_cancelled() {
     let _world = world();
-    let mut model = Model::new(Graph::new().unwrap(), 1).unwrap();
-    let count = model.add_variable(&VariableSpec { name: "count", dtype: Some(DType::I64), ..Default::default() }).unwrap();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let count = model.add_variable(&VariableSpec { dtype: Some(DType::I64), ..VariableSpec::new("count") }).unwrap();
     let one = model.scalar(1i64).unwrap();
-    let add = ops::assign_add_variable_op(&mut model, count.handle, one).build().unwrap();
+    let add = ops::assign_add_variable_op(&model, count.handle, one).build().unwrap();
     let init = model.init().unwrap();
     let session = Session::connect("local", &model).unwrap();
     session.run_target(init).unwrap();
@@ -174,4 +183,65 @@ fn targets_run_again_and_again_until_cancelled() {
     run.cancel();
     refused(run.wait(), ErrorKind::Cancelled, "");
     refused(session.run_repeatedly(&[]), ErrorKind::InvalidArgument, "");
+}
+
+/// What an executor panics with may panic once more when it is dropped; other futures end all the same.
+#[test]
+fn an_executor_that_panics_twice_harms_nobody() {
+    struct Thrown;
+    impl Drop for Thrown {
+        fn drop(&mut self) {
+            panic!("a second time");
+        }
+    }
+    struct Wakes;
+    impl std::task::Wake for Wakes {
+        fn wake(self: std::sync::Arc<Self>) {
+            std::panic::panic_any(Thrown);
+        }
+    }
+    let _world = world();
+    let (graph, element, put) = queue();
+    let session = Session::connect("local", &graph).unwrap();
+    let mut first = session.run().fetch(element).start().unwrap();
+    let waker = std::task::Waker::from(std::sync::Arc::new(Wakes));
+    assert!(std::pin::Pin::new(&mut first).poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    let mut second = session.run().fetch(element).start().unwrap();
+    assert!(poll_once(&mut second).is_pending());
+    let waiter = thread::spawn(move || block_on(second));
+    session.run_target(put).unwrap();
+    session.run_target(put).unwrap();
+    assert_eq!(waiter.join().unwrap().unwrap().scalar::<f32>(0).unwrap(), 2.0);
+    assert_eq!(block_on(first).unwrap().scalar::<f32>(0).unwrap(), 2.0);
+}
+
+#[test]
+fn a_brief_run_is_over_when_it_has_started() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[-1])).unwrap();
+    let y = ops::square(&graph, x).build().unwrap();
+    let session = Session::connect("local", &graph).unwrap();
+    let small = Tensor::from_slice(&[2], &[3.0f32, 4.0]).unwrap();
+    // On a machine that is busy some are not, for a while.
+    let mut brief = 0;
+    for _ in 0..1000 {
+        let mut run = session.run().feed(x, &small).fetch(y).start().unwrap();
+        let ended = run.is_ended();
+        run.cancel();
+        if ended {
+            brief += 1;
+            let Poll::Ready(result) = poll_once(&mut run) else { panic!("a run that has ended is not ready") };
+            assert_eq!(result.unwrap().slice::<f32>(0).unwrap(), &[9.0, 16.0]);
+            assert!(poll_once(&mut run).is_ready(), "polled again");
+        }
+    }
+    assert!(brief > 0);
+    // What it fails of comes with the result, as of any other run.
+    refused(session.run().fetch(y).start(), ErrorKind::InvalidArgument, "x");
+    let model = Model::new(graph, 1).unwrap();
+    let variable = model.add_variable(&VariableSpec::new("w")).unwrap();
+    for _ in 0..10 {
+        refused(block_on(session.run().fetch(variable.read).start().unwrap()), ErrorKind::FailedPrecondition, "w");
+    }
 }

@@ -11,7 +11,7 @@ use dtg::{
 #[test]
 fn nodes_are_added_and_asked() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[-1, 3])).unwrap();
     let any = graph.placeholder("any", DType::I32, None).unwrap();
     assert_eq!((graph.shape(x).unwrap(), graph.shape(any).unwrap()), (Some(vec![-1, 3]), None));
@@ -36,16 +36,15 @@ fn nodes_are_added_and_asked() {
 #[test]
 fn attributes_of_every_kind() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     // list(type), list(shape), int, string
     let types = [DType::F32, DType::I64];
-    let queue =
-        ops::fifo_queue_v2(&mut graph, &types).shapes(&[Some(&[2]), Some(&[])]).capacity(3).shared_name("q").build().unwrap();
+    let queue = ops::fifo_queue_v2(&graph, &types).shapes(&[Some(&[2]), Some(&[])]).capacity(3).shared_name("q").build().unwrap();
     assert_eq!(graph.dtype(queue).unwrap(), DType::RESOURCE);
-    let both = ops::queue_dequeue_v2(&mut graph, queue, &types).build().unwrap();
+    let both = ops::queue_dequeue_v2(&graph, queue, &types).build().unwrap();
     assert_eq!((both.len(), graph.dtype(both[0]).unwrap(), graph.dtype(both[1]).unwrap()), (2, DType::F32, DType::I64));
     let (three, one) = (graph.vector(&[1.0f32, 2.0, 3.0]).unwrap(), graph.scalar(1i64).unwrap());
-    let wrong = ops::queue_enqueue_v2(&mut graph, queue, &[three, one]).build().unwrap();
+    let wrong = ops::queue_enqueue_v2(&graph, queue, &[three, one]).build().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     refused(session.run_target(wrong), ErrorKind::InvalidArgument, "[3]");
     drop(session);
@@ -60,17 +59,17 @@ fn attributes_of_every_kind() {
     // bool, list(int), float
     let image = graph.placeholder("image", DType::F32, Some(&[1, 5, 5, 2])).unwrap();
     let filter = graph.placeholder("filter", DType::F32, Some(&[3, 3, 2, 4])).unwrap();
-    let convolved = ops::conv2d(&mut graph, image, filter, &[1, 1, 1, 1], "SAME").dilations(&[1, 1, 1, 1]).build().unwrap();
+    let convolved = ops::conv2d(&graph, image, filter, &[1, 1, 1, 1], "SAME").dilations(&[1, 1, 1, 1]).build().unwrap();
     assert_eq!(graph.shape(convolved).unwrap(), Some(vec![1, 5, 5, 4]));
     let leaky = graph.node("LeakyRelu").input(image).attr("alpha", 0.3).build().unwrap();
     assert_eq!(graph.op(leaky).unwrap(), "LeakyRelu");
     // tensor
-    let constant = ops::const_(&mut graph, &Tensor::from_slice(&[2], &[1i32, 2]).unwrap(), DType::I32).build().unwrap();
+    let constant = ops::const_(&graph, &Tensor::from_slice(&[2], &[1i32, 2]).unwrap(), DType::I32).build().unwrap();
     assert_eq!(graph.shape(constant).unwrap(), Some(vec![2]));
     // Several outputs.
     let labels = graph.placeholder("labels", DType::I64, Some(&[1])).unwrap();
     let logits = graph.placeholder("logits", DType::F32, Some(&[1, 3])).unwrap();
-    let [loss, gradient] = ops::sparse_softmax_cross_entropy_with_logits(&mut graph, logits, labels).build().unwrap();
+    let [loss, gradient] = ops::sparse_softmax_cross_entropy_with_logits(&graph, logits, labels).build().unwrap();
     assert_eq!((graph.shape(loss).unwrap(), graph.shape(gradient).unwrap()), (Some(vec![1]), Some(vec![1, 3])));
     refused(
         graph.node("MatMul").input(image).input(image).attr("transpose_c", true).build(),
@@ -83,7 +82,7 @@ fn attributes_of_every_kind() {
 #[test]
 fn scopes_give_and_end() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let first = graph.scalar(1.0f32).unwrap();
     let inner = graph
         .within(Scope::Name("outer"), |graph| {
@@ -120,12 +119,12 @@ fn a_device_setter_places_variables() {
         strategy: SetterStrategy::GreedyBytes,
         ..Default::default()
     };
-    let mut model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
     let (large, small, other) = model
         .within(Scope::Setter(&setter), |model| {
-            let large = model.add_variable(&VariableSpec { name: "large", dims: &[100], ..Default::default() })?;
-            let small = model.add_variable(&VariableSpec { name: "small", dims: &[1], ..Default::default() })?;
-            let other = model.add_variable(&VariableSpec { name: "other", dims: &[1], ..Default::default() })?;
+            let large = model.add_variable(&VariableSpec { dims: &[100], ..VariableSpec::new("large") })?;
+            let small = model.add_variable(&VariableSpec { dims: &[1], ..VariableSpec::new("small") })?;
+            let other = model.add_variable(&VariableSpec { dims: &[1], ..VariableSpec::new("other") })?;
             Ok((large, small, other))
         })
         .unwrap();
@@ -141,13 +140,13 @@ fn a_device_setter_places_variables() {
 #[test]
 fn gradients_come_dense_as_rows_and_not_at_all() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let table = graph.placeholder("table", DType::F32, Some(&[4, 2])).unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
     let alone = graph.placeholder("alone", DType::F32, Some(&[])).unwrap();
     let (ids, axis) = (graph.vector(&[1i64, 1]).unwrap(), graph.scalar(0i32).unwrap());
-    let rows = ops::gather_v2(&mut graph, table, ids, axis).build().unwrap();
-    let square = ops::square(&mut graph, x).build().unwrap();
+    let rows = ops::gather_v2(&graph, table, ids, axis).build().unwrap();
+    let square = ops::square(&graph, x).build().unwrap();
     let gradients = graph.add_gradients(&[rows, square], &[table, x, alone], None).unwrap();
     let Gradient::Rows { values, .. } = gradients[0] else { panic!("{gradients:?}") };
     assert_eq!(graph.shape(values).unwrap(), Some(vec![2, 2]));
@@ -171,11 +170,11 @@ fn gradients_come_dense_as_rows_and_not_at_all() {
 #[test]
 fn a_graph_goes_through_bytes() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let two = graph.scalar(2.0f32).unwrap();
-    ops::square(&mut graph, two).name("four").build().unwrap();
+    ops::square(&graph, two).name("four").build().unwrap();
     let bytes = graph.serialize().unwrap();
-    let mut again = Graph::new().unwrap();
+    let again = Graph::new().unwrap();
     again.import(&bytes).unwrap();
     let four = again.find("four").unwrap();
     let session = Session::connect("local", &again).unwrap();

@@ -112,11 +112,11 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// x[2] -> y = x², and a dequeue that waits for ever.
 fn world_graph() -> (Graph, Value, Value, Value) {
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[2])).unwrap();
-    let y = ops::square(&mut graph, x).name("y").build().unwrap();
-    let queue = ops::fifo_queue_v2(&mut graph, &[DType::F32]).name("queue").build().unwrap();
-    let element = ops::queue_dequeue_v2(&mut graph, queue, &[DType::F32]).name("take").build().unwrap()[0];
+    let y = ops::square(&graph, x).name("y").build().unwrap();
+    let queue = ops::fifo_queue_v2(&graph, &[DType::F32]).name("queue").build().unwrap();
+    let element = ops::queue_dequeue_v2(&graph, queue, &[DType::F32]).name("take").build().unwrap()[0];
     (graph, x, y, element)
 }
 
@@ -157,7 +157,7 @@ fn wrong_feeds() {
 #[test]
 fn wrong_nodes() {
     let _world = world();
-    let (mut graph, ..) = world_graph();
+    let (graph, ..) = world_graph();
     let twin = Twin::of(&graph, "local", &sys::dtg_session_options::INIT).unwrap();
     let add = |op: &str, inputs: &[sys::dtg_value]| {
         let spec = sys::dtg_op_spec {
@@ -253,9 +253,9 @@ fn a_server_that_stops_under_a_session() {
     let folder = common::Folder::new("stops");
     let cluster = Cluster::parse(&format!("ps=unix:{};worker=unix:{}", folder.file("ps"), folder.file("worker"))).unwrap();
     let [ps, worker] = ["ps", "worker"].map(|job| ServerOptions::new().task(job, 0).start(&cluster).unwrap());
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, Some(&[2])).unwrap();
-    let y = ops::square(&mut graph, x).name("y").device("/job:ps/task:0").build().unwrap();
+    let y = ops::square(&graph, x).name("y").device("/job:ps/task:0").build().unwrap();
     let session = Session::connect(worker.target(), &graph).unwrap();
     let twin = Twin::of(&graph, worker.target(), &sys::dtg_session_options::INIT).unwrap();
     let tensor = Tensor::zeros(DType::F32, &[2]).unwrap();
@@ -277,12 +277,12 @@ fn a_server_that_stops_under_a_session() {
 fn tensors_and_clusters() {
     let _world = world();
     let mut out = null_mut();
-    let (dims, data) = ([3i64], [1.0f32, 2.0]);
+    let (dims, data) = ([1i64; 9], [1.0f32]);
     // SAFETY: arrays with their lengths, a place for the handle.
     let theirs = unsafe {
-        sys::dtg_tensor_create(sys::DTG_F32, dims.as_ptr(), 1, data.as_ptr().cast_mut().cast(), 8, None, null_mut(), &mut out)
+        sys::dtg_tensor_create(sys::DTG_F32, dims.as_ptr(), 9, data.as_ptr().cast_mut().cast(), 4, None, null_mut(), &mut out)
     };
-    same(Tensor::from_slice(&[3], &data), ErrorKind::InvalidArgument, theirs);
+    same(Tensor::from_slice(&[1; 9], &data), ErrorKind::InvalidArgument, theirs);
     let mut cluster = null_mut();
     // SAFETY: a text with its length, a place for the handle.
     same(Cluster::parse("{ps"), ErrorKind::InvalidArgument, unsafe {

@@ -4,28 +4,28 @@ mod common;
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{refused, world};
 use dtg::{
-    DType, ErrorKind, Graph, LogLevel, Model, Runtime, RuntimeOptions, Scope, Session, SessionOptions, Tensor, Value, VariableSpec,
-    ops,
+    Cancellation, DType, ErrorKind, Graph, LogLevel, Model, Runtime, RuntimeOptions, Scope, Session, SessionOptions, Tensor, Value,
+    VariableSpec, ops,
 };
 
 /// y = x², for any x.
 fn square() -> (Graph, Value, Value) {
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.placeholder("x", DType::F32, None).unwrap();
-    let y = ops::square(&mut graph, x).name("y").build().unwrap();
+    let y = ops::square(&graph, x).name("y").build().unwrap();
     (graph, x, y)
 }
 
 #[test]
 fn fetches_come_in_order_or_into_tensors() {
     let _world = world();
-    let (mut graph, x, y) = square();
+    let (graph, x, y) = square();
     let two = graph.scalar(2.0f32).unwrap();
-    let sum = ops::add_v2(&mut graph, y, two).build().unwrap();
+    let sum = ops::add_v2(&graph, y, two).build().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     let input = Tensor::from_slice(&[2], &[1.0f32, 3.0]).unwrap();
     let mut into = Tensor::zeros(DType::F32, &[2]).unwrap();
@@ -89,9 +89,9 @@ fn a_prepared_run_is_called_often() {
 #[test]
 fn more_feeds_than_fit_on_the_stack() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let feeds: Vec<_> = (0..20).map(|i| graph.placeholder(&format!("x{i}"), DType::I64, Some(&[])).unwrap()).collect();
-    let fetches: Vec<_> = feeds.iter().map(|x| ops::neg(&mut graph, *x).build().unwrap()).collect();
+    let fetches: Vec<_> = feeds.iter().map(|x| ops::neg(&graph, *x).build().unwrap()).collect();
     let session = Session::connect("local", &graph).unwrap();
     let call = session.prepare(&feeds, &fetches, &[]).unwrap();
     let tensors: Vec<_> = (0..20i64).map(|i| Tensor::scalar(i).unwrap()).collect();
@@ -105,7 +105,7 @@ fn more_feeds_than_fit_on_the_stack() {
 #[test]
 fn options_and_devices() {
     let _world = world();
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let there = graph.within(Scope::Device("/device:CPU:1"), |graph| graph.scalar(1.0f32)).unwrap();
     let two = SessionOptions::new()
         .cpu_devices(2)
@@ -126,10 +126,10 @@ fn options_and_devices() {
 #[test]
 fn state_is_kept_reset_and_closed() {
     let _world = world();
-    let mut model = Model::new(Graph::new().unwrap(), 1).unwrap();
-    let variable = model.add_variable(&VariableSpec { name: "v", ..Default::default() }).unwrap();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let variable = model.add_variable(&VariableSpec::new("v")).unwrap();
     let one = model.scalar(1.0f32).unwrap();
-    let add = ops::assign_add_variable_op(&mut model, variable.handle, one).build().unwrap();
+    let add = ops::assign_add_variable_op(&model, variable.handle, one).build().unwrap();
     let init = model.init().unwrap();
     let session = Session::connect("local", &model).unwrap();
     let error = refused(session.run().fetch(variable.read).call(), ErrorKind::FailedPrecondition, "v");
@@ -143,12 +143,16 @@ fn state_is_kept_reset_and_closed() {
     session.reset(&[]).unwrap();
     refused(session.run().fetch(variable.read).call(), ErrorKind::FailedPrecondition, "v");
     refused(session.reset(&["a\0b"]), ErrorKind::InvalidArgument, "NUL");
+    session.barrier("alone", Duration::from_secs(1)).unwrap();
+    refused(session.barrier("", Duration::from_secs(1)), ErrorKind::InvalidArgument, "");
 
     session.close(Duration::from_secs(5)).unwrap();
     session.close(Duration::from_secs(5)).unwrap();
     refused(session.run_target(init), ErrorKind::FailedPrecondition, "close");
     refused(session.run().target(init).start().and_then(dtg::Run::wait), ErrorKind::FailedPrecondition, "close");
     refused(session.end_job(Duration::from_secs(1)), ErrorKind::FailedPrecondition, "");
+    refused(session.end_job_now(Duration::from_secs(1)), ErrorKind::FailedPrecondition, "");
+    refused(session.barrier("closed", Duration::from_secs(1)), ErrorKind::FailedPrecondition, "close");
 }
 
 #[test]
@@ -165,9 +169,9 @@ fn runtimes_stand_beside_each_other() {
     assert_eq!(runtime.threads(), 3);
     assert!(Runtime::default().metrics().unwrap().contains("# TYPE"));
     refused(RuntimeOptions::new().compute_threads(-1).create(), ErrorKind::InvalidArgument, "threads");
-    let mut graph = Graph::new_in(&runtime).unwrap();
+    let graph = Graph::new_in(&runtime).unwrap();
     let x = graph.placeholder("x", DType::F32, None).unwrap();
-    let y = ops::exp(&mut graph, x).build().unwrap();
+    let y = ops::exp(&graph, x).build().unwrap();
     runtime.trace_start().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     session.run().feed(x, &Tensor::scalar(1.0f32).unwrap()).fetch(y).call().unwrap();
@@ -198,4 +202,63 @@ fn a_log_sink_is_kept_and_freed_with_its_runtime() {
         "",
     );
     assert_eq!(Arc::strong_count(&held), 1, "the sink was not freed");
+}
+
+#[test]
+fn another_thread_cancels_what_waits() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let queue = ops::fifo_queue_v2(&graph, &[DType::F32]).build().unwrap();
+    let element = ops::queue_dequeue_v2(&graph, queue, &[DType::F32]).build().unwrap()[0];
+    let session = Session::connect("local", &graph).unwrap();
+    let callable = session.prepare(&[], &[element], &[]).unwrap();
+    for by_call in [false, true] {
+        let cancellation = Cancellation::new().unwrap();
+        let other = cancellation.clone();
+        let canceller = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(10));
+            other.cancel();
+            other.cancel();
+        });
+        let mine = callable.clone().cancelled_by(&cancellation);
+        let ended = || {
+            if by_call { mine.run(&[]) } else { session.run().fetch(element).cancelled_by(&cancellation).call() }
+        };
+        refused(ended(), ErrorKind::Cancelled, "cancelled by its caller");
+        canceller.join().unwrap();
+        refused(ended(), ErrorKind::Cancelled, "cancelled by its caller");
+    }
+    let cancellation = Cancellation::new().unwrap();
+    refused(session.run().fetch(element).cancelled_by(&cancellation).start(), ErrorKind::InvalidArgument, "only call()");
+}
+
+#[test]
+fn a_long_product_is_left_when_it_is_cancelled() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[-1, -1])).unwrap();
+    let product = ops::mat_mul(&graph, x, x).build().unwrap();
+    let session = Session::connect("local", &graph).unwrap();
+    let zeros = |n: usize| Tensor::from_slice(&[n, n], &vec![0.0f32; n * n]).unwrap();
+    let (small, large) = (zeros(512), zeros(5120));
+    let timed = || {
+        let began = Instant::now();
+        session.run().feed(x, &small).fetch(product).call().unwrap();
+        began.elapsed()
+    };
+    let whole = (0..5).map(|_| timed()).min().unwrap() * 1000;
+    let cancellation = Cancellation::new().unwrap();
+    let other = cancellation.clone();
+    let canceller = thread::spawn(move || {
+        thread::sleep(whole / 50);
+        other.cancel();
+    });
+    let began = Instant::now();
+    refused(
+        session.run().feed(x, &large).fetch(product).cancelled_by(&cancellation).call(),
+        ErrorKind::Cancelled,
+        "cancelled by its caller",
+    );
+    assert!(began.elapsed() < whole / 2, "it would have taken {whole:?} and took {:?}", began.elapsed());
+    canceller.join().unwrap();
 }

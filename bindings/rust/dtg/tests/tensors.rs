@@ -27,9 +27,26 @@ fn elements_go_in_and_out() {
 }
 
 #[test]
+fn strings_go_in_and_out() {
+    let _world = world();
+    let words = Tensor::from_strings(&[2, 2], &["one", "", "a\0b", "\u{e9}"]).unwrap();
+    assert_eq!((words.dtype(), words.dims(), words.count()), (DType::STRING, vec![2, 2], 4));
+    assert_eq!(words.to_strings().unwrap(), ["one", "", "a\0b", "\u{e9}"]);
+    assert_eq!(words.copy().unwrap().string_bytes(2).unwrap(), b"a\0b");
+    assert!(words.as_bytes().is_empty(), "strings have no plain memory");
+    let broken = Tensor::from_strings(&[], &[b"\xff"]).unwrap();
+    refused(broken.to_strings(), ErrorKind::InvalidArgument, "string_bytes");
+    refused(words.string_bytes(4), ErrorKind::OutOfRange, "4");
+    refused(Tensor::from_strings(&[3], &["a"]), ErrorKind::InvalidArgument, "shape");
+    refused(Tensor::from_strings::<&str>(&[usize::MAX, 2], &[]), ErrorKind::InvalidArgument, "shape");
+    refused(Tensor::scalar(1.0f32).unwrap().string_bytes(0), ErrorKind::InvalidArgument, "float32");
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let _world = world();
     refused(Tensor::from_slice(&[3], &[1.0f32, 2.0]), ErrorKind::InvalidArgument, "3 elements");
+    refused(Tensor::from_slice(&[2, 3], &[1.0f32, 2.0, 3.0]), ErrorKind::InvalidArgument, "it has 6 elements, 3 were given");
     refused(Tensor::from_vec(&[3], vec![1.0f32, 2.0]), ErrorKind::InvalidArgument, "3 elements");
     refused(Tensor::from_slice(&[usize::MAX], &[1.0f32]), ErrorKind::InvalidArgument, "large");
     refused(Tensor::from_slice(&[1; 9], &[1.0f32]), ErrorKind::InvalidArgument, "rank");
@@ -57,14 +74,17 @@ fn only_the_one_owner_writes() {
     assert_eq!(tensor.as_slice::<f32>().unwrap(), [0.0, 2.0]);
 
     // All that keep a tensor.
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let (mut a, mut b, mut c, mut d) = (copy.copy().unwrap(), copy.copy().unwrap(), copy.copy().unwrap(), copy.copy().unwrap());
     let constant = graph.constant(&a).unwrap();
     let data = Dataset::tensors(&[&b]).unwrap();
     let mut weights = Weights::new().unwrap();
     weights.set("c", &c).unwrap();
     let session = Session::connect("local", &graph).unwrap();
-    let run = session.run().feed(constant, &d).fetch(graph.find("Const").unwrap()).start();
+    // A run that is not over: nobody puts anything into the queue.
+    let queue = dtg::ops::fifo_queue_v2(&graph, &[DType::F32]).build().unwrap();
+    let element = dtg::ops::queue_dequeue_v2(&graph, queue, &[DType::F32]).build().unwrap()[0];
+    let run = session.run().feed(constant, &d).fetch(element).start();
     for tensor in [&mut a, &mut b, &mut c, &mut d] {
         refused(tensor.as_mut_slice::<f32>(), ErrorKind::FailedPrecondition, "copy()");
     }
@@ -112,9 +132,9 @@ fn half_floats_are_elements() {
     assert_eq!(tensor.dtype(), DType::BF16);
     assert_eq!(tensor.as_slice::<half::bf16>().unwrap(), values);
     // The library means the same by them.
-    let mut graph = Graph::new().unwrap();
+    let graph = Graph::new().unwrap();
     let x = graph.scalar(half::f16::from_f32(0.25)).unwrap();
-    let cast = dtg::ops::cast(&mut graph, x, DType::F32).build().unwrap();
+    let cast = dtg::ops::cast(&graph, x, DType::F32).build().unwrap();
     let session = Session::connect("local", &graph).unwrap();
     assert_eq!(session.run().fetch(cast).call().unwrap().scalar::<f32>(0).unwrap(), 0.25);
 }
@@ -146,4 +166,20 @@ fn arrays_are_tensors() {
     assert_eq!(owned.as_slice::<f32>().unwrap()[0], -1.0);
     assert_eq!(Tensor::from_array(&arr0(2i32)).unwrap().to_scalar::<i32>().unwrap(), 2);
     assert_eq!(Tensor::zeros(DType::F32, &[0, 2]).unwrap().view::<f32>().unwrap().shape(), [0, 2]);
+}
+
+/// The version before, beside the newest: a program that is at either finds its arrays.
+#[cfg(feature = "ndarray_016")]
+#[test]
+fn arrays_of_ndarray_0_16() {
+    use dtg::ndarray_016::{Array2, ArrayViewD, ArrayViewMutD};
+    let _world = world();
+    let array = Array2::from_shape_fn((2, 3), |(row, column)| (3 * row + column) as f32);
+    let mut tensor = Tensor::try_from(&array.t()).unwrap();
+    assert_eq!((tensor.dims(), tensor.as_slice::<f32>().unwrap()), (vec![3, 2], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0][..]));
+    ArrayViewMutD::<f32>::try_from(&mut tensor).unwrap()[[2, 0]] = 7.0;
+    assert_eq!(ArrayViewD::<f32>::try_from(&tensor).unwrap()[[2, 0]], 7.0);
+    refused(ArrayViewD::<i64>::try_from(&tensor), ErrorKind::InvalidArgument, "int64");
+    let owned = Tensor::try_from(array).unwrap();
+    assert_eq!(owned.as_slice::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }

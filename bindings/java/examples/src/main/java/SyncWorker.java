@@ -6,6 +6,8 @@
 import java.math.BigDecimal;
 import java.math.RoundingMode;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.dtg.*;
 
 class SyncWorker {
@@ -14,30 +16,24 @@ class SyncWorker {
       System.err.println("usage: SyncWorker DATA WEIGHTS, as a task of a job (TF_CONFIG)");
       System.exit(2);
     }
-    try (Cluster.Place place = Cluster.fromTfConfig();
-        Server server = Server.start(place.cluster(), new ServerOptions().job(place.task().type()).task(place.task().index()))) {
-      if (place.task().type().equals("ps")) {
-        server.join(null);
-        return;
+    try (Cluster.Place place = Cluster.fromTfConfig()) {
+      if (place.cluster() == null) {
+        System.err.println("TF_CONFIG names no cluster; start this with dtg run");
+        System.exit(1);
       }
-      try {
-        work(place, server, args[0], args[1]);
-      } catch (DtgException e) {
-        // The chief ends the job as soon as it has made its own last step; what fails in the others then is the end, not an error.
-        if (place.task().isChief()) throw e;
-        ended(server, e);
-      }
+      run(place, args[0], args[1]);
     } catch (DtgException e) {
       System.err.println(e.code() + ": " + e.getMessage());
       System.exit(1);
     }
   }
 
-  static void ended(Server server, DtgException cause) {
-    try {
-      server.join(Duration.ofSeconds(5));
-    } catch (DtgException stillThere) {
-      throw cause;
+  /** This task, until the job ends. */
+  static void run(Cluster.Place place, String path, String weights) {
+    ServerOptions self = new ServerOptions().job(place.task().type()).task(place.task().index());
+    try (Server server = Server.start(place.cluster(), self)) {
+      if (place.task().type().equals("ps")) server.join(null);
+      else work(place, server, path, weights);
     }
   }
 
@@ -55,31 +51,40 @@ class SyncWorker {
       // This worker's share of every batch of 60.
       data.scale(0, 16).shuffle(0, 3).repeat(-1).shard(self.numWorkers(), self.id()).batch(60 / self.numWorkers(), true);
       try (Session session = Session.connect(server.target(), graph)) {
-        begin(self, model, session, steps);
+        CompletableFuture<Void> updates = begin(self, model, session, steps);
         for (int step = 1; step <= 100; step++) {
+          look(updates);
           try (Results batch = data.next()) {
             float last = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(steps.train()).callFloat();
             if (step % 20 == 0) System.out.println("step " + step + ": loss " + new BigDecimal(last).setScale(6, RoundingMode.HALF_EVEN));
           }
         }
-        if (self.isChief()) {
-          model.save(session, weights);
-          session.endJob(null);
-        } else {
-          server.join(Duration.ofSeconds(60)); // until the chief ends the job
-        }
+        if (self.isChief()) model.save(session, weights);
+        session.endJob(Duration.ofSeconds(60)); // waits until all workers are through
       }
     }
   }
 
   /** The chief gives the variables their first values and keeps the updates going; the others wait until that is done. */
-  static void begin(Task self, Model model, Session session, Replicated steps) {
+  static CompletableFuture<Void> begin(Task self, Model model, Session session, Replicated steps) {
+    CompletableFuture<Void> updates = null;
     if (self.isChief()) session.run(model.init());
     model.waitReady(session, Duration.ofSeconds(60));
     if (self.isChief()) {
       session.run(steps.chiefInit());
-      session.runRepeatedly(steps.update());
+      updates = session.runRepeatedly(steps.update());
     }
     session.run(steps.localInit());
+    return updates;
+  }
+
+  /** The updates go on by themselves; what they died of is told before the steps wait for them in vain. */
+  static void look(CompletableFuture<Void> updates) {
+    if (updates == null || !updates.isDone()) return;
+    try {
+      updates.join();
+    } catch (CompletionException e) {
+      throw e.getCause() instanceof DtgException cause ? cause : e;
+    }
   }
 }

@@ -54,6 +54,44 @@ class ClusterTest {
     World.fails(DtgException.InvalidArgument.class, () -> Cluster.fromTfConfig("{"));
   }
 
+  private static void member(Server server, int rank) {
+    try (Group group = Group.join(server, new GroupOptions().name("java").joinTimeout(World.SECOND.multipliedBy(20)).timeout(World.SECOND.multipliedBy(20)));
+        Tensor in = Tensor.of(new float[] {rank, 1, 2, 3})) {
+      assertEquals(rank, group.rank());
+      assertEquals(2, group.size());
+      assertEquals(1, group.epoch());
+      assertEquals("/job:worker/replica:0/task:1", group.member(1));
+      assertNull(group.member(2));
+      try (Tensor sum = group.allReduce(in, Reduction.SUM); Tensor mean = group.reduceScatter(in, Reduction.MEAN); Tensor rows = group.allGather(in);
+          Tensor same = group.broadcast(rank == 1 ? in : null, 1); Tensor turned = group.allToAll(in)) {
+        assertArrayEquals(new float[] {1, 2, 4, 6}, sum.toFloats());
+        assertArrayEquals(rank == 0 ? new float[] {0.5f, 1} : new float[] {2, 3}, mean.toFloats());
+        assertArrayEquals(new float[] {0, 1, 2, 3, 1, 1, 2, 3}, rows.toFloats());
+        assertArrayEquals(new float[] {1, 1, 2, 3}, same.toFloats());
+        assertArrayEquals(rank == 0 ? new float[] {0, 1, 1, 1} : new float[] {2, 3, 2, 3}, turned.toFloats());
+      }
+      group.barrier(null);
+      if (rank == 1) {
+        group.leave();
+        return;
+      }
+      World.fails(DtgException.Unavailable.class, () -> group.barrier(null));
+      group.reform(1, null);
+      assertEquals(1, group.size());
+      group.barrier(null);
+    }
+  }
+
+  @Test
+  void aGroupOfTwo() throws Exception {
+    try (Cluster cluster = Cluster.parse("worker=" + address("w0") + "," + address("w1")); Server first = Server.start(cluster, new ServerOptions());
+        Server second = Server.start(cluster, new ServerOptions().task(1))) {
+      CompletableFuture<Void> other = CompletableFuture.runAsync(() -> member(second, 1));
+      member(first, 0);
+      other.get(30, TimeUnit.SECONDS);
+    }
+  }
+
   @Test
   void aJobOfTwo() throws Exception {
     try (Cluster cluster = Cluster.parse("ps=" + address("ps") + ";worker=" + address("w")); Server ps = Server.start(cluster, new ServerOptions().job("ps"));
@@ -74,7 +112,9 @@ class ClusterTest {
         assertTrue(Cluster.status(ps.target(), null).contains("/job:worker"));
         World.fails(DtgException.DeadlineExceeded.class, () -> ps.join(Duration.ZERO));
         CompletableFuture<Void> joined = CompletableFuture.runAsync(() -> ps.join(null));
-        session.endJob(World.SECOND);
+        session.barrier("the only worker", Duration.ofSeconds(20));
+        World.fails(DtgException.InvalidArgument.class, () -> session.barrier("", World.SECOND));
+        session.endJob(Duration.ofSeconds(20));
         joined.get(10, TimeUnit.SECONDS);
       }
       worker.stop(World.SECOND);
@@ -96,7 +136,7 @@ class ClusterTest {
         assertTrue(gone instanceof DtgException.Unavailable || gone instanceof DtgException.Cancelled, gone::toString);
       }
       server.close();
-      World.fails(DtgException.InvalidArgument.class, server::target, "not an open server");
+      World.isClosed(server::target, "server");
     }
   }
 

@@ -137,8 +137,8 @@ class GraphTest {
       scope.close();
       scope.close();
       graph.close();
-      World.fails(DtgException.InvalidArgument.class, () -> graph.neg(x), "not an open graph");
-      World.fails(DtgException.InvalidArgument.class, x::name, "not an open graph");
+      World.isClosed(() -> graph.neg(x), "graph");
+      World.isClosed(x::name, "graph");
       assertEquals("a value of a closed graph", x.toString());
     }
   }

@@ -72,7 +72,11 @@ class ModelTest {
   @Test
   void everyOptimizerLearns() {
     for (Optimizer optimizer : List.of(Optimizer.sgd(), Optimizer.momentum(0.5).nesterov(true), Optimizer.adam().beta1(0.8).beta2(0.99).epsilon(1e-6),
-        Optimizer.adagrad().initialAccumulator(0.2), Optimizer.rmsprop(0.1).decay(0.8).clipNorm(1))) {
+        Optimizer.adagrad().initialAccumulator(0.2), Optimizer.rmsprop(0.1).decay(0.8).clipNorm(1), Optimizer.rmsprop(0).centered(true).epsilon(1e-3),
+        Optimizer.adam().amsgrad(true).weightDecay(0.01).undecayedNames(List.of("w")), Optimizer.adadelta(), Optimizer.adamax(), Optimizer.nadam(),
+        Optimizer.ftrl().l1(0.01).l2(0.01).l2Shrinkage(0.01).ftrlBeta(0.1).ratePower(-0.6), Optimizer.lion(), Optimizer.lars(0.5).trust(0.01),
+        Optimizer.adafactor().epsilon2(0.1).clipThreshold(0.5), Optimizer.sgd().lookahead(3, 0.5), Optimizer.sgd().ema(0.9).emaOverwriteEvery(5),
+        Optimizer.sgd().accumulationSteps(2), Optimizer.sgd().clipValue(1), Optimizer.sgd().clipEachNorm(1))) {
       try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
         Variable w = model.scalar("w", 0);
         Value loss = graph.square(graph.sub(w.read(), graph.constant(3f)));
@@ -81,6 +85,40 @@ class ModelTest {
         for (int i = 0; i < 10; i++) session.run(train);
         assertTrue(session.run().fetch(loss).callFloat() < 9);
       }
+    }
+  }
+
+  /** A generator and its critic: two optimizers in one model, each with variables of its own. */
+  @Test
+  void twoOptimizersTrainEachItsOwn() {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      Variable a = model.scalar("a", 1);
+      Variable b = model.scalar("b", 2);
+      Value loss = graph.mul(a.read(), b.read());
+      Value ofA = model.minimize(loss, Optimizer.sgd(0.25).variables(List.of(a))).train();
+      Value ofB = model.minimize(loss, Optimizer.lamb().rate(0.5).variables(List.of(b)).undecayed(List.of(b))).train();
+      session.run(model.init());
+      session.run(ofA);
+      assertEquals(0.5f, session.run().fetch(a.read()).callFloat());
+      assertEquals(2f, session.run().fetch(b.read()).callFloat());
+      session.run(ofB);
+      assertEquals(0.5f, session.run().fetch(a.read()).callFloat());
+      assertEquals(1f, session.run().fetch(b.read()).callFloat(), 1e-5f);
+    }
+  }
+
+  @Test
+  void schedulesFollowTheStep() {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      Value step = graph.constant(5);
+      Schedule[] schedules = {Schedule.exponentialDecay(1, 4, 0.5).staircase(true), Schedule.inverseTimeDecay(1, 2, 1),
+          Schedule.polynomialDecay(1, 8, 0.5, 1, false), Schedule.piecewiseConstant(new long[] {3, 5}, new double[] {3, 2, 1}),
+          Schedule.cosineDecay(0, 8).warmup(2, 2).alpha(0.5), Schedule.cosineDecayRestarts(1, 2, 1, 0.5)};
+      double[] wanted = {0.5, 1 / 3.5, 0.6875, 2, 1.5 + 0.5 * Math.cos(Math.PI * 3 / 8), 0.125};
+      for (int i = 0; i < schedules.length; i++) {
+        assertEquals((float) wanted[i], session.run().fetch(model.schedule(step, schedules[i])).callFloat(), 1e-5f);
+      }
+      World.fails(DtgException.InvalidArgument.class, () -> Schedule.piecewiseConstant(new long[] {1}, new double[0]), "one value more");
     }
   }
 
@@ -102,6 +140,18 @@ class ModelTest {
       Value second = graph.l2Loss(model.dense(x, new Dense(1)));
       assertNotNull(model.minimizeTowers(List.of(first, second), null).train());
       assertEquals(3, model.variables().size());
+    }
+  }
+
+  @Test
+  void oneMemberTrainsByAllReduce() {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      Variable w = model.scalar("w", 1);
+      Value train = model.minimizeAllReduce(graph.square(w.read()), Optimizer.sgd().rate(0.25), new AllReduce(1)).train();
+      session.run(model.init());
+      session.run(train);
+      assertEquals(0.5f, session.run().fetch(w.read()).callFloat());
+      World.fails(DtgException.InvalidArgument.class, () -> model.minimizeAllReduce(graph.square(w.read()), null, new AllReduce(0)), "at least one");
     }
   }
 
@@ -178,6 +228,8 @@ class ModelTest {
       assertEquals(1, rows.componentCount());
       assertEquals(DType.F32, rows.component(0).dtype());
       assertEquals(0, rows.component(0).shape().length);
+      assertEquals("float32[]", rows.component(0).toString());
+      assertEquals(rows.component(0), rows.component(0));
       try (Results row = rows.next()) {
         assertEquals(2, row.get(0).getFloat(0));
       }
@@ -191,5 +243,83 @@ class ModelTest {
     assertArrayEquals(new long[] {4, 3}, new long[] {Dataset.batchSizes(7, 2, 1, 0)[0], Dataset.batchSizes(7, 2, 1, 1)[0]});
     World.fails(DtgException.NotFound.class, () -> Dataset.csv("/no/such.csv", null), "/no/such.csv");
     World.fails(DtgException.NotFound.class, () -> Dataset.idx("/no/such", "/nor/that"));
+  }
+
+  /** w moving towards a stream of numbers by Adam, and its checkpoints. */
+  private static final class Learner implements AutoCloseable {
+    final Graph graph = new Graph();
+    final Model model = new Model(graph, 1);
+    final Dataset data = Dataset.range(0, 10, 1).cast(0, DType.F32).shuffle(0, 7).repeat(-1).batch(2, true);
+    final Value x = graph.placeholder("x", DType.F32, 2);
+    final Variable w;
+    final Training training;
+    final Session session;
+    final Checkpoint sets;
+
+    Learner(Path directory, long size, CheckpointOptions options) {
+      w = model.addVariable(new VariableSpec("w", size));
+      Value zero = graph.constant(new long[] {0});
+      Value loss = model.meanSquaredError(graph.mean(x, zero), graph.mean(w.read(), zero));
+      training = model.minimize(loss, Optimizer.adam().rate(0.1));
+      session = Session.connect("local", graph);
+      sets = new Checkpoint(model, session, directory.toString(), options);
+      sets.addData("train", data);
+    }
+
+    void step() {
+      try (Results batch = data.next()) {
+        session.run().feed(x, batch.get(0)).targets(training.train()).call().close();
+      }
+    }
+
+    float[] value() {
+      try (Results out = session.run().fetch(w.read()).call()) {
+        return out.get(0).toFloats();
+      }
+    }
+
+    @Override
+    public void close() {
+      sets.close();
+      session.close();
+      data.close();
+      model.close();
+      graph.close();
+    }
+  }
+
+  @Test
+  void checkpointsGoOn() {
+    Path directory = folder.resolve("sets");
+    float[] value;
+    CheckpointOptions every = new CheckpointOptions().every(2).every(Duration.ofHours(1)).keep(2).shards(2);
+    try (Learner first = new Learner(directory, 3, every)) {
+      assertEquals(0, first.sets.resume().step());
+      for (long step = 1; step <= 7; step++) {
+        first.step();
+        assertEquals(step % 2 == 0, first.sets.reached(step));
+        first.sets.await(null);
+      }
+      first.sets.save(7, Duration.ofMinutes(1));
+      first.sets.beginSave(7, null);
+      first.sets.await(Duration.ofMinutes(1));
+      assertTrue(first.sets.status().contains("\"saves\":5"), first.sets.status());
+      value = first.value();
+    }
+    try (Learner second = new Learner(directory, 3, null)) {
+      Checkpoint.Restored at = second.sets.resume();
+      assertEquals(7, at.step());
+      assertTrue(at.report().contains("\"restored\""), at.report());
+      assertArrayEquals(value, second.value());
+      assertEquals(7, second.data.position()[0]);
+      second.data.moveTo(second.data.position());
+      World.fails(DtgException.NotFound.class, () -> second.sets.restore("step-000000000001-0000000000000001"));
+    }
+    try (Learner other = new Learner(directory, 4, new CheckpointOptions())) {
+      World.fails(DtgException.FailedPrecondition.class, () -> other.sets.restore(null), "float32[3] there and float32[4] here");
+    }
+    try (Learner partial = new Learner(directory, 4, new CheckpointOptions().partial(true))) {
+      assertTrue(partial.sets.restore("").report().contains("\"variables\":3"));
+    }
   }
 }

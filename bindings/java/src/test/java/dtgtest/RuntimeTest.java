@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.*;
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -32,19 +33,19 @@ class RuntimeTest {
   @Test
   void aRuntimeOfOnesOwn() {
     RuntimeOptions options = new RuntimeOptions().computeThreads(2).spin(Duration.ofNanos(1000)).memoryLimit(1 << 30).pinThreads(false);
-    try (org.dtg.Runtime runtime = new org.dtg.Runtime(options); Graph graph = new Graph(runtime);
+    try (DtgRuntime runtime = new DtgRuntime(options); Graph graph = new Graph(runtime);
         Session session = Session.connect(runtime, "local", graph, new SessionOptions())) {
       assertEquals(2, runtime.threads());
-      org.dtg.Runtime.traceStart(runtime);
+      DtgRuntime.traceStart(runtime);
       assertEquals(3, session.run().fetch(graph.constant(3f)).callFloat());
-      assertTrue(org.dtg.Runtime.traceStop(runtime).contains("["));
-      assertTrue(org.dtg.Runtime.metrics(runtime).contains("dtg_"));
-      assertTrue(org.dtg.Runtime.opsJson(runtime).contains("\"MatMul\""));
+      assertTrue(DtgRuntime.traceStop(runtime).contains("["));
+      assertTrue(DtgRuntime.metrics(runtime).contains("dtg_"));
+      assertTrue(DtgRuntime.opsJson(runtime).contains("\"MatMul\""));
     }
-    assertFalse(org.dtg.Runtime.metrics(null).isEmpty());
-    World.fails(DtgException.InvalidArgument.class, () -> new org.dtg.Runtime(new RuntimeOptions().computeThreads(-1)));
+    assertFalse(DtgRuntime.metrics(null).isEmpty());
+    World.fails(DtgException.InvalidArgument.class, () -> new DtgRuntime(new RuntimeOptions().computeThreads(-1)));
     World.fails(DtgException.InvalidArgument.class,
-        () -> new org.dtg.Runtime(new RuntimeOptions().computeThreads(-1).log(LogLevel.DEBUG, (level, component, message) -> {})));
+        () -> new DtgRuntime(new RuntimeOptions().computeThreads(-1).log(LogLevel.DEBUG, (level, component, message) -> {})));
   }
 
   @Test
@@ -54,7 +55,7 @@ class RuntimeTest {
       lines.add(Thread.currentThread().getName() + " " + level + " " + component + ": " + message);
       throw new IllegalStateException("a sink that fails ends nothing");
     };
-    try (org.dtg.Runtime runtime = new org.dtg.Runtime(new RuntimeOptions().log(LogLevel.DEBUG, sink));
+    try (DtgRuntime runtime = new DtgRuntime(new RuntimeOptions().log(LogLevel.DEBUG, sink));
         Cluster cluster = Cluster.parse("worker=127.0.0.1:0"); Server server = Server.start(runtime, cluster, null)) {
       server.stop(World.SECOND);
       String line = lines.poll(10, TimeUnit.SECONDS);
@@ -88,6 +89,8 @@ class RuntimeTest {
     }
     assertNotNull(told);
     assertTrue(told.getMessage().contains("graph was never closed"), told::getMessage);
+    assertTrue(Arrays.stream(told.getStackTrace()).anyMatch(frame -> frame.getMethodName().equals("whatLeaksIsFreedAndToldWithItsPlace")));
+    assertTrue(Arrays.stream(told.getCause().getStackTrace()).anyMatch(frame -> frame.getMethodName().equals("leak")), "its cause tells where it was made");
   }
 
   @SuppressWarnings("resource")

@@ -35,12 +35,17 @@ final class World {
     return out;
   }
 
+  static void isClosed(Executable what, String noun) {
+    IllegalStateException out = assertThrows(IllegalStateException.class, what);
+    assertTrue(out.getMessage().contains("not an open " + noun), out.getMessage());
+  }
+
   /** A queue that nothing is ever put into. */
   static Value dequeue(Graph graph) {
     return graph.queueDequeueV2(graph.fifoQueueV2(new DType[] {DType.F32}), new DType[] {DType.F32}).get(0);
   }
 
-  static Callable doubling(Graph graph, Session session, Value x) {
+  static PreparedRun doubling(Graph graph, Session session, Value x) {
     return session.prepare(List.of(x), List.of(graph.addV2(x, x)), List.of());
   }
 

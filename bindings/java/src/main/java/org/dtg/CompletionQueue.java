@@ -41,11 +41,11 @@ final class CompletionQueue extends Handle implements Runnable {
     long address = queue.hold();
     try {
       run.started(starter.start(address, tag));
-    } catch (DtgException e) { // what is wrong before the run starts comes the same way as what fails later
+    } catch (Throwable e) { // what is wrong before the run starts comes the same way as what fails later
       synchronized (GUARD) {
         queue.waiting.remove(tag);
       }
-      run.completeExceptionally(e);
+      run.notStarted(e);
     } finally {
       queue.drop();
     }
@@ -59,7 +59,14 @@ final class CompletionQueue extends Handle implements Runnable {
     try {
       for (; ; ) {
         int count = Native.cqNext(mine, LINGER_NS, tags, errors);
-        for (int i = 0; i < count; i++) end(tags[i], errors[i]);
+        for (int i = 0; i < count; i++) {
+          try {
+            end(tags[i], errors[i]);
+          } catch (Throwable e) { // the others' ends are to be told
+            System.getLogger("org.dtg").log(System.Logger.Level.WARNING, "the end of a run could not be told", e);
+          }
+          errors[i] = null;
+        }
         if (count == 0 && idle()) return;
       }
     } finally {

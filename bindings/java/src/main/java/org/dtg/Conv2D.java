@@ -5,6 +5,7 @@ package org.dtg;
 /** A two-dimensional convolution, as tf.keras.layers.Conv2D, channels last. */
 public final class Conv2D {
   String name;
+  String weightsOf;
   long filters;
   long kernelHeight;
   long kernelWidth;
@@ -159,9 +160,20 @@ public final class Conv2D {
     return this;
   }
 
+  /**
+   * Calls a layer again with the weights of the first call: siamese nets, unrolled cells.
+   *
+   * @param layer full name of a layer made before, scopes included: its variables are used; null: new ones are made
+   * @return this
+   */
+  public Conv2D weightsOf(String layer) {
+    this.weightsOf = layer;
+    return this;
+  }
+
   Packet packet() {
     return new Packet().text(name).integer(filters).integer(kernelHeight).integer(kernelWidth).integer(strideHeight).integer(strideWidth)
         .integer(dilationHeight).integer(dilationWidth).integer(padding.ordinal()).integer(activation.ordinal()).bool(!bias)
-        .initializer(kernelInit).initializer(biasInit);
+        .initializer(kernelInit).initializer(biasInit).text(weightsOf);
   }
 }

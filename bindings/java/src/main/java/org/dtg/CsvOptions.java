@@ -9,7 +9,8 @@ public final class CsvOptions {
   String label;
   List<String> columns;
   Header header = Header.FOUND_OUT;
-  Missing missing = Missing.KEPT;
+  Missing missing = Missing.REFUSED;
+  String schema;
   char delimiter = ',';
 
   /** All defaults. */
@@ -60,6 +61,18 @@ public final class CsvOptions {
   }
 
   /**
+   * What is known of the columns, as JSON: {@link Dataset#schema} of another data set, or rules of one's own, as dtg/data.h tells: {@code
+   * {"rules": [{"name": "age", "missing": "mean"}, {"name": "kind", "names": ["cat", "dog"]}]}}.
+   *
+   * @param schema it
+   * @return this
+   */
+  public CsvOptions schema(String schema) {
+    this.schema = schema;
+    return this;
+  }
+
+  /**
    * What stands between columns.
    *
    * @param delimiter one character
@@ -82,15 +95,24 @@ public final class CsvOptions {
 
   /** What is done about missing values. */
   public enum Missing {
-    /** NaN, or -1 in columns of names. */
-    KEPT,
+    /** They are an error, {@link DtgException.DataLoss}, which names line and column. */
+    REFUSED(0),
     /** Such rows are left out. */
-    DROPPED,
-    /** They are an error, {@link DtgException.DataLoss}. */
-    REFUSED
+    DROPPED(1),
+    /** NaN, which makes losses NaN, or -1 in columns of names. */
+    KEPT(3),
+    /** The mean of the column; an error in columns of names that lack some. */
+    MEAN(4);
+
+    /** As in C. */
+    final int number;
+
+    Missing(int number) {
+      this.number = number;
+    }
   }
 
   Packet packet() {
-    return new Packet().text(label).plain(columns).integer(header.ordinal()).integer(missing.ordinal()).integer(delimiter);
+    return new Packet().text(label).plain(columns).integer(header.ordinal()).integer(missing.number).integer(delimiter).text(schema);
   }
 }

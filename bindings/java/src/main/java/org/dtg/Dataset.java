@@ -3,6 +3,7 @@
 package org.dtg;
 
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * A pipeline that hands out elements (one or more tensors each), one by one. It begins with a source; each transform is added to what is
@@ -10,8 +11,11 @@ import java.util.List;
  *
  * <pre>{@code
  * try (Dataset data = Dataset.csv("digits.csv.gz", new CsvOptions().label("c64")).scale(0, 16).shuffle(0, 1).batch(64, true)) {
- *   for (Results batch = data.next(); batch != null; batch = data.next()) {
- *     try (batch) { ... }
+ *   for (;;) {
+ *     try (Results batch = data.next()) {
+ *       if (batch == null) break;
+ *       ...
+ *     }
  *   }
  *   data.restart();
  * }
@@ -66,7 +70,7 @@ public final class Dataset extends Handle {
    * @param paths one per component
    * @return the data set
    */
-  public static Dataset idx(Runtime runtime, String... paths) {
+  public static Dataset idx(DtgRuntime runtime, String... paths) {
     long it = hold(runtime);
     try {
       return new Dataset(Native.datasetIdx(it, new Packet().plain(List.of(paths)).bytes()));
@@ -76,14 +80,48 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * As {@link #idx(String...)}.
+   *
+   * @param first a file
+   * @param more others
+   * @return the data set
+   */
+  public static Dataset idx(java.nio.file.Path first, java.nio.file.Path... more) {
+    return idx(Stream.concat(Stream.of(first), Stream.of(more)).map(java.nio.file.Path::toString).toArray(String[]::new));
+  }
+
+  /**
    * The rows of a CSV file, plain or gzip.
    *
    * @param path the file
    * @param options how it is read; null: all found out
    * @return the data set
    */
+  public static Dataset csv(java.nio.file.Path path, CsvOptions options) {
+    return csv(path.toString(), options);
+  }
+
+  /**
+   * As {@link #csv(java.nio.file.Path, CsvOptions)}.
+   *
+   * @param path the file
+   * @param options how; null: all found out
+   * @return the data set
+   */
   public static Dataset csv(String path, CsvOptions options) {
     return csv(null, path, options);
+  }
+
+  /**
+   * As {@link #csv(DtgRuntime, String, CsvOptions)}.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset csv(DtgRuntime runtime, java.nio.file.Path path, CsvOptions options) {
+    return csv(runtime, path.toString(), options);
   }
 
   /**
@@ -94,7 +132,7 @@ public final class Dataset extends Handle {
    * @param options how it is read; null: all found out
    * @return the data set
    */
-  public static Dataset csv(Runtime runtime, String path, CsvOptions options) {
+  public static Dataset csv(DtgRuntime runtime, String path, CsvOptions options) {
     long it = hold(runtime);
     try {
       Packet how = (options == null ? new CsvOptions() : options).packet();
@@ -123,6 +161,94 @@ public final class Dataset extends Handle {
    */
   public Dataset shuffle(long buffer, long seed) {
     return transform(0, buffer, seed, 0);
+  }
+
+  /**
+   * Draws at random from a buffer, in the same order in every epoch.
+   *
+   * @param buffer its elements; 0: the whole epoch
+   * @param seed decides the order
+   * @return this
+   */
+  public Dataset shuffleOnce(long buffer, long seed) {
+    return transform(12, buffer, seed, 0);
+  }
+
+  /**
+   * A component as float32, (x - shift) / scale for each feature along its last dimension. Fit on what is trained on, apply to that and to
+   * everything else.
+   *
+   * @param component its number
+   * @param normalization what {@link #fitNormalization} found, on this data set or on another one
+   * @return this
+   */
+  public Dataset normalize(long component, String normalization) {
+    long mine = hold();
+    try {
+      Native.datasetNormalize(mine, component, Native.utf8(normalization));
+      return this;
+    } finally {
+      drop();
+    }
+  }
+
+  /** What a normalization does to each feature; in C's order. */
+  public enum Normalization {
+    /** To mean 0 and deviation 1. */
+    STANDARD,
+    /** To 0 at the least and 1 at the greatest. */
+    RANGE
+  }
+
+  /**
+   * The numbers for {@link #normalize} and {@link Model#normalize}, found by one look at all of a component; the data set stays where it stood.
+   * Ask before batch. Keep the text with the weights by {@link Model#metadata(String, String)}.
+   *
+   * @param component its number
+   * @param kind what it does
+   * @return the numbers, as JSON
+   * @throws DtgException.InvalidArgument when there are no elements, or one is NaN or infinite
+   */
+  public String fitNormalization(long component, Normalization kind) {
+    long mine = hold();
+    try {
+      return Native.text(Native.datasetFitNormalization(mine, component, kind.ordinal()));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Two data sets without a row in common.
+   *
+   * @param train to train on
+   * @param heldOut to test with
+   */
+  public record Parts(Dataset train, Dataset heldOut) implements AutoCloseable {
+    @Override
+    public void close() {
+      train.close();
+      heldOut.close();
+    }
+  }
+
+  /**
+   * One part to train on and one that is held out. Which row goes where is decided by the seed alone; the order within both is that of this data
+   * set, which stays as it was. Elements must be rows of tensors or files, so split before batch, prefetch and repeat, and before
+   * {@link #normalize}.
+   *
+   * @param how which rows; null: a fifth
+   * @return both
+   * @throws DtgException.InvalidArgument when numbers are out of range, there are no such rows or classes, or a part would be empty
+   */
+  public Parts split(Split how) {
+    long mine = hold();
+    try {
+      long[] both = Native.datasetSplit(mine, (how == null ? new Split() : how).packet().bytes());
+      return new Parts(new Dataset(both[0]), new Dataset(both[1]));
+    } finally {
+      drop();
+    }
   }
 
   /**
@@ -240,6 +366,22 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * What was found out about the columns of a CSV file. Give it to the reading of other files ({@link CsvOptions#schema}), so that names have
+   * the same numbers and missing values the same means there; keep it with the weights by {@link Model#metadata(String, String)}.
+   *
+   * @return the schema, as JSON
+   * @throws DtgException.FailedPrecondition when the data does not come from a CSV file
+   */
+  public String schema() {
+    long mine = hold();
+    try {
+      return Native.text(Native.datasetSchema(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * The next element.
    *
    * @return its components, to be closed; null at the end of the data
@@ -249,6 +391,37 @@ public final class Dataset extends Handle {
     try {
       long[] handles = Native.datasetNext(mine);
       return handles == null ? null : Results.owning(handles);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Where the data set stands: elements since its last restart, then the epoch of each stage. Checkpoints keep it.
+   *
+   * @return numbers for {@link #moveTo}
+   * @throws DtgException.FailedPrecondition when a transform was added after elements had been taken
+   */
+  public long[] position() {
+    long mine = hold();
+    try {
+      return Native.datasetPosition(mine);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Goes to a position of a data set with the same stages, seeds and sources: what comes next is what came next there.
+   *
+   * @param position what {@link #position} told
+   * @return this
+   */
+  public Dataset moveTo(long... position) {
+    long mine = hold();
+    try {
+      Native.datasetMoveTo(mine, position);
+      return this;
     } finally {
       drop();
     }
@@ -288,7 +461,23 @@ public final class Dataset extends Handle {
    * @param dtype its element type
    * @param shape its dimensions, -1 where they differ; null when not even their number is known
    */
-  public record Component(DType dtype, long[] shape) {}
+  public record Component(DType dtype, long[] shape) {
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Component component && component.dtype == dtype && java.util.Arrays.equals(component.shape, shape);
+    }
+
+    @Override
+    public int hashCode() {
+      return 31 * dtype.hashCode() + java.util.Arrays.hashCode(shape);
+    }
+
+    /** Type and shape: {@code float32[-1, 64]}. */
+    @Override
+    public String toString() {
+      return dtype.label() + (shape == null ? " of unknown rank" : java.util.Arrays.toString(shape));
+    }
+  }
 
   /**
    * Type and shape of a component.

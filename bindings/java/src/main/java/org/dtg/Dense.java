@@ -5,6 +5,7 @@ package org.dtg;
 /** A fully connected layer: activation(x * kernel + bias), as tf.keras.layers.Dense. */
 public final class Dense {
   String name;
+  String weightsOf;
   long units;
   Activation activation = Activation.NONE;
   boolean bias = true;
@@ -75,7 +76,18 @@ public final class Dense {
     return this;
   }
 
+  /**
+   * Calls a layer again with the weights of the first call: siamese nets, unrolled cells.
+   *
+   * @param layer full name of a layer made before, scopes included: its variables are used; null: new ones are made
+   * @return this
+   */
+  public Dense weightsOf(String layer) {
+    this.weightsOf = layer;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().text(name).integer(units).integer(activation.ordinal()).bool(!bias).initializer(kernelInit).initializer(biasInit);
+    return new Packet().text(name).integer(units).integer(activation.ordinal()).bool(!bias).initializer(kernelInit).initializer(biasInit).text(weightsOf);
   }
 }

@@ -88,7 +88,16 @@ public class DtgException extends RuntimeException {
 
   /** Called from C. */
   static DtgException of(int number, byte[] message, byte[] node, byte[] task, byte[] peer, byte[] phase) {
-    return of(Code.of(number), Native.text(message), Native.text(node), Native.text(task), Native.text(peer), Native.text(phase));
+    return of(Code.of(number), inJava(Native.text(message)), Native.text(node), Native.text(task), Native.text(peer), Native.text(phase));
+  }
+
+  /** A message of the library without the words of C. What stands between quotes is the program's own and stays. */
+  private static String inJava(String message) {
+    String[] parts = message.split("\"", -1);
+    for (int i = 0; i < parts.length; i += 2) {
+      for (int k = 0; k < Words.OF_C.length; k += 2) parts[i] = parts[i].replace(Words.OF_C[k], Words.OF_C[k + 1]);
+    }
+    return String.join("\"", parts);
   }
 
   private static DtgException of(Code code, String message, String... where) {

@@ -5,6 +5,7 @@ package org.dtg;
 /** A table of rows, as tf.keras.layers.Embedding. */
 public final class Embedding {
   String name;
+  String weightsOf;
   long rows;
   long width;
   Initializer tableInit = Initializer.DEFAULT;
@@ -42,7 +43,18 @@ public final class Embedding {
     return this;
   }
 
+  /**
+   * Calls a layer again with the weights of the first call: siamese nets, unrolled cells.
+   *
+   * @param layer full name of a layer made before, scopes included: its variables are used; null: new ones are made
+   * @return this
+   */
+  public Embedding weightsOf(String layer) {
+    this.weightsOf = layer;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().text(name).integer(rows).integer(width).initializer(tableInit);
+    return new Packet().text(name).integer(rows).integer(width).initializer(tableInit).text(weightsOf);
   }
 }

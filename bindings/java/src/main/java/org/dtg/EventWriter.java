@@ -7,12 +7,32 @@ import java.time.Duration;
 /** Writes curves that TensorBoard reads. */
 public final class EventWriter extends Handle {
   /**
+   * As {@link #EventWriter(String)}.
+   *
+   * @param directory made if need be
+   */
+  public EventWriter(java.nio.file.Path directory) {
+    this(directory.toString());
+  }
+
+  /**
    * A new event file.
    *
    * @param directory where; made if need be. TensorBoard takes a directory for a run
    */
   public EventWriter(String directory) {
     this(directory, null, 0);
+  }
+
+  /**
+   * As {@link #EventWriter(String, Duration, long)}.
+   *
+   * @param directory made if need be
+   * @param flushEvery how long points may wait; null: the default
+   * @param resumedAtStep what was written for later steps by others is hidden; 0: nothing
+   */
+  public EventWriter(java.nio.file.Path directory, Duration flushEvery, long resumedAtStep) {
+    this(directory.toString(), flushEvery, resumedAtStep);
   }
 
   /**
@@ -53,7 +73,7 @@ public final class EventWriter extends Handle {
   public void histogram(String tag, long step, Tensor tensor) {
     long mine = hold();
     try {
-      long it = tensor.hold();
+      long it = hold(tensor, "tensor");
       try {
         Native.writerHistogram(mine, Native.utf8(tag), step, it);
       } finally {

@@ -20,11 +20,16 @@ public final class Graph extends Ops {
    *
    * @param runtime null: the default one
    */
-  public Graph(Runtime runtime) {
+  public Graph(DtgRuntime runtime) {
     super(make(runtime));
   }
 
-  private static long make(Runtime runtime) {
+  /** A graph that C gave. */
+  Graph(long address) {
+    super(address);
+  }
+
+  private static long make(DtgRuntime runtime) {
     long it = hold(runtime);
     try {
       return Native.graphCreate(it);
@@ -63,13 +68,100 @@ public final class Graph extends Ops {
   }
 
   /**
+   * A float64 scalar.
+   *
+   * @param value it
+   * @return the value
+   */
+  public Value constant(double value) {
+    try (Tensor tensor = Tensor.scalar(value)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * An int32 scalar.
+   *
+   * @param value it
+   * @return the value
+   */
+  public Value constant(int value) {
+    try (Tensor tensor = Tensor.scalar(value)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * An int64 scalar.
+   *
+   * @param value it
+   * @return the value
+   */
+  public Value constant(long value) {
+    try (Tensor tensor = Tensor.scalar(value)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * A bool scalar.
+   *
+   * @param value it
+   * @return the value
+   */
+  public Value constant(boolean value) {
+    try (Tensor tensor = Tensor.scalar(value)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
    * An int64 vector, as shapes and axes are.
    *
-   * @param values its elements
+   * @param values its elements; a vector of one is {@code new long[] {value}}
    * @return the value
    */
   public Value constant(long... values) {
     try (Tensor tensor = Tensor.of(values)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * An int32 constant of an array.
+   *
+   * @param values its elements, row by row
+   * @param shape the dimensions; none: a vector
+   * @return the value
+   */
+  public Value constant(int[] values, long... shape) {
+    try (Tensor tensor = Tensor.of(values, shape)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * A float32 constant of an array.
+   *
+   * @param values its elements, row by row
+   * @param shape the dimensions; none: a vector
+   * @return the value
+   */
+  public Value constant(float[] values, long... shape) {
+    try (Tensor tensor = Tensor.of(values, shape)) {
+      return constant(tensor);
+    }
+  }
+
+  /**
+   * A float64 constant of an array.
+   *
+   * @param values its elements, row by row
+   * @param shape the dimensions; none: a vector
+   * @return the value
+   */
+  public Value constant(double[] values, long... shape) {
+    try (Tensor tensor = Tensor.of(values, shape)) {
       return constant(tensor);
     }
   }
@@ -131,6 +223,154 @@ public final class Graph extends Ops {
       return new Value(this, Native.graphFind(mine, Native.utf8(name)));
     } finally {
       drop();
+    }
+  }
+
+  // ---- functions, conditions, loops ----
+
+  /**
+   * Builds a function. What goes wrong in {@code body} comes out of this call as it is.
+   *
+   * @param name for errors and traces
+   * @param arguments what whoever calls it gives
+   * @param body builds it
+   * @return the function, to be closed
+   * @throws DtgException.Unimplemented when it makes a variable or a queue of its own
+   * @throws DtgException.ResourceExhausted for more than 64 levels of functions
+   */
+  public GraphFunction function(String name, List<GraphFunction.Argument> arguments, GraphFunction.Body body) {
+    try (Graph inside = begin(name)) {
+      Value[] v = new Value[arguments.size()];
+      long it = inside.hold();
+      try {
+        for (int i = 0; i < v.length; i++) v[i] = new Value(inside, arguments.get(i).add(it));
+      } finally {
+        inside.drop();
+      }
+      List<Value> results = body.build(inside, List.of(v));
+      it = inside.hold();
+      try {
+        return new GraphFunction(this, Native.functionEnd(it, Value.ids(results, "results")), results.size());
+      } finally {
+        inside.drop();
+      }
+    }
+  }
+
+  private Graph begin(String name) {
+    long mine = hold();
+    try {
+      return new Graph(Native.functionBegin(mine, Native.utf8(name)));
+    } finally {
+      drop();
+    }
+  }
+
+  private GraphFunction branch(String name, GraphFunction.Branch build) {
+    return function(name, List.of(), (body, none) -> build.build(body));
+  }
+
+  /** The outputs of a node that calls functions, all of which are held while it is added. */
+  private List<Value> calling(GraphFunction[] functions, ToOutputs add) {
+    long mine = hold();
+    try {
+      long[] held = hold(functions);
+      try {
+        return Arrays.stream(add.outputs(mine, held)).mapToObj(id -> new Value(this, id)).toList();
+      } finally {
+        drop(functions);
+      }
+    } finally {
+      drop();
+    }
+  }
+
+  private interface ToOutputs {
+    long[] outputs(long graph, long[] functions);
+  }
+
+  /**
+   * Calls a function. Semantics: tf.function.
+   *
+   * @param function made in this graph
+   * @param arguments what it asked for
+   * @return its results
+   */
+  public List<Value> call(GraphFunction function, Value... arguments) {
+    long[] given = Value.ids(arguments, "arguments");
+    return calling(new GraphFunction[] {given(function, "function")}, (mine, held) -> Native.graphAddCall(mine, held[0], given, function.results));
+  }
+
+  /**
+   * Runs {@code then} where {@code condition} is true (a number that is not 0, a tensor that is not empty), else {@code otherwise}; both
+   * give as many values of the same types. Only the branch that is taken runs. Semantics: tf.cond.
+   *
+   * @param condition decides
+   * @param then one branch
+   * @param otherwise the other
+   * @return the results of the branch that is taken
+   */
+  public List<Value> ifElse(Value condition, GraphFunction.Branch then, GraphFunction.Branch otherwise) {
+    try (GraphFunction yes = branch("then", then); GraphFunction no = branch("else", otherwise)) {
+      return calling(new GraphFunction[] {yes, no},
+          (mine, held) -> Native.graphAddIf(mine, Value.id(condition, "condition"), held[0], held[1], yes.results));
+    }
+  }
+
+  /**
+   * Runs the branch of a number. Semantics: tf.switch_case.
+   *
+   * @param index an int32, counted from 0; the last branch for every other number
+   * @param branches at least one
+   * @return the results of the branch that is taken
+   */
+  public List<Value> switchCase(Value index, List<GraphFunction.Branch> branches) {
+    GraphFunction[] made = new GraphFunction[branches.size()];
+    try {
+      for (int i = 0; i < made.length; i++) made[i] = branch("case", branches.get(i));
+      int results = made.length == 0 ? 0 : made[0].results;
+      return calling(made, (mine, held) -> Native.graphAddCase(mine, Value.id(index, "index"), held, results));
+    } finally {
+      for (GraphFunction function : made) {
+        if (function != null) function.close();
+      }
+    }
+  }
+
+  /**
+   * Calls {@code body} on what it gave the last time, first on {@code start}, for as long as {@code condition} gives true. A shape must stay
+   * what it is in {@code start}. A loop that does not end is ended by the run's deadline or by cancelling it. Semantics: tf.while_loop.
+   *
+   * <pre>{@code
+   * List<Value> out = graph.whileLoop(List.of(graph.constant(0), graph.constant(3f)),
+   *     (body, v) -> body.greater(v.get(1), small),
+   *     (body, v) -> List.of(body.addV2(v.get(0), body.constant(1)), body.mul(v.get(1), half)));
+   * }</pre>
+   *
+   * @param start what the loop carries, at first
+   * @param condition whether it turns once more
+   * @param body a round: as many values of the same types
+   * @return what there is at the end
+   */
+  public List<Value> whileLoop(List<Value> start, GraphFunction.Condition condition, GraphFunction.Body body) {
+    return whileLoop(start, start.stream().map(GraphFunction.Argument::like).toList(), condition, body);
+  }
+
+  /**
+   * As {@link #whileLoop(List, GraphFunction.Condition, GraphFunction.Body)}, with shapes that rounds may change.
+   *
+   * @param start what the loop carries, at first
+   * @param arguments what holds in every round, for each value of {@code start}
+   * @param condition whether it turns once more
+   * @param body a round
+   * @return what there is at the end
+   */
+  public List<Value> whileLoop(List<Value> start, List<GraphFunction.Argument> arguments, GraphFunction.Condition condition,
+      GraphFunction.Body body) {
+    long[] first = Value.ids(start, "start");
+    try (GraphFunction test = function("condition", arguments, (inside, v) -> List.of(condition.build(inside, v)));
+        GraphFunction round = function("body", arguments, body)) {
+      return calling(new GraphFunction[] {test, round}, (mine, held) -> Native.graphAddWhile(mine, first, held[0], held[1]));
     }
   }
 
@@ -226,7 +466,7 @@ public final class Graph extends Ops {
   public Scope controls(Value... values) {
     long mine = hold();
     try {
-      Native.graphPushControls(mine, Value.ids(values));
+      Native.graphPushControls(mine, Value.ids(values, "values"));
       return new Scope(this, Kind.CONTROLS);
     } finally {
       drop();
@@ -242,7 +482,7 @@ public final class Graph extends Ops {
   public Scope colocation(Value value) {
     long mine = hold();
     try {
-      Native.graphPushColocation(mine, Value.id(value));
+      Native.graphPushColocation(mine, Value.id(value, "value"));
       return new Scope(this, Kind.COLOCATION);
     } finally {
       drop();
@@ -259,7 +499,7 @@ public final class Graph extends Ops {
    * @return one gradient per x, with rows kept as rows
    */
   public List<Gradient> gradients(Value y, Value... xs) {
-    return gradients(List.of(y), List.of(xs), null);
+    return gradients(Arrays.asList(y), Arrays.asList(xs), null);
   }
 
   /**
@@ -274,7 +514,7 @@ public final class Graph extends Ops {
   public List<Gradient> gradients(List<Value> ys, List<Value> xs, List<Value> gradYs) {
     long mine = hold();
     try {
-      long[] ids = Native.graphAddGradients(mine, Value.ids(ys), Value.ids(xs), gradYs == null ? null : Value.ids(gradYs));
+      long[] ids = Native.graphAddGradients(mine, Value.ids(ys, "ys"), Value.ids(xs, "xs"), gradYs == null ? null : Value.ids(gradYs));
       Gradient[] out = new Gradient[xs.size()];
       for (int i = 0; i < out.length; i++) out[i] = Gradient.of(this, ids, 4 * i);
       return Arrays.asList(out);

@@ -7,12 +7,12 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
  * A native object. Close it when it is not needed any more: a {@code close} while another thread is inside a call on the object takes
- * effect when that call has ended, later calls throw {@link DtgException.InvalidArgument}, a second {@code close} does nothing.
+ * effect when that call has ended, later calls throw {@link IllegalStateException}, a second {@code close} does nothing.
  *
  * <p>An object that is never closed is freed after the garbage collector found it, and named in the log of {@code org.dtg} with the place
  * where it was made. The system property {@code org.dtg.leak} decides how closely that is watched: {@code warn} (the default), {@code trace}
- * (the whole stack) or {@code fail}, for tests: the whole stack, and the next object that is made throws an {@link IllegalStateException}
- * about what leaked.
+ * (the whole stack) or {@code fail}, for tests: the next object that is made throws an {@link IllegalStateException}
+ * about what leaked, whose cause has the stack of where that was made. {@link Lifetime} closes what was made in it.
  */
 public abstract class Handle implements AutoCloseable {
   /** In the order of native/runtime.c. */
@@ -29,7 +29,12 @@ public abstract class Handle implements AutoCloseable {
     EVENT_WRITER("event writer"),
     SERVER("server"),
     WEIGHTS("weight set"),
-    CLUSTER("cluster");
+    CLUSTER("cluster"),
+    CHECKPOINT("checkpoint"),
+    FUNCTION("function"),
+    GROUP("group"),
+    CANCELLATION("cancellation"),
+    STRATEGY("strategy");
 
     /** As C's errors call it. */
     final String noun;
@@ -68,10 +73,23 @@ public abstract class Handle implements AutoCloseable {
     }
   }
 
+  /** The place of an object in the {@link Lifetime} that it was made in, which guards it. */
+  static final class Link {
+    final Handle handle;
+    Lifetime life;
+    Link before;
+    Link after;
+
+    Link(Handle handle) {
+      this.handle = handle;
+    }
+  }
+
   private static final Cleaner CLEANER = Cleaner.create();
 
   private final Owned owned;
   private final Cleaner.Cleanable cleanable;
+  final Link link; // null: made outside of lifetimes
 
   Handle(Kind kind, long address) {
     try {
@@ -81,6 +99,8 @@ public abstract class Handle implements AutoCloseable {
       throw e;
     }
     cleanable = CLEANER.register(this, owned);
+    // Runs end by themselves, and the queue that they end in belongs to all of them.
+    link = kind == Kind.RUN || kind == Kind.CQ ? null : Lifetime.made(this);
   }
 
   /** The native address, which stays valid until {@link #drop}. */
@@ -103,6 +123,17 @@ public abstract class Handle implements AutoCloseable {
     return handle == null ? 0 : handle.hold();
   }
 
+  /** The address of an object that must be there; {@code name}: of the argument. */
+  static long hold(Handle handle, String name) {
+    return given(handle, name).hold();
+  }
+
+  /** The argument of that name, which may not be null. */
+  static <T> T given(T argument, String name) {
+    if (argument == null) throw new DtgException.InvalidArgument(name + " is null; it must not be");
+    return argument;
+  }
+
   static void drop(Handle handle) {
     if (handle != null) handle.drop();
   }
@@ -123,9 +154,8 @@ public abstract class Handle implements AutoCloseable {
     for (Handle handle : handles) drop(handle);
   }
 
-  private DtgException closed() {
-    return new DtgException.InvalidArgument(
-        "the handle is not an open " + owned.kind.noun + ": it was released, or is a handle of another type");
+  private IllegalStateException closed() {
+    return new IllegalStateException("this is not an open " + owned.kind.noun + ": it was closed");
   }
 
   /**
@@ -141,6 +171,7 @@ public abstract class Handle implements AutoCloseable {
   @Override
   public void close() {
     owned.explicit = true;
+    if (link != null) link.life.forget(link);
     cleanable.clean();
   }
 }

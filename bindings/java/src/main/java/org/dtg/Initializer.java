@@ -42,7 +42,9 @@ public record Initializer(Kind kind, double a, double b) {
     /** +-sqrt(6 / inputs). */
     HE_UNIFORM,
     /** Truncated, variance 2 / inputs. */
-    HE_NORMAL
+    HE_NORMAL,
+    /** Rank 2 or more: rows (all dimensions but the last) or columns, the fewer of them, of length 1 and at right angles. */
+    ORTHOGONAL
   }
 
   /**

@@ -2,6 +2,7 @@
 
 package org.dtg;
 
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
 final class Leaks {
@@ -9,18 +10,31 @@ final class Leaks {
   private static final boolean STACKS = HOW.equals("trace") || HOW.equals("fail");
   private static final boolean FAIL = HOW.equals("fail");
   private static final StackWalker WALKER = StackWalker.getInstance();
-  private static final AtomicReference<String> FIRST = new AtomicReference<>();
+  private static final AtomicReference<IllegalStateException> FIRST = new AtomicReference<>();
 
   private Leaks() {}
 
-  /** Where an object is being made: a Throwable, "File.java:12", or null where asking would cost more than the object. */
+  /**
+   * Tensors and runs are made so often that looking for the place of each would cost more than they do. The first ones are looked at, and
+   * all of them from the moment on at which one without a place has leaked.
+   */
+  private static final int LOOKED_AT = 1000;
+
+  private static final AtomicInteger SEEN = new AtomicInteger();
+  private static volatile boolean all;
+
+  /** Where an object is being made: a Throwable, "File.java:12", or null where nobody looked. */
   static Object site(Handle.Kind kind) {
     if (FAIL) {
-      String leaked = FIRST.getAndSet(null);
-      if (leaked != null) throw new IllegalStateException(leaked);
+      IllegalStateException leaked = FIRST.getAndSet(null);
+      if (leaked != null) {
+        leaked.fillInStackTrace(); // of who hears of it; its cause has the place of the object that leaked
+        throw leaked;
+      }
     }
     if (STACKS) return new Throwable("made here");
-    return kind == Handle.Kind.TENSOR || kind == Handle.Kind.RUN ? null : caller();
+    boolean often = kind == Handle.Kind.TENSOR || kind == Handle.Kind.RUN;
+    return !often || all || (SEEN.get() < LOOKED_AT && SEEN.incrementAndGet() <= LOOKED_AT) ? caller() : null;
   }
 
   /** "File.java:12" of the nearest caller outside of this package; null when there is none. */
@@ -40,13 +54,14 @@ final class Leaks {
 
   static void found(String noun, Object site) {
     String text = "a " + noun + " was never closed" + (site instanceof String ? "; it was made at " + site : "")
-        + (site == null ? "; -Dorg.dtg.leak=trace tells where it was made" : "");
+        + (site == null ? "; from now on the place is kept of all that are made" : "");
+    if (site == null) all = true;
     System.Logger log = System.getLogger("org.dtg");
     if (site instanceof Throwable stack) {
       log.log(System.Logger.Level.WARNING, text, stack);
     } else {
       log.log(System.Logger.Level.WARNING, text);
     }
-    if (FAIL) FIRST.compareAndSet(null, text);
+    if (FAIL) FIRST.compareAndSet(null, new IllegalStateException(text, site instanceof Throwable stack ? stack : null));
   }
 }

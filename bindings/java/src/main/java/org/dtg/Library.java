@@ -15,9 +15,19 @@ import java.util.stream.Stream;
 
 final class Library {
   private static final String JNI = "libdtg_jni.so";
-  private static final String RESOURCES = "META-INF/native/linux-x86_64/";
+  private static final String PLATFORM = "linux-" + processor(System.getProperty("os.arch", ""));
+  private static final String RESOURCES = "META-INF/native/" + PLATFORM + "/";
 
   private Library() {}
+
+  /** As the system calls it; the JVM has other names for some. */
+  private static String processor(String arch) {
+    return switch (arch) {
+      case "amd64", "x86_64" -> "x86_64";
+      case "aarch64", "arm64" -> "aarch64";
+      default -> arch;
+    };
+  }
 
   /**
    * The path or directory of the property org.dtg.library.path; else java.library.path; else the copy in the jar, unpacked into a new
@@ -64,7 +74,7 @@ final class Library {
     if (resources().getResource(RESOURCES + JNI) == null) {
       throw new UnsatisfiedLinkError(
           "dtg's native library is nowhere: " + String.join("; ", tried) + "; and no jar holds " + RESOURCES + JNI
-              + ". Add the jar dtg with the classifier linux-x86_64, or set -Dorg.dtg.library.path=DIRECTORY");
+              + ". Add the jar dtg with the classifier " + PLATFORM + ", or set -Dorg.dtg.library.path=DIRECTORY");
     }
     Path parent = Path.of(System.getProperty("org.dtg.library.tmpdir", System.getProperty("java.io.tmpdir")));
     Path directory = null;

@@ -1,4 +1,4 @@
-// Models: layers, losses, metrics and training. One thread at a time, the one that builds the graph.
+// Models: variables, losses, metrics and training; their layers are in Layers.java. One thread at a time, the one that builds the graph.
 
 package org.dtg;
 
@@ -10,9 +10,7 @@ import java.util.List;
  * The variables that layers make: names, handles, values and first values. Everything else is nodes of the graph, where one's own may be
  * mixed in at any point. Names, formulas and defaults are those of tf.keras and of TensorFlow's optimizers.
  */
-public final class Model extends Handle {
-  private final Graph graph;
-
+public final class Model extends Layers {
   /**
    * A model without variables.
    *
@@ -20,21 +18,205 @@ public final class Model extends Handle {
    * @param seed weights are functions of (seed, order of creation, shape)
    */
   public Model(Graph graph, long seed) {
-    super(Kind.MODEL, make(graph, seed));
-    this.graph = graph;
+    super(graph, make(graph, seed));
   }
 
-  private static long make(Graph graph, long seed) {
-    long it = graph.hold();
+  private Model(Graph graph, long[] address) {
+    super(graph, address[0]);
+  }
+
+  /**
+   * A model of the variables that a graph has already: after an import, or built by hand. Those of floating-point numbers are trainable, but for
+   * what is named like an optimizer's slots.
+   *
+   * @param graph where they are
+   * @param seed for what is added
+   * @return the model
+   */
+  public static Model of(Graph graph, long seed) {
+    long it = hold(graph, "graph");
     try {
-      return Native.modelCreate(it, seed);
+      return new Model(graph, new long[] {Native.modelImport(it, seed)});
     } finally {
       graph.drop();
     }
   }
 
-  private Value value(long id) {
-    return new Value(graph, id);
+  /**
+   * What {@link #load} gives. Closing it closes all three.
+   *
+   * @param model the model
+   * @param graph its graph
+   * @param session in which the variables have their values
+   */
+  public record Loaded(Model model, Graph graph, Session session) implements AutoCloseable {
+    @Override
+    public void close() {
+      session.close();
+      model.close();
+      graph.close();
+    }
+  }
+
+  /**
+   * A model that {@link #export} wrote.
+   *
+   * @param path the file
+   * @return the model over a graph of its own, and a local session
+   * @throws DtgException.NotFound when there is no such file
+   * @throws DtgException.DataLoss when it is cut, damaged, or no exported model
+   */
+  public static Loaded load(String path) {
+    return load(null, path);
+  }
+
+  /**
+   * As {@link #load(String)}.
+   *
+   * @param path the file
+   * @return the model
+   */
+  public static Loaded load(java.nio.file.Path path) {
+    return load(null, path.toString());
+  }
+
+  /**
+   * As {@link #load(DtgRuntime, String)}.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @return the model and a session with its weights
+   */
+  public static Loaded load(DtgRuntime runtime, java.nio.file.Path path) {
+    return load(runtime, path.toString());
+  }
+
+  /**
+   * As {@link #load(String)}, over the ops and under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @return the model
+   */
+  public static Loaded load(DtgRuntime runtime, String path) {
+    long it = hold(runtime);
+    try {
+      long[] all = Native.modelLoad(it, Native.utf8(path));
+      Graph graph = new Graph(all[1]);
+      return new Loaded(new Model(graph, all), graph, new Session(all[2]));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * Writes one file with all that it takes to compute the outputs from the inputs: the part of the graph that leads there, the values that its
+   * variables have, and the metadata. {@link #load} reads it.
+   *
+   * @param session where the values are
+   * @param path the file
+   * @param what named inputs and outputs
+   * @throws DtgException.FailedPrecondition when an output needs a placeholder that is no input, which is named, or a variable has no value
+   */
+  public void export(Session session, String path, Export what) {
+    long mine = hold();
+    try {
+      long it = hold(session, "session");
+      try {
+        Native.modelExport(mine, it, what.packet(path).bytes());
+      } finally {
+        session.drop();
+      }
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * As {@link #export(Session, String, Export)}.
+   *
+   * @param session where the values are
+   * @param path the file
+   * @param what named inputs and outputs
+   */
+  public void export(Session session, java.nio.file.Path path, Export what) {
+    export(session, path.toString(), what);
+  }
+
+  /**
+   * The input or output of that name of a model that was loaded.
+   *
+   * @param name as it was exported
+   * @return the value
+   * @throws DtgException.NotFound with the names that there are
+   */
+  public Value endpoint(String name) {
+    long mine = hold();
+    try {
+      return value(Native.modelEndpoint(mine, Native.utf8(name)));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * All inputs and outputs.
+   *
+   * @return as JSON: {"inputs": [{"name", "dtype", "shape"}], "outputs": [...]}
+   */
+  public String endpoints() {
+    long mine = hold();
+    try {
+      return Native.text(Native.modelEndpoints(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * As {@link #restoreFrom(Session, String, RestoreOptions)}.
+   *
+   * @param session where the variables are
+   * @param path the file or set
+   * @param options how; null: all defaults
+   * @return the report
+   */
+  public String restoreFrom(Session session, java.nio.file.Path path, RestoreOptions options) {
+    return restoreFrom(session, path.toString(), options);
+  }
+
+  /**
+   * {@link #restore} with names that differ, or for a part of the variables; the others keep what they have.
+   *
+   * @param session where the values go
+   * @param path the file
+   * @param options which; null: all, by their names
+   * @return what became of it, as JSON: path, variables, missing, extra, reshaped
+   * @throws DtgException.FailedPrecondition which names all variables that do not fit
+   * @throws DtgException.NotFound when there is no file, or a rule that no variable meets
+   */
+  public String restoreFrom(Session session, String path, RestoreOptions options) {
+    long mine = hold();
+    try {
+      long it = hold(session, "session");
+      try {
+        byte[] how = (options == null ? new RestoreOptions() : options).packet().bytes();
+        return Native.text(Native.modelRestoreFrom(mine, it, Native.utf8(path), how));
+      } finally {
+        session.drop();
+      }
+    } finally {
+      drop();
+    }
+  }
+
+  private static long make(Graph graph, long seed) {
+    long it = hold(graph, "graph");
+    try {
+      return Native.modelCreate(it, seed);
+    } finally {
+      graph.drop();
+    }
   }
 
   // ---- variables ----
@@ -129,12 +311,43 @@ public final class Model extends Handle {
   private void file(Session session, String path, boolean save) {
     long mine = hold();
     try {
-      long it = session.hold();
+      long it = hold(session, "session");
       try {
         Native.modelSaveRestore(mine, it, Native.utf8(path), save);
       } finally {
         session.drop();
       }
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Keeps a text with the model, such as the schema of its training data: {@link #save} writes it, {@link #restore} brings it back.
+   *
+   * @param key its name
+   * @param value the text
+   */
+  public void metadata(String key, String value) {
+    long mine = hold();
+    try {
+      Native.modelSetMetadata(mine, Native.utf8(key), Native.utf8(value));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * A text that is kept with the model.
+   *
+   * @param key its name
+   * @return the text
+   * @throws DtgException.NotFound when there is none
+   */
+  public String metadata(String key) {
+    long mine = hold();
+    try {
+      return Native.text(Native.modelMetadata(mine, Native.utf8(key)));
     } finally {
       drop();
     }
@@ -149,6 +362,26 @@ public final class Model extends Handle {
    */
   public void save(Session session, String path) {
     file(session, path, true);
+  }
+
+  /**
+   * As {@link #save(Session, String)}.
+   *
+   * @param session where the values are
+   * @param path the file
+   */
+  public void save(Session session, java.nio.file.Path path) {
+    save(session, path.toString());
+  }
+
+  /**
+   * As {@link #restore(Session, String)}.
+   *
+   * @param session where the values go
+   * @param path the file
+   */
+  public void restore(Session session, java.nio.file.Path path) {
+    restore(session, path.toString());
   }
 
   /**
@@ -167,13 +400,13 @@ public final class Model extends Handle {
    * Waits until every variable so far has a value.
    *
    * @param session where
-   * @param timeout how long; null: 10 minutes
+   * @param timeout how long; null: 10 minutes; zero: no time at all
    * @throws DtgException.DeadlineExceeded which names those that have none
    */
   public void waitReady(Session session, Duration timeout) {
     long mine = hold();
     try {
-      long it = session.hold();
+      long it = hold(session, "session");
       try {
         Native.modelWaitReady(mine, it, Packet.nanos(timeout));
       } finally {
@@ -184,132 +417,28 @@ public final class Model extends Handle {
     }
   }
 
-  // ---- layers ----
-
   /**
-   * A fully connected layer.
+   * Brings this worker to where it can go on, after {@code train} or {@code update} failed because a task was lost, or when this process is
+   * a later life of a worker: waits until every variable has a value, completes on every task the update that one of them has applied (the
+   * chief, {@link SyncMode#STRICT}), runs {@code resume} (the chief, with no {@code update} under way) and {@code localInit}. The next
+   * {@code train} is the step that {@code globalStep} says: where that is the step that failed, give it the same batch again.
    *
-   * @param x what goes in
-   * @param layer its options
-   * @return what comes out
+   * @param session where
+   * @param timeout how long; null: 10 minutes; zero: no time at all
+   * @throws DtgException.FailedPrecondition when no replicated training was added
+   * @throws DtgException.DeadlineExceeded which names the variables that have no value
+   * @throws DtgException.Unavailable when a task is still lost at the end of the time
+   * @throws DtgException.DataLoss when a task is further behind than what it keeps can mend
    */
-  public Value dense(Value x, Dense layer) {
+  public void recover(Session session, Duration timeout) {
     long mine = hold();
     try {
-      return value(Native.nnDense(mine, Value.id(x), layer.packet().bytes()));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * A convolution of x[batch, height, width, in].
-   *
-   * @param x what goes in
-   * @param layer its options
-   * @return what comes out
-   */
-  public Value conv2d(Value x, Conv2D layer) {
-    long mine = hold();
-    try {
-      return value(Native.nnConv2d(mine, Value.id(x), layer.packet().bytes()));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * The greatest element of each window.
-   *
-   * @param x what goes in
-   * @param layer its options
-   * @return what comes out
-   */
-  public Value maxPool2d(Value x, Pool2D layer) {
-    long mine = hold();
-    try {
-      return value(Native.nnPool2d(mine, Value.id(x), layer.packet().bytes(), false));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * The mean of each window, padding not counted.
-   *
-   * @param x what goes in
-   * @param layer its options
-   * @return what comes out
-   */
-  public Value avgPool2d(Value x, Pool2D layer) {
-    long mine = hold();
-    try {
-      return value(Native.nnPool2d(mine, Value.id(x), layer.packet().bytes(), true));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * Rows of a table.
-   *
-   * @param x int32 or int64 ids
-   * @param layer its options
-   * @return what comes out
-   */
-  public Value embedding(Value x, Embedding layer) {
-    long mine = hold();
-    try {
-      return value(Native.nnEmbedding(mine, Value.id(x), layer.packet().bytes()));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * x as [batch, everything else].
-   *
-   * @param x what goes in
-   * @return what comes out
-   */
-  public Value flatten(Value x) {
-    long mine = hold();
-    try {
-      return value(Native.nnFlatten(mine, Value.id(x)));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * Sets a share of the elements to zero and scales the rest up; decided anew for each step, so that a run can be repeated.
-   *
-   * @param x what goes in
-   * @param rate the share, in [0, 1)
-   * @param step an int64 scalar
-   * @param training a bool scalar, false lets x through; null: always true
-   * @return what comes out
-   */
-  public Value dropout(Value x, double rate, Value step, Value training) {
-    long mine = hold();
-    try {
-      return value(Native.nnDropout(mine, Value.id(x), rate, Value.id(step), Value.id(training)));
-    } finally {
-      drop();
-    }
-  }
-
-  /**
-   * x through an activation.
-   *
-   * @param x what goes in
-   * @param activation which
-   * @return what comes out
-   */
-  public Value activation(Value x, Activation activation) {
-    long mine = hold();
-    try {
-      return value(Native.nnActivation(mine, Value.id(x), activation.ordinal()));
+      long it = hold(session, "session");
+      try {
+        Native.modelRecover(mine, it, Packet.nanos(timeout));
+      } finally {
+        session.drop();
+      }
     } finally {
       drop();
     }
@@ -327,7 +456,7 @@ public final class Model extends Handle {
   public Value sparseSoftmaxCrossEntropy(Value labels, Value logits) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 0, Value.id(labels), Value.id(logits)));
+      return value(Native.nnJudge(mine, 0, Value.id(labels, "labels"), Value.id(logits, "logits")));
     } finally {
       drop();
     }
@@ -343,7 +472,7 @@ public final class Model extends Handle {
   public Value softmaxCrossEntropy(Value labels, Value logits) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 1, Value.id(labels), Value.id(logits)));
+      return value(Native.nnJudge(mine, 1, Value.id(labels, "labels"), Value.id(logits, "logits")));
     } finally {
       drop();
     }
@@ -359,7 +488,7 @@ public final class Model extends Handle {
   public Value sigmoidCrossEntropy(Value labels, Value logits) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 2, Value.id(labels), Value.id(logits)));
+      return value(Native.nnJudge(mine, 2, Value.id(labels, "labels"), Value.id(logits, "logits")));
     } finally {
       drop();
     }
@@ -375,7 +504,7 @@ public final class Model extends Handle {
   public Value meanSquaredError(Value labels, Value predictions) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 3, Value.id(labels), Value.id(predictions)));
+      return value(Native.nnJudge(mine, 3, Value.id(labels, "labels"), Value.id(predictions, "predictions")));
     } finally {
       drop();
     }
@@ -391,7 +520,7 @@ public final class Model extends Handle {
   public Value accuracy(Value labels, Value logits) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 4, Value.id(labels), Value.id(logits)));
+      return value(Native.nnJudge(mine, 4, Value.id(labels, "labels"), Value.id(logits, "logits")));
     } finally {
       drop();
     }
@@ -407,7 +536,7 @@ public final class Model extends Handle {
   public Value correctCount(Value labels, Value logits) {
     long mine = hold();
     try {
-      return value(Native.nnJudge(mine, 5, Value.id(labels), Value.id(logits)));
+      return value(Native.nnJudge(mine, 5, Value.id(labels, "labels"), Value.id(logits, "logits")));
     } finally {
       drop();
     }
@@ -425,7 +554,7 @@ public final class Model extends Handle {
   public Training minimize(Value loss, Optimizer optimizer) {
     long mine = hold();
     try {
-      return Training.of(graph, Native.nnMinimize(mine, Value.ids(loss), Optimizer.packet(optimizer).bytes(), false));
+      return Training.of(graph, Native.nnMinimize(mine, new long[] {Value.id(loss, "loss")}, Optimizer.packet(optimizer).bytes(), false));
     } finally {
       drop();
     }
@@ -441,7 +570,7 @@ public final class Model extends Handle {
   public Training minimizeTowers(List<Value> losses, Optimizer optimizer) {
     long mine = hold();
     try {
-      return Training.of(graph, Native.nnMinimize(mine, Value.ids(losses), Optimizer.packet(optimizer).bytes(), true));
+      return Training.of(graph, Native.nnMinimize(mine, Value.ids(losses, "losses"), Optimizer.packet(optimizer).bytes(), true));
     } finally {
       drop();
     }
@@ -460,6 +589,26 @@ public final class Model extends Handle {
   }
 
   /**
+   * Training without parameter servers: every member of a group builds the same model with variables of its own, computes the gradients of its
+   * share of the batch, and applies the mean over the members, which all have to the bit. Join the group before the first step
+   * ({@link Group#join}), and connect the session to the member's server.
+   *
+   * @param loss a scalar
+   * @param optimizer how; null: SGD
+   * @param how with whom
+   * @return what was added
+   */
+  public Training minimizeAllReduce(Value loss, Optimizer optimizer, AllReduce how) {
+    long mine = hold();
+    try {
+      byte[] packet = Optimizer.packet(optimizer).append(given(how, "how").packet()).bytes();
+      return Training.of(graph, Native.nnMinimizeAllReduce(mine, Value.id(loss, "loss"), packet));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * Adds one worker's share of training on a loss.
    *
    * @param loss a scalar
@@ -470,8 +619,8 @@ public final class Model extends Handle {
   public Replicated minimizeReplicated(Value loss, Optimizer optimizer, Replication replication) {
     long mine = hold();
     try {
-      byte[] how = Optimizer.packet(optimizer).append(replication.packet()).bytes();
-      return Replicated.of(graph, Native.nnMinimizeReplicated(mine, Value.id(loss), how));
+      byte[] how = Optimizer.packet(optimizer).append(given(replication, "replication").packet()).bytes();
+      return Replicated.of(graph, Native.nnMinimizeReplicated(mine, Value.id(loss, "loss"), how));
     } finally {
       drop();
     }
@@ -525,8 +674,24 @@ public final class Model extends Handle {
         throw new DtgException.InvalidArgument("apply " + gradients.size() + " gradients to " + variables.size() + " variables: give one each");
       }
       long[] handles = variables.stream().mapToLong(variable -> Value.id(variable.handle())).toArray();
-      byte[] how = Optimizer.packet(optimizer).append(replication.packet()).bytes();
+      byte[] how = Optimizer.packet(optimizer).append(given(replication, "replication").packet()).bytes();
       return Replicated.of(graph, Native.nnApply(mine, handles, words(gradients), how, true));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * A learning rate that follows the count of steps.
+   *
+   * @param step an integer scalar
+   * @param schedule how
+   * @return a float32 scalar
+   */
+  public Value schedule(Value step, Schedule schedule) {
+    long mine = hold();
+    try {
+      return value(Native.nnSchedule(mine, Value.id(step, "step"), given(schedule, "schedule").packet().bytes()));
     } finally {
       drop();
     }
@@ -545,7 +710,7 @@ public final class Model extends Handle {
   public Value exponentialDecay(Value step, double rate, double every, double factor, boolean staircase) {
     long mine = hold();
     try {
-      return value(Native.nnExponentialDecay(mine, Value.id(step), rate, every, factor, staircase));
+      return value(Native.nnExponentialDecay(mine, Value.id(step, "step"), rate, every, factor, staircase));
     } finally {
       drop();
     }
@@ -564,7 +729,7 @@ public final class Model extends Handle {
   public Value cosineDecay(Value step, double rate, double steps, double floor, double warmup) {
     long mine = hold();
     try {
-      return value(Native.nnCosineDecay(mine, Value.id(step), rate, steps, floor, warmup));
+      return value(Native.nnCosineDecay(mine, Value.id(step, "step"), rate, steps, floor, warmup));
     } finally {
       drop();
     }

@@ -58,6 +58,34 @@ final class Native {
 
   static native byte[] runtimeMetrics(long runtime);
 
+  static native void runtimeTrim(long runtime);
+
+  static native byte[] datasetSchema(long data);
+
+  static native void datasetNormalize(long data, long component, byte[] normalization);
+
+  static native byte[] datasetFitNormalization(long data, long component, int kind);
+
+  static native long[] datasetSplit(long data, byte[] how);
+
+  static native long modelImport(long graph, long seed);
+
+  static native void modelExport(long model, long session, byte[] what);
+
+  static native long[] modelLoad(long runtime, byte[] path);
+
+  static native long modelEndpoint(long model, byte[] name);
+
+  static native byte[] modelEndpoints(long model);
+
+  static native byte[] modelRestoreFrom(long model, long session, byte[] path, byte[] options);
+
+  static native long nnNormalize(long model, long x, byte[] normalization);
+
+  static native void modelSetMetadata(long model, byte[] key, byte[] value);
+
+  static native byte[] modelMetadata(long model, byte[] key);
+
   static native void traceStart(long runtime);
 
   static native byte[] traceStop(long runtime);
@@ -66,6 +94,10 @@ final class Native {
 
   // tensor
   static native long tensorAllocate(int dtype, long[] dims);
+
+  static native long tensorStrings(long[] dims, byte[] bytes, long[] lengths);
+
+  static native byte[] tensorString(long tensor, long index);
 
   static native long tensorBorrow(int dtype, long[] dims, long address, long bytes, long number);
 
@@ -108,6 +140,25 @@ final class Native {
 
   static native void graphImport(long graph, byte[] bytes);
 
+  // function
+  static native long functionBegin(long outer, byte[] name);
+
+  static native long functionArgument(long body, int dtype, long[] dims);
+
+  static native long functionArgumentLike(long body, long value);
+
+  static native long functionEnd(long body, long[] results);
+
+  static native long[] functionCaptures(long function);
+
+  static native long[] graphAddIf(long graph, long condition, long yes, long no, int results);
+
+  static native long[] graphAddCase(long graph, long index, long[] branches, int results);
+
+  static native long[] graphAddWhile(long graph, long[] start, long condition, long body);
+
+  static native long[] graphAddCall(long graph, long function, long[] arguments, int results);
+
   static native byte[] valueText(long graph, long value, int which);
 
   static native long valueNumOutputs(long graph, long value);
@@ -118,7 +169,7 @@ final class Native {
 
   static native long[] valueShape(long graph, long value);
 
-  // model, layers, training
+  // model
   static native long modelCreate(long graph, long seed);
 
   static native long[] modelAddVariable(long model, byte[] spec);
@@ -139,6 +190,24 @@ final class Native {
 
   static native void modelWaitReady(long model, long session, long timeoutNs);
 
+  static native void modelRecover(long model, long session, long timeoutNs);
+
+  // checkpoint
+  static native long checkpointOpen(long model, long session, byte[] options);
+
+  static native void checkpointAddData(long checkpoint, byte[] name, long dataset);
+
+  static native byte[] checkpointRestore(long checkpoint, byte[] set, long[] step);
+
+  static native boolean checkpointReached(long checkpoint, long step);
+
+  static native void checkpointSave(long checkpoint, long step, long timeoutNs, boolean wait);
+
+  static native void checkpointAwait(long checkpoint, long timeoutNs);
+
+  static native byte[] checkpointStatus(long checkpoint);
+
+  // layers, training
   static native long nnDense(long model, long x, byte[] layer);
 
   static native long nnConv2d(long model, long x, byte[] layer);
@@ -153,9 +222,35 @@ final class Native {
 
   static native long nnActivation(long model, long x, int kind);
 
+  static native long nnBatchNorm(long model, long x, byte[] layer);
+
+  static native long nnNorm(long model, int which, long x, byte[] layer);
+
+  static native long[] nnRecurrent(long model, long x, byte[] layer);
+
+  static native long nnAttention(long model, long query, long value, byte[] layer);
+
+  static native long nnConv(long model, int which, long x, byte[] layer);
+
+  static native long nnGlobalPool(long model, long x, boolean keepDims, boolean greatest);
+
+  static native long nnUpSampling2d(long model, long x, long high, long wide, boolean bilinear);
+
+  static native long nnLoss(long model, long labels, long predictions, long weights, byte[] loss);
+
+  static native long nnTripletLoss(long model, long anchor, long positive, long negative, double margin);
+
+  static native long nnRegularize(long model, long loss, long[] handles, double l1, double l2);
+
+  static native long nnSampledLoss(long model, long labels, long x, byte[] loss);
+
+  static native long[] nnMetric(long model, long[] values, byte[] metric, byte[] loss);
+
   static native long nnJudge(long model, int which, long labels, long logits);
 
   static native long[] nnMinimize(long model, long[] losses, byte[] optimizer, boolean towers);
+
+  static native long[] nnMinimizeAllReduce(long model, long loss, byte[] how);
 
   static native long[] nnMinimizeReplicated(long model, long loss, byte[] optimizer);
 
@@ -165,10 +260,14 @@ final class Native {
 
   static native long nnCosineDecay(long model, long step, double rate, double steps, double floor, double warmup);
 
+  static native long nnSchedule(long model, long step, byte[] schedule);
+
   // session, async
   static native long sessionConnect(long runtime, byte[] target, long graph, byte[] options);
 
   static native void sessionRun(long session, long[] request);
+
+  static native boolean sessionRunIfBrief(long session, long[] request);
 
   static native long sessionRunAsync(long session, long[] request, long cq, long tag);
 
@@ -178,7 +277,7 @@ final class Native {
 
   static native void callableStep(long callable, long feed, long fetched, long timeoutNs);
 
-  static native void callableRun(long callable, long[] tensors, int feeds, int fetches, long timeoutNs);
+  static native void callableRun(long callable, long[] tensors, int feeds, int fetches, long timeoutNs, long cancellation);
 
   static native byte[][] sessionDevices(long session);
 
@@ -188,7 +287,15 @@ final class Native {
 
   static native void sessionEndJob(long session, long timeoutNs);
 
+  static native void sessionEndJobNow(long session, long timeoutNs);
+
+  static native void sessionBarrier(long session, byte[] name, long timeoutNs);
+
   static native byte[] sessionClusterStatus(long session, long timeoutNs);
+
+  static native long cancellationCreate();
+
+  static native void cancellationCancel(long cancellation);
 
   static native void runCancel(long run);
 
@@ -229,6 +336,58 @@ final class Native {
 
   static native byte[] serverStatus(long server);
 
+  static native long strategyCreate(long model, byte[] options);
+
+  static native long[] strategyDescribe(long strategy);
+
+  static native void strategyScope(long strategy, boolean enter);
+
+  static native void strategyBeginReplica(long strategy, int replica);
+
+  static native long[] strategyEndReplica(long strategy, long[] results);
+
+  static native void strategyAbandonRun(long strategy);
+
+  static native long strategyReduce(long strategy, int op, long value, int axis);
+
+  static native long strategyGather(long strategy, long value, int axis);
+
+  static native long strategyLocal(long strategy, long value);
+
+  static native long strategyDistribute(long strategy, long[] values);
+
+  static native long strategyBroadcast(long strategy, long value);
+
+  static native long strategySplit(long strategy, long batch);
+
+  static native long[] strategyLocalResults(long strategy, long value);
+
+  static native long[] strategyMinimize(long strategy, long losses, int op, byte[] optimizer);
+
+  static native long[] strategyReplicated(long strategy);
+
+  static native long strategyAssign(long strategy, long handle, int op, long value);
+
+  static native long strategyUpdates(long strategy);
+
+  static native long groupJoin(long server, byte[] options);
+
+  static native long groupCollect(long group, int kind, long tensor, int reduction, int root);
+
+  static native void groupBarrier(long group, long timeoutNs);
+
+  static native void groupReform(long group, long least, long timeoutNs);
+
+  static native void groupLeave(long group);
+
+  static native int groupRank(long group);
+
+  static native int groupSize(long group);
+
+  static native long groupEpoch(long group);
+
+  static native byte[] groupMember(long group, int rank);
+
   // data, io
   static native long datasetTensors(long runtime, long[] tensors);
 
@@ -243,6 +402,10 @@ final class Native {
   static native long[] batchSizes(long globalBatch, long workers, long replicas, long worker);
 
   static native long[] datasetNext(long dataset);
+
+  static native long[] datasetPosition(long dataset);
+
+  static native void datasetMoveTo(long dataset, long[] position);
 
   static native long datasetCardinality(long dataset);
 

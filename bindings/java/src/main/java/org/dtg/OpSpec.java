@@ -13,7 +13,7 @@ import java.util.List;
 public final class OpSpec {
   /** C's kinds of attributes, in their order. */
   private enum Kind {
-    INT, FLOAT, BOOL, TYPE, SHAPE, STRING, TENSOR, LIST_INT, LIST_FLOAT, LIST_BOOL, LIST_TYPE, LIST_SHAPE, LIST_STRING
+    INT, FLOAT, BOOL, TYPE, SHAPE, STRING, TENSOR, LIST_INT, LIST_FLOAT, LIST_BOOL, LIST_TYPE, LIST_SHAPE, LIST_STRING, FUNC, LIST_FUNC
   }
 
   private final Graph graph;
@@ -22,7 +22,7 @@ public final class OpSpec {
   private final List<Value> controls = new ArrayList<>();
   private final List<Value> colocate = new ArrayList<>();
   private final Packet attrs = new Packet();
-  private final List<Tensor> tensors = new ArrayList<>();
+  private final List<Handle> shared = new ArrayList<>();
   private final List<RuntimeException> refused = new ArrayList<>();
   private int count;
   private String name;
@@ -52,8 +52,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec inputs(Value... values) {
-    inputs.addAll(Arrays.asList(values));
-    return this;
+    return inputs(Arrays.asList(values));
   }
 
   /**
@@ -63,8 +62,29 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec inputs(List<Value> values) {
-    inputs.addAll(values);
+    for (Value value : values) inputs.add(value != null ? value : given("input " + inputs.size(), value));
     return this;
+  }
+
+  /** An input whose argument has a name. */
+  OpSpec input(String argument, Value value) {
+    inputs.add(given(argument, value));
+    return this;
+  }
+
+  /** Inputs that are one argument. */
+  OpSpec input(String argument, List<Value> values) {
+    int at = 0;
+    for (Value value : given(argument, values)) inputs.add(given(argument, at++, value));
+    return this;
+  }
+
+  private <T> T given(String what, T value) {
+    return value != null ? value : Handle.given(null, "add a " + type + ": " + what);
+  }
+
+  private Value given(String list, int at, Value value) {
+    return value != null ? value : given(list + "[" + at + "]", value);
   }
 
   /**
@@ -74,7 +94,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec controls(Value... values) {
-    controls.addAll(Arrays.asList(values));
+    for (Value value : values) controls.add(given("a control input", value));
     return this;
   }
 
@@ -85,7 +105,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec colocate(Value... values) {
-    colocate.addAll(Arrays.asList(values));
+    for (Value value : values) colocate.add(given("a node to colocate with", value));
     return this;
   }
 
@@ -160,7 +180,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, DType value) {
-    put(key, Kind.TYPE).integer(value.number());
+    put(key, Kind.TYPE).integer(given(key, value).number());
     return this;
   }
 
@@ -184,13 +204,29 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, Tensor value) {
-    tensors.add(value);
+    shared.add(given(key, value));
     try {
       put(key, Kind.TENSOR).integer(value.hold());
       value.drop();
     } catch (DtgException e) {
       refused.add(e);
     }
+    return this;
+  }
+
+  /**
+   * Functions, which are shared. What they captured is given to the node as inputs: {@link GraphFunction#captures}.
+   *
+   * @param key its name
+   * @param list whether the attribute is a list; otherwise it takes one
+   * @param values its value; must stay open until {@link #add}
+   * @return this
+   */
+  public OpSpec functions(String key, boolean list, GraphFunction... values) {
+    long[] addresses = Handle.hold(values);
+    Handle.drop(values);
+    shared.addAll(Arrays.asList(values));
+    put(key, list ? Kind.LIST_FUNC : Kind.FUNC).integers(addresses);
     return this;
   }
 
@@ -214,7 +250,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, double[] values) {
-    put(key, Kind.LIST_FLOAT).reals(values);
+    put(key, Kind.LIST_FLOAT).reals(given(key, values));
     return this;
   }
 
@@ -226,7 +262,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, boolean[] values) {
-    long[] all = new long[values.length];
+    long[] all = new long[given(key, values).length];
     for (int i = 0; i < all.length; i++) all[i] = values[i] ? 1 : 0;
     put(key, Kind.LIST_BOOL).integers(all);
     return this;
@@ -240,7 +276,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, DType[] values) {
-    put(key, Kind.LIST_TYPE).integers(Arrays.stream(values).mapToLong(DType::number).toArray());
+    put(key, Kind.LIST_TYPE).integers(Arrays.stream(given(key, values)).mapToLong(type -> given(key, type).number()).toArray());
     return this;
   }
 
@@ -252,7 +288,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec attr(String key, String[] values) {
-    put(key, Kind.LIST_STRING).texts(Arrays.asList(values));
+    put(key, Kind.LIST_STRING).texts(Arrays.asList(given(key, values)));
     return this;
   }
 
@@ -276,7 +312,7 @@ public final class OpSpec {
    * @return this
    */
   public OpSpec shapes(String key, long[][] shapes) {
-    long[] ranks = Arrays.stream(shapes).mapToLong(dims -> dims == null ? -1 : dims.length).toArray();
+    long[] ranks = Arrays.stream(given(key, shapes)).mapToLong(dims -> dims == null ? -1 : dims.length).toArray();
     long[] all = Arrays.stream(shapes).filter(dims -> dims != null).flatMapToLong(Arrays::stream).toArray();
     put(key, Kind.LIST_SHAPE).integers(ranks).integers(all);
     return this;
@@ -300,7 +336,7 @@ public final class OpSpec {
    */
   public List<Value> addAll() {
     if (!refused.isEmpty()) throw refused.get(0);
-    Tensor[] held = tensors.toArray(Tensor[]::new);
+    Handle[] held = shared.toArray(Handle[]::new);
     if (location == null) location = Leaks.caller();
     Packet spec = new Packet().text(type).text(name).text(device).text(location).values(inputs).values(controls).values(colocate);
     byte[] packet = spec.integer(count).append(attrs).bytes();

@@ -131,7 +131,33 @@ public abstract class Ops extends Handle {
    */
   public Value abs(Value x, NodeOptions options) {
     OpSpec spec = op("Abs", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The sum of all inputs, which have the shape of the attribute; always in their order. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param shape shape
+   * @return sum
+   */
+  public Value accumulateNV2(List<Value> inputs, long[] shape) {
+    return accumulateNV2(inputs, shape, (NodeOptions) null);
+  }
+
+  /**
+   * The sum of all inputs, which have the shape of the attribute; always in their order. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param shape shape
+   * @param options what else; null: nothing
+   * @return sum
+   */
+  public Value accumulateNV2(List<Value> inputs, long[] shape, NodeOptions options) {
+    OpSpec spec = op("AccumulateNV2", options);
+    spec.input("inputs", inputs);
+    spec.shape("shape", shape);
     return spec.add();
   }
 
@@ -160,9 +186,9 @@ public abstract class Ops extends Handle {
    */
   public Value accumulatorApplyGradient(Value handle, Value localStep, Value gradient, NodeOptions options) {
     OpSpec spec = op("AccumulatorApplyGradient", options);
-    spec.inputs(handle);
-    spec.inputs(localStep);
-    spec.inputs(gradient);
+    spec.input("handle", handle);
+    spec.input("localStep", localStep);
+    spec.input("gradient", gradient);
     return spec.add();
   }
 
@@ -185,7 +211,7 @@ public abstract class Ops extends Handle {
    */
   public Value accumulatorNumAccumulated(Value handle, NodeOptions options) {
     OpSpec spec = op("AccumulatorNumAccumulated", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
     return spec.add();
   }
 
@@ -212,8 +238,8 @@ public abstract class Ops extends Handle {
    */
   public Value accumulatorSetGlobalStep(Value handle, Value newGlobalStep, NodeOptions options) {
     OpSpec spec = op("AccumulatorSetGlobalStep", options);
-    spec.inputs(handle);
-    spec.inputs(newGlobalStep);
+    spec.input("handle", handle);
+    spec.input("newGlobalStep", newGlobalStep);
     return spec.add();
   }
 
@@ -242,8 +268,8 @@ public abstract class Ops extends Handle {
    */
   public Value accumulatorTakeGradient(Value handle, Value numRequired, DType dtype, NodeOptions options) {
     OpSpec spec = op("AccumulatorTakeGradient", options);
-    spec.inputs(handle);
-    spec.inputs(numRequired);
+    spec.input("handle", handle);
+    spec.input("numRequired", numRequired);
     spec.attr("dtype", dtype);
     return spec.add();
   }
@@ -267,7 +293,7 @@ public abstract class Ops extends Handle {
    */
   public Value acos(Value x, NodeOptions options) {
     OpSpec spec = op("Acos", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -290,7 +316,7 @@ public abstract class Ops extends Handle {
    */
   public Value acosh(Value x, NodeOptions options) {
     OpSpec spec = op("Acosh", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -315,8 +341,8 @@ public abstract class Ops extends Handle {
    */
   public Value add(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Add", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -339,7 +365,7 @@ public abstract class Ops extends Handle {
    */
   public Value addN(List<Value> inputs, NodeOptions options) {
     OpSpec spec = op("AddN", options);
-    spec.inputs(inputs);
+    spec.input("inputs", inputs);
     return spec.add();
   }
 
@@ -364,8 +390,8 @@ public abstract class Ops extends Handle {
    */
   public Value addV2(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("AddV2", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -411,8 +437,8 @@ public abstract class Ops extends Handle {
    */
   public Value all(Value input, Value reductionIndices, AllOptions options) {
     OpSpec spec = op("All", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -458,8 +484,55 @@ public abstract class Ops extends Handle {
    */
   public Value any(Value input, Value reductionIndices, AnyOptions options) {
     OpSpec spec = op("Any", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
+    return spec.add();
+  }
+
+  /** What ApproximateEqual can be told besides. */
+  public static final class ApproximateEqualOptions extends Options<ApproximateEqualOptions> {
+    /** All defaults. */
+    public ApproximateEqualOptions() {}
+
+    @Override
+    ApproximateEqualOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute tolerance.
+     *
+     * @param value float; default 1e-05
+     * @return this
+     */
+    public ApproximateEqualOptions tolerance(double value) {
+      return say(spec -> spec.attr("tolerance", value));
+    }
+  }
+
+  /**
+   * Is the distance of x and y below the tolerance? It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @return z
+   */
+  public Value approximateEqual(Value x, Value y) {
+    return approximateEqual(x, y, (ApproximateEqualOptions) null);
+  }
+
+  /**
+   * Is the distance of x and y below the tolerance? It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value approximateEqual(Value x, Value y, ApproximateEqualOptions options) {
+    OpSpec spec = op("ApproximateEqual", options);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -505,8 +578,8 @@ public abstract class Ops extends Handle {
    */
   public Value argMax(Value input, Value dimension, ArgMaxOptions options) {
     OpSpec spec = op("ArgMax", options);
-    spec.inputs(input);
-    spec.inputs(dimension);
+    spec.input("input", input);
+    spec.input("dimension", dimension);
     return spec.add();
   }
 
@@ -552,8 +625,92 @@ public abstract class Ops extends Handle {
    */
   public Value argMin(Value input, Value dimension, ArgMinOptions options) {
     OpSpec spec = op("ArgMin", options);
-    spec.inputs(input);
-    spec.inputs(dimension);
+    spec.input("input", input);
+    spec.input("dimension", dimension);
+    return spec.add();
+  }
+
+  /** What AsString can be told besides. */
+  public static final class AsStringOptions extends Options<AsStringOptions> {
+    /** All defaults. */
+    public AsStringOptions() {}
+
+    @Override
+    AsStringOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute precision.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public AsStringOptions precision(long value) {
+      return say(spec -> spec.attr("precision", value));
+    }
+
+    /**
+     * The attribute scientific.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public AsStringOptions scientific(boolean value) {
+      return say(spec -> spec.attr("scientific", value));
+    }
+
+    /**
+     * The attribute shortest.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public AsStringOptions shortest(boolean value) {
+      return say(spec -> spec.attr("shortest", value));
+    }
+
+    /**
+     * The attribute width.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public AsStringOptions width(long value) {
+      return say(spec -> spec.attr("width", value));
+    }
+
+    /**
+     * The attribute fill.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public AsStringOptions fill(String value) {
+      return say(spec -> spec.attr("fill", value));
+    }
+  }
+
+  /**
+   * Each element as printf writes it, with that many digits behind the point, at least so wide, and filled by a flag. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value asString(Value input) {
+    return asString(input, (AsStringOptions) null);
+  }
+
+  /**
+   * Each element as printf writes it, with that many digits behind the point, at least so wide, and filled by a flag. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value asString(Value input, AsStringOptions options) {
+    OpSpec spec = op("AsString", options);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -576,7 +733,7 @@ public abstract class Ops extends Handle {
    */
   public Value asin(Value x, NodeOptions options) {
     OpSpec spec = op("Asin", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -599,7 +756,54 @@ public abstract class Ops extends Handle {
    */
   public Value asinh(Value x, NodeOptions options) {
     OpSpec spec = op("Asinh", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /** What Assert can be told besides. */
+  public static final class AssertOptions extends Options<AssertOptions> {
+    /** All defaults. */
+    public AssertOptions() {}
+
+    @Override
+    AssertOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute summarize.
+     *
+     * @param value int; default 3
+     * @return this
+     */
+    public AssertOptions summarize(long value) {
+      return say(spec -> spec.attr("summarize", value));
+    }
+  }
+
+  /**
+   * An error that shows the data, unless the condition holds. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param condition its input condition
+   * @param data its input data
+   * @return the value that names the node
+   */
+  public Value assert_(Value condition, List<Value> data) {
+    return assert_(condition, data, (AssertOptions) null);
+  }
+
+  /**
+   * An error that shows the data, unless the condition holds. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param condition its input condition
+   * @param data its input data
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value assert_(Value condition, List<Value> data, AssertOptions options) {
+    OpSpec spec = op("Assert", options);
+    spec.input("condition", condition);
+    spec.input("data", data);
     return spec.add();
   }
 
@@ -624,8 +828,8 @@ public abstract class Ops extends Handle {
    */
   public Value assignAddVariableOp(Value resource, Value value, NodeOptions options) {
     OpSpec spec = op("AssignAddVariableOp", options);
-    spec.inputs(resource);
-    spec.inputs(value);
+    spec.input("resource", resource);
+    spec.input("value", value);
     return spec.add();
   }
 
@@ -650,8 +854,8 @@ public abstract class Ops extends Handle {
    */
   public Value assignSubVariableOp(Value resource, Value value, NodeOptions options) {
     OpSpec spec = op("AssignSubVariableOp", options);
-    spec.inputs(resource);
-    spec.inputs(value);
+    spec.input("resource", resource);
+    spec.input("value", value);
     return spec.add();
   }
 
@@ -697,8 +901,8 @@ public abstract class Ops extends Handle {
    */
   public Value assignVariableOp(Value resource, Value value, AssignVariableOpOptions options) {
     OpSpec spec = op("AssignVariableOp", options);
-    spec.inputs(resource);
-    spec.inputs(value);
+    spec.input("resource", resource);
+    spec.input("value", value);
     return spec.add();
   }
 
@@ -721,7 +925,7 @@ public abstract class Ops extends Handle {
    */
   public Value atan(Value x, NodeOptions options) {
     OpSpec spec = op("Atan", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -746,8 +950,8 @@ public abstract class Ops extends Handle {
    */
   public Value atan2(Value y, Value x, NodeOptions options) {
     OpSpec spec = op("Atan2", options);
-    spec.inputs(y);
-    spec.inputs(x);
+    spec.input("y", y);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -770,7 +974,7 @@ public abstract class Ops extends Handle {
    */
   public Value atanh(Value x, NodeOptions options) {
     OpSpec spec = op("Atanh", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -820,7 +1024,116 @@ public abstract class Ops extends Handle {
    */
   public Value avgPool(Value value, long[] ksize, long[] strides, String padding, AvgPoolOptions options) {
     OpSpec spec = op("AvgPool", options);
-    spec.inputs(value);
+    spec.input("value", value);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What AvgPool3D can be told besides. */
+  public static final class AvgPool3DOptions extends Options<AvgPool3DOptions> {
+    /** All defaults. */
+    public AvgPool3DOptions() {}
+
+    @Override
+    AvgPool3DOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public AvgPool3DOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * The average of each window of a volume; padding does not count. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value avgPool3d(Value input, long[] ksize, long[] strides, String padding) {
+    return avgPool3d(input, ksize, strides, padding, (AvgPool3DOptions) null);
+  }
+
+  /**
+   * The average of each window of a volume; padding does not count. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value avgPool3d(Value input, long[] ksize, long[] strides, String padding, AvgPool3DOptions options) {
+    OpSpec spec = op("AvgPool3D", options);
+    spec.input("input", input);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What AvgPool3DGrad can be told besides. */
+  public static final class AvgPool3DGradOptions extends Options<AvgPool3DGradOptions> {
+    /** All defaults. */
+    public AvgPool3DGradOptions() {}
+
+    @Override
+    AvgPool3DGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public AvgPool3DGradOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * Gradient of AvgPool3D: each window's gradient shared out equally. Its gradient is known.
+   *
+   * @param origInputShape its input orig_input_shape
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value avgPool3dGrad(Value origInputShape, Value grad, long[] ksize, long[] strides, String padding) {
+    return avgPool3dGrad(origInputShape, grad, ksize, strides, padding, (AvgPool3DGradOptions) null);
+  }
+
+  /**
+   * Gradient of AvgPool3D: each window's gradient shared out equally. Its gradient is known.
+   *
+   * @param origInputShape its input orig_input_shape
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value avgPool3dGrad(Value origInputShape, Value grad, long[] ksize, long[] strides, String padding, AvgPool3DGradOptions options) {
+    OpSpec spec = op("AvgPool3DGrad", options);
+    spec.input("origInputShape", origInputShape);
+    spec.input("grad", grad);
     spec.attr("ksize", ksize);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
@@ -875,8 +1188,8 @@ public abstract class Ops extends Handle {
    */
   public Value avgPoolGrad(Value origInputShape, Value grad, long[] ksize, long[] strides, String padding, AvgPoolGradOptions options) {
     OpSpec spec = op("AvgPoolGrad", options);
-    spec.inputs(origInputShape);
-    spec.inputs(grad);
+    spec.input("origInputShape", origInputShape);
+    spec.input("grad", grad);
     spec.attr("ksize", ksize);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
@@ -955,8 +1268,8 @@ public abstract class Ops extends Handle {
    */
   public Value batchMatMul(Value x, Value y, BatchMatMulOptions options) {
     OpSpec spec = op("BatchMatMul", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -1032,8 +1345,8 @@ public abstract class Ops extends Handle {
    */
   public Value batchMatMulV2(Value x, Value y, BatchMatMulV2Options options) {
     OpSpec spec = op("BatchMatMulV2", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -1111,9 +1424,372 @@ public abstract class Ops extends Handle {
    */
   public Value batchMatMulV3(Value x, Value y, DType tout, BatchMatMulV3Options options) {
     OpSpec spec = op("BatchMatMulV3", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     spec.attr("Tout", tout);
+    return spec.add();
+  }
+
+  /**
+   * Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known.
+   *
+   * @param input its input input
+   * @param crops its input crops
+   * @param blockSize int
+   * @return output
+   */
+  public Value batchToSpace(Value input, Value crops, long blockSize) {
+    return batchToSpace(input, crops, blockSize, (NodeOptions) null);
+  }
+
+  /**
+   * Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known.
+   *
+   * @param input its input input
+   * @param crops its input crops
+   * @param blockSize int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value batchToSpace(Value input, Value crops, long blockSize, NodeOptions options) {
+    OpSpec spec = op("BatchToSpace", options);
+    spec.input("input", input);
+    spec.input("crops", crops);
+    spec.attr("block_size", blockSize);
+    return spec.add();
+  }
+
+  /**
+   * Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockShape its input block_shape
+   * @param crops its input crops
+   * @return output
+   */
+  public Value batchToSpaceNd(Value input, Value blockShape, Value crops) {
+    return batchToSpaceNd(input, blockShape, crops, (NodeOptions) null);
+  }
+
+  /**
+   * Images of the batch laid out as the pixels of blocks, and the result cropped. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockShape its input block_shape
+   * @param crops its input crops
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value batchToSpaceNd(Value input, Value blockShape, Value crops, NodeOptions options) {
+    OpSpec spec = op("BatchToSpaceND", options);
+    spec.input("input", input);
+    spec.input("blockShape", blockShape);
+    spec.input("crops", crops);
+    return spec.add();
+  }
+
+  /**
+   * The modified Bessel function of the first kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselI0(Value x) {
+    return besselI0(x, (NodeOptions) null);
+  }
+
+  /**
+   * The modified Bessel function of the first kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselI0(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselI0", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * BesselI0 times exp(-|x|). Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselI0e(Value x) {
+    return besselI0e(x, (NodeOptions) null);
+  }
+
+  /**
+   * BesselI0 times exp(-|x|). Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselI0e(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselI0e", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The modified Bessel function of the first kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselI1(Value x) {
+    return besselI1(x, (NodeOptions) null);
+  }
+
+  /**
+   * The modified Bessel function of the first kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselI1(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselI1", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * BesselI1 times exp(-|x|). Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselI1e(Value x) {
+    return besselI1e(x, (NodeOptions) null);
+  }
+
+  /**
+   * BesselI1 times exp(-|x|). Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselI1e(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselI1e", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The Bessel function of the first kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselJ0(Value x) {
+    return besselJ0(x, (NodeOptions) null);
+  }
+
+  /**
+   * The Bessel function of the first kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselJ0(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselJ0", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The Bessel function of the first kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselJ1(Value x) {
+    return besselJ1(x, (NodeOptions) null);
+  }
+
+  /**
+   * The Bessel function of the first kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselJ1(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselJ1", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The modified Bessel function of the second kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselK0(Value x) {
+    return besselK0(x, (NodeOptions) null);
+  }
+
+  /**
+   * The modified Bessel function of the second kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselK0(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselK0", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * BesselK0 times exp(x). Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselK0e(Value x) {
+    return besselK0e(x, (NodeOptions) null);
+  }
+
+  /**
+   * BesselK0 times exp(x). Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselK0e(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselK0e", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The modified Bessel function of the second kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselK1(Value x) {
+    return besselK1(x, (NodeOptions) null);
+  }
+
+  /**
+   * The modified Bessel function of the second kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselK1(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselK1", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * BesselK1 times exp(x). Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselK1e(Value x) {
+    return besselK1e(x, (NodeOptions) null);
+  }
+
+  /**
+   * BesselK1 times exp(x). Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselK1e(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselK1e", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The Bessel function of the second kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselY0(Value x) {
+    return besselY0(x, (NodeOptions) null);
+  }
+
+  /**
+   * The Bessel function of the second kind and order 0. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselY0(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselY0", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The Bessel function of the second kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value besselY1(Value x) {
+    return besselY1(x, (NodeOptions) null);
+  }
+
+  /**
+   * The Bessel function of the second kind and order 1. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value besselY1(Value x, NodeOptions options) {
+    OpSpec spec = op("BesselY1", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The regularised incomplete beta function I_x(a, b); scalars go with any shape. Its gradient is known.
+   *
+   * @param a its input a
+   * @param b its input b
+   * @param x its input x
+   * @return z
+   */
+  public Value betainc(Value a, Value b, Value x) {
+    return betainc(a, b, x, (NodeOptions) null);
+  }
+
+  /**
+   * The regularised incomplete beta function I_x(a, b); scalars go with any shape. Its gradient is known.
+   *
+   * @param a its input a
+   * @param b its input b
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value betainc(Value a, Value b, Value x, NodeOptions options) {
+    OpSpec spec = op("Betainc", options);
+    spec.input("a", a);
+    spec.input("b", b);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -1159,8 +1835,8 @@ public abstract class Ops extends Handle {
    */
   public Value biasAdd(Value value, Value bias, BiasAddOptions options) {
     OpSpec spec = op("BiasAdd", options);
-    spec.inputs(value);
-    spec.inputs(bias);
+    spec.input("value", value);
+    spec.input("bias", bias);
     return spec.add();
   }
 
@@ -1204,7 +1880,7 @@ public abstract class Ops extends Handle {
    */
   public Value biasAddGrad(Value outBackprop, BiasAddGradOptions options) {
     OpSpec spec = op("BiasAddGrad", options);
-    spec.inputs(outBackprop);
+    spec.input("outBackprop", outBackprop);
     return spec.add();
   }
 
@@ -1229,8 +1905,63 @@ public abstract class Ops extends Handle {
    */
   public Value biasAddV1(Value value, Value bias, NodeOptions options) {
     OpSpec spec = op("BiasAddV1", options);
-    spec.inputs(value);
-    spec.inputs(bias);
+    spec.input("value", value);
+    spec.input("bias", bias);
+    return spec.add();
+  }
+
+  /**
+   * How often each number below size occurs, or the sum of its weights. It has no gradient.
+   *
+   * @param arr its input arr
+   * @param size its input size
+   * @param weights its input weights
+   * @return bins
+   */
+  public Value bincount(Value arr, Value size, Value weights) {
+    return bincount(arr, size, weights, (NodeOptions) null);
+  }
+
+  /**
+   * How often each number below size occurs, or the sum of its weights. It has no gradient.
+   *
+   * @param arr its input arr
+   * @param size its input size
+   * @param weights its input weights
+   * @param options what else; null: nothing
+   * @return bins
+   */
+  public Value bincount(Value arr, Value size, Value weights, NodeOptions options) {
+    OpSpec spec = op("Bincount", options);
+    spec.input("arr", arr);
+    spec.input("size", size);
+    spec.input("weights", weights);
+    return spec.add();
+  }
+
+  /**
+   * The same bytes as elements of another type. It has no gradient.
+   *
+   * @param input its input input
+   * @param type element type
+   * @return output
+   */
+  public Value bitcast(Value input, DType type) {
+    return bitcast(input, type, (NodeOptions) null);
+  }
+
+  /**
+   * The same bytes as elements of another type. It has no gradient.
+   *
+   * @param input its input input
+   * @param type element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value bitcast(Value input, DType type, NodeOptions options) {
+    OpSpec spec = op("Bitcast", options);
+    spec.input("input", input);
+    spec.attr("type", type);
     return spec.add();
   }
 
@@ -1255,8 +1986,8 @@ public abstract class Ops extends Handle {
    */
   public Value bitwiseAnd(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("BitwiseAnd", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -1281,8 +2012,8 @@ public abstract class Ops extends Handle {
    */
   public Value bitwiseOr(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("BitwiseOr", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -1307,9 +2038,387 @@ public abstract class Ops extends Handle {
    */
   public Value bitwiseXor(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("BitwiseXor", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
+  }
+
+  /** What BlockLSTM can be told besides. */
+  public static final class BlockLSTMOptions extends Options<BlockLSTMOptions> {
+    /** All defaults. */
+    public BlockLSTMOptions() {}
+
+    @Override
+    BlockLSTMOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute forget_bias.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public BlockLSTMOptions forgetBias(double value) {
+      return say(spec -> spec.attr("forget_bias", value));
+    }
+
+    /**
+     * The attribute cell_clip.
+     *
+     * @param value float; default 3
+     * @return this
+     */
+    public BlockLSTMOptions cellClip(double value) {
+      return say(spec -> spec.attr("cell_clip", value));
+    }
+
+    /**
+     * The attribute use_peephole.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public BlockLSTMOptions usePeephole(boolean value) {
+      return say(spec -> spec.attr("use_peephole", value));
+    }
+  }
+
+  /**
+   * The outputs of BlockLSTM.
+   *
+   * @param i its output i
+   * @param cs its output cs
+   * @param f its output f
+   * @param o its output o
+   * @param ci its output ci
+   * @param co its output co
+   * @param h its output h
+   */
+  public record BlockLSTMOutputs(Value i, Value cs, Value f, Value o, Value ci, Value co, Value h) {}
+
+  /**
+   * A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @return the outputs
+   */
+  public BlockLSTMOutputs blockLstm(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b) {
+    return blockLstm(seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, (BlockLSTMOptions) null);
+  }
+
+  /**
+   * A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public BlockLSTMOutputs blockLstm(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, BlockLSTMOptions options) {
+    OpSpec spec = op("BlockLSTM", options);
+    spec.input("seqLenMax", seqLenMax);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    List<Value> all = spec.addAll();
+    return new BlockLSTMOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5), all.get(6));
+  }
+
+  /**
+   * The outputs of BlockLSTMGrad.
+   *
+   * @param xGrad its output x_grad
+   * @param csPrevGrad its output cs_prev_grad
+   * @param hPrevGrad its output h_prev_grad
+   * @param wGrad its output w_grad
+   * @param wciGrad its output wci_grad
+   * @param wcfGrad its output wcf_grad
+   * @param wcoGrad its output wco_grad
+   * @param bGrad its output b_grad
+   */
+  public record BlockLSTMGradOutputs(Value xGrad, Value csPrevGrad, Value hPrevGrad, Value wGrad, Value wciGrad, Value wcfGrad, Value wcoGrad, Value bGrad) {}
+
+  /**
+   * Gradients of a long short-term memory over a sequence. It has no gradient.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param h its input h
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @return the outputs
+   */
+  public BlockLSTMGradOutputs blockLstmGrad(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value h, Value csGrad, Value hGrad, boolean usePeephole) {
+    return blockLstmGrad(seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, csGrad, hGrad, usePeephole, (NodeOptions) null);
+  }
+
+  /**
+   * Gradients of a long short-term memory over a sequence. It has no gradient.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param h its input h
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public BlockLSTMGradOutputs blockLstmGrad(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value h, Value csGrad, Value hGrad, boolean usePeephole, NodeOptions options) {
+    OpSpec spec = op("BlockLSTMGrad", options);
+    spec.input("seqLenMax", seqLenMax);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    spec.input("i", i);
+    spec.input("cs", cs);
+    spec.input("f", f);
+    spec.input("o", o);
+    spec.input("ci", ci);
+    spec.input("co", co);
+    spec.input("h", h);
+    spec.input("csGrad", csGrad);
+    spec.input("hGrad", hGrad);
+    spec.attr("use_peephole", usePeephole);
+    List<Value> all = spec.addAll();
+    return new BlockLSTMGradOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5), all.get(6), all.get(7));
+  }
+
+  /**
+   * The outputs of BlockLSTMGradV2.
+   *
+   * @param xGrad its output x_grad
+   * @param csPrevGrad its output cs_prev_grad
+   * @param hPrevGrad its output h_prev_grad
+   * @param wGrad its output w_grad
+   * @param wciGrad its output wci_grad
+   * @param wcfGrad its output wcf_grad
+   * @param wcoGrad its output wco_grad
+   * @param bGrad its output b_grad
+   */
+  public record BlockLSTMGradV2Outputs(Value xGrad, Value csPrevGrad, Value hPrevGrad, Value wGrad, Value wciGrad, Value wcfGrad, Value wcoGrad, Value bGrad) {}
+
+  /**
+   * Gradients of a long short-term memory over a sequence. It has no gradient.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param h its input h
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @return the outputs
+   */
+  public BlockLSTMGradV2Outputs blockLstmGradV2(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value h, Value csGrad, Value hGrad, boolean usePeephole) {
+    return blockLstmGradV2(seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, csGrad, hGrad, usePeephole, (NodeOptions) null);
+  }
+
+  /**
+   * Gradients of a long short-term memory over a sequence. It has no gradient.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param h its input h
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public BlockLSTMGradV2Outputs blockLstmGradV2(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value h, Value csGrad, Value hGrad, boolean usePeephole, NodeOptions options) {
+    OpSpec spec = op("BlockLSTMGradV2", options);
+    spec.input("seqLenMax", seqLenMax);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    spec.input("i", i);
+    spec.input("cs", cs);
+    spec.input("f", f);
+    spec.input("o", o);
+    spec.input("ci", ci);
+    spec.input("co", co);
+    spec.input("h", h);
+    spec.input("csGrad", csGrad);
+    spec.input("hGrad", hGrad);
+    spec.attr("use_peephole", usePeephole);
+    List<Value> all = spec.addAll();
+    return new BlockLSTMGradV2Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5), all.get(6), all.get(7));
+  }
+
+  /** What BlockLSTMV2 can be told besides. */
+  public static final class BlockLSTMV2Options extends Options<BlockLSTMV2Options> {
+    /** All defaults. */
+    public BlockLSTMV2Options() {}
+
+    @Override
+    BlockLSTMV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute cell_clip.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public BlockLSTMV2Options cellClip(double value) {
+      return say(spec -> spec.attr("cell_clip", value));
+    }
+
+    /**
+     * The attribute use_peephole.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public BlockLSTMV2Options usePeephole(boolean value) {
+      return say(spec -> spec.attr("use_peephole", value));
+    }
+  }
+
+  /**
+   * The outputs of BlockLSTMV2.
+   *
+   * @param i its output i
+   * @param cs its output cs
+   * @param f its output f
+   * @param o its output o
+   * @param ci its output ci
+   * @param co its output co
+   * @param h its output h
+   */
+  public record BlockLSTMV2Outputs(Value i, Value cs, Value f, Value o, Value ci, Value co, Value h) {}
+
+  /**
+   * A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @return the outputs
+   */
+  public BlockLSTMV2Outputs blockLstmV2(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b) {
+    return blockLstmV2(seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b, (BlockLSTMV2Options) null);
+  }
+
+  /**
+   * A long short-term memory over the steps of a sequence; its gradient is that through cs and h. Its gradient is known.
+   *
+   * @param seqLenMax its input seq_len_max
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public BlockLSTMV2Outputs blockLstmV2(Value seqLenMax, Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, BlockLSTMV2Options options) {
+    OpSpec spec = op("BlockLSTMV2", options);
+    spec.input("seqLenMax", seqLenMax);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    List<Value> all = spec.addAll();
+    return new BlockLSTMV2Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5), all.get(6));
   }
 
   /**
@@ -1333,8 +2442,8 @@ public abstract class Ops extends Handle {
    */
   public Value broadcastArgs(Value s0, Value s1, NodeOptions options) {
     OpSpec spec = op("BroadcastArgs", options);
-    spec.inputs(s0);
-    spec.inputs(s1);
+    spec.input("s0", s0);
+    spec.input("s1", s1);
     return spec.add();
   }
 
@@ -1367,8 +2476,8 @@ public abstract class Ops extends Handle {
    */
   public BroadcastGradientArgsOutputs broadcastGradientArgs(Value s0, Value s1, NodeOptions options) {
     OpSpec spec = op("BroadcastGradientArgs", options);
-    spec.inputs(s0);
-    spec.inputs(s1);
+    spec.input("s0", s0);
+    spec.input("s1", s1);
     List<Value> all = spec.addAll();
     return new BroadcastGradientArgsOutputs(all.get(0), all.get(1));
   }
@@ -1394,8 +2503,34 @@ public abstract class Ops extends Handle {
    */
   public Value broadcastTo(Value input, Value shape, NodeOptions options) {
     OpSpec spec = op("BroadcastTo", options);
-    spec.inputs(input);
-    spec.inputs(shape);
+    spec.input("input", input);
+    spec.input("shape", shape);
+    return spec.add();
+  }
+
+  /**
+   * The bucket of each value: how many boundaries are not above it. It has no gradient.
+   *
+   * @param input its input input
+   * @param boundaries numbers
+   * @return output
+   */
+  public Value bucketize(Value input, double[] boundaries) {
+    return bucketize(input, boundaries, (NodeOptions) null);
+  }
+
+  /**
+   * The bucket of each value: how many boundaries are not above it. It has no gradient.
+   *
+   * @param input its input input
+   * @param boundaries numbers
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value bucketize(Value input, double[] boundaries, NodeOptions options) {
+    OpSpec spec = op("Bucketize", options);
+    spec.input("input", input);
+    spec.attr("boundaries", boundaries);
     return spec.add();
   }
 
@@ -1441,7 +2576,7 @@ public abstract class Ops extends Handle {
    */
   public Value cast(Value x, DType dstT, CastOptions options) {
     OpSpec spec = op("Cast", options);
-    spec.inputs(x);
+    spec.input("x", x);
     spec.attr("DstT", dstT);
     return spec.add();
   }
@@ -1465,8 +2600,719 @@ public abstract class Ops extends Handle {
    */
   public Value ceil(Value x, NodeOptions options) {
     OpSpec spec = op("Ceil", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
+  }
+
+  /**
+   * Its input; an error with the message where an element is NaN or infinite. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param message string
+   * @return output
+   */
+  public Value checkNumerics(Value tensor, String message) {
+    return checkNumerics(tensor, message, (NodeOptions) null);
+  }
+
+  /**
+   * Its input; an error with the message where an element is NaN or infinite. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param message string
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value checkNumerics(Value tensor, String message, NodeOptions options) {
+    OpSpec spec = op("CheckNumerics", options);
+    spec.input("tensor", tensor);
+    spec.attr("message", message);
+    return spec.add();
+  }
+
+  /**
+   * Its input; an error with the message where an element is NaN or infinite. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param message string
+   * @return output
+   */
+  public Value checkNumericsV2(Value tensor, String message) {
+    return checkNumericsV2(tensor, message, (NodeOptions) null);
+  }
+
+  /**
+   * Its input; an error with the message where an element is NaN or infinite. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param message string
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value checkNumericsV2(Value tensor, String message, NodeOptions options) {
+    OpSpec spec = op("CheckNumericsV2", options);
+    spec.input("tensor", tensor);
+    spec.attr("message", message);
+    return spec.add();
+  }
+
+  /**
+   * Lower triangular matrices whose products with their transposes are the input; its lower triangle is read. Its gradient is known.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value cholesky(Value input) {
+    return cholesky(input, (NodeOptions) null);
+  }
+
+  /**
+   * Lower triangular matrices whose products with their transposes are the input; its lower triangle is read. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value cholesky(Value input, NodeOptions options) {
+    OpSpec spec = op("Cholesky", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * Each element, or the bound that it crosses. Its gradient is known.
+   *
+   * @param t its input t
+   * @param clipValueMin its input clip_value_min
+   * @param clipValueMax its input clip_value_max
+   * @return output
+   */
+  public Value clipByValue(Value t, Value clipValueMin, Value clipValueMax) {
+    return clipByValue(t, clipValueMin, clipValueMax, (NodeOptions) null);
+  }
+
+  /**
+   * Each element, or the bound that it crosses. Its gradient is known.
+   *
+   * @param t its input t
+   * @param clipValueMin its input clip_value_min
+   * @param clipValueMax its input clip_value_max
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value clipByValue(Value t, Value clipValueMin, Value clipValueMax, NodeOptions options) {
+    OpSpec spec = op("ClipByValue", options);
+    spec.input("t", t);
+    spec.input("clipValueMin", clipValueMin);
+    spec.input("clipValueMax", clipValueMax);
+    return spec.add();
+  }
+
+  /** What CollectiveAllToAllV2 can be told besides. */
+  public static final class CollectiveAllToAllV2Options extends Options<CollectiveAllToAllV2Options> {
+    /** All defaults. */
+    public CollectiveAllToAllV2Options() {}
+
+    @Override
+    CollectiveAllToAllV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute is_stateless.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CollectiveAllToAllV2Options isStateless(boolean value) {
+      return say(spec -> spec.attr("is_stateless", value));
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveAllToAllV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveAllToAllV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+  }
+
+  /**
+   * Share i of the rows goes to member i; what comes stands in the order of the members. Its gradient is known. Stateful: runs are never
+   * merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @return data
+   */
+  public Value collectiveAllToAllV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken) {
+    return collectiveAllToAllV2(input, groupSize, groupKey, instanceKey, orderingToken, (CollectiveAllToAllV2Options) null);
+  }
+
+  /**
+   * Share i of the rows goes to member i; what comes stands in the order of the members. Its gradient is known. Stateful: runs are never
+   * merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveAllToAllV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, CollectiveAllToAllV2Options options) {
+    OpSpec spec = op("CollectiveAllToAllV2", options);
+    spec.input("input", input);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    spec.input("orderingToken", orderingToken);
+    return spec.add();
+  }
+
+  /** What CollectiveBarrier can be told besides. */
+  public static final class CollectiveBarrierOptions extends Options<CollectiveBarrierOptions> {
+    /** All defaults. */
+    public CollectiveBarrierOptions() {}
+
+    @Override
+    CollectiveBarrierOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveBarrierOptions communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveBarrierOptions timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+  }
+
+  /**
+   * Done when all members have come to it. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @return the value that names the node
+   */
+  public Value collectiveBarrier(Value groupSize, Value groupKey, Value instanceKey) {
+    return collectiveBarrier(groupSize, groupKey, instanceKey, (CollectiveBarrierOptions) null);
+  }
+
+  /**
+   * Done when all members have come to it. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value collectiveBarrier(Value groupSize, Value groupKey, Value instanceKey, CollectiveBarrierOptions options) {
+    OpSpec spec = op("CollectiveBarrier", options);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    return spec.add();
+  }
+
+  /** What CollectiveBcastRecvV2 can be told besides. */
+  public static final class CollectiveBcastRecvV2Options extends Options<CollectiveBcastRecvV2Options> {
+    /** All defaults. */
+    public CollectiveBcastRecvV2Options() {}
+
+    @Override
+    CollectiveBcastRecvV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveBcastRecvV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveBcastRecvV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+  }
+
+  /**
+   * The tensor of that shape that one member sends with CollectiveBcastSendV2. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param shape its input shape
+   * @param t element type
+   * @return data
+   */
+  public Value collectiveBcastRecvV2(Value groupSize, Value groupKey, Value instanceKey, Value shape, DType t) {
+    return collectiveBcastRecvV2(groupSize, groupKey, instanceKey, shape, t, (CollectiveBcastRecvV2Options) null);
+  }
+
+  /**
+   * The tensor of that shape that one member sends with CollectiveBcastSendV2. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param shape its input shape
+   * @param t element type
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveBcastRecvV2(Value groupSize, Value groupKey, Value instanceKey, Value shape, DType t, CollectiveBcastRecvV2Options options) {
+    OpSpec spec = op("CollectiveBcastRecvV2", options);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    spec.input("shape", shape);
+    spec.attr("T", t);
+    return spec.add();
+  }
+
+  /** What CollectiveBcastSendV2 can be told besides. */
+  public static final class CollectiveBcastSendV2Options extends Options<CollectiveBcastSendV2Options> {
+    /** All defaults. */
+    public CollectiveBcastSendV2Options() {}
+
+    @Override
+    CollectiveBcastSendV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveBcastSendV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveBcastSendV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+  }
+
+  /**
+   * Sends a tensor to all other members, which receive it with CollectiveBcastRecvV2. It has no gradient. Stateful: runs are never merged
+   * or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @return data
+   */
+  public Value collectiveBcastSendV2(Value input, Value groupSize, Value groupKey, Value instanceKey) {
+    return collectiveBcastSendV2(input, groupSize, groupKey, instanceKey, (CollectiveBcastSendV2Options) null);
+  }
+
+  /**
+   * Sends a tensor to all other members, which receive it with CollectiveBcastRecvV2. It has no gradient. Stateful: runs are never merged
+   * or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveBcastSendV2(Value input, Value groupSize, Value groupKey, Value instanceKey, CollectiveBcastSendV2Options options) {
+    OpSpec spec = op("CollectiveBcastSendV2", options);
+    spec.input("input", input);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    return spec.add();
+  }
+
+  /** What CollectiveGatherV2 can be told besides. */
+  public static final class CollectiveGatherV2Options extends Options<CollectiveGatherV2Options> {
+    /** All defaults. */
+    public CollectiveGatherV2Options() {}
+
+    @Override
+    CollectiveGatherV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute is_stateless.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CollectiveGatherV2Options isStateless(boolean value) {
+      return say(spec -> spec.attr("is_stateless", value));
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveGatherV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveGatherV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+  }
+
+  /**
+   * The members' rows one behind the other, in the order of the members; numbers of rows may differ. Its gradient is known. Stateful: runs
+   * are never merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @return data
+   */
+  public Value collectiveGatherV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken) {
+    return collectiveGatherV2(input, groupSize, groupKey, instanceKey, orderingToken, (CollectiveGatherV2Options) null);
+  }
+
+  /**
+   * The members' rows one behind the other, in the order of the members; numbers of rows may differ. Its gradient is known. Stateful: runs
+   * are never merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveGatherV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, CollectiveGatherV2Options options) {
+    OpSpec spec = op("CollectiveGatherV2", options);
+    spec.input("input", input);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    spec.input("orderingToken", orderingToken);
+    return spec.add();
+  }
+
+  /** What CollectiveReduceScatterV2 can be told besides. */
+  public static final class CollectiveReduceScatterV2Options extends Options<CollectiveReduceScatterV2Options> {
+    /** All defaults. */
+    public CollectiveReduceScatterV2Options() {}
+
+    @Override
+    CollectiveReduceScatterV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute is_stateless.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CollectiveReduceScatterV2Options isStateless(boolean value) {
+      return say(spec -> spec.attr("is_stateless", value));
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveReduceScatterV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveReduceScatterV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+
+    /**
+     * The attribute max_subdivs_per_device.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public CollectiveReduceScatterV2Options maxSubdivsPerDevice(long value) {
+      return say(spec -> spec.attr("max_subdivs_per_device", value));
+    }
+  }
+
+  /**
+   * As CollectiveReduceV2, but each member gets its share of the rows. Its gradient is known. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param mergeOp one of "Min", "Max", "Mul", "Add"
+   * @param finalOp one of "Id", "Div"
+   * @return data
+   */
+  public Value collectiveReduceScatterV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, String mergeOp, String finalOp) {
+    return collectiveReduceScatterV2(input, groupSize, groupKey, instanceKey, orderingToken, mergeOp, finalOp, (CollectiveReduceScatterV2Options) null);
+  }
+
+  /**
+   * As CollectiveReduceV2, but each member gets its share of the rows. Its gradient is known. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param mergeOp one of "Min", "Max", "Mul", "Add"
+   * @param finalOp one of "Id", "Div"
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveReduceScatterV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, String mergeOp, String finalOp, CollectiveReduceScatterV2Options options) {
+    OpSpec spec = op("CollectiveReduceScatterV2", options);
+    spec.input("input", input);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    spec.input("orderingToken", orderingToken);
+    spec.attr("merge_op", mergeOp);
+    spec.attr("final_op", finalOp);
+    return spec.add();
+  }
+
+  /** What CollectiveReduceV2 can be told besides. */
+  public static final class CollectiveReduceV2Options extends Options<CollectiveReduceV2Options> {
+    /** All defaults. */
+    public CollectiveReduceV2Options() {}
+
+    @Override
+    CollectiveReduceV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute is_stateless.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CollectiveReduceV2Options isStateless(boolean value) {
+      return say(spec -> spec.attr("is_stateless", value));
+    }
+
+    /**
+     * The attribute communication_hint.
+     *
+     * @param value string; default "auto"
+     * @return this
+     */
+    public CollectiveReduceV2Options communicationHint(String value) {
+      return say(spec -> spec.attr("communication_hint", value));
+    }
+
+    /**
+     * The attribute timeout_seconds.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CollectiveReduceV2Options timeoutSeconds(double value) {
+      return say(spec -> spec.attr("timeout_seconds", value));
+    }
+
+    /**
+     * The attribute max_subdivs_per_device.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public CollectiveReduceV2Options maxSubdivsPerDevice(long value) {
+      return say(spec -> spec.attr("max_subdivs_per_device", value));
+    }
+  }
+
+  /**
+   * The members' inputs merged element by element, in the order of the members; all get the result. Its gradient is known. Stateful: runs
+   * are never merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param mergeOp one of "Min", "Max", "Mul", "Add"
+   * @param finalOp one of "Id", "Div"
+   * @return data
+   */
+  public Value collectiveReduceV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, String mergeOp, String finalOp) {
+    return collectiveReduceV2(input, groupSize, groupKey, instanceKey, orderingToken, mergeOp, finalOp, (CollectiveReduceV2Options) null);
+  }
+
+  /**
+   * The members' inputs merged element by element, in the order of the members; all get the result. Its gradient is known. Stateful: runs
+   * are never merged or folded away.
+   *
+   * @param input its input input
+   * @param groupSize its input group_size
+   * @param groupKey its input group_key
+   * @param instanceKey its input instance_key
+   * @param orderingToken its input ordering_token
+   * @param mergeOp one of "Min", "Max", "Mul", "Add"
+   * @param finalOp one of "Id", "Div"
+   * @param options what else; null: nothing
+   * @return data
+   */
+  public Value collectiveReduceV2(Value input, Value groupSize, Value groupKey, Value instanceKey, List<Value> orderingToken, String mergeOp, String finalOp, CollectiveReduceV2Options options) {
+    OpSpec spec = op("CollectiveReduceV2", options);
+    spec.input("input", input);
+    spec.input("groupSize", groupSize);
+    spec.input("groupKey", groupKey);
+    spec.input("instanceKey", instanceKey);
+    spec.input("orderingToken", orderingToken);
+    spec.attr("merge_op", mergeOp);
+    spec.attr("final_op", finalOp);
+    return spec.add();
+  }
+
+  /** What ComputeAccidentalHits can be told besides. */
+  public static final class ComputeAccidentalHitsOptions extends Options<ComputeAccidentalHitsOptions> {
+    /** All defaults. */
+    public ComputeAccidentalHitsOptions() {}
+
+    @Override
+    ComputeAccidentalHitsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ComputeAccidentalHitsOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ComputeAccidentalHitsOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The outputs of ComputeAccidentalHits.
+   *
+   * @param indices its output indices
+   * @param ids its output ids
+   * @param weights its output weights
+   */
+  public record ComputeAccidentalHitsOutputs(Value indices, Value ids, Value weights) {}
+
+  /**
+   * Rows and places of sampled candidates that are true classes, with the lowest number as their weight. It has no gradient.
+   *
+   * @param trueClasses its input true_classes
+   * @param sampledCandidates its input sampled_candidates
+   * @param numTrue int
+   * @return the outputs
+   */
+  public ComputeAccidentalHitsOutputs computeAccidentalHits(Value trueClasses, Value sampledCandidates, long numTrue) {
+    return computeAccidentalHits(trueClasses, sampledCandidates, numTrue, (ComputeAccidentalHitsOptions) null);
+  }
+
+  /**
+   * Rows and places of sampled candidates that are true classes, with the lowest number as their weight. It has no gradient.
+   *
+   * @param trueClasses its input true_classes
+   * @param sampledCandidates its input sampled_candidates
+   * @param numTrue int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public ComputeAccidentalHitsOutputs computeAccidentalHits(Value trueClasses, Value sampledCandidates, long numTrue, ComputeAccidentalHitsOptions options) {
+    OpSpec spec = op("ComputeAccidentalHits", options);
+    spec.input("trueClasses", trueClasses);
+    spec.input("sampledCandidates", sampledCandidates);
+    spec.attr("num_true", numTrue);
+    List<Value> all = spec.addAll();
+    return new ComputeAccidentalHitsOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /**
@@ -1490,8 +3336,8 @@ public abstract class Ops extends Handle {
    */
   public Value concat(Value concatDim, List<Value> values, NodeOptions options) {
     OpSpec spec = op("Concat", options);
-    spec.inputs(concatDim);
-    spec.inputs(values);
+    spec.input("concatDim", concatDim);
+    spec.input("values", values);
     return spec.add();
   }
 
@@ -1516,8 +3362,8 @@ public abstract class Ops extends Handle {
    */
   public List<Value> concatOffset(Value concatDim, List<Value> shape, NodeOptions options) {
     OpSpec spec = op("ConcatOffset", options);
-    spec.inputs(concatDim);
-    spec.inputs(shape);
+    spec.input("concatDim", concatDim);
+    spec.input("shape", shape);
     return spec.addAll();
   }
 
@@ -1542,8 +3388,8 @@ public abstract class Ops extends Handle {
    */
   public Value concatV2(List<Value> values, Value axis, NodeOptions options) {
     OpSpec spec = op("ConcatV2", options);
-    spec.inputs(values);
-    spec.inputs(axis);
+    spec.input("values", values);
+    spec.input("axis", axis);
     return spec.add();
   }
 
@@ -1580,7 +3426,7 @@ public abstract class Ops extends Handle {
     /**
      * The attribute reduction_type.
      *
-     * @param value one of "MEAN", "SUM"; default "MEAN"
+     * @param value one of "MEAN", "SUM", "LAST"; default "MEAN"
      * @return this
      */
     public ConditionalAccumulatorOptions reductionType(String value) {
@@ -1615,6 +3461,29 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * The complex conjugate. Its gradient is known.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value conj(Value input) {
+    return conj(input, (NodeOptions) null);
+  }
+
+  /**
+   * The complex conjugate. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value conj(Value input, NodeOptions options) {
+    OpSpec spec = op("Conj", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
    * Dimension i of the result is dimension perm[i] of x. Its gradient is known.
    *
    * @param x its input x
@@ -1635,8 +3504,8 @@ public abstract class Ops extends Handle {
    */
   public Value conjugateTranspose(Value x, Value perm, NodeOptions options) {
     OpSpec spec = op("ConjugateTranspose", options);
-    spec.inputs(x);
-    spec.inputs(perm);
+    spec.input("x", x);
+    spec.input("perm", perm);
     return spec.add();
   }
 
@@ -1742,8 +3611,8 @@ public abstract class Ops extends Handle {
    */
   public Value conv2d(Value input, Value filter, long[] strides, String padding, Conv2DOptions options) {
     OpSpec spec = op("Conv2D", options);
-    spec.inputs(input);
-    spec.inputs(filter);
+    spec.input("input", input);
+    spec.input("filter", filter);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
     return spec.add();
@@ -1827,9 +3696,9 @@ public abstract class Ops extends Handle {
    */
   public Value conv2dBackpropFilter(Value input, Value filterSizes, Value outBackprop, long[] strides, String padding, Conv2DBackpropFilterOptions options) {
     OpSpec spec = op("Conv2DBackpropFilter", options);
-    spec.inputs(input);
-    spec.inputs(filterSizes);
-    spec.inputs(outBackprop);
+    spec.input("input", input);
+    spec.input("filterSizes", filterSizes);
+    spec.input("outBackprop", outBackprop);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
     return spec.add();
@@ -1913,9 +3782,204 @@ public abstract class Ops extends Handle {
    */
   public Value conv2dBackpropInput(Value inputSizes, Value filter, Value outBackprop, long[] strides, String padding, Conv2DBackpropInputOptions options) {
     OpSpec spec = op("Conv2DBackpropInput", options);
-    spec.inputs(inputSizes);
-    spec.inputs(filter);
-    spec.inputs(outBackprop);
+    spec.input("inputSizes", inputSizes);
+    spec.input("filter", filter);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What Conv3D can be told besides. */
+  public static final class Conv3DOptions extends Options<Conv3DOptions> {
+    /** All defaults. */
+    public Conv3DOptions() {}
+
+    @Override
+    Conv3DOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public Conv3DOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1, 1]
+     * @return this
+     */
+    public Conv3DOptions dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Three-dimensional convolution (cross-correlation). Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value conv3d(Value input, Value filter, long[] strides, String padding) {
+    return conv3d(input, filter, strides, padding, (Conv3DOptions) null);
+  }
+
+  /**
+   * Three-dimensional convolution (cross-correlation). Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value conv3d(Value input, Value filter, long[] strides, String padding, Conv3DOptions options) {
+    OpSpec spec = op("Conv3D", options);
+    spec.input("input", input);
+    spec.input("filter", filter);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What Conv3DBackpropFilterV2 can be told besides. */
+  public static final class Conv3DBackpropFilterV2Options extends Options<Conv3DBackpropFilterV2Options> {
+    /** All defaults. */
+    public Conv3DBackpropFilterV2Options() {}
+
+    @Override
+    Conv3DBackpropFilterV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public Conv3DBackpropFilterV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1, 1]
+     * @return this
+     */
+    public Conv3DBackpropFilterV2Options dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Gradient of Conv3D with respect to its filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filterSizes its input filter_sizes
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value conv3dBackpropFilterV2(Value input, Value filterSizes, Value outBackprop, long[] strides, String padding) {
+    return conv3dBackpropFilterV2(input, filterSizes, outBackprop, strides, padding, (Conv3DBackpropFilterV2Options) null);
+  }
+
+  /**
+   * Gradient of Conv3D with respect to its filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filterSizes its input filter_sizes
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value conv3dBackpropFilterV2(Value input, Value filterSizes, Value outBackprop, long[] strides, String padding, Conv3DBackpropFilterV2Options options) {
+    OpSpec spec = op("Conv3DBackpropFilterV2", options);
+    spec.input("input", input);
+    spec.input("filterSizes", filterSizes);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What Conv3DBackpropInputV2 can be told besides. */
+  public static final class Conv3DBackpropInputV2Options extends Options<Conv3DBackpropInputV2Options> {
+    /** All defaults. */
+    public Conv3DBackpropInputV2Options() {}
+
+    @Override
+    Conv3DBackpropInputV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public Conv3DBackpropInputV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1, 1]
+     * @return this
+     */
+    public Conv3DBackpropInputV2Options dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Gradient of Conv3D with respect to its input. Its gradient is known.
+   *
+   * @param inputSizes its input input_sizes
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value conv3dBackpropInputV2(Value inputSizes, Value filter, Value outBackprop, long[] strides, String padding) {
+    return conv3dBackpropInputV2(inputSizes, filter, outBackprop, strides, padding, (Conv3DBackpropInputV2Options) null);
+  }
+
+  /**
+   * Gradient of Conv3D with respect to its input. Its gradient is known.
+   *
+   * @param inputSizes its input input_sizes
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value conv3dBackpropInputV2(Value inputSizes, Value filter, Value outBackprop, long[] strides, String padding, Conv3DBackpropInputV2Options options) {
+    OpSpec spec = op("Conv3DBackpropInputV2", options);
+    spec.input("inputSizes", inputSizes);
+    spec.input("filter", filter);
+    spec.input("outBackprop", outBackprop);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
     return spec.add();
@@ -1940,7 +4004,7 @@ public abstract class Ops extends Handle {
    */
   public Value cos(Value x, NodeOptions options) {
     OpSpec spec = op("Cos", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -1963,7 +4027,205 @@ public abstract class Ops extends Handle {
    */
   public Value cosh(Value x, NodeOptions options) {
     OpSpec spec = op("Cosh", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /** What CropAndResize can be told besides. */
+  public static final class CropAndResizeOptions extends Options<CropAndResizeOptions> {
+    /** All defaults. */
+    public CropAndResizeOptions() {}
+
+    @Override
+    CropAndResizeOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute method.
+     *
+     * @param value one of "bilinear", "nearest"; default "bilinear"
+     * @return this
+     */
+    public CropAndResizeOptions method(String value) {
+      return say(spec -> spec.attr("method", value));
+    }
+
+    /**
+     * The attribute extrapolation_value.
+     *
+     * @param value float; default 0
+     * @return this
+     */
+    public CropAndResizeOptions extrapolationValue(double value) {
+      return say(spec -> spec.attr("extrapolation_value", value));
+    }
+  }
+
+  /**
+   * Boxes cut out of images and brought to one size. Its gradient is known.
+   *
+   * @param image its input image
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @param cropSize its input crop_size
+   * @return crops
+   */
+  public Value cropAndResize(Value image, Value boxes, Value boxInd, Value cropSize) {
+    return cropAndResize(image, boxes, boxInd, cropSize, (CropAndResizeOptions) null);
+  }
+
+  /**
+   * Boxes cut out of images and brought to one size. Its gradient is known.
+   *
+   * @param image its input image
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @param cropSize its input crop_size
+   * @param options what else; null: nothing
+   * @return crops
+   */
+  public Value cropAndResize(Value image, Value boxes, Value boxInd, Value cropSize, CropAndResizeOptions options) {
+    OpSpec spec = op("CropAndResize", options);
+    spec.input("image", image);
+    spec.input("boxes", boxes);
+    spec.input("boxInd", boxInd);
+    spec.input("cropSize", cropSize);
+    return spec.add();
+  }
+
+  /** What CropAndResizeGradBoxes can be told besides. */
+  public static final class CropAndResizeGradBoxesOptions extends Options<CropAndResizeGradBoxesOptions> {
+    /** All defaults. */
+    public CropAndResizeGradBoxesOptions() {}
+
+    @Override
+    CropAndResizeGradBoxesOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute method.
+     *
+     * @param value one of "bilinear"; default "bilinear"
+     * @return this
+     */
+    public CropAndResizeGradBoxesOptions method(String value) {
+      return say(spec -> spec.attr("method", value));
+    }
+  }
+
+  /**
+   * Gradient of CropAndResize by the edges of the boxes. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param image its input image
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @return output
+   */
+  public Value cropAndResizeGradBoxes(Value grads, Value image, Value boxes, Value boxInd) {
+    return cropAndResizeGradBoxes(grads, image, boxes, boxInd, (CropAndResizeGradBoxesOptions) null);
+  }
+
+  /**
+   * Gradient of CropAndResize by the edges of the boxes. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param image its input image
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value cropAndResizeGradBoxes(Value grads, Value image, Value boxes, Value boxInd, CropAndResizeGradBoxesOptions options) {
+    OpSpec spec = op("CropAndResizeGradBoxes", options);
+    spec.input("grads", grads);
+    spec.input("image", image);
+    spec.input("boxes", boxes);
+    spec.input("boxInd", boxInd);
+    return spec.add();
+  }
+
+  /** What CropAndResizeGradImage can be told besides. */
+  public static final class CropAndResizeGradImageOptions extends Options<CropAndResizeGradImageOptions> {
+    /** All defaults. */
+    public CropAndResizeGradImageOptions() {}
+
+    @Override
+    CropAndResizeGradImageOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute method.
+     *
+     * @param value one of "bilinear", "nearest"; default "bilinear"
+     * @return this
+     */
+    public CropAndResizeGradImageOptions method(String value) {
+      return say(spec -> spec.attr("method", value));
+    }
+  }
+
+  /**
+   * Gradient of CropAndResize by the images. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @param imageSize its input image_size
+   * @param t element type
+   * @return output
+   */
+  public Value cropAndResizeGradImage(Value grads, Value boxes, Value boxInd, Value imageSize, DType t) {
+    return cropAndResizeGradImage(grads, boxes, boxInd, imageSize, t, (CropAndResizeGradImageOptions) null);
+  }
+
+  /**
+   * Gradient of CropAndResize by the images. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param boxes its input boxes
+   * @param boxInd its input box_ind
+   * @param imageSize its input image_size
+   * @param t element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value cropAndResizeGradImage(Value grads, Value boxes, Value boxInd, Value imageSize, DType t, CropAndResizeGradImageOptions options) {
+    OpSpec spec = op("CropAndResizeGradImage", options);
+    spec.input("grads", grads);
+    spec.input("boxes", boxes);
+    spec.input("boxInd", boxInd);
+    spec.input("imageSize", imageSize);
+    spec.attr("T", t);
+    return spec.add();
+  }
+
+  /**
+   * The cross products of vectors of three elements. Its gradient is known.
+   *
+   * @param a its input a
+   * @param b its input b
+   * @return product
+   */
+  public Value cross(Value a, Value b) {
+    return cross(a, b, (NodeOptions) null);
+  }
+
+  /**
+   * The cross products of vectors of three elements. Its gradient is known.
+   *
+   * @param a its input a
+   * @param b its input b
+   * @param options what else; null: nothing
+   * @return product
+   */
+  public Value cross(Value a, Value b, NodeOptions options) {
+    OpSpec spec = op("Cross", options);
+    spec.input("a", a);
+    spec.input("b", b);
     return spec.add();
   }
 
@@ -2019,8 +4281,8 @@ public abstract class Ops extends Handle {
    */
   public Value cumprod(Value x, Value axis, CumprodOptions options) {
     OpSpec spec = op("Cumprod", options);
-    spec.inputs(x);
-    spec.inputs(axis);
+    spec.input("x", x);
+    spec.input("axis", axis);
     return spec.add();
   }
 
@@ -2076,8 +4338,588 @@ public abstract class Ops extends Handle {
    */
   public Value cumsum(Value x, Value axis, CumsumOptions options) {
     OpSpec spec = op("Cumsum", options);
-    spec.inputs(x);
-    spec.inputs(axis);
+    spec.input("x", x);
+    spec.input("axis", axis);
+    return spec.add();
+  }
+
+  /** What CumulativeLogsumexp can be told besides. */
+  public static final class CumulativeLogsumexpOptions extends Options<CumulativeLogsumexpOptions> {
+    /** All defaults. */
+    public CumulativeLogsumexpOptions() {}
+
+    @Override
+    CumulativeLogsumexpOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute exclusive.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CumulativeLogsumexpOptions exclusive(boolean value) {
+      return say(spec -> spec.attr("exclusive", value));
+    }
+
+    /**
+     * The attribute reverse.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public CumulativeLogsumexpOptions reverse(boolean value) {
+      return say(spec -> spec.attr("reverse", value));
+    }
+  }
+
+  /**
+   * The logarithm of the running sum of exponentials along an axis. Its gradient is known.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @return out
+   */
+  public Value cumulativeLogsumexp(Value x, Value axis) {
+    return cumulativeLogsumexp(x, axis, (CumulativeLogsumexpOptions) null);
+  }
+
+  /**
+   * The logarithm of the running sum of exponentials along an axis. Its gradient is known.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @param options what else; null: nothing
+   * @return out
+   */
+  public Value cumulativeLogsumexp(Value x, Value axis, CumulativeLogsumexpOptions options) {
+    OpSpec spec = op("CumulativeLogsumexp", options);
+    spec.input("x", x);
+    spec.input("axis", axis);
+    return spec.add();
+  }
+
+  /** What DataFormatDimMap can be told besides. */
+  public static final class DataFormatDimMapOptions extends Options<DataFormatDimMapOptions> {
+    /** All defaults. */
+    public DataFormatDimMapOptions() {}
+
+    @Override
+    DataFormatDimMapOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute src_format.
+     *
+     * @param value string; default "NHWC"
+     * @return this
+     */
+    public DataFormatDimMapOptions srcFormat(String value) {
+      return say(spec -> spec.attr("src_format", value));
+    }
+
+    /**
+     * The attribute dst_format.
+     *
+     * @param value string; default "NCHW"
+     * @return this
+     */
+    public DataFormatDimMapOptions dstFormat(String value) {
+      return say(spec -> spec.attr("dst_format", value));
+    }
+  }
+
+  /**
+   * Axes of one data format as axes of another. It has no gradient.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value dataFormatDimMap(Value x) {
+    return dataFormatDimMap(x, (DataFormatDimMapOptions) null);
+  }
+
+  /**
+   * Axes of one data format as axes of another. It has no gradient.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value dataFormatDimMap(Value x, DataFormatDimMapOptions options) {
+    OpSpec spec = op("DataFormatDimMap", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /** What DataFormatVecPermute can be told besides. */
+  public static final class DataFormatVecPermuteOptions extends Options<DataFormatVecPermuteOptions> {
+    /** All defaults. */
+    public DataFormatVecPermuteOptions() {}
+
+    @Override
+    DataFormatVecPermuteOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute src_format.
+     *
+     * @param value string; default "NHWC"
+     * @return this
+     */
+    public DataFormatVecPermuteOptions srcFormat(String value) {
+      return say(spec -> spec.attr("src_format", value));
+    }
+
+    /**
+     * The attribute dst_format.
+     *
+     * @param value string; default "NCHW"
+     * @return this
+     */
+    public DataFormatVecPermuteOptions dstFormat(String value) {
+      return say(spec -> spec.attr("dst_format", value));
+    }
+  }
+
+  /**
+   * One entry per axis, in the order of another data format. It has no gradient.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value dataFormatVecPermute(Value x) {
+    return dataFormatVecPermute(x, (DataFormatVecPermuteOptions) null);
+  }
+
+  /**
+   * One entry per axis, in the order of another data format. It has no gradient.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value dataFormatVecPermute(Value x, DataFormatVecPermuteOptions options) {
+    OpSpec spec = op("DataFormatVecPermute", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * What EncodeBase64 made each string from, padded or not. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value decodeBase64(Value input) {
+    return decodeBase64(input, (NodeOptions) null);
+  }
+
+  /**
+   * What EncodeBase64 made each string from, padded or not. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value decodeBase64(Value input, NodeOptions options) {
+    OpSpec spec = op("DecodeBase64", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /** What DecodeRaw can be told besides. */
+  public static final class DecodeRawOptions extends Options<DecodeRawOptions> {
+    /** All defaults. */
+    public DecodeRawOptions() {}
+
+    @Override
+    DecodeRawOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute little_endian.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public DecodeRawOptions littleEndian(boolean value) {
+      return say(spec -> spec.attr("little_endian", value));
+    }
+  }
+
+  /**
+   * The bytes of each string as elements of a type, in a dimension behind the others; all strings are as long. It has no gradient.
+   *
+   * @param bytes its input bytes
+   * @param outType element type
+   * @return output
+   */
+  public Value decodeRaw(Value bytes, DType outType) {
+    return decodeRaw(bytes, outType, (DecodeRawOptions) null);
+  }
+
+  /**
+   * The bytes of each string as elements of a type, in a dimension behind the others; all strings are as long. It has no gradient.
+   *
+   * @param bytes its input bytes
+   * @param outType element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value decodeRaw(Value bytes, DType outType, DecodeRawOptions options) {
+    OpSpec spec = op("DecodeRaw", options);
+    spec.input("bytes", bytes);
+    spec.attr("out_type", outType);
+    return spec.add();
+  }
+
+  /**
+   * A copy of x. It has no gradient.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value deepCopy(Value x) {
+    return deepCopy(x, (NodeOptions) null);
+  }
+
+  /**
+   * A copy of x. It has no gradient.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value deepCopy(Value x, NodeOptions options) {
+    OpSpec spec = op("DeepCopy", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /** What DenseBincount can be told besides. */
+  public static final class DenseBincountOptions extends Options<DenseBincountOptions> {
+    /** All defaults. */
+    public DenseBincountOptions() {}
+
+    @Override
+    DenseBincountOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute binary_output.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public DenseBincountOptions binaryOutput(boolean value) {
+      return say(spec -> spec.attr("binary_output", value));
+    }
+  }
+
+  /**
+   * How often each number below size occurs in each row, the sum of its weights, or whether it occurs. It has no gradient.
+   *
+   * @param input its input input
+   * @param size its input size
+   * @param weights its input weights
+   * @return output
+   */
+  public Value denseBincount(Value input, Value size, Value weights) {
+    return denseBincount(input, size, weights, (DenseBincountOptions) null);
+  }
+
+  /**
+   * How often each number below size occurs in each row, the sum of its weights, or whether it occurs. It has no gradient.
+   *
+   * @param input its input input
+   * @param size its input size
+   * @param weights its input weights
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value denseBincount(Value input, Value size, Value weights, DenseBincountOptions options) {
+    OpSpec spec = op("DenseBincount", options);
+    spec.input("input", input);
+    spec.input("size", size);
+    spec.input("weights", weights);
+    return spec.add();
+  }
+
+  /** What DepthToSpace can be told besides. */
+  public static final class DepthToSpaceOptions extends Options<DepthToSpaceOptions> {
+    /** All defaults. */
+    public DepthToSpaceOptions() {}
+
+    @Override
+    DepthToSpaceOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+     * @return this
+     */
+    public DepthToSpaceOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * Channels laid out as blocks of pixels. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockSize int
+   * @return output
+   */
+  public Value depthToSpace(Value input, long blockSize) {
+    return depthToSpace(input, blockSize, (DepthToSpaceOptions) null);
+  }
+
+  /**
+   * Channels laid out as blocks of pixels. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockSize int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value depthToSpace(Value input, long blockSize, DepthToSpaceOptions options) {
+    OpSpec spec = op("DepthToSpace", options);
+    spec.input("input", input);
+    spec.attr("block_size", blockSize);
+    return spec.add();
+  }
+
+  /** What DepthwiseConv2dNative can be told besides. */
+  public static final class DepthwiseConv2dNativeOptions extends Options<DepthwiseConv2dNativeOptions> {
+    /** All defaults. */
+    public DepthwiseConv2dNativeOptions() {}
+
+    @Override
+    DepthwiseConv2dNativeOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute explicit_paddings.
+     *
+     * @param value integers; default []
+     * @return this
+     */
+    public DepthwiseConv2dNativeOptions explicitPaddings(long[] value) {
+      return say(spec -> spec.attr("explicit_paddings", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public DepthwiseConv2dNativeOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1]
+     * @return this
+     */
+    public DepthwiseConv2dNativeOptions dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Two-dimensional convolution of each channel with filters of its own. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @return output
+   */
+  public Value depthwiseConv2dNative(Value input, Value filter, long[] strides, String padding) {
+    return depthwiseConv2dNative(input, filter, strides, padding, (DepthwiseConv2dNativeOptions) null);
+  }
+
+  /**
+   * Two-dimensional convolution of each channel with filters of its own. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value depthwiseConv2dNative(Value input, Value filter, long[] strides, String padding, DepthwiseConv2dNativeOptions options) {
+    OpSpec spec = op("DepthwiseConv2dNative", options);
+    spec.input("input", input);
+    spec.input("filter", filter);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What DepthwiseConv2dNativeBackpropFilter can be told besides. */
+  public static final class DepthwiseConv2dNativeBackpropFilterOptions extends Options<DepthwiseConv2dNativeBackpropFilterOptions> {
+    /** All defaults. */
+    public DepthwiseConv2dNativeBackpropFilterOptions() {}
+
+    @Override
+    DepthwiseConv2dNativeBackpropFilterOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute explicit_paddings.
+     *
+     * @param value integers; default []
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropFilterOptions explicitPaddings(long[] value) {
+      return say(spec -> spec.attr("explicit_paddings", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropFilterOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1]
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropFilterOptions dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Gradient of DepthwiseConv2dNative with respect to its filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filterSizes its input filter_sizes
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @return output
+   */
+  public Value depthwiseConv2dNativeBackpropFilter(Value input, Value filterSizes, Value outBackprop, long[] strides, String padding) {
+    return depthwiseConv2dNativeBackpropFilter(input, filterSizes, outBackprop, strides, padding, (DepthwiseConv2dNativeBackpropFilterOptions) null);
+  }
+
+  /**
+   * Gradient of DepthwiseConv2dNative with respect to its filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filterSizes its input filter_sizes
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value depthwiseConv2dNativeBackpropFilter(Value input, Value filterSizes, Value outBackprop, long[] strides, String padding, DepthwiseConv2dNativeBackpropFilterOptions options) {
+    OpSpec spec = op("DepthwiseConv2dNativeBackpropFilter", options);
+    spec.input("input", input);
+    spec.input("filterSizes", filterSizes);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What DepthwiseConv2dNativeBackpropInput can be told besides. */
+  public static final class DepthwiseConv2dNativeBackpropInputOptions extends Options<DepthwiseConv2dNativeBackpropInputOptions> {
+    /** All defaults. */
+    public DepthwiseConv2dNativeBackpropInputOptions() {}
+
+    @Override
+    DepthwiseConv2dNativeBackpropInputOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute explicit_paddings.
+     *
+     * @param value integers; default []
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropInputOptions explicitPaddings(long[] value) {
+      return say(spec -> spec.attr("explicit_paddings", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropInputOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute dilations.
+     *
+     * @param value integers; default [1, 1, 1, 1]
+     * @return this
+     */
+    public DepthwiseConv2dNativeBackpropInputOptions dilations(long[] value) {
+      return say(spec -> spec.attr("dilations", value));
+    }
+  }
+
+  /**
+   * Gradient of DepthwiseConv2dNative with respect to its input. Its gradient is known.
+   *
+   * @param inputSizes its input input_sizes
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @return output
+   */
+  public Value depthwiseConv2dNativeBackpropInput(Value inputSizes, Value filter, Value outBackprop, long[] strides, String padding) {
+    return depthwiseConv2dNativeBackpropInput(inputSizes, filter, outBackprop, strides, padding, (DepthwiseConv2dNativeBackpropInputOptions) null);
+  }
+
+  /**
+   * Gradient of DepthwiseConv2dNative with respect to its input. Its gradient is known.
+   *
+   * @param inputSizes its input input_sizes
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param padding one of "SAME", "VALID", "EXPLICIT"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value depthwiseConv2dNativeBackpropInput(Value inputSizes, Value filter, Value outBackprop, long[] strides, String padding, DepthwiseConv2dNativeBackpropInputOptions options) {
+    OpSpec spec = op("DepthwiseConv2dNativeBackpropInput", options);
+    spec.input("inputSizes", inputSizes);
+    spec.input("filter", filter);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
     return spec.add();
   }
 
@@ -2121,7 +4963,187 @@ public abstract class Ops extends Handle {
    */
   public Value destroyResourceOp(Value resource, DestroyResourceOpOptions options) {
     OpSpec spec = op("DestroyResourceOp", options);
-    spec.inputs(resource);
+    spec.input("resource", resource);
+    return spec.add();
+  }
+
+  /**
+   * A tensor of twice the rank with the input where the two halves of the coordinates agree. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @return output
+   */
+  public Value diag(Value diagonal) {
+    return diag(diagonal, (NodeOptions) null);
+  }
+
+  /**
+   * A tensor of twice the rank with the input where the two halves of the coordinates agree. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value diag(Value diagonal, NodeOptions options) {
+    OpSpec spec = op("Diag", options);
+    spec.input("diagonal", diagonal);
+    return spec.add();
+  }
+
+  /**
+   * The elements for which the two halves of the coordinates agree. Its gradient is known.
+   *
+   * @param input its input input
+   * @return diagonal
+   */
+  public Value diagPart(Value input) {
+    return diagPart(input, (NodeOptions) null);
+  }
+
+  /**
+   * The elements for which the two halves of the coordinates agree. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return diagonal
+   */
+  public Value diagPart(Value input, NodeOptions options) {
+    OpSpec spec = op("DiagPart", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * The derivative of Lgamma. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value digamma(Value x) {
+    return digamma(x, (NodeOptions) null);
+  }
+
+  /**
+   * The derivative of Lgamma. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value digamma(Value x, NodeOptions options) {
+    OpSpec spec = op("Digamma", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The largest sum of input and filter under each position of the filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value dilation2d(Value input, Value filter, long[] strides, long[] rates, String padding) {
+    return dilation2d(input, filter, strides, rates, padding, (NodeOptions) null);
+  }
+
+  /**
+   * The largest sum of input and filter under each position of the filter. Its gradient is known.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value dilation2d(Value input, Value filter, long[] strides, long[] rates, String padding, NodeOptions options) {
+    OpSpec spec = op("Dilation2D", options);
+    spec.input("input", input);
+    spec.input("filter", filter);
+    spec.attr("strides", strides);
+    spec.attr("rates", rates);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /**
+   * Gradient of Dilation2D with respect to its filter. It has no gradient.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @return filter_backprop
+   */
+  public Value dilation2dBackpropFilter(Value input, Value filter, Value outBackprop, long[] strides, long[] rates, String padding) {
+    return dilation2dBackpropFilter(input, filter, outBackprop, strides, rates, padding, (NodeOptions) null);
+  }
+
+  /**
+   * Gradient of Dilation2D with respect to its filter. It has no gradient.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return filter_backprop
+   */
+  public Value dilation2dBackpropFilter(Value input, Value filter, Value outBackprop, long[] strides, long[] rates, String padding, NodeOptions options) {
+    OpSpec spec = op("Dilation2DBackpropFilter", options);
+    spec.input("input", input);
+    spec.input("filter", filter);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("rates", rates);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /**
+   * Gradient of Dilation2D with respect to its input. It has no gradient.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @return in_backprop
+   */
+  public Value dilation2dBackpropInput(Value input, Value filter, Value outBackprop, long[] strides, long[] rates, String padding) {
+    return dilation2dBackpropInput(input, filter, outBackprop, strides, rates, padding, (NodeOptions) null);
+  }
+
+  /**
+   * Gradient of Dilation2D with respect to its input. It has no gradient.
+   *
+   * @param input its input input
+   * @param filter its input filter
+   * @param outBackprop its input out_backprop
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return in_backprop
+   */
+  public Value dilation2dBackpropInput(Value input, Value filter, Value outBackprop, long[] strides, long[] rates, String padding, NodeOptions options) {
+    OpSpec spec = op("Dilation2DBackpropInput", options);
+    spec.input("input", input);
+    spec.input("filter", filter);
+    spec.input("outBackprop", outBackprop);
+    spec.attr("strides", strides);
+    spec.attr("rates", rates);
+    spec.attr("padding", padding);
     return spec.add();
   }
 
@@ -2146,8 +5168,8 @@ public abstract class Ops extends Handle {
    */
   public Value div(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Div", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -2172,8 +5194,89 @@ public abstract class Ops extends Handle {
    */
   public Value divNoNan(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("DivNoNan", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /**
+   * The rows of data dealt to as many outputs as there are partitions. Its gradient is known.
+   *
+   * @param data its input data
+   * @param partitions its input partitions
+   * @param numPartitions int
+   * @return outputs
+   */
+  public List<Value> dynamicPartition(Value data, Value partitions, long numPartitions) {
+    return dynamicPartition(data, partitions, numPartitions, (NodeOptions) null);
+  }
+
+  /**
+   * The rows of data dealt to as many outputs as there are partitions. Its gradient is known.
+   *
+   * @param data its input data
+   * @param partitions its input partitions
+   * @param numPartitions int
+   * @param options what else; null: nothing
+   * @return outputs
+   */
+  public List<Value> dynamicPartition(Value data, Value partitions, long numPartitions, NodeOptions options) {
+    OpSpec spec = op("DynamicPartition", options);
+    spec.input("data", data);
+    spec.input("partitions", partitions);
+    spec.attr("num_partitions", numPartitions);
+    return spec.addAll();
+  }
+
+  /**
+   * Rows of several tensors in one, each where its index says. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param data its input data
+   * @return merged
+   */
+  public Value dynamicStitch(List<Value> indices, List<Value> data) {
+    return dynamicStitch(indices, data, (NodeOptions) null);
+  }
+
+  /**
+   * Rows of several tensors in one, each where its index says. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param data its input data
+   * @param options what else; null: nothing
+   * @return merged
+   */
+  public Value dynamicStitch(List<Value> indices, List<Value> data, NodeOptions options) {
+    OpSpec spec = op("DynamicStitch", options);
+    spec.input("indices", indices);
+    spec.input("data", data);
+    return spec.add();
+  }
+
+  /**
+   * Sums of products over labelled dimensions, as in "ij,jk-&gt;ik"; an ellipsis broadcasts. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param equation string
+   * @return output
+   */
+  public Value einsum(List<Value> inputs, String equation) {
+    return einsum(inputs, equation, (NodeOptions) null);
+  }
+
+  /**
+   * Sums of products over labelled dimensions, as in "ij,jk-&gt;ik"; an ellipsis broadcasts. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param equation string
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value einsum(List<Value> inputs, String equation, NodeOptions options) {
+    OpSpec spec = op("Einsum", options);
+    spec.input("inputs", inputs);
+    spec.attr("equation", equation);
     return spec.add();
   }
 
@@ -2196,7 +5299,7 @@ public abstract class Ops extends Handle {
    */
   public Value elu(Value features, NodeOptions options) {
     OpSpec spec = op("Elu", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -2221,8 +5324,128 @@ public abstract class Ops extends Handle {
    */
   public Value eluGrad(Value gradients, Value outputs, NodeOptions options) {
     OpSpec spec = op("EluGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(outputs);
+    spec.input("gradients", gradients);
+    spec.input("outputs", outputs);
+    return spec.add();
+  }
+
+  /** What Empty can be told besides. */
+  public static final class EmptyOptions extends Options<EmptyOptions> {
+    /** All defaults. */
+    public EmptyOptions() {}
+
+    @Override
+    EmptyOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute init.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public EmptyOptions init(boolean value) {
+      return say(spec -> spec.attr("init", value));
+    }
+  }
+
+  /**
+   * A tensor of a shape. Its elements are zero, with init or without. It has no gradient.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @return output
+   */
+  public Value empty(Value shape, DType dtype) {
+    return empty(shape, dtype, (EmptyOptions) null);
+  }
+
+  /**
+   * A tensor of a shape. Its elements are zero, with init or without. It has no gradient.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value empty(Value shape, DType dtype, EmptyOptions options) {
+    OpSpec spec = op("Empty", options);
+    spec.input("shape", shape);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /**
+   * An empty list of tensors. It has no gradient.
+   *
+   * @param elementShape its input element_shape
+   * @param maxNumElements its input max_num_elements
+   * @param elementDtype element type
+   * @return handle
+   */
+  public Value emptyTensorList(Value elementShape, Value maxNumElements, DType elementDtype) {
+    return emptyTensorList(elementShape, maxNumElements, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * An empty list of tensors. It has no gradient.
+   *
+   * @param elementShape its input element_shape
+   * @param maxNumElements its input max_num_elements
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return handle
+   */
+  public Value emptyTensorList(Value elementShape, Value maxNumElements, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("EmptyTensorList", options);
+    spec.input("elementShape", elementShape);
+    spec.input("maxNumElements", maxNumElements);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /** What EncodeBase64 can be told besides. */
+  public static final class EncodeBase64Options extends Options<EncodeBase64Options> {
+    /** All defaults. */
+    public EncodeBase64Options() {}
+
+    @Override
+    EncodeBase64Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute pad.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public EncodeBase64Options pad(boolean value) {
+      return say(spec -> spec.attr("pad", value));
+    }
+  }
+
+  /**
+   * Each string in base64, with the letters that are safe in addresses, padded where it is asked for. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value encodeBase64(Value input) {
+    return encodeBase64(input, (EncodeBase64Options) null);
+  }
+
+  /**
+   * Each string in base64, with the letters that are safe in addresses, padded where it is asked for. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value encodeBase64(Value input, EncodeBase64Options options) {
+    OpSpec spec = op("EncodeBase64", options);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -2247,7 +5470,7 @@ public abstract class Ops extends Handle {
    */
   public Value ensureShape(Value input, long[] shape, NodeOptions options) {
     OpSpec spec = op("EnsureShape", options);
-    spec.inputs(input);
+    spec.input("input", input);
     spec.shape("shape", shape);
     return spec.add();
   }
@@ -2294,8 +5517,8 @@ public abstract class Ops extends Handle {
    */
   public Value equal(Value x, Value y, EqualOptions options) {
     OpSpec spec = op("Equal", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -2318,7 +5541,7 @@ public abstract class Ops extends Handle {
    */
   public Value erf(Value x, NodeOptions options) {
     OpSpec spec = op("Erf", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2341,7 +5564,77 @@ public abstract class Ops extends Handle {
    */
   public Value erfc(Value x, NodeOptions options) {
     OpSpec spec = op("Erfc", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The number whose error function is x. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value erfinv(Value x) {
+    return erfinv(x, (NodeOptions) null);
+  }
+
+  /**
+   * The number whose error function is x. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value erfinv(Value x, NodeOptions options) {
+    OpSpec spec = op("Erfinv", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /** What EuclideanNorm can be told besides. */
+  public static final class EuclideanNormOptions extends Options<EuclideanNormOptions> {
+    /** All defaults. */
+    public EuclideanNormOptions() {}
+
+    @Override
+    EuclideanNormOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute keep_dims.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public EuclideanNormOptions keepDims(boolean value) {
+      return say(spec -> spec.attr("keep_dims", value));
+    }
+  }
+
+  /**
+   * The root of the sum of squares over some axes. Its gradient is known.
+   *
+   * @param input its input input
+   * @param reductionIndices its input reduction_indices
+   * @return output
+   */
+  public Value euclideanNorm(Value input, Value reductionIndices) {
+    return euclideanNorm(input, reductionIndices, (EuclideanNormOptions) null);
+  }
+
+  /**
+   * The root of the sum of squares over some axes. Its gradient is known.
+   *
+   * @param input its input input
+   * @param reductionIndices its input reduction_indices
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value euclideanNorm(Value input, Value reductionIndices, EuclideanNormOptions options) {
+    OpSpec spec = op("EuclideanNorm", options);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -2364,7 +5657,7 @@ public abstract class Ops extends Handle {
    */
   public Value exp(Value x, NodeOptions options) {
     OpSpec spec = op("Exp", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2389,8 +5682,8 @@ public abstract class Ops extends Handle {
    */
   public Value expandDims(Value input, Value dim, NodeOptions options) {
     OpSpec spec = op("ExpandDims", options);
-    spec.inputs(input);
-    spec.inputs(dim);
+    spec.input("input", input);
+    spec.input("dim", dim);
     return spec.add();
   }
 
@@ -2413,7 +5706,42 @@ public abstract class Ops extends Handle {
    */
   public Value expm1(Value x, NodeOptions options) {
     OpSpec spec = op("Expm1", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * What lies under each position of a window, laid out along the channels. Its gradient is known.
+   *
+   * @param images its input images
+   * @param ksizes integers
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @return patches
+   */
+  public Value extractImagePatches(Value images, long[] ksizes, long[] strides, long[] rates, String padding) {
+    return extractImagePatches(images, ksizes, strides, rates, padding, (NodeOptions) null);
+  }
+
+  /**
+   * What lies under each position of a window, laid out along the channels. Its gradient is known.
+   *
+   * @param images its input images
+   * @param ksizes integers
+   * @param strides integers
+   * @param rates integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return patches
+   */
+  public Value extractImagePatches(Value images, long[] ksizes, long[] strides, long[] rates, String padding, NodeOptions options) {
+    OpSpec spec = op("ExtractImagePatches", options);
+    spec.input("images", images);
+    spec.attr("ksizes", ksizes);
+    spec.attr("strides", strides);
+    spec.attr("rates", rates);
+    spec.attr("padding", padding);
     return spec.add();
   }
 
@@ -2491,6 +5819,423 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What FakeQuantWithMinMaxArgs can be told besides. */
+  public static final class FakeQuantWithMinMaxArgsOptions extends Options<FakeQuantWithMinMaxArgsOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxArgsOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxArgsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute min.
+     *
+     * @param value float; default -6
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsOptions min(double value) {
+      return say(spec -> spec.attr("min", value));
+    }
+
+    /**
+     * The attribute max.
+     *
+     * @param value float; default 6
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsOptions max(double value) {
+      return say(spec -> spec.attr("max", value));
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The inputs rounded to the steps that a whole number of few bits has between two bounds. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxArgs(Value inputs) {
+    return fakeQuantWithMinMaxArgs(inputs, (FakeQuantWithMinMaxArgsOptions) null);
+  }
+
+  /**
+   * The inputs rounded to the steps that a whole number of few bits has between two bounds. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param options what else; null: nothing
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxArgs(Value inputs, FakeQuantWithMinMaxArgsOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxArgs", options);
+    spec.input("inputs", inputs);
+    return spec.add();
+  }
+
+  /** What FakeQuantWithMinMaxArgsGradient can be told besides. */
+  public static final class FakeQuantWithMinMaxArgsGradientOptions extends Options<FakeQuantWithMinMaxArgsGradientOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxArgsGradientOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxArgsGradientOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute min.
+     *
+     * @param value float; default -6
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsGradientOptions min(double value) {
+      return say(spec -> spec.attr("min", value));
+    }
+
+    /**
+     * The attribute max.
+     *
+     * @param value float; default 6
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsGradientOptions max(double value) {
+      return say(spec -> spec.attr("max", value));
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsGradientOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxArgsGradientOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The gradients where the inputs lie within the bounds, zero elsewhere. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @return backprops
+   */
+  public Value fakeQuantWithMinMaxArgsGradient(Value gradients, Value inputs) {
+    return fakeQuantWithMinMaxArgsGradient(gradients, inputs, (FakeQuantWithMinMaxArgsGradientOptions) null);
+  }
+
+  /**
+   * The gradients where the inputs lie within the bounds, zero elsewhere. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @param options what else; null: nothing
+   * @return backprops
+   */
+  public Value fakeQuantWithMinMaxArgsGradient(Value gradients, Value inputs, FakeQuantWithMinMaxArgsGradientOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxArgsGradient", options);
+    spec.input("gradients", gradients);
+    spec.input("inputs", inputs);
+    return spec.add();
+  }
+
+  /** What FakeQuantWithMinMaxVars can be told besides. */
+  public static final class FakeQuantWithMinMaxVarsOptions extends Options<FakeQuantWithMinMaxVarsOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxVarsOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxVarsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxVars(Value inputs, Value min, Value max) {
+    return fakeQuantWithMinMaxVars(inputs, min, max, (FakeQuantWithMinMaxVarsOptions) null);
+  }
+
+  /**
+   * The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @param options what else; null: nothing
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxVars(Value inputs, Value min, Value max, FakeQuantWithMinMaxVarsOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxVars", options);
+    spec.input("inputs", inputs);
+    spec.input("min", min);
+    spec.input("max", max);
+    return spec.add();
+  }
+
+  /** What FakeQuantWithMinMaxVarsGradient can be told besides. */
+  public static final class FakeQuantWithMinMaxVarsGradientOptions extends Options<FakeQuantWithMinMaxVarsGradientOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxVarsGradientOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxVarsGradientOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsGradientOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsGradientOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The outputs of FakeQuantWithMinMaxVarsGradient.
+   *
+   * @param backpropsWrtInput its output backprops_wrt_input
+   * @param backpropWrtMin its output backprop_wrt_min
+   * @param backpropWrtMax its output backprop_wrt_max
+   */
+  public record FakeQuantWithMinMaxVarsGradientOutputs(Value backpropsWrtInput, Value backpropWrtMin, Value backpropWrtMax) {}
+
+  /**
+   * The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @return the outputs
+   */
+  public FakeQuantWithMinMaxVarsGradientOutputs fakeQuantWithMinMaxVarsGradient(Value gradients, Value inputs, Value min, Value max) {
+    return fakeQuantWithMinMaxVarsGradient(gradients, inputs, min, max, (FakeQuantWithMinMaxVarsGradientOptions) null);
+  }
+
+  /**
+   * The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FakeQuantWithMinMaxVarsGradientOutputs fakeQuantWithMinMaxVarsGradient(Value gradients, Value inputs, Value min, Value max, FakeQuantWithMinMaxVarsGradientOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxVarsGradient", options);
+    spec.input("gradients", gradients);
+    spec.input("inputs", inputs);
+    spec.input("min", min);
+    spec.input("max", max);
+    List<Value> all = spec.addAll();
+    return new FakeQuantWithMinMaxVarsGradientOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /** What FakeQuantWithMinMaxVarsPerChannel can be told besides. */
+  public static final class FakeQuantWithMinMaxVarsPerChannelOptions extends Options<FakeQuantWithMinMaxVarsPerChannelOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxVarsPerChannelOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxVarsPerChannelOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsPerChannelOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsPerChannelOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxVarsPerChannel(Value inputs, Value min, Value max) {
+    return fakeQuantWithMinMaxVarsPerChannel(inputs, min, max, (FakeQuantWithMinMaxVarsPerChannelOptions) null);
+  }
+
+  /**
+   * The inputs rounded to steps between bounds that are values; with several, one pair per channel. Its gradient is known.
+   *
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @param options what else; null: nothing
+   * @return outputs
+   */
+  public Value fakeQuantWithMinMaxVarsPerChannel(Value inputs, Value min, Value max, FakeQuantWithMinMaxVarsPerChannelOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxVarsPerChannel", options);
+    spec.input("inputs", inputs);
+    spec.input("min", min);
+    spec.input("max", max);
+    return spec.add();
+  }
+
+  /** What FakeQuantWithMinMaxVarsPerChannelGradient can be told besides. */
+  public static final class FakeQuantWithMinMaxVarsPerChannelGradientOptions extends Options<FakeQuantWithMinMaxVarsPerChannelGradientOptions> {
+    /** All defaults. */
+    public FakeQuantWithMinMaxVarsPerChannelGradientOptions() {}
+
+    @Override
+    FakeQuantWithMinMaxVarsPerChannelGradientOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsPerChannelGradientOptions numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public FakeQuantWithMinMaxVarsPerChannelGradientOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+  }
+
+  /**
+   * The outputs of FakeQuantWithMinMaxVarsPerChannelGradient.
+   *
+   * @param backpropsWrtInput its output backprops_wrt_input
+   * @param backpropWrtMin its output backprop_wrt_min
+   * @param backpropWrtMax its output backprop_wrt_max
+   */
+  public record FakeQuantWithMinMaxVarsPerChannelGradientOutputs(Value backpropsWrtInput, Value backpropWrtMin, Value backpropWrtMax) {}
+
+  /**
+   * The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @return the outputs
+   */
+  public FakeQuantWithMinMaxVarsPerChannelGradientOutputs fakeQuantWithMinMaxVarsPerChannelGradient(Value gradients, Value inputs, Value min, Value max) {
+    return fakeQuantWithMinMaxVarsPerChannelGradient(gradients, inputs, min, max, (FakeQuantWithMinMaxVarsPerChannelGradientOptions) null);
+  }
+
+  /**
+   * The gradients where the inputs lie within the bounds, and the sums of the rest by the bound that was crossed. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param inputs its input inputs
+   * @param min its input min
+   * @param max its input max
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FakeQuantWithMinMaxVarsPerChannelGradientOutputs fakeQuantWithMinMaxVarsPerChannelGradient(Value gradients, Value inputs, Value min, Value max, FakeQuantWithMinMaxVarsPerChannelGradientOptions options) {
+    OpSpec spec = op("FakeQuantWithMinMaxVarsPerChannelGradient", options);
+    spec.input("gradients", gradients);
+    spec.input("inputs", inputs);
+    spec.input("min", min);
+    spec.input("max", max);
+    List<Value> all = spec.addAll();
+    return new FakeQuantWithMinMaxVarsPerChannelGradientOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
   /**
    * A tensor of shape dims with the value everywhere. Its gradient is known.
    *
@@ -2512,9 +6257,145 @@ public abstract class Ops extends Handle {
    */
   public Value fill(Value dims, Value value, NodeOptions options) {
     OpSpec spec = op("Fill", options);
-    spec.inputs(dims);
-    spec.inputs(value);
+    spec.input("dims", dims);
+    spec.input("value", value);
     return spec.add();
+  }
+
+  /** What FixedUnigramCandidateSampler can be told besides. */
+  public static final class FixedUnigramCandidateSamplerOptions extends Options<FixedUnigramCandidateSamplerOptions> {
+    /** All defaults. */
+    public FixedUnigramCandidateSamplerOptions() {}
+
+    @Override
+    FixedUnigramCandidateSamplerOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute vocab_file.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions vocabFile(String value) {
+      return say(spec -> spec.attr("vocab_file", value));
+    }
+
+    /**
+     * The attribute distortion.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions distortion(double value) {
+      return say(spec -> spec.attr("distortion", value));
+    }
+
+    /**
+     * The attribute num_reserved_ids.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions numReservedIds(long value) {
+      return say(spec -> spec.attr("num_reserved_ids", value));
+    }
+
+    /**
+     * The attribute num_shards.
+     *
+     * @param value int; default 1
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions numShards(long value) {
+      return say(spec -> spec.attr("num_shards", value));
+    }
+
+    /**
+     * The attribute shard.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions shard(long value) {
+      return say(spec -> spec.attr("shard", value));
+    }
+
+    /**
+     * The attribute unigrams.
+     *
+     * @param value numbers; default []
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions unigrams(double[] value) {
+      return say(spec -> spec.attr("unigrams", value));
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public FixedUnigramCandidateSamplerOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The outputs of FixedUnigramCandidateSampler.
+   *
+   * @param sampledCandidates its output sampled_candidates
+   * @param trueExpectedCount its output true_expected_count
+   * @param sampledExpectedCount its output sampled_expected_count
+   */
+  public record FixedUnigramCandidateSamplerOutputs(Value sampledCandidates, Value trueExpectedCount, Value sampledExpectedCount) {}
+
+  /**
+   * Classes as often as the unigrams say. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @return the outputs
+   */
+  public FixedUnigramCandidateSamplerOutputs fixedUnigramCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax) {
+    return fixedUnigramCandidateSampler(trueClasses, numTrue, numSampled, unique, rangeMax, (FixedUnigramCandidateSamplerOptions) null);
+  }
+
+  /**
+   * Classes as often as the unigrams say. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FixedUnigramCandidateSamplerOutputs fixedUnigramCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax, FixedUnigramCandidateSamplerOptions options) {
+    OpSpec spec = op("FixedUnigramCandidateSampler", options);
+    spec.input("trueClasses", trueClasses);
+    spec.attr("num_true", numTrue);
+    spec.attr("num_sampled", numSampled);
+    spec.attr("unique", unique);
+    spec.attr("range_max", rangeMax);
+    List<Value> all = spec.addAll();
+    return new FixedUnigramCandidateSamplerOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /**
@@ -2536,7 +6417,7 @@ public abstract class Ops extends Handle {
    */
   public Value floor(Value x, NodeOptions options) {
     OpSpec spec = op("Floor", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2561,8 +6442,8 @@ public abstract class Ops extends Handle {
    */
   public Value floorDiv(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("FloorDiv", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -2587,9 +6468,681 @@ public abstract class Ops extends Handle {
    */
   public Value floorMod(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("FloorMod", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
+  }
+
+  /** What FusedBatchNorm can be told besides. */
+  public static final class FusedBatchNormOptions extends Options<FusedBatchNormOptions> {
+    /** All defaults. */
+    public FusedBatchNormOptions() {}
+
+    @Override
+    FusedBatchNormOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormOptions epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute exponential_avg_factor.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public FusedBatchNormOptions exponentialAvgFactor(double value) {
+      return say(spec -> spec.attr("exponential_avg_factor", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormOptions isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNorm.
+   *
+   * @param y its output y
+   * @param batchMean its output batch_mean
+   * @param batchVariance its output batch_variance
+   * @param reserveSpace1 its output reserve_space_1
+   * @param reserveSpace2 its output reserve_space_2
+   */
+  public record FusedBatchNormOutputs(Value y, Value batchMean, Value batchVariance, Value reserveSpace1, Value reserveSpace2) {}
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @return the outputs
+   */
+  public FusedBatchNormOutputs fusedBatchNorm(Value x, Value scale, Value offset, Value mean, Value variance) {
+    return fusedBatchNorm(x, scale, offset, mean, variance, (FusedBatchNormOptions) null);
+  }
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormOutputs fusedBatchNorm(Value x, Value scale, Value offset, Value mean, Value variance, FusedBatchNormOptions options) {
+    OpSpec spec = op("FusedBatchNorm", options);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("offset", offset);
+    spec.input("mean", mean);
+    spec.input("variance", variance);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
+  }
+
+  /** What FusedBatchNormGrad can be told besides. */
+  public static final class FusedBatchNormGradOptions extends Options<FusedBatchNormGradOptions> {
+    /** All defaults. */
+    public FusedBatchNormGradOptions() {}
+
+    @Override
+    FusedBatchNormGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormGradOptions epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormGradOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormGradOptions isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNormGrad.
+   *
+   * @param xBackprop its output x_backprop
+   * @param scaleBackprop its output scale_backprop
+   * @param offsetBackprop its output offset_backprop
+   * @param reserveSpace3 its output reserve_space_3
+   * @param reserveSpace4 its output reserve_space_4
+   */
+  public record FusedBatchNormGradOutputs(Value xBackprop, Value scaleBackprop, Value offsetBackprop, Value reserveSpace3, Value reserveSpace4) {}
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @return the outputs
+   */
+  public FusedBatchNormGradOutputs fusedBatchNormGrad(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2) {
+    return fusedBatchNormGrad(yBackprop, x, scale, reserveSpace1, reserveSpace2, (FusedBatchNormGradOptions) null);
+  }
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormGradOutputs fusedBatchNormGrad(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2, FusedBatchNormGradOptions options) {
+    OpSpec spec = op("FusedBatchNormGrad", options);
+    spec.input("yBackprop", yBackprop);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("reserveSpace1", reserveSpace1);
+    spec.input("reserveSpace2", reserveSpace2);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormGradOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
+  }
+
+  /** What FusedBatchNormGradV2 can be told besides. */
+  public static final class FusedBatchNormGradV2Options extends Options<FusedBatchNormGradV2Options> {
+    /** All defaults. */
+    public FusedBatchNormGradV2Options() {}
+
+    @Override
+    FusedBatchNormGradV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormGradV2Options epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormGradV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormGradV2Options isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNormGradV2.
+   *
+   * @param xBackprop its output x_backprop
+   * @param scaleBackprop its output scale_backprop
+   * @param offsetBackprop its output offset_backprop
+   * @param reserveSpace3 its output reserve_space_3
+   * @param reserveSpace4 its output reserve_space_4
+   */
+  public record FusedBatchNormGradV2Outputs(Value xBackprop, Value scaleBackprop, Value offsetBackprop, Value reserveSpace3, Value reserveSpace4) {}
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @return the outputs
+   */
+  public FusedBatchNormGradV2Outputs fusedBatchNormGradV2(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2) {
+    return fusedBatchNormGradV2(yBackprop, x, scale, reserveSpace1, reserveSpace2, (FusedBatchNormGradV2Options) null);
+  }
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormGradV2Outputs fusedBatchNormGradV2(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2, FusedBatchNormGradV2Options options) {
+    OpSpec spec = op("FusedBatchNormGradV2", options);
+    spec.input("yBackprop", yBackprop);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("reserveSpace1", reserveSpace1);
+    spec.input("reserveSpace2", reserveSpace2);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormGradV2Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
+  }
+
+  /** What FusedBatchNormGradV3 can be told besides. */
+  public static final class FusedBatchNormGradV3Options extends Options<FusedBatchNormGradV3Options> {
+    /** All defaults. */
+    public FusedBatchNormGradV3Options() {}
+
+    @Override
+    FusedBatchNormGradV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormGradV3Options epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormGradV3Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormGradV3Options isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNormGradV3.
+   *
+   * @param xBackprop its output x_backprop
+   * @param scaleBackprop its output scale_backprop
+   * @param offsetBackprop its output offset_backprop
+   * @param reserveSpace4 its output reserve_space_4
+   * @param reserveSpace5 its output reserve_space_5
+   */
+  public record FusedBatchNormGradV3Outputs(Value xBackprop, Value scaleBackprop, Value offsetBackprop, Value reserveSpace4, Value reserveSpace5) {}
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @param reserveSpace3 its input reserve_space_3
+   * @return the outputs
+   */
+  public FusedBatchNormGradV3Outputs fusedBatchNormGradV3(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2, Value reserveSpace3) {
+    return fusedBatchNormGradV3(yBackprop, x, scale, reserveSpace1, reserveSpace2, reserveSpace3, (FusedBatchNormGradV3Options) null);
+  }
+
+  /**
+   * Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance that it used. Its gradient is known.
+   *
+   * @param yBackprop its input y_backprop
+   * @param x its input x
+   * @param scale its input scale
+   * @param reserveSpace1 its input reserve_space_1
+   * @param reserveSpace2 its input reserve_space_2
+   * @param reserveSpace3 its input reserve_space_3
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormGradV3Outputs fusedBatchNormGradV3(Value yBackprop, Value x, Value scale, Value reserveSpace1, Value reserveSpace2, Value reserveSpace3, FusedBatchNormGradV3Options options) {
+    OpSpec spec = op("FusedBatchNormGradV3", options);
+    spec.input("yBackprop", yBackprop);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("reserveSpace1", reserveSpace1);
+    spec.input("reserveSpace2", reserveSpace2);
+    spec.input("reserveSpace3", reserveSpace3);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormGradV3Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
+  }
+
+  /** What FusedBatchNormV2 can be told besides. */
+  public static final class FusedBatchNormV2Options extends Options<FusedBatchNormV2Options> {
+    /** All defaults. */
+    public FusedBatchNormV2Options() {}
+
+    @Override
+    FusedBatchNormV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormV2Options epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute exponential_avg_factor.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public FusedBatchNormV2Options exponentialAvgFactor(double value) {
+      return say(spec -> spec.attr("exponential_avg_factor", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormV2Options isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNormV2.
+   *
+   * @param y its output y
+   * @param batchMean its output batch_mean
+   * @param batchVariance its output batch_variance
+   * @param reserveSpace1 its output reserve_space_1
+   * @param reserveSpace2 its output reserve_space_2
+   */
+  public record FusedBatchNormV2Outputs(Value y, Value batchMean, Value batchVariance, Value reserveSpace1, Value reserveSpace2) {}
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @return the outputs
+   */
+  public FusedBatchNormV2Outputs fusedBatchNormV2(Value x, Value scale, Value offset, Value mean, Value variance) {
+    return fusedBatchNormV2(x, scale, offset, mean, variance, (FusedBatchNormV2Options) null);
+  }
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormV2Outputs fusedBatchNormV2(Value x, Value scale, Value offset, Value mean, Value variance, FusedBatchNormV2Options options) {
+    OpSpec spec = op("FusedBatchNormV2", options);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("offset", offset);
+    spec.input("mean", mean);
+    spec.input("variance", variance);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormV2Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
+  }
+
+  /** What FusedBatchNormV3 can be told besides. */
+  public static final class FusedBatchNormV3Options extends Options<FusedBatchNormV3Options> {
+    /** All defaults. */
+    public FusedBatchNormV3Options() {}
+
+    @Override
+    FusedBatchNormV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute epsilon.
+     *
+     * @param value float; default 0.0001
+     * @return this
+     */
+    public FusedBatchNormV3Options epsilon(double value) {
+      return say(spec -> spec.attr("epsilon", value));
+    }
+
+    /**
+     * The attribute exponential_avg_factor.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public FusedBatchNormV3Options exponentialAvgFactor(double value) {
+      return say(spec -> spec.attr("exponential_avg_factor", value));
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW", "NDHWC", "NCDHW"; default "NHWC"
+     * @return this
+     */
+    public FusedBatchNormV3Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+
+    /**
+     * The attribute is_training.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public FusedBatchNormV3Options isTraining(boolean value) {
+      return say(spec -> spec.attr("is_training", value));
+    }
+  }
+
+  /**
+   * The outputs of FusedBatchNormV3.
+   *
+   * @param y its output y
+   * @param batchMean its output batch_mean
+   * @param batchVariance its output batch_variance
+   * @param reserveSpace1 its output reserve_space_1
+   * @param reserveSpace2 its output reserve_space_2
+   * @param reserveSpace3 its output reserve_space_3
+   */
+  public record FusedBatchNormV3Outputs(Value y, Value batchMean, Value batchVariance, Value reserveSpace1, Value reserveSpace2, Value reserveSpace3) {}
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @return the outputs
+   */
+  public FusedBatchNormV3Outputs fusedBatchNormV3(Value x, Value scale, Value offset, Value mean, Value variance) {
+    return fusedBatchNormV3(x, scale, offset, mean, variance, (FusedBatchNormV3Options) null);
+  }
+
+  /**
+   * Each channel brought to mean 0 and variance 1 (those of the batch, or given ones), scaled and shifted. Its gradient is known.
+   *
+   * @param x its input x
+   * @param scale its input scale
+   * @param offset its input offset
+   * @param mean its input mean
+   * @param variance its input variance
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public FusedBatchNormV3Outputs fusedBatchNormV3(Value x, Value scale, Value offset, Value mean, Value variance, FusedBatchNormV3Options options) {
+    OpSpec spec = op("FusedBatchNormV3", options);
+    spec.input("x", x);
+    spec.input("scale", scale);
+    spec.input("offset", offset);
+    spec.input("mean", mean);
+    spec.input("variance", variance);
+    List<Value> all = spec.addAll();
+    return new FusedBatchNormV3Outputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5));
+  }
+
+  /**
+   * The outputs of GRUBlockCell.
+   *
+   * @param r its output r
+   * @param u its output u
+   * @param c its output c
+   * @param h its output h
+   */
+  public record GRUBlockCellOutputs(Value r, Value u, Value c, Value h) {}
+
+  /**
+   * One step of a gated recurrent unit: gates, new state and output. Its gradient is known.
+   *
+   * @param x its input x
+   * @param hPrev its input h_prev
+   * @param wRu its input w_ru
+   * @param wC its input w_c
+   * @param bRu its input b_ru
+   * @param bC its input b_c
+   * @return the outputs
+   */
+  public GRUBlockCellOutputs gruBlockCell(Value x, Value hPrev, Value wRu, Value wC, Value bRu, Value bC) {
+    return gruBlockCell(x, hPrev, wRu, wC, bRu, bC, (NodeOptions) null);
+  }
+
+  /**
+   * One step of a gated recurrent unit: gates, new state and output. Its gradient is known.
+   *
+   * @param x its input x
+   * @param hPrev its input h_prev
+   * @param wRu its input w_ru
+   * @param wC its input w_c
+   * @param bRu its input b_ru
+   * @param bC its input b_c
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public GRUBlockCellOutputs gruBlockCell(Value x, Value hPrev, Value wRu, Value wC, Value bRu, Value bC, NodeOptions options) {
+    OpSpec spec = op("GRUBlockCell", options);
+    spec.input("x", x);
+    spec.input("hPrev", hPrev);
+    spec.input("wRu", wRu);
+    spec.input("wC", wC);
+    spec.input("bRu", bRu);
+    spec.input("bC", bC);
+    List<Value> all = spec.addAll();
+    return new GRUBlockCellOutputs(all.get(0), all.get(1), all.get(2), all.get(3));
+  }
+
+  /**
+   * The outputs of GRUBlockCellGrad.
+   *
+   * @param dX its output d_x
+   * @param dHPrev its output d_h_prev
+   * @param dCBar its output d_c_bar
+   * @param dRBarUBar its output d_r_bar_u_bar
+   */
+  public record GRUBlockCellGradOutputs(Value dX, Value dHPrev, Value dCBar, Value dRBarUBar) {}
+
+  /**
+   * Gradients of GRUBlockCell: by its input, the state before and the gates. It has no gradient.
+   *
+   * @param x its input x
+   * @param hPrev its input h_prev
+   * @param wRu its input w_ru
+   * @param wC its input w_c
+   * @param bRu its input b_ru
+   * @param bC its input b_c
+   * @param r its input r
+   * @param u its input u
+   * @param c its input c
+   * @param dH its input d_h
+   * @return the outputs
+   */
+  public GRUBlockCellGradOutputs gruBlockCellGrad(Value x, Value hPrev, Value wRu, Value wC, Value bRu, Value bC, Value r, Value u, Value c, Value dH) {
+    return gruBlockCellGrad(x, hPrev, wRu, wC, bRu, bC, r, u, c, dH, (NodeOptions) null);
+  }
+
+  /**
+   * Gradients of GRUBlockCell: by its input, the state before and the gates. It has no gradient.
+   *
+   * @param x its input x
+   * @param hPrev its input h_prev
+   * @param wRu its input w_ru
+   * @param wC its input w_c
+   * @param bRu its input b_ru
+   * @param bC its input b_c
+   * @param r its input r
+   * @param u its input u
+   * @param c its input c
+   * @param dH its input d_h
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public GRUBlockCellGradOutputs gruBlockCellGrad(Value x, Value hPrev, Value wRu, Value wC, Value bRu, Value bC, Value r, Value u, Value c, Value dH, NodeOptions options) {
+    OpSpec spec = op("GRUBlockCellGrad", options);
+    spec.input("x", x);
+    spec.input("hPrev", hPrev);
+    spec.input("wRu", wRu);
+    spec.input("wC", wC);
+    spec.input("bRu", bRu);
+    spec.input("bC", bC);
+    spec.input("r", r);
+    spec.input("u", u);
+    spec.input("c", c);
+    spec.input("dH", dH);
+    List<Value> all = spec.addAll();
+    return new GRUBlockCellGradOutputs(all.get(0), all.get(1), all.get(2), all.get(3));
   }
 
   /** What Gather can be told besides. */
@@ -2634,8 +7187,8 @@ public abstract class Ops extends Handle {
    */
   public Value gather(Value params, Value indices, GatherOptions options) {
     OpSpec spec = op("Gather", options);
-    spec.inputs(params);
-    spec.inputs(indices);
+    spec.input("params", params);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -2681,8 +7234,8 @@ public abstract class Ops extends Handle {
    */
   public Value gatherNd(Value params, Value indices, GatherNdOptions options) {
     OpSpec spec = op("GatherNd", options);
-    spec.inputs(params);
-    spec.inputs(indices);
+    spec.input("params", params);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -2730,9 +7283,9 @@ public abstract class Ops extends Handle {
    */
   public Value gatherV2(Value params, Value indices, Value axis, GatherV2Options options) {
     OpSpec spec = op("GatherV2", options);
-    spec.inputs(params);
-    spec.inputs(indices);
-    spec.inputs(axis);
+    spec.input("params", params);
+    spec.input("indices", indices);
+    spec.input("axis", axis);
     return spec.add();
   }
 
@@ -2757,8 +7310,8 @@ public abstract class Ops extends Handle {
    */
   public Value greater(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Greater", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -2783,8 +7336,125 @@ public abstract class Ops extends Handle {
    */
   public Value greaterEqual(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("GreaterEqual", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /** What HashTableV2 can be told besides. */
+  public static final class HashTableV2Options extends Options<HashTableV2Options> {
+    /** All defaults. */
+    public HashTableV2Options() {}
+
+    @Override
+    HashTableV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute container.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public HashTableV2Options container(String value) {
+      return say(spec -> spec.attr("container", value));
+    }
+
+    /**
+     * The attribute shared_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public HashTableV2Options sharedName(String value) {
+      return say(spec -> spec.attr("shared_name", value));
+    }
+
+    /**
+     * The attribute use_node_name_sharing.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public HashTableV2Options useNodeNameSharing(boolean value) {
+      return say(spec -> spec.attr("use_node_name_sharing", value));
+    }
+  }
+
+  /**
+   * A table that is filled once, by InitializeTableV2. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @return table_handle
+   */
+  public Value hashTableV2(DType keyDtype, DType valueDtype) {
+    return hashTableV2(keyDtype, valueDtype, (HashTableV2Options) null);
+  }
+
+  /**
+   * A table that is filled once, by InitializeTableV2. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @param options what else; null: nothing
+   * @return table_handle
+   */
+  public Value hashTableV2(DType keyDtype, DType valueDtype, HashTableV2Options options) {
+    OpSpec spec = op("HashTableV2", options);
+    spec.attr("key_dtype", keyDtype);
+    spec.attr("value_dtype", valueDtype);
+    return spec.add();
+  }
+
+  /** What HistogramFixedWidth can be told besides. */
+  public static final class HistogramFixedWidthOptions extends Options<HistogramFixedWidthOptions> {
+    /** All defaults. */
+    public HistogramFixedWidthOptions() {}
+
+    @Override
+    HistogramFixedWidthOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute dtype.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public HistogramFixedWidthOptions dtype(DType value) {
+      return say(spec -> spec.attr("dtype", value));
+    }
+  }
+
+  /**
+   * How many values fall into each of nbins bins of one width; the outer bins take what lies outside. It has no gradient.
+   *
+   * @param values its input values
+   * @param valueRange its input value_range
+   * @param nbins its input nbins
+   * @return out
+   */
+  public Value histogramFixedWidth(Value values, Value valueRange, Value nbins) {
+    return histogramFixedWidth(values, valueRange, nbins, (HistogramFixedWidthOptions) null);
+  }
+
+  /**
+   * How many values fall into each of nbins bins of one width; the outer bins take what lies outside. It has no gradient.
+   *
+   * @param values its input values
+   * @param valueRange its input value_range
+   * @param nbins its input nbins
+   * @param options what else; null: nothing
+   * @return out
+   */
+  public Value histogramFixedWidth(Value values, Value valueRange, Value nbins, HistogramFixedWidthOptions options) {
+    OpSpec spec = op("HistogramFixedWidth", options);
+    spec.input("values", values);
+    spec.input("valueRange", valueRange);
+    spec.input("nbins", nbins);
     return spec.add();
   }
 
@@ -2807,7 +7477,7 @@ public abstract class Ops extends Handle {
    */
   public Value identity(Value input, NodeOptions options) {
     OpSpec spec = op("Identity", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -2830,8 +7500,173 @@ public abstract class Ops extends Handle {
    */
   public List<Value> identityN(List<Value> input, NodeOptions options) {
     OpSpec spec = op("IdentityN", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.addAll();
+  }
+
+  /**
+   * The regularised lower incomplete gamma function P(a, x). Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @return z
+   */
+  public Value igamma(Value a, Value x) {
+    return igamma(a, x, (NodeOptions) null);
+  }
+
+  /**
+   * The regularised lower incomplete gamma function P(a, x). Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value igamma(Value a, Value x, NodeOptions options) {
+    OpSpec spec = op("Igamma", options);
+    spec.input("a", a);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The derivative of Igamma towards a. It has no gradient.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @return z
+   */
+  public Value igammaGradA(Value a, Value x) {
+    return igammaGradA(a, x, (NodeOptions) null);
+  }
+
+  /**
+   * The derivative of Igamma towards a. It has no gradient.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value igammaGradA(Value a, Value x, NodeOptions options) {
+    OpSpec spec = op("IgammaGradA", options);
+    spec.input("a", a);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The regularised upper incomplete gamma function Q(a, x). Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @return z
+   */
+  public Value igammac(Value a, Value x) {
+    return igammac(a, x, (NodeOptions) null);
+  }
+
+  /**
+   * The regularised upper incomplete gamma function Q(a, x). Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value igammac(Value a, Value x, NodeOptions options) {
+    OpSpec spec = op("Igammac", options);
+    spec.input("a", a);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * Is the target among the k most probable classes of its row? It has no gradient.
+   *
+   * @param predictions its input predictions
+   * @param targets its input targets
+   * @param k int
+   * @return precision
+   */
+  public Value inTopK(Value predictions, Value targets, long k) {
+    return inTopK(predictions, targets, k, (NodeOptions) null);
+  }
+
+  /**
+   * Is the target among the k most probable classes of its row? It has no gradient.
+   *
+   * @param predictions its input predictions
+   * @param targets its input targets
+   * @param k int
+   * @param options what else; null: nothing
+   * @return precision
+   */
+  public Value inTopK(Value predictions, Value targets, long k, NodeOptions options) {
+    OpSpec spec = op("InTopK", options);
+    spec.input("predictions", predictions);
+    spec.input("targets", targets);
+    spec.attr("k", k);
+    return spec.add();
+  }
+
+  /**
+   * Is the target among the k most probable classes of its row? It has no gradient.
+   *
+   * @param predictions its input predictions
+   * @param targets its input targets
+   * @param k its input k
+   * @return precision
+   */
+  public Value inTopKV2(Value predictions, Value targets, Value k) {
+    return inTopKV2(predictions, targets, k, (NodeOptions) null);
+  }
+
+  /**
+   * Is the target among the k most probable classes of its row? It has no gradient.
+   *
+   * @param predictions its input predictions
+   * @param targets its input targets
+   * @param k its input k
+   * @param options what else; null: nothing
+   * @return precision
+   */
+  public Value inTopKV2(Value predictions, Value targets, Value k, NodeOptions options) {
+    OpSpec spec = op("InTopKV2", options);
+    spec.input("predictions", predictions);
+    spec.input("targets", targets);
+    spec.input("k", k);
+    return spec.add();
+  }
+
+  /**
+   * Fills a HashTableV2; again only with as many entries. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @return the value that names the node
+   */
+  public Value initializeTableV2(Value tableHandle, Value keys, Value values) {
+    return initializeTableV2(tableHandle, keys, values, (NodeOptions) null);
+  }
+
+  /**
+   * Fills a HashTableV2; again only with as many entries. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value initializeTableV2(Value tableHandle, Value keys, Value values, NodeOptions options) {
+    OpSpec spec = op("InitializeTableV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.input("keys", keys);
+    spec.input("values", values);
+    return spec.add();
   }
 
   /**
@@ -2853,7 +7688,7 @@ public abstract class Ops extends Handle {
    */
   public Value inv(Value x, NodeOptions options) {
     OpSpec spec = op("Inv", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2878,8 +7713,8 @@ public abstract class Ops extends Handle {
    */
   public Value invGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("InvGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
     return spec.add();
   }
 
@@ -2902,7 +7737,7 @@ public abstract class Ops extends Handle {
    */
   public Value invert(Value x, NodeOptions options) {
     OpSpec spec = op("Invert", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2925,7 +7760,7 @@ public abstract class Ops extends Handle {
    */
   public Value invertPermutation(Value x, NodeOptions options) {
     OpSpec spec = op("InvertPermutation", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2948,7 +7783,7 @@ public abstract class Ops extends Handle {
    */
   public Value isFinite(Value x, NodeOptions options) {
     OpSpec spec = op("IsFinite", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2971,7 +7806,7 @@ public abstract class Ops extends Handle {
    */
   public Value isInf(Value x, NodeOptions options) {
     OpSpec spec = op("IsInf", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -2994,7 +7829,7 @@ public abstract class Ops extends Handle {
    */
   public Value isNan(Value x, NodeOptions options) {
     OpSpec spec = op("IsNan", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -3017,8 +7852,344 @@ public abstract class Ops extends Handle {
    */
   public Value l2Loss(Value t, NodeOptions options) {
     OpSpec spec = op("L2Loss", options);
-    spec.inputs(t);
+    spec.input("t", t);
     return spec.add();
+  }
+
+  /** What LRN can be told besides. */
+  public static final class LRNOptions extends Options<LRNOptions> {
+    /** All defaults. */
+    public LRNOptions() {}
+
+    @Override
+    LRNOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute depth_radius.
+     *
+     * @param value int; default 5
+     * @return this
+     */
+    public LRNOptions depthRadius(long value) {
+      return say(spec -> spec.attr("depth_radius", value));
+    }
+
+    /**
+     * The attribute bias.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public LRNOptions bias(double value) {
+      return say(spec -> spec.attr("bias", value));
+    }
+
+    /**
+     * The attribute alpha.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public LRNOptions alpha(double value) {
+      return say(spec -> spec.attr("alpha", value));
+    }
+
+    /**
+     * The attribute beta.
+     *
+     * @param value float; default 0.5
+     * @return this
+     */
+    public LRNOptions beta(double value) {
+      return say(spec -> spec.attr("beta", value));
+    }
+  }
+
+  /**
+   * Each value over a power of bias + alpha times the sum of squares of the channels around it. Its gradient is known.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value lrn(Value input) {
+    return lrn(input, (LRNOptions) null);
+  }
+
+  /**
+   * Each value over a power of bias + alpha times the sum of squares of the channels around it. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value lrn(Value input, LRNOptions options) {
+    OpSpec spec = op("LRN", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /** What LRNGrad can be told besides. */
+  public static final class LRNGradOptions extends Options<LRNGradOptions> {
+    /** All defaults. */
+    public LRNGradOptions() {}
+
+    @Override
+    LRNGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute depth_radius.
+     *
+     * @param value int; default 5
+     * @return this
+     */
+    public LRNGradOptions depthRadius(long value) {
+      return say(spec -> spec.attr("depth_radius", value));
+    }
+
+    /**
+     * The attribute bias.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public LRNGradOptions bias(double value) {
+      return say(spec -> spec.attr("bias", value));
+    }
+
+    /**
+     * The attribute alpha.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public LRNGradOptions alpha(double value) {
+      return say(spec -> spec.attr("alpha", value));
+    }
+
+    /**
+     * The attribute beta.
+     *
+     * @param value float; default 0.5
+     * @return this
+     */
+    public LRNGradOptions beta(double value) {
+      return say(spec -> spec.attr("beta", value));
+    }
+  }
+
+  /**
+   * Gradient of LRN, from its input and output. It has no gradient.
+   *
+   * @param inputGrads its input input_grads
+   * @param inputImage its input input_image
+   * @param outputImage its input output_image
+   * @return output
+   */
+  public Value lrnGrad(Value inputGrads, Value inputImage, Value outputImage) {
+    return lrnGrad(inputGrads, inputImage, outputImage, (LRNGradOptions) null);
+  }
+
+  /**
+   * Gradient of LRN, from its input and output. It has no gradient.
+   *
+   * @param inputGrads its input input_grads
+   * @param inputImage its input input_image
+   * @param outputImage its input output_image
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value lrnGrad(Value inputGrads, Value inputImage, Value outputImage, LRNGradOptions options) {
+    OpSpec spec = op("LRNGrad", options);
+    spec.input("inputGrads", inputGrads);
+    spec.input("inputImage", inputImage);
+    spec.input("outputImage", outputImage);
+    return spec.add();
+  }
+
+  /** What LSTMBlockCell can be told besides. */
+  public static final class LSTMBlockCellOptions extends Options<LSTMBlockCellOptions> {
+    /** All defaults. */
+    public LSTMBlockCellOptions() {}
+
+    @Override
+    LSTMBlockCellOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute forget_bias.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public LSTMBlockCellOptions forgetBias(double value) {
+      return say(spec -> spec.attr("forget_bias", value));
+    }
+
+    /**
+     * The attribute cell_clip.
+     *
+     * @param value float; default 3
+     * @return this
+     */
+    public LSTMBlockCellOptions cellClip(double value) {
+      return say(spec -> spec.attr("cell_clip", value));
+    }
+
+    /**
+     * The attribute use_peephole.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public LSTMBlockCellOptions usePeephole(boolean value) {
+      return say(spec -> spec.attr("use_peephole", value));
+    }
+  }
+
+  /**
+   * The outputs of LSTMBlockCell.
+   *
+   * @param i its output i
+   * @param cs its output cs
+   * @param f its output f
+   * @param o its output o
+   * @param ci its output ci
+   * @param co its output co
+   * @param h its output h
+   */
+  public record LSTMBlockCellOutputs(Value i, Value cs, Value f, Value o, Value ci, Value co, Value h) {}
+
+  /**
+   * One step of a long short-term memory: gates, state and output. Its gradient is known.
+   *
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @return the outputs
+   */
+  public LSTMBlockCellOutputs lstmBlockCell(Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b) {
+    return lstmBlockCell(x, csPrev, hPrev, w, wci, wcf, wco, b, (LSTMBlockCellOptions) null);
+  }
+
+  /**
+   * One step of a long short-term memory: gates, state and output. Its gradient is known.
+   *
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LSTMBlockCellOutputs lstmBlockCell(Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, LSTMBlockCellOptions options) {
+    OpSpec spec = op("LSTMBlockCell", options);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    List<Value> all = spec.addAll();
+    return new LSTMBlockCellOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4), all.get(5), all.get(6));
+  }
+
+  /**
+   * The outputs of LSTMBlockCellGrad.
+   *
+   * @param csPrevGrad its output cs_prev_grad
+   * @param dicfo its output dicfo
+   * @param wciGrad its output wci_grad
+   * @param wcfGrad its output wcf_grad
+   * @param wcoGrad its output wco_grad
+   */
+  public record LSTMBlockCellGradOutputs(Value csPrevGrad, Value dicfo, Value wciGrad, Value wcfGrad, Value wcoGrad) {}
+
+  /**
+   * Gradients of LSTMBlockCell: by the state before, the gates and the peepholes. It has no gradient.
+   *
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @return the outputs
+   */
+  public LSTMBlockCellGradOutputs lstmBlockCellGrad(Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value csGrad, Value hGrad, boolean usePeephole) {
+    return lstmBlockCellGrad(x, csPrev, hPrev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, csGrad, hGrad, usePeephole, (NodeOptions) null);
+  }
+
+  /**
+   * Gradients of LSTMBlockCell: by the state before, the gates and the peepholes. It has no gradient.
+   *
+   * @param x its input x
+   * @param csPrev its input cs_prev
+   * @param hPrev its input h_prev
+   * @param w its input w
+   * @param wci its input wci
+   * @param wcf its input wcf
+   * @param wco its input wco
+   * @param b its input b
+   * @param i its input i
+   * @param cs its input cs
+   * @param f its input f
+   * @param o its input o
+   * @param ci its input ci
+   * @param co its input co
+   * @param csGrad its input cs_grad
+   * @param hGrad its input h_grad
+   * @param usePeephole bool
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LSTMBlockCellGradOutputs lstmBlockCellGrad(Value x, Value csPrev, Value hPrev, Value w, Value wci, Value wcf, Value wco, Value b, Value i, Value cs, Value f, Value o, Value ci, Value co, Value csGrad, Value hGrad, boolean usePeephole, NodeOptions options) {
+    OpSpec spec = op("LSTMBlockCellGrad", options);
+    spec.input("x", x);
+    spec.input("csPrev", csPrev);
+    spec.input("hPrev", hPrev);
+    spec.input("w", w);
+    spec.input("wci", wci);
+    spec.input("wcf", wcf);
+    spec.input("wco", wco);
+    spec.input("b", b);
+    spec.input("i", i);
+    spec.input("cs", cs);
+    spec.input("f", f);
+    spec.input("o", o);
+    spec.input("ci", ci);
+    spec.input("co", co);
+    spec.input("csGrad", csGrad);
+    spec.input("hGrad", hGrad);
+    spec.attr("use_peephole", usePeephole);
+    List<Value> all = spec.addAll();
+    return new LSTMBlockCellGradOutputs(all.get(0), all.get(1), all.get(2), all.get(3), all.get(4));
   }
 
   /** What LeakyRelu can be told besides. */
@@ -3061,7 +8232,7 @@ public abstract class Ops extends Handle {
    */
   public Value leakyRelu(Value features, LeakyReluOptions options) {
     OpSpec spec = op("LeakyRelu", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -3107,8 +8278,110 @@ public abstract class Ops extends Handle {
    */
   public Value leakyReluGrad(Value gradients, Value features, LeakyReluGradOptions options) {
     OpSpec spec = op("LeakyReluGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(features);
+    spec.input("gradients", gradients);
+    spec.input("features", features);
+    return spec.add();
+  }
+
+  /** What LearnedUnigramCandidateSampler can be told besides. */
+  public static final class LearnedUnigramCandidateSamplerOptions extends Options<LearnedUnigramCandidateSamplerOptions> {
+    /** All defaults. */
+    public LearnedUnigramCandidateSamplerOptions() {}
+
+    @Override
+    LearnedUnigramCandidateSamplerOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public LearnedUnigramCandidateSamplerOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public LearnedUnigramCandidateSamplerOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The outputs of LearnedUnigramCandidateSampler.
+   *
+   * @param sampledCandidates its output sampled_candidates
+   * @param trueExpectedCount its output true_expected_count
+   * @param sampledExpectedCount its output sampled_expected_count
+   */
+  public record LearnedUnigramCandidateSamplerOutputs(Value sampledCandidates, Value trueExpectedCount, Value sampledExpectedCount) {}
+
+  /**
+   * Classes as often as they were true ones so far. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @return the outputs
+   */
+  public LearnedUnigramCandidateSamplerOutputs learnedUnigramCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax) {
+    return learnedUnigramCandidateSampler(trueClasses, numTrue, numSampled, unique, rangeMax, (LearnedUnigramCandidateSamplerOptions) null);
+  }
+
+  /**
+   * Classes as often as they were true ones so far. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LearnedUnigramCandidateSamplerOutputs learnedUnigramCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax, LearnedUnigramCandidateSamplerOptions options) {
+    OpSpec spec = op("LearnedUnigramCandidateSampler", options);
+    spec.input("trueClasses", trueClasses);
+    spec.attr("num_true", numTrue);
+    spec.attr("num_sampled", numSampled);
+    spec.attr("unique", unique);
+    spec.attr("range_max", rangeMax);
+    List<Value> all = spec.addAll();
+    return new LearnedUnigramCandidateSamplerOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /**
+   * The bits of x moved y places up, with broadcasting. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @return z
+   */
+  public Value leftShift(Value x, Value y) {
+    return leftShift(x, y, (NodeOptions) null);
+  }
+
+  /**
+   * The bits of x moved y places up, with broadcasting. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value leftShift(Value x, Value y, NodeOptions options) {
+    OpSpec spec = op("LeftShift", options);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3133,8 +8406,8 @@ public abstract class Ops extends Handle {
    */
   public Value less(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Less", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3159,9 +8432,117 @@ public abstract class Ops extends Handle {
    */
   public Value lessEqual(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("LessEqual", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
+  }
+
+  /**
+   * The logarithm of the absolute value of the gamma function. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value lgamma(Value x) {
+    return lgamma(x, (NodeOptions) null);
+  }
+
+  /**
+   * The logarithm of the absolute value of the gamma function. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value lgamma(Value x, NodeOptions options) {
+    OpSpec spec = op("Lgamma", options);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * num values from start to stop, all the same distance apart. It has no gradient.
+   *
+   * @param start its input start
+   * @param stop its input stop
+   * @param num its input num
+   * @return output
+   */
+  public Value linSpace(Value start, Value stop, Value num) {
+    return linSpace(start, stop, num, (NodeOptions) null);
+  }
+
+  /**
+   * num values from start to stop, all the same distance apart. It has no gradient.
+   *
+   * @param start its input start
+   * @param stop its input stop
+   * @param num its input num
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value linSpace(Value start, Value stop, Value num, NodeOptions options) {
+    OpSpec spec = op("LinSpace", options);
+    spec.input("start", start);
+    spec.input("stop", stop);
+    spec.input("num", num);
+    return spec.add();
+  }
+
+  /** What ListDiff can be told besides. */
+  public static final class ListDiffOptions extends Options<ListDiffOptions> {
+    /** All defaults. */
+    public ListDiffOptions() {}
+
+    @Override
+    ListDiffOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_idx.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public ListDiffOptions outIdx(DType value) {
+      return say(spec -> spec.attr("out_idx", value));
+    }
+  }
+
+  /**
+   * The outputs of ListDiff.
+   *
+   * @param out its output out
+   * @param idx its output idx
+   */
+  public record ListDiffOutputs(Value out, Value idx) {}
+
+  /**
+   * The values of x that are not in y, in their order, and where they stand. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @return the outputs
+   */
+  public ListDiffOutputs listDiff(Value x, Value y) {
+    return listDiff(x, y, (ListDiffOptions) null);
+  }
+
+  /**
+   * The values of x that are not in y, in their order, and where they stand. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public ListDiffOutputs listDiff(Value x, Value y, ListDiffOptions options) {
+    OpSpec spec = op("ListDiff", options);
+    spec.input("x", x);
+    spec.input("y", y);
+    List<Value> all = spec.addAll();
+    return new ListDiffOutputs(all.get(0), all.get(1));
   }
 
   /**
@@ -3183,7 +8564,7 @@ public abstract class Ops extends Handle {
    */
   public Value log(Value x, NodeOptions options) {
     OpSpec spec = op("Log", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -3206,8 +8587,40 @@ public abstract class Ops extends Handle {
    */
   public Value log1p(Value x, NodeOptions options) {
     OpSpec spec = op("Log1p", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
+  }
+
+  /**
+   * The outputs of LogMatrixDeterminant.
+   *
+   * @param sign its output sign
+   * @param logAbsDeterminant its output log_abs_determinant
+   */
+  public record LogMatrixDeterminantOutputs(Value sign, Value logAbsDeterminant) {}
+
+  /**
+   * The signs of determinants and the logarithms of their absolute values. Its gradient is known.
+   *
+   * @param input its input input
+   * @return the outputs
+   */
+  public LogMatrixDeterminantOutputs logMatrixDeterminant(Value input) {
+    return logMatrixDeterminant(input, (NodeOptions) null);
+  }
+
+  /**
+   * The signs of determinants and the logarithms of their absolute values. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LogMatrixDeterminantOutputs logMatrixDeterminant(Value input, NodeOptions options) {
+    OpSpec spec = op("LogMatrixDeterminant", options);
+    spec.input("input", input);
+    List<Value> all = spec.addAll();
+    return new LogMatrixDeterminantOutputs(all.get(0), all.get(1));
   }
 
   /**
@@ -3229,8 +8642,86 @@ public abstract class Ops extends Handle {
    */
   public Value logSoftmax(Value logits, NodeOptions options) {
     OpSpec spec = op("LogSoftmax", options);
-    spec.inputs(logits);
+    spec.input("logits", logits);
     return spec.add();
+  }
+
+  /** What LogUniformCandidateSampler can be told besides. */
+  public static final class LogUniformCandidateSamplerOptions extends Options<LogUniformCandidateSamplerOptions> {
+    /** All defaults. */
+    public LogUniformCandidateSamplerOptions() {}
+
+    @Override
+    LogUniformCandidateSamplerOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public LogUniformCandidateSamplerOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public LogUniformCandidateSamplerOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The outputs of LogUniformCandidateSampler.
+   *
+   * @param sampledCandidates its output sampled_candidates
+   * @param trueExpectedCount its output true_expected_count
+   * @param sampledExpectedCount its output sampled_expected_count
+   */
+  public record LogUniformCandidateSamplerOutputs(Value sampledCandidates, Value trueExpectedCount, Value sampledExpectedCount) {}
+
+  /**
+   * Classes the rarer the higher their number, as words sorted by frequency are. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @return the outputs
+   */
+  public LogUniformCandidateSamplerOutputs logUniformCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax) {
+    return logUniformCandidateSampler(trueClasses, numTrue, numSampled, unique, rangeMax, (LogUniformCandidateSamplerOptions) null);
+  }
+
+  /**
+   * Classes the rarer the higher their number, as words sorted by frequency are. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LogUniformCandidateSamplerOutputs logUniformCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax, LogUniformCandidateSamplerOptions options) {
+    OpSpec spec = op("LogUniformCandidateSampler", options);
+    spec.input("trueClasses", trueClasses);
+    spec.attr("num_true", numTrue);
+    spec.attr("num_sampled", numSampled);
+    spec.attr("unique", unique);
+    spec.attr("range_max", rangeMax);
+    List<Value> all = spec.addAll();
+    return new LogUniformCandidateSamplerOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /**
@@ -3254,8 +8745,8 @@ public abstract class Ops extends Handle {
    */
   public Value logicalAnd(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("LogicalAnd", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3278,7 +8769,7 @@ public abstract class Ops extends Handle {
    */
   public Value logicalNot(Value x, NodeOptions options) {
     OpSpec spec = op("LogicalNot", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -3303,8 +8794,235 @@ public abstract class Ops extends Handle {
    */
   public Value logicalOr(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("LogicalOr", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /**
+   * The outputs of LookupTableExportV2.
+   *
+   * @param keys its output keys
+   * @param values its output values
+   */
+  public record LookupTableExportV2Outputs(Value keys, Value values) {}
+
+  /**
+   * All keys of a table and their values, in one order. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param tkeys element type
+   * @param tvalues element type
+   * @return the outputs
+   */
+  public LookupTableExportV2Outputs lookupTableExportV2(Value tableHandle, DType tkeys, DType tvalues) {
+    return lookupTableExportV2(tableHandle, tkeys, tvalues, (NodeOptions) null);
+  }
+
+  /**
+   * All keys of a table and their values, in one order. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param tkeys element type
+   * @param tvalues element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public LookupTableExportV2Outputs lookupTableExportV2(Value tableHandle, DType tkeys, DType tvalues, NodeOptions options) {
+    OpSpec spec = op("LookupTableExportV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.attr("Tkeys", tkeys);
+    spec.attr("Tvalues", tvalues);
+    List<Value> all = spec.addAll();
+    return new LookupTableExportV2Outputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * The values of keys, and the default where a key is not in the table: one for all, or one each. It has no gradient. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param defaultValue its input default_value
+   * @return values
+   */
+  public Value lookupTableFindV2(Value tableHandle, Value keys, Value defaultValue) {
+    return lookupTableFindV2(tableHandle, keys, defaultValue, (NodeOptions) null);
+  }
+
+  /**
+   * The values of keys, and the default where a key is not in the table: one for all, or one each. It has no gradient. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param defaultValue its input default_value
+   * @param options what else; null: nothing
+   * @return values
+   */
+  public Value lookupTableFindV2(Value tableHandle, Value keys, Value defaultValue, NodeOptions options) {
+    OpSpec spec = op("LookupTableFindV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.input("keys", keys);
+    spec.input("defaultValue", defaultValue);
+    return spec.add();
+  }
+
+  /**
+   * Replaces everything in a mutable table. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @return the value that names the node
+   */
+  public Value lookupTableImportV2(Value tableHandle, Value keys, Value values) {
+    return lookupTableImportV2(tableHandle, keys, values, (NodeOptions) null);
+  }
+
+  /**
+   * Replaces everything in a mutable table. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value lookupTableImportV2(Value tableHandle, Value keys, Value values, NodeOptions options) {
+    OpSpec spec = op("LookupTableImportV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.input("keys", keys);
+    spec.input("values", values);
+    return spec.add();
+  }
+
+  /**
+   * Puts values under keys into a mutable table, over those that are there. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @return the value that names the node
+   */
+  public Value lookupTableInsertV2(Value tableHandle, Value keys, Value values) {
+    return lookupTableInsertV2(tableHandle, keys, values, (NodeOptions) null);
+  }
+
+  /**
+   * Puts values under keys into a mutable table, over those that are there. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param values its input values
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value lookupTableInsertV2(Value tableHandle, Value keys, Value values, NodeOptions options) {
+    OpSpec spec = op("LookupTableInsertV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.input("keys", keys);
+    spec.input("values", values);
+    return spec.add();
+  }
+
+  /**
+   * Takes keys out of a mutable table; those that are not there do not matter. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @return the value that names the node
+   */
+  public Value lookupTableRemoveV2(Value tableHandle, Value keys) {
+    return lookupTableRemoveV2(tableHandle, keys, (NodeOptions) null);
+  }
+
+  /**
+   * Takes keys out of a mutable table; those that are not there do not matter. It has no gradient. Stateful: runs are never merged or
+   * folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param keys its input keys
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value lookupTableRemoveV2(Value tableHandle, Value keys, NodeOptions options) {
+    OpSpec spec = op("LookupTableRemoveV2", options);
+    spec.input("tableHandle", tableHandle);
+    spec.input("keys", keys);
+    return spec.add();
+  }
+
+  /**
+   * How many entries a table has. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @return size
+   */
+  public Value lookupTableSizeV2(Value tableHandle) {
+    return lookupTableSizeV2(tableHandle, (NodeOptions) null);
+  }
+
+  /**
+   * How many entries a table has. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param tableHandle its input table_handle
+   * @param options what else; null: nothing
+   * @return size
+   */
+  public Value lookupTableSizeV2(Value tableHandle, NodeOptions options) {
+    OpSpec spec = op("LookupTableSizeV2", options);
+    spec.input("tableHandle", tableHandle);
+    return spec.add();
+  }
+
+  /** What LowerBound can be told besides. */
+  public static final class LowerBoundOptions extends Options<LowerBoundOptions> {
+    /** All defaults. */
+    public LowerBoundOptions() {}
+
+    @Override
+    LowerBoundOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_type.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public LowerBoundOptions outType(DType value) {
+      return say(spec -> spec.attr("out_type", value));
+    }
+  }
+
+  /**
+   * The first place in the sorted row where the value could stand. It has no gradient.
+   *
+   * @param sortedInputs its input sorted_inputs
+   * @param values its input values
+   * @return output
+   */
+  public Value lowerBound(Value sortedInputs, Value values) {
+    return lowerBound(sortedInputs, values, (LowerBoundOptions) null);
+  }
+
+  /**
+   * The first place in the sorted row where the value could stand. It has no gradient.
+   *
+   * @param sortedInputs its input sorted_inputs
+   * @param values its input values
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value lowerBound(Value sortedInputs, Value values, LowerBoundOptions options) {
+    OpSpec spec = op("LowerBound", options);
+    spec.input("sortedInputs", sortedInputs);
+    spec.input("values", values);
     return spec.add();
   }
 
@@ -3380,8 +9098,529 @@ public abstract class Ops extends Handle {
    */
   public Value matMul(Value a, Value b, MatMulOptions options) {
     OpSpec spec = op("MatMul", options);
-    spec.inputs(a);
-    spec.inputs(b);
+    spec.input("a", a);
+    spec.input("b", b);
+    return spec.add();
+  }
+
+  /**
+   * The matrices with zeros outside of a band around the diagonal; a negative width keeps that whole side. Its gradient is known.
+   *
+   * @param input its input input
+   * @param numLower its input num_lower
+   * @param numUpper its input num_upper
+   * @return band
+   */
+  public Value matrixBandPart(Value input, Value numLower, Value numUpper) {
+    return matrixBandPart(input, numLower, numUpper, (NodeOptions) null);
+  }
+
+  /**
+   * The matrices with zeros outside of a band around the diagonal; a negative width keeps that whole side. Its gradient is known.
+   *
+   * @param input its input input
+   * @param numLower its input num_lower
+   * @param numUpper its input num_upper
+   * @param options what else; null: nothing
+   * @return band
+   */
+  public Value matrixBandPart(Value input, Value numLower, Value numUpper, NodeOptions options) {
+    OpSpec spec = op("MatrixBandPart", options);
+    spec.input("input", input);
+    spec.input("numLower", numLower);
+    spec.input("numUpper", numUpper);
+    return spec.add();
+  }
+
+  /**
+   * The determinants of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value matrixDeterminant(Value input) {
+    return matrixDeterminant(input, (NodeOptions) null);
+  }
+
+  /**
+   * The determinants of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixDeterminant(Value input, NodeOptions options) {
+    OpSpec spec = op("MatrixDeterminant", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @return output
+   */
+  public Value matrixDiag(Value diagonal) {
+    return matrixDiag(diagonal, (NodeOptions) null);
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixDiag(Value diagonal, NodeOptions options) {
+    OpSpec spec = op("MatrixDiag", options);
+    spec.input("diagonal", diagonal);
+    return spec.add();
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @return diagonal
+   */
+  public Value matrixDiagPart(Value input) {
+    return matrixDiagPart(input, (NodeOptions) null);
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return diagonal
+   */
+  public Value matrixDiagPart(Value input, NodeOptions options) {
+    OpSpec spec = op("MatrixDiagPart", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @param paddingValue its input padding_value
+   * @return diagonal
+   */
+  public Value matrixDiagPartV2(Value input, Value k, Value paddingValue) {
+    return matrixDiagPartV2(input, k, paddingValue, (NodeOptions) null);
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @param paddingValue its input padding_value
+   * @param options what else; null: nothing
+   * @return diagonal
+   */
+  public Value matrixDiagPartV2(Value input, Value k, Value paddingValue, NodeOptions options) {
+    OpSpec spec = op("MatrixDiagPartV2", options);
+    spec.input("input", input);
+    spec.input("k", k);
+    spec.input("paddingValue", paddingValue);
+    return spec.add();
+  }
+
+  /** What MatrixDiagPartV3 can be told besides. */
+  public static final class MatrixDiagPartV3Options extends Options<MatrixDiagPartV3Options> {
+    /** All defaults. */
+    public MatrixDiagPartV3Options() {}
+
+    @Override
+    MatrixDiagPartV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute align.
+     *
+     * @param value one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+     * @return this
+     */
+    public MatrixDiagPartV3Options align(String value) {
+      return say(spec -> spec.attr("align", value));
+    }
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @param paddingValue its input padding_value
+   * @return diagonal
+   */
+  public Value matrixDiagPartV3(Value input, Value k, Value paddingValue) {
+    return matrixDiagPartV3(input, k, paddingValue, (MatrixDiagPartV3Options) null);
+  }
+
+  /**
+   * The diagonals of matrices. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @param paddingValue its input padding_value
+   * @param options what else; null: nothing
+   * @return diagonal
+   */
+  public Value matrixDiagPartV3(Value input, Value k, Value paddingValue, MatrixDiagPartV3Options options) {
+    OpSpec spec = op("MatrixDiagPartV3", options);
+    spec.input("input", input);
+    spec.input("k", k);
+    spec.input("paddingValue", paddingValue);
+    return spec.add();
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param numRows its input num_rows
+   * @param numCols its input num_cols
+   * @param paddingValue its input padding_value
+   * @return output
+   */
+  public Value matrixDiagV2(Value diagonal, Value k, Value numRows, Value numCols, Value paddingValue) {
+    return matrixDiagV2(diagonal, k, numRows, numCols, paddingValue, (NodeOptions) null);
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param numRows its input num_rows
+   * @param numCols its input num_cols
+   * @param paddingValue its input padding_value
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixDiagV2(Value diagonal, Value k, Value numRows, Value numCols, Value paddingValue, NodeOptions options) {
+    OpSpec spec = op("MatrixDiagV2", options);
+    spec.input("diagonal", diagonal);
+    spec.input("k", k);
+    spec.input("numRows", numRows);
+    spec.input("numCols", numCols);
+    spec.input("paddingValue", paddingValue);
+    return spec.add();
+  }
+
+  /** What MatrixDiagV3 can be told besides. */
+  public static final class MatrixDiagV3Options extends Options<MatrixDiagV3Options> {
+    /** All defaults. */
+    public MatrixDiagV3Options() {}
+
+    @Override
+    MatrixDiagV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute align.
+     *
+     * @param value one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+     * @return this
+     */
+    public MatrixDiagV3Options align(String value) {
+      return say(spec -> spec.attr("align", value));
+    }
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param numRows its input num_rows
+   * @param numCols its input num_cols
+   * @param paddingValue its input padding_value
+   * @return output
+   */
+  public Value matrixDiagV3(Value diagonal, Value k, Value numRows, Value numCols, Value paddingValue) {
+    return matrixDiagV3(diagonal, k, numRows, numCols, paddingValue, (MatrixDiagV3Options) null);
+  }
+
+  /**
+   * Matrices with the given diagonals. Its gradient is known.
+   *
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param numRows its input num_rows
+   * @param numCols its input num_cols
+   * @param paddingValue its input padding_value
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixDiagV3(Value diagonal, Value k, Value numRows, Value numCols, Value paddingValue, MatrixDiagV3Options options) {
+    OpSpec spec = op("MatrixDiagV3", options);
+    spec.input("diagonal", diagonal);
+    spec.input("k", k);
+    spec.input("numRows", numRows);
+    spec.input("numCols", numCols);
+    spec.input("paddingValue", paddingValue);
+    return spec.add();
+  }
+
+  /** What MatrixInverse can be told besides. */
+  public static final class MatrixInverseOptions extends Options<MatrixInverseOptions> {
+    /** All defaults. */
+    public MatrixInverseOptions() {}
+
+    @Override
+    MatrixInverseOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute adjoint.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MatrixInverseOptions adjoint(boolean value) {
+      return say(spec -> spec.attr("adjoint", value));
+    }
+  }
+
+  /**
+   * The inverses of matrices, or of their transposes. Its gradient is known.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value matrixInverse(Value input) {
+    return matrixInverse(input, (MatrixInverseOptions) null);
+  }
+
+  /**
+   * The inverses of matrices, or of their transposes. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixInverse(Value input, MatrixInverseOptions options) {
+    OpSpec spec = op("MatrixInverse", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @return output
+   */
+  public Value matrixSetDiag(Value input, Value diagonal) {
+    return matrixSetDiag(input, diagonal, (NodeOptions) null);
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixSetDiag(Value input, Value diagonal, NodeOptions options) {
+    OpSpec spec = op("MatrixSetDiag", options);
+    spec.input("input", input);
+    spec.input("diagonal", diagonal);
+    return spec.add();
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @return output
+   */
+  public Value matrixSetDiagV2(Value input, Value diagonal, Value k) {
+    return matrixSetDiagV2(input, diagonal, k, (NodeOptions) null);
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixSetDiagV2(Value input, Value diagonal, Value k, NodeOptions options) {
+    OpSpec spec = op("MatrixSetDiagV2", options);
+    spec.input("input", input);
+    spec.input("diagonal", diagonal);
+    spec.input("k", k);
+    return spec.add();
+  }
+
+  /** What MatrixSetDiagV3 can be told besides. */
+  public static final class MatrixSetDiagV3Options extends Options<MatrixSetDiagV3Options> {
+    /** All defaults. */
+    public MatrixSetDiagV3Options() {}
+
+    @Override
+    MatrixSetDiagV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute align.
+     *
+     * @param value one of "LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"; default "RIGHT_LEFT"
+     * @return this
+     */
+    public MatrixSetDiagV3Options align(String value) {
+      return say(spec -> spec.attr("align", value));
+    }
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @return output
+   */
+  public Value matrixSetDiagV3(Value input, Value diagonal, Value k) {
+    return matrixSetDiagV3(input, diagonal, k, (MatrixSetDiagV3Options) null);
+  }
+
+  /**
+   * Matrices with some diagonals replaced. Its gradient is known.
+   *
+   * @param input its input input
+   * @param diagonal its input diagonal
+   * @param k its input k
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixSetDiagV3(Value input, Value diagonal, Value k, MatrixSetDiagV3Options options) {
+    OpSpec spec = op("MatrixSetDiagV3", options);
+    spec.input("input", input);
+    spec.input("diagonal", diagonal);
+    spec.input("k", k);
+    return spec.add();
+  }
+
+  /** What MatrixSolve can be told besides. */
+  public static final class MatrixSolveOptions extends Options<MatrixSolveOptions> {
+    /** All defaults. */
+    public MatrixSolveOptions() {}
+
+    @Override
+    MatrixSolveOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute adjoint.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MatrixSolveOptions adjoint(boolean value) {
+      return say(spec -> spec.attr("adjoint", value));
+    }
+  }
+
+  /**
+   * Solves systems of linear equations. Its gradient is known.
+   *
+   * @param matrix its input matrix
+   * @param rhs its input rhs
+   * @return output
+   */
+  public Value matrixSolve(Value matrix, Value rhs) {
+    return matrixSolve(matrix, rhs, (MatrixSolveOptions) null);
+  }
+
+  /**
+   * Solves systems of linear equations. Its gradient is known.
+   *
+   * @param matrix its input matrix
+   * @param rhs its input rhs
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixSolve(Value matrix, Value rhs, MatrixSolveOptions options) {
+    OpSpec spec = op("MatrixSolve", options);
+    spec.input("matrix", matrix);
+    spec.input("rhs", rhs);
+    return spec.add();
+  }
+
+  /** What MatrixTriangularSolve can be told besides. */
+  public static final class MatrixTriangularSolveOptions extends Options<MatrixTriangularSolveOptions> {
+    /** All defaults. */
+    public MatrixTriangularSolveOptions() {}
+
+    @Override
+    MatrixTriangularSolveOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute lower.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public MatrixTriangularSolveOptions lower(boolean value) {
+      return say(spec -> spec.attr("lower", value));
+    }
+
+    /**
+     * The attribute adjoint.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MatrixTriangularSolveOptions adjoint(boolean value) {
+      return say(spec -> spec.attr("adjoint", value));
+    }
+  }
+
+  /**
+   * Solves systems with triangular matrices by substitution; batches broadcast. Its gradient is known.
+   *
+   * @param matrix its input matrix
+   * @param rhs its input rhs
+   * @return output
+   */
+  public Value matrixTriangularSolve(Value matrix, Value rhs) {
+    return matrixTriangularSolve(matrix, rhs, (MatrixTriangularSolveOptions) null);
+  }
+
+  /**
+   * Solves systems with triangular matrices by substitution; batches broadcast. Its gradient is known.
+   *
+   * @param matrix its input matrix
+   * @param rhs its input rhs
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value matrixTriangularSolve(Value matrix, Value rhs, MatrixTriangularSolveOptions options) {
+    OpSpec spec = op("MatrixTriangularSolve", options);
+    spec.input("matrix", matrix);
+    spec.input("rhs", rhs);
     return spec.add();
   }
 
@@ -3427,8 +9666,8 @@ public abstract class Ops extends Handle {
    */
   public Value max(Value input, Value reductionIndices, MaxOptions options) {
     OpSpec spec = op("Max", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -3488,7 +9727,178 @@ public abstract class Ops extends Handle {
    */
   public Value maxPool(Value input, long[] ksize, long[] strides, String padding, MaxPoolOptions options) {
     OpSpec spec = op("MaxPool", options);
-    spec.inputs(input);
+    spec.input("input", input);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPool3D can be told besides. */
+  public static final class MaxPool3DOptions extends Options<MaxPool3DOptions> {
+    /** All defaults. */
+    public MaxPool3DOptions() {}
+
+    @Override
+    MaxPool3DOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public MaxPool3DOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * The largest value of each window of a volume. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPool3d(Value input, long[] ksize, long[] strides, String padding) {
+    return maxPool3d(input, ksize, strides, padding, (MaxPool3DOptions) null);
+  }
+
+  /**
+   * The largest value of each window of a volume. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPool3d(Value input, long[] ksize, long[] strides, String padding, MaxPool3DOptions options) {
+    OpSpec spec = op("MaxPool3D", options);
+    spec.input("input", input);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPool3DGrad can be told besides. */
+  public static final class MaxPool3DGradOptions extends Options<MaxPool3DGradOptions> {
+    /** All defaults. */
+    public MaxPool3DGradOptions() {}
+
+    @Override
+    MaxPool3DGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public MaxPool3DGradOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * Gradient of MaxPool3D: each window's gradient where its maximum is. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPool3dGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding) {
+    return maxPool3dGrad(origInput, origOutput, grad, ksize, strides, padding, (MaxPool3DGradOptions) null);
+  }
+
+  /**
+   * Gradient of MaxPool3D: each window's gradient where its maximum is. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPool3dGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding, MaxPool3DGradOptions options) {
+    OpSpec spec = op("MaxPool3DGrad", options);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPool3DGradGrad can be told besides. */
+  public static final class MaxPool3DGradGradOptions extends Options<MaxPool3DGradGradOptions> {
+    /** All defaults. */
+    public MaxPool3DGradGradOptions() {}
+
+    @Override
+    MaxPool3DGradGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NDHWC", "NCDHW"; default "NDHWC"
+     * @return this
+     */
+    public MaxPool3DGradGradOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * Gradient of MaxPool3DGrad: of each window, the value at the first place that holds its maximum. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPool3dGradGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding) {
+    return maxPool3dGradGrad(origInput, origOutput, grad, ksize, strides, padding, (MaxPool3DGradGradOptions) null);
+  }
+
+  /**
+   * Gradient of MaxPool3DGrad: of each window, the value at the first place that holds its maximum. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPool3dGradGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding, MaxPool3DGradGradOptions options) {
+    OpSpec spec = op("MaxPool3DGradGrad", options);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
     spec.attr("ksize", ksize);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
@@ -3555,9 +9965,9 @@ public abstract class Ops extends Handle {
    */
   public Value maxPoolGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding, MaxPoolGradOptions options) {
     OpSpec spec = op("MaxPoolGrad", options);
-    spec.inputs(origInput);
-    spec.inputs(origOutput);
-    spec.inputs(grad);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
     spec.attr("ksize", ksize);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
@@ -3614,13 +10024,374 @@ public abstract class Ops extends Handle {
    */
   public Value maxPoolGradGrad(Value origInput, Value origOutput, Value grad, long[] ksize, long[] strides, String padding, MaxPoolGradGradOptions options) {
     OpSpec spec = op("MaxPoolGradGrad", options);
-    spec.inputs(origInput);
-    spec.inputs(origOutput);
-    spec.inputs(grad);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
     spec.attr("ksize", ksize);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
     return spec.add();
+  }
+
+  /** What MaxPoolGradGradV2 can be told besides. */
+  public static final class MaxPoolGradGradV2Options extends Options<MaxPoolGradGradV2Options> {
+    /** All defaults. */
+    public MaxPoolGradGradV2Options() {}
+
+    @Override
+    MaxPoolGradGradV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public MaxPoolGradGradV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * MaxPoolGradGrad whose window is an input. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPoolGradGradV2(Value origInput, Value origOutput, Value grad, Value ksize, Value strides, String padding) {
+    return maxPoolGradGradV2(origInput, origOutput, grad, ksize, strides, padding, (MaxPoolGradGradV2Options) null);
+  }
+
+  /**
+   * MaxPoolGradGrad whose window is an input. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPoolGradGradV2(Value origInput, Value origOutput, Value grad, Value ksize, Value strides, String padding, MaxPoolGradGradV2Options options) {
+    OpSpec spec = op("MaxPoolGradGradV2", options);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
+    spec.input("ksize", ksize);
+    spec.input("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPoolGradGradWithArgmax can be told besides. */
+  public static final class MaxPoolGradGradWithArgmaxOptions extends Options<MaxPoolGradGradWithArgmaxOptions> {
+    /** All defaults. */
+    public MaxPoolGradGradWithArgmaxOptions() {}
+
+    @Override
+    MaxPoolGradGradWithArgmaxOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute include_batch_in_index.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MaxPoolGradGradWithArgmaxOptions includeBatchInIndex(boolean value) {
+      return say(spec -> spec.attr("include_batch_in_index", value));
+    }
+  }
+
+  /**
+   * Gradient of MaxPoolGradWithArgmax: what lies at each place. Its gradient is known.
+   *
+   * @param input its input input
+   * @param grad its input grad
+   * @param argmax its input argmax
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPoolGradGradWithArgmax(Value input, Value grad, Value argmax, long[] ksize, long[] strides, String padding) {
+    return maxPoolGradGradWithArgmax(input, grad, argmax, ksize, strides, padding, (MaxPoolGradGradWithArgmaxOptions) null);
+  }
+
+  /**
+   * Gradient of MaxPoolGradWithArgmax: what lies at each place. Its gradient is known.
+   *
+   * @param input its input input
+   * @param grad its input grad
+   * @param argmax its input argmax
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPoolGradGradWithArgmax(Value input, Value grad, Value argmax, long[] ksize, long[] strides, String padding, MaxPoolGradGradWithArgmaxOptions options) {
+    OpSpec spec = op("MaxPoolGradGradWithArgmax", options);
+    spec.input("input", input);
+    spec.input("grad", grad);
+    spec.input("argmax", argmax);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPoolGradV2 can be told besides. */
+  public static final class MaxPoolGradV2Options extends Options<MaxPoolGradV2Options> {
+    /** All defaults. */
+    public MaxPoolGradV2Options() {}
+
+    @Override
+    MaxPoolGradV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW"; default "NHWC"
+     * @return this
+     */
+    public MaxPoolGradV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * MaxPoolGrad whose window is an input. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPoolGradV2(Value origInput, Value origOutput, Value grad, Value ksize, Value strides, String padding) {
+    return maxPoolGradV2(origInput, origOutput, grad, ksize, strides, padding, (MaxPoolGradV2Options) null);
+  }
+
+  /**
+   * MaxPoolGrad whose window is an input. Its gradient is known.
+   *
+   * @param origInput its input orig_input
+   * @param origOutput its input orig_output
+   * @param grad its input grad
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPoolGradV2(Value origInput, Value origOutput, Value grad, Value ksize, Value strides, String padding, MaxPoolGradV2Options options) {
+    OpSpec spec = op("MaxPoolGradV2", options);
+    spec.input("origInput", origInput);
+    spec.input("origOutput", origOutput);
+    spec.input("grad", grad);
+    spec.input("ksize", ksize);
+    spec.input("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPoolGradWithArgmax can be told besides. */
+  public static final class MaxPoolGradWithArgmaxOptions extends Options<MaxPoolGradWithArgmaxOptions> {
+    /** All defaults. */
+    public MaxPoolGradWithArgmaxOptions() {}
+
+    @Override
+    MaxPoolGradWithArgmaxOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute include_batch_in_index.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MaxPoolGradWithArgmaxOptions includeBatchInIndex(boolean value) {
+      return say(spec -> spec.attr("include_batch_in_index", value));
+    }
+  }
+
+  /**
+   * Gradient of MaxPoolWithArgmax: each window's gradient at the place of its maximum. Its gradient is known.
+   *
+   * @param input its input input
+   * @param grad its input grad
+   * @param argmax its input argmax
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPoolGradWithArgmax(Value input, Value grad, Value argmax, long[] ksize, long[] strides, String padding) {
+    return maxPoolGradWithArgmax(input, grad, argmax, ksize, strides, padding, (MaxPoolGradWithArgmaxOptions) null);
+  }
+
+  /**
+   * Gradient of MaxPoolWithArgmax: each window's gradient at the place of its maximum. Its gradient is known.
+   *
+   * @param input its input input
+   * @param grad its input grad
+   * @param argmax its input argmax
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPoolGradWithArgmax(Value input, Value grad, Value argmax, long[] ksize, long[] strides, String padding, MaxPoolGradWithArgmaxOptions options) {
+    OpSpec spec = op("MaxPoolGradWithArgmax", options);
+    spec.input("input", input);
+    spec.input("grad", grad);
+    spec.input("argmax", argmax);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPoolV2 can be told besides. */
+  public static final class MaxPoolV2Options extends Options<MaxPoolV2Options> {
+    /** All defaults. */
+    public MaxPoolV2Options() {}
+
+    @Override
+    MaxPoolV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+     * @return this
+     */
+    public MaxPoolV2Options dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * The largest value of each window; the window's size and strides are inputs. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @return output
+   */
+  public Value maxPoolV2(Value input, Value ksize, Value strides, String padding) {
+    return maxPoolV2(input, ksize, strides, padding, (MaxPoolV2Options) null);
+  }
+
+  /**
+   * The largest value of each window; the window's size and strides are inputs. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize its input ksize
+   * @param strides its input strides
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value maxPoolV2(Value input, Value ksize, Value strides, String padding, MaxPoolV2Options options) {
+    OpSpec spec = op("MaxPoolV2", options);
+    spec.input("input", input);
+    spec.input("ksize", ksize);
+    spec.input("strides", strides);
+    spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What MaxPoolWithArgmax can be told besides. */
+  public static final class MaxPoolWithArgmaxOptions extends Options<MaxPoolWithArgmaxOptions> {
+    /** All defaults. */
+    public MaxPoolWithArgmaxOptions() {}
+
+    @Override
+    MaxPoolWithArgmaxOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute include_batch_in_index.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MaxPoolWithArgmaxOptions includeBatchInIndex(boolean value) {
+      return say(spec -> spec.attr("include_batch_in_index", value));
+    }
+
+    /**
+     * The attribute Targmax.
+     *
+     * @param value element type; default "int64"
+     * @return this
+     */
+    public MaxPoolWithArgmaxOptions targmax(DType value) {
+      return say(spec -> spec.attr("Targmax", value));
+    }
+  }
+
+  /**
+   * The outputs of MaxPoolWithArgmax.
+   *
+   * @param output its output output
+   * @param argmax its output argmax
+   */
+  public record MaxPoolWithArgmaxOutputs(Value output, Value argmax) {}
+
+  /**
+   * The largest value of each window, and where in its image (or in the batch) it lies. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @return the outputs
+   */
+  public MaxPoolWithArgmaxOutputs maxPoolWithArgmax(Value input, long[] ksize, long[] strides, String padding) {
+    return maxPoolWithArgmax(input, ksize, strides, padding, (MaxPoolWithArgmaxOptions) null);
+  }
+
+  /**
+   * The largest value of each window, and where in its image (or in the batch) it lies. Its gradient is known.
+   *
+   * @param input its input input
+   * @param ksize integers
+   * @param strides integers
+   * @param padding one of "SAME", "VALID"
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public MaxPoolWithArgmaxOutputs maxPoolWithArgmax(Value input, long[] ksize, long[] strides, String padding, MaxPoolWithArgmaxOptions options) {
+    OpSpec spec = op("MaxPoolWithArgmax", options);
+    spec.input("input", input);
+    spec.attr("ksize", ksize);
+    spec.attr("strides", strides);
+    spec.attr("padding", padding);
+    List<Value> all = spec.addAll();
+    return new MaxPoolWithArgmaxOutputs(all.get(0), all.get(1));
   }
 
   /**
@@ -3644,8 +10415,8 @@ public abstract class Ops extends Handle {
    */
   public Value maximum(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Maximum", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3691,8 +10462,8 @@ public abstract class Ops extends Handle {
    */
   public Value mean(Value input, Value reductionIndices, MeanOptions options) {
     OpSpec spec = op("Mean", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -3738,8 +10509,8 @@ public abstract class Ops extends Handle {
    */
   public Value min(Value input, Value reductionIndices, MinOptions options) {
     OpSpec spec = op("Min", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -3764,8 +10535,66 @@ public abstract class Ops extends Handle {
    */
   public Value minimum(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Minimum", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /**
+   * The input with borders that mirror what lies inside. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param mode one of "REFLECT", "SYMMETRIC"
+   * @return output
+   */
+  public Value mirrorPad(Value input, Value paddings, String mode) {
+    return mirrorPad(input, paddings, mode, (NodeOptions) null);
+  }
+
+  /**
+   * The input with borders that mirror what lies inside. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param mode one of "REFLECT", "SYMMETRIC"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value mirrorPad(Value input, Value paddings, String mode, NodeOptions options) {
+    OpSpec spec = op("MirrorPad", options);
+    spec.input("input", input);
+    spec.input("paddings", paddings);
+    spec.attr("mode", mode);
+    return spec.add();
+  }
+
+  /**
+   * Gradient of MirrorPad: borders added to what they mirror. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param mode one of "REFLECT", "SYMMETRIC"
+   * @return output
+   */
+  public Value mirrorPadGrad(Value input, Value paddings, String mode) {
+    return mirrorPadGrad(input, paddings, mode, (NodeOptions) null);
+  }
+
+  /**
+   * Gradient of MirrorPad: borders added to what they mirror. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param mode one of "REFLECT", "SYMMETRIC"
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value mirrorPadGrad(Value input, Value paddings, String mode, NodeOptions options) {
+    OpSpec spec = op("MirrorPadGrad", options);
+    spec.input("input", input);
+    spec.input("paddings", paddings);
+    spec.attr("mode", mode);
     return spec.add();
   }
 
@@ -3790,8 +10619,8 @@ public abstract class Ops extends Handle {
    */
   public Value mod(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Mod", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3816,8 +10645,8 @@ public abstract class Ops extends Handle {
    */
   public Value mul(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Mul", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -3842,8 +10671,344 @@ public abstract class Ops extends Handle {
    */
   public Value mulNoNan(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("MulNoNan", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /** What Multinomial can be told besides. */
+  public static final class MultinomialOptions extends Options<MultinomialOptions> {
+    /** All defaults. */
+    public MultinomialOptions() {}
+
+    @Override
+    MultinomialOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public MultinomialOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public MultinomialOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+
+    /**
+     * The attribute output_dtype.
+     *
+     * @param value element type; default "int64"
+     * @return this
+     */
+    public MultinomialOptions outputDtype(DType value) {
+      return say(spec -> spec.attr("output_dtype", value));
+    }
+  }
+
+  /**
+   * Classes drawn with probabilities proportional to exp(logits); each run draws others. It has no gradient. Stateful: runs are never
+   * merged or folded away.
+   *
+   * @param logits its input logits
+   * @param numSamples its input num_samples
+   * @return output
+   */
+  public Value multinomial(Value logits, Value numSamples) {
+    return multinomial(logits, numSamples, (MultinomialOptions) null);
+  }
+
+  /**
+   * Classes drawn with probabilities proportional to exp(logits); each run draws others. It has no gradient. Stateful: runs are never
+   * merged or folded away.
+   *
+   * @param logits its input logits
+   * @param numSamples its input num_samples
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value multinomial(Value logits, Value numSamples, MultinomialOptions options) {
+    OpSpec spec = op("Multinomial", options);
+    spec.input("logits", logits);
+    spec.input("numSamples", numSamples);
+    return spec.add();
+  }
+
+  /** What MutableDenseHashTableV2 can be told besides. */
+  public static final class MutableDenseHashTableV2Options extends Options<MutableDenseHashTableV2Options> {
+    /** All defaults. */
+    public MutableDenseHashTableV2Options() {}
+
+    @Override
+    MutableDenseHashTableV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute container.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableDenseHashTableV2Options container(String value) {
+      return say(spec -> spec.attr("container", value));
+    }
+
+    /**
+     * The attribute shared_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableDenseHashTableV2Options sharedName(String value) {
+      return say(spec -> spec.attr("shared_name", value));
+    }
+
+    /**
+     * The attribute use_node_name_sharing.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MutableDenseHashTableV2Options useNodeNameSharing(boolean value) {
+      return say(spec -> spec.attr("use_node_name_sharing", value));
+    }
+
+    /**
+     * The attribute value_shape.
+     *
+     * @param value shape; default []
+     * @return this
+     */
+    public MutableDenseHashTableV2Options valueShape(long[] value) {
+      return say(spec -> spec.shape("value_shape", value));
+    }
+
+    /**
+     * The attribute initial_num_buckets.
+     *
+     * @param value int; default 131072
+     * @return this
+     */
+    public MutableDenseHashTableV2Options initialNumBuckets(long value) {
+      return say(spec -> spec.attr("initial_num_buckets", value));
+    }
+
+    /**
+     * The attribute max_load_factor.
+     *
+     * @param value float; default 0.8
+     * @return this
+     */
+    public MutableDenseHashTableV2Options maxLoadFactor(double value) {
+      return say(spec -> spec.attr("max_load_factor", value));
+    }
+  }
+
+  /**
+   * A mutable table with two keys that no entry may have. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param emptyKey its input empty_key
+   * @param deletedKey its input deleted_key
+   * @param valueDtype element type
+   * @return table_handle
+   */
+  public Value mutableDenseHashTableV2(Value emptyKey, Value deletedKey, DType valueDtype) {
+    return mutableDenseHashTableV2(emptyKey, deletedKey, valueDtype, (MutableDenseHashTableV2Options) null);
+  }
+
+  /**
+   * A mutable table with two keys that no entry may have. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param emptyKey its input empty_key
+   * @param deletedKey its input deleted_key
+   * @param valueDtype element type
+   * @param options what else; null: nothing
+   * @return table_handle
+   */
+  public Value mutableDenseHashTableV2(Value emptyKey, Value deletedKey, DType valueDtype, MutableDenseHashTableV2Options options) {
+    OpSpec spec = op("MutableDenseHashTableV2", options);
+    spec.input("emptyKey", emptyKey);
+    spec.input("deletedKey", deletedKey);
+    spec.attr("value_dtype", valueDtype);
+    return spec.add();
+  }
+
+  /** What MutableHashTableOfTensorsV2 can be told besides. */
+  public static final class MutableHashTableOfTensorsV2Options extends Options<MutableHashTableOfTensorsV2Options> {
+    /** All defaults. */
+    public MutableHashTableOfTensorsV2Options() {}
+
+    @Override
+    MutableHashTableOfTensorsV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute container.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableHashTableOfTensorsV2Options container(String value) {
+      return say(spec -> spec.attr("container", value));
+    }
+
+    /**
+     * The attribute shared_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableHashTableOfTensorsV2Options sharedName(String value) {
+      return say(spec -> spec.attr("shared_name", value));
+    }
+
+    /**
+     * The attribute use_node_name_sharing.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MutableHashTableOfTensorsV2Options useNodeNameSharing(boolean value) {
+      return say(spec -> spec.attr("use_node_name_sharing", value));
+    }
+
+    /**
+     * The attribute value_shape.
+     *
+     * @param value shape; default []
+     * @return this
+     */
+    public MutableHashTableOfTensorsV2Options valueShape(long[] value) {
+      return say(spec -> spec.shape("value_shape", value));
+    }
+  }
+
+  /**
+   * A table from keys to tensors of one shape that grows and shrinks. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @return table_handle
+   */
+  public Value mutableHashTableOfTensorsV2(DType keyDtype, DType valueDtype) {
+    return mutableHashTableOfTensorsV2(keyDtype, valueDtype, (MutableHashTableOfTensorsV2Options) null);
+  }
+
+  /**
+   * A table from keys to tensors of one shape that grows and shrinks. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @param options what else; null: nothing
+   * @return table_handle
+   */
+  public Value mutableHashTableOfTensorsV2(DType keyDtype, DType valueDtype, MutableHashTableOfTensorsV2Options options) {
+    OpSpec spec = op("MutableHashTableOfTensorsV2", options);
+    spec.attr("key_dtype", keyDtype);
+    spec.attr("value_dtype", valueDtype);
+    return spec.add();
+  }
+
+  /** What MutableHashTableV2 can be told besides. */
+  public static final class MutableHashTableV2Options extends Options<MutableHashTableV2Options> {
+    /** All defaults. */
+    public MutableHashTableV2Options() {}
+
+    @Override
+    MutableHashTableV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute container.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableHashTableV2Options container(String value) {
+      return say(spec -> spec.attr("container", value));
+    }
+
+    /**
+     * The attribute shared_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public MutableHashTableV2Options sharedName(String value) {
+      return say(spec -> spec.attr("shared_name", value));
+    }
+
+    /**
+     * The attribute use_node_name_sharing.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public MutableHashTableV2Options useNodeNameSharing(boolean value) {
+      return say(spec -> spec.attr("use_node_name_sharing", value));
+    }
+  }
+
+  /**
+   * A table from keys to scalars that grows and shrinks. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @return table_handle
+   */
+  public Value mutableHashTableV2(DType keyDtype, DType valueDtype) {
+    return mutableHashTableV2(keyDtype, valueDtype, (MutableHashTableV2Options) null);
+  }
+
+  /**
+   * A table from keys to scalars that grows and shrinks. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param keyDtype element type
+   * @param valueDtype element type
+   * @param options what else; null: nothing
+   * @return table_handle
+   */
+  public Value mutableHashTableV2(DType keyDtype, DType valueDtype, MutableHashTableV2Options options) {
+    OpSpec spec = op("MutableHashTableV2", options);
+    spec.attr("key_dtype", keyDtype);
+    spec.attr("value_dtype", valueDtype);
+    return spec.add();
+  }
+
+  /**
+   * The quantile of the standard normal distribution. Its gradient is known.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value ndtri(Value x) {
+    return ndtri(x, (NodeOptions) null);
+  }
+
+  /**
+   * The quantile of the standard normal distribution. Its gradient is known.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value ndtri(Value x, NodeOptions options) {
+    OpSpec spec = op("Ndtri", options);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -3866,7 +11031,33 @@ public abstract class Ops extends Handle {
    */
   public Value neg(Value x, NodeOptions options) {
     OpSpec spec = op("Neg", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The number next to x1 on the way to x2, with broadcasting. Its gradient is known.
+   *
+   * @param x1 its input x1
+   * @param x2 its input x2
+   * @return output
+   */
+  public Value nextAfter(Value x1, Value x2) {
+    return nextAfter(x1, x2, (NodeOptions) null);
+  }
+
+  /**
+   * The number next to x1 on the way to x2, with broadcasting. Its gradient is known.
+   *
+   * @param x1 its input x1
+   * @param x2 its input x2
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value nextAfter(Value x1, Value x2, NodeOptions options) {
+    OpSpec spec = op("NextAfter", options);
+    spec.input("x1", x1);
+    spec.input("x2", x2);
     return spec.add();
   }
 
@@ -3932,8 +11123,55 @@ public abstract class Ops extends Handle {
    */
   public Value notEqual(Value x, Value y, NotEqualOptions options) {
     OpSpec spec = op("NotEqual", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /** What NthElement can be told besides. */
+  public static final class NthElementOptions extends Options<NthElementOptions> {
+    /** All defaults. */
+    public NthElementOptions() {}
+
+    @Override
+    NthElementOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute reverse.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public NthElementOptions reverse(boolean value) {
+      return say(spec -> spec.attr("reverse", value));
+    }
+  }
+
+  /**
+   * The element of each row that would stand at place n if the row was sorted. Its gradient is known.
+   *
+   * @param input its input input
+   * @param n its input n
+   * @return values
+   */
+  public Value nthElement(Value input, Value n) {
+    return nthElement(input, n, (NthElementOptions) null);
+  }
+
+  /**
+   * The element of each row that would stand at place n if the row was sorted. Its gradient is known.
+   *
+   * @param input its input input
+   * @param n its input n
+   * @param options what else; null: nothing
+   * @return values
+   */
+  public Value nthElement(Value input, Value n, NthElementOptions options) {
+    OpSpec spec = op("NthElement", options);
+    spec.input("input", input);
+    spec.input("n", n);
     return spec.add();
   }
 
@@ -3983,10 +11221,10 @@ public abstract class Ops extends Handle {
    */
   public Value oneHot(Value indices, Value depth, Value onValue, Value offValue, OneHotOptions options) {
     OpSpec spec = op("OneHot", options);
-    spec.inputs(indices);
-    spec.inputs(depth);
-    spec.inputs(onValue);
-    spec.inputs(offValue);
+    spec.input("indices", indices);
+    spec.input("depth", depth);
+    spec.input("onValue", onValue);
+    spec.input("offValue", offValue);
     return spec.add();
   }
 
@@ -4009,7 +11247,7 @@ public abstract class Ops extends Handle {
    */
   public Value onesLike(Value x, NodeOptions options) {
     OpSpec spec = op("OnesLike", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -4053,7 +11291,7 @@ public abstract class Ops extends Handle {
    */
   public Value pack(List<Value> values, PackOptions options) {
     OpSpec spec = op("Pack", options);
-    spec.inputs(values);
+    spec.input("values", values);
     return spec.add();
   }
 
@@ -4078,8 +11316,8 @@ public abstract class Ops extends Handle {
    */
   public Value pad(Value input, Value paddings, NodeOptions options) {
     OpSpec spec = op("Pad", options);
-    spec.inputs(input);
-    spec.inputs(paddings);
+    spec.input("input", input);
+    spec.input("paddings", paddings);
     return spec.add();
   }
 
@@ -4106,9 +11344,9 @@ public abstract class Ops extends Handle {
    */
   public Value padV2(Value input, Value paddings, Value constantValues, NodeOptions options) {
     OpSpec spec = op("PadV2", options);
-    spec.inputs(input);
-    spec.inputs(paddings);
-    spec.inputs(constantValues);
+    spec.input("input", input);
+    spec.input("paddings", paddings);
+    spec.input("constantValues", constantValues);
     return spec.add();
   }
 
@@ -4186,6 +11424,58 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /**
+   * Values of one row each, one behind the other. It has no gradient.
+   *
+   * @param values its input values
+   * @param shape shape
+   * @return output
+   */
+  public Value parallelConcat(List<Value> values, long[] shape) {
+    return parallelConcat(values, shape, (NodeOptions) null);
+  }
+
+  /**
+   * Values of one row each, one behind the other. It has no gradient.
+   *
+   * @param values its input values
+   * @param shape shape
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value parallelConcat(List<Value> values, long[] shape, NodeOptions options) {
+    OpSpec spec = op("ParallelConcat", options);
+    spec.input("values", values);
+    spec.shape("shape", shape);
+    return spec.add();
+  }
+
+  /**
+   * Rows of several tensors in one, each where its index says. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param data its input data
+   * @return merged
+   */
+  public Value parallelDynamicStitch(List<Value> indices, List<Value> data) {
+    return parallelDynamicStitch(indices, data, (NodeOptions) null);
+  }
+
+  /**
+   * Rows of several tensors in one, each where its index says. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param data its input data
+   * @param options what else; null: nothing
+   * @return merged
+   */
+  public Value parallelDynamicStitch(List<Value> indices, List<Value> data, NodeOptions options) {
+    OpSpec spec = op("ParallelDynamicStitch", options);
+    spec.input("indices", indices);
+    spec.input("data", data);
+    return spec.add();
+  }
+
   /** What Placeholder can be told besides. */
   public static final class PlaceholderOptions extends Options<PlaceholderOptions> {
     /** All defaults. */
@@ -4251,8 +11541,57 @@ public abstract class Ops extends Handle {
    */
   public Value placeholderWithDefault(Value input, long[] shape, NodeOptions options) {
     OpSpec spec = op("PlaceholderWithDefault", options);
-    spec.inputs(input);
+    spec.input("input", input);
     spec.shape("shape", shape);
+    return spec.add();
+  }
+
+  /**
+   * The derivative of order a of Digamma. Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @return z
+   */
+  public Value polygamma(Value a, Value x) {
+    return polygamma(a, x, (NodeOptions) null);
+  }
+
+  /**
+   * The derivative of order a of Digamma. Its gradient is known.
+   *
+   * @param a its input a
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value polygamma(Value a, Value x, NodeOptions options) {
+    OpSpec spec = op("Polygamma", options);
+    spec.input("a", a);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * How many bits of each element are set. It has no gradient.
+   *
+   * @param x its input x
+   * @return y
+   */
+  public Value populationCount(Value x) {
+    return populationCount(x, (NodeOptions) null);
+  }
+
+  /**
+   * How many bits of each element are set. It has no gradient.
+   *
+   * @param x its input x
+   * @param options what else; null: nothing
+   * @return y
+   */
+  public Value populationCount(Value x, NodeOptions options) {
+    OpSpec spec = op("PopulationCount", options);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -4277,8 +11616,8 @@ public abstract class Ops extends Handle {
    */
   public Value pow(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Pow", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -4322,7 +11661,7 @@ public abstract class Ops extends Handle {
    */
   public Value preventGradient(Value input, PreventGradientOptions options) {
     OpSpec spec = op("PreventGradient", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -4442,9 +11781,62 @@ public abstract class Ops extends Handle {
    */
   public Value prod(Value input, Value reductionIndices, ProdOptions options) {
     OpSpec spec = op("Prod", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
+  }
+
+  /** What Qr can be told besides. */
+  public static final class QrOptions extends Options<QrOptions> {
+    /** All defaults. */
+    public QrOptions() {}
+
+    @Override
+    QrOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute full_matrices.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QrOptions fullMatrices(boolean value) {
+      return say(spec -> spec.attr("full_matrices", value));
+    }
+  }
+
+  /**
+   * The outputs of Qr.
+   *
+   * @param q its output q
+   * @param r its output r
+   */
+  public record QrOutputs(Value q, Value r) {}
+
+  /**
+   * Orthogonal q and upper triangular r whose product is the input. Its gradient is known.
+   *
+   * @param input its input input
+   * @return the outputs
+   */
+  public QrOutputs qr(Value input) {
+    return qr(input, (QrOptions) null);
+  }
+
+  /**
+   * Orthogonal q and upper triangular r whose product is the input. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public QrOutputs qr(Value input, QrOptions options) {
+    OpSpec spec = op("Qr", options);
+    spec.input("input", input);
+    List<Value> all = spec.addAll();
+    return new QrOutputs(all.get(0), all.get(1));
   }
 
   /** What QueueCloseV2 can be told besides. */
@@ -4489,7 +11881,7 @@ public abstract class Ops extends Handle {
    */
   public Value queueCloseV2(Value handle, QueueCloseV2Options options) {
     OpSpec spec = op("QueueCloseV2", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
     return spec.add();
   }
 
@@ -4537,8 +11929,8 @@ public abstract class Ops extends Handle {
    */
   public List<Value> queueDequeueManyV2(Value handle, Value n, DType[] componentTypes, QueueDequeueManyV2Options options) {
     OpSpec spec = op("QueueDequeueManyV2", options);
-    spec.inputs(handle);
-    spec.inputs(n);
+    spec.input("handle", handle);
+    spec.input("n", n);
     spec.attr("component_types", componentTypes);
     return spec.addAll();
   }
@@ -4587,8 +11979,8 @@ public abstract class Ops extends Handle {
    */
   public List<Value> queueDequeueUpToV2(Value handle, Value n, DType[] componentTypes, QueueDequeueUpToV2Options options) {
     OpSpec spec = op("QueueDequeueUpToV2", options);
-    spec.inputs(handle);
-    spec.inputs(n);
+    spec.input("handle", handle);
+    spec.input("n", n);
     spec.attr("component_types", componentTypes);
     return spec.addAll();
   }
@@ -4635,7 +12027,7 @@ public abstract class Ops extends Handle {
    */
   public List<Value> queueDequeueV2(Value handle, DType[] componentTypes, QueueDequeueV2Options options) {
     OpSpec spec = op("QueueDequeueV2", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
     spec.attr("component_types", componentTypes);
     return spec.addAll();
   }
@@ -4682,8 +12074,8 @@ public abstract class Ops extends Handle {
    */
   public Value queueEnqueueManyV2(Value handle, List<Value> components, QueueEnqueueManyV2Options options) {
     OpSpec spec = op("QueueEnqueueManyV2", options);
-    spec.inputs(handle);
-    spec.inputs(components);
+    spec.input("handle", handle);
+    spec.input("components", components);
     return spec.add();
   }
 
@@ -4729,8 +12121,8 @@ public abstract class Ops extends Handle {
    */
   public Value queueEnqueueV2(Value handle, List<Value> components, QueueEnqueueV2Options options) {
     OpSpec spec = op("QueueEnqueueV2", options);
-    spec.inputs(handle);
-    spec.inputs(components);
+    spec.input("handle", handle);
+    spec.input("components", components);
     return spec.add();
   }
 
@@ -4753,7 +12145,7 @@ public abstract class Ops extends Handle {
    */
   public Value queueIsClosedV2(Value handle, NodeOptions options) {
     OpSpec spec = op("QueueIsClosedV2", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
     return spec.add();
   }
 
@@ -4776,7 +12168,61 @@ public abstract class Ops extends Handle {
    */
   public Value queueSizeV2(Value handle, NodeOptions options) {
     OpSpec spec = op("QueueSizeV2", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
+    return spec.add();
+  }
+
+  /** What RandomShuffle can be told besides. */
+  public static final class RandomShuffleOptions extends Options<RandomShuffleOptions> {
+    /** All defaults. */
+    public RandomShuffleOptions() {}
+
+    @Override
+    RandomShuffleOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomShuffleOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomShuffleOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The rows of the value in another order; each run finds another one. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param value its input value
+   * @return output
+   */
+  public Value randomShuffle(Value value) {
+    return randomShuffle(value, (RandomShuffleOptions) null);
+  }
+
+  /**
+   * The rows of the value in another order; each run finds another one. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param value its input value
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value randomShuffle(Value value, RandomShuffleOptions options) {
+    OpSpec spec = op("RandomShuffle", options);
+    spec.input("value", value);
     return spec.add();
   }
 
@@ -4884,6 +12330,180 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What RandomStandardNormal can be told besides. */
+  public static final class RandomStandardNormalOptions extends Options<RandomStandardNormalOptions> {
+    /** All defaults. */
+    public RandomStandardNormalOptions() {}
+
+    @Override
+    RandomStandardNormalOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomStandardNormalOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomStandardNormalOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * Normal floats; each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @return output
+   */
+  public Value randomStandardNormal(Value shape, DType dtype) {
+    return randomStandardNormal(shape, dtype, (RandomStandardNormalOptions) null);
+  }
+
+  /**
+   * Normal floats; each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value randomStandardNormal(Value shape, DType dtype, RandomStandardNormalOptions options) {
+    OpSpec spec = op("RandomStandardNormal", options);
+    spec.input("shape", shape);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /** What RandomUniform can be told besides. */
+  public static final class RandomUniformOptions extends Options<RandomUniformOptions> {
+    /** All defaults. */
+    public RandomUniformOptions() {}
+
+    @Override
+    RandomUniformOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomUniformOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomUniformOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * Floats in [0, 1); each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @return output
+   */
+  public Value randomUniform(Value shape, DType dtype) {
+    return randomUniform(shape, dtype, (RandomUniformOptions) null);
+  }
+
+  /**
+   * Floats in [0, 1); each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value randomUniform(Value shape, DType dtype, RandomUniformOptions options) {
+    OpSpec spec = op("RandomUniform", options);
+    spec.input("shape", shape);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /** What RandomUniformInt can be told besides. */
+  public static final class RandomUniformIntOptions extends Options<RandomUniformIntOptions> {
+    /** All defaults. */
+    public RandomUniformIntOptions() {}
+
+    @Override
+    RandomUniformIntOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomUniformIntOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public RandomUniformIntOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * Integers in [minval, maxval); each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param minval its input minval
+   * @param maxval its input maxval
+   * @return output
+   */
+  public Value randomUniformInt(Value shape, Value minval, Value maxval) {
+    return randomUniformInt(shape, minval, maxval, (RandomUniformIntOptions) null);
+  }
+
+  /**
+   * Integers in [minval, maxval); each run draws others. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param shape its input shape
+   * @param minval its input minval
+   * @param maxval its input maxval
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value randomUniformInt(Value shape, Value minval, Value maxval, RandomUniformIntOptions options) {
+    OpSpec spec = op("RandomUniformInt", options);
+    spec.input("shape", shape);
+    spec.input("minval", minval);
+    spec.input("maxval", maxval);
+    return spec.add();
+  }
+
   /**
    * start, start + delta, ... up to but without limit. It has no gradient.
    *
@@ -4907,9 +12527,9 @@ public abstract class Ops extends Handle {
    */
   public Value range(Value start, Value limit, Value delta, NodeOptions options) {
     OpSpec spec = op("Range", options);
-    spec.inputs(start);
-    spec.inputs(limit);
-    spec.inputs(delta);
+    spec.input("start", start);
+    spec.input("limit", limit);
+    spec.input("delta", delta);
     return spec.add();
   }
 
@@ -4932,7 +12552,7 @@ public abstract class Ops extends Handle {
    */
   public Value rank(Value input, NodeOptions options) {
     OpSpec spec = op("Rank", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -4959,7 +12579,7 @@ public abstract class Ops extends Handle {
    */
   public Value readVariableOp(Value resource, DType dtype, NodeOptions options) {
     OpSpec spec = op("ReadVariableOp", options);
-    spec.inputs(resource);
+    spec.input("resource", resource);
     spec.attr("dtype", dtype);
     return spec.add();
   }
@@ -4985,8 +12605,8 @@ public abstract class Ops extends Handle {
    */
   public Value realDiv(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("RealDiv", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -5009,7 +12629,7 @@ public abstract class Ops extends Handle {
    */
   public Value reciprocal(Value x, NodeOptions options) {
     OpSpec spec = op("Reciprocal", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -5034,8 +12654,65 @@ public abstract class Ops extends Handle {
    */
   public Value reciprocalGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("ReciprocalGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
+    return spec.add();
+  }
+
+  /** What ReduceJoin can be told besides. */
+  public static final class ReduceJoinOptions extends Options<ReduceJoinOptions> {
+    /** All defaults. */
+    public ReduceJoinOptions() {}
+
+    @Override
+    ReduceJoinOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute keep_dims.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ReduceJoinOptions keepDims(boolean value) {
+      return say(spec -> spec.attr("keep_dims", value));
+    }
+
+    /**
+     * The attribute separator.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public ReduceJoinOptions separator(String value) {
+      return say(spec -> spec.attr("separator", value));
+    }
+  }
+
+  /**
+   * The strings along the given dimensions joined, the first of these the fastest; without any, the input. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @param reductionIndices its input reduction_indices
+   * @return output
+   */
+  public Value reduceJoin(Value inputs, Value reductionIndices) {
+    return reduceJoin(inputs, reductionIndices, (ReduceJoinOptions) null);
+  }
+
+  /**
+   * The strings along the given dimensions joined, the first of these the fastest; without any, the input. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @param reductionIndices its input reduction_indices
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value reduceJoin(Value inputs, Value reductionIndices, ReduceJoinOptions options) {
+    OpSpec spec = op("ReduceJoin", options);
+    spec.input("inputs", inputs);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
   }
 
@@ -5058,7 +12735,7 @@ public abstract class Ops extends Handle {
    */
   public Value relu(Value features, NodeOptions options) {
     OpSpec spec = op("Relu", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -5081,7 +12758,7 @@ public abstract class Ops extends Handle {
    */
   public Value relu6(Value features, NodeOptions options) {
     OpSpec spec = op("Relu6", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -5106,8 +12783,8 @@ public abstract class Ops extends Handle {
    */
   public Value relu6Grad(Value gradients, Value features, NodeOptions options) {
     OpSpec spec = op("Relu6Grad", options);
-    spec.inputs(gradients);
-    spec.inputs(features);
+    spec.input("gradients", gradients);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -5132,8 +12809,8 @@ public abstract class Ops extends Handle {
    */
   public Value reluGrad(Value gradients, Value features, NodeOptions options) {
     OpSpec spec = op("ReluGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(features);
+    spec.input("gradients", gradients);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -5158,8 +12835,350 @@ public abstract class Ops extends Handle {
    */
   public Value reshape(Value tensor, Value shape, NodeOptions options) {
     OpSpec spec = op("Reshape", options);
-    spec.inputs(tensor);
-    spec.inputs(shape);
+    spec.input("tensor", tensor);
+    spec.input("shape", shape);
+    return spec.add();
+  }
+
+  /** What ResizeBicubic can be told besides. */
+  public static final class ResizeBicubicOptions extends Options<ResizeBicubicOptions> {
+    /** All defaults. */
+    public ResizeBicubicOptions() {}
+
+    @Override
+    ResizeBicubicOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBicubicOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBicubicOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @return resized_images
+   */
+  public Value resizeBicubic(Value images, Value size) {
+    return resizeBicubic(images, size, (ResizeBicubicOptions) null);
+  }
+
+  /**
+   * Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @param options what else; null: nothing
+   * @return resized_images
+   */
+  public Value resizeBicubic(Value images, Value size, ResizeBicubicOptions options) {
+    OpSpec spec = op("ResizeBicubic", options);
+    spec.input("images", images);
+    spec.input("size", size);
+    return spec.add();
+  }
+
+  /** What ResizeBicubicGrad can be told besides. */
+  public static final class ResizeBicubicGradOptions extends Options<ResizeBicubicGradOptions> {
+    /** All defaults. */
+    public ResizeBicubicGradOptions() {}
+
+    @Override
+    ResizeBicubicGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBicubicGradOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBicubicGradOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Gradient of ResizeBicubic. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param originalImage its input original_image
+   * @return output
+   */
+  public Value resizeBicubicGrad(Value grads, Value originalImage) {
+    return resizeBicubicGrad(grads, originalImage, (ResizeBicubicGradOptions) null);
+  }
+
+  /**
+   * Gradient of ResizeBicubic. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param originalImage its input original_image
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value resizeBicubicGrad(Value grads, Value originalImage, ResizeBicubicGradOptions options) {
+    OpSpec spec = op("ResizeBicubicGrad", options);
+    spec.input("grads", grads);
+    spec.input("originalImage", originalImage);
+    return spec.add();
+  }
+
+  /** What ResizeBilinear can be told besides. */
+  public static final class ResizeBilinearOptions extends Options<ResizeBilinearOptions> {
+    /** All defaults. */
+    public ResizeBilinearOptions() {}
+
+    @Override
+    ResizeBilinearOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBilinearOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBilinearOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Images in another size; each pixel is interpolated between the four around its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @return resized_images
+   */
+  public Value resizeBilinear(Value images, Value size) {
+    return resizeBilinear(images, size, (ResizeBilinearOptions) null);
+  }
+
+  /**
+   * Images in another size; each pixel is interpolated between the four around its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @param options what else; null: nothing
+   * @return resized_images
+   */
+  public Value resizeBilinear(Value images, Value size, ResizeBilinearOptions options) {
+    OpSpec spec = op("ResizeBilinear", options);
+    spec.input("images", images);
+    spec.input("size", size);
+    return spec.add();
+  }
+
+  /** What ResizeBilinearGrad can be told besides. */
+  public static final class ResizeBilinearGradOptions extends Options<ResizeBilinearGradOptions> {
+    /** All defaults. */
+    public ResizeBilinearGradOptions() {}
+
+    @Override
+    ResizeBilinearGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBilinearGradOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeBilinearGradOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Gradient of ResizeBilinear. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param originalImage its input original_image
+   * @return output
+   */
+  public Value resizeBilinearGrad(Value grads, Value originalImage) {
+    return resizeBilinearGrad(grads, originalImage, (ResizeBilinearGradOptions) null);
+  }
+
+  /**
+   * Gradient of ResizeBilinear. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param originalImage its input original_image
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value resizeBilinearGrad(Value grads, Value originalImage, ResizeBilinearGradOptions options) {
+    OpSpec spec = op("ResizeBilinearGrad", options);
+    spec.input("grads", grads);
+    spec.input("originalImage", originalImage);
+    return spec.add();
+  }
+
+  /** What ResizeNearestNeighbor can be told besides. */
+  public static final class ResizeNearestNeighborOptions extends Options<ResizeNearestNeighborOptions> {
+    /** All defaults. */
+    public ResizeNearestNeighborOptions() {}
+
+    @Override
+    ResizeNearestNeighborOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeNearestNeighborOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeNearestNeighborOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Images in another size; each pixel is the one nearest to its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @return resized_images
+   */
+  public Value resizeNearestNeighbor(Value images, Value size) {
+    return resizeNearestNeighbor(images, size, (ResizeNearestNeighborOptions) null);
+  }
+
+  /**
+   * Images in another size; each pixel is the one nearest to its place. Its gradient is known.
+   *
+   * @param images its input images
+   * @param size its input size
+   * @param options what else; null: nothing
+   * @return resized_images
+   */
+  public Value resizeNearestNeighbor(Value images, Value size, ResizeNearestNeighborOptions options) {
+    OpSpec spec = op("ResizeNearestNeighbor", options);
+    spec.input("images", images);
+    spec.input("size", size);
+    return spec.add();
+  }
+
+  /** What ResizeNearestNeighborGrad can be told besides. */
+  public static final class ResizeNearestNeighborGradOptions extends Options<ResizeNearestNeighborGradOptions> {
+    /** All defaults. */
+    public ResizeNearestNeighborGradOptions() {}
+
+    @Override
+    ResizeNearestNeighborGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute align_corners.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeNearestNeighborGradOptions alignCorners(boolean value) {
+      return say(spec -> spec.attr("align_corners", value));
+    }
+
+    /**
+     * The attribute half_pixel_centers.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public ResizeNearestNeighborGradOptions halfPixelCenters(boolean value) {
+      return say(spec -> spec.attr("half_pixel_centers", value));
+    }
+  }
+
+  /**
+   * Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param size its input size
+   * @return output
+   */
+  public Value resizeNearestNeighborGrad(Value grads, Value size) {
+    return resizeNearestNeighborGrad(grads, size, (ResizeNearestNeighborGradOptions) null);
+  }
+
+  /**
+   * Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient.
+   *
+   * @param grads its input grads
+   * @param size its input size
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value resizeNearestNeighborGrad(Value grads, Value size, ResizeNearestNeighborGradOptions options) {
+    OpSpec spec = op("ResizeNearestNeighborGrad", options);
+    spec.input("grads", grads);
+    spec.input("size", size);
     return spec.add();
   }
 
@@ -5188,9 +13207,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceAccumulatorApplyGradient(Value handle, Value localStep, Value gradient, NodeOptions options) {
     OpSpec spec = op("ResourceAccumulatorApplyGradient", options);
-    spec.inputs(handle);
-    spec.inputs(localStep);
-    spec.inputs(gradient);
+    spec.input("handle", handle);
+    spec.input("localStep", localStep);
+    spec.input("gradient", gradient);
     return spec.add();
   }
 
@@ -5213,7 +13232,7 @@ public abstract class Ops extends Handle {
    */
   public Value resourceAccumulatorNumAccumulated(Value handle, NodeOptions options) {
     OpSpec spec = op("ResourceAccumulatorNumAccumulated", options);
-    spec.inputs(handle);
+    spec.input("handle", handle);
     return spec.add();
   }
 
@@ -5240,8 +13259,8 @@ public abstract class Ops extends Handle {
    */
   public Value resourceAccumulatorSetGlobalStep(Value handle, Value newGlobalStep, NodeOptions options) {
     OpSpec spec = op("ResourceAccumulatorSetGlobalStep", options);
-    spec.inputs(handle);
-    spec.inputs(newGlobalStep);
+    spec.input("handle", handle);
+    spec.input("newGlobalStep", newGlobalStep);
     return spec.add();
   }
 
@@ -5270,8 +13289,8 @@ public abstract class Ops extends Handle {
    */
   public Value resourceAccumulatorTakeGradient(Value handle, Value numRequired, DType dtype, NodeOptions options) {
     OpSpec spec = op("ResourceAccumulatorTakeGradient", options);
-    spec.inputs(handle);
-    spec.inputs(numRequired);
+    spec.input("handle", handle);
+    spec.input("numRequired", numRequired);
     spec.attr("dtype", dtype);
     return spec.add();
   }
@@ -5332,15 +13351,15 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdaMax(Value var_, Value m, Value v, Value beta1Power, Value lr, Value beta1, Value beta2, Value epsilon, Value grad, ResourceApplyAdaMaxOptions options) {
     OpSpec spec = op("ResourceApplyAdaMax", options);
-    spec.inputs(var_);
-    spec.inputs(m);
-    spec.inputs(v);
-    spec.inputs(beta1Power);
-    spec.inputs(lr);
-    spec.inputs(beta1);
-    spec.inputs(beta2);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("m", m);
+    spec.input("v", v);
+    spec.input("beta1Power", beta1Power);
+    spec.input("lr", lr);
+    spec.input("beta1", beta1);
+    spec.input("beta2", beta2);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5398,13 +13417,13 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdadelta(Value var_, Value accum, Value accumUpdate, Value lr, Value rho, Value epsilon, Value grad, ResourceApplyAdadeltaOptions options) {
     OpSpec spec = op("ResourceApplyAdadelta", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(accumUpdate);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("accumUpdate", accumUpdate);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5464,10 +13483,10 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdagrad(Value var_, Value accum, Value lr, Value grad, ResourceApplyAdagradOptions options) {
     OpSpec spec = op("ResourceApplyAdagrad", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5525,14 +13544,14 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdagradDa(Value var_, Value gradientAccumulator, Value gradientSquaredAccumulator, Value grad, Value lr, Value l1, Value l2, Value globalStep, ResourceApplyAdagradDAOptions options) {
     OpSpec spec = op("ResourceApplyAdagradDA", options);
-    spec.inputs(var_);
-    spec.inputs(gradientAccumulator);
-    spec.inputs(gradientSquaredAccumulator);
-    spec.inputs(grad);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(globalStep);
+    spec.input("var_", var_);
+    spec.input("gradientAccumulator", gradientAccumulator);
+    spec.input("gradientSquaredAccumulator", gradientSquaredAccumulator);
+    spec.input("grad", grad);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("globalStep", globalStep);
     return spec.add();
   }
 
@@ -5594,11 +13613,11 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdagradV2(Value var_, Value accum, Value lr, Value epsilon, Value grad, ResourceApplyAdagradV2Options options) {
     OpSpec spec = op("ResourceApplyAdagradV2", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5672,16 +13691,16 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdam(Value var_, Value m, Value v, Value beta1Power, Value beta2Power, Value lr, Value beta1, Value beta2, Value epsilon, Value grad, ResourceApplyAdamOptions options) {
     OpSpec spec = op("ResourceApplyAdam", options);
-    spec.inputs(var_);
-    spec.inputs(m);
-    spec.inputs(v);
-    spec.inputs(beta1Power);
-    spec.inputs(beta2Power);
-    spec.inputs(lr);
-    spec.inputs(beta1);
-    spec.inputs(beta2);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("m", m);
+    spec.input("v", v);
+    spec.input("beta1Power", beta1Power);
+    spec.input("beta2Power", beta2Power);
+    spec.input("lr", lr);
+    spec.input("beta1", beta1);
+    spec.input("beta2", beta2);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5745,17 +13764,17 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAdamWithAmsgrad(Value var_, Value m, Value v, Value vhat, Value beta1Power, Value beta2Power, Value lr, Value beta1, Value beta2, Value epsilon, Value grad, ResourceApplyAdamWithAmsgradOptions options) {
     OpSpec spec = op("ResourceApplyAdamWithAmsgrad", options);
-    spec.inputs(var_);
-    spec.inputs(m);
-    spec.inputs(v);
-    spec.inputs(vhat);
-    spec.inputs(beta1Power);
-    spec.inputs(beta2Power);
-    spec.inputs(lr);
-    spec.inputs(beta1);
-    spec.inputs(beta2);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("m", m);
+    spec.input("v", v);
+    spec.input("vhat", vhat);
+    spec.input("beta1Power", beta1Power);
+    spec.input("beta2Power", beta2Power);
+    spec.input("lr", lr);
+    spec.input("beta1", beta1);
+    spec.input("beta2", beta2);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5811,13 +13830,13 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyAddSign(Value var_, Value m, Value lr, Value alpha, Value signDecay, Value beta, Value grad, ResourceApplyAddSignOptions options) {
     OpSpec spec = op("ResourceApplyAddSign", options);
-    spec.inputs(var_);
-    spec.inputs(m);
-    spec.inputs(lr);
-    spec.inputs(alpha);
-    spec.inputs(signDecay);
-    spec.inputs(beta);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("m", m);
+    spec.input("lr", lr);
+    spec.input("alpha", alpha);
+    spec.input("signDecay", signDecay);
+    spec.input("beta", beta);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5879,15 +13898,15 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyCenteredRmsProp(Value var_, Value mg, Value ms, Value mom, Value lr, Value rho, Value momentum, Value epsilon, Value grad, ResourceApplyCenteredRMSPropOptions options) {
     OpSpec spec = op("ResourceApplyCenteredRMSProp", options);
-    spec.inputs(var_);
-    spec.inputs(mg);
-    spec.inputs(ms);
-    spec.inputs(mom);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(momentum);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("mg", mg);
+    spec.input("ms", ms);
+    spec.input("mom", mom);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("momentum", momentum);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -5955,14 +13974,14 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyFtrl(Value var_, Value accum, Value linear, Value grad, Value lr, Value l1, Value l2, Value lrPower, ResourceApplyFtrlOptions options) {
     OpSpec spec = op("ResourceApplyFtrl", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(linear);
-    spec.inputs(grad);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(lrPower);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("linear", linear);
+    spec.input("grad", grad);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("lrPower", lrPower);
     return spec.add();
   }
 
@@ -6032,15 +14051,15 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyFtrlV2(Value var_, Value accum, Value linear, Value grad, Value lr, Value l1, Value l2, Value l2Shrinkage, Value lrPower, ResourceApplyFtrlV2Options options) {
     OpSpec spec = op("ResourceApplyFtrlV2", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(linear);
-    spec.inputs(grad);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(l2Shrinkage);
-    spec.inputs(lrPower);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("linear", linear);
+    spec.input("grad", grad);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("l2Shrinkage", l2Shrinkage);
+    spec.input("lrPower", lrPower);
     return spec.add();
   }
 
@@ -6088,9 +14107,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyGradientDescent(Value var_, Value alpha, Value delta, ResourceApplyGradientDescentOptions options) {
     OpSpec spec = op("ResourceApplyGradientDescent", options);
-    spec.inputs(var_);
-    spec.inputs(alpha);
-    spec.inputs(delta);
+    spec.input("var_", var_);
+    spec.input("alpha", alpha);
+    spec.input("delta", delta);
     return spec.add();
   }
 
@@ -6154,11 +14173,11 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyKerasMomentum(Value var_, Value accum, Value lr, Value grad, Value momentum, ResourceApplyKerasMomentumOptions options) {
     OpSpec spec = op("ResourceApplyKerasMomentum", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
-    spec.inputs(momentum);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
+    spec.input("momentum", momentum);
     return spec.add();
   }
 
@@ -6222,11 +14241,11 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyMomentum(Value var_, Value accum, Value lr, Value grad, Value momentum, ResourceApplyMomentumOptions options) {
     OpSpec spec = op("ResourceApplyMomentum", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
-    spec.inputs(momentum);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
+    spec.input("momentum", momentum);
     return spec.add();
   }
 
@@ -6284,13 +14303,13 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyPowerSign(Value var_, Value m, Value lr, Value logbase, Value signDecay, Value beta, Value grad, ResourceApplyPowerSignOptions options) {
     OpSpec spec = op("ResourceApplyPowerSign", options);
-    spec.inputs(var_);
-    spec.inputs(m);
-    spec.inputs(lr);
-    spec.inputs(logbase);
-    spec.inputs(signDecay);
-    spec.inputs(beta);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("m", m);
+    spec.input("lr", lr);
+    spec.input("logbase", logbase);
+    spec.input("signDecay", signDecay);
+    spec.input("beta", beta);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -6346,12 +14365,12 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyProximalAdagrad(Value var_, Value accum, Value lr, Value l1, Value l2, Value grad, ResourceApplyProximalAdagradOptions options) {
     OpSpec spec = op("ResourceApplyProximalAdagrad", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -6405,11 +14424,11 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyProximalGradientDescent(Value var_, Value alpha, Value l1, Value l2, Value delta, ResourceApplyProximalGradientDescentOptions options) {
     OpSpec spec = op("ResourceApplyProximalGradientDescent", options);
-    spec.inputs(var_);
-    spec.inputs(alpha);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(delta);
+    spec.input("var_", var_);
+    spec.input("alpha", alpha);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("delta", delta);
     return spec.add();
   }
 
@@ -6469,14 +14488,14 @@ public abstract class Ops extends Handle {
    */
   public Value resourceApplyRmsProp(Value var_, Value ms, Value mom, Value lr, Value rho, Value momentum, Value epsilon, Value grad, ResourceApplyRMSPropOptions options) {
     OpSpec spec = op("ResourceApplyRMSProp", options);
-    spec.inputs(var_);
-    spec.inputs(ms);
-    spec.inputs(mom);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(momentum);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
+    spec.input("var_", var_);
+    spec.input("ms", ms);
+    spec.input("mom", mom);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("momentum", momentum);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
     return spec.add();
   }
 
@@ -6513,7 +14532,7 @@ public abstract class Ops extends Handle {
     /**
      * The attribute reduction_type.
      *
-     * @param value one of "MEAN", "SUM"; default "MEAN"
+     * @param value one of "MEAN", "SUM", "LAST"; default "MEAN"
      * @return this
      */
     public ResourceConditionalAccumulatorOptions reductionType(String value) {
@@ -6572,7 +14591,7 @@ public abstract class Ops extends Handle {
    */
   public Value resourceCountUpTo(Value resource, long limit, DType t, NodeOptions options) {
     OpSpec spec = op("ResourceCountUpTo", options);
-    spec.inputs(resource);
+    spec.input("resource", resource);
     spec.attr("limit", limit);
     spec.attr("T", t);
     return spec.add();
@@ -6632,8 +14651,8 @@ public abstract class Ops extends Handle {
    */
   public Value resourceGather(Value resource, Value indices, DType dtype, ResourceGatherOptions options) {
     OpSpec spec = op("ResourceGather", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
     spec.attr("dtype", dtype);
     return spec.add();
   }
@@ -6663,8 +14682,8 @@ public abstract class Ops extends Handle {
    */
   public Value resourceGatherNd(Value resource, Value indices, DType dtype, NodeOptions options) {
     OpSpec spec = op("ResourceGatherNd", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
     spec.attr("dtype", dtype);
     return spec.add();
   }
@@ -6694,9 +14713,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterAdd(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterAdd", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6725,9 +14744,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterDiv(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterDiv", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6756,9 +14775,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterMax(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterMax", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6787,9 +14806,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterMin(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterMin", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6818,9 +14837,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterMul(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterMul", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6880,9 +14899,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterNdAdd(Value ref, Value indices, Value updates, ResourceScatterNdAddOptions options) {
     OpSpec spec = op("ResourceScatterNdAdd", options);
-    spec.inputs(ref);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("ref", ref);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -6942,9 +14961,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterNdMax(Value ref, Value indices, Value updates, ResourceScatterNdMaxOptions options) {
     OpSpec spec = op("ResourceScatterNdMax", options);
-    spec.inputs(ref);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("ref", ref);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7004,9 +15023,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterNdMin(Value ref, Value indices, Value updates, ResourceScatterNdMinOptions options) {
     OpSpec spec = op("ResourceScatterNdMin", options);
-    spec.inputs(ref);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("ref", ref);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7066,9 +15085,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterNdSub(Value ref, Value indices, Value updates, ResourceScatterNdSubOptions options) {
     OpSpec spec = op("ResourceScatterNdSub", options);
-    spec.inputs(ref);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("ref", ref);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7128,9 +15147,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterNdUpdate(Value ref, Value indices, Value updates, ResourceScatterNdUpdateOptions options) {
     OpSpec spec = op("ResourceScatterNdUpdate", options);
-    spec.inputs(ref);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("ref", ref);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7159,9 +15178,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterSub(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterSub", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7190,9 +15209,9 @@ public abstract class Ops extends Handle {
    */
   public Value resourceScatterUpdate(Value resource, Value indices, Value updates, NodeOptions options) {
     OpSpec spec = op("ResourceScatterUpdate", options);
-    spec.inputs(resource);
-    spec.inputs(indices);
-    spec.inputs(updates);
+    spec.input("resource", resource);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
     return spec.add();
   }
 
@@ -7250,14 +15269,14 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyAdadelta(Value var_, Value accum, Value accumUpdate, Value lr, Value rho, Value epsilon, Value grad, Value indices, ResourceSparseApplyAdadeltaOptions options) {
     OpSpec spec = op("ResourceSparseApplyAdadelta", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(accumUpdate);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("accumUpdate", accumUpdate);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -7319,11 +15338,11 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyAdagrad(Value var_, Value accum, Value lr, Value grad, Value indices, ResourceSparseApplyAdagradOptions options) {
     OpSpec spec = op("ResourceSparseApplyAdagrad", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -7383,15 +15402,15 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyAdagradDa(Value var_, Value gradientAccumulator, Value gradientSquaredAccumulator, Value grad, Value indices, Value lr, Value l1, Value l2, Value globalStep, ResourceSparseApplyAdagradDAOptions options) {
     OpSpec spec = op("ResourceSparseApplyAdagradDA", options);
-    spec.inputs(var_);
-    spec.inputs(gradientAccumulator);
-    spec.inputs(gradientSquaredAccumulator);
-    spec.inputs(grad);
-    spec.inputs(indices);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(globalStep);
+    spec.input("var_", var_);
+    spec.input("gradientAccumulator", gradientAccumulator);
+    spec.input("gradientSquaredAccumulator", gradientSquaredAccumulator);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("globalStep", globalStep);
     return spec.add();
   }
 
@@ -7455,12 +15474,12 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyAdagradV2(Value var_, Value accum, Value lr, Value epsilon, Value grad, Value indices, ResourceSparseApplyAdagradV2Options options) {
     OpSpec spec = op("ResourceSparseApplyAdagradV2", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -7522,16 +15541,16 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyCenteredRmsProp(Value var_, Value mg, Value ms, Value mom, Value lr, Value rho, Value momentum, Value epsilon, Value grad, Value indices, ResourceSparseApplyCenteredRMSPropOptions options) {
     OpSpec spec = op("ResourceSparseApplyCenteredRMSProp", options);
-    spec.inputs(var_);
-    spec.inputs(mg);
-    spec.inputs(ms);
-    spec.inputs(mom);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(momentum);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("mg", mg);
+    spec.input("ms", ms);
+    spec.input("mom", mom);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("momentum", momentum);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -7601,15 +15620,15 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyFtrl(Value var_, Value accum, Value linear, Value grad, Value indices, Value lr, Value l1, Value l2, Value lrPower, ResourceSparseApplyFtrlOptions options) {
     OpSpec spec = op("ResourceSparseApplyFtrl", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(linear);
-    spec.inputs(grad);
-    spec.inputs(indices);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(lrPower);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("linear", linear);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("lrPower", lrPower);
     return spec.add();
   }
 
@@ -7681,16 +15700,16 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyFtrlV2(Value var_, Value accum, Value linear, Value grad, Value indices, Value lr, Value l1, Value l2, Value l2Shrinkage, Value lrPower, ResourceSparseApplyFtrlV2Options options) {
     OpSpec spec = op("ResourceSparseApplyFtrlV2", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(linear);
-    spec.inputs(grad);
-    spec.inputs(indices);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(l2Shrinkage);
-    spec.inputs(lrPower);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("linear", linear);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("l2Shrinkage", l2Shrinkage);
+    spec.input("lrPower", lrPower);
     return spec.add();
   }
 
@@ -7754,12 +15773,12 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyKerasMomentum(Value var_, Value accum, Value lr, Value grad, Value indices, Value momentum, ResourceSparseApplyKerasMomentumOptions options) {
     OpSpec spec = op("ResourceSparseApplyKerasMomentum", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
-    spec.inputs(indices);
-    spec.inputs(momentum);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("momentum", momentum);
     return spec.add();
   }
 
@@ -7823,12 +15842,12 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyMomentum(Value var_, Value accum, Value lr, Value grad, Value indices, Value momentum, ResourceSparseApplyMomentumOptions options) {
     OpSpec spec = op("ResourceSparseApplyMomentum", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(grad);
-    spec.inputs(indices);
-    spec.inputs(momentum);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("momentum", momentum);
     return spec.add();
   }
 
@@ -7884,13 +15903,13 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyProximalAdagrad(Value var_, Value accum, Value lr, Value l1, Value l2, Value grad, Value indices, ResourceSparseApplyProximalAdagradOptions options) {
     OpSpec spec = op("ResourceSparseApplyProximalAdagrad", options);
-    spec.inputs(var_);
-    spec.inputs(accum);
-    spec.inputs(lr);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("accum", accum);
+    spec.input("lr", lr);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -7944,12 +15963,12 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyProximalGradientDescent(Value var_, Value alpha, Value l1, Value l2, Value grad, Value indices, ResourceSparseApplyProximalGradientDescentOptions options) {
     OpSpec spec = op("ResourceSparseApplyProximalGradientDescent", options);
-    spec.inputs(var_);
-    spec.inputs(alpha);
-    spec.inputs(l1);
-    spec.inputs(l2);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("alpha", alpha);
+    spec.input("l1", l1);
+    spec.input("l2", l2);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
     return spec.add();
   }
 
@@ -8009,15 +16028,161 @@ public abstract class Ops extends Handle {
    */
   public Value resourceSparseApplyRmsProp(Value var_, Value ms, Value mom, Value lr, Value rho, Value momentum, Value epsilon, Value grad, Value indices, ResourceSparseApplyRMSPropOptions options) {
     OpSpec spec = op("ResourceSparseApplyRMSProp", options);
-    spec.inputs(var_);
-    spec.inputs(ms);
-    spec.inputs(mom);
-    spec.inputs(lr);
-    spec.inputs(rho);
-    spec.inputs(momentum);
-    spec.inputs(epsilon);
-    spec.inputs(grad);
-    spec.inputs(indices);
+    spec.input("var_", var_);
+    spec.input("ms", ms);
+    spec.input("mom", mom);
+    spec.input("lr", lr);
+    spec.input("rho", rho);
+    spec.input("momentum", momentum);
+    spec.input("epsilon", epsilon);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    return spec.add();
+  }
+
+  /** What ResourceStridedSliceAssign can be told besides. */
+  public static final class ResourceStridedSliceAssignOptions extends Options<ResourceStridedSliceAssignOptions> {
+    /** All defaults. */
+    public ResourceStridedSliceAssignOptions() {}
+
+    @Override
+    ResourceStridedSliceAssignOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute begin_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ResourceStridedSliceAssignOptions beginMask(long value) {
+      return say(spec -> spec.attr("begin_mask", value));
+    }
+
+    /**
+     * The attribute end_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ResourceStridedSliceAssignOptions endMask(long value) {
+      return say(spec -> spec.attr("end_mask", value));
+    }
+
+    /**
+     * The attribute ellipsis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ResourceStridedSliceAssignOptions ellipsisMask(long value) {
+      return say(spec -> spec.attr("ellipsis_mask", value));
+    }
+
+    /**
+     * The attribute new_axis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ResourceStridedSliceAssignOptions newAxisMask(long value) {
+      return say(spec -> spec.attr("new_axis_mask", value));
+    }
+
+    /**
+     * The attribute shrink_axis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ResourceStridedSliceAssignOptions shrinkAxisMask(long value) {
+      return say(spec -> spec.attr("shrink_axis_mask", value));
+    }
+  }
+
+  /**
+   * Puts the value where StridedSlice would take from a variable. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param ref its input ref
+   * @param begin its input begin
+   * @param end its input end
+   * @param strides its input strides
+   * @param value its input value
+   * @return the value that names the node
+   */
+  public Value resourceStridedSliceAssign(Value ref, Value begin, Value end, Value strides, Value value) {
+    return resourceStridedSliceAssign(ref, begin, end, strides, value, (ResourceStridedSliceAssignOptions) null);
+  }
+
+  /**
+   * Puts the value where StridedSlice would take from a variable. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param ref its input ref
+   * @param begin its input begin
+   * @param end its input end
+   * @param strides its input strides
+   * @param value its input value
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value resourceStridedSliceAssign(Value ref, Value begin, Value end, Value strides, Value value, ResourceStridedSliceAssignOptions options) {
+    OpSpec spec = op("ResourceStridedSliceAssign", options);
+    spec.input("ref", ref);
+    spec.input("begin", begin);
+    spec.input("end", end);
+    spec.input("strides", strides);
+    spec.input("value", value);
+    return spec.add();
+  }
+
+  /** What ReverseSequence can be told besides. */
+  public static final class ReverseSequenceOptions extends Options<ReverseSequenceOptions> {
+    /** All defaults. */
+    public ReverseSequenceOptions() {}
+
+    @Override
+    ReverseSequenceOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute batch_dim.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public ReverseSequenceOptions batchDim(long value) {
+      return say(spec -> spec.attr("batch_dim", value));
+    }
+  }
+
+  /**
+   * The first seq_lengths[i] elements of sequence i in reverse order, the rest as they are. Its gradient is known.
+   *
+   * @param input its input input
+   * @param seqLengths its input seq_lengths
+   * @param seqDim int
+   * @return output
+   */
+  public Value reverseSequence(Value input, Value seqLengths, long seqDim) {
+    return reverseSequence(input, seqLengths, seqDim, (ReverseSequenceOptions) null);
+  }
+
+  /**
+   * The first seq_lengths[i] elements of sequence i in reverse order, the rest as they are. Its gradient is known.
+   *
+   * @param input its input input
+   * @param seqLengths its input seq_lengths
+   * @param seqDim int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value reverseSequence(Value input, Value seqLengths, long seqDim, ReverseSequenceOptions options) {
+    OpSpec spec = op("ReverseSequence", options);
+    spec.input("input", input);
+    spec.input("seqLengths", seqLengths);
+    spec.attr("seq_dim", seqDim);
     return spec.add();
   }
 
@@ -8042,8 +16207,34 @@ public abstract class Ops extends Handle {
    */
   public Value reverseV2(Value tensor, Value axis, NodeOptions options) {
     OpSpec spec = op("ReverseV2", options);
-    spec.inputs(tensor);
-    spec.inputs(axis);
+    spec.input("tensor", tensor);
+    spec.input("axis", axis);
+    return spec.add();
+  }
+
+  /**
+   * The bits of x moved y places down, the sign kept, with broadcasting. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @return z
+   */
+  public Value rightShift(Value x, Value y) {
+    return rightShift(x, y, (NodeOptions) null);
+  }
+
+  /**
+   * The bits of x moved y places down, the sign kept, with broadcasting. It has no gradient.
+   *
+   * @param x its input x
+   * @param y its input y
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value rightShift(Value x, Value y, NodeOptions options) {
+    OpSpec spec = op("RightShift", options);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -8066,7 +16257,67 @@ public abstract class Ops extends Handle {
    */
   public Value rint(Value x, NodeOptions options) {
     OpSpec spec = op("Rint", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The state of a generator, which goes on by delta samples of 256 blocks. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param resource its input resource
+   * @param alg its input alg
+   * @param delta its input delta
+   * @return value
+   */
+  public Value rngReadAndSkip(Value resource, Value alg, Value delta) {
+    return rngReadAndSkip(resource, alg, delta, (NodeOptions) null);
+  }
+
+  /**
+   * The state of a generator, which goes on by delta samples of 256 blocks. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param resource its input resource
+   * @param alg its input alg
+   * @param delta its input delta
+   * @param options what else; null: nothing
+   * @return value
+   */
+  public Value rngReadAndSkip(Value resource, Value alg, Value delta, NodeOptions options) {
+    OpSpec spec = op("RngReadAndSkip", options);
+    spec.input("resource", resource);
+    spec.input("alg", alg);
+    spec.input("delta", delta);
+    return spec.add();
+  }
+
+  /**
+   * The input shifted along axes; what leaves at one end enters at the other. Its gradient is known.
+   *
+   * @param input its input input
+   * @param shift its input shift
+   * @param axis its input axis
+   * @return output
+   */
+  public Value roll(Value input, Value shift, Value axis) {
+    return roll(input, shift, axis, (NodeOptions) null);
+  }
+
+  /**
+   * The input shifted along axes; what leaves at one end enters at the other. Its gradient is known.
+   *
+   * @param input its input input
+   * @param shift its input shift
+   * @param axis its input axis
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value roll(Value input, Value shift, Value axis, NodeOptions options) {
+    OpSpec spec = op("Roll", options);
+    spec.input("input", input);
+    spec.input("shift", shift);
+    spec.input("axis", axis);
     return spec.add();
   }
 
@@ -8089,7 +16340,7 @@ public abstract class Ops extends Handle {
    */
   public Value round(Value x, NodeOptions options) {
     OpSpec spec = op("Round", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8112,7 +16363,7 @@ public abstract class Ops extends Handle {
    */
   public Value rsqrt(Value x, NodeOptions options) {
     OpSpec spec = op("Rsqrt", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8137,8 +16388,8 @@ public abstract class Ops extends Handle {
    */
   public Value rsqrtGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("RsqrtGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
     return spec.add();
   }
 
@@ -8186,9 +16437,163 @@ public abstract class Ops extends Handle {
    */
   public Value scatterNd(Value indices, Value updates, Value shape, ScatterNdOptions options) {
     OpSpec spec = op("ScatterNd", options);
-    spec.inputs(indices);
-    spec.inputs(updates);
-    spec.inputs(shape);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    spec.input("shape", shape);
+    return spec.add();
+  }
+
+  /** What ScatterNdNonAliasingAdd can be told besides. */
+  public static final class ScatterNdNonAliasingAddOptions extends Options<ScatterNdNonAliasingAddOptions> {
+    /** All defaults. */
+    public ScatterNdNonAliasingAddOptions() {}
+
+    @Override
+    ScatterNdNonAliasingAddOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public ScatterNdNonAliasingAddOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The input with the updates added at the coordinates. Its gradient is known.
+   *
+   * @param input its input input
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value scatterNdNonAliasingAdd(Value input, Value indices, Value updates) {
+    return scatterNdNonAliasingAdd(input, indices, updates, (ScatterNdNonAliasingAddOptions) null);
+  }
+
+  /**
+   * The input with the updates added at the coordinates. Its gradient is known.
+   *
+   * @param input its input input
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value scatterNdNonAliasingAdd(Value input, Value indices, Value updates, ScatterNdNonAliasingAddOptions options) {
+    OpSpec spec = op("ScatterNdNonAliasingAdd", options);
+    spec.input("input", input);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the largest of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value segmentMax(Value data, Value segmentIds) {
+    return segmentMax(data, segmentIds, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the largest of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value segmentMax(Value data, Value segmentIds, NodeOptions options) {
+    OpSpec spec = op("SegmentMax", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the mean of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value segmentMean(Value data, Value segmentIds) {
+    return segmentMean(data, segmentIds, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the mean of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value segmentMean(Value data, Value segmentIds, NodeOptions options) {
+    OpSpec spec = op("SegmentMean", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the smallest of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value segmentMin(Value data, Value segmentIds) {
+    return segmentMin(data, segmentIds, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the smallest of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value segmentMin(Value data, Value segmentIds, NodeOptions options) {
+    OpSpec spec = op("SegmentMin", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the product of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value segmentProd(Value data, Value segmentIds) {
+    return segmentProd(data, segmentIds, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the product of the rows of data whose id is s; ids must not fall. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value segmentProd(Value data, Value segmentIds, NodeOptions options) {
+    OpSpec spec = op("SegmentProd", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
     return spec.add();
   }
 
@@ -8213,8 +16618,8 @@ public abstract class Ops extends Handle {
    */
   public Value segmentSum(Value data, Value segmentIds, NodeOptions options) {
     OpSpec spec = op("SegmentSum", options);
-    spec.inputs(data);
-    spec.inputs(segmentIds);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
     return spec.add();
   }
 
@@ -8241,9 +16646,9 @@ public abstract class Ops extends Handle {
    */
   public Value select(Value condition, Value t, Value e, NodeOptions options) {
     OpSpec spec = op("Select", options);
-    spec.inputs(condition);
-    spec.inputs(t);
-    spec.inputs(e);
+    spec.input("condition", condition);
+    spec.input("t", t);
+    spec.input("e", e);
     return spec.add();
   }
 
@@ -8270,10 +16675,65 @@ public abstract class Ops extends Handle {
    */
   public Value selectV2(Value condition, Value t, Value e, NodeOptions options) {
     OpSpec spec = op("SelectV2", options);
-    spec.inputs(condition);
-    spec.inputs(t);
-    spec.inputs(e);
+    spec.input("condition", condition);
+    spec.input("t", t);
+    spec.input("e", e);
     return spec.add();
+  }
+
+  /** What SelfAdjointEigV2 can be told besides. */
+  public static final class SelfAdjointEigV2Options extends Options<SelfAdjointEigV2Options> {
+    /** All defaults. */
+    public SelfAdjointEigV2Options() {}
+
+    @Override
+    SelfAdjointEigV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute compute_v.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public SelfAdjointEigV2Options computeV(boolean value) {
+      return say(spec -> spec.attr("compute_v", value));
+    }
+  }
+
+  /**
+   * The outputs of SelfAdjointEigV2.
+   *
+   * @param e its output e
+   * @param v its output v
+   */
+  public record SelfAdjointEigV2Outputs(Value e, Value v) {}
+
+  /**
+   * Eigenvalues of symmetric matrices in rising order, and their eigenvectors as columns; the lower triangle is read. Its gradient is
+   * known.
+   *
+   * @param input its input input
+   * @return the outputs
+   */
+  public SelfAdjointEigV2Outputs selfAdjointEigV2(Value input) {
+    return selfAdjointEigV2(input, (SelfAdjointEigV2Options) null);
+  }
+
+  /**
+   * Eigenvalues of symmetric matrices in rising order, and their eigenvectors as columns; the lower triangle is read. Its gradient is
+   * known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SelfAdjointEigV2Outputs selfAdjointEigV2(Value input, SelfAdjointEigV2Options options) {
+    OpSpec spec = op("SelfAdjointEigV2", options);
+    spec.input("input", input);
+    List<Value> all = spec.addAll();
+    return new SelfAdjointEigV2Outputs(all.get(0), all.get(1));
   }
 
   /**
@@ -8295,7 +16755,7 @@ public abstract class Ops extends Handle {
    */
   public Value selu(Value features, NodeOptions options) {
     OpSpec spec = op("Selu", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -8320,8 +16780,8 @@ public abstract class Ops extends Handle {
    */
   public Value seluGrad(Value gradients, Value outputs, NodeOptions options) {
     OpSpec spec = op("SeluGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(outputs);
+    spec.input("gradients", gradients);
+    spec.input("outputs", outputs);
     return spec.add();
   }
 
@@ -8365,7 +16825,7 @@ public abstract class Ops extends Handle {
    */
   public Value shape(Value input, ShapeOptions options) {
     OpSpec spec = op("Shape", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -8409,8 +16869,63 @@ public abstract class Ops extends Handle {
    */
   public List<Value> shapeN(List<Value> input, ShapeNOptions options) {
     OpSpec spec = op("ShapeN", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.addAll();
+  }
+
+  /**
+   * basename-00003-of-00010: the name of one shard. It has no gradient.
+   *
+   * @param basename its input basename
+   * @param shard its input shard
+   * @param numShards its input num_shards
+   * @return filename
+   */
+  public Value shardedFilename(Value basename, Value shard, Value numShards) {
+    return shardedFilename(basename, shard, numShards, (NodeOptions) null);
+  }
+
+  /**
+   * basename-00003-of-00010: the name of one shard. It has no gradient.
+   *
+   * @param basename its input basename
+   * @param shard its input shard
+   * @param numShards its input num_shards
+   * @param options what else; null: nothing
+   * @return filename
+   */
+  public Value shardedFilename(Value basename, Value shard, Value numShards, NodeOptions options) {
+    OpSpec spec = op("ShardedFilename", options);
+    spec.input("basename", basename);
+    spec.input("shard", shard);
+    spec.input("numShards", numShards);
+    return spec.add();
+  }
+
+  /**
+   * basename, a question mark for each digit, and of-00010: what the names of all shards match. It has no gradient.
+   *
+   * @param basename its input basename
+   * @param numShards its input num_shards
+   * @return filename
+   */
+  public Value shardedFilespec(Value basename, Value numShards) {
+    return shardedFilespec(basename, numShards, (NodeOptions) null);
+  }
+
+  /**
+   * basename, a question mark for each digit, and of-00010: what the names of all shards match. It has no gradient.
+   *
+   * @param basename its input basename
+   * @param numShards its input num_shards
+   * @param options what else; null: nothing
+   * @return filename
+   */
+  public Value shardedFilespec(Value basename, Value numShards, NodeOptions options) {
+    OpSpec spec = op("ShardedFilespec", options);
+    spec.input("basename", basename);
+    spec.input("numShards", numShards);
+    return spec.add();
   }
 
   /**
@@ -8432,7 +16947,7 @@ public abstract class Ops extends Handle {
    */
   public Value sigmoid(Value x, NodeOptions options) {
     OpSpec spec = op("Sigmoid", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8457,8 +16972,8 @@ public abstract class Ops extends Handle {
    */
   public Value sigmoidGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("SigmoidGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
     return spec.add();
   }
 
@@ -8481,7 +16996,7 @@ public abstract class Ops extends Handle {
    */
   public Value sign(Value x, NodeOptions options) {
     OpSpec spec = op("Sign", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8504,7 +17019,7 @@ public abstract class Ops extends Handle {
    */
   public Value sin(Value x, NodeOptions options) {
     OpSpec spec = op("Sin", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8527,7 +17042,7 @@ public abstract class Ops extends Handle {
    */
   public Value sinh(Value x, NodeOptions options) {
     OpSpec spec = op("Sinh", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -8571,7 +17086,7 @@ public abstract class Ops extends Handle {
    */
   public Value size(Value input, SizeOptions options) {
     OpSpec spec = op("Size", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -8598,9 +17113,32 @@ public abstract class Ops extends Handle {
    */
   public Value slice(Value input, Value begin, Value size, NodeOptions options) {
     OpSpec spec = op("Slice", options);
-    spec.inputs(input);
-    spec.inputs(begin);
-    spec.inputs(size);
+    spec.input("input", input);
+    spec.input("begin", begin);
+    spec.input("size", size);
+    return spec.add();
+  }
+
+  /**
+   * Its input, unchanged. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value snapshot(Value input) {
+    return snapshot(input, (NodeOptions) null);
+  }
+
+  /**
+   * Its input, unchanged. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value snapshot(Value input, NodeOptions options) {
+    OpSpec spec = op("Snapshot", options);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -8623,7 +17161,7 @@ public abstract class Ops extends Handle {
    */
   public Value softmax(Value logits, NodeOptions options) {
     OpSpec spec = op("Softmax", options);
-    spec.inputs(logits);
+    spec.input("logits", logits);
     return spec.add();
   }
 
@@ -8656,8 +17194,8 @@ public abstract class Ops extends Handle {
    */
   public SoftmaxCrossEntropyWithLogitsOutputs softmaxCrossEntropyWithLogits(Value features, Value labels, NodeOptions options) {
     OpSpec spec = op("SoftmaxCrossEntropyWithLogits", options);
-    spec.inputs(features);
-    spec.inputs(labels);
+    spec.input("features", features);
+    spec.input("labels", labels);
     List<Value> all = spec.addAll();
     return new SoftmaxCrossEntropyWithLogitsOutputs(all.get(0), all.get(1));
   }
@@ -8681,7 +17219,7 @@ public abstract class Ops extends Handle {
    */
   public Value softplus(Value features, NodeOptions options) {
     OpSpec spec = op("Softplus", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -8706,8 +17244,8 @@ public abstract class Ops extends Handle {
    */
   public Value softplusGrad(Value gradients, Value features, NodeOptions options) {
     OpSpec spec = op("SoftplusGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(features);
+    spec.input("gradients", gradients);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -8730,7 +17268,7 @@ public abstract class Ops extends Handle {
    */
   public Value softsign(Value features, NodeOptions options) {
     OpSpec spec = op("Softsign", options);
-    spec.inputs(features);
+    spec.input("features", features);
     return spec.add();
   }
 
@@ -8755,8 +17293,113 @@ public abstract class Ops extends Handle {
    */
   public Value softsignGrad(Value gradients, Value features, NodeOptions options) {
     OpSpec spec = op("SoftsignGrad", options);
-    spec.inputs(gradients);
-    spec.inputs(features);
+    spec.input("gradients", gradients);
+    spec.input("features", features);
+    return spec.add();
+  }
+
+  /**
+   * The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param blockSize int
+   * @return output
+   */
+  public Value spaceToBatch(Value input, Value paddings, long blockSize) {
+    return spaceToBatch(input, paddings, blockSize, (NodeOptions) null);
+  }
+
+  /**
+   * The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is known.
+   *
+   * @param input its input input
+   * @param paddings its input paddings
+   * @param blockSize int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value spaceToBatch(Value input, Value paddings, long blockSize, NodeOptions options) {
+    OpSpec spec = op("SpaceToBatch", options);
+    spec.input("input", input);
+    spec.input("paddings", paddings);
+    spec.attr("block_size", blockSize);
+    return spec.add();
+  }
+
+  /**
+   * The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockShape its input block_shape
+   * @param paddings its input paddings
+   * @return output
+   */
+  public Value spaceToBatchNd(Value input, Value blockShape, Value paddings) {
+    return spaceToBatchNd(input, blockShape, paddings, (NodeOptions) null);
+  }
+
+  /**
+   * The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockShape its input block_shape
+   * @param paddings its input paddings
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value spaceToBatchNd(Value input, Value blockShape, Value paddings, NodeOptions options) {
+    OpSpec spec = op("SpaceToBatchND", options);
+    spec.input("input", input);
+    spec.input("blockShape", blockShape);
+    spec.input("paddings", paddings);
+    return spec.add();
+  }
+
+  /** What SpaceToDepth can be told besides. */
+  public static final class SpaceToDepthOptions extends Options<SpaceToDepthOptions> {
+    /** All defaults. */
+    public SpaceToDepthOptions() {}
+
+    @Override
+    SpaceToDepthOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute data_format.
+     *
+     * @param value one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
+     * @return this
+     */
+    public SpaceToDepthOptions dataFormat(String value) {
+      return say(spec -> spec.attr("data_format", value));
+    }
+  }
+
+  /**
+   * Blocks of pixels laid out along the channels. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockSize int
+   * @return output
+   */
+  public Value spaceToDepth(Value input, long blockSize) {
+    return spaceToDepth(input, blockSize, (SpaceToDepthOptions) null);
+  }
+
+  /**
+   * Blocks of pixels laid out along the channels. Its gradient is known.
+   *
+   * @param input its input input
+   * @param blockSize int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value spaceToDepth(Value input, long blockSize, SpaceToDepthOptions options) {
+    OpSpec spec = op("SpaceToDepth", options);
+    spec.input("input", input);
+    spec.attr("block_size", blockSize);
     return spec.add();
   }
 
@@ -8791,11 +17434,11 @@ public abstract class Ops extends Handle {
    */
   public Value sparseAccumulatorApplyGradient(Value handle, Value localStep, Value gradientIndices, Value gradientValues, Value gradientShape, boolean hasKnownShape, NodeOptions options) {
     OpSpec spec = op("SparseAccumulatorApplyGradient", options);
-    spec.inputs(handle);
-    spec.inputs(localStep);
-    spec.inputs(gradientIndices);
-    spec.inputs(gradientValues);
-    spec.inputs(gradientShape);
+    spec.input("handle", handle);
+    spec.input("localStep", localStep);
+    spec.input("gradientIndices", gradientIndices);
+    spec.input("gradientValues", gradientValues);
+    spec.input("gradientShape", gradientShape);
     spec.attr("has_known_shape", hasKnownShape);
     return spec.add();
   }
@@ -8834,8 +17477,8 @@ public abstract class Ops extends Handle {
    */
   public SparseAccumulatorTakeGradientOutputs sparseAccumulatorTakeGradient(Value handle, Value numRequired, DType dtype, NodeOptions options) {
     OpSpec spec = op("SparseAccumulatorTakeGradient", options);
-    spec.inputs(handle);
-    spec.inputs(numRequired);
+    spec.input("handle", handle);
+    spec.input("numRequired", numRequired);
     spec.attr("dtype", dtype);
     List<Value> all = spec.addAll();
     return new SparseAccumulatorTakeGradientOutputs(all.get(0), all.get(1), all.get(2));
@@ -8874,7 +17517,7 @@ public abstract class Ops extends Handle {
     /**
      * The attribute reduction_type.
      *
-     * @param value one of "MEAN", "SUM"; default "MEAN"
+     * @param value one of "MEAN", "SUM", "LAST"; default "MEAN"
      * @return this
      */
     public SparseConditionalAccumulatorOptions reductionType(String value) {
@@ -8911,6 +17554,565 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * The outputs of SparseFillEmptyRows.
+   *
+   * @param outputIndices its output output_indices
+   * @param outputValues its output output_values
+   * @param emptyRowIndicator its output empty_row_indicator
+   * @param reverseIndexMap its output reverse_index_map
+   */
+  public record SparseFillEmptyRowsOutputs(Value outputIndices, Value outputValues, Value emptyRowIndicator, Value reverseIndexMap) {}
+
+  /**
+   * A sparse tensor with an entry of the default value in the first column of each row that has none. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param values its input values
+   * @param denseShape its input dense_shape
+   * @param defaultValue its input default_value
+   * @return the outputs
+   */
+  public SparseFillEmptyRowsOutputs sparseFillEmptyRows(Value indices, Value values, Value denseShape, Value defaultValue) {
+    return sparseFillEmptyRows(indices, values, denseShape, defaultValue, (NodeOptions) null);
+  }
+
+  /**
+   * A sparse tensor with an entry of the default value in the first column of each row that has none. Its gradient is known.
+   *
+   * @param indices its input indices
+   * @param values its input values
+   * @param denseShape its input dense_shape
+   * @param defaultValue its input default_value
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SparseFillEmptyRowsOutputs sparseFillEmptyRows(Value indices, Value values, Value denseShape, Value defaultValue, NodeOptions options) {
+    OpSpec spec = op("SparseFillEmptyRows", options);
+    spec.input("indices", indices);
+    spec.input("values", values);
+    spec.input("denseShape", denseShape);
+    spec.input("defaultValue", defaultValue);
+    List<Value> all = spec.addAll();
+    return new SparseFillEmptyRowsOutputs(all.get(0), all.get(1), all.get(2), all.get(3));
+  }
+
+  /**
+   * The outputs of SparseFillEmptyRowsGrad.
+   *
+   * @param dValues its output d_values
+   * @param dDefaultValue its output d_default_value
+   */
+  public record SparseFillEmptyRowsGradOutputs(Value dValues, Value dDefaultValue) {}
+
+  /**
+   * The gradient of SparseFillEmptyRows. It has no gradient.
+   *
+   * @param reverseIndexMap its input reverse_index_map
+   * @param gradValues its input grad_values
+   * @return the outputs
+   */
+  public SparseFillEmptyRowsGradOutputs sparseFillEmptyRowsGrad(Value reverseIndexMap, Value gradValues) {
+    return sparseFillEmptyRowsGrad(reverseIndexMap, gradValues, (NodeOptions) null);
+  }
+
+  /**
+   * The gradient of SparseFillEmptyRows. It has no gradient.
+   *
+   * @param reverseIndexMap its input reverse_index_map
+   * @param gradValues its input grad_values
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SparseFillEmptyRowsGradOutputs sparseFillEmptyRowsGrad(Value reverseIndexMap, Value gradValues, NodeOptions options) {
+    OpSpec spec = op("SparseFillEmptyRowsGrad", options);
+    spec.input("reverseIndexMap", reverseIndexMap);
+    spec.input("gradValues", gradValues);
+    List<Value> all = spec.addAll();
+    return new SparseFillEmptyRowsGradOutputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * The outputs of SparseReorder.
+   *
+   * @param outputIndices its output output_indices
+   * @param outputValues its output output_values
+   */
+  public record SparseReorderOutputs(Value outputIndices, Value outputValues) {}
+
+  /**
+   * The entries of a sparse tensor in row-major order; those of one place keep theirs. Its gradient is known.
+   *
+   * @param inputIndices its input input_indices
+   * @param inputValues its input input_values
+   * @param inputShape its input input_shape
+   * @return the outputs
+   */
+  public SparseReorderOutputs sparseReorder(Value inputIndices, Value inputValues, Value inputShape) {
+    return sparseReorder(inputIndices, inputValues, inputShape, (NodeOptions) null);
+  }
+
+  /**
+   * The entries of a sparse tensor in row-major order; those of one place keep theirs. Its gradient is known.
+   *
+   * @param inputIndices its input input_indices
+   * @param inputValues its input input_values
+   * @param inputShape its input input_shape
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SparseReorderOutputs sparseReorder(Value inputIndices, Value inputValues, Value inputShape, NodeOptions options) {
+    OpSpec spec = op("SparseReorder", options);
+    spec.input("inputIndices", inputIndices);
+    spec.input("inputValues", inputValues);
+    spec.input("inputShape", inputShape);
+    List<Value> all = spec.addAll();
+    return new SparseReorderOutputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * The outputs of SparseReshape.
+   *
+   * @param outputIndices its output output_indices
+   * @param outputShape its output output_shape
+   */
+  public record SparseReshapeOutputs(Value outputIndices, Value outputShape) {}
+
+  /**
+   * Where the entries of a sparse tensor are under another shape of as many places; one -1 is inferred. It has no gradient.
+   *
+   * @param inputIndices its input input_indices
+   * @param inputShape its input input_shape
+   * @param newShape its input new_shape
+   * @return the outputs
+   */
+  public SparseReshapeOutputs sparseReshape(Value inputIndices, Value inputShape, Value newShape) {
+    return sparseReshape(inputIndices, inputShape, newShape, (NodeOptions) null);
+  }
+
+  /**
+   * Where the entries of a sparse tensor are under another shape of as many places; one -1 is inferred. It has no gradient.
+   *
+   * @param inputIndices its input input_indices
+   * @param inputShape its input input_shape
+   * @param newShape its input new_shape
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SparseReshapeOutputs sparseReshape(Value inputIndices, Value inputShape, Value newShape, NodeOptions options) {
+    OpSpec spec = op("SparseReshape", options);
+    spec.input("inputIndices", inputIndices);
+    spec.input("inputShape", inputShape);
+    spec.input("newShape", newShape);
+    List<Value> all = spec.addAll();
+    return new SparseReshapeOutputs(all.get(0), all.get(1));
+  }
+
+  /** What SparseSegmentMean can be told besides. */
+  public static final class SparseSegmentMeanOptions extends Options<SparseSegmentMeanOptions> {
+    /** All defaults. */
+    public SparseSegmentMeanOptions() {}
+
+    @Override
+    SparseSegmentMeanOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentMeanOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * Row s is the mean of the rows of data that the indices of segment s name. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value sparseSegmentMean(Value data, Value indices, Value segmentIds) {
+    return sparseSegmentMean(data, indices, segmentIds, (SparseSegmentMeanOptions) null);
+  }
+
+  /**
+   * Row s is the mean of the rows of data that the indices of segment s name. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentMean(Value data, Value indices, Value segmentIds, SparseSegmentMeanOptions options) {
+    OpSpec spec = op("SparseSegmentMean", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * The gradient of SparseSegmentMean. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @return output
+   */
+  public Value sparseSegmentMeanGrad(Value grad, Value indices, Value segmentIds, Value outputDim0) {
+    return sparseSegmentMeanGrad(grad, indices, segmentIds, outputDim0, (NodeOptions) null);
+  }
+
+  /**
+   * The gradient of SparseSegmentMean. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentMeanGrad(Value grad, Value indices, Value segmentIds, Value outputDim0, NodeOptions options) {
+    OpSpec spec = op("SparseSegmentMeanGrad", options);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("outputDim0", outputDim0);
+    return spec.add();
+  }
+
+  /** What SparseSegmentMeanWithNumSegments can be told besides. */
+  public static final class SparseSegmentMeanWithNumSegmentsOptions extends Options<SparseSegmentMeanWithNumSegmentsOptions> {
+    /** All defaults. */
+    public SparseSegmentMeanWithNumSegmentsOptions() {}
+
+    @Override
+    SparseSegmentMeanWithNumSegmentsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentMeanWithNumSegmentsOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * SparseSegmentMean into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value sparseSegmentMeanWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments) {
+    return sparseSegmentMeanWithNumSegments(data, indices, segmentIds, numSegments, (SparseSegmentMeanWithNumSegmentsOptions) null);
+  }
+
+  /**
+   * SparseSegmentMean into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentMeanWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments, SparseSegmentMeanWithNumSegmentsOptions options) {
+    OpSpec spec = op("SparseSegmentMeanWithNumSegments", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /** What SparseSegmentSqrtN can be told besides. */
+  public static final class SparseSegmentSqrtNOptions extends Options<SparseSegmentSqrtNOptions> {
+    /** All defaults. */
+    public SparseSegmentSqrtNOptions() {}
+
+    @Override
+    SparseSegmentSqrtNOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentSqrtNOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * SparseSegmentSum divided by the root of the number of rows. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value sparseSegmentSqrtN(Value data, Value indices, Value segmentIds) {
+    return sparseSegmentSqrtN(data, indices, segmentIds, (SparseSegmentSqrtNOptions) null);
+  }
+
+  /**
+   * SparseSegmentSum divided by the root of the number of rows. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSqrtN(Value data, Value indices, Value segmentIds, SparseSegmentSqrtNOptions options) {
+    OpSpec spec = op("SparseSegmentSqrtN", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * The gradient of SparseSegmentSqrtN. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @return output
+   */
+  public Value sparseSegmentSqrtNGrad(Value grad, Value indices, Value segmentIds, Value outputDim0) {
+    return sparseSegmentSqrtNGrad(grad, indices, segmentIds, outputDim0, (NodeOptions) null);
+  }
+
+  /**
+   * The gradient of SparseSegmentSqrtN. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSqrtNGrad(Value grad, Value indices, Value segmentIds, Value outputDim0, NodeOptions options) {
+    OpSpec spec = op("SparseSegmentSqrtNGrad", options);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("outputDim0", outputDim0);
+    return spec.add();
+  }
+
+  /** What SparseSegmentSqrtNWithNumSegments can be told besides. */
+  public static final class SparseSegmentSqrtNWithNumSegmentsOptions extends Options<SparseSegmentSqrtNWithNumSegmentsOptions> {
+    /** All defaults. */
+    public SparseSegmentSqrtNWithNumSegmentsOptions() {}
+
+    @Override
+    SparseSegmentSqrtNWithNumSegmentsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentSqrtNWithNumSegmentsOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * SparseSegmentSqrtN into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value sparseSegmentSqrtNWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments) {
+    return sparseSegmentSqrtNWithNumSegments(data, indices, segmentIds, numSegments, (SparseSegmentSqrtNWithNumSegmentsOptions) null);
+  }
+
+  /**
+   * SparseSegmentSqrtN into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSqrtNWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments, SparseSegmentSqrtNWithNumSegmentsOptions options) {
+    OpSpec spec = op("SparseSegmentSqrtNWithNumSegments", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /** What SparseSegmentSum can be told besides. */
+  public static final class SparseSegmentSumOptions extends Options<SparseSegmentSumOptions> {
+    /** All defaults. */
+    public SparseSegmentSumOptions() {}
+
+    @Override
+    SparseSegmentSumOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentSumOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * Row s is the sum of the rows of data that the indices of segment s name. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @return output
+   */
+  public Value sparseSegmentSum(Value data, Value indices, Value segmentIds) {
+    return sparseSegmentSum(data, indices, segmentIds, (SparseSegmentSumOptions) null);
+  }
+
+  /**
+   * Row s is the sum of the rows of data that the indices of segment s name. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSum(Value data, Value indices, Value segmentIds, SparseSegmentSumOptions options) {
+    OpSpec spec = op("SparseSegmentSum", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    return spec.add();
+  }
+
+  /**
+   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @return output
+   */
+  public Value sparseSegmentSumGrad(Value grad, Value indices, Value segmentIds, Value outputDim0) {
+    return sparseSegmentSumGrad(grad, indices, segmentIds, outputDim0, (NodeOptions) null);
+  }
+
+  /**
+   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient.
+   *
+   * @param grad its input grad
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param outputDim0 its input output_dim0
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSumGrad(Value grad, Value indices, Value segmentIds, Value outputDim0, NodeOptions options) {
+    OpSpec spec = op("SparseSegmentSumGrad", options);
+    spec.input("grad", grad);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("outputDim0", outputDim0);
+    return spec.add();
+  }
+
+  /** What SparseSegmentSumWithNumSegments can be told besides. */
+  public static final class SparseSegmentSumWithNumSegmentsOptions extends Options<SparseSegmentSumWithNumSegmentsOptions> {
+    /** All defaults. */
+    public SparseSegmentSumWithNumSegmentsOptions() {}
+
+    @Override
+    SparseSegmentSumWithNumSegmentsOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sparse_gradient.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseSegmentSumWithNumSegmentsOptions sparseGradient(boolean value) {
+      return say(spec -> spec.attr("sparse_gradient", value));
+    }
+  }
+
+  /**
+   * SparseSegmentSum into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value sparseSegmentSumWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments) {
+    return sparseSegmentSumWithNumSegments(data, indices, segmentIds, numSegments, (SparseSegmentSumWithNumSegmentsOptions) null);
+  }
+
+  /**
+   * SparseSegmentSum into so many rows; those without a segment are 0. Its gradient is known.
+   *
+   * @param data its input data
+   * @param indices its input indices
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value sparseSegmentSumWithNumSegments(Value data, Value indices, Value segmentIds, Value numSegments, SparseSegmentSumWithNumSegmentsOptions options) {
+    OpSpec spec = op("SparseSegmentSumWithNumSegments", options);
+    spec.input("data", data);
+    spec.input("indices", indices);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /**
    * The outputs of SparseSoftmaxCrossEntropyWithLogits.
    *
    * @param loss its output loss
@@ -8939,10 +18141,128 @@ public abstract class Ops extends Handle {
    */
   public SparseSoftmaxCrossEntropyWithLogitsOutputs sparseSoftmaxCrossEntropyWithLogits(Value features, Value labels, NodeOptions options) {
     OpSpec spec = op("SparseSoftmaxCrossEntropyWithLogits", options);
-    spec.inputs(features);
-    spec.inputs(labels);
+    spec.input("features", features);
+    spec.input("labels", labels);
     List<Value> all = spec.addAll();
     return new SparseSoftmaxCrossEntropyWithLogitsOutputs(all.get(0), all.get(1));
+  }
+
+  /** What SparseTensorDenseMatMul can be told besides. */
+  public static final class SparseTensorDenseMatMulOptions extends Options<SparseTensorDenseMatMulOptions> {
+    /** All defaults. */
+    public SparseTensorDenseMatMulOptions() {}
+
+    @Override
+    SparseTensorDenseMatMulOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute adjoint_a.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseTensorDenseMatMulOptions adjointA(boolean value) {
+      return say(spec -> spec.attr("adjoint_a", value));
+    }
+
+    /**
+     * The attribute adjoint_b.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SparseTensorDenseMatMulOptions adjointB(boolean value) {
+      return say(spec -> spec.attr("adjoint_b", value));
+    }
+  }
+
+  /**
+   * The product of a sparse matrix with a dense one, each transposed before where its adjoint is asked for. Its gradient is known.
+   *
+   * @param aIndices its input a_indices
+   * @param aValues its input a_values
+   * @param aShape its input a_shape
+   * @param b its input b
+   * @return product
+   */
+  public Value sparseTensorDenseMatMul(Value aIndices, Value aValues, Value aShape, Value b) {
+    return sparseTensorDenseMatMul(aIndices, aValues, aShape, b, (SparseTensorDenseMatMulOptions) null);
+  }
+
+  /**
+   * The product of a sparse matrix with a dense one, each transposed before where its adjoint is asked for. Its gradient is known.
+   *
+   * @param aIndices its input a_indices
+   * @param aValues its input a_values
+   * @param aShape its input a_shape
+   * @param b its input b
+   * @param options what else; null: nothing
+   * @return product
+   */
+  public Value sparseTensorDenseMatMul(Value aIndices, Value aValues, Value aShape, Value b, SparseTensorDenseMatMulOptions options) {
+    OpSpec spec = op("SparseTensorDenseMatMul", options);
+    spec.input("aIndices", aIndices);
+    spec.input("aValues", aValues);
+    spec.input("aShape", aShape);
+    spec.input("b", b);
+    return spec.add();
+  }
+
+  /** What SparseToDense can be told besides. */
+  public static final class SparseToDenseOptions extends Options<SparseToDenseOptions> {
+    /** All defaults. */
+    public SparseToDenseOptions() {}
+
+    @Override
+    SparseToDenseOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute validate_indices.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public SparseToDenseOptions validateIndices(boolean value) {
+      return say(spec -> spec.attr("validate_indices", value));
+    }
+  }
+
+  /**
+   * A tensor of the default value with the values at the indices, which are in order and do not repeat unless validate_indices is false.
+   * Its gradient is known.
+   *
+   * @param sparseIndices its input sparse_indices
+   * @param outputShape its input output_shape
+   * @param sparseValues its input sparse_values
+   * @param defaultValue its input default_value
+   * @return dense
+   */
+  public Value sparseToDense(Value sparseIndices, Value outputShape, Value sparseValues, Value defaultValue) {
+    return sparseToDense(sparseIndices, outputShape, sparseValues, defaultValue, (SparseToDenseOptions) null);
+  }
+
+  /**
+   * A tensor of the default value with the values at the indices, which are in order and do not repeat unless validate_indices is false.
+   * Its gradient is known.
+   *
+   * @param sparseIndices its input sparse_indices
+   * @param outputShape its input output_shape
+   * @param sparseValues its input sparse_values
+   * @param defaultValue its input default_value
+   * @param options what else; null: nothing
+   * @return dense
+   */
+  public Value sparseToDense(Value sparseIndices, Value outputShape, Value sparseValues, Value defaultValue, SparseToDenseOptions options) {
+    OpSpec spec = op("SparseToDense", options);
+    spec.input("sparseIndices", sparseIndices);
+    spec.input("outputShape", outputShape);
+    spec.input("sparseValues", sparseValues);
+    spec.input("defaultValue", defaultValue);
+    return spec.add();
   }
 
   /**
@@ -8968,8 +18288,8 @@ public abstract class Ops extends Handle {
    */
   public List<Value> split(Value splitDim, Value value, long numSplit, NodeOptions options) {
     OpSpec spec = op("Split", options);
-    spec.inputs(splitDim);
-    spec.inputs(value);
+    spec.input("splitDim", splitDim);
+    spec.input("value", value);
     spec.attr("num_split", numSplit);
     return spec.addAll();
   }
@@ -8999,9 +18319,9 @@ public abstract class Ops extends Handle {
    */
   public List<Value> splitV(Value value, Value sizeSplits, Value splitDim, long numSplit, NodeOptions options) {
     OpSpec spec = op("SplitV", options);
-    spec.inputs(value);
-    spec.inputs(sizeSplits);
-    spec.inputs(splitDim);
+    spec.input("value", value);
+    spec.input("sizeSplits", sizeSplits);
+    spec.input("splitDim", splitDim);
     spec.attr("num_split", numSplit);
     return spec.addAll();
   }
@@ -9025,7 +18345,7 @@ public abstract class Ops extends Handle {
    */
   public Value sqrt(Value x, NodeOptions options) {
     OpSpec spec = op("Sqrt", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -9050,8 +18370,8 @@ public abstract class Ops extends Handle {
    */
   public Value sqrtGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("SqrtGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
     return spec.add();
   }
 
@@ -9074,7 +18394,7 @@ public abstract class Ops extends Handle {
    */
   public Value square(Value x, NodeOptions options) {
     OpSpec spec = op("Square", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -9099,8 +18419,8 @@ public abstract class Ops extends Handle {
    */
   public Value squaredDifference(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("SquaredDifference", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -9144,7 +18464,202 @@ public abstract class Ops extends Handle {
    */
   public Value squeeze(Value input, SqueezeOptions options) {
     OpSpec spec = op("Squeeze", options);
-    spec.inputs(input);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * Drops what is on a stack; nothing can be pushed on it any more. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @return the value that names the node
+   */
+  public Value stackCloseV2(Value handle) {
+    return stackCloseV2(handle, (NodeOptions) null);
+  }
+
+  /**
+   * Drops what is on a stack; nothing can be pushed on it any more. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value stackCloseV2(Value handle, NodeOptions options) {
+    OpSpec spec = op("StackCloseV2", options);
+    spec.input("handle", handle);
+    return spec.add();
+  }
+
+  /**
+   * Takes the last value off a stack. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param elemType element type
+   * @return elem
+   */
+  public Value stackPopV2(Value handle, DType elemType) {
+    return stackPopV2(handle, elemType, (NodeOptions) null);
+  }
+
+  /**
+   * Takes the last value off a stack. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param elemType element type
+   * @param options what else; null: nothing
+   * @return elem
+   */
+  public Value stackPopV2(Value handle, DType elemType, NodeOptions options) {
+    OpSpec spec = op("StackPopV2", options);
+    spec.input("handle", handle);
+    spec.attr("elem_type", elemType);
+    return spec.add();
+  }
+
+  /** What StackPushV2 can be told besides. */
+  public static final class StackPushV2Options extends Options<StackPushV2Options> {
+    /** All defaults. */
+    public StackPushV2Options() {}
+
+    @Override
+    StackPushV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute swap_memory.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public StackPushV2Options swapMemory(boolean value) {
+      return say(spec -> spec.attr("swap_memory", value));
+    }
+  }
+
+  /**
+   * Puts a value on a stack, and hands it on. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param elem its input elem
+   * @return output
+   */
+  public Value stackPushV2(Value handle, Value elem) {
+    return stackPushV2(handle, elem, (StackPushV2Options) null);
+  }
+
+  /**
+   * Puts a value on a stack, and hands it on. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param elem its input elem
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stackPushV2(Value handle, Value elem, StackPushV2Options options) {
+    OpSpec spec = op("StackPushV2", options);
+    spec.input("handle", handle);
+    spec.input("elem", elem);
+    return spec.add();
+  }
+
+  /** What StackV2 can be told besides. */
+  public static final class StackV2Options extends Options<StackV2Options> {
+    /** All defaults. */
+    public StackV2Options() {}
+
+    @Override
+    StackV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute stack_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public StackV2Options stackName(String value) {
+      return say(spec -> spec.attr("stack_name", value));
+    }
+  }
+
+  /**
+   * A stack of at most max_size values, or of any number where that is negative; it lives as long as the run. It has no gradient. Stateful:
+   * runs are never merged or folded away.
+   *
+   * @param maxSize its input max_size
+   * @param elemType element type
+   * @return handle
+   */
+  public Value stackV2(Value maxSize, DType elemType) {
+    return stackV2(maxSize, elemType, (StackV2Options) null);
+  }
+
+  /**
+   * A stack of at most max_size values, or of any number where that is negative; it lives as long as the run. It has no gradient. Stateful:
+   * runs are never merged or folded away.
+   *
+   * @param maxSize its input max_size
+   * @param elemType element type
+   * @param options what else; null: nothing
+   * @return handle
+   */
+  public Value stackV2(Value maxSize, DType elemType, StackV2Options options) {
+    OpSpec spec = op("StackV2", options);
+    spec.input("maxSize", maxSize);
+    spec.attr("elem_type", elemType);
+    return spec.add();
+  }
+
+  /** What StatelessMultinomial can be told besides. */
+  public static final class StatelessMultinomialOptions extends Options<StatelessMultinomialOptions> {
+    /** All defaults. */
+    public StatelessMultinomialOptions() {}
+
+    @Override
+    StatelessMultinomialOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute output_dtype.
+     *
+     * @param value element type; default "int64"
+     * @return this
+     */
+    public StatelessMultinomialOptions outputDtype(DType value) {
+      return say(spec -> spec.attr("output_dtype", value));
+    }
+  }
+
+  /**
+   * Classes drawn with probabilities proportional to exp(logits), a function of the seed. It has no gradient.
+   *
+   * @param logits its input logits
+   * @param numSamples its input num_samples
+   * @param seed its input seed
+   * @return output
+   */
+  public Value statelessMultinomial(Value logits, Value numSamples, Value seed) {
+    return statelessMultinomial(logits, numSamples, seed, (StatelessMultinomialOptions) null);
+  }
+
+  /**
+   * Classes drawn with probabilities proportional to exp(logits), a function of the seed. It has no gradient.
+   *
+   * @param logits its input logits
+   * @param numSamples its input num_samples
+   * @param seed its input seed
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value statelessMultinomial(Value logits, Value numSamples, Value seed, StatelessMultinomialOptions options) {
+    OpSpec spec = op("StatelessMultinomial", options);
+    spec.input("logits", logits);
+    spec.input("numSamples", numSamples);
+    spec.input("seed", seed);
     return spec.add();
   }
 
@@ -9195,7 +18710,7 @@ public abstract class Ops extends Handle {
    */
   public StatelessRandomGetKeyCounterOutputs statelessRandomGetKeyCounter(Value seed, NodeOptions options) {
     OpSpec spec = op("StatelessRandomGetKeyCounter", options);
-    spec.inputs(seed);
+    spec.input("seed", seed);
     List<Value> all = spec.addAll();
     return new StatelessRandomGetKeyCounterOutputs(all.get(0), all.get(1));
   }
@@ -9228,7 +18743,7 @@ public abstract class Ops extends Handle {
    */
   public StatelessRandomGetKeyCounterAlgOutputs statelessRandomGetKeyCounterAlg(Value seed, NodeOptions options) {
     OpSpec spec = op("StatelessRandomGetKeyCounterAlg", options);
-    spec.inputs(seed);
+    spec.input("seed", seed);
     List<Value> all = spec.addAll();
     return new StatelessRandomGetKeyCounterAlgOutputs(all.get(0), all.get(1), all.get(2));
   }
@@ -9275,8 +18790,8 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomNormal(Value shape, Value seed, StatelessRandomNormalOptions options) {
     OpSpec spec = op("StatelessRandomNormal", options);
-    spec.inputs(shape);
-    spec.inputs(seed);
+    spec.input("shape", shape);
+    spec.input("seed", seed);
     return spec.add();
   }
 
@@ -9326,10 +18841,10 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomNormalV2(Value shape, Value key, Value counter, Value alg, StatelessRandomNormalV2Options options) {
     OpSpec spec = op("StatelessRandomNormalV2", options);
-    spec.inputs(shape);
-    spec.inputs(key);
-    spec.inputs(counter);
-    spec.inputs(alg);
+    spec.input("shape", shape);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
     return spec.add();
   }
 
@@ -9375,8 +18890,8 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomUniform(Value shape, Value seed, StatelessRandomUniformOptions options) {
     OpSpec spec = op("StatelessRandomUniform", options);
-    spec.inputs(shape);
-    spec.inputs(seed);
+    spec.input("shape", shape);
+    spec.input("seed", seed);
     return spec.add();
   }
 
@@ -9426,10 +18941,10 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomUniformFullIntV2(Value shape, Value key, Value counter, Value alg, StatelessRandomUniformFullIntV2Options options) {
     OpSpec spec = op("StatelessRandomUniformFullIntV2", options);
-    spec.inputs(shape);
-    spec.inputs(key);
-    spec.inputs(counter);
-    spec.inputs(alg);
+    spec.input("shape", shape);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
     return spec.add();
   }
 
@@ -9458,10 +18973,10 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomUniformInt(Value shape, Value seed, Value minval, Value maxval, NodeOptions options) {
     OpSpec spec = op("StatelessRandomUniformInt", options);
-    spec.inputs(shape);
-    spec.inputs(seed);
-    spec.inputs(minval);
-    spec.inputs(maxval);
+    spec.input("shape", shape);
+    spec.input("seed", seed);
+    spec.input("minval", minval);
+    spec.input("maxval", maxval);
     return spec.add();
   }
 
@@ -9494,12 +19009,12 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomUniformIntV2(Value shape, Value key, Value counter, Value alg, Value minval, Value maxval, NodeOptions options) {
     OpSpec spec = op("StatelessRandomUniformIntV2", options);
-    spec.inputs(shape);
-    spec.inputs(key);
-    spec.inputs(counter);
-    spec.inputs(alg);
-    spec.inputs(minval);
-    spec.inputs(maxval);
+    spec.input("shape", shape);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
+    spec.input("minval", minval);
+    spec.input("maxval", maxval);
     return spec.add();
   }
 
@@ -9549,10 +19064,42 @@ public abstract class Ops extends Handle {
    */
   public Value statelessRandomUniformV2(Value shape, Value key, Value counter, Value alg, StatelessRandomUniformV2Options options) {
     OpSpec spec = op("StatelessRandomUniformV2", options);
-    spec.inputs(shape);
-    spec.inputs(key);
-    spec.inputs(counter);
-    spec.inputs(alg);
+    spec.input("shape", shape);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
+    return spec.add();
+  }
+
+  /**
+   * The rows of the value in an order that follows from key and counter. It has no gradient.
+   *
+   * @param value its input value
+   * @param key its input key
+   * @param counter its input counter
+   * @param alg its input alg
+   * @return output
+   */
+  public Value statelessShuffle(Value value, Value key, Value counter, Value alg) {
+    return statelessShuffle(value, key, counter, alg, (NodeOptions) null);
+  }
+
+  /**
+   * The rows of the value in an order that follows from key and counter. It has no gradient.
+   *
+   * @param value its input value
+   * @param key its input key
+   * @param counter its input counter
+   * @param alg its input alg
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value statelessShuffle(Value value, Value key, Value counter, Value alg, NodeOptions options) {
+    OpSpec spec = op("StatelessShuffle", options);
+    spec.input("value", value);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
     return spec.add();
   }
 
@@ -9598,8 +19145,8 @@ public abstract class Ops extends Handle {
    */
   public Value statelessTruncatedNormal(Value shape, Value seed, StatelessTruncatedNormalOptions options) {
     OpSpec spec = op("StatelessTruncatedNormal", options);
-    spec.inputs(shape);
-    spec.inputs(seed);
+    spec.input("shape", shape);
+    spec.input("seed", seed);
     return spec.add();
   }
 
@@ -9649,10 +19196,10 @@ public abstract class Ops extends Handle {
    */
   public Value statelessTruncatedNormalV2(Value shape, Value key, Value counter, Value alg, StatelessTruncatedNormalV2Options options) {
     OpSpec spec = op("StatelessTruncatedNormalV2", options);
-    spec.inputs(shape);
-    spec.inputs(key);
-    spec.inputs(counter);
-    spec.inputs(alg);
+    spec.input("shape", shape);
+    spec.input("key", key);
+    spec.input("counter", counter);
+    spec.input("alg", alg);
     return spec.add();
   }
 
@@ -9675,7 +19222,7 @@ public abstract class Ops extends Handle {
    */
   public Value stopGradient(Value input, NodeOptions options) {
     OpSpec spec = op("StopGradient", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -9765,10 +19312,10 @@ public abstract class Ops extends Handle {
    */
   public Value stridedSlice(Value input, Value begin, Value end, Value strides, StridedSliceOptions options) {
     OpSpec spec = op("StridedSlice", options);
-    spec.inputs(input);
-    spec.inputs(begin);
-    spec.inputs(end);
-    spec.inputs(strides);
+    spec.input("input", input);
+    spec.input("begin", begin);
+    spec.input("end", end);
+    spec.input("strides", strides);
     return spec.add();
   }
 
@@ -9860,11 +19407,396 @@ public abstract class Ops extends Handle {
    */
   public Value stridedSliceGrad(Value shape, Value begin, Value end, Value strides, Value dy, StridedSliceGradOptions options) {
     OpSpec spec = op("StridedSliceGrad", options);
-    spec.inputs(shape);
-    spec.inputs(begin);
-    spec.inputs(end);
-    spec.inputs(strides);
-    spec.inputs(dy);
+    spec.input("shape", shape);
+    spec.input("begin", begin);
+    spec.input("end", end);
+    spec.input("strides", strides);
+    spec.input("dy", dy);
+    return spec.add();
+  }
+
+  /** What StringJoin can be told besides. */
+  public static final class StringJoinOptions extends Options<StringJoinOptions> {
+    /** All defaults. */
+    public StringJoinOptions() {}
+
+    @Override
+    StringJoinOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute separator.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public StringJoinOptions separator(String value) {
+      return say(spec -> spec.attr("separator", value));
+    }
+  }
+
+  /**
+   * The strings of all inputs at one place, one after the other; scalars go with each place. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @return output
+   */
+  public Value stringJoin(List<Value> inputs) {
+    return stringJoin(inputs, (StringJoinOptions) null);
+  }
+
+  /**
+   * The strings of all inputs at one place, one after the other; scalars go with each place. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringJoin(List<Value> inputs, StringJoinOptions options) {
+    OpSpec spec = op("StringJoin", options);
+    spec.input("inputs", inputs);
+    return spec.add();
+  }
+
+  /** What StringLength can be told besides. */
+  public static final class StringLengthOptions extends Options<StringLengthOptions> {
+    /** All defaults. */
+    public StringLengthOptions() {}
+
+    @Override
+    StringLengthOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute unit.
+     *
+     * @param value one of "BYTE", "UTF8_CHAR"; default "BYTE"
+     * @return this
+     */
+    public StringLengthOptions unit(String value) {
+      return say(spec -> spec.attr("unit", value));
+    }
+  }
+
+  /**
+   * How many bytes, or characters of UTF-8, each string has. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value stringLength(Value input) {
+    return stringLength(input, (StringLengthOptions) null);
+  }
+
+  /**
+   * How many bytes, or characters of UTF-8, each string has. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringLength(Value input, StringLengthOptions options) {
+    OpSpec spec = op("StringLength", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /** What StringLower can be told besides. */
+  public static final class StringLowerOptions extends Options<StringLowerOptions> {
+    /** All defaults. */
+    public StringLowerOptions() {}
+
+    @Override
+    StringLowerOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute encoding.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public StringLowerOptions encoding(String value) {
+      return say(spec -> spec.attr("encoding", value));
+    }
+  }
+
+  /**
+   * Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value stringLower(Value input) {
+    return stringLower(input, (StringLowerOptions) null);
+  }
+
+  /**
+   * Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringLower(Value input, StringLowerOptions options) {
+    OpSpec spec = op("StringLower", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /** What StringSplitV2 can be told besides. */
+  public static final class StringSplitV2Options extends Options<StringSplitV2Options> {
+    /** All defaults. */
+    public StringSplitV2Options() {}
+
+    @Override
+    StringSplitV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute maxsplit.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public StringSplitV2Options maxsplit(long value) {
+      return say(spec -> spec.attr("maxsplit", value));
+    }
+  }
+
+  /**
+   * The outputs of StringSplitV2.
+   *
+   * @param indices its output indices
+   * @param values its output values
+   * @param shape its output shape
+   */
+  public record StringSplitV2Outputs(Value indices, Value values, Value shape) {}
+
+  /**
+   * The pieces of each string between separators, or between runs of white space where sep is empty, as a sparse tensor with a row for each
+   * string; at most maxsplit cuts each. It has no gradient.
+   *
+   * @param input its input input
+   * @param sep its input sep
+   * @return the outputs
+   */
+  public StringSplitV2Outputs stringSplitV2(Value input, Value sep) {
+    return stringSplitV2(input, sep, (StringSplitV2Options) null);
+  }
+
+  /**
+   * The pieces of each string between separators, or between runs of white space where sep is empty, as a sparse tensor with a row for each
+   * string; at most maxsplit cuts each. It has no gradient.
+   *
+   * @param input its input input
+   * @param sep its input sep
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public StringSplitV2Outputs stringSplitV2(Value input, Value sep, StringSplitV2Options options) {
+    OpSpec spec = op("StringSplitV2", options);
+    spec.input("input", input);
+    spec.input("sep", sep);
+    List<Value> all = spec.addAll();
+    return new StringSplitV2Outputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /**
+   * Each string without the white space of ASCII at its ends. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value stringStrip(Value input) {
+    return stringStrip(input, (NodeOptions) null);
+  }
+
+  /**
+   * Each string without the white space of ASCII at its ends. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringStrip(Value input, NodeOptions options) {
+    OpSpec spec = op("StringStrip", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by a plain hash. It has no gradient.
+   *
+   * @param stringTensor its input string_tensor
+   * @param numBuckets int
+   * @return output
+   */
+  public Value stringToHashBucket(Value stringTensor, long numBuckets) {
+    return stringToHashBucket(stringTensor, numBuckets, (NodeOptions) null);
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by a plain hash. It has no gradient.
+   *
+   * @param stringTensor its input string_tensor
+   * @param numBuckets int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringToHashBucket(Value stringTensor, long numBuckets, NodeOptions options) {
+    OpSpec spec = op("StringToHashBucket", options);
+    spec.input("stringTensor", stringTensor);
+    spec.attr("num_buckets", numBuckets);
+    return spec.add();
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by its FarmHash fingerprint. It has no gradient.
+   *
+   * @param input its input input
+   * @param numBuckets int
+   * @return output
+   */
+  public Value stringToHashBucketFast(Value input, long numBuckets) {
+    return stringToHashBucketFast(input, numBuckets, (NodeOptions) null);
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by its FarmHash fingerprint. It has no gradient.
+   *
+   * @param input its input input
+   * @param numBuckets int
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringToHashBucketFast(Value input, long numBuckets, NodeOptions options) {
+    OpSpec spec = op("StringToHashBucketFast", options);
+    spec.input("input", input);
+    spec.attr("num_buckets", numBuckets);
+    return spec.add();
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by SipHash under a key of two numbers: who does not know it cannot aim at a bucket. It has
+   * no gradient.
+   *
+   * @param input its input input
+   * @param numBuckets int
+   * @param key integers
+   * @return output
+   */
+  public Value stringToHashBucketStrong(Value input, long numBuckets, long[] key) {
+    return stringToHashBucketStrong(input, numBuckets, key, (NodeOptions) null);
+  }
+
+  /**
+   * A bucket below num_buckets for each string, by SipHash under a key of two numbers: who does not know it cannot aim at a bucket. It has
+   * no gradient.
+   *
+   * @param input its input input
+   * @param numBuckets int
+   * @param key integers
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringToHashBucketStrong(Value input, long numBuckets, long[] key, NodeOptions options) {
+    OpSpec spec = op("StringToHashBucketStrong", options);
+    spec.input("input", input);
+    spec.attr("num_buckets", numBuckets);
+    spec.attr("key", key);
+    return spec.add();
+  }
+
+  /** What StringToNumber can be told besides. */
+  public static final class StringToNumberOptions extends Options<StringToNumberOptions> {
+    /** All defaults. */
+    public StringToNumberOptions() {}
+
+    @Override
+    StringToNumberOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_type.
+     *
+     * @param value element type; default "float32"
+     * @return this
+     */
+    public StringToNumberOptions outType(DType value) {
+      return say(spec -> spec.attr("out_type", value));
+    }
+  }
+
+  /**
+   * The number that each string is in decimal; white space around it does not matter. It has no gradient.
+   *
+   * @param stringTensor its input string_tensor
+   * @return output
+   */
+  public Value stringToNumber(Value stringTensor) {
+    return stringToNumber(stringTensor, (StringToNumberOptions) null);
+  }
+
+  /**
+   * The number that each string is in decimal; white space around it does not matter. It has no gradient.
+   *
+   * @param stringTensor its input string_tensor
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringToNumber(Value stringTensor, StringToNumberOptions options) {
+    OpSpec spec = op("StringToNumber", options);
+    spec.input("stringTensor", stringTensor);
+    return spec.add();
+  }
+
+  /** What StringUpper can be told besides. */
+  public static final class StringUpperOptions extends Options<StringUpperOptions> {
+    /** All defaults. */
+    public StringUpperOptions() {}
+
+    @Override
+    StringUpperOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute encoding.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public StringUpperOptions encoding(String value) {
+      return say(spec -> spec.attr("encoding", value));
+    }
+  }
+
+  /**
+   * Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient.
+   *
+   * @param input its input input
+   * @return output
+   */
+  public Value stringUpper(Value input) {
+    return stringUpper(input, (StringUpperOptions) null);
+  }
+
+  /**
+   * Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of Unicode. It has no gradient.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringUpper(Value input, StringUpperOptions options) {
+    OpSpec spec = op("StringUpper", options);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -9889,8 +19821,60 @@ public abstract class Ops extends Handle {
    */
   public Value sub(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Sub", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
+    return spec.add();
+  }
+
+  /** What Substr can be told besides. */
+  public static final class SubstrOptions extends Options<SubstrOptions> {
+    /** All defaults. */
+    public SubstrOptions() {}
+
+    @Override
+    SubstrOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute unit.
+     *
+     * @param value one of "BYTE", "UTF8_CHAR"; default "BYTE"
+     * @return this
+     */
+    public SubstrOptions unit(String value) {
+      return say(spec -> spec.attr("unit", value));
+    }
+  }
+
+  /**
+   * The part of each string that begins at pos, which may count from the end, and is at most len long; pos and len have one shape and
+   * broadcast against the input. It has no gradient.
+   *
+   * @param input its input input
+   * @param pos its input pos
+   * @param len its input len
+   * @return output
+   */
+  public Value substr(Value input, Value pos, Value len) {
+    return substr(input, pos, len, (SubstrOptions) null);
+  }
+
+  /**
+   * The part of each string that begins at pos, which may count from the end, and is at most len long; pos and len have one shape and
+   * broadcast against the input. It has no gradient.
+   *
+   * @param input its input input
+   * @param pos its input pos
+   * @param len its input len
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value substr(Value input, Value pos, Value len, SubstrOptions options) {
+    OpSpec spec = op("Substr", options);
+    spec.input("input", input);
+    spec.input("pos", pos);
+    spec.input("len", len);
     return spec.add();
   }
 
@@ -9936,9 +19920,73 @@ public abstract class Ops extends Handle {
    */
   public Value sum(Value input, Value reductionIndices, SumOptions options) {
     OpSpec spec = op("Sum", options);
-    spec.inputs(input);
-    spec.inputs(reductionIndices);
+    spec.input("input", input);
+    spec.input("reductionIndices", reductionIndices);
     return spec.add();
+  }
+
+  /** What Svd can be told besides. */
+  public static final class SvdOptions extends Options<SvdOptions> {
+    /** All defaults. */
+    public SvdOptions() {}
+
+    @Override
+    SvdOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute compute_uv.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public SvdOptions computeUv(boolean value) {
+      return say(spec -> spec.attr("compute_uv", value));
+    }
+
+    /**
+     * The attribute full_matrices.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public SvdOptions fullMatrices(boolean value) {
+      return say(spec -> spec.attr("full_matrices", value));
+    }
+  }
+
+  /**
+   * The outputs of Svd.
+   *
+   * @param s its output s
+   * @param u its output u
+   * @param v its output v
+   */
+  public record SvdOutputs(Value s, Value u, Value v) {}
+
+  /**
+   * Singular values in falling order, with the left and right vectors as columns of u and v. Its gradient is known.
+   *
+   * @param input its input input
+   * @return the outputs
+   */
+  public SvdOutputs svd(Value input) {
+    return svd(input, (SvdOptions) null);
+  }
+
+  /**
+   * Singular values in falling order, with the left and right vectors as columns of u and v. Its gradient is known.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SvdOutputs svd(Value input, SvdOptions options) {
+    OpSpec spec = op("Svd", options);
+    spec.input("input", input);
+    List<Value> all = spec.addAll();
+    return new SvdOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /**
@@ -9960,7 +20008,7 @@ public abstract class Ops extends Handle {
    */
   public Value tan(Value x, NodeOptions options) {
     OpSpec spec = op("Tan", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -9983,7 +20031,7 @@ public abstract class Ops extends Handle {
    */
   public Value tanh(Value x, NodeOptions options) {
     OpSpec spec = op("Tanh", options);
-    spec.inputs(x);
+    spec.input("x", x);
     return spec.add();
   }
 
@@ -10008,8 +20056,746 @@ public abstract class Ops extends Handle {
    */
   public Value tanhGrad(Value y, Value dy, NodeOptions options) {
     OpSpec spec = op("TanhGrad", options);
-    spec.inputs(y);
-    spec.inputs(dy);
+    spec.input("y", y);
+    spec.input("dy", dy);
+    return spec.add();
+  }
+
+  /**
+   * The shape that the list was made for: -1 where it is open. It has no gradient.
+   *
+   * @param inputHandle its input input_handle
+   * @param shapeType element type
+   * @return element_shape
+   */
+  public Value tensorListElementShape(Value inputHandle, DType shapeType) {
+    return tensorListElementShape(inputHandle, shapeType, (NodeOptions) null);
+  }
+
+  /**
+   * The shape that the list was made for: -1 where it is open. It has no gradient.
+   *
+   * @param inputHandle its input input_handle
+   * @param shapeType element type
+   * @param options what else; null: nothing
+   * @return element_shape
+   */
+  public Value tensorListElementShape(Value inputHandle, DType shapeType, NodeOptions options) {
+    OpSpec spec = op("TensorListElementShape", options);
+    spec.input("inputHandle", inputHandle);
+    spec.attr("shape_type", shapeType);
+    return spec.add();
+  }
+
+  /**
+   * The rows of a tensor as a list. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param elementShape its input element_shape
+   * @return output_handle
+   */
+  public Value tensorListFromTensor(Value tensor, Value elementShape) {
+    return tensorListFromTensor(tensor, elementShape, (NodeOptions) null);
+  }
+
+  /**
+   * The rows of a tensor as a list. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param elementShape its input element_shape
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListFromTensor(Value tensor, Value elementShape, NodeOptions options) {
+    OpSpec spec = op("TensorListFromTensor", options);
+    spec.input("tensor", tensor);
+    spec.input("elementShape", elementShape);
+    return spec.add();
+  }
+
+  /**
+   * The elements at some indices as the rows of one tensor. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @return values
+   */
+  public Value tensorListGather(Value inputHandle, Value indices, Value elementShape, DType elementDtype) {
+    return tensorListGather(inputHandle, indices, elementShape, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * The elements at some indices as the rows of one tensor. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return values
+   */
+  public Value tensorListGather(Value inputHandle, Value indices, Value elementShape, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListGather", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("indices", indices);
+    spec.input("elementShape", elementShape);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /**
+   * Element index; zeros where it is not set and its shape is known. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param index its input index
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @return item
+   */
+  public Value tensorListGetItem(Value inputHandle, Value index, Value elementShape, DType elementDtype) {
+    return tensorListGetItem(inputHandle, index, elementShape, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * Element index; zeros where it is not set and its shape is known. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param index its input index
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return item
+   */
+  public Value tensorListGetItem(Value inputHandle, Value index, Value elementShape, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListGetItem", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("index", index);
+    spec.input("elementShape", elementShape);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /**
+   * How many elements the list has. It has no gradient.
+   *
+   * @param inputHandle its input input_handle
+   * @return length
+   */
+  public Value tensorListLength(Value inputHandle) {
+    return tensorListLength(inputHandle, (NodeOptions) null);
+  }
+
+  /**
+   * How many elements the list has. It has no gradient.
+   *
+   * @param inputHandle its input input_handle
+   * @param options what else; null: nothing
+   * @return length
+   */
+  public Value tensorListLength(Value inputHandle, NodeOptions options) {
+    OpSpec spec = op("TensorListLength", options);
+    spec.input("inputHandle", inputHandle);
+    return spec.add();
+  }
+
+  /**
+   * The outputs of TensorListPopBack.
+   *
+   * @param outputHandle its output output_handle
+   * @param tensor its output tensor
+   */
+  public record TensorListPopBackOutputs(Value outputHandle, Value tensor) {}
+
+  /**
+   * The list without its last element, and that. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @return the outputs
+   */
+  public TensorListPopBackOutputs tensorListPopBack(Value inputHandle, Value elementShape, DType elementDtype) {
+    return tensorListPopBack(inputHandle, elementShape, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * The list without its last element, and that. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorListPopBackOutputs tensorListPopBack(Value inputHandle, Value elementShape, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListPopBack", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("elementShape", elementShape);
+    spec.attr("element_dtype", elementDtype);
+    List<Value> all = spec.addAll();
+    return new TensorListPopBackOutputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * The list with one more element at its end. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param tensor its input tensor
+   * @return output_handle
+   */
+  public Value tensorListPushBack(Value inputHandle, Value tensor) {
+    return tensorListPushBack(inputHandle, tensor, (NodeOptions) null);
+  }
+
+  /**
+   * The list with one more element at its end. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param tensor its input tensor
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListPushBack(Value inputHandle, Value tensor, NodeOptions options) {
+    OpSpec spec = op("TensorListPushBack", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("tensor", tensor);
+    return spec.add();
+  }
+
+  /**
+   * A list of so many elements, none of which is set. It has no gradient.
+   *
+   * @param elementShape its input element_shape
+   * @param numElements its input num_elements
+   * @param elementDtype element type
+   * @return handle
+   */
+  public Value tensorListReserve(Value elementShape, Value numElements, DType elementDtype) {
+    return tensorListReserve(elementShape, numElements, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * A list of so many elements, none of which is set. It has no gradient.
+   *
+   * @param elementShape its input element_shape
+   * @param numElements its input num_elements
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return handle
+   */
+  public Value tensorListReserve(Value elementShape, Value numElements, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListReserve", options);
+    spec.input("elementShape", elementShape);
+    spec.input("numElements", numElements);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /**
+   * The list cut, or with elements at its end that are not set. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param size its input size
+   * @return output_handle
+   */
+  public Value tensorListResize(Value inputHandle, Value size) {
+    return tensorListResize(inputHandle, size, (NodeOptions) null);
+  }
+
+  /**
+   * The list cut, or with elements at its end that are not set. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param size its input size
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListResize(Value inputHandle, Value size, NodeOptions options) {
+    OpSpec spec = op("TensorListResize", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("size", size);
+    return spec.add();
+  }
+
+  /**
+   * A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element indices[i]. Its gradient is
+   * known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @param numElements its input num_elements
+   * @return output_handle
+   */
+  public Value tensorListScatterV2(Value tensor, Value indices, Value elementShape, Value numElements) {
+    return tensorListScatterV2(tensor, indices, elementShape, numElements, (NodeOptions) null);
+  }
+
+  /**
+   * A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element indices[i]. Its gradient is
+   * known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @param numElements its input num_elements
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListScatterV2(Value tensor, Value indices, Value elementShape, Value numElements, NodeOptions options) {
+    OpSpec spec = op("TensorListScatterV2", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("elementShape", elementShape);
+    spec.input("numElements", numElements);
+    return spec.add();
+  }
+
+  /** What TensorListSetItem can be told besides. */
+  public static final class TensorListSetItemOptions extends Options<TensorListSetItemOptions> {
+    /** All defaults. */
+    public TensorListSetItemOptions() {}
+
+    @Override
+    TensorListSetItemOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute resize_if_index_out_of_bounds.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public TensorListSetItemOptions resizeIfIndexOutOfBounds(boolean value) {
+      return say(spec -> spec.attr("resize_if_index_out_of_bounds", value));
+    }
+  }
+
+  /**
+   * The list with another element at index. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param index its input index
+   * @param item its input item
+   * @return output_handle
+   */
+  public Value tensorListSetItem(Value inputHandle, Value index, Value item) {
+    return tensorListSetItem(inputHandle, index, item, (TensorListSetItemOptions) null);
+  }
+
+  /**
+   * The list with another element at index. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param index its input index
+   * @param item its input item
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListSetItem(Value inputHandle, Value index, Value item, TensorListSetItemOptions options) {
+    OpSpec spec = op("TensorListSetItem", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("index", index);
+    spec.input("item", item);
+    return spec.add();
+  }
+
+  /** What TensorListStack can be told besides. */
+  public static final class TensorListStackOptions extends Options<TensorListStackOptions> {
+    /** All defaults. */
+    public TensorListStackOptions() {}
+
+    @Override
+    TensorListStackOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute num_elements.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public TensorListStackOptions numElements(long value) {
+      return say(spec -> spec.attr("num_elements", value));
+    }
+  }
+
+  /**
+   * All elements as the rows of one tensor. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @return tensor
+   */
+  public Value tensorListStack(Value inputHandle, Value elementShape, DType elementDtype) {
+    return tensorListStack(inputHandle, elementShape, elementDtype, (TensorListStackOptions) null);
+  }
+
+  /**
+   * All elements as the rows of one tensor. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return tensor
+   */
+  public Value tensorListStack(Value inputHandle, Value elementShape, DType elementDtype, TensorListStackOptions options) {
+    OpSpec spec = op("TensorListStack", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("elementShape", elementShape);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /** What TensorScatterAdd can be told besides. */
+  public static final class TensorScatterAddOptions extends Options<TensorScatterAddOptions> {
+    /** All defaults. */
+    public TensorScatterAddOptions() {}
+
+    @Override
+    TensorScatterAddOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorScatterAddOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The tensor with the updates added at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value tensorScatterAdd(Value tensor, Value indices, Value updates) {
+    return tensorScatterAdd(tensor, indices, updates, (TensorScatterAddOptions) null);
+  }
+
+  /**
+   * The tensor with the updates added at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorScatterAdd(Value tensor, Value indices, Value updates, TensorScatterAddOptions options) {
+    OpSpec spec = op("TensorScatterAdd", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /** What TensorScatterMax can be told besides. */
+  public static final class TensorScatterMaxOptions extends Options<TensorScatterMaxOptions> {
+    /** All defaults. */
+    public TensorScatterMaxOptions() {}
+
+    @Override
+    TensorScatterMaxOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorScatterMaxOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The larger of what is at the coordinates and the updates for it. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value tensorScatterMax(Value tensor, Value indices, Value updates) {
+    return tensorScatterMax(tensor, indices, updates, (TensorScatterMaxOptions) null);
+  }
+
+  /**
+   * The larger of what is at the coordinates and the updates for it. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorScatterMax(Value tensor, Value indices, Value updates, TensorScatterMaxOptions options) {
+    OpSpec spec = op("TensorScatterMax", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /** What TensorScatterMin can be told besides. */
+  public static final class TensorScatterMinOptions extends Options<TensorScatterMinOptions> {
+    /** All defaults. */
+    public TensorScatterMinOptions() {}
+
+    @Override
+    TensorScatterMinOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorScatterMinOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The smaller of what is at the coordinates and the updates for it. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value tensorScatterMin(Value tensor, Value indices, Value updates) {
+    return tensorScatterMin(tensor, indices, updates, (TensorScatterMinOptions) null);
+  }
+
+  /**
+   * The smaller of what is at the coordinates and the updates for it. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorScatterMin(Value tensor, Value indices, Value updates, TensorScatterMinOptions options) {
+    OpSpec spec = op("TensorScatterMin", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /** What TensorScatterSub can be told besides. */
+  public static final class TensorScatterSubOptions extends Options<TensorScatterSubOptions> {
+    /** All defaults. */
+    public TensorScatterSubOptions() {}
+
+    @Override
+    TensorScatterSubOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorScatterSubOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The tensor with the updates subtracted at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value tensorScatterSub(Value tensor, Value indices, Value updates) {
+    return tensorScatterSub(tensor, indices, updates, (TensorScatterSubOptions) null);
+  }
+
+  /**
+   * The tensor with the updates subtracted at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorScatterSub(Value tensor, Value indices, Value updates, TensorScatterSubOptions options) {
+    OpSpec spec = op("TensorScatterSub", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /** What TensorScatterUpdate can be told besides. */
+  public static final class TensorScatterUpdateOptions extends Options<TensorScatterUpdateOptions> {
+    /** All defaults. */
+    public TensorScatterUpdateOptions() {}
+
+    @Override
+    TensorScatterUpdateOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute bad_indices_policy.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorScatterUpdateOptions badIndicesPolicy(String value) {
+      return say(spec -> spec.attr("bad_indices_policy", value));
+    }
+  }
+
+  /**
+   * The tensor with the updates in place of what is at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @return output
+   */
+  public Value tensorScatterUpdate(Value tensor, Value indices, Value updates) {
+    return tensorScatterUpdate(tensor, indices, updates, (TensorScatterUpdateOptions) null);
+  }
+
+  /**
+   * The tensor with the updates in place of what is at the coordinates. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param updates its input updates
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorScatterUpdate(Value tensor, Value indices, Value updates, TensorScatterUpdateOptions options) {
+    OpSpec spec = op("TensorScatterUpdate", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("updates", updates);
+    return spec.add();
+  }
+
+  /** What TensorStridedSliceUpdate can be told besides. */
+  public static final class TensorStridedSliceUpdateOptions extends Options<TensorStridedSliceUpdateOptions> {
+    /** All defaults. */
+    public TensorStridedSliceUpdateOptions() {}
+
+    @Override
+    TensorStridedSliceUpdateOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute begin_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TensorStridedSliceUpdateOptions beginMask(long value) {
+      return say(spec -> spec.attr("begin_mask", value));
+    }
+
+    /**
+     * The attribute end_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TensorStridedSliceUpdateOptions endMask(long value) {
+      return say(spec -> spec.attr("end_mask", value));
+    }
+
+    /**
+     * The attribute ellipsis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TensorStridedSliceUpdateOptions ellipsisMask(long value) {
+      return say(spec -> spec.attr("ellipsis_mask", value));
+    }
+
+    /**
+     * The attribute new_axis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TensorStridedSliceUpdateOptions newAxisMask(long value) {
+      return say(spec -> spec.attr("new_axis_mask", value));
+    }
+
+    /**
+     * The attribute shrink_axis_mask.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TensorStridedSliceUpdateOptions shrinkAxisMask(long value) {
+      return say(spec -> spec.attr("shrink_axis_mask", value));
+    }
+  }
+
+  /**
+   * The input with the value where StridedSlice would take from it. Its gradient is known.
+   *
+   * @param input its input input
+   * @param begin its input begin
+   * @param end its input end
+   * @param strides its input strides
+   * @param value its input value
+   * @return output
+   */
+  public Value tensorStridedSliceUpdate(Value input, Value begin, Value end, Value strides, Value value) {
+    return tensorStridedSliceUpdate(input, begin, end, strides, value, (TensorStridedSliceUpdateOptions) null);
+  }
+
+  /**
+   * The input with the value where StridedSlice would take from it. Its gradient is known.
+   *
+   * @param input its input input
+   * @param begin its input begin
+   * @param end its input end
+   * @param strides its input strides
+   * @param value its input value
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorStridedSliceUpdate(Value input, Value begin, Value end, Value strides, Value value, TensorStridedSliceUpdateOptions options) {
+    OpSpec spec = op("TensorStridedSliceUpdate", options);
+    spec.input("input", input);
+    spec.input("begin", begin);
+    spec.input("end", end);
+    spec.input("strides", strides);
+    spec.input("value", value);
     return spec.add();
   }
 
@@ -10034,9 +20820,131 @@ public abstract class Ops extends Handle {
    */
   public Value tile(Value input, Value multiples, NodeOptions options) {
     OpSpec spec = op("Tile", options);
-    spec.inputs(input);
-    spec.inputs(multiples);
+    spec.input("input", input);
+    spec.input("multiples", multiples);
     return spec.add();
+  }
+
+  /** What TopK can be told besides. */
+  public static final class TopKOptions extends Options<TopKOptions> {
+    /** All defaults. */
+    public TopKOptions() {}
+
+    @Override
+    TopKOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute sorted.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public TopKOptions sorted(boolean value) {
+      return say(spec -> spec.attr("sorted", value));
+    }
+  }
+
+  /**
+   * The outputs of TopK.
+   *
+   * @param values its output values
+   * @param indices its output indices
+   */
+  public record TopKOutputs(Value values, Value indices) {}
+
+  /**
+   * The k largest of each row and where they stand; equal ones in their order. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k int
+   * @return the outputs
+   */
+  public TopKOutputs topK(Value input, long k) {
+    return topK(input, k, (TopKOptions) null);
+  }
+
+  /**
+   * The k largest of each row and where they stand; equal ones in their order. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TopKOutputs topK(Value input, long k, TopKOptions options) {
+    OpSpec spec = op("TopK", options);
+    spec.input("input", input);
+    spec.attr("k", k);
+    List<Value> all = spec.addAll();
+    return new TopKOutputs(all.get(0), all.get(1));
+  }
+
+  /** What TopKV2 can be told besides. */
+  public static final class TopKV2Options extends Options<TopKV2Options> {
+    /** All defaults. */
+    public TopKV2Options() {}
+
+    @Override
+    TopKV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute sorted.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public TopKV2Options sorted(boolean value) {
+      return say(spec -> spec.attr("sorted", value));
+    }
+
+    /**
+     * The attribute index_type.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public TopKV2Options indexType(DType value) {
+      return say(spec -> spec.attr("index_type", value));
+    }
+  }
+
+  /**
+   * The outputs of TopKV2.
+   *
+   * @param values its output values
+   * @param indices its output indices
+   */
+  public record TopKV2Outputs(Value values, Value indices) {}
+
+  /**
+   * The k largest of each row and where they stand; equal ones in their order. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @return the outputs
+   */
+  public TopKV2Outputs topKV2(Value input, Value k) {
+    return topKV2(input, k, (TopKV2Options) null);
+  }
+
+  /**
+   * The k largest of each row and where they stand; equal ones in their order. Its gradient is known.
+   *
+   * @param input its input input
+   * @param k its input k
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TopKV2Outputs topKV2(Value input, Value k, TopKV2Options options) {
+    OpSpec spec = op("TopKV2", options);
+    spec.input("input", input);
+    spec.input("k", k);
+    List<Value> all = spec.addAll();
+    return new TopKV2Outputs(all.get(0), all.get(1));
   }
 
   /**
@@ -10060,8 +20968,8 @@ public abstract class Ops extends Handle {
    */
   public Value transpose(Value x, Value perm, NodeOptions options) {
     OpSpec spec = op("Transpose", options);
-    spec.inputs(x);
-    spec.inputs(perm);
+    spec.input("x", x);
+    spec.input("perm", perm);
     return spec.add();
   }
 
@@ -10086,8 +20994,8 @@ public abstract class Ops extends Handle {
    */
   public Value truncateDiv(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("TruncateDiv", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -10112,9 +21020,144 @@ public abstract class Ops extends Handle {
    */
   public Value truncateMod(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("TruncateMod", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
+  }
+
+  /** What TruncatedNormal can be told besides. */
+  public static final class TruncatedNormalOptions extends Options<TruncatedNormalOptions> {
+    /** All defaults. */
+    public TruncatedNormalOptions() {}
+
+    @Override
+    TruncatedNormalOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TruncatedNormalOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public TruncatedNormalOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * Normal floats within two standard deviations; each run draws others. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @return output
+   */
+  public Value truncatedNormal(Value shape, DType dtype) {
+    return truncatedNormal(shape, dtype, (TruncatedNormalOptions) null);
+  }
+
+  /**
+   * Normal floats within two standard deviations; each run draws others. It has no gradient. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param shape its input shape
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value truncatedNormal(Value shape, DType dtype, TruncatedNormalOptions options) {
+    OpSpec spec = op("TruncatedNormal", options);
+    spec.input("shape", shape);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /** What UniformCandidateSampler can be told besides. */
+  public static final class UniformCandidateSamplerOptions extends Options<UniformCandidateSamplerOptions> {
+    /** All defaults. */
+    public UniformCandidateSamplerOptions() {}
+
+    @Override
+    UniformCandidateSamplerOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute seed.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public UniformCandidateSamplerOptions seed(long value) {
+      return say(spec -> spec.attr("seed", value));
+    }
+
+    /**
+     * The attribute seed2.
+     *
+     * @param value int; default 0
+     * @return this
+     */
+    public UniformCandidateSamplerOptions seed2(long value) {
+      return say(spec -> spec.attr("seed2", value));
+    }
+  }
+
+  /**
+   * The outputs of UniformCandidateSampler.
+   *
+   * @param sampledCandidates its output sampled_candidates
+   * @param trueExpectedCount its output true_expected_count
+   * @param sampledExpectedCount its output sampled_expected_count
+   */
+  public record UniformCandidateSamplerOutputs(Value sampledCandidates, Value trueExpectedCount, Value sampledExpectedCount) {}
+
+  /**
+   * Classes that are all alike. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @return the outputs
+   */
+  public UniformCandidateSamplerOutputs uniformCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax) {
+    return uniformCandidateSampler(trueClasses, numTrue, numSampled, unique, rangeMax, (UniformCandidateSamplerOptions) null);
+  }
+
+  /**
+   * Classes that are all alike. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param trueClasses its input true_classes
+   * @param numTrue int
+   * @param numSampled int
+   * @param unique bool
+   * @param rangeMax int
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public UniformCandidateSamplerOutputs uniformCandidateSampler(Value trueClasses, long numTrue, long numSampled, boolean unique, long rangeMax, UniformCandidateSamplerOptions options) {
+    OpSpec spec = op("UniformCandidateSampler", options);
+    spec.input("trueClasses", trueClasses);
+    spec.attr("num_true", numTrue);
+    spec.attr("num_sampled", numSampled);
+    spec.attr("unique", unique);
+    spec.attr("range_max", rangeMax);
+    List<Value> all = spec.addAll();
+    return new UniformCandidateSamplerOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /** What Unique can be told besides. */
@@ -10165,9 +21208,65 @@ public abstract class Ops extends Handle {
    */
   public UniqueOutputs unique(Value x, UniqueOptions options) {
     OpSpec spec = op("Unique", options);
-    spec.inputs(x);
+    spec.input("x", x);
     List<Value> all = spec.addAll();
     return new UniqueOutputs(all.get(0), all.get(1));
+  }
+
+  /** What UniqueV2 can be told besides. */
+  public static final class UniqueV2Options extends Options<UniqueV2Options> {
+    /** All defaults. */
+    public UniqueV2Options() {}
+
+    @Override
+    UniqueV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_idx.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public UniqueV2Options outIdx(DType value) {
+      return say(spec -> spec.attr("out_idx", value));
+    }
+  }
+
+  /**
+   * The outputs of UniqueV2.
+   *
+   * @param y its output y
+   * @param idx its output idx
+   */
+  public record UniqueV2Outputs(Value y, Value idx) {}
+
+  /**
+   * The distinct slices along an axis in order of first occurrence, and for each slice which one it is. It has no gradient.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @return the outputs
+   */
+  public UniqueV2Outputs uniqueV2(Value x, Value axis) {
+    return uniqueV2(x, axis, (UniqueV2Options) null);
+  }
+
+  /**
+   * The distinct slices along an axis in order of first occurrence, and for each slice which one it is. It has no gradient.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public UniqueV2Outputs uniqueV2(Value x, Value axis, UniqueV2Options options) {
+    OpSpec spec = op("UniqueV2", options);
+    spec.input("x", x);
+    spec.input("axis", axis);
+    List<Value> all = spec.addAll();
+    return new UniqueV2Outputs(all.get(0), all.get(1));
   }
 
   /** What UniqueWithCounts can be told besides. */
@@ -10219,9 +21318,66 @@ public abstract class Ops extends Handle {
    */
   public UniqueWithCountsOutputs uniqueWithCounts(Value x, UniqueWithCountsOptions options) {
     OpSpec spec = op("UniqueWithCounts", options);
-    spec.inputs(x);
+    spec.input("x", x);
     List<Value> all = spec.addAll();
     return new UniqueWithCountsOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /** What UniqueWithCountsV2 can be told besides. */
+  public static final class UniqueWithCountsV2Options extends Options<UniqueWithCountsV2Options> {
+    /** All defaults. */
+    public UniqueWithCountsV2Options() {}
+
+    @Override
+    UniqueWithCountsV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_idx.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public UniqueWithCountsV2Options outIdx(DType value) {
+      return say(spec -> spec.attr("out_idx", value));
+    }
+  }
+
+  /**
+   * The outputs of UniqueWithCountsV2.
+   *
+   * @param y its output y
+   * @param idx its output idx
+   * @param count its output count
+   */
+  public record UniqueWithCountsV2Outputs(Value y, Value idx, Value count) {}
+
+  /**
+   * UniqueV2, and how often each slice occurs. It has no gradient.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @return the outputs
+   */
+  public UniqueWithCountsV2Outputs uniqueWithCountsV2(Value x, Value axis) {
+    return uniqueWithCountsV2(x, axis, (UniqueWithCountsV2Options) null);
+  }
+
+  /**
+   * UniqueV2, and how often each slice occurs. It has no gradient.
+   *
+   * @param x its input x
+   * @param axis its input axis
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public UniqueWithCountsV2Outputs uniqueWithCountsV2(Value x, Value axis, UniqueWithCountsV2Options options) {
+    OpSpec spec = op("UniqueWithCountsV2", options);
+    spec.input("x", x);
+    spec.input("axis", axis);
+    List<Value> all = spec.addAll();
+    return new UniqueWithCountsV2Outputs(all.get(0), all.get(1), all.get(2));
   }
 
   /** What Unpack can be told besides. */
@@ -10266,9 +21422,122 @@ public abstract class Ops extends Handle {
    */
   public List<Value> unpack(Value value, long num, UnpackOptions options) {
     OpSpec spec = op("Unpack", options);
-    spec.inputs(value);
+    spec.input("value", value);
     spec.attr("num", num);
     return spec.addAll();
+  }
+
+  /**
+   * The coordinates of flat indices in a tensor of shape dims, a column for each. It has no gradient.
+   *
+   * @param indices its input indices
+   * @param dims its input dims
+   * @return output
+   */
+  public Value unravelIndex(Value indices, Value dims) {
+    return unravelIndex(indices, dims, (NodeOptions) null);
+  }
+
+  /**
+   * The coordinates of flat indices in a tensor of shape dims, a column for each. It has no gradient.
+   *
+   * @param indices its input indices
+   * @param dims its input dims
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value unravelIndex(Value indices, Value dims, NodeOptions options) {
+    OpSpec spec = op("UnravelIndex", options);
+    spec.input("indices", indices);
+    spec.input("dims", dims);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the largest of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value unsortedSegmentMax(Value data, Value segmentIds, Value numSegments) {
+    return unsortedSegmentMax(data, segmentIds, numSegments, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the largest of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value unsortedSegmentMax(Value data, Value segmentIds, Value numSegments, NodeOptions options) {
+    OpSpec spec = op("UnsortedSegmentMax", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the smallest of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value unsortedSegmentMin(Value data, Value segmentIds, Value numSegments) {
+    return unsortedSegmentMin(data, segmentIds, numSegments, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the smallest of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value unsortedSegmentMin(Value data, Value segmentIds, Value numSegments, NodeOptions options) {
+    OpSpec spec = op("UnsortedSegmentMin", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /**
+   * Row s is the product of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @return output
+   */
+  public Value unsortedSegmentProd(Value data, Value segmentIds, Value numSegments) {
+    return unsortedSegmentProd(data, segmentIds, numSegments, (NodeOptions) null);
+  }
+
+  /**
+   * Row s is the product of the rows of data whose id is s; negative ids are dropped. Its gradient is known.
+   *
+   * @param data its input data
+   * @param segmentIds its input segment_ids
+   * @param numSegments its input num_segments
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value unsortedSegmentProd(Value data, Value segmentIds, Value numSegments, NodeOptions options) {
+    OpSpec spec = op("UnsortedSegmentProd", options);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
   }
 
   /**
@@ -10294,9 +21563,56 @@ public abstract class Ops extends Handle {
    */
   public Value unsortedSegmentSum(Value data, Value segmentIds, Value numSegments, NodeOptions options) {
     OpSpec spec = op("UnsortedSegmentSum", options);
-    spec.inputs(data);
-    spec.inputs(segmentIds);
-    spec.inputs(numSegments);
+    spec.input("data", data);
+    spec.input("segmentIds", segmentIds);
+    spec.input("numSegments", numSegments);
+    return spec.add();
+  }
+
+  /** What UpperBound can be told besides. */
+  public static final class UpperBoundOptions extends Options<UpperBoundOptions> {
+    /** All defaults. */
+    public UpperBoundOptions() {}
+
+    @Override
+    UpperBoundOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute out_type.
+     *
+     * @param value element type; default "int32"
+     * @return this
+     */
+    public UpperBoundOptions outType(DType value) {
+      return say(spec -> spec.attr("out_type", value));
+    }
+  }
+
+  /**
+   * The last place in the sorted row where the value could stand. It has no gradient.
+   *
+   * @param sortedInputs its input sorted_inputs
+   * @param values its input values
+   * @return output
+   */
+  public Value upperBound(Value sortedInputs, Value values) {
+    return upperBound(sortedInputs, values, (UpperBoundOptions) null);
+  }
+
+  /**
+   * The last place in the sorted row where the value could stand. It has no gradient.
+   *
+   * @param sortedInputs its input sorted_inputs
+   * @param values its input values
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value upperBound(Value sortedInputs, Value values, UpperBoundOptions options) {
+    OpSpec spec = op("UpperBound", options);
+    spec.input("sortedInputs", sortedInputs);
+    spec.input("values", values);
     return spec.add();
   }
 
@@ -10398,7 +21714,7 @@ public abstract class Ops extends Handle {
    */
   public Value varIsInitializedOp(Value resource, NodeOptions options) {
     OpSpec spec = op("VarIsInitializedOp", options);
-    spec.inputs(resource);
+    spec.input("resource", resource);
     return spec.add();
   }
 
@@ -10442,7 +21758,7 @@ public abstract class Ops extends Handle {
    */
   public Value variableShape(Value input, VariableShapeOptions options) {
     OpSpec spec = op("VariableShape", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -10465,7 +21781,7 @@ public abstract class Ops extends Handle {
    */
   public Value where(Value input, NodeOptions options) {
     OpSpec spec = op("Where", options);
-    spec.inputs(input);
+    spec.input("input", input);
     return spec.add();
   }
 
@@ -10490,8 +21806,8 @@ public abstract class Ops extends Handle {
    */
   public Value xdivy(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Xdivy", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -10516,8 +21832,8 @@ public abstract class Ops extends Handle {
    */
   public Value xlog1py(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Xlog1py", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -10542,8 +21858,8 @@ public abstract class Ops extends Handle {
    */
   public Value xlogy(Value x, Value y, NodeOptions options) {
     OpSpec spec = op("Xlogy", options);
-    spec.inputs(x);
-    spec.inputs(y);
+    spec.input("x", x);
+    spec.input("y", y);
     return spec.add();
   }
 
@@ -10566,7 +21882,33 @@ public abstract class Ops extends Handle {
    */
   public Value zerosLike(Value x, NodeOptions options) {
     OpSpec spec = op("ZerosLike", options);
-    spec.inputs(x);
+    spec.input("x", x);
+    return spec.add();
+  }
+
+  /**
+   * The Hurwitz zeta function. Its gradient is known.
+   *
+   * @param x its input x
+   * @param q its input q
+   * @return z
+   */
+  public Value zeta(Value x, Value q) {
+    return zeta(x, q, (NodeOptions) null);
+  }
+
+  /**
+   * The Hurwitz zeta function. Its gradient is known.
+   *
+   * @param x its input x
+   * @param q its input q
+   * @param options what else; null: nothing
+   * @return z
+   */
+  public Value zeta(Value x, Value q, NodeOptions options) {
+    OpSpec spec = op("Zeta", options);
+    spec.input("x", x);
+    spec.input("q", q);
     return spec.add();
   }
 }

@@ -38,9 +38,15 @@ final class Packet {
     return integer(nanos(value));
   }
 
-  /** Nanoseconds as C takes them: 0 for null, which is the default. */
+  /** Nanoseconds as C takes them: 0 for null, which is the default, 1 for none at all. What is too long for them is as long as they can say. */
   static long nanos(Duration value) {
-    return value == null ? 0 : value.toNanos();
+    if (value == null) return 0;
+    if (value.isZero()) return 1;
+    try {
+      return value.toNanos();
+    } catch (ArithmeticException e) { // three centuries are for ever
+      return value.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
+    }
   }
 
   Packet text(String value) {

@@ -34,7 +34,14 @@ public final class Results implements AutoCloseable, Iterable<Tensor> {
   /** The results of a run that has ended well. */
   static Results taken(long run, int count) {
     long[] handles = new long[count];
-    for (int i = 0; i < count; i++) handles[i] = Native.runTakeResult(run, i);
+    try {
+      for (int i = 0; i < count; i++) handles[i] = Native.runTakeResult(run, i);
+    } catch (Throwable e) { // nobody gets those that were taken
+      for (long handle : handles) {
+        if (handle != 0) Native.release(Handle.Kind.TENSOR.ordinal(), handle);
+      }
+      throw e;
+    }
     return owning(handles);
   }
 
@@ -60,6 +67,12 @@ public final class Results implements AutoCloseable, Iterable<Tensor> {
   @Override
   public Iterator<Tensor> iterator() {
     return List.of(tensors).iterator();
+  }
+
+  /** The tensors, each with type, shape and first elements. */
+  @Override
+  public String toString() {
+    return Arrays.toString(tensors);
   }
 
   /** Closes the tensors that the library made. */

@@ -17,6 +17,7 @@ public final class Run {
   private final List<Tensor> into = new ArrayList<>();
   private final List<Value> targets = new ArrayList<>();
   private Duration timeout;
+  private Cancellation cancellation;
 
   Run(Session session) {
     this.session = session;
@@ -30,8 +31,8 @@ public final class Run {
    * @return this
    */
   public Run feed(Value value, Tensor tensor) {
-    feeds.add(value);
-    fed.add(tensor);
+    feeds.add(Handle.given(value, "feed(value, tensor): value"));
+    fed.add(Handle.given(tensor, "feed(value, tensor): tensor"));
     return this;
   }
 
@@ -42,7 +43,7 @@ public final class Run {
    * @return this
    */
   public Run fetch(Value... values) {
-    for (Value value : values) fetch(value, null);
+    for (Value value : Handle.given(values, "fetch(values): values")) fetch(value, null);
     return this;
   }
 
@@ -54,7 +55,7 @@ public final class Run {
    * @return this
    */
   public Run fetch(Value value, Tensor tensor) {
-    fetches.add(value);
+    fetches.add(Handle.given(value, "fetch(value): value"));
     into.add(tensor);
     return this;
   }
@@ -66,14 +67,15 @@ public final class Run {
    * @return this
    */
   public Run targets(Value... values) {
-    targets.addAll(Arrays.asList(values));
+    for (Value value : Handle.given(values, "targets(values): values")) targets.add(Handle.given(value, "targets(values): a value"));
     return this;
   }
 
   /**
    * The deadline.
    *
-   * @param time how long the run may take; null: the session's default
+   * @param time how long the run may take; null: the session's default; zero: no time is left,
+   *     nothing runs, {@link DtgException.DeadlineExceeded}
    * @return this
    */
   public Run timeout(Duration time) {
@@ -81,14 +83,33 @@ public final class Run {
     return this;
   }
 
+  /**
+   * What ends the run when another thread cancels it.
+   *
+   * @param by it; null: nothing. Not with {@link #start}, whose future cancels the run
+   * @return this
+   */
+  public Run cancelledBy(Cancellation by) {
+    cancellation = by;
+    return this;
+  }
+
+  /** A brief run can end before anybody looks at the clock; without any time it does not begin. */
+  static DtgException late() {
+    return new DtgException.DeadlineExceeded("run: its timeout is zero, so no time is left; nothing has run");
+  }
+
+  private static final int HEAD = 5; // words in front of the lists
+
   /** The words that native/session.c reads. */
-  static long[] request(long[] feeds, long[] fed, long[] fetches, long[] into, long[] targets, Duration timeout) {
-    long[] out = new long[4 + feeds.length + fed.length + fetches.length + into.length + targets.length];
+  static long[] request(long[] feeds, long[] fed, long[] fetches, long[] into, long[] targets, Duration timeout, long cancellation) {
+    long[] out = new long[HEAD + feeds.length + fed.length + fetches.length + into.length + targets.length];
     out[0] = feeds.length;
     out[1] = fetches.length;
     out[2] = targets.length;
     out[3] = Packet.nanos(timeout);
-    int at = 4;
+    out[4] = cancellation;
+    int at = HEAD;
     for (long[] part : new long[][] {feeds, fed, fetches, into, targets}) {
       System.arraycopy(part, 0, out, at, part.length);
       at += part.length;
@@ -96,25 +117,28 @@ public final class Run {
     return out;
   }
 
-  /**
-   * Runs on this thread, with the runtime's threads helping.
-   *
-   * @return the fetched values; close them
-   * @throws DtgException.InvalidArgument for an unfed placeholder, a wrong type or shape, nothing asked for
-   * @throws DtgException.DeadlineExceeded when the time was up
-   */
-  public Results call() {
+  /** A crossing with these words; false: nothing has run. */
+  private interface Crossing {
+    boolean run(long session, long[] ask);
+  }
+
+  /** The results, or null where the crossing says that nothing has run. */
+  private Results cross(Tensor[] out, Crossing crossing) {
+    if (timeout != null && timeout.isZero()) throw late();
     Tensor[] in = fed.toArray(Tensor[]::new);
-    Tensor[] out = into.toArray(Tensor[]::new);
     long mine = session.hold();
     try {
       long[] tensors = Handle.hold(in);
       try {
         long[] written = Handle.hold(out);
         try {
-          long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), written, Value.ids(targets), timeout);
-          Native.sessionRun(mine, ask);
-          return Results.of(out, ask, 4 + 2 * in.length + out.length);
+          long until = Handle.hold(cancellation);
+          try {
+            long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), written, Value.ids(targets), timeout, until);
+            return crossing.run(mine, ask) ? Results.of(out, ask, HEAD + 2 * in.length + out.length) : null;
+          } finally {
+            Handle.drop(cancellation);
+          }
         } finally {
           Handle.drop(out);
         }
@@ -127,9 +151,28 @@ public final class Run {
   }
 
   /**
+   * Runs on this thread, with the runtime's threads helping. {@link Thread#interrupt} does not end it, and the thread stays interrupted
+   * until it returns: a deadline ({@link #timeout}) does, or another thread, by {@link #cancelledBy}.
+   *
+   * @return the fetched values; close them
+   * @throws DtgException.InvalidArgument for an unfed placeholder, a wrong type or shape, nothing asked for
+   * @throws DtgException.DeadlineExceeded when the time was up
+   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile
+   */
+  public Results call() {
+    return cross(into.toArray(Tensor[]::new), (mine, ask) -> {
+      Native.sessionRun(mine, ask);
+      return true;
+    });
+  }
+
+  /**
    * Starts the run; no thread waits for it. The future completes with the fetched values, to be closed, or with a {@link DtgException},
-   * also where the run could not start; {@code cancel} cancels the run itself. What is chained without {@code Async} runs on the one thread that completes
-   * all runs, so it must be short.
+   * also where the run could not start; {@code cancel} cancels the run itself.
+   *
+   * <p>A run that waits for nobody and takes no more than some ten microseconds, as such runs did before, is made at once on this thread,
+   * and the future is complete: to hand it over and to be woken again would take ten times as long. Of another one, what is chained
+   * without {@code Async} runs on the common pool, or on a thread that waits for the future.
    *
    * @return the run's end
    */
@@ -138,6 +181,19 @@ public final class Run {
       return CompletableFuture.failedFuture(
           new DtgException.InvalidArgument("start a run that writes into given tensors: only call() does that; fetch without a tensor"));
     }
+    if (cancellation != null) {
+      return CompletableFuture.failedFuture(
+          new DtgException.InvalidArgument("start a run with a cancellation: only call() takes one; cancel the future instead"));
+    }
+    try {
+      Results now = cross(new Tensor[fetches.size()], Native::sessionRunIfBrief);
+      return now == null ? startLong() : CompletableFuture.completedFuture(now);
+    } catch (Throwable e) { // comes the same way, whether it is found before the run or in it
+      return CompletableFuture.failedFuture(e);
+    }
+  }
+
+  private CompletableFuture<Results> startLong() {
     Tensor[] in = fed.toArray(Tensor[]::new);
     int count = fetches.size();
     RunFuture<Results> out = new RunFuture<>(run -> Results.taken(run, count));
@@ -146,7 +202,7 @@ public final class Run {
       try {
         long[] tensors = Handle.hold(in);
         try {
-          long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), new long[count], Value.ids(targets), timeout);
+          long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), new long[count], Value.ids(targets), timeout, 0);
           return Native.sessionRunAsync(mine, ask, queue, tag);
         } finally {
           Handle.drop(in);
@@ -159,13 +215,42 @@ public final class Run {
   }
 
   /**
-   * Runs, and gives the first fetched value, a float32 scalar.
+   * Runs, and gives the first fetched value: a float32 scalar, or a float32 tensor of just one element.
    *
    * @return its element
+   * @throws DtgException.InvalidArgument as {@link #call}; also where nothing is fetched, or what is fetched first has another type or
+   *     another number of elements. Nothing has run then if the graph shows it already
    */
   public float callFloat() {
+    if (fetches.isEmpty()) throw new DtgException.InvalidArgument("callFloat: nothing is fetched; say what, by fetch(value), or take call()");
+    Value first = fetches.get(0);
+    foresee(first);
     try (Results out = call()) {
-      return out.get(0).getFloat(0);
+      Tensor found = out.get(0);
+      one(first, found.dtype(), found.shape());
+      return found.getFloat(0);
     }
+  }
+
+  /** Refuses what the graph knows to be no single float. */
+  private static void foresee(Value value) {
+    DType dtype;
+    long[] shape;
+    try {
+      dtype = value.dtype();
+      shape = value.shape();
+    } catch (IllegalStateException e) {
+      return; // the graph was closed; the session runs it all the same, and what comes out is looked at
+    }
+    boolean open = shape == null || Arrays.stream(shape).anyMatch(dim -> dim < 0);
+    if (!open || dtype != DType.F32) one(value, dtype, shape);
+  }
+
+  private static void one(Value value, DType dtype, long[] shape) {
+    long count = shape == null ? 1 : Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    if (dtype == DType.F32 && count == 1) return;
+    String found = dtype == DType.F32 ? "it has " + count + " elements" : "its elements are " + dtype.label();
+    throw new DtgException.InvalidArgument("callFloat of " + value + ", " + new Dataset.Component(dtype, shape) + ": one float32 is asked for, and "
+        + found + "; take call() and read the tensor");
   }
 }

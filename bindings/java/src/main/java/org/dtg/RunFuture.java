@@ -3,9 +3,13 @@
 package org.dtg;
 
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.LongFunction;
 
-/** A run that nobody waits for; completed by the thread of CompletionQueue. */
+/** A run that nobody waits for. The thread of CompletionQueue hears of its end; it is completed on the thread that waits, or on the common pool. */
 final class RunFuture<T> extends CompletableFuture<T> {
   private static final class Running extends Handle {
     Running(long address) {
@@ -16,7 +20,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
       long mine;
       try {
         mine = hold();
-      } catch (DtgException.InvalidArgument e) {
+      } catch (IllegalStateException e) {
         return; // it has ended
       }
       try {
@@ -28,7 +32,12 @@ final class RunFuture<T> extends CompletableFuture<T> {
   }
 
   private final LongFunction<T> collect;
-  private Running running; // guarded by this
+  private Running running; // guarded by this, as what follows
+  private boolean refused; // it never started
+  private boolean over; // the end is known
+  private boolean published;
+  private T result;
+  private Throwable error;
 
   RunFuture(LongFunction<T> collect) {
     this.collect = collect;
@@ -40,10 +49,18 @@ final class RunFuture<T> extends CompletableFuture<T> {
     if (isCancelled()) running.cancel();
   }
 
-  /** The end can be announced before the call that started the run has returned. */
+  void notStarted(Throwable why) {
+    synchronized (this) {
+      refused = true;
+      notifyAll();
+    }
+    completeExceptionally(why);
+  }
+
+  /** The end can be announced before the call that started the run has returned. Null: the run was refused after all. */
   private synchronized Running awaitStart() {
     boolean interrupted = false;
-    while (running == null) {
+    while (running == null && !refused) {
       try {
         wait();
       } catch (InterruptedException e) {
@@ -54,24 +71,101 @@ final class RunFuture<T> extends CompletableFuture<T> {
     return running;
   }
 
-  void ended(Throwable error) {
-    try (Running mine = awaitStart()) {
-      if (error != null) {
-        completeExceptionally(error);
-        return;
+  /** On the thread of all runs, which must not wait: what hangs on this future runs elsewhere. */
+  void ended(Throwable failed) {
+    Running mine = awaitStart();
+    if (mine == null) return;
+    T value = null;
+    Throwable why = failed;
+    try (mine) {
+      if (why == null) {
+        long address = mine.hold();
+        try {
+          value = collect.apply(address);
+        } finally {
+          mine.drop();
+        }
       }
-      long address = mine.hold();
-      T result;
-      try {
-        result = collect.apply(address);
-      } catch (RuntimeException e) {
-        completeExceptionally(e);
-        return;
-      } finally {
-        mine.drop();
-      }
-      if (!complete(result) && result instanceof Results unwanted) unwanted.close();
+    } catch (Throwable e) {
+      why = e;
     }
+    synchronized (this) {
+      over = true;
+      result = value;
+      error = why;
+      notifyAll();
+    }
+    ForkJoinPool.commonPool().execute(this::publish);
+  }
+
+  /** Completes the future with the end, which is known; the first to come does. */
+  private void publish() {
+    T value;
+    Throwable why;
+    synchronized (this) {
+      if (!over || published) return;
+      published = true;
+      value = result;
+      why = error;
+      result = null;
+    }
+    if (why != null) completeExceptionally(why);
+    else if (!complete(value) && value instanceof Results unwanted) unwanted.close();
+  }
+
+  /** Waits on this thread, and publishes on it, without a third one between. Zero: for ever. */
+  private void await(long nanos) throws InterruptedException {
+    long end = System.nanoTime() + nanos;
+    synchronized (this) {
+      while (!over && !refused && !isDone()) {
+        long left = nanos == 0 ? 0 : end - System.nanoTime();
+        if (nanos != 0 && left <= 0) return;
+        wait(left / 1_000_000, (int) (left % 1_000_000));
+      }
+    }
+    publish();
+  }
+
+  @Override
+  public T get() throws InterruptedException, ExecutionException {
+    if (!isDone()) await(0);
+    return super.get();
+  }
+
+  @Override
+  public T get(long time, TimeUnit unit) throws InterruptedException, ExecutionException, TimeoutException {
+    if (!isDone() && time > 0) await(unit.toNanos(time));
+    return super.get(Math.max(time > 0 ? 1 : time, isDone() ? 1 : 0), TimeUnit.NANOSECONDS);
+  }
+
+  @Override
+  public T join() {
+    boolean interrupted = false;
+    while (!isDone()) {
+      try {
+        await(0);
+        break;
+      } catch (InterruptedException e) { // join cannot be interrupted
+        interrupted = true;
+      }
+    }
+    if (interrupted) Thread.currentThread().interrupt();
+    return super.join();
+  }
+
+  private synchronized boolean tell(boolean changed) {
+    notifyAll(); // who waits here looks whether it is done
+    return changed;
+  }
+
+  @Override
+  public boolean complete(T value) {
+    return tell(super.complete(value));
+  }
+
+  @Override
+  public boolean completeExceptionally(Throwable why) {
+    return tell(super.completeExceptionally(why));
   }
 
   @Override
@@ -80,7 +174,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
     synchronized (this) {
       now = running;
     }
-    boolean out = super.cancel(mayInterruptIfRunning);
+    boolean out = tell(super.cancel(mayInterruptIfRunning));
     if (now != null) now.cancel();
     return out;
   }

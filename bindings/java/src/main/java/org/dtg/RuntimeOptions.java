@@ -4,7 +4,7 @@ package org.dtg;
 
 import java.time.Duration;
 
-/** Options of a {@link Runtime}; what is not said has the library's default. */
+/** Options of a {@link DtgRuntime}; what is not said has the library's default. */
 public final class RuntimeOptions {
   private int computeThreads;
   private boolean pinThreads;

@@ -9,8 +9,19 @@ import java.time.Duration;
  * server that holds variables. Closing the last reference stops it.
  */
 public final class Server extends Handle {
+  private static final long FOR_EVER = -1; // DTG_INFINITE
+
   private Server(long address) {
     super(Kind.SERVER, address);
+  }
+
+  /**
+   * As {@link #keygen(String)}.
+   *
+   * @param path the new file
+   */
+  public static void keygen(java.nio.file.Path path) {
+    keygen(path.toString());
   }
 
   /**
@@ -26,9 +37,10 @@ public final class Server extends Handle {
   /**
    * Starts the server of one task; it listens when this returns.
    *
-   * @param cluster the tasks
+   * @param cluster the tasks; not null, which {@link Cluster#fromTfConfig()} has where nobody said a cluster
    * @param options which one this is; null: the only one
    * @return the server
+   * @throws DtgException.InvalidArgument without a cluster, or when it does not have that task
    * @throws DtgException.FailedPrecondition for an address that others can reach, without a key
    * @throws DtgException.Unavailable when the address is taken
    */
@@ -44,10 +56,10 @@ public final class Server extends Handle {
    * @param options which one this is; null: the only one
    * @return the server
    */
-  public static Server start(Runtime runtime, Cluster cluster, ServerOptions options) {
+  public static Server start(DtgRuntime runtime, Cluster cluster, ServerOptions options) {
     long at = hold(runtime);
     try {
-      long it = cluster.hold();
+      long it = hold(cluster, "cluster");
       try {
         return new Server(Native.serverStart(at, it, (options == null ? new ServerOptions() : options).packet().bytes()));
       } finally {
@@ -81,7 +93,7 @@ public final class Server extends Handle {
   public void join(Duration timeout) {
     long mine = hold();
     try {
-      Native.serverJoin(mine, timeout == null ? -1 : timeout.toNanos());
+      Native.serverJoin(mine, timeout == null ? FOR_EVER : timeout.isZero() ? 0 : Packet.nanos(timeout));
     } finally {
       drop();
     }
@@ -90,7 +102,7 @@ public final class Server extends Handle {
   /**
    * Takes no more connections, ends those there are, waits for their runs.
    *
-   * @param timeout how long; null: 5 s
+   * @param timeout how long; null: 5 s; zero: no time at all
    * @throws DtgException.DeadlineExceeded when some have not ended yet
    */
   public void stop(Duration timeout) {

@@ -10,8 +10,10 @@ public final class ServerOptions {
   String job;
   int task;
   int cpuDevices;
+  int emuDevices;
+  long emuMemoryBytes;
   String keyFile;
-  Security security = Security.TLS;
+  ClusterSecurity security = ClusterSecurity.TLS;
   List<String> deviceFilters = List.of();
   Duration heartbeat;
   Duration dead;
@@ -54,6 +56,38 @@ public final class ServerOptions {
   }
 
   /**
+   * Emulated accelerators of the task, for tests: "/device:EMU:0" and up.
+   *
+   * @param emuDevices 0: none
+   * @return this
+   */
+  public ServerOptions emuDevices(int emuDevices) {
+    this.emuDevices = emuDevices;
+    return this;
+  }
+
+  /**
+   * What each emulated accelerator has of its own.
+   *
+   * @param emuMemoryBytes 0: 256 MiB
+   * @return this
+   */
+  public ServerOptions emuMemoryBytes(long emuMemoryBytes) {
+    this.emuMemoryBytes = emuMemoryBytes;
+    return this;
+  }
+
+  /**
+   * As {@link #keyFile(String)}.
+   *
+   * @param keyFile the file
+   * @return this
+   */
+  public ServerOptions keyFile(java.nio.file.Path keyFile) {
+    return keyFile(keyFile.toString());
+  }
+
+  /**
    * The job key, needed for TCP.
    *
    * @param keyFile null: on loopback a key of the user's own
@@ -70,7 +104,7 @@ public final class ServerOptions {
    * @param security all tasks alike
    * @return this
    */
-  public ServerOptions security(Security security) {
+  public ServerOptions security(ClusterSecurity security) {
     this.security = security;
     return this;
   }
@@ -109,6 +143,16 @@ public final class ServerOptions {
   }
 
   /**
+   * As {@link #stateDir(String)}.
+   *
+   * @param stateDir the folder
+   * @return this
+   */
+  public ServerOptions stateDir(java.nio.file.Path stateDir) {
+    return stateDir(stateDir.toString());
+  }
+
+  /**
    * Where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a server that
    * is started anew on its address with the same directory goes on with them.
    *
@@ -122,6 +166,6 @@ public final class ServerOptions {
 
   Packet packet() {
     return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).plain(deviceFilters)
-        .duration(heartbeat).duration(dead).text(stateDir);
+        .duration(heartbeat).duration(dead).text(stateDir).integer(emuDevices).integer(emuMemoryBytes);
   }
 }

@@ -17,7 +17,8 @@ import java.util.concurrent.CompletableFuture;
  * }</pre>
  */
 public final class Session extends Handle {
-  private Session(long address) {
+  /** A session that C gave. */
+  Session(long address) {
     super(Kind.SESSION, address);
   }
 
@@ -38,18 +39,18 @@ public final class Session extends Handle {
    * @param runtime null: the default one
    * @param target "local" for this process alone, or the address of a task
    * @param graph what to run
-   * @param options how
+   * @param options how; null: all defaults
    * @return the session
    * @throws DtgException.Unavailable which tasks are missing, where they should be, and the last error of each
    * @throws DtgException.DeadlineExceeded the same, when the time was up first
    * @throws DtgException.Unauthenticated for a wrong key
    */
-  public static Session connect(Runtime runtime, String target, Graph graph, SessionOptions options) {
+  public static Session connect(DtgRuntime runtime, String target, Graph graph, SessionOptions options) {
     long at = hold(runtime);
     try {
-      long it = graph.hold();
+      long it = hold(graph, "graph");
       try {
-        return new Session(Native.sessionConnect(at, Native.utf8(target), it, options.packet().bytes()));
+        return new Session(Native.sessionConnect(at, Native.utf8(target), it, (options == null ? new SessionOptions() : options).packet().bytes()));
       } finally {
         graph.drop();
       }
@@ -84,11 +85,13 @@ public final class Session extends Handle {
    * @param targets what else runs
    * @return the callable
    */
-  public Callable prepare(List<Value> feeds, List<Value> fetches, List<Value> targets) {
+  public PreparedRun prepare(List<Value> feeds, List<Value> fetches, List<Value> targets) {
     long mine = hold();
     try {
-      long[] ask = Run.request(Value.ids(feeds), new long[feeds.size()], Value.ids(fetches), new long[fetches.size()], Value.ids(targets), null);
-      return new Callable(Native.sessionPrepare(mine, ask), feeds.size(), fetches.size());
+      long[] in = Value.ids(feeds, "feeds");
+      long[] out = Value.ids(fetches, "fetches");
+      long[] ask = Run.request(in, new long[in.length], out, new long[out.length], Value.ids(targets, "targets"), null, 0);
+      return new PreparedRun(Native.sessionPrepare(mine, ask), feeds.size(), fetches.size());
     } finally {
       drop();
     }
@@ -101,7 +104,7 @@ public final class Session extends Handle {
    * @return never completes well: with {@link DtgException.Cancelled} after {@code cancel} or {@link #stop}, or with what a run died of
    */
   public CompletableFuture<Void> runRepeatedly(Value... targets) {
-    long[] ids = Value.ids(targets);
+    long[] ids = Value.ids(targets, "targets");
     RunFuture<Void> out = new RunFuture<>(run -> null);
     CompletionQueue.start(out, (queue, tag) -> {
       long mine = hold();
@@ -145,7 +148,7 @@ public final class Session extends Handle {
   /**
    * Refuses new runs, cancels those under way and waits for their end. {@link #close} alone lets them go on.
    *
-   * @param timeout how long; null: the session's default
+   * @param timeout how long; null: the session's default; zero: no time at all
    * @throws DtgException.DeadlineExceeded when runs have not ended yet
    */
   public void stop(Duration timeout) {
@@ -158,10 +161,29 @@ public final class Session extends Handle {
   }
 
   /**
-   * Ends the job: every task but the session's own is told to stop.
+   * Waits until all workers of the job (the tasks of the jobs "chief", "master" and "worker") wait at the barrier of that name, which may be
+   * used again when all were let through. A local session is let through at once.
    *
-   * @param timeout how long; null: the session's default
-   * @throws DtgException.PermissionDenied when this task is not the chief
+   * @param name of the barrier
+   * @param timeout how long; null: the session's default; zero: no time at all
+   * @throws DtgException.Unavailable where a worker is gone, which it names
+   * @throws DtgException.DeadlineExceeded which names those that have not come
+   */
+  public void barrier(String name, Duration timeout) {
+    long mine = hold();
+    try {
+      Native.sessionBarrier(mine, Native.utf8(Native.plain(name)), Packet.nanos(timeout));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The work of this worker is done: waits until that is so of every worker; then the chief tells every task but its own to stop. A worker
+   * that is gone is not waited for; the chief's log names it.
+   *
+   * @param timeout how long; null: the session's default; zero: no time at all
+   * @throws DtgException.DeadlineExceeded which names those that work on; nothing was ended then
    */
   public void endJob(Duration timeout) {
     long mine = hold();
@@ -173,9 +195,24 @@ public final class Session extends Handle {
   }
 
   /**
+   * Ends the job at once, whatever the workers are at.
+   *
+   * @param timeout how long; null: the session's default; zero: no time at all
+   * @throws DtgException.PermissionDenied when this task is not the chief
+   */
+  public void endJobNow(Duration timeout) {
+    long mine = hold();
+    try {
+      Native.sessionEndJobNow(mine, Packet.nanos(timeout));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * What each task of the cluster is doing, asked over the network.
    *
-   * @param timeout how long; null: the session's default
+   * @param timeout how long; null: the session's default; zero: no time at all
    * @return a JSON list; a task that does not answer has "error"
    */
   public String clusterStatus(Duration timeout) {

@@ -7,12 +7,14 @@ import java.time.Duration;
 /** How a session connects; what is not said has the library's default. */
 public final class SessionOptions {
   int cpuDevices;
+  int emuDevices;
+  long emuMemoryBytes;
   boolean softPlacement;
   boolean disableFusion;
   Duration defaultTimeout;
   Duration connectTimeout;
   String keyFile;
-  Security security = Security.TLS;
+  ClusterSecurity security = ClusterSecurity.TLS;
 
   /** All defaults. */
   public SessionOptions() {}
@@ -25,6 +27,28 @@ public final class SessionOptions {
    */
   public SessionOptions cpuDevices(int cpuDevices) {
     this.cpuDevices = cpuDevices;
+    return this;
+  }
+
+  /**
+   * Emulated accelerators of a local session, for tests: "/device:EMU:0" and up.
+   *
+   * @param emuDevices 0: none
+   * @return this
+   */
+  public SessionOptions emuDevices(int emuDevices) {
+    this.emuDevices = emuDevices;
+    return this;
+  }
+
+  /**
+   * What each emulated accelerator has of its own.
+   *
+   * @param emuMemoryBytes 0: 256 MiB
+   * @return this
+   */
+  public SessionOptions emuMemoryBytes(long emuMemoryBytes) {
+    this.emuMemoryBytes = emuMemoryBytes;
     return this;
   }
 
@@ -51,9 +75,9 @@ public final class SessionOptions {
   }
 
   /**
-   * The deadline of runs that name none.
+   * The deadline of runs that name none, brief and prepared ones too.
    *
-   * @param defaultTimeout null: 10 minutes
+   * @param defaultTimeout null: 10 minutes; zero: no time at all, so that every run has to name its own
    * @return this
    */
   public SessionOptions defaultTimeout(Duration defaultTimeout) {
@@ -64,12 +88,22 @@ public final class SessionOptions {
   /**
    * How long to look for the tasks of a cluster.
    *
-   * @param connectTimeout null: 30 s
+   * @param connectTimeout null: 30 s; zero: no time at all
    * @return this
    */
   public SessionOptions connectTimeout(Duration connectTimeout) {
     this.connectTimeout = connectTimeout;
     return this;
+  }
+
+  /**
+   * As {@link #keyFile(String)}.
+   *
+   * @param keyFile the file
+   * @return this
+   */
+  public SessionOptions keyFile(java.nio.file.Path keyFile) {
+    return keyFile(keyFile.toString());
   }
 
   /**
@@ -89,13 +123,13 @@ public final class SessionOptions {
    * @param security as the servers have it
    * @return this
    */
-  public SessionOptions security(Security security) {
+  public SessionOptions security(ClusterSecurity security) {
     this.security = security;
     return this;
   }
 
   Packet packet() {
     return new Packet().integer(cpuDevices).bool(softPlacement).bool(disableFusion).duration(defaultTimeout).duration(connectTimeout)
-        .text(keyFile).integer(security.ordinal());
+        .text(keyFile).integer(security.ordinal()).integer(emuDevices).integer(emuMemoryBytes);
   }
 }

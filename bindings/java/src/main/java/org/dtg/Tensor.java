@@ -3,8 +3,10 @@
 package org.dtg;
 
 import java.lang.ref.Cleaner;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
@@ -20,7 +22,7 @@ public final class Tensor extends Handle {
   private DType dtype;
   private long[] shape;
   private long bytes;
-  private ByteBuffer elements; // of this object alone; used only while it is held
+  private volatile ByteBuffer elements; // of this object alone; used only while it is held
 
   Tensor(long address) {
     super(Kind.TENSOR, address);
@@ -51,12 +53,22 @@ public final class Tensor extends Handle {
    * @param buffer a direct buffer
    * @param shape the dimensions
    * @return the tensor
-   * @throws DtgException.InvalidArgument when the buffer is not direct, or its size does not fit
+   * @throws DtgException.InvalidArgument when the buffer is not direct, is read-only or of an arena that can be closed, or its size does
+   *     not fit
    */
   public static Tensor borrow(DType dtype, ByteBuffer buffer, long... shape) {
-    if (!buffer.isDirect()) {
+    given(dtype, "dtype");
+    if (!given(buffer, "buffer").isDirect()) {
       throw new DtgException.InvalidArgument("borrow a buffer: it lies in Java's heap; take ByteBuffer.allocateDirect, or copy by Tensor.of");
     }
+    if (buffer.isReadOnly()) {
+      throw new DtgException.InvalidArgument("borrow a buffer: it is read-only, and tensors can be written; copy by Tensor.of");
+    }
+    if (Arenas.mayClose(buffer)) {
+      throw new DtgException.InvalidArgument("borrow a buffer: its arena can be closed while the library still reads it; take "
+          + "ByteBuffer.allocateDirect or Arena.ofAuto(), or copy by Tensor.of");
+    }
+    counted(dtype, shape, buffer.remaining());
     long number = Events.lend(buffer);
     try {
       long address = Native.bufferAddress(buffer) + buffer.position();
@@ -65,6 +77,17 @@ public final class Tensor extends Handle {
       Events.takeBack(number);
       throw e;
     }
+  }
+
+  /** Whether a buffer of so many bytes holds the elements of such a tensor. C looks again; here it is said in elements. */
+  private static void counted(DType dtype, long[] shape, long bytes) {
+    long size = dtype.size();
+    if (size <= 0 || Arrays.stream(shape).anyMatch(dim -> dim < 0)) return; // C says what is wrong with it
+    BigInteger count = Arrays.stream(shape).mapToObj(BigInteger::valueOf).reduce(BigInteger.ONE, BigInteger::multiply);
+    if (count.multiply(BigInteger.valueOf(size)).equals(BigInteger.valueOf(bytes))) return;
+    String left = bytes % size == 0 ? "" : " and " + bytes % size + " bytes";
+    throw new DtgException.InvalidArgument("borrow a buffer as a tensor of " + dtype.label() + ", shape " + Arrays.toString(shape) + ": it has "
+        + count + " elements, the buffer has " + bytes / size + left + " between its position and its limit");
   }
 
   private static long[] orVector(long[] shape, int length) {
@@ -79,7 +102,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(float[] values, long... shape) {
-    return fill(allocate(DType.F32, orVector(shape, values.length)), values, values.length, 'F');
+    return fill(allocate(DType.F32, orVector(shape, given(values, "values").length)), values, values.length, 'F');
   }
 
   /**
@@ -90,7 +113,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(double[] values, long... shape) {
-    return fill(allocate(DType.F64, orVector(shape, values.length)), values, values.length, 'D');
+    return fill(allocate(DType.F64, orVector(shape, given(values, "values").length)), values, values.length, 'D');
   }
 
   /**
@@ -101,7 +124,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(int[] values, long... shape) {
-    return fill(allocate(DType.I32, orVector(shape, values.length)), values, values.length, 'I');
+    return fill(allocate(DType.I32, orVector(shape, given(values, "values").length)), values, values.length, 'I');
   }
 
   /**
@@ -112,7 +135,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(long[] values, long... shape) {
-    return fill(allocate(DType.I64, orVector(shape, values.length)), values, values.length, 'J');
+    return fill(allocate(DType.I64, orVector(shape, given(values, "values").length)), values, values.length, 'J');
   }
 
   /**
@@ -123,7 +146,57 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(boolean[] values, long... shape) {
-    return fill(allocate(DType.BOOL, orVector(shape, values.length)), values, values.length, 'Z');
+    return fill(allocate(DType.BOOL, orVector(shape, given(values, "values").length)), values, values.length, 'Z');
+  }
+
+  /**
+   * A tensor of strings, in UTF-8. It never changes.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor of(String[] values, long... shape) {
+    byte[][] raw = new byte[given(values, "values").length][];
+    for (int i = 0; i < values.length; i++) raw[i] = given(values[i], "values[" + i + "]").getBytes(StandardCharsets.UTF_8);
+    return ofStrings(raw, shape);
+  }
+
+  /**
+   * A tensor of strings of any bytes. It never changes.
+   *
+   * @param values the elements, row by row; copied
+   * @param shape the dimensions; none: a vector
+   * @return the tensor
+   */
+  public static Tensor ofStrings(byte[][] values, long... shape) {
+    long[] lengths = new long[values.length];
+    long total = 0;
+    for (int i = 0; i < values.length; i++) total += lengths[i] = values[i].length;
+    byte[] all = new byte[fitting(total)];
+    int at = 0;
+    for (byte[] value : values) {
+      System.arraycopy(value, 0, all, at, value.length);
+      at += value.length;
+    }
+    long[] dims = orVector(shape, values.length);
+    long count = 1;
+    for (long dim : dims) count *= dim;
+    if (count != values.length) {
+      throw new DtgException.InvalidArgument("a tensor of strings, shape " + Arrays.toString(dims) + ": it has " + count + " elements, " + values.length + " were given");
+    }
+    return make(DType.STRING, Native.tensorStrings(dims, all, lengths));
+  }
+
+  /**
+   * A scalar string, in UTF-8.
+   *
+   * @param value its element
+   * @return the tensor
+   */
+  public static Tensor scalar(String value) {
+    byte[] raw = value.getBytes(StandardCharsets.UTF_8);
+    return make(DType.STRING, Native.tensorStrings(new long[0], raw, new long[] {raw.length}));
   }
 
   /**
@@ -254,6 +327,18 @@ public final class Tensor extends Handle {
 
   // ---- arrays ----
 
+  /** The type that arrays of a kind are of. */
+  private static String element(char kind) {
+    return switch (kind) {
+      case 'F' -> "float32";
+      case 'D' -> "float64";
+      case 'I' -> "int32";
+      case 'J' -> "int64";
+      case 'S' -> "16-bit elements";
+      default -> "bool";
+    };
+  }
+
   private void copy(Object array, int length, char kind, boolean in) {
     describe();
     boolean fits = switch (kind) {
@@ -268,8 +353,9 @@ public final class Tensor extends Handle {
     long expected = kind == 'B' ? bytes : count();
     if (!fits || length != expected) {
       throw new DtgException.InvalidArgument((in ? "write " : "read ") + array.getClass().getSimpleName() + " of " + length + (in ? " into" : " from")
-          + " a tensor of " + dtype().label() + ", shape " + Arrays.toString(shape) + ": it has " + expected
-          + (kind == 'B' ? " bytes" : " elements"));
+          + " a tensor of " + dtype().label() + ", shape " + Arrays.toString(shape) + ": "
+          + (fits ? "it has " + expected + (kind == 'B' ? " bytes" : " elements") : "its elements are " + dtype().label()
+          + (in ? ", and the array's " : ", and asked for as ") + element(kind)));
     }
     long mine = hold();
     try {
@@ -442,6 +528,36 @@ public final class Tensor extends Handle {
     return out;
   }
 
+  /**
+   * The elements of a tensor of strings, read as UTF-8; bytes that are none become U+FFFD.
+   *
+   * @return a new array
+   */
+  public String[] toStrings() {
+    String[] out = new String[length()];
+    for (int i = 0; i < out.length; i++) out[i] = new String(stringBytes(i), StandardCharsets.UTF_8);
+    return out;
+  }
+
+  /**
+   * The bytes of one string.
+   *
+   * @param index which element, row by row
+   * @return a new array
+   */
+  public byte[] stringBytes(long index) {
+    if (dtype() != DType.STRING) {
+      throw new DtgException.InvalidArgument("a string of a tensor of " + dtype().label() + " is asked for");
+    }
+    if (index < 0 || index >= count()) throw new DtgException.OutOfRange("string " + index + " of " + count());
+    long mine = hold();
+    try {
+      return Native.tensorString(mine, index);
+    } finally {
+      drop();
+    }
+  }
+
   private int length() {
     return fitting(count());
   }
@@ -459,6 +575,13 @@ public final class Tensor extends Handle {
     }
     ByteBuffer mine = elements;
     return mine != null ? mine : map();
+  }
+
+  private static int offset(ByteBuffer elements, int index, int size) {
+    long at = (long) index * size;
+    if (index >= 0 && at + size <= elements.limit()) return (int) at;
+    throw new IndexOutOfBoundsException("element " + index + " of a tensor of " + elements.limit() / size
+        + (elements.limit() > Integer.MAX_VALUE - 8 ? " that single elements reach; take view(offset, bytes)" : ""));
   }
 
   private synchronized ByteBuffer map() {
@@ -481,7 +604,8 @@ public final class Tensor extends Handle {
   public float getFloat(int index) {
     hold();
     try {
-      return elements(DType.F32).getFloat(4 * index);
+      ByteBuffer from = elements(DType.F32);
+      return from.getFloat(offset(from, index, 4));
     } finally {
       drop();
     }
@@ -496,7 +620,8 @@ public final class Tensor extends Handle {
   public void setFloat(int index, float value) {
     hold();
     try {
-      elements(DType.F32).putFloat(4 * index, value);
+      ByteBuffer to = elements(DType.F32);
+      to.putFloat(offset(to, index, 4), value);
     } finally {
       drop();
     }
@@ -511,7 +636,8 @@ public final class Tensor extends Handle {
   public long getLong(int index) {
     hold();
     try {
-      return elements(DType.I64).getLong(8 * index);
+      ByteBuffer from = elements(DType.I64);
+      return from.getLong(offset(from, index, 8));
     } finally {
       drop();
     }
@@ -526,7 +652,8 @@ public final class Tensor extends Handle {
   public void setLong(int index, long value) {
     hold();
     try {
-      elements(DType.I64).putLong(8 * index, value);
+      ByteBuffer to = elements(DType.I64);
+      to.putLong(offset(to, index, 8), value);
     } finally {
       drop();
     }
@@ -575,6 +702,51 @@ public final class Tensor extends Handle {
       return out.order(ByteOrder.nativeOrder());
     } finally {
       drop();
+    }
+  }
+
+  // ---- looking ----
+
+  private static final int SHOWN = 6;
+
+  private String first() {
+    int shown = (int) Math.min(count(), SHOWN);
+    StringBuilder out = new StringBuilder();
+    long mine = hold();
+    try {
+      ByteBuffer all = Native.tensorView(mine, 0, shown * Math.max(dtype().size(), 0)).order(ByteOrder.nativeOrder());
+      for (int i = 0; i < shown; i++) {
+        String element = switch (dtype) {
+          case F32 -> Float.toString(all.getFloat(4 * i));
+          case F64 -> Double.toString(all.getDouble(8 * i));
+          case I8 -> Byte.toString(all.get(i));
+          case U8 -> Integer.toString(all.get(i) & 0xff);
+          case I16 -> Short.toString(all.getShort(2 * i));
+          case U16 -> Integer.toString(all.getShort(2 * i) & 0xffff);
+          case I32 -> Integer.toString(all.getInt(4 * i));
+          case U32 -> Integer.toUnsignedString(all.getInt(4 * i));
+          case I64 -> Long.toString(all.getLong(8 * i));
+          case U64 -> Long.toUnsignedString(all.getLong(8 * i));
+          case BOOL -> Boolean.toString(all.get(i) != 0);
+          default -> null;
+        };
+        if (element == null) return "";
+        out.append(i == 0 ? " [" : ", ").append(element);
+      }
+    } finally {
+      drop();
+    }
+    return out.append(shown == 0 ? " []" : count() > shown ? ", ...]" : "]").toString();
+  }
+
+  /** Type, shape and first elements: {@code float32[2, 3] [1.0, 2.0, ...]}. */
+  @Override
+  public String toString() {
+    if (isClosed()) return "Tensor(closed)";
+    try {
+      return dtype().label() + Arrays.toString(shape()) + first();
+    } catch (IllegalStateException e) { // closed meanwhile
+      return "Tensor(closed)";
     }
   }
 }

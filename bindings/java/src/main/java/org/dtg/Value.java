@@ -2,6 +2,7 @@
 
 package org.dtg;
 
+import java.util.Arrays;
 import java.util.List;
 
 /** One output of one node of a graph; also names the node itself where a node is asked for (targets, control inputs). */
@@ -24,12 +25,29 @@ public final class Value {
     return value == null ? 0 : value.id;
   }
 
-  static long[] ids(List<Value> values) {
-    return values.stream().mapToLong(Value::id).toArray();
+  /** The id of one that must be there; {@code name}: of the argument. */
+  static long id(Value value, String name) {
+    if (value == null) throw new DtgException.InvalidArgument(name + " is null; it must be a value of a graph");
+    return value.id;
   }
 
-  static long[] ids(Value... values) {
-    return ids(List.of(values));
+  /** All of them, none of which may be null. */
+  static long[] ids(List<Value> values, String name) {
+    if (values == null) throw new DtgException.InvalidArgument(name + " is null; it must be a list of values");
+    long[] out = new long[values.size()];
+    for (int i = 0; i < out.length; i++) {
+      Value value = values.get(i);
+      out[i] = value == null ? id(null, name + "[" + i + "]") : value.id;
+    }
+    return out;
+  }
+
+  static long[] ids(Value[] values, String name) {
+    return ids(values == null ? null : Arrays.asList(values), name);
+  }
+
+  static long[] ids(List<Value> values) {
+    return values.stream().mapToLong(Value::id).toArray();
   }
 
   /**

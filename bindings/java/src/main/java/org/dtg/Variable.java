@@ -22,6 +22,12 @@ public record Variable(String name, DType dtype, boolean trainable, Value handle
         new Value(graph, numbers[4]), Arrays.copyOfRange(numbers, 5, numbers.length));
   }
 
+  /** Name, type and shape: {@code dense/kernel float32[64, 10]}. */
+  @Override
+  public String toString() {
+    return name + " " + dtype.label() + Arrays.toString(shape) + (trainable ? "" : ", not trainable");
+  }
+
   @Override
   public boolean equals(Object other) {
     return other instanceof Variable variable && variable.handle.equals(handle);

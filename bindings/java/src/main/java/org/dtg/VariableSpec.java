@@ -9,6 +9,8 @@ public final class VariableSpec {
   DType dtype = DType.F32;
   boolean trainable = true;
   Initializer initializer = Initializer.DEFAULT;
+  boolean onRead;
+  Aggregation aggregation = Aggregation.NONE;
 
   /**
    * A variable of this name and shape.
@@ -54,7 +56,35 @@ public final class VariableSpec {
     return this;
   }
 
+  /**
+   * Of a strategy: each replica writes its own, and who reads it from outside gets them combined; not trainable, and with an aggregation.
+   *
+   * @return this
+   */
+  public VariableSpec onRead() {
+    this.onRead = true;
+    return this;
+  }
+
+  /**
+   * Of a strategy: how what the replicas give becomes one value.
+   *
+   * @param aggregation default: NONE
+   * @return this
+   */
+  public VariableSpec aggregation(Aggregation aggregation) {
+    this.aggregation = aggregation;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().text(name).integer(dtype.number()).bool(!trainable).integers(shape).initializer(initializer);
+    return new Packet()
+        .text(name)
+        .integer(dtype.number())
+        .bool(!trainable)
+        .integers(shape)
+        .initializer(initializer)
+        .bool(onRead)
+        .integer(aggregation.ordinal());
   }
 }

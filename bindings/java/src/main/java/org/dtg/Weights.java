@@ -24,8 +24,29 @@ public final class Weights extends Handle {
    * @throws DtgException.NotFound when there is none
    * @throws DtgException.DataLoss when it is cut, damaged or no safetensors file
    */
+  public static Weights load(java.nio.file.Path path) {
+    return load(path.toString());
+  }
+
+  /**
+   * As {@link #load(java.nio.file.Path)}.
+   *
+   * @param path the file
+   * @return the set
+   */
   public static Weights load(String path) {
     return load(null, path);
+  }
+
+  /**
+   * As {@link #load(DtgRuntime, String)}.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @return the weights
+   */
+  public static Weights load(DtgRuntime runtime, java.nio.file.Path path) {
+    return load(runtime, path.toString());
   }
 
   /**
@@ -35,7 +56,7 @@ public final class Weights extends Handle {
    * @param path the file
    * @return the set
    */
-  public static Weights load(Runtime runtime, String path) {
+  public static Weights load(DtgRuntime runtime, String path) {
     long it = hold(runtime);
     try {
       return new Weights(Native.weightsLoad(it, Native.utf8(path)));
@@ -46,6 +67,15 @@ public final class Weights extends Handle {
 
   /**
    * Writes the set to a file, atomically.
+   *
+   * @param path the file
+   */
+  public void save(java.nio.file.Path path) {
+    save(path.toString());
+  }
+
+  /**
+   * As {@link #save(java.nio.file.Path)}.
    *
    * @param path the file
    */
@@ -67,7 +97,7 @@ public final class Weights extends Handle {
   public void set(String name, Tensor tensor) {
     long mine = hold();
     try {
-      long it = tensor.hold();
+      long it = hold(tensor, "tensor");
       try {
         Native.weightsSet(mine, Native.utf8(name), it);
       } finally {

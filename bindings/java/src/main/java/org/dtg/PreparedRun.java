@@ -5,12 +5,14 @@ package org.dtg;
 import java.time.Duration;
 
 /** A run with feeds, fetches and targets fixed. Each call is one crossing into C. */
-public final class Callable extends Handle {
+public final class PreparedRun extends Handle {
+  private static final long NO_TIME = Packet.nanos(Duration.ZERO);
+
   private final int feeds;
   private final int fetches;
   private volatile long timeoutNs;
 
-  Callable(long address, int feeds, int fetches) {
+  PreparedRun(long address, int feeds, int fetches) {
     super(Kind.CALLABLE, address);
     this.feeds = feeds;
     this.fetches = fetches;
@@ -19,10 +21,10 @@ public final class Callable extends Handle {
   /**
    * The deadline of each call from now on.
    *
-   * @param time null: the session's default
+   * @param time null: the session's default; zero: no time is left, nothing runs, {@link DtgException.DeadlineExceeded}
    * @return this
    */
-  public Callable timeout(Duration time) {
+  public PreparedRun timeout(Duration time) {
     timeoutNs = Packet.nanos(time);
     return this;
   }
@@ -45,17 +47,37 @@ public final class Callable extends Handle {
    * @return the fetched values; closing it closes the new ones
    */
   public Results runInto(Tensor[] tensors, Tensor[] into) {
+    return runInto(tensors, into, null);
+  }
+
+  /**
+   * The same, until another thread cancels it.
+   *
+   * @param tensors one per prepared feed
+   * @param into one per prepared fetch, of its type and shape; null entries: a new tensor
+   * @param cancellation what ends the run; null: nothing but its deadline
+   * @return the fetched values; closing it closes the new ones
+   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile
+   */
+  public Results runInto(Tensor[] tensors, Tensor[] into, Cancellation cancellation) {
+    if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {
+      for (int i = 0; i < given(tensors, "tensors").length; i++) given(tensors[i], "tensors[" + i + "]");
       long[] in = hold(tensors);
       try {
         long[] out = hold(into);
         try {
-          long[] all = new long[in.length + out.length];
-          System.arraycopy(in, 0, all, 0, in.length);
-          System.arraycopy(out, 0, all, in.length, out.length);
-          Native.callableRun(mine, all, in.length, out.length, timeoutNs);
-          return Results.of(into, all, in.length);
+          long until = hold(cancellation);
+          try {
+            long[] all = new long[in.length + out.length];
+            System.arraycopy(in, 0, all, 0, in.length);
+            System.arraycopy(out, 0, all, in.length, out.length);
+            Native.callableRun(mine, all, in.length, out.length, timeoutNs, until);
+            return Results.of(into, all, in.length);
+          } finally {
+            drop(cancellation);
+          }
         } finally {
           drop(into);
         }
@@ -77,6 +99,7 @@ public final class Callable extends Handle {
     if (fetches > 0 && into == null) {
       throw new DtgException.InvalidArgument("step a callable of " + feeds + " feeds and " + fetches + " fetches without a tensor to write into; take run()");
     }
+    if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {
       long in = hold(tensor);

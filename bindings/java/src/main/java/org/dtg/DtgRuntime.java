@@ -6,9 +6,9 @@ package org.dtg;
  * The compute threads, the op table and the settings that sessions share. Wherever one is asked for, null means the default runtime of the
  * process. Several may live side by side.
  */
-public final class Runtime extends Handle {
+public final class DtgRuntime extends Handle {
   /** With all defaults. */
-  public Runtime() {
+  public DtgRuntime() {
     this(new RuntimeOptions());
   }
 
@@ -18,7 +18,7 @@ public final class Runtime extends Handle {
    * @param options how
    * @throws DtgException.InvalidArgument for values out of range
    */
-  public Runtime(RuntimeOptions options) {
+  public DtgRuntime(RuntimeOptions options) {
     super(Kind.RUNTIME, make(options));
   }
 
@@ -53,7 +53,7 @@ public final class Runtime extends Handle {
    * @param runtime null: the default one
    * @return the text
    */
-  public static String metrics(Runtime runtime) {
+  public static String metrics(DtgRuntime runtime) {
     long it = hold(runtime);
     try {
       return Native.text(Native.runtimeMetrics(it));
@@ -68,10 +68,24 @@ public final class Runtime extends Handle {
    * @param runtime null: the default one
    * @return a list of {name, doc, inputs, outputs, attributes, stateful, differentiable, kernels}
    */
-  public static String opsJson(Runtime runtime) {
+  public static String opsJson(DtgRuntime runtime) {
     long it = hold(runtime);
     try {
       return Native.text(Native.opsJson(it));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * Gives the system what lies idle: the blocks that runs worked in, and freed tensors. For programs that pause for long.
+   *
+   * @param runtime null: the default one
+   */
+  public static void trim(DtgRuntime runtime) {
+    long it = hold(runtime);
+    try {
+      Native.runtimeTrim(it);
     } finally {
       drop(runtime);
     }
@@ -82,7 +96,7 @@ public final class Runtime extends Handle {
    *
    * @param runtime null: the default one
    */
-  public static void traceStart(Runtime runtime) {
+  public static void traceStart(DtgRuntime runtime) {
     long it = hold(runtime);
     try {
       Native.traceStart(it);
@@ -97,7 +111,7 @@ public final class Runtime extends Handle {
    * @param runtime null: the default one
    * @return Chrome trace JSON, which Perfetto and chrome://tracing open
    */
-  public static String traceStop(Runtime runtime) {
+  public static String traceStop(DtgRuntime runtime) {
     long it = hold(runtime);
     try {
       return Native.text(Native.traceStop(it));

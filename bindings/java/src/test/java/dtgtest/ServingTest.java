@@ -1,0 +1,88 @@
+// Data in two parts, numbers fitted on one of them, layers called twice, and models that are served without their builder.
+
+package dtgtest;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import java.nio.file.Path;
+import java.util.Map;
+import org.dtg.*;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ServingTest {
+  @TempDir Path folder;
+
+  @AfterEach
+  void nothingLives() throws InterruptedException {
+    World.assertNothingLives();
+  }
+
+  @Test
+  void splitNormalizeTrainExportServe() {
+    String numbers;
+    try (Tensor x = Tensor.of(new float[] {0, 10, 1, 20, 2, 30, 3, 40, 4, 50, 5, 60}, 6, 2); Tensor labels = Tensor.of(new long[] {0, 1, 0, 1, 0, 1}, 6);
+        Dataset all = Dataset.tensors(x, labels); Dataset.Parts parts = all.split(new Split().fraction(0.34).seed(1).stratify(1))) {
+      assertEquals(4, parts.train().cardinality());
+      assertEquals(2, parts.heldOut().cardinality());
+      numbers = parts.train().fitNormalization(0, Dataset.Normalization.STANDARD);
+      parts.heldOut().normalize(0, numbers).shuffleOnce(0, 3);
+      parts.heldOut().next().close();
+      assertThrows(DtgException.InvalidArgument.class, () -> all.split(new Split().fraction(2)));
+      assertThrows(DtgException.InvalidArgument.class, () -> all.split(new Split().fold(3, 3)));
+      serve(x, numbers);
+    }
+  }
+
+  private void serve(Tensor x, String numbers) {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      Value in = graph.placeholder("in", DType.F32, -1, 2);
+      Value y = model.dense(model.normalize(in, numbers), new Dense(1).name("only"));
+      Value again = model.dense(in, new Dense(1).weightsOf("only"));
+      Training training = model.minimize(model.meanSquaredError(y, again), Optimizer.adamW(0.1).lazy(true));
+      session.run(model.init());
+      session.run().feed(in, x).targets(training.train()).call().close();
+      Path path = folder.resolve("model.dtg");
+      for (boolean freeze : new boolean[] {false, true}) {
+        model.export(session, path, new Export().input("x", in).output("y", y).freeze(freeze));
+        try (Model.Loaded served = Model.load(path); Results want = session.run().feed(in, x).fetch(y).call();
+            Results got = served.session().run().feed(served.model().endpoint("x"), x).fetch(served.model().endpoint("y")).call()) {
+          for (int i = 0; i < 6; i++) assertEquals(want.get(0).getFloat(i), got.get(0).getFloat(i));
+          assertTrue(served.model().endpoints().contains("\"shape\":[-1,2]"));
+          assertThrows(DtgException.NotFound.class, () -> served.model().endpoint("z"));
+        }
+      }
+      assertThrows(DtgException.NotFound.class, () -> Model.load(folder.resolve("none")));
+    }
+  }
+
+  @Test
+  void restoresByOtherNames() {
+    String path = folder.resolve("old.safetensors").toString();
+    byte[] bytes;
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      model.dense(graph.placeholder("x", DType.F32, -1, 2), new Dense(3).name("old"));
+      session.run(model.init());
+      model.save(session, path);
+      bytes = graph.serialize();
+    }
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph)) {
+      model.dense(graph.placeholder("x", DType.F32, -1, 2), new Dense(3).name("new"));
+      session.run(model.init());
+      assertThrows(DtgException.FailedPrecondition.class, () -> model.restoreFrom(session, path, null));
+      String report = model.restoreFrom(session, path, new RestoreOptions().names(Map.of("new/kernel", "old/kernel")).partial(true));
+      assertTrue(report.contains("\"variables\":1"), report);
+      CheckpointOptions options = new CheckpointOptions().names(Map.of("new/", "old/"));
+      try (Checkpoint sets = new Checkpoint(model, session, folder.resolve("sets").toString(), options)) {
+        assertThrows(DtgException.NotFound.class, () -> sets.restore(""));
+      }
+    }
+    try (Graph graph = new Graph()) {
+      graph.importFrom(bytes);
+      try (Model found = Model.of(graph, 1)) {
+        assertEquals(2, found.variables().size());
+      }
+    }
+  }
+}

@@ -1,0 +1,315 @@
+//! Strategies: one model trained on several devices, or by several workers, behind one interface. A strategy borrows its model, so the thread
+//! that builds the model uses it; closures given to [`Strategy::run`] are called there, once per replica.
+
+use std::fmt;
+use std::ptr::{null, null_mut};
+
+use dtg_sys as sys;
+
+use crate::error::{Result, check};
+use crate::graph::Value;
+use crate::group::Reduction;
+use crate::handle::{Handle, c_string};
+use crate::model::{Model, Variable};
+use crate::replicas::{Replicated, Replication};
+use crate::training::{Optimizer, Training};
+
+/// What a strategy does with variables and gradients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum StrategyKind {
+    /// One replica, variables there.
+    #[default]
+    OneDevice,
+    /// A replica per device, each with copies of the variables, which stay equal to the bit.
+    Mirrored,
+    /// A replica per device, one copy of each variable in between.
+    CentralStorage,
+    /// One replica in a process, variables on parameter servers; [`StrategyOptions::replication`] says how.
+    ParameterServer,
+}
+
+/// The order in which a sum over replicas is made, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum CrossDevice {
+    /// In the order of the replicas, on the device of the variable's first copy.
+    #[default]
+    ReduceToOneDevice,
+    /// Two halves of neighbours, each on its first device, then both.
+    Hierarchical,
+}
+
+/// A strategy to make; write `..Default::default()` for what is not said.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StrategyOptions<'a> {
+    /// What it is.
+    pub kind: StrategyKind,
+    /// How sums are made.
+    pub cross_device: CrossDevice,
+    /// Of the replicas: `"/device:EMU:0"`. [`StrategyKind::ParameterServer`] may leave it out.
+    pub devices: &'a [&'a str],
+    /// [`StrategyKind::CentralStorage`]: default: the device if there is one, else `/device:CPU:0`.
+    pub variable_device: Option<&'a str>,
+    /// [`StrategyKind::ParameterServer`]: this worker's place.
+    pub replication: Option<&'a Replication>,
+}
+
+/// One value for each replica of one strategy.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub struct PerReplica(pub(crate) sys::dtg_per_replica);
+
+/// How a value changes a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Assign {
+    /// It takes its place.
+    Set,
+    /// It is added.
+    Add,
+    /// It is subtracted.
+    Sub,
+}
+
+/// One model's strategy. What it adds stays in the model when it is dropped.
+///
+/// ```
+/// use dtg::{Dense, DType, Graph, Model, Optimizer, Reduction, Strategy, StrategyKind, StrategyOptions};
+///
+/// let model = Model::new(Graph::new()?, 1)?;
+/// let x = model.placeholder("x", DType::F32, Some(&[-1, 4]))?;
+/// let options = StrategyOptions { kind: StrategyKind::Mirrored, devices: &["CPU:0", "CPU:1"], ..Default::default() };
+/// let strategy = Strategy::new(&model, &options)?;
+/// let training = strategy.scope(|| {
+///     let shares = strategy.split(x)?;
+///     let loss = strategy.run(&[shares], |_, inputs| {
+///         let y = model.dense(inputs[0], &Dense { units: 4, ..Default::default() })?;
+///         Ok([model.mean_squared_error(inputs[0], y)?])
+///     })?;
+///     strategy.minimize(loss[0], Reduction::Mean, &Optimizer::sgd(0.1))
+/// })?;
+/// assert_eq!(model.variable_count(), 3); // kernel, bias and the step: each copy of a variable is the same variable
+/// # let _ = training;
+/// # Ok::<(), dtg::Error>(())
+/// ```
+pub struct Strategy<'m> {
+    handle: Handle<sys::dtg_strategy>,
+    model: &'m Model,
+}
+
+impl<'m> Strategy<'m> {
+    /// A strategy for a model. Errors: `InvalidArgument` (a device that is none, a device twice, a number that does not fit the kind).
+    pub fn new(model: &'m Model, options: &StrategyOptions<'_>) -> Result<Self> {
+        let names = options.devices.iter().map(|device| c_string(device, "a device")).collect::<Result<Vec<_>>>()?;
+        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
+        let replication = options.replication.map(Replication::raw);
+        let raw = sys::dtg_strategy_options {
+            kind: match options.kind {
+                StrategyKind::OneDevice => sys::DTG_STRATEGY_ONE_DEVICE,
+                StrategyKind::Mirrored => sys::DTG_STRATEGY_MIRRORED,
+                StrategyKind::CentralStorage => sys::DTG_STRATEGY_CENTRAL_STORAGE,
+                StrategyKind::ParameterServer => sys::DTG_STRATEGY_PARAMETER_SERVER,
+            },
+            cross_device: match options.cross_device {
+                CrossDevice::ReduceToOneDevice => sys::DTG_REDUCE_TO_ONE_DEVICE,
+                CrossDevice::Hierarchical => sys::DTG_REDUCE_HIERARCHICAL,
+            },
+            devices: pointers.as_ptr(),
+            num_devices: pointers.len(),
+            variable_device: variables.as_ref().map_or(null(), |name| name.as_ptr()),
+            replication: replication.as_ref().map_or(null(), |given| given),
+            ..sys::dtg_strategy_options::INIT
+        };
+        // SAFETY: an open model; what the options point to outlives the call.
+        let handle = unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) }?;
+        Ok(Self { handle, model })
+    }
+
+    fn raw(&self) -> *mut sys::dtg_strategy {
+        self.handle.raw()
+    }
+
+    /// The model.
+    pub fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    fn info(&self) -> Result<sys::dtg_strategy_info> {
+        let mut out = sys::dtg_strategy_info::INIT;
+        // SAFETY: an open strategy; a struct of this size.
+        unsafe { check(sys::dtg_strategy_describe(self.raw(), &mut out)) }?;
+        Ok(out)
+    }
+
+    /// How many replicas this process builds.
+    pub fn replicas(&self) -> Result<usize> {
+        self.info().map(|info| info.num_replicas as usize)
+    }
+
+    /// How many replicas make one update together: to divide a global batch, or a loss, by.
+    pub fn replicas_in_sync(&self) -> Result<usize> {
+        self.info().map(|info| info.num_replicas_in_sync as usize)
+    }
+
+    /// Builds in the scope: variables that are made inside, by whatever layer, are the strategy's. Errors: `FailedPrecondition` (the scope
+    /// of another strategy is open on the model).
+    pub fn scope<R>(&self, build: impl FnOnce() -> Result<R>) -> Result<R> {
+        struct Inside(*mut sys::dtg_strategy);
+        impl Drop for Inside {
+            fn drop(&mut self) {
+                // SAFETY: open as long as the strategy is borrowed. It fails only where a run was not ended, which `run` sees to.
+                unsafe { sys::dtg_error_release(sys::dtg_strategy_exit(self.0)) }
+            }
+        }
+        // SAFETY: an open strategy.
+        unsafe { check(sys::dtg_strategy_enter(self.raw())) }?;
+        let _inside = Inside(self.raw());
+        build()
+    }
+
+    /// Calls `build` once per replica, in order, each time in its replica context, with the replica's values of `inputs`, and gives its results
+    /// as per-replica values. It runs nothing: sessions do. When it fails the model is as before.
+    pub fn run<const N: usize>(
+        &self,
+        inputs: &[PerReplica],
+        mut build: impl FnMut(usize, &[Value]) -> Result<[Value; N]>,
+    ) -> Result<[PerReplica; N]> {
+        struct Under(*mut sys::dtg_strategy);
+        impl Drop for Under {
+            fn drop(&mut self) {
+                // SAFETY: open as long as the strategy is borrowed; nothing happens where the run is over.
+                unsafe { sys::dtg_error_release(sys::dtg_strategy_abandon_run(self.0)) }
+            }
+        }
+        let replicas = self.replicas()?;
+        let mut made = [PerReplica(sys::dtg_per_replica { id: 0 }); N];
+        for replica in 0..replicas {
+            // SAFETY: an open strategy.
+            unsafe { check(sys::dtg_strategy_begin_replica(self.raw(), replica as i32)) }?;
+            let under = Under(self.raw());
+            let own = inputs.iter().map(|input| self.local(*input)).collect::<Result<Vec<_>>>()?;
+            let results = build(replica, &own)?;
+            std::mem::forget(under);
+            // SAFETY: an open strategy; two arrays of that length.
+            unsafe { check(sys::dtg_strategy_end_replica(self.raw(), Value::raw(&results), N, made.as_mut_ptr().cast())) }?;
+        }
+        Ok(made)
+    }
+
+    fn value(&self, ask: impl FnOnce(*mut sys::dtg_strategy, *mut sys::dtg_value) -> *mut sys::dtg_error) -> Result<Value> {
+        let mut out = Value::NONE;
+        // SAFETY: the answer of a function of the ABI.
+        unsafe { check(ask(self.raw(), &mut out)) }?;
+        Ok(Value(out))
+    }
+
+    fn per_replica(
+        &self,
+        ask: impl FnOnce(*mut sys::dtg_strategy, *mut sys::dtg_per_replica) -> *mut sys::dtg_error,
+    ) -> Result<PerReplica> {
+        let mut out = sys::dtg_per_replica { id: 0 };
+        // SAFETY: the answer of a function of the ABI.
+        unsafe { check(ask(self.raw(), &mut out)) }?;
+        Ok(PerReplica(out))
+    }
+
+    fn local(&self, value: PerReplica) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe { sys::dtg_strategy_local(strategy, value.0, out) })
+    }
+
+    /// The sum or the mean over replicas.
+    pub fn reduce(&self, reduction: Reduction, value: PerReplica) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe {
+            sys::dtg_strategy_reduce(strategy, reduction.number(), value.0, sys::DTG_NO_AXIS, out)
+        })
+    }
+
+    /// The same, each added up along an axis as well; the mean is over all elements, so shares of different size weigh what they are.
+    pub fn reduce_axis(&self, reduction: Reduction, value: PerReplica, axis: i32) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe { sys::dtg_strategy_reduce(strategy, reduction.number(), value.0, axis, out) })
+    }
+
+    /// The replicas' values one behind the other along an axis.
+    pub fn gather(&self, value: PerReplica, axis: i32) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe { sys::dtg_strategy_gather(strategy, value.0, axis, out) })
+    }
+
+    /// `values[r]` for replica r.
+    pub fn distribute(&self, values: &[Value]) -> Result<PerReplica> {
+        // SAFETY: an open strategy; an array with its length.
+        self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_distribute(strategy, Value::raw(values), values.len(), out) })
+    }
+
+    /// The same value for every replica.
+    pub fn broadcast(&self, value: Value) -> Result<PerReplica> {
+        // SAFETY: an open strategy.
+        self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_broadcast(strategy, value.0, out) })
+    }
+
+    /// A batch cut along its first axis as evenly as can be: the first replicas have a row more.
+    pub fn split(&self, batch: Value) -> Result<PerReplica> {
+        // SAFETY: an open strategy.
+        self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_split(strategy, batch.0, out) })
+    }
+
+    /// The values of all replicas of this process.
+    pub fn local_results(&self, value: PerReplica) -> Result<Vec<Value>> {
+        let mut count = 0;
+        // SAFETY: an open strategy; no room, then as much as was asked for.
+        unsafe { check(sys::dtg_strategy_local_results(self.raw(), value.0, null_mut(), 0, &mut count)) }?;
+        let mut values = vec![Value(Value::NONE); count];
+        // SAFETY: as before; Value has the layout of a dtg_value.
+        unsafe { check(sys::dtg_strategy_local_results(self.raw(), value.0, values.as_mut_ptr().cast(), count, &mut count)) }?;
+        Ok(values)
+    }
+
+    /// Adds the gradients of each replica's loss, reduces them and applies the result to every copy of the variables. The mean is right for
+    /// losses that are means over equal shares; where shares differ, let losses be sums divided by the rows of the whole batch, and add them up.
+    /// Errors as of [`Model::minimize`]; `FailedPrecondition` (a weight that was made outside of the scope).
+    pub fn minimize(&self, losses: PerReplica, reduction: Reduction, optimizer: &Optimizer) -> Result<Training> {
+        let mut out = sys::dtg_training::INIT;
+        // SAFETY: an open strategy; structs of these sizes.
+        unsafe { check(sys::dtg_strategy_minimize(self.raw(), losses.0, reduction.number(), &optimizer.raw(), &mut out)) }?;
+        Ok(Training::of(&out))
+    }
+
+    /// [`StrategyKind::ParameterServer`]: the targets that the last [`Strategy::minimize`] added.
+    pub fn replicated(&self) -> Result<Replicated> {
+        let mut out = sys::dtg_replicated::INIT;
+        // SAFETY: an open strategy; a struct of this size.
+        unsafe { check(sys::dtg_strategy_replicated(self.raw(), &mut out)) }?;
+        Ok(Replicated::of(&out))
+    }
+
+    /// Writes to a variable. Outside of a run: to all copies, and the answer is the target. In a run: what the replicas give is combined by the
+    /// variable's aggregation and written to all copies (on read: to the replica's own, at once), and [`Strategy::updates`] is the target.
+    pub fn assign(&self, variable: &Variable, how: Assign, value: Value) -> Result<Option<Value>> {
+        let how = match how {
+            Assign::Set => sys::DTG_ASSIGN_SET,
+            Assign::Add => sys::DTG_ASSIGN_ADD,
+            Assign::Sub => sys::DTG_ASSIGN_SUB,
+        };
+        // SAFETY: an open strategy.
+        let target =
+            self.value(|strategy, out| unsafe { sys::dtg_strategy_assign(strategy, variable.handle.0, how, value.0, out) })?;
+        Ok(Value::some(target.0))
+    }
+
+    /// The target of everything that the last run assigned in its replicas.
+    pub fn updates(&self) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe { sys::dtg_strategy_updates(strategy, out) })
+    }
+}
+
+impl fmt::Debug for Strategy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Strategy({} replicas)", self.replicas().unwrap_or(0))
+    }
+}

@@ -1,0 +1,138 @@
+//! Functions, conditions and loops: what closures build, and how what goes wrong in one comes out. One test at a time.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{refused, world};
+use dtg::{Argument, DType, ErrorKind, Function, Graph, Result, Session, Tensor, Value, ops};
+
+fn one(body: &Graph) -> Result<Value> {
+    body.scalar(1.0f32)
+}
+
+/// Doubles `x` as often as `n` says and keeps what it was in a list.
+fn doubled(graph: &Graph, n: Value, x: Value) -> Result<Value> {
+    let (none, any, zero) = (graph.vector::<i32>(&[])?, graph.scalar(-1i32)?, graph.scalar(0i32)?);
+    let list = ops::empty_tensor_list(graph, none, any, DType::F32).build()?;
+    let [_, _, list] = graph.while_loop(
+        [zero, x, list],
+        |body, [i, ..]| ops::less(body, i, n).build(),
+        |body, [i, x, list]| {
+            let one = body.scalar(1i32)?;
+            let next = ops::add_v2(body, i, one).build()?;
+            Ok([next, ops::add_v2(body, x, x).build()?, ops::tensor_list_push_back(body, list, x).build()?])
+        },
+    )?;
+    ops::tensor_list_stack(graph, list, none, DType::F32).build()
+}
+
+#[test]
+fn loops_turn_and_lists_grow() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let n = graph.placeholder("n", DType::I32, Some(&[])).unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
+    let stack = doubled(&graph, n, x).unwrap();
+    let dx = graph.add_gradients(&[stack], &[x], None).unwrap();
+    let dtg::Gradient::Dense(dx) = dx[0] else { panic!("{dx:?}") };
+    let session = Session::connect("local", &graph).unwrap();
+    let (three, begin) = (Tensor::scalar(3i32).unwrap(), Tensor::scalar(1.0f32).unwrap());
+    let out = session.run().feed(n, &three).feed(x, &begin).fetch(stack).fetch(dx).call().unwrap();
+    assert_eq!(out.slice::<f32>(0).unwrap(), [1.0, 2.0, 4.0]);
+    assert_eq!(out.scalar::<f32>(1).unwrap(), 7.0);
+}
+
+#[test]
+fn branches_and_functions_of_any_number_of_results() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let p = graph.placeholder("p", DType::BOOL, Some(&[])).unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
+    let [a, b] =
+        graph.if_else(p, |body| Ok([ops::square(body, x).build()?, x]), |body| Ok([x, ops::neg(body, x).build()?])).unwrap();
+    let many = graph.switch_case(x, 0, |body, _| one(body));
+    refused(many, ErrorKind::InvalidArgument, "");
+    let sum: Function = graph
+        .function("sum", &[Argument::Like(x), Argument::Of(DType::F32, None)], |body, v| {
+            Ok(vec![ops::add_v2(body, v[0], v[1]).build()?, ops::mul(body, v[0], a).build()?])
+        })
+        .unwrap();
+    assert_eq!(sum.captures().unwrap(), [a]);
+    let all: Vec<Value> = graph.call(&sum.clone(), &[x, b]).unwrap();
+    refused(graph.call::<Value>(&sum, &[x, b]), ErrorKind::InvalidArgument, "1 values are wanted, there are 2");
+    refused(graph.call::<[Value; 2]>(&sum, &[x]), ErrorKind::InvalidArgument, "");
+    let session = Session::connect("local", &graph).unwrap();
+    let (yes, three) = (Tensor::scalar(true).unwrap(), Tensor::scalar(3.0f32).unwrap());
+    let out = session.run().feed(p, &yes).feed(x, &three).fetch(all[0]).fetch(all[1]).call().unwrap();
+    assert_eq!((out.scalar::<f32>(0).unwrap(), out.scalar::<f32>(1).unwrap()), (6.0, 27.0));
+}
+
+#[test]
+fn shapes_that_change_are_declared() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let (start, zero) = (graph.vector(&[7i32]).unwrap(), graph.scalar(0i32).unwrap());
+    let few = |body: &Graph, x: Value| {
+        let (size, four) = (ops::size(body, x).build()?, body.scalar(4i32)?);
+        ops::less(body, size, four).build()
+    };
+    let longer = |body: &Graph, x: Value| ops::concat_v2(body, &[x, x], zero).build();
+    refused(graph.while_loop(start, few, longer), ErrorKind::InvalidArgument, "declare a wider one");
+    let open = [Argument::Of(DType::I32, Some(vec![-1]))];
+    let end = graph.while_loop_as(start, &open, few, longer).unwrap();
+    refused(graph.while_loop_as(start, &[], few, longer), ErrorKind::InvalidArgument, "1 values are wanted, there are 0");
+    let session = Session::connect("local", &graph).unwrap();
+    assert_eq!(session.run().fetch(end).call().unwrap().slice::<i32>(0).unwrap(), [7, 7, 7, 7]);
+}
+
+#[test]
+fn a_loop_without_end_ends_with_its_deadline() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let zero = graph.scalar(0i32).unwrap();
+    let out = graph.while_loop(zero, |body, _| body.scalar(true), |body, i| ops::neg(body, i).build()).unwrap();
+    let session = Session::connect("local", &graph).unwrap();
+    let ended = session.run().fetch(out).timeout(Duration::from_millis(20)).call();
+    refused(ended, ErrorKind::DeadlineExceeded, "");
+}
+
+/// Errors of closures come out as they are, and nothing stays open.
+#[test]
+fn what_goes_wrong_in_a_body() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let yes = graph.scalar(true).unwrap();
+    let other = Graph::new().unwrap();
+    let foreign = one(&other).unwrap();
+    let unknown = graph.if_else(yes, |body| body.node("MatMull").build(), one);
+    refused(unknown, ErrorKind::NotFound, "MatMul");
+    refused(graph.if_else(yes, one, |body| body.node("Neg").build()), ErrorKind::InvalidArgument, "control.rs:");
+    refused(graph.if_else(yes, one, |body| body.scalar(1i32)), ErrorKind::InvalidArgument, "int32");
+    refused(graph.if_else(yes, one, |_| Ok(foreign)), ErrorKind::InvalidArgument, "");
+    refused(graph.if_else(foreign, one, one), ErrorKind::InvalidArgument, "");
+    let mut kept = None;
+    graph
+        .if_else(
+            yes,
+            |body| {
+                let v = one(body)?;
+                kept = Some(v);
+                Ok(v)
+            },
+            one,
+        )
+        .unwrap();
+    refused(ops::neg(&graph, kept.unwrap()).build(), ErrorKind::InvalidArgument, "");
+    refused(graph.if_else(yes, one, |body| ops::neg(body, kept.unwrap()).build()), ErrorKind::InvalidArgument, "");
+    refused(graph.while_loop(vec![yes], |_, v| Ok(v[0]), |_, _| Ok(vec![])), ErrorKind::InvalidArgument, "");
+    refused(
+        graph.function("f", &[Argument::Of(DType::from_number(999), None)], |_, v| Ok(v[0])),
+        ErrorKind::InvalidArgument,
+        "element type",
+    );
+    let theirs = other.function("f", &[], |body, _| one(body)).unwrap();
+    refused(graph.call::<Value>(&theirs, &[]), ErrorKind::InvalidArgument, "called only from that one");
+    let own = graph.function("f", &[], |body, _| ops::var_handle_op(body, DType::F32, Some(&[])).build());
+    refused(own, ErrorKind::Unimplemented, "");
+}

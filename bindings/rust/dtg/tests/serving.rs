@@ -1,0 +1,80 @@
+//! Data in two parts, numbers fitted on one of them, layers called twice, and models that are served without their builder.
+
+mod common;
+
+use common::{Folder, refused, world};
+use dtg::{
+    Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Graph, Model, NormalizationKind, Optimizer,
+    RestoreOptions, Session, Split, Tensor, ops,
+};
+
+#[test]
+fn split_normalize_train_export_serve() {
+    let _world = world();
+    let folder = Folder::new("serving");
+    let x = Tensor::from_slice(&[6, 2], &[0.0f32, 10.0, 1.0, 20.0, 2.0, 30.0, 3.0, 40.0, 4.0, 50.0, 5.0, 60.0]).unwrap();
+    let labels = Tensor::from_slice(&[6], &[0i64, 1, 0, 1, 0, 1]).unwrap();
+    let mut all = Dataset::tensors(&[&x, &labels]).unwrap();
+    let how = Split { fraction: 0.34, seed: 1, classes: Some(1), ..Default::default() };
+    let (mut train, test) = all.split(&how).unwrap();
+    assert_eq!((train.cardinality(), test.cardinality()), (Some(4), Some(2)));
+    let numbers = train.fit_normalization(0, NormalizationKind::Standard).unwrap();
+    let mut test = test.normalize(0, &numbers).unwrap().shuffle_once(0, 3).unwrap();
+    assert!(test.next_element().unwrap().is_some());
+    refused(all.split(&Split { fraction: 2.0, ..Default::default() }), ErrorKind::InvalidArgument, "fraction");
+
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let input = model.placeholder("in", DType::F32, Some(&[-1, 2])).unwrap();
+    let normal = model.normalize(input, &numbers).unwrap();
+    let y = model.dense(normal, &Dense { name: Some("only"), units: 1, ..Default::default() }).unwrap();
+    let again = model.dense(input, &Dense { units: 1, weights_of: Some("only"), ..Default::default() }).unwrap();
+    let loss = ops::squared_difference(&model, y, again).build().unwrap();
+    let training = model.minimize(loss, &Optimizer { lazy: true, ..Optimizer::adam_w(0.01, 0.1) }).unwrap();
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(init).unwrap();
+    session.run().feed(input, &x).target(training.train).call().unwrap();
+    let want = session.run().feed(input, &x).fetch(y).call().unwrap().slice::<f32>(0).unwrap().to_vec();
+    let path = folder.file("model.dtg");
+    for freeze in [false, true] {
+        let what = Export { inputs: &[("x", input)], outputs: &[("y", y)], freeze };
+        model.export(&session, &path, &what).unwrap();
+        let (served, alone) = Model::load(&path).unwrap();
+        let (x_in, y_out) = (served.endpoint("x").unwrap(), served.endpoint("y").unwrap());
+        let got = alone.run().feed(x_in, &x).fetch(y_out).call().unwrap().slice::<f32>(0).unwrap().to_vec();
+        assert_eq!(want, got);
+        assert!(served.endpoints().unwrap().contains("\"shape\":[-1,2]"));
+        refused(served.endpoint("z"), ErrorKind::NotFound, "\"x\"");
+    }
+    refused(Model::load(folder.file("none")), ErrorKind::NotFound, "none");
+}
+
+fn one_layer(name: &str) -> (Model, Session) {
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let x = model.placeholder("x", DType::F32, Some(&[-1, 2])).unwrap();
+    model.dense(x, &Dense { name: Some(name), units: 3, ..Default::default() }).unwrap();
+    let init = model.init().unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(init).unwrap();
+    (model, session)
+}
+
+#[test]
+fn restores_by_other_names() {
+    let _world = world();
+    let folder = Folder::new("renamed");
+    let path = folder.file("old.safetensors");
+    let (old, at) = one_layer("old");
+    old.save(&at, &path).unwrap();
+    let (fresh, here) = one_layer("new");
+    refused(fresh.restore_from(&here, &path, &RestoreOptions::default()), ErrorKind::FailedPrecondition, "new/kernel");
+    let options = RestoreOptions { names: &[("new/kernel", "old/kernel")], partial: true };
+    assert!(fresh.restore_from(&here, &path, &options).unwrap().contains("\"variables\":1"));
+    let options = CheckpointOptions { names: &[("new/", "old/")], ..Default::default() };
+    let mut sets = Checkpoint::open(&fresh, &here, folder.file("sets"), &options).unwrap();
+    refused(sets.restore(&fresh, ""), ErrorKind::NotFound, "sets");
+    let bytes = old.serialize().unwrap();
+    let graph = Graph::new().unwrap();
+    graph.import(&bytes).unwrap();
+    assert_eq!(Model::import(graph, 1).unwrap().variable_count(), 2);
+}
