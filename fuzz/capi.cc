@@ -240,7 +240,7 @@ void Interpreter::model_call(int which) {
     case 5: {
       dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
       dtg_training training = DTG_TRAINING_INIT;
-      optimizer.kind = byte() % 6;
+      optimizer.kind = byte() % 15;
       optimizer.clip_norm = byte() % 2;
       error = dtg_nn_minimize(model, value(), &optimizer, &training);
       made = training.train;

@@ -150,8 +150,15 @@ std::string words(Script& program) {
     case 4: return wire::make_frame(wire::Inspect{}, which);
     case 5: return wire::make_frame(which & 64 ? wire::EndJob{} : wire::EndJob{"enough"}, which);
     case 6: return wire::make_frame(wire::Heartbeat{which});
-    default: return wire::make_frame(wire::Goodbye{});
+    default: break;
   }
+  if (which & 64) return wire::make_frame(wire::Goodbye{});
+  const wire::Arrive arrival{.name = which & 8 ? "" : "b",
+                             .end = (which & 16) != 0,
+                             .ticket = which & 32,
+                             .expires_left_ns = time_left(program.byte()),
+                             .answer_left_ns = time_left(program.byte())};
+  return wire::make_frame(arrival, which);
 }
 
 std::string run(Script& program) {

@@ -18,6 +18,8 @@ class PassingDisk : public Disk {
   Status sync_directory(const std::string& path) override { return under_.sync_directory(path); }
   Status sync_file(const std::string& path) override { return under_.sync_file(path); }
   Status rename(const std::string& from, const std::string& to) override { return under_.rename(from, to); }
+  Result<std::string> follow(const std::string& path) override { return under_.follow(path); }
+  Status take_rights(const std::string& from, const std::string& to) override { return under_.take_rights(from, to); }
   Status remove(const std::string& path) override { return under_.remove(path); }
   Result<bool> exists(const std::string& path) override { return under_.exists(path); }
   Result<FileStat> look_up(const std::string& path) override { return under_.look_up(path); }

@@ -33,6 +33,11 @@ HANDLE(dtg_weights)
 HANDLE(dtg_event_writer)
 HANDLE(dtg_cluster)
 HANDLE(dtg_server)
+HANDLE(dtg_checkpoint)
+HANDLE(dtg_group)
+HANDLE(dtg_collective)
+HANDLE(dtg_cancellation)
+HANDLE(dtg_strategy)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -50,6 +55,11 @@ void* closed_of(const Handles& h, const dtg_weights*) { return h.weights; }
 void* closed_of(const Handles& h, const dtg_event_writer*) { return h.writer; }
 void* closed_of(const Handles& h, const dtg_cluster*) { return h.cluster; }
 void* closed_of(const Handles& h, const dtg_server*) { return h.server; }
+void* closed_of(const Handles& h, const dtg_checkpoint*) { return h.checkpoint; }
+void* closed_of(const Handles& h, const dtg_group*) { return h.group; }
+void* closed_of(const Handles& h, const dtg_collective*) { return h.collective; }
+void* closed_of(const Handles& h, const dtg_cancellation*) { return h.cancellation; }
+void* closed_of(const Handles& h, const dtg_strategy*) { return h.strategy; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -63,10 +73,17 @@ struct Outs {
   dtg_string* string = nullptr;
   dtg_model* model = nullptr;
   dtg_dataset* dataset = nullptr;
+  dtg_dataset* dataset2 = nullptr;
   dtg_weights* weights = nullptr;
   dtg_event_writer* writer = nullptr;
   dtg_cluster* cluster = nullptr;
   dtg_server* server = nullptr;
+  dtg_checkpoint* checkpoint = nullptr;
+  dtg_function* function = nullptr;
+  dtg_group* group = nullptr;
+  dtg_collective* collective = nullptr;
+  dtg_cancellation* cancellation = nullptr;
+  dtg_strategy* strategy = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   DLManagedTensor* unversioned = nullptr;
   dtg_task task = DTG_TASK_INIT;
@@ -75,15 +92,21 @@ struct Outs {
   dtg_variable variable = DTG_VARIABLE_INIT;
   dtg_training training = DTG_TRAINING_INIT;
   dtg_replicated replicated = DTG_REPLICATED_INIT;
+  dtg_recurrent_result steps = DTG_RECURRENT_RESULT_INIT;
+  dtg_metric_values measured = DTG_METRIC_VALUES_INIT;
   dtg_completion event{};
   const char* text = nullptr;
   size_t size = 0;
   int64_t dims[8]{};
   int32_t number = 0;
+  dtg_per_replica spread{};
+  dtg_strategy_info info = DTG_STRATEGY_INFO_INIT;
 
   void empty() {
-    Handles all{runtime, tensor, graph, session, callable, run, cq, nullptr, string, model, dataset, weights, writer, cluster, server};
+    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,   dataset,
+                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy};
     all.release();
+    dtg_dataset_release(dataset2);
     *this = Outs();
   }
 };
@@ -159,20 +182,26 @@ class Misuse : public World {
   void base_rows();
   void tensor_rows();
   void graph_rows();
+  void function_rows();
   void session_rows();
   void model_rows();
   void layer_rows();
   void data_rows();
   void file_rows();
   void cluster_rows();
+  void group_rows();
+  void strategy_rows();
 
   Outs outs;
   std::set<std::string> seen_;
   std::vector<std::function<void()>> rows_;
   // What the rows point to.
+  const dtg_function* functions[2]{};
   uint64_t block[16]{};  // stands for a struct of DLPack that is never looked into
   float two[2] = {1, 2};
   int64_t dims[1] = {2};
+  const char* words[2] = {"a", "b"};
+  size_t lengths[2] = {1, 1};
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
   dtg_run_args asked = DTG_RUN_ARGS_INIT;
   dtg_value feeds[2]{}, none[1]{};
@@ -181,13 +210,24 @@ class Misuse : public World {
   const char* names[1] = {"c"};
   dtg_gradient gradient{};
   dtg_replication replication = DTG_REPLICATION_INIT;
+  dtg_all_reduce all_reduce{sizeof(dtg_all_reduce), 0, 1, 0, 0, 0, 0};
+  dtg_schedule schedule = DTG_SCHEDULE_INIT;
+  dtg_strategy_options strategy = DTG_STRATEGY_OPTIONS_INIT;
+  const char* device = "/device:CPU:0";
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
   dtg_conv2d conv = DTG_CONV2D_INIT;
   dtg_embedding embedding = DTG_EMBEDDING_INIT;
+  dtg_recurrent recurrent = DTG_RECURRENT_INIT;
+  dtg_sampled_loss sampled = DTG_SAMPLED_LOSS_INIT;
+  dtg_attention attention = DTG_ATTENTION_INIT;
+  dtg_conv windows = DTG_CONV_INIT;
+  dtg_export serving = DTG_EXPORT_INIT;
   dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
   std::string bytes;
   std::string file = folder("file");
+  std::string sets = folder("sets");
+  dtg_checkpoint_options kept = DTG_CHECKPOINT_OPTIONS_INIT;
 };
 
 using S = std::set<size_t>;
@@ -203,6 +243,7 @@ void Misuse::base_rows() {
   ROW(dtg_error_task, {}, h.error);
   ROW(dtg_error_peer, {}, h.error);
   ROW(dtg_error_phase, {}, h.error);
+  ROW(dtg_error_create, {1}, DTG_UNKNOWN, "words", DTG_STRLEN);
   ROW(dtg_error_retain, {}, h.error);
   ROW(dtg_error_release, {}, h.error);
   ROW(dtg_string_data, {}, h.string, &outs.size);
@@ -213,6 +254,7 @@ void Misuse::base_rows() {
   ROW(dtg_runtime_release, {}, h.runtime);
   ROW(dtg_ops_json, {0}, h.runtime, &outs.string);
   ROW(dtg_runtime_metrics, {0}, h.runtime, &outs.string);
+  ROW(dtg_runtime_trim, {0}, h.runtime);
   ROW(dtg_runtime_trace_start, {0}, h.runtime);
   ROW(dtg_runtime_trace_stop, {0}, h.runtime, &outs.string);
 }
@@ -220,6 +262,9 @@ void Misuse::base_rows() {
 void Misuse::tensor_rows() {
   ROW(dtg_tensor_create, (S{5, 6}), DTG_F32, dims, 1, two, sizeof two, nullptr, nullptr, &outs.tensor);
   ROW(dtg_tensor_allocate, {}, DTG_F32, dims, 1, &outs.tensor);
+  ROW(dtg_tensor_create_strings, (S{3}), dims, 1, words, lengths, &outs.tensor);
+  ROW(dtg_tensor_create_packed_strings, {}, dims, 1, block, 2, lengths, &outs.tensor);
+  ROW(dtg_tensor_string, {}, h.tensor, 0, &outs.size);
   ROW(dtg_tensor_data, {}, h.tensor, &outs.size);
   ROW(dtg_tensor_mutable_data, {}, h.tensor);
   ROW(dtg_tensor_dtype, {}, h.tensor);
@@ -269,6 +314,21 @@ void Misuse::graph_rows() {
   ROW(dtg_graph_import, {}, h.graph, bytes.data(), bytes.size());
 }
 
+void Misuse::function_rows() {
+  functions[0] = functions[1] = h.function;
+  ROW(dtg_function_begin, {1}, h.graph, "body", DTG_STRLEN, &outs.graph);
+  ROW(dtg_function_add_argument, {2}, h.graph, DTG_F32, nullptr, 0, &outs.value);
+  ROW(dtg_function_add_argument_like, {}, h.graph, v.z, &outs.value);
+  ROW(dtg_function_end, (S{1, 3}), h.graph, &v.z, 1, nullptr, 0, &outs.function);
+  ROW(dtg_function_retain, {}, h.function);
+  ROW(dtg_function_release, {}, h.function);
+  ROW(dtg_function_captures, {}, h.function, outs.values, 4, &outs.size);
+  ROW(dtg_graph_add_if, {}, h.graph, v.z, h.function, h.function, outs.values, 1);
+  ROW(dtg_graph_add_case, {}, h.graph, v.z, functions, 2, outs.values, 1);
+  ROW(dtg_graph_add_while, {}, h.graph, &v.z, 1, h.function, h.function, outs.values);
+  ROW(dtg_graph_add_call, {}, h.graph, h.function, &v.z, 1, outs.values, 1);
+}
+
 void Misuse::session_rows() {
   dtg_plan_args planned = DTG_PLAN_ARGS_INIT;
   const dtg_dtype dtypes[] = {DTG_F32, DTG_F32};
@@ -294,7 +354,9 @@ void Misuse::session_rows() {
   planned.num_fetches = 1;
   ROW(dtg_session_plan_text, {}, h.session, &planned, &outs.string);
   ROW(dtg_session_run_async, {4}, h.session, &asked, h.cq, 1, &outs.run);
+  ROW(dtg_session_run_if_brief, {}, h.session, &asked, &outs.number);
   ROW(dtg_callable_run, {}, h.callable, tensors, 2, fetched, 1, 0);
+  ROW(dtg_callable_run_cancellable, {6}, h.callable, tensors, 2, &outs.tensor, 1, 0, h.cancellation);
   ROW(dtg_callable_retain, {}, h.callable);
   ROW(dtg_callable_release, {}, h.callable);
   ROW(dtg_session_device_count, {}, h.session);
@@ -303,6 +365,10 @@ void Misuse::session_rows() {
   ROW(dtg_session_close, {}, h.session, 0);
   ROW(dtg_session_retain, {}, h.session);
   ROW(dtg_session_release, {}, h.session);
+  ROW(dtg_cancellation_create, {}, &outs.cancellation);
+  ROW(dtg_cancellation_cancel, {}, h.cancellation);
+  ROW(dtg_cancellation_retain, {}, h.cancellation);
+  ROW(dtg_cancellation_release, {}, h.cancellation);
   ROW(dtg_run_cancel, {}, h.run);
   ROW(dtg_run_take_result, {}, h.run, 0, &outs.tensor);
   ROW(dtg_run_retain, {}, h.run);
@@ -325,17 +391,30 @@ void Misuse::model_rows() {
   ROW(dtg_model_find_variable, {}, h.model, "v", DTG_STRLEN, &outs.variable);
   ROW(dtg_model_global_step, {}, h.model, &outs.variable);
   ROW(dtg_model_init, {}, h.model, &outs.value);
+  ROW(dtg_model_set_metadata, {}, h.model, "k", DTG_STRLEN, "v", DTG_STRLEN);
+  ROW(dtg_model_metadata, {}, h.model, "k", DTG_STRLEN, &outs.string);
   ROW(dtg_model_save, {}, h.model, h.session, file.c_str(), DTG_STRLEN);
   ROW(dtg_model_restore, {}, h.model, h.session, file.c_str(), DTG_STRLEN);
+  ROW(dtg_model_restore_from, (S{4, 5}), h.model, h.session, file.c_str(), DTG_STRLEN, nullptr, &outs.string);
+  ROW(dtg_model_import, {}, h.graph, 1, &outs.model);
+  ROW(dtg_model_export, {}, h.model, h.session, &serving, file.c_str(), DTG_STRLEN);
+  ROW(dtg_model_load, (S{0, 3}), h.runtime, "nowhere", DTG_STRLEN, &outs.session, &outs.model);
+  ROW(dtg_model_endpoint, {}, h.model, "x", DTG_STRLEN, &outs.value);
+  ROW(dtg_model_endpoints, {}, h.model, &outs.string);
+  ROW(dtg_model_graph, {}, h.model, &outs.graph);
   ROW(dtg_nn_minimize, {2}, h.model, v.z, nullptr, &outs.training);
   ROW(dtg_nn_apply_gradients, {1}, h.model, nullptr, &v.z, &gradient, 1, &outs.value);
   ROW(dtg_nn_minimize_replicated, {2}, h.model, v.z, nullptr, &replication, &outs.replicated);
   ROW(dtg_nn_apply_replicated, {4}, h.model, &v.z, &gradient, 1, nullptr, &replication, &outs.replicated);
   ROW(dtg_nn_minimize_towers, {3}, h.model, &v.z, 1, nullptr, &outs.training);
+  ROW(dtg_nn_minimize_all_reduce, {2}, h.model, v.z, nullptr, &all_reduce, &outs.training);
   ROW(dtg_model_next_tower, {}, h.model);
   ROW(dtg_model_wait_ready, {}, h.model, h.session, 1);
+  ROW(dtg_model_recover, {}, h.model, h.session, 1);
   ROW(dtg_nn_exponential_decay, {}, h.model, v.z, 0.1, 10, 0.5, 0, &outs.value);
   ROW(dtg_nn_cosine_decay, {}, h.model, v.z, 0.1, 10, 0, 0, &outs.value);
+  schedule.rate = schedule.steps = 1;
+  ROW(dtg_nn_schedule, {}, h.model, v.z, &schedule, &outs.value);
 }
 
 void Misuse::layer_rows() {
@@ -347,6 +426,28 @@ void Misuse::layer_rows() {
   ROW(dtg_nn_flatten, {}, h.model, v.x, &outs.value);
   ROW(dtg_nn_dropout, {}, h.model, v.x, 0.5, v.x, none[0], &outs.value);
   ROW(dtg_nn_embedding, {}, h.model, v.x, &embedding, &outs.value);
+  recurrent.units = attention.heads = attention.key_width = windows.filters = 2;
+  ROW(dtg_nn_batch_norm, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_layer_norm, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_rms_norm, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_group_norm, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_recurrent, {}, h.model, v.x, &recurrent, &outs.steps);
+  ROW(dtg_nn_attention, {}, h.model, v.x, v.x, &attention, &outs.value);
+  ROW(dtg_nn_conv1d, {}, h.model, v.x, &windows, &outs.value);
+  ROW(dtg_nn_conv3d, {}, h.model, v.x, &windows, &outs.value);
+  ROW(dtg_nn_conv2d_transpose, {}, h.model, v.x, &windows, &outs.value);
+  ROW(dtg_nn_depthwise_conv2d, {}, h.model, v.x, &windows, &outs.value);
+  ROW(dtg_nn_separable_conv2d, {}, h.model, v.x, &windows, &outs.value);
+  ROW(dtg_nn_global_avg_pool, {}, h.model, v.x, 0, &outs.value);
+  ROW(dtg_nn_global_max_pool, {}, h.model, v.x, 0, &outs.value);
+  ROW(dtg_nn_up_sampling2d, {}, h.model, v.x, 2, 2, 0, &outs.value);
+  sampled.classes = sampled.samples = 2;
+  ROW(dtg_nn_loss, {1}, h.model, nullptr, v.x, v.y, none[0], &outs.value);
+  ROW(dtg_nn_triplet_loss, {}, h.model, v.x, v.x, v.x, 1, &outs.value);
+  ROW(dtg_nn_sampled_loss, {}, h.model, &sampled, v.x, v.x, &outs.value);
+  ROW(dtg_nn_regularize, {2}, h.model, v.z, nullptr, 0, 0.1, 0.1, &outs.value);
+  ROW(dtg_nn_metric, {1}, h.model, nullptr, none[0], v.x, none[0], &outs.measured);
+  ROW(dtg_nn_normalize, {}, h.model, v.x, "{\"shift\": [0], \"scale\": [1]}", DTG_STRLEN, &outs.value);
   ROW(dtg_nn_activation, {}, h.model, v.x, DTG_ACT_RELU, &outs.value);
   ROW(dtg_nn_sparse_softmax_cross_entropy, {}, h.model, v.x, v.y, &outs.value);
   ROW(dtg_nn_softmax_cross_entropy, {}, h.model, v.x, v.y, &outs.value);
@@ -364,6 +465,7 @@ void Misuse::data_rows() {
   ROW(dtg_dataset_retain, {}, h.dataset);
   ROW(dtg_dataset_release, {}, h.dataset);
   ROW(dtg_dataset_shuffle, {}, h.dataset, 0, 1);
+  ROW(dtg_dataset_shuffle_once, {}, h.dataset, 0, 1);
   ROW(dtg_dataset_batch, {}, h.dataset, 2, 0);
   ROW(dtg_dataset_shard, {}, h.dataset, 2, 0);
   ROW(dtg_dataset_auto_shard, {}, h.dataset, 2, 0);
@@ -373,10 +475,16 @@ void Misuse::data_rows() {
   ROW(dtg_dataset_take, {}, h.dataset, 2);
   ROW(dtg_dataset_skip, {}, h.dataset, 2);
   ROW(dtg_dataset_scale, {}, h.dataset, 0, 2);
+  ROW(dtg_dataset_normalize, {}, h.dataset, 0, "{\"shift\": [0], \"scale\": [1]}", DTG_STRLEN);
+  ROW(dtg_dataset_split, {1}, h.dataset, nullptr, &outs.dataset, &outs.dataset2);
+  ROW(dtg_dataset_fit_normalization, {}, h.dataset, 0, DTG_NORMALIZE_STANDARD, &outs.string);
   ROW(dtg_dataset_cast, {}, h.dataset, 0, DTG_F32);
   ROW(dtg_dataset_prefetch, {}, h.dataset, 2);
   ROW(dtg_dataset_next, {}, h.dataset, fetched, 1, &outs.number);
   ROW(dtg_dataset_restart, {}, h.dataset);
+  ROW(dtg_dataset_position, {}, h.dataset, outs.dims, 8, &outs.size);
+  ROW(dtg_dataset_move_to, {}, h.dataset, dims, 1);
+  ROW(dtg_dataset_schema, {}, h.dataset, &outs.string);
   ROW(dtg_dataset_cardinality, {}, h.dataset);
   ROW(dtg_dataset_component_count, {}, h.dataset);
   ROW(dtg_dataset_component, {2}, h.dataset, 0, nullptr, outs.dims, 8, &outs.number);
@@ -402,6 +510,18 @@ void Misuse::file_rows() {
   ROW(dtg_event_writer_close, {}, h.writer);
   ROW(dtg_event_writer_retain, {}, h.writer);
   ROW(dtg_event_writer_release, {}, h.writer);
+  kept.directory = sets.c_str();
+  ROW(dtg_checkpoint_open, {}, h.model, h.session, &kept, &outs.checkpoint);
+  ROW(dtg_checkpoint_retain, {}, h.checkpoint);
+  ROW(dtg_checkpoint_release, {}, h.checkpoint);
+  ROW(dtg_checkpoint_add_data, {}, h.checkpoint, "more", DTG_STRLEN, h.dataset);
+  ROW(dtg_checkpoint_resume, (S{1, 2}), h.checkpoint, dims, &outs.string);
+  ROW(dtg_checkpoint_restore, (S{1, 3, 4}), h.checkpoint, "step-000000000001-0000000000000001", DTG_STRLEN, dims, &outs.string);
+  ROW(dtg_checkpoint_reached, {2}, h.checkpoint, 1, &outs.number);
+  ROW(dtg_checkpoint_save, {}, h.checkpoint, 1, 0);
+  ROW(dtg_checkpoint_begin_save, {}, h.checkpoint, 1, 0);
+  ROW(dtg_checkpoint_wait, {}, h.checkpoint, 0);
+  ROW(dtg_checkpoint_status, {}, h.checkpoint, &outs.string);
   ROW(dtg_checkpoint_list, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
   ROW(dtg_checkpoint_describe, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
   ROW(dtg_checkpoint_verify, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.string);
@@ -429,21 +549,82 @@ void Misuse::cluster_rows() {
   ROW(dtg_server_retain, {}, h.server);
   ROW(dtg_server_release, {}, h.server);
   ROW(dtg_session_end_job, {}, h.session, 0);
+  ROW(dtg_session_end_job_now, {}, h.session, 0);
+  ROW(dtg_session_barrier, {}, h.session, "b", DTG_STRLEN, 0);
   ROW(dtg_session_cluster_status, {}, h.session, 0, &outs.string);
   ROW(dtg_cluster_status, (S{0, 3}), h.runtime, "no address", DTG_STRLEN, nullptr, &outs.string);
   ROW(dtg_session_run_repeatedly, (S{3, 5}), h.session, &v.z, 1, h.cq, 1, &outs.run);
+}
+
+void Misuse::group_rows() {
+  ROW(dtg_group_join, {1}, h.server, nullptr, &outs.group);
+  ROW(dtg_group_reform, {}, h.group, 0, 0);
+  ROW(dtg_group_leave, {}, h.group);
+  ROW(dtg_group_rank, {}, h.group);
+  ROW(dtg_group_size, {}, h.group);
+  ROW(dtg_group_epoch, {}, h.group);
+  ROW(dtg_group_member, {}, h.group, 0);
+  ROW(dtg_group_retain, {}, h.group);
+  ROW(dtg_group_release, {}, h.group);
+  ROW(dtg_group_all_reduce, {2}, h.group, h.tensor, nullptr, &outs.tensor);
+  ROW(dtg_group_all_gather, {2}, h.group, h.tensor, nullptr, &outs.tensor);
+  ROW(dtg_group_reduce_scatter, {2}, h.group, h.tensor, nullptr, &outs.tensor);
+  ROW(dtg_group_broadcast, {2}, h.group, h.tensor, nullptr, &outs.tensor);
+  ROW(dtg_group_all_to_all, {2}, h.group, h.tensor, nullptr, &outs.tensor);
+  ROW(dtg_group_barrier, {}, h.group, 0);
+  ROW(dtg_group_start, (S{3, 4, 7}), h.group, DTG_ALL_REDUCE, h.tensor, nullptr, nullptr, h.cq, 1, &outs.collective);
+  ROW(dtg_collective_cancel, {}, h.collective);
+  ROW(dtg_collective_take_result, {}, h.collective, &outs.tensor);
+  ROW(dtg_collective_retain, {}, h.collective);
+  ROW(dtg_collective_release, {}, h.collective);
+}
+
+dtg_error* builds_nothing(void*, dtg_strategy*, int32_t, const dtg_value*, size_t, dtg_value*, size_t) { return nullptr; }
+dtg_error* merges_nothing(void*, dtg_strategy*, const dtg_per_replica*, size_t, dtg_per_replica*, size_t) { return nullptr; }
+dtg_error* writes_nothing(void*, dtg_strategy*, int32_t, const dtg_variable*, const dtg_value*, size_t, dtg_value*) { return nullptr; }
+
+void Misuse::strategy_rows() {
+  strategy.devices = &device;
+  strategy.num_devices = 1;
+  const dtg_per_replica nothing{};
+  ROW(dtg_strategy_create, {}, h.model, &strategy, &outs.strategy);
+  ROW(dtg_strategy_retain, {}, h.strategy);
+  ROW(dtg_strategy_release, {}, h.strategy);
+  ROW(dtg_strategy_describe, {}, h.strategy, &outs.info);
+  ROW(dtg_strategy_enter, {}, h.strategy);
+  ROW(dtg_strategy_exit, {}, h.strategy);
+  ROW(dtg_strategy_run, (S{2, 3, 5}), h.strategy, builds_nothing, nullptr, nullptr, 0, nullptr, 0);
+  ROW(dtg_strategy_begin_replica, {}, h.strategy, 0);
+  ROW(dtg_strategy_end_replica, {}, h.strategy, &v.z, 1, &outs.spread);
+  ROW(dtg_strategy_abandon_run, {}, h.strategy);
+  ROW(dtg_strategy_merge_call, (S{1, 4, 7}), h.strategy, nullptr, 0, merges_nothing, nullptr, 0, builds_nothing, nullptr);
+  ROW(dtg_strategy_reduce, {}, h.strategy, DTG_REDUCE_SUM, nothing, DTG_NO_AXIS, &outs.value);
+  ROW(dtg_strategy_gather, {}, h.strategy, nothing, 0, &outs.value);
+  ROW(dtg_strategy_distribute, {}, h.strategy, &v.z, 1, &outs.spread);
+  ROW(dtg_strategy_broadcast, {}, h.strategy, v.z, &outs.spread);
+  ROW(dtg_strategy_split, {}, h.strategy, v.z, &outs.spread);
+  ROW(dtg_strategy_local, {}, h.strategy, nothing, &outs.value);
+  ROW(dtg_strategy_local_results, (S{2}), h.strategy, nothing, nullptr, 0, &outs.size);
+  ROW(dtg_strategy_minimize, {3}, h.strategy, nothing, DTG_REDUCE_MEAN, nullptr, &outs.training);
+  ROW(dtg_strategy_replicated, {}, h.strategy, &outs.replicated);
+  ROW(dtg_strategy_assign, {4}, h.strategy, v.z, DTG_ASSIGN_SET, v.z, &outs.value);
+  ROW(dtg_strategy_updates, {}, h.strategy, &outs.value);
+  ROW(dtg_strategy_update, (S{3, 4}), h.strategy, v.z, writes_nothing, nullptr, nullptr, 0, &outs.value);
 }
 
 TEST_F(Misuse, EveryPointerOfEveryFunction) {
   base_rows();
   tensor_rows();
   graph_rows();
+  function_rows();
   session_rows();
   model_rows();
   layer_rows();
   data_rows();
   file_rows();
   cluster_rows();
+  group_rows();
+  strategy_rows();
   for (const auto& row : rows_) row();
   const char* const build = std::getenv("DTG_BUILD_DIR");
   if (!build) return;

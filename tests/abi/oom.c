@@ -1,60 +1,16 @@
 /* Memory that runs out: the allocator fails at the n-th call, for every n up to the length of a scenario, from the
  * first node to the last result. Each time an error or a success, never a crash, a hang or a handle that stays.
- *
- * The program's own malloc family stands in front of the C library's, so the shared library and what it links use it
- * too. Failing goes on after the n-th call or happens once, in turn. */
+ * Failing goes on after the n-th call or happens once, in turn. */
 #define _GNU_SOURCE
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_ALLOCATOR 0
-#else
-#define OWN_ALLOCATOR 1
-#endif
-#else
-#define OWN_ALLOCATOR 1
-#endif
+#include "failing_allocator.h"
 
 #if OWN_ALLOCATOR
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-
-static long left = -1;  /* -1: never fails */
-static long calls = 0;  /* since the scenario began */
-static int lasting = 0; /* once it has failed it goes on failing */
-
-static int fails(void) {
-  const long count = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
-  const long at = __atomic_load_n(&left, __ATOMIC_RELAXED);
-  if (at < 0 || count < at || (count > at && !lasting)) return 0;
-  errno = ENOMEM;
-  return 1;
-}
-
-/* The build hides symbols by default; the library must find these. */
-#pragma GCC visibility push(default)
-void *malloc(size_t size) { return fails() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return fails() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *old, size_t size) { return fails() ? NULL : __libc_realloc(old, size); }
-void *aligned_alloc(size_t alignment, size_t size) { return fails() ? NULL : __libc_memalign(alignment, size); }
-void *memalign(size_t alignment, size_t size) { return fails() ? NULL : __libc_memalign(alignment, size); }
-int posix_memalign(void **out, size_t alignment, size_t size) {
-  if (fails()) return ENOMEM;
-  *out = __libc_memalign(alignment, size);
-  return *out ? 0 : ENOMEM;
-}
-#pragma GCC visibility pop
-
 /* Everything that the scenario holds, so that it can stop anywhere. */
 struct scene {
   dtg_runtime *runtime;
@@ -159,11 +115,9 @@ static dtg_code once(long fail_at, int go_on) {
   struct scene s = {0};
   dtg_error *error;
   dtg_code code;
-  __atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&lasting, go_on, __ATOMIC_RELAXED);
-  __atomic_store_n(&left, fail_at, __ATOMIC_RELAXED);
+  fail_from(fail_at, go_on);
   error = scenario(&s);
-  __atomic_store_n(&left, -1, __ATOMIC_RELAXED);
+  fail_no_more();
   code = dtg_error_code(error);
   if (error && dtg_error_message(error, NULL)[0] == 0) code = DTG_UNKNOWN;
   if (error && code != DTG_RESOURCE_EXHAUSTED) {
@@ -191,12 +145,10 @@ static int loans(void) {
     DLManagedTensorVersioned *managed = NULL;
     dtg_error *error;
     given_back = 0;
-    __atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&lasting, (int)(n % 2), __ATOMIC_RELAXED);
-    __atomic_store_n(&left, n % 5 + 1, __ATOMIC_RELAXED);
+    fail_from(n % 5 + 1, (int)(n % 2));
     error = dtg_tensor_create(DTG_F32, dims, 1, lent, sizeof lent, give_back, NULL, &held[n - 1]);
     if (!error) error = dtg_tensor_to_dlpack(held[n - 1], 0, &managed);
-    __atomic_store_n(&left, -1, __ATOMIC_RELAXED);
+    fail_no_more();
     refused += error != NULL;
     bad += given_back != 0 || (error != NULL && managed != NULL) || (error != NULL && dtg_error_code(error) != DTG_RESOURCE_EXHAUSTED);
     dtg_error_release(error);

@@ -25,6 +25,8 @@ dtg_optimizer optimizer_of(dtg_optimizer_kind kind) {
   optimizer.kind = kind;
   optimizer.rate = 0.05;
   optimizer.momentum = 0.5;  // those that have none ignore it
+  // It makes a variable from what it keeps, and so forgets the first value; it must come as far in the steps that there are.
+  if (kind == DTG_OPT_FTRL) optimizer.rate = 2;
   return optimizer;
 }
 

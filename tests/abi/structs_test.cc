@@ -59,6 +59,30 @@ TEST_F(Structs, OptionsOfEverySize) {
     dtg_dataset_release(made);
     return error;
   });
+  dtg_checkpoint_options sets = DTG_CHECKPOINT_OPTIONS_INIT;
+  const std::string directory = folder("sets");
+  sets.directory = directory.c_str();
+  each_size("dtg_checkpoint_options", sets, [this](auto* options) {
+    dtg_checkpoint* made = nullptr;
+    dtg_error* const error = dtg_checkpoint_open(h.model, h.session, options, &made);
+    dtg_checkpoint_release(made);
+    return error;
+  });
+  dtg_group_options group = DTG_GROUP_OPTIONS_INIT;
+  group.name = "sizes";
+  each_size("dtg_group_options", group, [this](auto* options) {
+    dtg_group* made = nullptr;
+    dtg_error* const error = dtg_group_join(h.server, options, &made);
+    dtg_group_release(made);
+    return error;
+  });
+  const dtg_collective_args collective = DTG_COLLECTIVE_ARGS_INIT;
+  each_size("dtg_collective_args", collective, [this](auto* args) {
+    dtg_tensor* made = nullptr;
+    dtg_error* const error = dtg_group_all_reduce(h.group, h.tensor, args, &made);
+    dtg_tensor_release(made);
+    return error;
+  });
   const dtg_event_writer_options events = DTG_EVENT_WRITER_OPTIONS_INIT;
   each_size("dtg_event_writer_options", events, [&](auto* options) {
     dtg_event_writer* made = nullptr;
@@ -118,6 +142,38 @@ TEST_F(Structs, LayersOfEverySize) {
   dtg_conv2d conv = DTG_CONV2D_INIT;
   conv.filters = 2;
   each_size("dtg_conv2d", conv, [&](auto* layer) { return dtg_nn_conv2d(h.model, image, layer, &out); });
+  dtg_value sequence;
+  const int64_t steps[] = {2, 5, 4};
+  OK(dtg_placeholder(h.graph, "sequence", DTG_F32, steps, 3, &sequence));
+  const dtg_batch_norm batch = DTG_BATCH_NORM_INIT;
+  each_size("dtg_batch_norm", batch, [&](auto* layer) { return dtg_nn_batch_norm(h.model, image, layer, &out); });
+  dtg_norm norm = DTG_NORM_INIT;
+  norm.groups = 1;
+  each_size("dtg_norm", norm, [&](auto* layer) { return dtg_nn_layer_norm(h.model, image, layer, &out); });
+  dtg_recurrent recurrent = DTG_RECURRENT_INIT;
+  recurrent.units = 2;
+  dtg_recurrent_result result = DTG_RECURRENT_RESULT_INIT;
+  each_size("dtg_recurrent", recurrent, [&](auto* layer) { return dtg_nn_recurrent(h.model, sequence, layer, &result); });
+  each_size("dtg_recurrent_result", result, [&](auto* given) { return dtg_nn_recurrent(h.model, sequence, &recurrent, given); });
+  const dtg_value none = {0};
+  const dtg_loss loss = DTG_LOSS_INIT;
+  each_size("dtg_loss", loss, [&](auto* given) { return dtg_nn_loss(h.model, given, image, image, none, &out); });
+  dtg_sampled_loss sampled = DTG_SAMPLED_LOSS_INIT;
+  sampled.classes = sampled.samples = 2;
+  dtg_value rows_of_two;
+  const int64_t matrix[] = {2, 2};
+  OK(dtg_placeholder(h.graph, "rows", DTG_F32, matrix, 2, &rows_of_two));
+  each_size("dtg_sampled_loss", sampled, [&](auto* given) { return dtg_nn_sampled_loss(h.model, given, ids, rows_of_two, &out); });
+  const dtg_metric metric = DTG_METRIC_INIT;
+  dtg_metric_values measured = DTG_METRIC_VALUES_INIT;
+  each_size("dtg_metric", metric, [&](auto* given) { return dtg_nn_metric(h.model, given, none, image, none, &measured); });
+  each_size("dtg_metric_values", measured, [&](auto* given) { return dtg_nn_metric(h.model, &metric, none, image, none, given); });
+  dtg_attention attention = DTG_ATTENTION_INIT;
+  attention.heads = attention.key_width = 2;
+  each_size("dtg_attention", attention, [&](auto* layer) { return dtg_nn_attention(h.model, sequence, sequence, layer, &out); });
+  dtg_conv windows = DTG_CONV_INIT;
+  windows.filters = 2;
+  each_size("dtg_conv", windows, [&](auto* layer) { return dtg_nn_conv1d(h.model, sequence, layer, &out); });
   const dtg_pool2d pool = DTG_POOL2D_INIT;
   each_size("dtg_pool2d", pool, [&](auto* layer) { return dtg_nn_max_pool2d(h.model, image, layer, &out); });
   dtg_embedding embedding = DTG_EMBEDDING_INIT;
@@ -126,6 +182,28 @@ TEST_F(Structs, LayersOfEverySize) {
   dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
   spec.name = "weights";
   each_size("dtg_variable_spec", spec, [&](auto* given) { return dtg_model_add_variable(h.model, given, nullptr); });
+  const dtg_split split = DTG_SPLIT_INIT;
+  dtg_dataset* numbers = nullptr;
+  const dtg_tensor* const column = h.tensor;
+  OK(dtg_dataset_tensors(h.runtime, &column, 1, &numbers));
+  dtg_split half = split;
+  half.fraction = 0.5;
+  each_size("dtg_split", half, [&](auto* given) {
+    dtg_dataset *train = nullptr, *held_out = nullptr;
+    dtg_error* const error = dtg_dataset_split(numbers, given, &train, &held_out);
+    dtg_dataset_release(train);
+    dtg_dataset_release(held_out);
+    return error;
+  });
+  dtg_dataset_release(numbers);
+  dtg_export exported = DTG_EXPORT_INIT;
+  const char* const names[] = {"image"};
+  const char* const answers[] = {"same"};
+  exported.input_names = names, exported.inputs = &image, exported.num_inputs = 1;
+  exported.output_names = answers, exported.outputs = &image, exported.num_outputs = 1;
+  const std::string file = folder("exported");
+  each_size("dtg_export", exported, [&](auto* given) { return dtg_model_export(h.model, h.session, given, file.c_str(), DTG_STRLEN); });
+  std::remove(file.c_str());
   const dtg_variable variable = DTG_VARIABLE_INIT;
   each_size("dtg_variable", variable, [&](auto* answer) { return dtg_model_variable(h.model, 0, answer); });
 }
@@ -201,9 +279,97 @@ TEST_F(Structs, OptimizersOfEverySize) {
   dtg_replicated replicated = DTG_REPLICATED_INIT;
   each_size("dtg_replication", replication,
             [&](auto* given) { return dtg_nn_minimize_replicated(model, loss, nullptr, given, &replicated); });
+  dtg_all_reduce how = DTG_ALL_REDUCE_INIT;
+  how.group_size = 2;
+  each_size("dtg_all_reduce", how, [&](auto* given) { return dtg_nn_minimize_all_reduce(model, loss, nullptr, given, &training); });
   each_size("dtg_replicated", replicated,
             [&](auto* answer) { return dtg_nn_minimize_replicated(model, loss, nullptr, &replication, answer); });
   dtg_model_release(model);
+}
+
+TEST_F(Structs, PointersInsideOptimizers) {
+  dtg_model* model = nullptr;
+  OK(dtg_model_create(h.graph, 1, &model));
+  dtg_variable w = DTG_VARIABLE_INIT;
+  OK(dtg_variable_f32(model, "w", 1, &w));
+  dtg_value loss;
+  OK(dtg_add1(h.graph, "Square", w.read, &loss));
+  dtg_training training = DTG_TRAINING_INIT;
+  const auto refuse = [&](const char* what, auto&& change) {
+    dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+    change(optimizer);
+    refused(dtg_nn_minimize(model, loss, &optimizer, &training), DTG_INVALID_ARGUMENT, what);
+  };
+  refuse("a kind that is none", [](auto& o) { o.kind = DTG_OPT_ADAFACTOR + 1; });
+  refuse("variables without a list", [](auto& o) { o.num_variables = 1; });
+  refuse("exempt variables without a list", [](auto& o) { o.num_undecayed = SIZE_MAX; });
+  refuse("what is no variable", [&](auto& o) { o.variables = &loss, o.num_variables = 1; });
+  refuse("what is no variable, exempt", [&](auto& o) { o.undecayed = &w.read, o.num_undecayed = 1; });
+  refuse("two ways of clipping", [](auto& o) { o.clip_value = o.clip_norm = 1; });
+  refuse("a clip below zero", [](auto& o) { o.clip_each_norm = -1; });
+  refuse("a count below zero", [](auto& o) { o.accumulation_steps = -1; });
+  refuse("a momentum above one", [](auto& o) { o.use_ema = 1, o.ema_momentum = 1.5; });
+  refuse("a power that is none", [](auto& o) { o.kind = DTG_OPT_FTRL, o.rate_power = 1; });
+  dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+  optimizer.kind = DTG_OPT_ADAM;
+  optimizer.lazy = optimizer.amsgrad = 1;
+  refused(dtg_nn_minimize(model, loss, &optimizer, &training), DTG_UNIMPLEMENTED, "lazy and amsgrad");
+  dtg_schedule good = DTG_SCHEDULE_INIT;
+  good.rate = good.steps = 1;
+  dtg_value step, rate;
+  OK(dtg_const_f32(h.graph, 1, &step));
+  each_size("dtg_schedule", good, [&](auto* given) { return dtg_nn_schedule(model, step, given, &rate); });
+  const auto refuse_schedule = [&](const char* what, auto&& change) {
+    dtg_schedule schedule = good;
+    change(schedule);
+    refused(dtg_nn_schedule(model, step, &schedule, &rate), DTG_INVALID_ARGUMENT, what);
+  };
+  const int64_t falling[] = {3, 2};
+  const double rates[] = {3, 2, 1};
+  refuse_schedule("a kind that is none", [](auto& s) { s.kind = DTG_SCHEDULE_COSINE_DECAY_RESTARTS + 1; });
+  refuse_schedule("no steps", [](auto& s) { s.steps = 0; });
+  refuse_schedule("periods that shrink", [](auto& s) { s.kind = DTG_SCHEDULE_COSINE_DECAY_RESTARTS, s.t_mul = 0.5; });
+  refuse_schedule("values that are missing", [](auto& s) { s.kind = DTG_SCHEDULE_PIECEWISE_CONSTANT; });
+  refuse_schedule("boundaries that fall", [&](auto& s) {
+    s.kind = DTG_SCHEDULE_PIECEWISE_CONSTANT, s.boundaries = falling, s.values = rates, s.num_boundaries = 2;
+  });
+  dtg_model_release(model);
+}
+
+TEST_F(Structs, StrategiesOfEverySize) {
+  const char* const device = "/device:CPU:0";
+  dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  options.kind = DTG_STRATEGY_CUSTOM;
+  options.devices = &device;
+  options.num_devices = 1;
+  const auto create = [&](const dtg_strategy_options* given) {
+    dtg_strategy* made = nullptr;
+    dtg_error* const error = dtg_strategy_create(h.model, given, &made);
+    dtg_strategy_release(made);
+    return error;
+  };
+  each_size("dtg_strategy_options", options, create);
+  const dtg_strategy_hooks hooks = DTG_STRATEGY_HOOKS_INIT;
+  each_size("dtg_strategy_hooks", hooks, [&](auto* given) {
+    options.hooks = given;
+    return create(&options);
+  });
+  const dtg_strategy_info info = DTG_STRATEGY_INFO_INIT;
+  each_size("dtg_strategy_info", info, [&](auto* answer) { return dtg_strategy_describe(h.strategy, answer); });
+  const auto refuse = [&](const char* what, auto&& change) {
+    dtg_strategy_options given = DTG_STRATEGY_OPTIONS_INIT;
+    given.devices = &device;
+    given.num_devices = 1;
+    change(given);
+    refused(create(&given), DTG_INVALID_ARGUMENT, what);
+  };
+  const char* const hole = nullptr;
+  const char* const none = "/foo:1";
+  refuse("devices", [](auto& o) { o.devices = nullptr; });
+  refuse("devices without end", [](auto& o) { o.num_devices = SIZE_MAX; });
+  refuse("a missing device", [&](auto& o) { o.devices = &hole; });
+  refuse("a device that is none", [&](auto& o) { o.devices = &none; });
+  refuse("hooks without a custom strategy", [&](auto& o) { o.hooks = &hooks; });
 }
 
 TEST_F(Structs, PointersInsideRunArguments) {
@@ -306,6 +472,10 @@ TEST_F(Structs, ValuesOfAnotherGraph) {
     dtg_replicated replicated = DTG_REPLICATED_INIT;
     refused(dtg_nn_minimize_replicated(h.model, stranger, nullptr, &replication, &replicated), DTG_INVALID_ARGUMENT, "replicated");
     refused(dtg_nn_minimize_towers(h.model, &stranger, 1, nullptr, &training), DTG_INVALID_ARGUMENT, "towers");
+    dtg_all_reduce how = DTG_ALL_REDUCE_INIT;
+    refused(dtg_nn_minimize_all_reduce(h.model, v.z, nullptr, &how, &training), DTG_INVALID_ARGUMENT, "a group of nobody");
+    how.group_size = 1;
+    refused(dtg_nn_minimize_all_reduce(h.model, stranger, nullptr, &how, &training), DTG_INVALID_ARGUMENT, "all-reduce");
     dtg_run_args args = DTG_RUN_ARGS_INIT;
     dtg_tensor* fetched = nullptr;
     args.fetches = &stranger;

@@ -120,7 +120,7 @@ TEST_F(Training, ListsItsVariables) {
       EXPECT_EQ(variable.trainable, 1);
     }
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"dense/kernel", "dense/bias", "dense/kernel/Momentum", "dense/bias/Momentum", "global_step"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"dense/kernel", "dense/bias", "global_step", "dense/kernel/Momentum", "dense/bias/Momentum"}));
   dtg_variable variable = DTG_VARIABLE_INIT;
   EXPECT_EQ(code_of(dtg_model_variable(model, 99, &variable)), DTG_OUT_OF_RANGE);
   EXPECT_EQ(code_of(dtg_model_find_variable(model, "nobody", DTG_STRLEN, &variable)), DTG_NOT_FOUND);

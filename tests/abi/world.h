@@ -63,8 +63,19 @@ struct Handles {
   dtg_event_writer* writer = nullptr;
   dtg_cluster* cluster = nullptr;
   dtg_server* server = nullptr;
+  dtg_checkpoint* checkpoint = nullptr;
+  dtg_function* function = nullptr;
+  dtg_group* group = nullptr;
+  dtg_collective* collective = nullptr;
+  dtg_cancellation* cancellation = nullptr;
+  dtg_strategy* strategy = nullptr;
 
   void release() {
+    dtg_strategy_release(strategy);
+    dtg_cancellation_release(cancellation);
+    dtg_collective_release(collective);
+    dtg_group_release(group);
+    dtg_checkpoint_release(checkpoint);
     dtg_runtime_release(runtime);
     dtg_tensor_release(tensor);
     dtg_graph_release(graph);
@@ -80,16 +91,23 @@ struct Handles {
     dtg_event_writer_release(writer);
     dtg_cluster_release(cluster);
     dtg_server_release(server);
+    dtg_function_release(function);
   }
 };
 
-// A server that is alone in its cluster; the folder of its socket is made here and removed with the events.
+// A server that is alone in its cluster, and its group; the folder of its socket is made here and removed with the events.
 inline void serve(Handles& h, const std::string& directory) {
   ::mkdir(directory.c_str(), 0700);
   dtg_cluster* alone = nullptr;
   OK(dtg_cluster_parse(("worker=unix:" + directory + "/w").c_str(), DTG_STRLEN, &alone));
   OK(dtg_server_start(h.runtime, alone, nullptr, &h.server));
   dtg_cluster_release(alone);
+  OK(dtg_group_join(h.server, nullptr, &h.group));
+  OK(dtg_group_start(h.group, DTG_BARRIER, nullptr, nullptr, nullptr, h.cq, 8, &h.collective));
+  dtg_completion done;
+  size_t count = 0;
+  OK(dtg_cq_next(h.cq, &done, 0, 1, DTG_INFINITE, &count));
+  OK(done.error);
 }
 
 // The graph of every test: z = x * y, both float vectors of 2 that must be fed.
@@ -109,6 +127,7 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   OK(dtg_add2(h.graph, "Mul", v.x, v.y, &v.z));
   OK(dtg_session_connect(h.runtime, nullptr, 0, h.graph, nullptr, &h.session));
   OK(dtg_cq_create(&h.cq));
+  OK(dtg_cancellation_create(&h.cancellation));
   dtg_run_args args = DTG_RUN_ARGS_INIT;
   const dtg_value feeds[] = {v.x, v.y};
   const dtg_tensor* tensors[] = {h.tensor, h.tensor};
@@ -127,12 +146,28 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   h.error = dtg_graph_find(h.graph, "nobody", DTG_STRLEN, &v.x);
   OK(dtg_graph_serialize(h.graph, &h.string));
   OK(dtg_model_create(h.graph, 1, &h.model));
+  const char* const device = "/device:CPU:0";
+  dtg_strategy_options one = DTG_STRATEGY_OPTIONS_INIT;
+  one.devices = &device;
+  one.num_devices = 1;
+  OK(dtg_strategy_create(h.model, &one, &h.strategy));
   OK(dtg_dataset_range(h.runtime, 0, 10, 1, &h.dataset));
   OK(dtg_weights_create(&h.weights));
   OK(dtg_weights_set(h.weights, "t", DTG_STRLEN, h.tensor));
   OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));
   OK(dtg_cluster_parse("ps=unix:/p;worker=2@unix:/w", DTG_STRLEN, &h.cluster));
   serve(h, events + "/job");
+  dtg_checkpoint_options sets = DTG_CHECKPOINT_OPTIONS_INIT;
+  const std::string directory = events + "/sets";
+  sets.directory = directory.c_str();
+  OK(dtg_checkpoint_open(h.model, h.session, &sets, &h.checkpoint));
+  dtg_graph* body = nullptr;
+  OK(dtg_function_begin(h.graph, "twice", DTG_STRLEN, &body));
+  dtg_value argument{}, twice{};
+  OK(dtg_function_add_argument_like(body, v.z, &argument));
+  OK(dtg_add2(body, "AddV2", argument, argument, &twice));
+  OK(dtg_function_end(body, &twice, 1, nullptr, 0, &h.function));
+  dtg_graph_release(body);
 }
 
 class World : public testing::Test {

@@ -7,6 +7,7 @@ own test builds them, so that this costs little after it.
 import fcntl
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ INSTALL = {
     "rust": "Rust 1.85: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
     "java": "a JDK, 17 or later, and Maven: apt-get install openjdk-17-jdk-headless maven",
 }
+NAMES = ("char_lstm", "digits", "first_hour", "recipes", "resume", "sync_worker")
 TOOLS = {"go": ["go"], "rust": ["cargo"], "java": ["javac", "mvn"]}
 
 
@@ -52,14 +54,14 @@ def build_go(report, prefix, build, source):
     folder = build / f"{report.name}_go"  # of this test's own: two tests at a time must not write what the other one runs
     folder.mkdir(exist_ok=True)
     made = report.case("go: build the examples", ["go", "build", "-o", f"{folder}/", "./examples/..."], cwd=source / "bindings" / "go", env=environment(prefix))
-    return None if made is None else {name: [folder / name] for name in ("digits", "sync_worker")}
+    return None if made is None else {name: [folder / name] for name in NAMES}
 
 
 def build_rust(report, prefix, build, source):
     folder = build / "rust"
     env = {**environment(prefix), "CARGO_TARGET_DIR": str(folder), "CARGO_PROFILE_DEV_DEBUG": "line-tables-only"}
     made = report.case("rust: build the examples", ["cargo", "build", "-q", "--all-features", "--examples"], cwd=source / "bindings" / "rust", env=env)
-    return None if made is None else {name: [folder / "debug" / "examples" / name] for name in ("digits", "sync_worker")}
+    return None if made is None else {name: [folder / "debug" / "examples" / name] for name in NAMES}
 
 
 def java_home():
@@ -71,7 +73,7 @@ def build_java(report, prefix, build, source):
     """Without Maven: the classes, and the native library where the loader looks for it in a jar. Made once for all tests: what is there
     and newer than all it is made of is not written again, for another test may be running it."""
     java, folder = source / "bindings" / "java", build / "java-examples"
-    native, done = folder / "META-INF" / "native" / "linux-x86_64", folder / "done"
+    native, done = folder / "META-INF" / "native" / f"linux-{platform.machine()}", folder / "done"
     sources = [*(java / "src" / "main" / "java" / "org").rglob("*.java"), *(java / "examples").rglob("*.java")]
     with open(build / "java-examples.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -84,15 +86,15 @@ def build_java(report, prefix, build, source):
                 return None
             done.touch()
     found = {source.stem for source in sources}
-    return {name: ["java", "-cp", folder, main] for name, main in (("digits", "Digits"), ("sync_worker", "SyncWorker")) if main in found}
+    return {name: ["java", "-cp", folder, main] for name, main in ((name, name.title().replace("_", "")) for name in NAMES) if main in found}
 
 
 BUILD = {"go": build_go, "rust": build_rust, "java": build_java}
 
 
 def build_all(report, prefix, build, source):
-    """{language: {"digits": command, "sync_worker": command}}; what could not be built is a failed case and not in it."""
-    programs = {"c": {name: [build / f"example_{name}"] for name in ("digits", "sync_worker")}}
+    """{language: {name: command}} for all NAMES; what could not be built is a failed case and not in it."""
+    programs = {"c": {name: [build / f"example_{name}"] for name in NAMES}}
     for language, make in BUILD.items():
         if not (source / "bindings" / language).is_dir() or not available(language):
             continue

@@ -3,8 +3,12 @@
 #include "checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "judge.h"
 #include "passing_disk.h"
@@ -57,7 +61,7 @@ TEST(Safetensors, RoundTrip) {
   const auto items = samples();
   const std::string path = scratch / "model.safetensors";
   ASSERT_TRUE(write_tensors(system_disk(), path, items, {{"format", "pt"}, {"made by", "a \"test\""}}).ok());
-  EXPECT_FALSE(system_disk().exists(path + ".partial").value());
+  EXPECT_EQ(system_disk().list(scratch.path()).value().size(), 1u);
   auto read = read_tensors(system_disk(), path, {.require_checksum = true});
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read.value().tensors.size(), items.size());
@@ -212,9 +216,9 @@ class FailingDisk final : public PassingDisk {
     FailingDisk& disk_;
   };
   Status step() { return left_-- == 0 ? data_loss("input/output error") : Status(); }
-  Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) override {
+  Result<std::unique_ptr<FileWriter>> open_new(const std::string& path) override {
     DTG_TRY(step());
-    DTG_ASSIGN(auto file, system_disk().open_write(path));
+    DTG_ASSIGN(auto file, system_disk().open_new(path));
     return std::unique_ptr<FileWriter>(new Writer(std::move(file), *this));
   }
   Status rename(const std::string& from, const std::string& to) override {
@@ -241,9 +245,61 @@ TEST(Safetensors, AFailedWriteLeavesTheOldFile) {
     }
     EXPECT_EQ(status.code(), Code::data_loss) << call;
     EXPECT_EQ(scratch.read("model"), old) << call;
-    EXPECT_FALSE(system_disk().exists(path + ".partial").value()) << call;
+    EXPECT_EQ(system_disk().list(scratch.path()).value().size(), 1u) << call;
   }
   EXPECT_EQ(read_tensors(system_disk(), path).value().metadata, (TextPairs{{"version", "new"}}));
+}
+
+TEST(Safetensors, GoesWhereALinkLeadsAndKeepsTheRightsOfTheFile) {
+  const Scratch scratch;
+  const std::string real = scratch / "real", link = scratch / "link", dangling = scratch / "dangling";
+  ASSERT_TRUE(write_tensors(system_disk(), real, samples(), {{"version", "old"}}).ok());
+  ASSERT_EQ(::chmod(real.c_str(), 0640), 0);
+  ASSERT_EQ(::symlink("real", link.c_str()), 0);
+  ASSERT_EQ(::symlink((scratch / "elsewhere").c_str(), dangling.c_str()), 0);
+  ASSERT_TRUE(write_tensors(system_disk(), link, samples(), {{"version", "new"}}).ok());
+  struct stat info {};
+  ASSERT_EQ(::lstat(link.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+  ASSERT_EQ(::stat(real.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777u, 0640u);
+  EXPECT_EQ(read_tensors(system_disk(), real).value().metadata, (TextPairs{{"version", "new"}}));
+  EXPECT_EQ(read_tensors(system_disk(), link).value().metadata, (TextPairs{{"version", "new"}}));
+  ASSERT_TRUE(write_tensors(system_disk(), dangling, samples()).ok());
+  EXPECT_TRUE(read_tensors(system_disk(), scratch / "elsewhere").ok());
+  EXPECT_EQ(system_disk().list(scratch.path()).value().size(), 4u);
+}
+
+TEST(Safetensors, ReplacesAndReadsNothingButFiles) {
+  const Scratch scratch;
+  const std::string pipe = scratch / "pipe", folder = scratch / "folder", circle = scratch / "circle";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(::symlink("circle", circle.c_str()), 0);
+  for (const std::string& path : {pipe, folder, circle, std::string("/dev/full")}) {
+    const Status refused = write_tensors(system_disk(), path, samples());
+    EXPECT_EQ(refused.code(), Code::failed_precondition) << path << ": " << refused.message();
+    EXPECT_FALSE(read_tensors(system_disk(), path).ok()) << path;  // and does not hang
+  }
+  EXPECT_EQ(system_disk().list(scratch.path()).value().size(), 3u);
+}
+
+TEST(Safetensors, ManyMaySaveToOnePath) {
+  const Scratch scratch;
+  const std::string path = scratch / "model";
+  ASSERT_TRUE(write_tensors(system_disk(), path, samples()).ok());
+  std::atomic<int> failed{0}, torn{0};
+  std::vector<std::thread> savers;
+  for (int saver = 0; saver < 3; ++saver) {
+    savers.emplace_back([&] {
+      for (int i = 0; i < 30; ++i) failed += !write_tensors(system_disk(), path, samples()).ok();
+    });
+  }
+  for (int i = 0; i < 60; ++i) torn += !read_tensors(system_disk(), path).ok();
+  for (std::thread& saver : savers) saver.join();
+  EXPECT_EQ(failed.load(), 0);
+  EXPECT_EQ(torn.load(), 0);
+  EXPECT_EQ(system_disk().list(scratch.path()).value().size(), 1u);
 }
 
 // safetensors_check.py reads ours.safetensors, compares it with the same values, and writes

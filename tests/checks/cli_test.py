@@ -50,6 +50,18 @@ def wait_until(condition, what):
         select.select([], [], [], 0.01)
 
 
+def safetensors(folder, name, tensors, metadata):
+    """A file of that format, written by hand; gives its path."""
+    header, data = {"__metadata__": metadata}, b""
+    for key, (dtype, shape, content) in tensors.items():
+        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path = pathlib.Path(folder, name)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return str(path)
+
+
 def checkpoint_set(folder, step):
     """A set as the format's description has it, written by hand; gives its name."""
     name = f"step-{step:012d}-0000000001000000"
@@ -123,7 +135,7 @@ class Answers(unittest.TestCase):
         self.assertRegex(told.stdout, r"(?s)^== order\n.*\n== program\nprogram: \d+ segments?, ")
         everything = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "all")
         self.assertEqual(re.findall(r"^== (\w+)$", everything.stdout, re.M),
-                         ["prune", "infer", "fold", "simplify", "place", "fuse", "commit", "order", "program"])
+                         ["prune", "infer", "fold", "simplify", "place", "fuse", "commit", "split", "order", "program"])
         one = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "prune")
         self.assertNotIn("==", one.stdout)
         self.assertIn("== prune\n" + one.stdout + "== infer\n", everything.stdout)
@@ -133,7 +145,7 @@ class Answers(unittest.TestCase):
         self.assertIn("/job:ps/task:0", dtg("graph", str(corpus / "model"), "--plan", "--dim", "2").stderr)  # made for a cluster
         wrong = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "polish")
         self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
-        self.assertIn("simplify, place, fuse, commit, order, program", wrong.stderr)
+        self.assertIn("simplify, place, fuse, commit, split, order, program", wrong.stderr)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
 
@@ -172,6 +184,22 @@ class Answers(unittest.TestCase):
         self.assertEqual(dtg("checkpoint", "list", "/tmp", "--shards", "2").returncode, 2)
         self.assertIn("did you mean verify?", dtg("checkpoint", "verfy", "/tmp").stderr)
 
+    def test_names_that_are_not_utf8(self):
+        """A file may be called anything; what is said about it as JSON is JSON."""
+        with tempfile.TemporaryDirectory() as folder:
+            name = os.fsencode(folder) + b"/\xff\xfe.graph"
+            with open(name, "wb") as out:
+                out.write(b"no graph")
+            for words in (["graph", "--json"], ["keygen", "--json"]):
+                told = subprocess.run([DTG, *words, name], check=False, capture_output=True, timeout=LIMIT)
+                self.assertGreaterEqual(told.returncode, 1, told)  # refused, and not by a signal
+                for line in told.stdout.decode().splitlines():
+                    json.loads(line)
+            fresh = os.fsencode(folder) + b"/\xff.key"
+            made = subprocess.run([DTG, "keygen", "--json", fresh], check=True, capture_output=True, timeout=LIMIT)
+            json.loads(made.stdout.decode())
+            self.assertTrue(os.path.exists(fresh))
+
     def test_graph_that_is_none(self):
         self.assertEqual(dtg("graph").returncode, 2)
         self.assertIn("cannot read", dtg("graph", "/nowhere").stderr)
@@ -183,6 +211,25 @@ class Answers(unittest.TestCase):
             self.assertEqual((told.returncode, told.stdout), (1, ""))
             self.assertIn("DATA_LOSS", told.stderr)
             self.assertEqual(json.loads(dtg("graph", file.name, "--json").stderr)["error"]["code"], "DATA_LOSS")
+
+    def test_graph_of_a_model(self):
+        graph = (pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph" / "sum").read_bytes()
+        nodes = json.loads(dtg("graph", str(pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph" / "sum"),
+                               "--json").stdout)["nodes"]
+        signature = {"format": 1, "seed": "1", "variables": [], "inputs": [],
+                     "outputs": [{"name": "total", "value": nodes[-1]["name"] + ":0"}]}
+        with tempfile.TemporaryDirectory() as folder:
+            model = safetensors(folder, "model.dtg", {"dtg.graph": ("U8", [len(graph)], graph)}, {"dtg.signature": json.dumps(signature)})
+            told = dtg("graph", model)
+            self.assertEqual(told.returncode, 0, told.stderr)
+            self.assertIn("3 nodes", told.stdout)
+            self.assertIn("total", told.stdout)
+            self.assertEqual(json.loads(dtg("graph", model, "--json").stdout)["outputs"][0]["name"], "total")
+            self.assertEqual(dtg("graph", model, "--plan").returncode, 0)
+            weights = safetensors(folder, "weights.safetensors", {"w": ("F32", [2], struct.pack("<2f", 1, 2))}, {})
+            told = dtg("graph", weights)
+            self.assertEqual((told.returncode, told.stdout), (1, ""))
+            self.assertIn("dtg_model_export", told.stderr)
 
     def test_no_colors_into_pipes(self):
         for words in (["ops", "MatMul"], ["nonsense"], ["run", "--local", "--", "echo", "x"]):
@@ -362,12 +409,15 @@ class Launching(unittest.TestCase):
 
 
 class Ending(unittest.TestCase):
-    def start(self, *words, program):
+    def start(self, *words, program, place=None):
         """Starts a launch whose tasks print their process ids, and reads those."""
-        place = tempfile.TemporaryDirectory()  # a launcher that is killed leaves its directory behind
-        self.addCleanup(place.cleanup)
+        if not place:
+            folder = tempfile.TemporaryDirectory()  # a launcher that is killed leaves its directory behind
+            self.addCleanup(folder.cleanup)
+            place = folder.name
+        self.place = place
         process = subprocess.Popen([DTG, "run", "--local", *words, "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, XDG_RUNTIME_DIR=place.name))
+                                   env=dict(os.environ, XDG_RUNTIME_DIR=place))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.stderr.close)
         return process
@@ -456,6 +506,28 @@ class Ending(unittest.TestCase):
         process.kill()
         process.wait(LIMIT)
         self.assert_gone(pids)
+        left = os.listdir(self.place)
+        self.assertEqual(len(left), 1)
+        # The next launch removes it, and not the folder of one that is alive.
+        alive = self.start("--workers", "1", program=["sh", "-c", "echo pid $$; exec sleep 1000"], place=self.place)
+        self.pids(alive, 2)
+        told = dtg("run", "--local", "--workers", "1", "--ps", "0", "--", "true", env=dict(os.environ, XDG_RUNTIME_DIR=self.place))
+        self.assertEqual(told.returncode, 0, told.stderr)
+        kept = os.listdir(self.place)
+        self.assertEqual(len(kept), 1)
+        self.assertNotEqual(kept, left)
+        alive.terminate()
+        alive.communicate(timeout=LIMIT)
+        self.assertEqual(os.listdir(self.place), [])
+
+    def test_who_died_first(self):
+        """A worker that follows its parameter server at once is not taken for the cause, nor the kill for the launcher's own."""
+        for _ in range(5):
+            with tempfile.TemporaryDirectory() as place:
+                worker = f"while [ ! -s {place}/ps ]; do sleep 0.02; done; kill -KILL $(cat {place}/ps); exit 1"
+                told = dtg("run", "--local", "--workers", "1", "--", *script(ps=f"echo $$ > {place}/ps; exec sleep 1000", chief=worker))
+                self.assertEqual(told.returncode, 128 + signal.SIGKILL, told.stderr)
+                self.assertIn("ps/0 was ended by signal 9", told.stderr)
 
     def test_reader_gone(self):
         process = self.start("--ps", "0", program=["sh", "-c", "echo pid $$; while :; do echo text; done"])

@@ -10,13 +10,13 @@
 #include "graph/build.h"
 #include "peer.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/async_run.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kPs = "/job:ps/replica:0/task:0/device:CPU:0";
 
 int64_t now() { return system_clock().monotonic_ns(); }
@@ -72,7 +72,13 @@ class Anew : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.message();
     return !status.ok() ? -1 : out[0].dtype() == DType::i32 ? static_cast<float>(out[0].as<int32_t>()[0]) : out[0].as<float>()[0];
   }
-  Status run(NodeId target) { return session_->run({{}, {}, {}, {&target, 1}, 10 * kSecond}, {}); }
+  Status run(NodeId target, int64_t timeout_ns = 10 * kSecond) { return session_->run({{}, {}, {}, {&target, 1}, timeout_ns}, {}); }
+  // The server ends, and the session has heard of it: what it begins from now on dials anew.
+  void end_service(NodeId target) {
+    ASSERT_TRUE(server_->stop(kSecond).ok());
+    const Status gone = run(target, kSecond / 10);
+    ASSERT_TRUE(gone.code() == Code::unavailable || gone.code() == Code::deadline_exceeded) << gone.message();
+  }
 
   Scratch scratch_;
   const std::string path_ = scratch_ / "ps";
@@ -154,13 +160,14 @@ TEST_F(Anew, AStepIsAskedForOnce) {
 }
 
 TEST_F(Anew, EndsWithDifferentTimesAgree) {
-  serve({.heartbeat_ns = 50'000'000, .dead_ns = 200'000'000});
+  // The session by itself would be heard of once a second; a busy machine may keep it from that for half of one.
+  serve({.heartbeat_ns = 100'000'000, .dead_ns = 900'000'000});
   connect();
   Build& b = *build_;
   graph_->push_device(kPs);
   const Value v = variable(b);
   ASSERT_TRUE(run(b.op("AssignVariableOp", {v, b.scalar(DType::f32, 4)}).node()).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'500));
   // Still the connection that has the part.
   const std::string state = server_->inspect().take();
   EXPECT_NE(state.find("\"parts\":1"), std::string::npos) << state;
@@ -173,32 +180,33 @@ TEST_F(Anew, AsynchronousRunsReturnAtOnce) {
   Build& b = *build_;
   graph_->push_device(kPs);
   const Value v = variable(b);
-  ASSERT_TRUE(run(b.op("AssignVariableOp", {v, b.scalar(DType::f32, 4)}).node()).ok());
-  ASSERT_TRUE(server_->stop(kSecond).ok());
+  const NodeId assign = b.op("AssignVariableOp", {v, b.scalar(DType::f32, 4)}).node();
+  ASSERT_TRUE(run(assign).ok());
+  end_service(assign);
   const DeafListener deaf(path_);
   auto events = CompletionQueue::create().take();
   std::vector<Ref<AsyncRun>> runs;
   const int64_t began = now();
   for (int i = 0; i < 20; ++i) {
     const Value fetches[] = {b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}})};
-    auto started = session_->run_async({{}, {}, fetches, {}, kSecond}, events, static_cast<uint64_t>(i));
+    auto started = session_->run_async({{}, {}, fetches, {}, 2 * kSecond}, events, static_cast<uint64_t>(i));
     ASSERT_TRUE(started.ok()) << started.status().message();
     runs.push_back(started.take());
   }
-  EXPECT_LT(now() - began, kSecond * 9 / 10);  // on a busy machine; one that waited would take its second
+  EXPECT_LT(now() - began, kSecond * 19 / 10);  // on a busy machine; one that waited would take its two seconds
   runs[19]->cancel();
   CompletionQueue::Event event;
-  ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), kSecond)), 1u);
+  ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 2 * kSecond)), 1u);
   EXPECT_EQ(event.tag, 19u);
   EXPECT_EQ(event.status.code(), Code::cancelled);
   for (int i = 0; i < 19; ++i) {
     ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 3 * kSecond)), 1u);
     EXPECT_EQ(event.status.code(), Code::deadline_exceeded) << event.status.message();
   }
-  EXPECT_LT(now() - began, 3 * kSecond);
+  EXPECT_LT(now() - began, 6 * kSecond);
   const int64_t asked = now();
   EXPECT_TRUE(session_->inspect_cluster(kSecond / 2).ok());  // which tells what is wrong with whom
-  EXPECT_LT(now() - asked, 2 * kSecond);
+  EXPECT_LT(now() - asked, 4 * kSecond);
 }
 
 // The end of the session is the end of plans in the making.
@@ -208,8 +216,9 @@ TEST_F(Anew, ClosingEndsPlansInTheMaking) {
   Build& b = *build_;
   graph_->push_device(kPs);
   const Value v = variable(b);
-  ASSERT_TRUE(run(b.op("AssignVariableOp", {v, b.scalar(DType::f32, 4)}).node()).ok());
-  ASSERT_TRUE(server_->stop(kSecond).ok());
+  const NodeId assign = b.op("AssignVariableOp", {v, b.scalar(DType::f32, 4)}).node();
+  ASSERT_TRUE(run(assign).ok());
+  end_service(assign);
   const DeafListener deaf(path_);
   auto events = CompletionQueue::create().take();
   for (int i = 0; i < 20; ++i) {
@@ -218,7 +227,7 @@ TEST_F(Anew, ClosingEndsPlansInTheMaking) {
   }
   const int64_t began = now();
   ASSERT_TRUE(session_->close(10 * kSecond).ok());
-  EXPECT_LT(now() - began, kSecond);
+  EXPECT_LT(now() - began, 5 * kSecond);
   CompletionQueue::Event event;
   for (int i = 0; i < 20; ++i) {
     ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), kSecond)), 1u);
@@ -264,11 +273,11 @@ TEST_F(Anew, ADeafNeighbourKeepsNobodyWaiting) {
     const auto reply = other.hear<wire::RunReply>();
     ASSERT_TRUE(reply.status.ok()) << reply.status.message();
   }
-  EXPECT_LT(now() - began, kSecond);
+  EXPECT_LT(now() - began, 2 * kSecond);
   // The neighbour is given up in time, too.
   const auto answer = peer.hear<wire::RegisterReply>();
   EXPECT_EQ(answer.unreachable, std::vector<std::string>{"/job:worker/replica:0/task:0"}) << answer.status.message();
-  EXPECT_LT(now() - began, 4 * kSecond);
+  EXPECT_LT(now() - began, 6 * kSecond);
 }
 
 }  // namespace

@@ -20,17 +20,17 @@
 #include "net/tls.h"
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/session.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
-
-// That sanitizer finds out whether an object can be read by handing it to a pipe. A process that may have no more descriptors has
-// none, and then takes every object whose type it has not met before for no object, such as the alarm of the acceptor's pause.
+// The undefined-behaviour sanitizer, which comes with the address sanitizer (tests themselves have that alone), finds out whether an
+// object can be read by handing it to a pipe. A process that may have no more descriptors has none, and then takes every object whose type
+// it has not met before for no object, such as the alarm of the acceptor's pause.
 #if defined(__has_feature)
-#if __has_feature(undefined_behavior_sanitizer)
+#if __has_feature(address_sanitizer)
 #define CHECKS_TYPES_BY_PIPES 1
 #endif
 #endif

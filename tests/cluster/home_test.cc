@@ -7,12 +7,12 @@
 #include "graph/build.h"
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/async_run.h"
+#include "tensor/text.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 // One worker's program: its own server, graph and session, as between-graph replication has it.
 struct Member {
@@ -122,6 +122,47 @@ TEST_F(Home, AServerThatStopsTakesItsSessionsAlong) {
   EXPECT_TRUE(alone.session->close(kSecond).ok());
 }
 
+// Fed here, changed there, joined with constants on both sides; short ones, and more than one frame holds. Tables live where they were put.
+TEST_F(Home, StringsAndTablesOfAnotherTask) {
+  ServerProcess ps(cluster(), "ps", 0);
+  Member a;
+  ASSERT_TRUE(a.serve(cluster(), "worker", 0, {"/job:ps/task:0"}).ok());
+  ASSERT_TRUE(a.connect(a.server->target()).ok());
+  Build& b = *a.build;
+  const std::vector<Text> marks = {std::string_view("!")};
+  const Value mark = b.constant(make_texts(Shape::of({1}), marks).take());
+  const Value words = b.op("Placeholder", {}, {{"dtype", DType::string}, {"shape", PartialShape::vector(-1)}});
+  const Value there = a.on("/job:ps", [&] {
+    return b.op("StringJoin", {b.op("StringUpper", {words}), b.op("GatherV2", {mark, b.integer(0), b.integer(0)})});
+  });
+  const Value table = a.on("/job:ps", [&] {
+    return b.op("MutableHashTableV2", {}, {{"key_dtype", DType::string}, {"value_dtype", DType::i64}, {"shared_name", "words"}});
+  });
+  const Value found = b.op("LookupTableFindV2", {table, there, b.integer(-1, DType::i64)});
+  const NodeId insert =
+      b.node("LookupTableInsertV2",
+             std::vector<Value>{
+                 table, there,
+                 b.op("Range", {b.integer(0, DType::i64), b.op("Size", {words}, {{"out_type", DType::i64}}), b.integer(1, DType::i64)})});
+  ASSERT_TRUE(b.ok()) << b.status().message();
+  for (const size_t size : {size_t{0}, size_t{3}, size_t{3} << 20}) {
+    const std::string large(size, 'q');
+    const std::vector<Text> list = {std::string_view("a"), std::string_view(large), std::string_view("b\0c", 3)};
+    const Tensor fed = make_texts(Shape::of({3}), list).take();
+    const Tensor* const feed = &fed;
+    std::vector<Tensor> got(2);
+    const Value fetches[] = {there, found};
+    Status status = a.session->run({{&words, 1}, {&feed, 1}, {}, {&insert, 1}, 20 * kSecond}, {});
+    ASSERT_TRUE(status.ok()) << status.message();
+    status = a.session->run({{&words, 1}, {&feed, 1}, fetches, {}, 20 * kSecond}, got);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(texts_of(got[0])[0].view(), "A!");
+    EXPECT_EQ(texts_of(got[0])[1].view(), std::string(size, 'Q') + "!");
+    EXPECT_EQ(texts_of(got[0])[2].view(), std::string_view("B\0C!", 4));
+    EXPECT_EQ(got[1].int_at(2), 2);
+  }
+}
+
 TEST_F(Home, WorkersMeetAtAParameterServer) {
   ServerProcess ps(cluster(), "ps", 0);
   Member a, b;
@@ -142,10 +183,10 @@ TEST_F(Home, WorkersMeetAtAParameterServer) {
   EXPECT_EQ(refused.code(), Code::permission_denied) << refused.message();
   EXPECT_EQ(a.fetch(a.read(wa)), 6);
   EXPECT_EQ(b.session->reset({}).code(), Code::permission_denied);
-  EXPECT_EQ(b.session->end_job(kSecond).code(), Code::permission_denied);
+  EXPECT_EQ(b.session->end_job_now(kSecond).code(), Code::permission_denied);
   const Value fresh = b.variable("/job:ps", "of worker 1");
   EXPECT_TRUE(b.run({b.node("AssignVariableOp", {fresh, b.build->scalar(DType::f32, 9)})}).ok());
-  EXPECT_TRUE(a.session->end_job(5 * kSecond).ok());
+  EXPECT_TRUE(a.session->end_job_now(5 * kSecond).ok());
   EXPECT_EQ(ps.end(), 0);
   // Whoever comes late is told at once that there is nothing to wait for.
   const Status late = b.run({b.node("AssignAddVariableOp", {fresh, b.build->scalar(DType::f32, 1)})});

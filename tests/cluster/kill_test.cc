@@ -9,12 +9,12 @@
 
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "steps.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSlackNs = 3'000 * kMillisecond;  // beyond a deadline, on a machine that is busy
 
 class Kill : public ::testing::Test {

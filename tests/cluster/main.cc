@@ -1,5 +1,6 @@
 // The test program, and with "--serve CLUSTER JOB TASK [KEY]" the other processes of a cluster: a server that lives until
-// its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there.
+// its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there, with
+// "--meet CLUSTER TASK BARRIER" one that waits there for the others.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -50,12 +51,32 @@ int work(const char* target) {
   return 0;
 }
 
+// A worker with a server of its own, whose sessions see the ps only: waits at a barrier, and says whether it was let through.
+int meet(const char* cluster, const char* task, const char* barrier) {
+  using namespace dtg;
+  auto runtime = Runtime::create({.compute_threads = 1}).take();
+  Server::Options options;
+  options.cluster = ClusterSpec::parse(cluster).take();
+  options.job = "worker";
+  options.task = std::atoi(task);
+  options.filters = {"/job:ps"};
+  auto server = Server::start(runtime->host().take(), options, runtime);
+  Status status = server.status();
+  if (status.ok()) {
+    auto session = Session::connect(runtime, server.value()->target(), Graph::create(&runtime->ops()).take(), {});
+    status = session.ok() ? session.value()->meet_workers(barrier, 300'000'000'000) : session.status();
+  }
+  if (!status.ok()) fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc >= 5 && std::string(argv[1]) == "--serve")
     return serve(argv[2], argv[3], argv[4], argc > 5 ? argv[5] : "", argc > 6 ? argv[6] : "");
   if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
+  if (argc == 5 && std::string(argv[1]) == "--meet") return meet(argv[2], argv[3], argv[4]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -15,13 +15,12 @@
 #include "net/job_key.h"
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/session.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kSecond = 1'000 * kMillisecond;
 constexpr int32_t kCount = 500'000;
 
 // A free port; nobody else is likely to ask for one at this address.

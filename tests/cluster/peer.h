@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -39,7 +40,15 @@ class Peer {
   }
   ~Peer() { ::close(socket_); }
   bool connected() const { return connected_; }
-  void say(std::string_view bytes) { (void)!::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  // All of it, or as much as the other end takes: the kernel may well take a part of a long text only.
+  void say(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t taken = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (taken < 0 && errno == EINTR) continue;
+      if (taken <= 0) return;
+      bytes.remove_prefix(static_cast<size_t>(taken));
+    }
+  }
   // The header of the next frame of that kind; empty when none comes. Others are passed over.
   std::string hear(wire::Kind kind) {
     for (;;) {

@@ -9,12 +9,11 @@
 #include "graph/build.h"
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/async_run.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 class Probe : public ::testing::Test {
  protected:

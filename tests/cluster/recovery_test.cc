@@ -15,13 +15,11 @@
 #include "graph/build.h"
 #include "process.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/async_run.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kSecond = 1'000 * kMillisecond;
 
 // Cells on the parameter servers, and a vector that momentum works on.
 struct Cells {

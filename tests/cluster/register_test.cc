@@ -8,13 +8,12 @@
 #include "graph/build.h"
 #include "peer.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/runtime.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 // The real time, which the test can put forward; and who looks at it next can be made to stand still with his eyes on it.
 class GateClock final : public Clock {

@@ -12,12 +12,11 @@
 #include "base/condition.h"
 #include "cluster/server.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/runtime.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kMillisecond = 1'000'000;
 
 // The kernel takes connections for somebody who never looks at them.
 class Sleeper {

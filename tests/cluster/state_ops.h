@@ -8,14 +8,17 @@
 #include <array>
 
 #include "exec/accumulator.h"
+#include "exec/lookup_table.h"
 #include "exec/queue.h"
 #include "exec/variable.h"
 #include "graph/build.h"
 
 namespace dtg {
 
-enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator };
-inline constexpr const char* kKeptNames[] = {"variable", "counter", "queue", "accumulator", "sparse accumulator"};
+enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator };
+inline constexpr int kKinds = 8;
+inline constexpr const char* kKeptNames[] = {"variable",           "counter", "queue",      "accumulator",
+                                             "sparse accumulator", "table",   "vocabulary", "generator"};
 
 inline bool takes_resource(const OpDef& op) {
   return std::ranges::any_of(op.inputs(), [](const ArgDef& arg) { return arg.dtype == DType::resource; });
@@ -25,8 +28,11 @@ inline bool takes_resource(const OpDef& op) {
 inline Kept kind_for(const OpDef& op) {
   const auto has = [&](const char* word) { return op.name().find(word) != std::string::npos; };
   if (has("Queue")) return Kept::queue;
+  if (has("Rng")) return Kept::generator;
   if (has("SparseAccumulator")) return Kept::sparse_accumulator;
   if (has("Accumulator")) return Kept::accumulator;
+  if (has("LookupTable")) return Kept::table;
+  if (has("InitializeTable")) return Kept::vocabulary;
   return op.find_attr("limit") ? Kept::counter : Kept::variable;
 }
 
@@ -59,6 +65,11 @@ struct Keeper {
           set(*variable, counts ? Tensor::of<int64_t>(shape, std::array<int64_t, 1>{3}).take() : Tensor::of<float>(shape, ones).take());
         return made(Variable::kKind, variable);
       }
+      case Kept::generator: {
+        auto variable = make_ref<Variable>(name, DType::i64, Shape::of({3}));
+        if (filled) set(*variable, Tensor::of<int64_t>(Shape::of({3}), std::array<int64_t, 3>{1, 2, 3}).take());
+        return made(Variable::kKind, variable);
+      }
       case Kept::queue: {
         auto queue = make_ref<Queue>(name, Queue::Spec{.dtypes = {DType::f32}, .shapes = {PartialShape::scalar()}});
         for (int i = 0; filled && i < 3; ++i) {
@@ -83,6 +94,17 @@ struct Keeper {
         }
         return made(SparseAccumulator::kKind, sum);
       }
+      case Kept::table:
+      case Kept::vocabulary: {
+        const auto form = kind == Kept::table ? LookupTable::Form::growing : LookupTable::Form::fixed;
+        auto table = make_ref<LookupTable>(name, LookupTable::Spec{.form = form, .keys = DType::i64, .values = DType::f32});
+        const std::array<int64_t, 2> keys = {0, 1};
+        const LookupTable::Entries entries{keys.data(), ones.data(), 2};
+        if (filled) {
+          EXPECT_TRUE((kind == Kept::table ? table->insert(entries) : table->initialize(entries)).ok());
+        }
+        return made(LookupTable::kKind, table);
+      }
     }
   }
 
@@ -98,6 +120,7 @@ struct Keeper {
     if (auto* const queue = resource_cast<Queue>(found.get()))
       return format("%lld%s", static_cast<long long>(queue->size()), queue->closed() ? " closed" : "");
     if (auto* const variable = resource_cast<Variable>(found.get())) return look(*variable);
+    if (auto* const table = resource_cast<LookupTable>(found.get())) return format("%lld entries", static_cast<long long>(table->size()));
     const auto& sum = static_cast<const Accumulator&>(*found);
     return format("%lld at %lld", static_cast<long long>(sum.count()), static_cast<long long>(sum.global_step()));
   }
@@ -121,6 +144,10 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"dtype", kind == Kept::counter ? DType::i64 : DType::f32});
       attrs.push_back({"shape", PartialShape(kind == Kept::counter ? Shape() : Shape::of({2}))});
       return b.op("VarHandleOp", {}, attrs, node);
+    case Kept::generator:
+      attrs.push_back({"dtype", DType::i64});
+      attrs.push_back({"shape", PartialShape(Shape::of({3}))});
+      return b.op("VarHandleOp", {}, attrs, node);
     case Kept::queue:
       attrs.push_back({"component_types", std::vector<DType>{DType::f32}});
       attrs.push_back({"shapes", std::vector<PartialShape>{PartialShape::scalar()}});
@@ -130,6 +157,11 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"dtype", DType::f32});
       attrs.push_back({"shape", PartialShape(Shape::of({2}))});
       return b.op(kind == Kept::accumulator ? "ResourceConditionalAccumulator" : "SparseConditionalAccumulator", {}, attrs, node);
+    case Kept::table:
+    case Kept::vocabulary:
+      attrs.push_back({"key_dtype", DType::i64});
+      attrs.push_back({"value_dtype", DType::f32});
+      return b.op(kind == Kept::table ? "MutableHashTableV2" : "HashTableV2", {}, attrs, node);
   }
   return {};
 }
@@ -137,8 +169,12 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
 // One input that is no resource; `rank` is tried for what has none of its own.
 inline Value plain_input(Build& b, const ArgDef& arg, int rank) {
   if (arg.name.find("indices") != std::string::npos) return b.ints({0}, arg.dtype == DType::invalid ? DType::i32 : arg.dtype);
+  if (arg.name == "begin" || arg.name == "end" || arg.name == "strides") {
+    return b.ints({arg.name == "begin" ? 0 : arg.name == "end" ? 2 : 1});  // both elements
+  }
+  if (arg.name == "keys") return b.ints({0, 1}, DType::i64);
   if (arg.name == "gradient_shape") return b.ints({2}, DType::i64);
-  if (arg.dtype == DType::i64 || arg.dtype == DType::i32) return b.integer(1, arg.dtype);
+  if (arg.dtype == DType::i64 || arg.dtype == DType::i32 || arg.dtype == DType::u64) return b.integer(1, arg.dtype);
   if (arg.rank_max == 0 || rank == 0) return b.scalar(DType::f32, 0.5);
   const std::array<float, 2> values = {5, 6};
   return b.constant(Tensor::of<float>(Shape::of({rank}), std::span(values).first(static_cast<size_t>(rank))).take());
@@ -160,6 +196,7 @@ inline NodeId state_node(Graph& graph, const OpDef& op, Value handle, const std:
     if (op.find_attr("dtype")) attrs.push_back({"dtype", DType::f32});
     if (op.find_attr("component_types")) attrs.push_back({"component_types", std::vector<DType>{DType::f32}});
     if (op.find_attr("limit")) attrs.insert(attrs.end(), {{"limit", int64_t{100}}, {"T", DType::i64}});
+    if (op.find_attr("Tkeys")) attrs.insert(attrs.end(), {{"Tkeys", DType::i64}, {"Tvalues", DType::f32}});
     if (op.find_attr("has_known_shape")) attrs.push_back({"has_known_shape", true});
     const NodeId node = b.node(op.name(), inputs, attrs, "deed", controls);
     if (b.ok()) return node;

@@ -11,12 +11,12 @@
 #include "graph/build.h"
 #include "peer.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/session.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kCases = 500;
 constexpr int kCrowd = 500;
 

@@ -5,12 +5,11 @@
 #include "graph/build.h"
 #include "net/job_key.h"
 #include "scratch.h"
+#include "seconds.h"
 #include "session/session.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 class Tcp : public ::testing::Test {
  protected:

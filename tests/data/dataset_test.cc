@@ -2,9 +2,11 @@
 #include "data/dataset.h"
 
 #include <gtest/gtest.h>
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <chrono>
 
 #include <algorithm>
 #include <cmath>
@@ -372,6 +374,29 @@ TEST(Dataset, UnlikeElementsDoNotBatch) {
   const Status status = data->next(element).status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_NE(status.message().find("float32[2]"), std::string::npos) << status.message();
+}
+
+TEST(Batch, MayBeLargerThanTheData) {
+  for (const bool table : {true, false}) {
+    auto data = make_range(0, 10, 1).take();
+    if (!table) data = make_prefetch(std::move(data), 2).take();
+    data = make_batch(std::move(data), int64_t{1} << 40, false).take();
+    Element batch;
+    ASSERT_TRUE(data->next(batch).value());
+    EXPECT_EQ(batch[0].count(), 10);
+    EXPECT_FALSE(data->next(batch).value());
+  }
+}
+
+TEST(Prefetch, WhoGivesItUpDoesNotWait) {
+  auto data = make_repeat(make_range(0, 1, 1).take(), -1).take();
+  data = make_shard(std::move(data), int64_t{1} << 31, 0).take();  // seconds between two elements
+  data = make_prefetch(std::move(data), 1).take();
+  Element element;
+  ASSERT_TRUE(data->next(element).value());
+  const auto before = std::chrono::steady_clock::now();
+  data = nullptr;
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
 }
 
 }  // namespace

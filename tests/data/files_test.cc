@@ -41,7 +41,8 @@ TEST(Gzip, PlainAndPackedReadAlike) {
   for (int i = 0; i < 100000; ++i) text += std::to_string(i * 7919 % 1000) + ",";
   const auto read = [&](const std::string& bytes, int64_t max = int64_t{1} << 30) -> Result<std::string> {
     DTG_ASSIGN(auto file, open_plain(system_disk(), scratch.write("f", bytes)));
-    return read_all(*file, "f", max);
+    Reservation nothing;
+    return read_all(*file, "f", max, nothing);
   };
   EXPECT_EQ(read(text).value(), text);
   EXPECT_EQ(read(gzip(text)).value(), text);
@@ -108,7 +109,8 @@ CsvTable csv(std::string_view text, const CsvOptions& options = {}) {
 Status csv_problem(std::string_view text, const CsvOptions& options = {}) { return parse_csv(text, "test.csv", options).status(); }
 
 TEST(Csv, KindsAreFoundByColumn) {
-  const CsvTable table = csv("id,weight,species,empty\n1,2.5,cat,\n-2,1e3,\"dog, big\",NA\n+3,,cat,\r\n4,-.5,\"a \"\"b\"\"\",\n");
+  const CsvTable table = csv("id,weight,species,empty\n1,2.5,cat,\n-2,1e3,\"dog, big\",NA\n+3,,cat,\r\n4,-.5,\"a \"\"b\"\"\",\n",
+                             {.missing = CsvMissing::keep});
   ASSERT_EQ(table.rows, 4);
   ASSERT_EQ(table.columns.size(), 4u);
   EXPECT_EQ(table.columns[0].kind, CsvKind::whole);
@@ -143,15 +145,139 @@ TEST(Csv, HeadersAreDetected) {
 
 TEST(Csv, MissingValuesByPolicy) {
   const char* text = "a,b\n1,x\n,y\n3,\n4,x\n";
-  EXPECT_EQ(csv(text).columns[0].kind, CsvKind::real);
-  EXPECT_EQ(csv(text).columns[1].values.int_at(2), -1);
+  EXPECT_EQ(csv(text, {.missing = CsvMissing::keep}).columns[0].kind, CsvKind::real);
+  EXPECT_EQ(csv(text, {.missing = CsvMissing::keep}).columns[1].values.int_at(2), -1);
   const CsvTable dropped = csv(text, {.missing = CsvMissing::drop_row});
   EXPECT_EQ(dropped.rows, 2);
   EXPECT_EQ(dropped.columns[0].kind, CsvKind::whole);
   EXPECT_EQ(dropped.columns[1].categories, (std::vector<std::string>{"x"}));
-  const Status refused = csv_problem(text, {.missing = CsvMissing::refuse});
+  const Status refused = csv_problem(text);
   EXPECT_EQ(refused.code(), Code::data_loss);
   EXPECT_NE(refused.message().find("line 3"), std::string::npos) << refused.message();
+}
+
+CsvOptions with_schema(std::string_view schema) {
+  CsvOptions options;
+  const Status status = read_csv_schema(schema, options);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return options;
+}
+
+TEST(Csv, WhatIsMissingIsSaidPerColumn) {
+  const char* text = "a,b,c,d\n1,,x,\n,4,y,2\n3,6,,3\n";
+  const CsvTable table =
+      csv(text, with_schema(R"({"rules": [{"name": "a", "missing": "mean"}, {"name": "b", "missing": "constant", "value": -1},
+                                                              {"name": "c", "missing": "keep"}, {"name": "d", "missing": "mean", "value": 7.5}]})"));
+  ASSERT_EQ(table.rows, 3);
+  EXPECT_EQ(table.columns[0].values.as<float>()[1], 2.0f);
+  EXPECT_EQ(table.columns[1].values.as<float>()[0], -1.0f);
+  EXPECT_EQ(table.columns[2].values.int_at(2), -1);
+  EXPECT_EQ(table.columns[3].values.as<float>()[0], 7.5f);
+  const CsvTable dropped = csv(text, with_schema(R"({"rules": [{"name": "a", "missing": "drop"}, {"name": "b", "missing": "mean"},
+                                                                {"name": "c", "missing": "keep"}, {"name": "d", "missing": "drop"}]})"));
+  EXPECT_EQ(dropped.rows, 1);  // the one that is left lacks a name only
+}
+
+TEST(Csv, ASchemaGivesNamesTheSameNumbersElsewhere) {
+  const Scratch scratch;
+  std::string schema, again;
+  const std::string train = scratch.write("train.csv", "size,kind\n1,cat\n2,dog\n,owl\n3,cat\n");
+  ASSERT_TRUE(make_csv(system_disk(), train, {.missing = CsvMissing::mean, .label = "kind"}, &schema).ok());
+  EXPECT_EQ(schema, R"({"label":"kind","columns":[{"name":"size","kind":"real","missing":"mean","value":2},)"
+                    R"({"name":"kind","kind":"names","names":["cat","dog","owl"],"missing":"refuse"}]})");
+  // Other columns, another order, other classes, other means.
+  const std::string test = scratch.write("test.csv", "kind,extra,size\nowl,9,\ndog,9,50.5\n");
+  auto data = make_csv(system_disk(), test, with_schema(schema), &again);
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  EXPECT_EQ(again, schema);
+  Element element;
+  ASSERT_TRUE(data.value()->next(element).value());
+  EXPECT_EQ(element[0].values<float>()[0], 2.0f);
+  EXPECT_EQ(element[1].int_at(0), 2);
+  ASSERT_TRUE(data.value()->next(element).value());
+  EXPECT_EQ(element[1].int_at(0), 1);
+
+  const std::string strange = scratch.write("strange.csv", "size,kind\n1,cat\n2,emu\n");
+  const Status unknown = make_csv(system_disk(), strange, with_schema(schema)).status();
+  EXPECT_EQ(unknown.code(), Code::invalid_argument);
+  for (const char* part : {"line 3", "\"emu\"", "\"kind\"", "cat, dog, owl"})
+    EXPECT_NE(unknown.message().find(part), std::string::npos) << unknown.message();
+  const std::string words = scratch.write("words.csv", "size,kind\nbig,cat\n");
+  EXPECT_EQ(make_csv(system_disk(), words, with_schema(schema)).status().code(), Code::data_loss);
+}
+
+TEST(Csv, SchemasAreReadWithCare) {
+  for (const char* schema :
+       {"", "[]", "{\"columns\": 1}", "{\"colums\": []}", "{\"rules\": [{}]}", "{\"rules\": [{\"name\": \"a\", \"kind\": \"x\"}]}",
+        "{\"rules\": [{\"name\": \"a\", \"names\": [\"x\", \"x\"]}]}", "{\"rules\": [{\"name\": \"a\", \"missing\": \"constant\"}]}",
+        "{\"rules\": [{\"name\": \"a\", \"kind\": \"real\", \"names\": []}]}", "{\"rules\": [{\"name\": \"a\", \"vale\": 1}]}"}) {
+    CsvOptions options;
+    EXPECT_EQ(read_csv_schema(schema, options).code(), Code::invalid_argument) << schema;
+  }
+  EXPECT_EQ(csv_problem("a\n1\n", with_schema(R"({"rules": [{"name": "b"}]})")).code(), Code::not_found);
+  EXPECT_EQ(csv_problem("a,b\nx,1\n,2\n", with_schema(R"({"rules": [{"name": "a", "missing": "mean"}]})")).code(), Code::invalid_argument);
+}
+
+TEST(Csv, ATableWithoutRowsIsAnError) {
+  for (const char* text : {"a,b\n", "a,b", "size,kind\n\n"}) {
+    const Status status = csv_problem(text);
+    EXPECT_EQ(status.code(), Code::data_loss) << text;
+    EXPECT_NE(status.message().find("no row"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(csv_problem("1,2\n", {.header = CsvHeader::yes}).code(), Code::data_loss);
+  EXPECT_NE(csv_problem("a,b\n1,\n,2\n", {.missing = CsvMissing::drop_row}).message().find("all its 2 rows"), std::string::npos);
+}
+
+// A slip in one cell must not make names of all the numbers of its column; who means names says so.
+TEST(Csv, AColumnOfNumbersWithASlipIsRefused) {
+  std::string text = "weight,kind\n";
+  for (int i = 0; i < 40; ++i) text += (i == 7 ? "oops" : std::to_string(i) + ".5") + (i % 2 ? ",a\n" : ",b\n");
+  const Status status = csv_problem(text);
+  EXPECT_EQ(status.code(), Code::data_loss);
+  for (const char* part : {"line 9", "\"oops\"", "\"weight\"", "39 of 40"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+  CsvOptions named;
+  ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "weight", "kind": "names"}]})", named).ok());
+  EXPECT_EQ(csv(text, named).columns[0].categories.size(), 40u);
+  // Where many are none, or there are few of either, it is a column of names.
+  std::string mixed = "cabin\n", few = "id\n";
+  for (int i = 0; i < 40; ++i) mixed += (i % 5 == 0 ? "C" : "") + std::to_string(i) + "\n";
+  for (int i = 0; i < 10; ++i) few += i == 3 ? "x\n" : std::to_string(i) + "\n";
+  EXPECT_EQ(csv(mixed).columns[0].kind, CsvKind::category);
+  EXPECT_EQ(csv(few).columns[0].kind, CsvKind::category);
+}
+
+TEST(Csv, TinyNumbersAreZeroAndLargeOnesInfinite) {
+  const std::string zeros(400, '0');
+  const CsvTable table =
+      csv("0." + zeros + "1\n-0." + zeros + "1\n1" + zeros + "\n-1" + zeros + "e-1\n000." + zeros + "1e2\n1" + zeros + "e-99\n",
+          {.doubles = true});
+  const double* const values = table.columns[0].values.as<double>();
+  EXPECT_EQ(values[0], 0.0);
+  EXPECT_EQ(values[1], 0.0);
+  EXPECT_EQ(values[2], INFINITY);
+  EXPECT_EQ(values[3], -INFINITY);
+  EXPECT_EQ(values[4], 0.0);
+  EXPECT_GT(values[5], 1e300);
+}
+
+TEST(Files, KeepToTheMemoryLimit) {
+  const Scratch scratch;
+  MemoryBudget small(1000), large(int64_t{64} << 20);
+  std::string rows;
+  for (int i = 0; i < 100'000; ++i) rows += "1,2,3\n";
+  const std::string table = scratch.write("t.csv.gz", gzip(rows));
+  const std::string image = scratch.write("i.gz", gzip(idx(0x08, {1000, 1000}, std::string(1'000'000, 'x'))));
+  CsvOptions options;
+  options.budget = &small;
+  EXPECT_EQ(read_csv(system_disk(), table, options).status().code(), Code::resource_exhausted);
+  EXPECT_EQ(make_idx(system_disk(), std::span(&image, 1), &small).status().code(), Code::resource_exhausted);
+  options.budget = &large;
+  EXPECT_TRUE(read_csv(system_disk(), table, options).ok());
+  EXPECT_TRUE(make_idx(system_disk(), std::span(&image, 1), &large).ok());
+  EXPECT_EQ(small.used(), 0);
+  EXPECT_EQ(large.used(), 0);
 }
 
 TEST(Csv, ColumnsAreChosen) {

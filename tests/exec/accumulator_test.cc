@@ -30,7 +30,7 @@ class Recorded final : public Accumulator::Take {
 };
 
 TEST(DenseAccumulator, TakesAllThatAreThere) {
-  auto accumulator = make_ref<DenseAccumulator>("a", Accumulator::Spec{DType::f32, Shape::of({2}), true});
+  auto accumulator = make_ref<DenseAccumulator>("a", Accumulator::Spec{DType::f32, Shape::of({2})});
   const float a[] = {1, 2}, b[] = {3, 4};
   Outcome first;
   accumulator->start(new Recorded(2, first), nullptr);
@@ -50,7 +50,7 @@ TEST(DenseAccumulator, TakesAllThatAreThere) {
 }
 
 TEST(DenseAccumulator, TakesAreServedInOrderAndCancelled) {
-  auto accumulator = make_ref<DenseAccumulator>("a", Accumulator::Spec{DType::f32, Shape(), false});
+  auto accumulator = make_ref<DenseAccumulator>("a", Accumulator::Spec{DType::f32, Shape(), Accumulator::Reduction::sum});
   const float one = 1;
   Step step(1, Deadline::never());
   Outcome first, second, none;
@@ -67,7 +67,7 @@ TEST(DenseAccumulator, TakesAreServedInOrderAndCancelled) {
 }
 
 TEST(SparseAccumulator, AMeanCountsPerRow) {
-  auto accumulator = make_ref<SparseAccumulator>("a", Accumulator::Spec{DType::f32, Shape::of({5, 1}), true});
+  auto accumulator = make_ref<SparseAccumulator>("a", Accumulator::Spec{DType::f32, Shape::of({5, 1})});
   const int64_t first_rows[] = {4, 1}, second_rows[] = {1, 1, 0}, bad[] = {5};
   const float first[] = {8, 2}, second[] = {3, 4, 5};
   EXPECT_TRUE(accumulator->apply(0, first_rows, Shape::of({2, 1}), first, {}).ok());

@@ -1,7 +1,8 @@
-// Every differentiable op against central differences in float64, through the public C ABI only: the op table is walked, and
-// an op without a recipe is a failure. One thread.
+// Every differentiable op against central differences in float64 (in float32 where the op has no other), through the public C ABI
+// only: the op table is walked, and an op without a recipe is a failure. One thread.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -17,8 +18,12 @@
 namespace dtg::grads {
 namespace {
 
-constexpr double kStep = 1e-5;
-constexpr double kAllowed = 1e-6;  // of max(1, |gradient|)
+// How far an input moves, and how far its gradient may be off, of max(1, |gradient|).
+struct Precision {
+  dtg_dtype dtype;
+  double step, allowed;
+};
+constexpr Precision kDouble = {DTG_F64, 1e-5, 1e-6}, kSingle = {DTG_F32, 4e-3, 2e-3};
 
 using Tensor = std::shared_ptr<dtg_tensor>;
 
@@ -40,6 +45,7 @@ Tensor make(dtg_dtype dtype, const Dims& dims, const std::vector<double>& values
   };
   for (double value : values) {
     if (dtype == DTG_F64) put(value);
+    else if (dtype == DTG_F32) put(static_cast<float>(value));
     else if (dtype == DTG_I32) put(static_cast<int32_t>(value));
     else if (dtype == DTG_I64) put(static_cast<int64_t>(value));
     else put(static_cast<uint8_t>(value));
@@ -49,7 +55,15 @@ Tensor make(dtg_dtype dtype, const Dims& dims, const std::vector<double>& values
 
 std::vector<double> reals(const Tensor& tensor) {
   std::vector<double> list(static_cast<size_t>(dtg_tensor_count(tensor.get())));
-  if (!list.empty()) std::memcpy(list.data(), dtg_tensor_data(tensor.get(), nullptr), list.size() * sizeof(double));
+  if (list.empty()) return list;
+  const void* data = dtg_tensor_data(tensor.get(), nullptr);
+  if (dtg_tensor_dtype(tensor.get()) == DTG_F64) {
+    std::memcpy(list.data(), data, list.size() * sizeof(double));
+  } else {
+    std::vector<float> narrow(list.size());
+    std::memcpy(narrow.data(), data, list.size() * sizeof(float));
+    list.assign(narrow.begin(), narrow.end());
+  }
   return list;
 }
 
@@ -142,10 +156,10 @@ class Check {
       for (int64_t i = 0; i < count_of(input.dims); ++i) moved.values.push_back(draws_.next(input.low, input.high));
     }
     const Dims* shape = known_shapes_ ? &input.dims : nullptr;
-    if (!add("Placeholder", {}, {type_attr("dtype", DTG_F64), shape_attr("shape", shape)}, &moved.fed)) return false;
+    if (!add("Placeholder", {}, {type_attr("dtype", real_.dtype), shape_attr("shape", shape)}, &moved.fed)) return false;
     moved.x = moved.fed;
     if (input.kind == Input::kVariable) {
-      if (!add("VarHandleOp", {}, {type_attr("dtype", DTG_F64), shape_attr("shape", shape)}, &moved.x)) return false;
+      if (!add("VarHandleOp", {}, {type_attr("dtype", real_.dtype), shape_attr("shape", shape)}, &moved.x)) return false;
       if (!add("AssignVariableOp", {moved.x, moved.fed}, {}, &moved.assign)) return false;
     }
     inputs_.push_back(moved.x);
@@ -188,7 +202,8 @@ class Check {
       dtg_dtype dtype = 0;
       if (!good(dtg_value_output(graph_.get(), first, i, &value))) return false;
       if (!good(dtg_value_dtype(graph_.get(), value, &dtype))) return false;
-      if (dtype == DTG_F64) ys_.push_back(value);
+      const bool wanted = recipe_.only.empty() || std::count(recipe_.only.begin(), recipe_.only.end(), i) > 0;
+      if (dtype == real_.dtype && wanted) ys_.push_back(value);
     }
     return !ys_.empty();
   }
@@ -202,7 +217,7 @@ class Check {
       for (size_t i = 0; i < dtg_tensor_rank(output.get()); ++i) dims.push_back(dtg_tensor_dim(output.get(), i));
       std::vector<double>& values = weights_.emplace_back();
       for (int64_t i = 0; i < count_of(dims); ++i) values.push_back(draws_.next(-1, 1));
-      if (!add_constant(make(DTG_F64, dims, values), &weight_values_.emplace_back())) return false;
+      if (!add_constant(make(real_.dtype, dims, values), &weight_values_.emplace_back())) return false;
     }
     return true;
   }
@@ -248,7 +263,7 @@ class Check {
     std::vector<const dtg_tensor*> tensors;
     for (const Moved& moved : moved_) {
       feeds.push_back(moved.fed);
-      held.push_back(make(DTG_F64, moved.dims, moved.values));
+      held.push_back(make(real_.dtype, moved.dims, moved.values));
       tensors.push_back(held.back().get());
     }
     if (!assign_variables(feeds, tensors)) return false;
@@ -285,12 +300,12 @@ class Check {
       for (size_t i = 0; i < wanted.size() && !stays; ++i) {
         const double value = moved.values[i];
         double above = 0, below = 0;
-        moved.values[i] = value + kStep;
+        moved.values[i] = value + real_.step;
         if (!total(&above)) return;
-        moved.values[i] = value - kStep;
+        moved.values[i] = value - real_.step;
         if (!total(&below)) return;
         moved.values[i] = value;
-        wanted[i] = (above - below) / (2 * kStep);
+        wanted[i] = (above - below) / (2 * real_.step);
       }
       if (!stays) compare_one(moved, wanted);
     }
@@ -307,13 +322,14 @@ class Check {
     }
     ASSERT_EQ(got.size(), wanted.size()) << recipe_.op << ", input " << moved.input;
     for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_NEAR(got[i], wanted[i], kAllowed * std::max(1.0, std::fabs(wanted[i])))
+      EXPECT_NEAR(got[i], wanted[i], real_.allowed * std::max(1.0, std::fabs(wanted[i])))
           << recipe_.op << ", input " << moved.input << ", element " << i << (known_shapes_ ? "" : ", shapes unknown");
     }
   }
 
   const Recipe& recipe_;
   const bool known_shapes_;
+  const Precision real_ = recipe_.single ? kSingle : kDouble;
   Draws draws_;
   std::shared_ptr<dtg_graph> graph_;
   std::shared_ptr<dtg_session> session_;
@@ -329,6 +345,11 @@ std::set<std::string> differentiable_ops() {
   const auto list = nlohmann::json::parse(dtg_string_data(text, nullptr), nullptr, /*allow_exceptions=*/false);
   dtg_string_release(text);
   for (const auto& op : list) {
+    // What calls functions or handles lists is differentiated as a whole in tests/session/control_gradient_test.cc.
+    const auto is_other = [](const auto& arg) { return arg.at("type") == "variant"; };
+    const auto is_function = [](const auto& attr) { return attr.at("kind") == "func" || attr.at("kind") == "list(func)"; };
+    if (std::ranges::any_of(op.at("inputs"), is_other) || std::ranges::any_of(op.at("outputs"), is_other)) continue;
+    if (std::ranges::any_of(op.at("attributes"), is_function)) continue;
     if (op.at("differentiable")) names.insert(op.at("name").get<std::string>());
   }
   return names;
@@ -338,6 +359,9 @@ TEST(Gradients, EveryDifferentiableOpHasARecipe) {
   std::set<std::string> without = differentiable_ops();
   EXPECT_GE(without.size(), 100u);
   for (const Recipe& recipe : recipes()) without.erase(recipe.op);
+  without.erase("Conj");  // of complex numbers only, which have no differences here
+  // Steps: what passes for their gradient is not a slope; tests/ops/fake_quant_test.cc.
+  std::erase_if(without, [](const std::string& op) { return op.starts_with("FakeQuant"); });
   for (const std::string& op : without) ADD_FAILURE() << op << " is differentiable; give it a recipe in recipes.cc";
 }
 
@@ -347,7 +371,7 @@ TEST_P(OpGradient, EqualsDifferences) {
   const Recipe& recipe = recipes()[GetParam()];
   SCOPED_TRACE(recipe.op);
   Check(recipe, /*known_shapes=*/true).run();
-  Check(recipe, /*known_shapes=*/false).run();
+  if (!recipe.needs_shapes) Check(recipe, /*known_shapes=*/false).run();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpGradient, testing::Range(size_t{0}, recipes().size()),

@@ -42,7 +42,8 @@ struct Setting {
 inline Setting set(const char* name, int64_t value) { return {Setting::kInt, name, {value}, "", 0}; }
 inline Setting set_ints(const char* name, Dims values) { return {Setting::kInts, name, std::move(values), "", 0}; }
 inline Setting set_shape(const char* name, Dims values) { return {Setting::kShape, name, std::move(values), "", 0}; }
-inline Setting set_flag(const char* name) { return {Setting::kFlag, name, {1}, "", 0}; }
+inline Setting set_flag(const char* name, bool value = true) { return {Setting::kFlag, name, {value ? 1 : 0}, "", 0}; }
+inline Setting set_off(const char* name) { return set_flag(name, false); }
 inline Setting set_text(const char* name, const char* text) { return {Setting::kText, name, {}, text, 0}; }
 inline Setting set_real(const char* name, double value) { return {Setting::kFloat, name, {}, "", value}; }
 inline Setting set_f64(const char* name) { return {Setting::kF64, name, {}, "", 0}; }
@@ -53,8 +54,13 @@ struct Recipe {
   std::vector<Setting> settings = {};
   int outputs = -1;                  // how many outputs are weighted; -1: all that are real
   std::vector<size_t> unmoved = {};  // inputs that stay where they are: a small step would leave what the op accepts
+  bool single = false;               // for ops without float64: in float32, with larger steps and less to expect
+  std::vector<size_t> only = {};     // outputs that are weighted; none: see `outputs`
+  bool needs_shapes = false;         // the gradient wants to know them when it is built
 };
 
 const std::vector<Recipe>& recipes();
+// Those of other files.
+void add_image_recipes(std::vector<Recipe>& list);
 
 }  // namespace dtg::grads

@@ -120,6 +120,15 @@ void add_products(std::vector<Recipe>& list) {
   list.push_back({"SparseSoftmaxCrossEntropyWithLogits", {num({3, 4}), ints({2, 0, 3})}, {}, 1, {}});
 }
 
+// A member that is alone; several are in tests/session/collectives_test.cc.
+void add_collectives(std::vector<Recipe>& list) {
+  const std::vector<Input> inputs = {num({4, 3}), integer(1), integer(9), integer(5)};
+  for (const char* op : {"CollectiveReduceV2", "CollectiveReduceScatterV2"}) {
+    for (const char* last : {"Id", "Div"}) list.push_back({op, inputs, {set_text("merge_op", "Add"), set_text("final_op", last)}});
+  }
+  for (const char* op : {"CollectiveGatherV2", "CollectiveAllToAllV2"}) list.push_back({op, inputs, {}});
+}
+
 void add_windows(std::vector<Recipe>& list) {
   const std::vector<Setting> step = {set_ints("strides", {1, 2, 1, 1}), set_text("padding", "SAME")};
   const Input image = num({2, 4, 3, 2}), filter = num({2, 3, 2, 2}), out = num({2, 2, 3, 2});
@@ -138,6 +147,126 @@ void add_windows(std::vector<Recipe>& list) {
   list.push_back({"MaxPoolGradGrad", {before, after, num({1, 4, 2, 1})}, halves, -1, {0, 1}});
 }
 
+void add_sparse(std::vector<Recipe>& list) {
+  const Input places = longs({3, 2}, {2, 0, 0, 3, 2, 1}), shape = longs({2}, {4, 5});
+  list.push_back({"SparseReorder", {places, num({3}), shape}, {}});
+  list.push_back({"SparseFillEmptyRows", {places, num({3}), shape, num({})}, {}});
+  list.push_back({"SparseToDense", {longs({3, 2}, {0, 3, 2, 0, 2, 1}), shape, num({3}), num({})}, {}});
+  list.push_back({"SparseToDense", {longs({2}, {1, 4}), longs({1}, {6}), num({}), num({})}, {}});
+  list.push_back({"SparseTensorDenseMatMul", {places, num({3}), shape, num({5, 2})}, {}});
+  list.push_back({"SparseTensorDenseMatMul", {places, num({3}), shape, num({2, 4})}, {set_flag("adjoint_a"), set_flag("adjoint_b")}});
+  const Input indices = ints({3, 0, 3, 1, 2}), segments = ints({0, 0, 1, 3, 3});
+  for (const char* op : {"SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"}) {
+    const std::string counted = std::string(op) + "WithNumSegments";
+    list.push_back({op, {num({4, 2}), indices, segments}, {}});
+    list.push_back({op, {num({4, 2}), indices, segments}, {set_flag("sparse_gradient")}});
+    list.push_back({counted, {num({4, 2}), indices, segments, integer(5)}, {}});
+  }
+}
+
+// Extremes are unique here, and nothing is near 0 where a product is divided.
+void add_segments(std::vector<Recipe>& list) {
+  for (const char* op : {"SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd"}) {
+    list.push_back({op, {num({4, 2}), ints({0, 0, 1, 2})}, {}});
+  }
+  for (const char* op : {"UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"}) {
+    // Each segment has a row: the extreme of none is so large that nothing else would count.
+    list.push_back({op, {num({5, 2}), ints({2, 0, 2, -1, 1}), integer(3)}, {}});
+  }
+  list.push_back({"DynamicPartition", {num({4, 2}), ints({1, 0, 1, 1})}, {set("num_partitions", 3)}});
+  for (const char* op : {"DynamicStitch", "ParallelDynamicStitch"}) {
+    list.push_back({op, {ints({0, 3}), ints({2, 1}), num({2, 2}), num({2, 2})}, {set("N", 2)}});
+  }
+  list.push_back({"TopK", {num({2, 5})}, {set("k", 2)}});
+  list.push_back({"TopKV2", {num({2, 5}), integer(3)}, {}});
+  list.push_back({"NthElement", {num({2, 5}), integer(1)}, {}});
+  const Input places = ints({2, 1}, {2, 0});
+  for (const char* op :
+       {"ScatterNdNonAliasingAdd", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"}) {
+    list.push_back({op, {num({4, 2}), places, num({2, 2})}, {}});
+  }
+  list.push_back({"TensorStridedSliceUpdate", {num({4, 3}), ints({3, 0}), ints({0, 2}), ints({-2, 1}), num({2, 2})}, {}});
+  list.push_back({"TensorStridedSliceUpdate", {num({4, 3}), ints({1}), ints({3}), ints({1}), num({3})}, {}});
+}
+
+// In the middle of each domain, where the series behind the functions are smooth.
+void add_special(std::vector<Recipe>& list) {
+  for (const char* op : {"BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1"})
+    list.push_back({op, {num({5}, 0.5, 4)}, {}});
+  for (const char* op : {"BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1"})
+    list.push_back({op, {num({5}, 0.6, 4)}, {}});
+  for (const char* op : {"Digamma", "Lgamma"}) list.push_back({op, {num({5}, 0.5, 4)}, {}});
+  list.push_back({"Erfinv", {num({5}, -0.8, 0.8)}, {}});
+  list.push_back({"Ndtri", {num({5}, 0.2, 0.8)}, {}});
+  for (const char* op : {"Igamma", "Igammac"}) list.push_back({op, {num({2, 1}, 0.6, 3), num({3}, 0.6, 3)}, {}});
+  // TensorFlow gives no gradient to the parameters.
+  list.push_back({"Betainc", {num({3}, 0.8, 2), num({3}, 0.8, 2), num({3}, 0.2, 0.8)}, {}, -1, {0, 1}});
+  list.push_back({"Polygamma", {exact({3}, {1, 2, 3}), num({3}, 0.8, 3)}, {}, -1, {0}});
+  list.push_back({"Zeta", {num({3}, 1.6, 4), num({3}, 0.8, 3)}, {}, -1, {0}});
+}
+
+void add_more_maths(std::vector<Recipe>& list) {
+  list.push_back({"AccumulateNV2", {num({2, 2}), num({2, 2}), num({2, 2})}, {set_shape("shape", {2, 2})}});
+  for (const char* op : {"CheckNumerics", "CheckNumericsV2"}) list.push_back({op, {num({2, 3})}, {set_text("message", "probe")}});
+  list.push_back({"ClipByValue", {exact({4}, {-2, -0.4, 0.3, 2}), exact({}, {-1}), exact({}, {1})}, {}});
+  list.push_back({"Cross", {num({2, 3}), num({2, 3})}, {}});
+  list.push_back({"CumulativeLogsumexp", {num({2, 4}), integer(1)}, {}});
+  list.push_back({"CumulativeLogsumexp", {num({3, 2}), integer(0)}, {set_flag("reverse")}});
+  list.push_back({"EuclideanNorm", {num({2, 3, 2}), ints({1})}, {}});
+  list.push_back({"EuclideanNorm", {num({2, 3}), ints({-1, 0})}, {set_flag("keep_dims")}});
+  list.push_back({"NextAfter", {num({3}), num({2, 1})}, {}});
+  list.push_back({"ReverseSequence", {num({2, 4}), longs({2}, {3, 2})}, {set("seq_dim", 1)}});
+  list.push_back({"Roll", {num({2, 4}), ints({1, -3}), ints({0, 1})}, {}});
+  for (const char* equation : {"ij,jk->ik", "...ij,...jk->...ik", "bij,kj->kbi", "ij,jk->", "ij,ki->kj"}) {
+    const bool batched = equation[0] == '.' || equation[0] == 'b';
+    const Input second = std::string(equation) == "ij,ki->kj"     ? num({3, 2})
+                         : std::string(equation) == "bij,kj->kbi" ? num({2, 3})
+                                                                  : num({3, 2});
+    list.push_back({"Einsum", {batched ? num({2, 2, 3}) : num({2, 3}), second}, {set_text("equation", equation)}});
+  }
+  for (const char* equation : {"ii->i", "ii->", "ij->ji", "ij->i"}) {
+    list.push_back({"Einsum", {num({3, 3})}, {set_text("equation", equation)}});
+  }
+}
+
+void add_diagonals(std::vector<Recipe>& list) {
+  const Input zero = exact({}, {0});
+  list.push_back({"Diag", {num({3})}, {}});
+  list.push_back({"DiagPart", {num({2, 3, 2, 3})}, {}});
+  list.push_back({"MatrixBandPart", {num({2, 3, 4}), integer(1), integer(0)}, {}});
+  list.push_back({"MatrixDiag", {num({2, 3})}, {}});
+  list.push_back({"MatrixDiagV2", {num({2, 3}), integer(1), integer(-1), integer(-1), zero}, {}, -1, {4}});
+  list.push_back({"MatrixDiagV3", {num({2, 3}), ints({-1, 0}), integer(4), integer(3), zero}, {}, -1, {4}});
+  list.push_back({"MatrixDiagPart", {num({2, 3, 4})}, {}});
+  list.push_back({"MatrixDiagPartV2", {num({3, 4}), integer(1), zero}, {}, -1, {2}});
+  list.push_back({"MatrixDiagPartV3", {num({3, 4}), ints({-1, 1}), zero}, {}, -1, {2}});
+  list.push_back({"MatrixSetDiag", {num({2, 3, 3}), num({2, 3})}, {}});
+  list.push_back({"MatrixSetDiagV2", {num({3, 4}), num({3}), integer(1)}, {}});
+  // The corners are padding, to which nothing flows.
+  list.push_back({"MatrixSetDiagV3", {num({3, 3}), num({2, 3}), ints({0, 1})}, {}});
+}
+
+// Far from singular, and with values of their own.
+void add_linear_algebra(std::vector<Recipe>& list) {
+  const Input matrix = exact({2, 2, 2}, {2, 0.5, -0.3, 1.5, -1, 0.7, 0.4, 2}), right = num({2, 2, 3});
+  const Input definite = exact({3, 3}, {3, 0, 0, 0.5, 2, 0, -0.4, 0.3, 1.5});
+  for (const char* op : {"MatrixDeterminant", "MatrixInverse"}) list.push_back({op, {matrix}, {}});
+  list.push_back({"LogMatrixDeterminant", {matrix}, {}});
+  list.push_back({"MatrixInverse", {matrix}, {set_flag("adjoint")}});
+  list.push_back({"MatrixSolve", {matrix, right}, {}});
+  list.push_back({"MatrixSolve", {matrix, right}, {set_flag("adjoint")}});
+  list.push_back({"MatrixTriangularSolve", {matrix, right}, {}});
+  list.push_back({"MatrixTriangularSolve", {exact({2, 2}, {2, 0.5, -0.3, 1.5}), right}, {set_flag("adjoint")}});
+  list.push_back({"SelfAdjointEigV2", {definite}, {}});
+  list.push_back({"Qr", {exact({3, 2}, {2, 0.5, -0.3, 1.5, 0.4, -1})}, {}});
+  list.push_back({"Qr", {exact({2, 3}, {2, 0.5, -0.3, 1.5, 0.4, -1})}, {}});
+  // The gradient is that of a symmetric matrix, while only the lower triangle is read: differences agree where there is no other.
+  list.push_back({"Cholesky", {num({3, 1, 1}, 0.5, 3)}, {}});
+  list.push_back({"Svd", {exact({2, 3}, {2, 0.5, -0.3, 1.5, 0.4, -1})}, {set_off("compute_uv")}});
+  list.push_back({"Svd", {exact({2, 3}, {2, 0.5, -0.3, 1.5, 0.4, -1})}, {}, -1, {}, false, {}, true});
+  list.push_back({"Svd", {exact({3, 2}, {2, 0.5, -0.3, 1.5, 0.4, -1})}, {set_flag("full_matrices")}, 1, {}, false, {}, true});
+}
+
 std::vector<Recipe> make() {
   std::vector<Recipe> list;
   add_unary(list);
@@ -147,7 +276,15 @@ std::vector<Recipe> make() {
   add_shapes(list);
   add_gathers(list);
   add_products(list);
+  add_collectives(list);
   add_windows(list);
+  add_image_recipes(list);
+  add_sparse(list);
+  add_segments(list);
+  add_special(list);
+  add_more_maths(list);
+  add_diagonals(list);
+  add_linear_algebra(list);
   return list;
 }
 

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/crc32c.h"
@@ -99,8 +101,8 @@ class FullDisk final : public PassingDisk {
     std::unique_ptr<FileWriter> file_;
     int& left_;
   };
-  Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) override {
-    DTG_ASSIGN(auto file, system_disk().open_write(path));
+  Result<std::unique_ptr<FileWriter>> open_new(const std::string& path) override {
+    DTG_ASSIGN(auto file, system_disk().open_new(path));
     return std::unique_ptr<FileWriter>(new Writer(std::move(file), left_));
   }
 
@@ -119,6 +121,26 @@ TEST(EventFile, AFailureIsKeptAndNothingFollowsIt) {
   EXPECT_EQ(writer.scalar("a", 3, 1).code(), Code::resource_exhausted);
   EXPECT_EQ(writer.close().code(), Code::resource_exhausted);
   EXPECT_EQ(records_of(scratch.read(name_of(writer.path()))).size(), 3u);
+}
+
+TEST(EventFile, WritersOfOneFolderNeverShareAFile) {
+  const Scratch scratch;
+  SteppedClock clock;
+  std::vector<std::thread> threads;
+  std::atomic<int> failed{0};
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 40; ++i) {
+        auto opened = EventWriter::open(system_disk(), clock, scratch.path(), {.host = "box", .process_id = 1});
+        failed += !opened.ok() || !opened.value()->scalar("loss", 1, 0.5).ok() || !opened.value()->close().ok();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed.load(), 0);
+  const auto names = system_disk().list(scratch.path()).value();
+  EXPECT_EQ(names.size(), 160u);
+  for (const std::string& name : names) EXPECT_GE(records_of(scratch.read(name)).size(), 2u) << name;
 }
 
 TEST(EventFile, ImagesAreChecked) {

@@ -188,6 +188,25 @@ TEST(Losses, MatchTheirFormulas) {
   EXPECT_EQ(small.fetch(good(correct_count(graph, y, x))).values<int64_t>()[0], 1);
 }
 
+TEST(Losses, ALabelThatIsNoClassIsAnError) {
+  SmallModel small;
+  const Value x = small.placeholder("x", DType::f32, {-1, 3}), y = small.placeholder("y", DType::i32, {-1});
+  const std::vector<float> logits(6);
+  const Tensor scores = good(Tensor::of<float>(Shape::of({2, 3}), std::span<const float>(logits)));
+  for (const Value metric : {good(accuracy(small.graph(), y, x)), good(correct_count(small.graph(), y, x))}) {
+    for (const int32_t label : {3, -1, 2}) {
+      const std::vector<int32_t> labels = {0, label};
+      const Tensor classes = good(Tensor::of<int32_t>(Shape::of({2}), std::span<const int32_t>(labels)));
+      const Value feeds[] = {x, y};
+      const Tensor* const tensors[] = {&scores, &classes};
+      Tensor result;
+      const Status status =
+          small.session().run({.feeds = feeds, .feed_tensors = tensors, .fetches = {&metric, 1}, .targets = {}}, {&result, 1});
+      EXPECT_EQ(status.ok(), label == 2) << label << ": " << status.message();
+    }
+  }
+}
+
 // Only a graph: nobody has the memory.
 TEST(Layers, MoreRowsThanAnIntCanCount) {
   SmallModel small;
@@ -195,6 +214,25 @@ TEST(Layers, MoreRowsThanAnIntCanCount) {
   const Value rows = good(embedding(small.model(), ids, {.rows = 3'000'000'000, .width = 2}));
   EXPECT_EQ(shape_of(small, rows).text(), "[?,2]");
   EXPECT_EQ(small.model().variables()[0].shape.text(), "[3000000000,2]");
+}
+
+TEST(Layers, ARefusedLayerLeavesNothingBehind) {
+  SmallModel small;
+  Model& model = small.model();
+  const Value image = small.placeholder("image", DType::f32, {-1, 8, 8, 3});
+  const Value ids = small.placeholder("ids", DType::f32, {-1});
+  for (const Conv2DLayer& bad : {Conv2DLayer{.filters = 4, .stride_height = -1}, Conv2DLayer{.filters = 4, .dilation_width = 0},
+                                 Conv2DLayer{.filters = 4, .kernel_height = 9, .padding = Padding::valid},
+                                 Conv2DLayer{.filters = 4, .dilation_height = int64_t{1} << 62}}) {
+    EXPECT_EQ(conv2d(model, image, bad).status().code(), Code::invalid_argument);
+  }
+  EXPECT_EQ(embedding(model, ids, {.rows = 3, .width = 2}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(embedding(model, small.placeholder("int", DType::i32, {-1}), {.rows = 0, .width = 2}).status().code(), Code::invalid_argument);
+  (void)good(conv2d(model, image, {.filters = 4}));
+  ASSERT_EQ(model.variables().size(), 2u);
+  EXPECT_EQ(model.variables()[0].name, "conv2d/kernel");
+  const Value wide = small.placeholder("wide", DType::f32, {-1, int64_t{1} << 40, int64_t{1} << 40});
+  EXPECT_EQ(flatten(model, wide).status().code(), Code::invalid_argument);
 }
 
 TEST(Layers, SayWhatIsWrong) {

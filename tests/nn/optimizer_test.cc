@@ -76,6 +76,18 @@ TEST(Optimizer, Adam) {
   });
 }
 
+// Keras' AdamW.update_step: variable -= variable * weight_decay * rate, then Adam.
+TEST(Optimizer, AdamW) {
+  expect_rule({.kind = Optimizer::Kind::adam_w, .learning_rate = {}, .rate = 0.01, .weight_decay = 0.2}, 0, 0,
+              [](Element& e, double g, int step) {
+                e.v -= e.v * 0.2 * 0.01;
+                e.a = 0.9 * e.a + 0.1 * g;
+                e.b = 0.999 * e.b + 0.001 * g * g;
+                const double rate = 0.01 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step));
+                e.v -= rate * e.a / (std::sqrt(e.b) + 1e-8);
+              });
+}
+
 TEST(Optimizer, Adagrad) {
   expect_rule({.kind = Optimizer::Kind::adagrad, .learning_rate = {}, .rate = 0.1}, 0.1, 0, [](Element& e, double g, int) {
     e.a += g * g;
@@ -132,6 +144,49 @@ std::vector<float> after_row_steps(const Optimizer& optimizer, int steps) {
   small.init();
   for (int i = 0; i < steps; ++i) small.step(training.value().train);
   return small.floats(table.read);
+}
+
+// Lazy Adam (tensorflow_addons): m and s of the rows that were used only, with TensorFlow's rate for the step.
+TEST(Optimizer, LazyAdamTouchesOnlyTheRowsThatWereUsed) {
+  for (const auto kind : {Optimizer::Kind::adam, Optimizer::Kind::adam_w}) {
+    const auto rows = after_row_steps({.kind = kind, .learning_rate = {}, .rate = 0.1, .weight_decay = 0.5, .lazy = true}, 2);
+    for (const auto& [row, g] : {std::pair<size_t, double>{0, 1.0}, {2, 2.0}}) {
+      double v = 0, m = 0, s = 0;
+      for (int step = 1; step <= 2; ++step) {
+        v -= 0.1 * 0.5 * v;
+        m = 0.9 * m + 0.1 * g;
+        s = 0.999 * s + 0.001 * g * g;
+        v -= 0.1 * std::sqrt(1 - std::pow(0.999, step)) / (1 - std::pow(0.9, step)) * m / (std::sqrt(s) + 1e-8);
+      }
+      EXPECT_NEAR(rows[2 * row], v, 2e-6) << "row " << row;
+    }
+    EXPECT_EQ(rows[2], 0);
+    EXPECT_EQ(rows[6], 0);
+  }
+}
+
+// Where nobody used a row, Adam moves it by what it remembers, and lazy Adam does not.
+TEST(Optimizer, LazyAdamForgetsNothingOfTheRowsThatRest) {
+  for (const bool lazy : {false, true}) {
+    SmallModel small;
+    const NamedVariable table = small.variable("table", {0, 0}, {2, 1});
+    const Value ids = small.placeholder("ids", DType::i64, {1});
+    Build build(small.graph());
+    const Value loss = build.sum(build.op("ResourceGather", {table.handle, ids}, {{"dtype", DType::f32}}), build.ints({0, 1}));
+    ASSERT_TRUE(build.ok()) << build.status().message();
+    auto training = minimize(small.model(), loss, {.kind = Optimizer::Kind::adam, .learning_rate = {}, .rate = 0.1, .lazy = lazy});
+    ASSERT_TRUE(training.ok()) << training.status().message();
+    small.init();
+    float after[2] = {};
+    for (const int64_t row : {0, 1}) {
+      const Tensor id = good(Tensor::of<int64_t>(Shape::of({1}), std::span<const int64_t>(&row, 1)));
+      const Tensor* const given[] = {&id};
+      const NodeId targets[] = {training.value().train};
+      ASSERT_TRUE(small.session().run({.feeds = {&ids, 1}, .feed_tensors = given, .fetches = {}, .targets = targets}, {}).ok());
+      after[row] = small.floats(table.read)[0];
+    }
+    EXPECT_EQ(after[0] == after[1], lazy);
+  }
 }
 
 TEST(Optimizer, SgdAppliesRowsAndAddsUpEqualOnes) {
@@ -222,6 +277,36 @@ TEST(Optimizer, SaysWhatIsWrong) {
   EXPECT_FALSE(minimize(small.model(), alone, {.learning_rate = build.ints({1, 2})}).ok());
 }
 
+TEST(Optimizer, ALossThatIsNoNumberChangesNothing) {
+  for (const bool check : {true, false}) {
+    SmallModel small;
+    Build build(small.graph());
+    const NamedVariable v = small.variable("v", {1, 2});
+    const Value x = small.placeholder("x", DType::f32, {2});
+    const Value loss = build.sum(build.mul(v.read, x), build.ints({0}));
+    const Training training =
+        good(minimize(small.model(), loss, {.kind = Optimizer::Kind::adam, .learning_rate = {}, .rate = 1, .check_loss = check}));
+    small.init();
+    const auto step = [&](float value) {
+      const Tensor fed = good(Tensor::of<float>(Shape::of({2}), std::span<const float>(std::vector<float>{value, 1})));
+      const Tensor* const feeds[] = {&fed};
+      return small.session().run({.feeds = {&x, 1}, .feed_tensors = feeds, .fetches = {}, .targets = {&training.train, 1}}, {});
+    };
+    ASSERT_TRUE(step(1).ok());
+    const std::vector<float> before = small.floats(v.read);
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      const Status status = step(bad);
+      EXPECT_EQ(status.ok(), !check) << status.message();
+      if (!check) continue;
+      EXPECT_EQ(status.code(), Code::invalid_argument);
+      EXPECT_NE(status.message().find("at step 1"), std::string::npos) << status.message();
+      EXPECT_EQ(small.floats(v.read), before);
+      EXPECT_EQ(small.fetch(training.global_step).values<int64_t>()[0], 1);
+    }
+    EXPECT_TRUE(step(2).ok());
+  }
+}
+
 TEST(Optimizer, RefusesNumbersThatNoTrainingSurvives) {
   using Kind = Optimizer::Kind;
   SmallModel small;
@@ -235,10 +320,12 @@ TEST(Optimizer, RefusesNumbersThatNoTrainingSurvives) {
   };
   for (double bad : {std::nan(""), infinity, -1.0}) {
     refused({.kind = Kind::sgd, .learning_rate = {}, .rate = bad}, "rate");
+    refused({.kind = Kind::sgd, .learning_rate = {}, .clip_norm = bad}, "clip_norm");
     refused({.kind = Kind::momentum, .learning_rate = {}, .momentum = bad}, "momentum");
     refused({.kind = Kind::adam, .learning_rate = {}, .beta1 = bad}, "beta1");
     refused({.kind = Kind::rms_prop, .learning_rate = {}, .decay = bad}, "decay");
   }
+  refused({.kind = Kind::sgd, .learning_rate = {}, .clip_norm = 1e39}, "clip_norm");
   refused({.kind = Kind::adam, .learning_rate = {}, .beta2 = 1}, "beta2");
   EXPECT_TRUE(minimize(small.model(), loss, {.kind = Kind::sgd, .learning_rate = {}, .beta1 = 7}).ok());  // of no use to it
 }

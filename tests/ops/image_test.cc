@@ -139,5 +139,45 @@ TEST_F(ImageTest, ThreadsDoNotChangeABit) {
   EXPECT_TRUE(one_op::bit_equal(a.value()[0], b.value()[0]));
 }
 
+TEST_F(ImageTest, LongBiasGradientsAreAccurate) {
+  constexpr int64_t kRows = 2'000'000;
+  const std::vector<float> numbers(kRows, 0.1f);
+  const Attr nchw{"data_format", std::string("NCHW")};
+  for (const int64_t images : {int64_t{1}, kRows / 2, kRows}) {
+    auto planes = one_.run("BiasAddGrad", {values<float>({images, 1, 1, kRows / images}, numbers)}, {nchw});
+    ASSERT_TRUE(planes.ok()) << planes.status().message();
+    EXPECT_NEAR(planes.value()[0].as<float>()[0] / (0.1f * kRows), 1, 2e-5) << images;
+  }
+  auto y = one_.run("BiasAddGrad", {values<float>({kRows, 1}, numbers)});
+  ASSERT_TRUE(y.ok());
+  EXPECT_NEAR(y.value()[0].as<float>()[0] / (0.1f * kRows), 1, 2e-5);
+}
+
+// Whole numbers wrap around, bit by bit, in both layouts.
+TEST_F(ImageTest, BiasGradientsOfWholeNumbersAreExact) {
+  const std::vector<int64_t> numbers = {INT64_MAX, 1, -7, (int64_t{1} << 53) + 1};
+  const int64_t sum = static_cast<int64_t>(static_cast<uint64_t>(INT64_MAX) + 1 - 7 + (uint64_t{1} << 53) + 1);
+  const Attr nchw{"data_format", std::string("NCHW")};
+  auto planes = one_.run("BiasAddGrad", {values<int64_t>({2, 1, 1, 2}, numbers)}, {nchw});
+  auto rows = one_.run("BiasAddGrad", {values<int64_t>({4, 1}, numbers)});
+  ASSERT_TRUE(planes.ok() && rows.ok());
+  EXPECT_EQ(planes.value()[0].as<int64_t>()[0], sum);
+  EXPECT_EQ(rows.value()[0].as<int64_t>()[0], sum);
+}
+
+TEST_F(ImageTest, MeansOfLargeWindowsAreAccurate) {
+  constexpr int64_t kSide = 1500;
+  const std::vector<float> numbers(kSide * kSide, 0.1f);
+  const List high{1, kSide, kSide, 1}, box{1, 15, 100, kSide, 1};
+  auto flat =
+      one_.run("AvgPool", {values<float>({1, kSide, kSide, 1}, numbers)}, {{"ksize", high}, {"strides", high}, {"padding", "VALID"}});
+  ASSERT_TRUE(flat.ok()) << flat.status().message();
+  EXPECT_NEAR(flat.value()[0].as<float>()[0], 0.1f, 1e-7);
+  auto deep =
+      one_.run("AvgPool3D", {values<float>({1, 15, 100, kSide, 1}, numbers)}, {{"ksize", box}, {"strides", box}, {"padding", "VALID"}});
+  ASSERT_TRUE(deep.ok()) << deep.status().message();
+  EXPECT_NEAR(deep.value()[0].as<float>()[0], 0.1f, 1e-7);
+}
+
 }  // namespace
 }  // namespace dtg

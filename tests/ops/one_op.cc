@@ -8,6 +8,7 @@
 #include "exec/step.h"
 #include "graph/infer.h"
 #include "graph/known.h"
+#include "tensor/text.h"
 
 namespace dtg {
 namespace {
@@ -48,11 +49,15 @@ void add_private_ops(OpTable& ops) {
 
 // Memory with guard bytes behind it, filled so that what a kernel forgets to write shows.
 Result<Tensor> guarded(DType dtype, const Shape& shape) {
-  const int64_t bytes = shape.count() * dtype_size(dtype);
+  // As the planner does before a kernel runs.
+  if (shape.count() > int64_t{1} << 48) return resource_exhausted("a tensor of %s", shape.text().c_str());
+  const int64_t bytes = shape.count() * cell_bytes(dtype);
   DTG_ASSIGN(Ref<Buffer> buffer, Buffer::allocate(bytes + kGuard));
   std::memset(buffer->data(), kFill, static_cast<size_t>(bytes + kGuard));
-  return Tensor::wrap(std::move(buffer), 0, dtype, shape);
+  return Tensor::over(std::move(buffer), dtype, shape);
 }
+
+int64_t bytes_of(const Tensor& tensor) { return tensor.count() * cell_bytes(tensor.dtype()); }
 
 bool guard_intact(const void* end) {
   const auto* at = static_cast<const unsigned char*>(end);
@@ -124,11 +129,7 @@ class OneOp::Prepare : public PrepareContext {
 namespace {
 
 // What a kernel leased or was given belongs to the run; the result needs a copy that outlives it.
-Result<Tensor> copy_of(const Slots& slots, uint32_t slot, DType dtype) {
-  DTG_ASSIGN(Tensor copy, Tensor::allocate(dtype, slots.shape(slot)));
-  if (copy.bytes() > 0) std::memcpy(copy.data(), slots.data(slot), static_cast<size_t>(copy.bytes()));
-  return copy;
-}
+Result<Tensor> copy_of(const Slots& slots, uint32_t slot, DType dtype) { return copy_value(dtype, slots.shape(slot), slots.data(slot)); }
 
 }  // namespace
 
@@ -264,10 +265,10 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
     const int over = options.in_place ? prepare.overwritten(output, options.over) : -1;
     if (over >= 0) {
       const Tensor& from = inputs[static_cast<size_t>(over)].tensor;
-      if (from.bytes() != out.tensor.bytes()) {
+      if (bytes_of(from) != bytes_of(out.tensor)) {
         return internal_error("prepare lets output %d overwrite input %d of another size", output, over);
       }
-      if (from.bytes() > 0) std::memcpy(out.tensor.data(), from.data(), static_cast<size_t>(from.bytes()));
+      if (from.count() > 0) std::memcpy(out.tensor.data(), from.data(), static_cast<size_t>(bytes_of(from)));
       // A tensor that comes several times is one memory.
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (inputs[i].data() == from.data()) slots.bind(static_cast<uint32_t>(i), out.tensor.data());
@@ -288,11 +289,22 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
   Step step(1, Deadline::never());
   RunContext context(slots, scratch.as<char>(), step, prepare.pool());
   context.set_instruction(&instruction);
-  if (Status status = instruction.sync(context); !status.ok()) return status.in_phase("run");
+  Status status;
+  {
+    const Interrupt::Scope scope(options.interrupt);
+    Interrupt::look();
+    status = instruction.sync(context);
+    Interrupt::look();
+  }
+  if (!status.ok()) return status.in_phase("run");
   bool intact = guard_intact(scratch.as<char>() + bytes);
-  for (const Tensor& tensor : guards) intact = intact && guard_intact(tensor.as<char>() + tensor.bytes());
+  for (const Tensor& tensor : guards) intact = intact && guard_intact(tensor.as<char>() + bytes_of(tensor));
   if (!intact) return internal_error("the kernel of %s wrote past the end of an output or its workspace", node.op->name().c_str());
   for (size_t o = 0; o < outputs.size(); ++o) {
+    // Cells point at bytes of the run.
+    if (outputs[o].tensor.valid() && outputs[o].tensor.dtype() == DType::string) {
+      DTG_ASSIGN(outputs[o].tensor, make_texts(outputs[o].tensor.shape(), texts_of(outputs[o].tensor)));
+    }
     if (outputs[o].tensor.valid() || outputs[o].resource) continue;
     const auto slot = static_cast<uint32_t>(inputs.size() + o);
     if (!slots.data(slot)) return internal_error("%s leased no memory for output %zu", node.op->name().c_str(), o);
@@ -305,7 +317,19 @@ namespace one_op {
 
 bool bit_equal(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  if (a.dtype() == DType::string) return same_texts(texts_of(a), texts_of(b));
   return a.bytes() == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+Tensor texts(std::initializer_list<int64_t> dims, std::initializer_list<std::string_view> values) {
+  const std::vector<Text> list(values.begin(), values.end());
+  return make_texts(shape(dims), list).take();
+}
+
+std::vector<std::string> as_strings(const Tensor& tensor) {
+  std::vector<std::string> list;
+  for (const Text& text : texts_of(tensor)) list.emplace_back(text.view());
+  return list;
 }
 
 std::vector<float> ramp(int64_t count, float low, float high) {

@@ -14,9 +14,11 @@
 #include <span>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "exec/kernel.h"
 #include "exec/resource.h"
 #include "graph/build.h"
+#include "tensor/text.h"
 
 namespace dtg {
 
@@ -32,8 +34,9 @@ class OneOp {
   struct Options {
     Known known = Known::values;
     int threads = 1;
-    bool in_place = false;  // outputs lie over the inputs that prepare says they may overwrite
-    int over = -1;          // in place: over this input only; -1: over the first that prepare names
+    bool in_place = false;           // outputs lie over the inputs that prepare says they may overwrite
+    int over = -1;                   // in place: over this input only; -1: over the first that prepare names
+    Interrupt* interrupt = nullptr;  // that is up while the kernel runs, and asked before and after
   };
 
   // Const is added when no family brings it.
@@ -100,6 +103,9 @@ std::vector<T> as_vector(const Tensor& tensor) {
   const auto all = tensor.values<T>();
   return {all.begin(), all.end()};
 }
+// Strings, and as they come out.
+Tensor texts(std::initializer_list<int64_t> dims, std::initializer_list<std::string_view> values);
+std::vector<std::string> as_strings(const Tensor& tensor);
 // Same type, shape and bytes.
 bool bit_equal(const Tensor& a, const Tensor& b);
 // Reproducible floats in [low, high), for shapes too large to write down.

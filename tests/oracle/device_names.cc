@@ -10,7 +10,7 @@ Outcome push(dtg_graph* graph, const std::string& device) { return outcome(dtg_g
 
 // The device of a node under these scopes.
 Outcome under(const std::vector<std::string>& scopes, std::string* device) {
-  const Program program;
+  const Program program({.own_devices = true});
   for (const std::string& scope : scopes) {
     if (Outcome failed = push(program.graph(), scope)) return failed;
   }
@@ -44,7 +44,7 @@ Verdict check_node(const Json& row) {
   if (!wanted.at("parses").get<bool>() && !row.contains("spec_error")) {
     return Verdict::skipped("a node's device may be written as in a scope here, TensorFlow's runtime refuses that");
   }
-  Program program({.cpu_devices = 4});
+  Program program({.cpu_devices = 4, .own_devices = true});
   Node node("Const", "", row.at("string"));
   node.type("dtype", DTG_F32).tensor("value", make_scalar(DTG_F32, 3));
   std::vector<dtg_value> made;

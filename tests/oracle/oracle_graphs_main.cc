@@ -12,33 +12,91 @@ struct Model {
   Program program;
   Outcome failed;
   std::string beyond;
+  Node::Functions functions;
 };
 
 Outcome find(const Model& model, const std::string& name, dtg_value* out) {
   return outcome(dtg_graph_find(model.program.graph(), name.c_str(), name.size(), out));
 }
 
-Outcome add_node(Model& model, const Json& item) {
+// The values of a body by the names of their nodes.
+using Names = std::map<std::string, std::vector<dtg_value>>;
+
+Outcome find_in(const Names& names, const std::string& text, dtg_value* out) {
+  const size_t colon = text.rfind(':');
+  const size_t output = colon == std::string::npos ? 0 : std::stoul(text.substr(colon + 1));
+  const auto at = names.find(text.substr(0, colon));
+  if (at == names.end() || output >= at->second.size()) return Failure{DTG_NOT_FOUND, "no value " + text + " in the function"};
+  *out = at->second[output];
+  return std::nullopt;
+}
+
+Outcome build_called(Model& model, const Json& file, const Json& node);
+
+Outcome add_node(Model& model, dtg_graph* graph, const Names* names, const Json& item, std::vector<dtg_value>* outputs) {
   Node node(item.at("op"), item.at("name"), item.value("device", ""));
   for (const std::string input : item.at("inputs")) {
     const bool control = input[0] == '^';
     dtg_value value{};
-    if (Outcome failed = find(model, input.substr(control), &value)) return failed;
+    if (Outcome failed = names ? find_in(*names, input.substr(control), &value) : find(model, input.substr(control), &value)) return failed;
     if (control) node.control(value);
     else node.input(value);
   }
-  model.beyond = node.json(item.at("attrs"));
+  model.beyond = node.functions(model.functions).json(item.at("attrs"));
   if (!model.beyond.empty()) return std::nullopt;
-  std::vector<dtg_value> outputs;
-  return node.add(model.program.graph(), &outputs);
+  return node.add(graph, outputs);
+}
+
+// A function of the file, after those that it calls.
+Outcome build_function(Model& model, const Json& file, const Json& item) {
+  const std::string name = item.at("name");
+  if (model.functions.count(name)) return std::nullopt;
+  for (const Json& node : item.at("nodes")) {
+    if (Outcome failed = build_called(model, file, node)) return failed;
+  }
+  dtg_graph* body = nullptr;
+  if (Outcome failed = outcome(dtg_function_begin(model.program.graph(), name.c_str(), DTG_STRLEN, &body))) return failed;
+  const std::shared_ptr<dtg_graph> held(body, dtg_graph_release);
+  Names names;
+  for (const Json& argument : item.at("args")) {
+    dtg_value value{};
+    const std::string dtype = argument.at("dtype");
+    if (Outcome failed = outcome(dtg_function_add_argument(body, dtg_dtype_from_name(dtype.c_str()), nullptr, DTG_STRLEN, &value)))
+      return failed;
+    names[argument.at("name")] = {value};
+  }
+  for (const Json& node : item.at("nodes")) {
+    Outcome failed = add_node(model, body, &names, node, &names[node.at("name")]);
+    if (failed || !model.beyond.empty()) return failed;
+  }
+  std::vector<dtg_value> results;
+  for (const std::string result : item.at("returns")) {
+    if (Outcome failed = find_in(names, result, &results.emplace_back())) return failed;
+  }
+  dtg_function* made = nullptr;
+  if (Outcome failed = outcome(dtg_function_end(body, results.data(), results.size(), nullptr, 0, &made))) return failed;
+  model.functions[name] = {made, dtg_function_release};
+  return std::nullopt;
+}
+
+Outcome build_called(Model& model, const Json& file, const Json& node) {
+  for (const auto& [attr, typed] : node.at("attrs").items()) {
+    std::vector<std::string> wanted;
+    if (typed.at("type") == "func") wanted = {typed.at("value").get<std::string>()};
+    if (typed.at("type") == "list(func)") wanted = typed.at("value").get<std::vector<std::string>>();
+    for (const std::string& name : wanted) {
+      for (const Json& function : file.at("functions")) {
+        if (function.at("name") != name) continue;
+        if (Outcome failed = build_function(model, file, function)) return failed;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 // Why the file is out of scope, before anything is built.
 std::string beyond_scope(const Json& file) {
   for (const Json& node : file.at("nodes")) {
-    for (const auto& [name, attr] : node.at("attrs").items()) {
-      if (attr.at("type") == "func") return "functions as attributes (" + node.at("op").get<std::string>() + ")";
-    }
     if (std::string why = missing_op(node.at("op")); !why.empty()) return why;
   }
   return "";
@@ -46,7 +104,9 @@ std::string beyond_scope(const Json& file) {
 
 void build(const Json& file, Model& model) {
   for (const Json& node : file.at("nodes")) {
-    model.failed = add_node(model, node);
+    std::vector<dtg_value> outputs;
+    model.failed = build_called(model, file, node);
+    if (!model.failed) model.failed = add_node(model, model.program.graph(), nullptr, node, &outputs);
     if (model.failed || !model.beyond.empty()) return;
   }
 }
@@ -155,7 +215,7 @@ Verdict check_gradient(Model& model, const Json& item) {
 
 // A file is one case: its runs share a session, and what one leaves in the variables the next one finds.
 Verdict check_session(const Json& file, bool fusion) {
-  Model model{Program({file.value("num_cpu_devices", 1), fusion, 0}), {}, {}};
+  Model model{Program({file.value("num_cpu_devices", 1), fusion, 0}), {}, {}, {}};
   build(file, model);
   if (!model.beyond.empty()) return Verdict::skipped(model.beyond);
   for (size_t i = 0; i < file.at("runs").size(); ++i) {

@@ -67,6 +67,8 @@ Outcome add_op(Scene& s, const Json& item, dtg_value* made) {
     node.type("dtype", DTG_F32).tensor("value", make_scalar(DTG_F32, 1));
   } else if (op == "FIFOQueueV2") {
     node.json("component_types", {{"type", "list(type)"}, {"value", Json::array({"float32"})}});
+  } else if (op == "MutableHashTableV2") {
+    node.type("key_dtype", DTG_I64).type("value_dtype", DTG_F32);
   }
   std::vector<dtg_value> values;
   Outcome failed = node.add(s.program.graph(), &values);

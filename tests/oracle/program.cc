@@ -1,6 +1,7 @@
 // Graphs and runs through the C ABI; see program.h.
 #include "program.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace dtg::oracle {
@@ -120,6 +121,24 @@ Node& Node::tensor(const char* name, Tensor value) {
   return *this;
 }
 
+Node& Node::functions(const Functions& known) {
+  known_ = &known;
+  return *this;
+}
+
+std::string Node::json_functions(const std::string& name, dtg_attr_kind kind, const std::vector<std::string>& wanted) {
+  std::vector<const dtg_function*>& list = called_.emplace_back();
+  for (const std::string& one : wanted) {
+    const auto at = known_ ? known_->find(one) : Functions::const_iterator();
+    if (!known_ || at == known_->end()) return "function " + one + ", which is not in the file";
+    list.push_back(at->second.get());
+  }
+  dtg_attr& attr = next(name, kind);
+  attr.functions = list.data();
+  attr.count = list.size();
+  return "";
+}
+
 std::string Node::json_list(const std::string& name, const std::string& type, const Json& list) {
   static const std::map<std::string, dtg_attr_kind> kinds = {{"list(int)", DTG_ATTR_LIST_INT},     {"list(float)", DTG_ATTR_LIST_FLOAT},
                                                              {"list(bool)", DTG_ATTR_LIST_BOOL},   {"list(type)", DTG_ATTR_LIST_TYPE},
@@ -157,6 +176,8 @@ std::string Node::json_list(const std::string& name, const std::string& type, co
 std::string Node::json(const std::string& name, const Json& typed) {
   const std::string kind = typed.at("type");
   const Json& value = typed.at("value");
+  if (kind == "func") return json_functions(name, DTG_ATTR_FUNC, {value.get<std::string>()});
+  if (kind == "list(func)") return json_functions(name, DTG_ATTR_LIST_FUNC, value.get<std::vector<std::string>>());
   if (kind == "type") {
     const std::string dtype = value;
     type(name.c_str(), dtg_dtype_from_name(dtype.c_str()));
@@ -215,6 +236,12 @@ Outcome Node::add(dtg_graph* graph, std::vector<dtg_value>* outputs) {
 
 // ---- programs --------------------------------------------------------------------------------------------------------------
 
+namespace {
+std::string default_device;
+}
+
+void use_device(const std::string& device) { default_device = device; }
+
 Program::Program(Options wanted) {
   if (wanted.runtime) {
     runtime_ = wanted.runtime;
@@ -230,6 +257,12 @@ Program::Program(Options wanted) {
   graph_ = {graph, dtg_graph_release};
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
   options.cpu_devices = wanted.cpu_devices;
+  if (!default_device.empty() && wanted.target == "local" && !wanted.own_devices) {
+    // A graph over several CPUs asks for them itself; what it leaves open goes to the accelerator, which is preferred.
+    const std::string scope = "/device:" + default_device;
+    if (wanted.cpu_devices == 1 && outcome(dtg_graph_push_device(graph_.get(), scope.c_str(), scope.size()))) return;
+    if (default_device.starts_with("EMU:")) options.emu_devices = std::atoi(default_device.c_str() + 4) + 1;
+  }
   options.disable_fusion = !wanted.fusion;
   options.default_timeout_ns = kRunTimeoutNs;
   dtg_session* session = nullptr;

@@ -49,6 +49,9 @@ class Node {
   Node& text(const char* name, std::string value);
   Node& flag(const char* name, bool value);
   Node& tensor(const char* name, Tensor value);
+  // Where attributes of kind func find what they name; kept by whoever gives it.
+  using Functions = std::map<std::string, std::shared_ptr<dtg_function>>;
+  Node& functions(const Functions& known);
   // An attribute as the vectors write it; "" or why it cannot be given.
   std::string json(const std::string& name, const Json& typed);
   // All of them.
@@ -59,6 +62,7 @@ class Node {
 
  private:
   dtg_attr& next(const std::string& name, dtg_attr_kind kind);
+  std::string json_functions(const std::string& name, dtg_attr_kind kind, const std::vector<std::string>& wanted);
   std::string json_list(const std::string& name, const std::string& type, const Json& list);
 
   std::string op_, name_, device_;
@@ -70,12 +74,17 @@ class Node {
   std::deque<std::vector<size_t>> lens_;
   std::deque<std::vector<const char*>> words_;
   std::vector<Tensor> tensors_;
+  const Functions* known_ = nullptr;
+  std::deque<std::vector<const dtg_function*>> called_;
 };
 
 struct Feed {
   dtg_value value;
   Tensor tensor;
 };
+
+// Nodes of programs made from here on that ask for no device are placed there ("EMU:0"), and local sessions have it.
+void use_device(const std::string& device);
 
 // A graph with a session of its own, in this process or at a server.
 class Program {
@@ -86,6 +95,7 @@ class Program {
     int32_t threads = 0;  // of a runtime of its own; 0: the default runtime
     std::string target = "local";
     std::shared_ptr<dtg_runtime> runtime = nullptr;  // null: as `threads` says
+    bool own_devices = false;                        // the program is about devices itself: use_device() does not count
   };
   Program() : Program(Options()) {}
   explicit Program(Options options);

@@ -5,12 +5,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "program.h"
+
 namespace dtg::oracle {
 namespace {
 
 bool parse(int argc, char** argv, const char* kind, Options* options) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--verbose") == 0) options->verbose = true;
+    else if (std::strcmp(argv[i], "--device") == 0 && i + 1 < argc) use_device(argv[++i]);
     else if (std::strcmp(argv[i], "--filter") == 0 && i + 1 < argc) options->filter = argv[++i];
     else if (argv[i][0] != '-' && options->folder.empty()) options->folder = argv[i];
     else return false;
@@ -54,7 +57,7 @@ int run_tool(int argc, char** argv, const char* kind,
              const std::function<void(const std::string&, const Json&, const Options&, Report&)>& read) {
   Options options;
   if (!parse(argc, argv, kind, &options)) {
-    std::fprintf(stderr, "usage: %s [DIR] [--verbose] [--filter SUBSTR]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [DIR] [--verbose] [--filter SUBSTR] [--device TYPE:ID]\n", argv[0]);
     return 2;
   }
   Report report(options.verbose);

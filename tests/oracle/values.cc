@@ -141,8 +141,40 @@ Tensor make_tensor(dtg_dtype dtype, const std::vector<int64_t>& shape, const voi
   return adopt(tensor);
 }
 
+namespace {
+
+Tensor make_strings(const Json& value, std::string* why) {
+  const auto shape = value.at("shape").get<std::vector<int64_t>>();
+  const auto texts = value.at("data").get<std::vector<std::string>>();
+  std::vector<const char*> strings;
+  std::vector<size_t> lengths;
+  for (const std::string& text : texts) {
+    strings.push_back(text.data());
+    lengths.push_back(text.size());
+  }
+  dtg_tensor* tensor = nullptr;
+  dtg_error* error = dtg_tensor_create_strings(shape.data(), shape.size(), strings.data(), lengths.data(), &tensor);
+  if (!error) return adopt(tensor);
+  *why = dtg_error_message(error, nullptr);
+  dtg_error_release(error);
+  return nullptr;
+}
+
+std::string string_difference(const Json& data, const Tensor& got) {
+  for (size_t i = 0; i < data.size(); ++i) {
+    size_t bytes = 0;
+    const char* const at = dtg_tensor_string(got.get(), i, &bytes);
+    const std::string text(at ? at : "", bytes), wanted = data[i].get<std::string>();
+    if (text != wanted) return "element " + std::to_string(i) + " is \"" + text + "\", expected \"" + wanted + "\"";
+  }
+  return "";
+}
+
+}  // namespace
+
 Tensor make_tensor(const Json& value, std::string* why) {
   const std::string name = value.at("dtype");
+  if (name == "string") return make_strings(value, why);
   const dtg_dtype dtype = dtg_dtype_from_name(name.c_str());
   std::string bytes;
   for (const Json& item : value.at("data")) {
@@ -187,6 +219,7 @@ std::string difference(const Json& want, const Tensor& got, Tolerance tolerance)
   if (shape != shape_of(got)) return "shape " + shape_text(shape_of(got)) + ", expected " + shape_text(shape);
   if (!want.contains("data")) return "";
   const Json& data = want.at("data");
+  if (dtype == DTG_STRING) return string_difference(data, got);
   const auto* at = static_cast<const char*>(dtg_tensor_data(got.get(), nullptr));
   const size_t step = dtg_dtype_size(dtype);
   for (size_t i = 0; i < data.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include "graph/gradient.h"
 #include "random/ask.h"
+#include "random/calls.h"
 #include "random/huge.h"
 
 namespace dtg::random {
@@ -44,11 +45,12 @@ class Maker {
     const int64_t kind = draw_.below(1000);
     if (kind < 12) return chain();
     if (kind < 22) return sum_of_many();
-    if (kind < 32) return gradients();
+    if (kind < (theme_ == 2 ? 60 : 32)) return gradients();
     if (kind < 40) return towers();
     if (kind < 60) return beside();
     if (kind < 70) return many_of_one();
     if (kind < 82) return behind_a_check();
+    if (kind < (theme_ == 2 ? 220 : 100) && w_.wishes.only.empty()) return Calls(w_).make();
     const std::vector<const OpDef*>& from = theme_ == 0 && !elements_.empty() && draw_.chance(70)   ? elements_
                                             : theme_ == 1 && !stateful_.empty() && draw_.chance(60) ? stateful_
                                                                                                     : all_;
@@ -403,7 +405,13 @@ class Maker {
 
 std::vector<const OpDef*> public_ops(const OpTable& ops) {
   std::vector<const OpDef*> list = ops.list();
-  std::erase_if(list, [](const OpDef* op) { return left_out(op->name()) != nullptr; });
+  // What has to do with functions and lists is made by calls.cc.
+  const auto is_list = [](const ArgDef& arg) { return arg.dtype == DType::variant; };
+  const auto is_function = [](const AttrDef& attr) { return attr.kind == AttrKind::function || attr.kind == AttrKind::list_function; };
+  std::erase_if(list, [&](const OpDef* op) {
+    return left_out(op->name()) != nullptr || std::ranges::any_of(op->inputs(), is_list) || std::ranges::any_of(op->outputs(), is_list) ||
+           std::ranges::any_of(op->attrs(), is_function);
+  });
   return list;
 }
 

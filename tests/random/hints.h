@@ -14,6 +14,9 @@ struct HintRow {
 
 std::span<const HintRow> shape_hints();   // axes, indices, shapes
 std::span<const HintRow> window_hints();  // products, convolutions, pooling, losses
+std::span<const HintRow> image_hints();   // batch norm, volumes, resizing, blocks, recurrent cells
+std::span<const HintRow> sparse_hints();  // sparse tensors
+std::span<const HintRow> maths_hints();   // linear algebra, folds over rows, searches, counts
 std::span<const HintRow> state_hints();   // variables, optimizers, queues
 
 // Indices of that many elements into [0, limit).

@@ -28,6 +28,7 @@ bool only_shape_asked(const Scene& scene, const std::vector<bool>& needed, int f
 
 Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord& run) {
   if (run.fetches.empty() && run.targets.empty()) return {Verdict::error, invalid_argument("nothing is asked for"), {}};
+  may_go_unnoticed_ = false;
   std::vector<bool> needed = needed_nodes(scene, run);
   std::vector<std::vector<Datum>> values(scene.nodes.size());
   std::map<std::pair<int, int>, Datum> fed;
@@ -57,7 +58,7 @@ Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord
     Status status = call(graph.node(static_cast<NodeId>(n)), inputs, values[n]);
     if (!status.ok()) {
       status = status.with_context("n" + std::to_string(n) + " (" + record.op + ")");
-      return {only_shape_asked(scene, needed, number) ? Verdict::either : Verdict::error, std::move(status), {}};
+      return {may_go_unnoticed_ || only_shape_asked(scene, needed, number) ? Verdict::either : Verdict::error, std::move(status), {}};
     }
   }
   Outcome outcome;
@@ -68,6 +69,7 @@ Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord
 Status Interpreter::call(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs) {
   Status status;
   if (queue_op(node, inputs, outputs, status)) return status;
+  if (calls_functions(node)) return call_functions(node, inputs, outputs);
   return call_node(machine_, node, inputs, outputs);
 }
 

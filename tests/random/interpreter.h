@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "graph/function.h"
 #include "random/node_call.h"
 #include "random/scene.h"
 
@@ -26,7 +27,7 @@ class Interpreter {
  public:
   Interpreter(const KernelTable& kernels, Pool& pool) : machine_{&kernels, &pool, &store_} {}
   Outcome run(const Graph& graph, const Scene& scene, const RunRecord& run);
-  // One node with these inputs, queues included.
+  // One node with these inputs, queues and functions included.
   Status call(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
 
  private:
@@ -35,6 +36,13 @@ class Interpreter {
   Status dequeue(const Node& node, std::deque<Tuple>& queue, std::span<const Datum> inputs, std::vector<Datum>& outputs);
   Status enqueue_many(std::deque<Tuple>& queue, std::span<const Datum> inputs);
 
+  Status call_functions(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
+  Status branch(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
+  Status loop(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
+  Status apply(const Function& function, std::span<const Datum> arguments, std::vector<Datum>& results);
+
+  // A planner that knows less may find out later, or never: in a branch that is not taken, in a loop without rounds.
+  bool may_go_unnoticed_ = false;
   ResourceStore store_;
   Machine machine_;
   std::map<const RefCounted*, std::deque<Tuple>> queues_;

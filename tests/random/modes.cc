@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "ops/all.h"
 #include "random/compare.h"
 #include "scratch.h"
 #include "session/async_run.h"
@@ -28,8 +29,17 @@ constexpr Mode kModes[] = {
     {.name = "together", .way = Way::together},
     {.name = "devices", .places = Places::devices},
     {.name = "tasks", .places = Places::tasks},
+    {.name = "emu", .places = Places::emu},
     {.name = "joined", .committing = Committing::joined},
     {.name = "logged", .committing = Committing::logged},
+};
+
+using Mutant = Accelerator::Mutant;
+constexpr Mode kMutants[] = {
+    {.name = "skips_wait", .places = Places::emu, .mutant = Mutant::skips_wait},
+    {.name = "frees_early", .places = Places::emu, .mutant = Mutant::frees_early},
+    {.name = "reads_device", .places = Places::emu, .mutant = Mutant::reads_device},
+    {.name = "swaps_streams", .places = Places::emu, .mutant = Mutant::swaps_streams},
 };
 
 // One run of a scene in terms of a session.
@@ -182,6 +192,7 @@ std::string run_one(Session& session, const Mode& mode, const Scene& scene, cons
 }  // namespace
 
 std::span<const Mode> modes() { return kModes; }
+std::span<const Mode> mutants() { return kMutants; }
 
 // A worker, where the sessions live, and a parameter server, both in this process.
 struct Stage::Cluster {
@@ -218,16 +229,31 @@ Result<Ref<Runtime>> Stage::runtime(int threads) {
   return at;
 }
 
+// Scenes hold functions, whose nodes point to their ops; so these outlive every stage.
+static const auto& all_tables() {
+  struct All {
+    OpTable ops;
+    KernelTable kernels;
+    All() { dtg::ops::register_all(ops, kernels); }
+  };
+  static const All all;
+  return all;
+}
+
+const OpTable& Stage::all_ops() { return all_tables().ops; }
+
 Result<Tables> Stage::tables() {
   DTG_ASSIGN(const Ref<Runtime> shared, runtime(1));
-  return Tables{&shared->ops(), &shared->kernels(), &shared->pool()};
+  return Tables{&all_tables().ops, &all_tables().kernels, &shared->pool()};
 }
 
 Result<Ref<Session>> Stage::connect(const Mode& mode, Ref<Graph> graph, Ref<Runtime> runtime) {
   Session::Options options;
   options.fusion = mode.fusion;
   options.committing = mode.committing;
-  options.cpu_devices = mode.places == Places::devices ? 2 : 1;
+  options.devices.cpu = mode.places == Places::devices ? 2 : 1;
+  if (mode.places == Places::emu) options.devices.emu = 2;
+  options.devices.mutant = mode.mutant;
   options.connect_timeout_ns = kTimeout;
   std::string target = "local";
   if (mode.places == Places::tasks) {
@@ -242,6 +268,8 @@ Result<Ref<Session>> Stage::connect(const Mode& mode, Ref<Graph> graph, Ref<Runt
 }
 
 std::string Stage::check(const Mode& mode, const Scene& scene, const Truth& truth) {
+  // Where writes are units, as on all tasks of a cluster, functions must not write.
+  if ((mode.committing != Committing::singly || mode.places == Places::tasks) && acts_in_functions(scene)) return {};
   auto shared = runtime(mode.threads);
   if (!shared.ok()) return shared.status().message();
   auto graph = Graph::create(&shared.value()->ops());

@@ -20,9 +20,12 @@ struct Mode {
   bool fusion = true;
   Places places = Places::none;
   Committing committing = Committing::singly;
+  Accelerator::Mutant mutant = Accelerator::Mutant::none;
 };
 
 std::span<const Mode> modes();
+// Modes that must fail: an accelerator that breaks the rules, one each. Run by name only.
+std::span<const Mode> mutants();
 
 class Stage {
  public:
@@ -32,6 +35,7 @@ class Stage {
   std::string check(const Mode& mode, const Scene& scene, const Truth& truth);
   Result<Ref<Runtime>> runtime(int threads);
   Result<Tables> tables();
+  static const OpTable& all_ops();
 
  private:
   struct Cluster;

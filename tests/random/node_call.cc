@@ -61,7 +61,8 @@ class Preparing final : public PrepareContext {
 
  private:
   static Operand operand(const Datum& datum) {
-    Operand result{datum.info.dtype, Shape(), datum.info.held, false};
+    Operand result{datum.info.dtype, Shape(), datum.info.held, false, datum.info.shape};
+    if (datum.info.dtype == DType::variant) return result;
     auto shape = datum.info.shape.complete() ? datum.info.shape.to_shape() : Result<Shape>(invalid_argument("open"));
     result.dynamic = !shape.ok();
     if (shape.ok()) result.shape = shape.take();
@@ -77,8 +78,7 @@ class Operands {
   Operands(std::span<const Datum> inputs, std::span<Datum> outputs)
       : outputs_(outputs),
         first_(static_cast<uint32_t>(inputs.size())),
-        memory_(nullptr),
-        slots_(static_cast<uint32_t>(inputs.size() + outputs.size()), 0, true, memory_) {
+        slots_(static_cast<uint32_t>(inputs.size() + outputs.size()), 0, true, memory()) {
     for (uint32_t i = 0; i < first_; ++i) {
       slots_.bind(i, inputs[i].resource ? static_cast<void*>(inputs[i].resource.get()) : inputs[i].tensor.data());
       if (inputs[i].tensor.valid()) slots_.set_shape(i, inputs[i].tensor.shape());
@@ -97,6 +97,10 @@ class Operands {
     for (uint32_t o = 0; o < outputs_.size(); ++o) {
       Datum& out = outputs_[o];
       if (out.tensor.valid() || out.resource || !slots_.data(first_ + o)) continue;
+      if (out.info.dtype == DType::variant) {
+        out.resource = Ref<RefCounted>::share(static_cast<RefCounted*>(slots_.data(first_ + o)));
+        continue;
+      }
       DTG_ASSIGN(out.tensor, Tensor::allocate(out.info.dtype, slots_.shape(first_ + o)));
       if (out.tensor.bytes() > 0) std::memcpy(out.tensor.data(), slots_.data(first_ + o), static_cast<size_t>(out.tensor.bytes()));
     }
@@ -112,7 +116,11 @@ class Operands {
  private:
   std::span<Datum> outputs_;
   const uint32_t first_;
-  MemoryPool memory_;
+  // Elements of lists outlive the kernel that made them.
+  static MemoryPool& memory() {
+    static const Ref<MemoryPool> pool = make_ref<MemoryPool>(nullptr);
+    return *pool;
+  }
   Slots slots_;
   std::vector<Tensor> guarded_;
 };
@@ -120,6 +128,7 @@ class Operands {
 // By arithmetic that cannot wrap, and that shares nothing with the library's. More than 2^62 elements are no shape at all.
 Status check_sizes(const Node& node, std::span<const Datum> outputs) {
   for (const Datum& datum : outputs) {
+    if (is_holder(datum.info.dtype)) continue;
     __int128 count = datum.info.shape.complete() ? 1 : 0;
     for (int i = 0; datum.info.shape.complete() && i < datum.info.shape.rank(); ++i) {
       const int64_t dim = datum.info.shape.dim(i);
@@ -132,6 +141,8 @@ Status check_sizes(const Node& node, std::span<const Datum> outputs) {
   }
   return {};
 }
+
+}  // namespace
 
 Status infer(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs) {
   std::vector<ValueInfo> in, out(node.outputs.begin(), node.outputs.end());
@@ -146,7 +157,7 @@ Status infer(const Node& node, std::span<const Datum> inputs, std::vector<Datum>
   for (const ArgDef& arg : node.op->inputs()) {
     if (!arg.number_attr.empty() || !arg.list_attr.empty()) break;  // list arguments carry no rank contract
     const PartialShape& shape = in[at++].shape;
-    if (arg.dtype == DType::resource || !shape.has_rank()) continue;
+    if (is_holder(in[at - 1].dtype) || !shape.has_rank()) continue;
     if (shape.rank() < arg.rank_min || shape.rank() > arg.rank_max)
       return invalid_argument("%s: rank of %s", node.op->name().c_str(), arg.name.c_str());
   }
@@ -154,6 +165,8 @@ Status infer(const Node& node, std::span<const Datum> inputs, std::vector<Datum>
   for (ValueInfo& info : out) outputs.push_back({{}, {}, std::move(info)});
   return {};
 }
+
+namespace {
 
 // Memory for every output whose shape is known, and the resources that prepare bound.
 Status place_outputs(const Preparing& prepared, std::span<const Datum> inputs, std::vector<Datum>& outputs, Operands& operands) {
@@ -170,7 +183,7 @@ Status place_outputs(const Preparing& prepared, std::span<const Datum> inputs, s
         }
         out.tensor = copy_of(source.tensor).reshaped(prepared.output(number).shape);
       }
-    } else if (!out.resource && !prepared.output(number).dynamic && out.info.dtype != DType::resource) {
+    } else if (!out.resource && !prepared.output(number).dynamic && !is_holder(out.info.dtype)) {
       DTG_TRY(operands.allocate(static_cast<uint32_t>(o), prepared.output(number).shape));
     }
     operands.bind_output(static_cast<uint32_t>(o));

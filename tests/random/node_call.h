@@ -11,7 +11,7 @@
 
 namespace dtg::random {
 
-// What an output holds: a tensor, or a resource.
+// What an output holds: a tensor, or a resource or a list.
 struct Datum {
   Tensor tensor;
   Ref<RefCounted> resource;
@@ -26,6 +26,9 @@ struct Machine {
   Pool* pool = nullptr;
   ResourceStore* store = nullptr;
 };
+
+// What the shape function says of the outputs when it knows the inputs.
+Status infer(const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);
 
 // Outputs are filled when it succeeds. Kernels that would wait do not belong here.
 Status call_node(const Machine& machine, const Node& node, std::span<const Datum> inputs, std::vector<Datum>& outputs);

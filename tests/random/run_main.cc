@@ -17,8 +17,13 @@ namespace {
 
 constexpr int kPatience = 90;  // seconds for one graph in one mode, slow builds included
 
-bool wants(const Command& command, const Mode& mode) {
-  return command.modes.empty() || std::ranges::find(command.modes, mode.name) != command.modes.end();
+// Those that are named, mutants too, or all that must not fail.
+std::vector<Mode> chosen(const Command& command) {
+  std::vector<Mode> list;
+  const auto is_named = [&](const Mode& mode) { return std::ranges::find(command.modes, mode.name) != command.modes.end(); };
+  std::ranges::copy_if(modes(), std::back_inserter(list), [&](const Mode& mode) { return command.modes.empty() || is_named(mode); });
+  std::ranges::copy_if(mutants(), std::back_inserter(list), is_named);
+  return list;
 }
 
 std::string one_line(std::string text) {
@@ -31,8 +36,7 @@ void judge_scene(Stage& stage, const Command& command, const std::string& name, 
   auto tables = stage.tables();
   if (!tables.ok()) return say("bad " + name + " - " + tables.status().message());
   const Truth truth = truth_of(tables.value(), scene);
-  for (const Mode& mode : modes()) {
-    if (!wants(command, mode)) continue;
+  for (const Mode& mode : chosen(command)) {
     say("at " + name + " " + mode.name);
     const std::string text = stage.check(mode, scene, truth);
     if (!text.empty()) say("bad " + name + " " + mode.name + " " + one_line(text));
@@ -60,7 +64,7 @@ Result<Scene> read_scene(const std::string& path) {
   std::stringstream text;
   text << in.rdbuf();
   if (!in.is_open()) return not_found("read %s", path.c_str());
-  return from_text(text.str());
+  return from_text(text.str(), Stage::all_ops());
 }
 
 class Program {
@@ -162,7 +166,7 @@ class Program {
       children_.start(seed, [&](const Children::Say& say) { say(to_text(scene_of(seed, command_))); });
       std::string text;
       for (const std::string& line : children_.wait(kPatience).lines) text += line + "\n";
-      auto made = from_text(text);
+      auto made = from_text(text, Stage::all_ops());
       if (made.ok()) shrink_one(made.take(), std::to_string(seed));
     }
     for (const std::string& path : command_.files) {
@@ -204,7 +208,7 @@ class Program {
     std::printf("%lld graphs, %zu of them failed, %.1f s\n", graphs_, failed_.size(), seconds);
     if (!command_.ledger.empty()) {
       std::string names;
-      for (const Mode& mode : modes()) names += wants(command_, mode) ? (names.empty() ? "" : ",") + std::string(mode.name) : "";
+      for (const Mode& mode : chosen(command_)) names += (names.empty() ? "" : ",") + std::string(mode.name);
       std::ofstream(command_.ledger, std::ios::app) << "| " << command_.from << " | " << graphs_ << " | " << failed_.size() << " | "
                                                     << static_cast<int64_t>(seconds) << " | " << names << " |\n";
     }

@@ -1,11 +1,16 @@
 // A scene as a graph.
 #include "random/scene.h"
 
+#include <algorithm>
+
+#include "graph/function.h"
+
 namespace dtg::random {
 namespace {
 
 std::string_view device_of(int place, Places places) {
   if (place < 0 || places == Places::none) return {};
+  if (places == Places::emu) return place == 0 ? "/device:EMU:1" : "/device:CPU:0";  // the others on EMU:0
   if (places == Places::devices) return place == 0 ? "/device:CPU:0" : "/device:CPU:1";
   return place == 0 ? "/job:worker/task:0" : "/job:ps/task:0";
 }
@@ -67,6 +72,23 @@ bool has_effects(const Scene& scene, const RunRecord& run, const OpTable& ops) {
   for (size_t n = 0; n < needed.size(); ++n) {
     const OpDef* op = needed[n] ? ops.find(scene.nodes[n].op) : nullptr;
     if (op && op->is_stateful() && !reads_only(op->name())) return true;
+  }
+  return false;
+}
+
+bool acts_in_functions(const Scene& scene) {
+  const auto acts = [](const FunctionRef& function) {
+    for (size_t i = 0; i < function.get()->arguments().size(); ++i) {
+      if ((function.get()->accesses(i) & kActs) != 0) return true;
+    }
+    return false;
+  };
+  for (const NodeRecord& node : scene.nodes) {
+    for (const auto& [name, value] : node.attrs) {
+      if (const auto* one = value.get<FunctionRef>(); one && acts(*one)) return true;
+      const auto* const list = value.get<std::vector<FunctionRef>>();
+      if (list && std::ranges::any_of(*list, acts)) return true;
+    }
   }
   return false;
 }

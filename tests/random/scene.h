@@ -40,7 +40,7 @@ struct Scene {
 };
 
 // What a place means: nothing, a device of this process, a task.
-enum class Places { none, devices, tasks };
+enum class Places { none, devices, tasks, emu };
 
 // Adds the nodes [graph.node_count(), upto) of the scene; node i of the scene is node i of the graph.
 Status replay(const Scene& scene, int upto, Places places, Graph& graph);
@@ -50,8 +50,11 @@ std::vector<bool> needed_nodes(const Scene& scene, const RunRecord& run);
 // Does a node that is needed change state?
 bool has_effects(const Scene& scene, const RunRecord& run, const OpTable& ops);
 
+// Does a function change state?
+bool acts_in_functions(const Scene& scene);
+
 // The text form: lines "node ...", "run ...", "feed ...", "fetch ...", "target ..."; see text.cc.
 std::string to_text(const Scene& scene);
-Result<Scene> from_text(std::string_view text);
+Result<Scene> from_text(std::string_view text, const OpTable& ops);
 
 }  // namespace dtg::random

@@ -5,12 +5,15 @@
 //   run 12
 //   feed 4:0 f32tensor        fetch 5:0        target 6
 //
-// Tensors are type[dims]bytes, the bytes in hexadecimal; shapes are [2,-1] or ?.
+// Tensors are type[dims]bytes, the bytes in hexadecimal; shapes are [2,-1] or ?; functions are graphs as bytes that call them.
 #include <algorithm>
 #include <charconv>
 #include <sstream>
 
+#include "base/budget.h"
+#include "graph/function.h"
 #include "random/scene.h"
+#include "wire/graph_codec.h"
 
 namespace dtg::random {
 namespace {
@@ -47,6 +50,24 @@ std::string tensor_text(const Tensor& tensor) {
   return dtype_name(tensor.dtype()) + dims_text(tensor.shape().dims()) + hex(tensor.data(), static_cast<size_t>(tensor.bytes()));
 }
 
+// A function as the bytes of a graph that calls it.
+std::string function_text(const FunctionRef& function) {
+  auto graph = Graph::create(&function.get()->graph().ops());
+  if (!graph.ok()) return {};
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < function.get()->arguments().size(); ++i) {
+    auto made = graph.value()->add_argument(function.get()->argument_info(i));
+    if (!made.ok()) return {};
+    arguments.push_back(made.value());
+  }
+  std::vector<DType> types;
+  for (size_t r = 0; r < function.get()->results().size(); ++r) types.push_back(function.get()->result_info(r).dtype);
+  const Attr attrs[] = {{"Tout", AttrValue(std::move(types))}, {"f", AttrValue(function)}};
+  if (!graph.value()->add({.op = "StatefulPartitionedCall", .inputs = arguments, .attrs = attrs}).ok()) return {};
+  const auto bytes = encode_graph(*graph.value());
+  return bytes.ok() ? hex(bytes.value().data(), bytes.value().size()) : std::string();
+}
+
 std::string attr_text(const AttrValue& value) {
   if (const auto* v = value.get<int64_t>()) return "i:" + std::to_string(*v);
   if (const auto* v = value.get<double>()) return "r:" + hex(v, sizeof *v);
@@ -58,6 +79,8 @@ std::string attr_text(const AttrValue& value) {
   if (const auto* v = value.get<std::vector<int64_t>>()) return "I:" + dims_text(*v);
   if (const auto* v = value.get<std::vector<DType>>()) return "T:" + joined(*v, [](DType one) { return std::string(dtype_name(one)); });
   if (const auto* v = value.get<std::vector<PartialShape>>()) return "S:" + joined(*v, shape_text, ';');
+  if (const auto* v = value.get<FunctionRef>()) return "f:" + function_text(*v);
+  if (const auto* v = value.get<std::vector<FunctionRef>>()) return "F:" + joined(*v, function_text);
   if (const auto* v = value.get<std::vector<std::string>>())
     return "W:" + joined(*v, [](const std::string& s) { return hex(s.data(), s.size()); });
   return "-";
@@ -117,7 +140,15 @@ Result<Tensor> tensor_from(std::string_view text) {
   return tensor;
 }
 
-Result<AttrValue> attr_from(std::string_view text) {
+Result<FunctionRef> function_from(std::string_view text, const OpTable& ops) {
+  DTG_ASSIGN(const Ref<Graph> graph, Graph::create(&ops));
+  MemoryBudget budget(int64_t{1} << 30);
+  DTG_TRY(decode_graph(bytes_from(text), *graph, budget));
+  if (graph->node_count() == 0) return unreadable(text);
+  return graph->node(graph->node_count() - 1).attr<FunctionRef>("f");
+}
+
+Result<AttrValue> attr_from(std::string_view text, const OpTable& ops) {
   const std::string_view body = text.substr(std::min<size_t>(2, text.size()));
   const char kind = text.empty() ? '-' : text[0];
   if (kind == 'i') return AttrValue(number(body));
@@ -144,6 +175,17 @@ Result<AttrValue> attr_from(std::string_view text) {
     for (const std::string& word : cut(body, ',')) list.push_back(dtype_from_name(word));
     return AttrValue(std::move(list));
   }
+  if (kind == 'f') {
+    DTG_ASSIGN(FunctionRef function, function_from(body, ops));
+    return AttrValue(std::move(function));
+  }
+  if (kind == 'F') {
+    std::vector<FunctionRef> list;
+    for (const std::string& word : cut(body, ',')) {
+      DTG_ASSIGN(list.emplace_back(), function_from(word, ops));
+    }
+    return AttrValue(std::move(list));
+  }
   if (kind == 'W') return AttrValue(AttrValue::Variant(std::vector<std::string>()));
   std::vector<PartialShape> shapes;
   for (const std::string& word : cut(body, ';')) {
@@ -154,7 +196,7 @@ Result<AttrValue> attr_from(std::string_view text) {
   return AttrValue(std::move(shapes));
 }
 
-Result<NodeRecord> node_from(const std::vector<std::string>& words) {
+Result<NodeRecord> node_from(const std::vector<std::string>& words, const OpTable& ops) {
   NodeRecord node;
   node.op = words[1];
   for (size_t i = 2; i < words.size(); ++i) {
@@ -168,7 +210,7 @@ Result<NodeRecord> node_from(const std::vector<std::string>& words) {
     } else if (key == "ctl") {
       for (const std::string& control : cut(value, ',')) node.controls.push_back(static_cast<int>(number(control)));
     } else {
-      DTG_ASSIGN(AttrValue attr, attr_from(value));
+      DTG_ASSIGN(AttrValue attr, attr_from(value, ops));
       node.attrs.emplace_back(key, std::move(attr));
     }
   }
@@ -196,7 +238,7 @@ std::string to_text(const Scene& scene) {
   return text;
 }
 
-Result<Scene> from_text(std::string_view text) {
+Result<Scene> from_text(std::string_view text, const OpTable& ops) {
   Scene scene;
   for (const std::string& line : cut(text, '\n')) {
     const std::vector<std::string> words = cut(line, ' ');
@@ -205,7 +247,7 @@ Result<Scene> from_text(std::string_view text) {
     if (words[0] == "seed") {
       scene.seed = static_cast<uint64_t>(number(words[1]));
     } else if (words[0] == "node") {
-      DTG_ASSIGN(NodeRecord node, node_from(words));
+      DTG_ASSIGN(NodeRecord node, node_from(words, ops));
       scene.nodes.push_back(std::move(node));
     } else if (words[0] == "run") {
       scene.runs.emplace_back().nodes = static_cast<int>(number(words[1]));

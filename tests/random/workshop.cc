@@ -124,7 +124,11 @@ bool Workshop::adopt(uint32_t from) {
       if (at == index.end()) return false;
       record.controls.push_back(at->second);
     }
-    for (const Attr& attr : node.attrs) record.attrs.emplace_back(std::string(attr.name), attr.value);
+    for (const Attr& attr : node.attrs) {
+      // The number of another node, which here is that of the scene.
+      const auto at = attr.name == Graph::kExtendsAttr ? index.find(static_cast<NodeId>(*attr.value.get<int64_t>())) : index.end();
+      record.attrs.emplace_back(std::string(attr.name), at == index.end() ? attr.value : AttrValue(int64_t{at->second}));
+    }
     if (!run(record, id)) return false;
     index[id] = static_cast<int>(scene.nodes.size()) - 1;
   }

@@ -129,7 +129,7 @@ TEST_F(SessionTest, AWriteDoesNotWaitForAQueue) {
 // Variables stay where they are whatever joins the graph later; who would tear them apart is refused alone.
 TEST_F(SessionTest, ANodeThatWouldMoveAVariableIsRefused) {
   Session::Options options;
-  options.cpu_devices = 2;
+  options.devices.cpu = 2;
   open(options);
   const auto variable_on = [&](const char* name, const char* device) {
     graph->push_device(device);

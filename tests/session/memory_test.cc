@@ -63,7 +63,7 @@ TEST_F(MemoryOfRuns, AChainOverTwoDevicesNeedsWhatLivesAtOnce) {
   constexpr int kHops = 48;
   constexpr int64_t kSide = 64, kBytes = kSide * kSide * 4;
   Session::Options options;
-  options.cpu_devices = 2;
+  options.devices.cpu = 2;
   open(options);
   const Value x = placeholder(DType::f32, Shape::of({kSide, kSide}));
   Value y = x;
@@ -88,7 +88,7 @@ TEST_F(MemoryOfRuns, WeightsOnAnotherDeviceNeedNoMoreThanOnOne) {
   for (int device = 0; device < 2; ++device) {
     constexpr int64_t kRows = 256, kWidth = 32;
     Session::Options options;
-    options.cpu_devices = 2;
+    options.devices.cpu = 2;
     open(options);
     auto model = make_ref<Model>(graph, 1);
     const Value x = placeholder(DType::f32, Shape::of({kRows, kWidth})), labels = placeholder(DType::i32, Shape::of({kRows}));
@@ -117,7 +117,7 @@ TEST_F(MemoryOfRuns, WeightsOnAnotherDeviceNeedNoMoreThanOnOne) {
 TEST_F(MemoryOfRuns, WaitsGrowWithTheHandOvers) {
   constexpr int kCrossings = 1000;
   Session::Options options;
-  options.cpu_devices = 2;
+  options.devices.cpu = 2;
   options.fusion = false;
   open(options);
   const Value x = placeholder(DType::f32, PartialShape::scalar());

@@ -10,7 +10,7 @@ class Pins : public SessionTest, public ::testing::WithParamInterface<bool> {};
 TEST_P(Pins, TwoTowersOverOneRead) {
   constexpr int kTowers = 2, kSteps = 3000;
   Session::Options options;
-  options.cpu_devices = 1 + kTowers;
+  options.devices.cpu = 1 + kTowers;
   options.fusion = false;
   open(options, 4);
   graph->push_device("/device:CPU:0");

@@ -6,11 +6,10 @@
 
 #include "fixture.h"
 #include "scratch.h"
+#include "seconds.h"
 
 namespace dtg {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 size_t threads() {
   size_t count = 0;

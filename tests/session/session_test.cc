@@ -38,7 +38,8 @@ TEST_F(Sessions, ConcurrentUpdatesLoseNothing) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
         Tensor out[1];
-        failed += !session->run({{}, {}, fetches, targets, 0}, out).ok();
+        const Status status = session->run({{}, {}, fetches, targets, 0}, out);
+        if (!status.ok()) ++failed, ADD_FAILURE() << status.message();
       }
     });
   }
@@ -58,7 +59,7 @@ TEST_F(Sessions, AnUninitialisedVariableNamesItself) {
 TEST_F(Sessions, SplitMatMulConcatOverDevicesWithSoftPlacement) {
   for (bool soft : {true, false}) {
     Session::Options options;
-    options.cpu_devices = 3;
+    options.devices.cpu = 3;
     options.soft_placement = soft;
     open(options);
     graph->push_device("/device:CPU:0");
@@ -82,7 +83,7 @@ TEST_F(Sessions, SplitMatMulConcatOverDevicesWithSoftPlacement) {
 
 TEST_F(Sessions, ValuesCrossDevicesBothWays) {
   Session::Options options;
-  options.cpu_devices = 4;
+  options.devices.cpu = 4;
   open(options);
   const Value x = placeholder(DType::f32, PartialShape::vector(4));
   Value y = x;
@@ -166,7 +167,7 @@ TEST_F(Sessions, APlanIsToldInPages) {
   auto told = session->explain(request, 0);
   ASSERT_TRUE(told.ok()) << told.status().message();
   const PlanPages pages = told.take();
-  ASSERT_EQ(pages.size(), 9u);
+  ASSERT_EQ(pages.size(), 10u);
   EXPECT_EQ(pages.front().name, "prune");
   const std::string program = choose_pages(pages, "program").value();
   for (const char* what : {"feed 0, float32[3]", "variable, pin 0, float32[3]", "fetched 0, float32[3]", "handle", "a frame of"}) {

@@ -151,5 +151,30 @@ TEST(SizesElsewhere, APartOnAnotherTaskIsRefusedByName) {
   }
 }
 
+// Taps that lie further apart than the image is large take no memory for what is between them, forwards, backwards and before a bias.
+TEST_F(Sizes, TapsFarApartTakeNoMemory) {
+  Runtime::Options small;
+  small.compute_threads = 1;
+  small.memory_limit_bytes = 16 << 20;
+  runtime = Runtime::create(small).take();
+  graph = Graph::create(&runtime->ops()).take();
+  build = std::make_unique<Build>(*graph);
+  session = Session::connect(runtime, "local", graph, {}).take();
+  const Value x = placeholder(DType::f32, Shape::of({1, 5, 5, 2})), filter = placeholder(DType::f32, Shape::of({2, 3, 2, 3}));
+  const Value bias = placeholder(DType::f32, Shape::of({3}));
+  const std::vector<Feed> feeds = {{x, floats({1, 5, 5, 2}, std::vector<float>(50, 1))},
+                                   {filter, floats({2, 3, 2, 3}, std::vector<float>(36, 1))},
+                                   {bias, floats({3}, {1, 2, 3})}};
+  const std::vector<Attr> far = {
+      {"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}, {"dilations", std::vector<int64_t>{1, int64_t{1} << 26, 1, 1}}};
+  const Value forth[] = {x, filter};
+  const Value y = build->op("Conv2D", forth, far);
+  // Between two rows of taps there is room for the whole image, so none meets it.
+  EXPECT_EQ(values(fetch(build->op("BiasAdd", {y, bias}), feeds))[1], 2);
+  const Value back[] = {build->ints({1, 5, 5, 2}), filter, y}, weights[] = {x, build->ints({2, 3, 2, 3}), y};
+  EXPECT_EQ(values(fetch(build->op("Conv2DBackpropInput", back, far), feeds)), std::vector<float>(50, 0));
+  EXPECT_EQ(values(fetch(build->op("Conv2DBackpropFilter", weights, far), feeds)), std::vector<float>(36, 0));
+}
+
 }  // namespace
 }  // namespace dtg

@@ -6,6 +6,7 @@
 #include "cluster/server.h"
 #include "graph/build.h"
 #include "session/async_run.h"
+#include "strict.h"
 
 namespace dtg::sim {
 namespace {
@@ -102,6 +103,7 @@ Cluster::Cluster(uint64_t seed, bool talks)
       net_(world_),
       servers_(static_cast<int>(world_.between(1, 3))),
       workers_(static_cast<int>(world_.between(1, 4))),
+      strict_(world_.one_in(24)),
       keeps_state_(world_.one_in(2)),
       ledger_(servers_, workers_),
       next_step_(static_cast<size_t>(workers_)),
@@ -161,18 +163,46 @@ void Cluster::work(Process& process, int index) {
   options.task = index;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok()) return wrong("a worker does not start: " + server.status().message());
-  {
-    WorkerHost host(process, servers_, ledger_.cells());
-    Status status;
-    while (!process.is_cut_off() && !quiet_ && !(status = host.connect(server.value()->target())).ok()) {
-      world_.say(process.name() + " cannot connect: " + status.message());
-      process.sleep(100 * kMillisecond);
-    }
-    while (status.ok() && !process.is_cut_off() && !quiet_ && step(process, host, index))
-      process.sleep(world_.between(1, 150) * kMillisecond);
-  }
+  if (strict_) train(process, server.value()->target(), index);
+  else add(process, server.value()->target(), index);
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
   (void)server.value()->stop(5 * kSecond).ok();
+}
+
+void Cluster::add(Process& process, const std::string& target, int index) {
+  WorkerHost host(process, servers_, ledger_.cells());
+  Status status;
+  while (!process.is_cut_off() && !quiet_ && !(status = host.connect(target)).ok()) {
+    world_.say(process.name() + " cannot connect: " + status.message());
+    process.sleep(100 * kMillisecond);
+  }
+  while (status.ok() && !process.is_cut_off() && !quiet_ && step(process, host, index))
+    process.sleep(world_.between(1, 150) * kMillisecond);
+}
+
+void Cluster::train(Process& process, const std::string& target, int index) {
+  StrictWorker worker(process, servers_, index, workers_);
+  Status status;
+  while (!process.is_cut_off() && !quiet_ && !(status = worker.connect(target)).ok()) {
+    world_.say(process.name() + " cannot connect: " + status.message());
+    process.sleep(100 * kMillisecond);
+  }
+  while (status.ok() && !process.is_cut_off() && !quiet_ && worker.steps() < StrictWorker::kCells) {
+    const Status made = worker.step();
+    if (made.ok()) last_done_ns_[static_cast<size_t>(index)] = world_.now_ns();
+    else world_.say(process.name() + " failed: " + made.message());
+    if (made.code() == Code::data_loss && !process.is_cut_off()) wrong(process.name() + ": " + made.message());
+    if (made.ok() && index == 0) ledger_.count_done();
+    if (worker.was_late() && !process.is_cut_off() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
+      wrong(process.name() + ": a run ended later than its deadline and 100 ms");
+    process.sleep(world_.between(1, 100) * kMillisecond);
+  }
+  if (worker.steps() >= StrictWorker::kCells) finished_ = true;
+  // The chief's updates go on for the others.
+  while (finished_ && !process.is_cut_off() && !quiet_) process.sleep(50 * kMillisecond);
+  if (index != 0 || process.is_cut_off() || !status.ok()) return;
+  status = worker.settle();
+  if (!status.ok()) wrong("the chief cannot complete what was under way: " + status.message());
 }
 
 // The chief gives a server that has begun anew its cells; then everybody adds. False: there are no cells left.
@@ -199,6 +229,16 @@ bool Cluster::step(Process& process, WorkerHost& host, int index) {
   if (host.was_late() && !process.is_cut_off() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
     wrong(process.name() + ": a run ended later than its deadline and 100 ms");
   return true;
+}
+
+// A client that reads everything when it is calm, and judges.
+void Cluster::audit_steps(Process& process) {
+  StrictWorker worker(process, servers_, 0, workers_);
+  const Status status = worker.connect("unix:/sim/ps0");
+  const Result<std::string> found = status.ok() ? worker.judge() : Result<std::string>(status);
+  if (!found.ok()) return wrong("the cells cannot be read: " + found.status().message());
+  if (!found.value().empty()) wrong(found.value());
+  audited_ = true;
 }
 
 // A client that reads all cells when it is calm, and judges.
@@ -238,7 +278,7 @@ void Cluster::disturb() {
       break;
     case 3:
     case 4:
-      if (!one.process) break;
+      if (!one.process || (strict_ && one.is_server && !keeps_state_)) break;
       world_.say("kill " + one.name);
       one.process->kill();
       if (one.disk && world_.one_in(2)) {
@@ -272,16 +312,16 @@ Outcome Cluster::run() {
   world_.at(calm_from_ns_ + 8 * kSecond, [this] { rest(); });
   world_.run(calm_from_ns_ + kCalmNs);
   for (int w = 0; w < workers_; ++w) {
-    if (next_step_[static_cast<size_t>(w)] < Ledger::kSteps &&
+    if (next_step_[static_cast<size_t>(w)] < Ledger::kSteps && !finished_ &&
         last_done_ns_[static_cast<size_t>(w)] < calm_from_ns_ + kCalmNs - 2 * kSecond)
       wrong("worker " + std::to_string(w) + " has done nothing for two seconds, though all is well again");
   }
   // Nobody adds while the cells are read.
   quiet_ = true;
-  world_.run(world_.now_ns() + 5 * kSecond);
+  world_.run(world_.now_ns() + (strict_ ? 15 : 5) * kSecond);
   Member auditor{"auditor", false, 0, nullptr, nullptr, 0};
-  auditor.process =
-      std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr, [this](Process& process) { audit(process); });
+  auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr,
+                                              [this](Process& process) { strict_ ? audit_steps(process) : audit(process); });
   for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor.process->is_gone() && world_.step(until);) {
   }
   if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");

@@ -1,5 +1,5 @@
-// Cluster: one simulated job: parameter servers, workers that add to their cells as fast as they may, faults, and the checks. A seed is
-// a history: the same seed ends in the same one.
+// Cluster: one simulated job: parameter servers, workers that add to their cells as fast as they may, or step by step together
+// (strict.h), faults, and the checks. A seed is a history: the same seed ends in the same one.
 #pragma once
 
 #include <memory>
@@ -43,8 +43,11 @@ class Cluster final {
   void start(Member& member);
   void serve(Process& process, int index);
   void work(Process& process, int index);
+  void add(Process& process, const std::string& target, int index);
+  void train(Process& process, const std::string& target, int index);
   bool step(Process& process, WorkerHost& host, int index);
   void audit(Process& process);
+  void audit_steps(Process& process);
   void disturb();
   void rest();
   void wrong(const std::string& what);
@@ -54,6 +57,7 @@ class Cluster final {
   World world_;
   Net net_;
   int servers_, workers_;
+  const bool strict_;       // synchronous training, on servers that keep their state or are not killed
   const bool keeps_state_;  // the servers do
   Ledger ledger_;
   std::vector<Member> members_;
@@ -65,6 +69,7 @@ class Cluster final {
   bool quiet_ = false;  // no worker begins a step any more
   bool over_ = false;   // everybody goes home
   bool audited_ = false;
+  bool finished_ = false;  // there are no cells left for another step
   std::string wrong_;
 };
 

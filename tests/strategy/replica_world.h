@@ -33,7 +33,7 @@ class ReplicaWorld {
       : runtime_(with_threads(threads)),
         graph_(good(Graph::create(&runtime_->ops()))),
         model_(make_ref<Model>(graph_, 7)),
-        session_(good(Session::connect(runtime_, "local", graph_, {.cpu_devices = 2 + workers}))),
+        session_(good(Session::connect(runtime_, "local", graph_, {.devices = {.cpu = 2 + workers}}))),
         queue_(good(CompletionQueue::create())) {}
   ~ReplicaWorld() { EXPECT_TRUE(session_->close(kWaitNs).ok()); }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "nn/norm.h"
 #include "replica_world.h"
 #include "strategy/towers.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kWorkers = 3, kShard = 4, kSteps = 50;
 
-enum class Net { dense, embedding };
+enum class Net { dense, embedding, normed };
 
 // The batch of a step as far as rows [from, from + count) go; a function of the step alone.
 struct Batch {
@@ -29,7 +30,8 @@ struct Batch {
   std::vector<int32_t> ids;
 };
 
-// tanh(x w1 + b1) w2 against y, over variables on both parameter servers; the embedding adds rows to x.
+// tanh(x w1 + b1) w2 against y, over variables on both parameter servers; the embedding adds rows to x, and the normalization has moving
+// statistics.
 struct Replica {
   Replica(ReplicaWorld& world, Net kind, int w, int number_of_rows) : net(kind), rows(number_of_rows) {
     world.graph().push_device(ReplicaWorld::worker(w));
@@ -47,7 +49,8 @@ struct Replica {
     }
     const Value w1 = world.variable("w1", {3, 5}, 0).read, b1 = world.variable("b1", {5}, 0).read;
     const Value w2 = world.variable("w2", {5, 1}, 1).read;
-    const Value hidden = b.op("Tanh", {b.op("BiasAdd", {b.op("MatMul", {input, w1}), b1})});
+    Value hidden = b.op("Tanh", {b.op("BiasAdd", {b.op("MatMul", {input, w1}), b1})});
+    if (net == Net::normed) hidden = good(batch_norm(world.model(), hidden, {.momentum = 0.75}, {}));
     loss = good(mean_squared_error(world.graph(), y, b.op("MatMul", {hidden, w2})));
     EXPECT_TRUE(b.ok()) << b.status().message();
     EXPECT_TRUE(world.graph().pop_device().ok());
@@ -74,8 +77,15 @@ struct Strict {
       replicas.emplace_back(world, net, w, kShard);
     }
     for (int w = 0; w < workers; ++w) {
-      parts.push_back(good(minimize_replicated(world.model(), replicas[static_cast<size_t>(w)].loss, optimizer,
-                                               {.mode = SyncMode::strict, .worker = w, .total = workers})));
+      const Value loss = replicas[static_cast<size_t>(w)].loss;
+      const Replication share{.mode = SyncMode::strict, .worker = w, .total = workers};
+      if (net != Net::normed) {
+        parts.push_back(good(minimize_replicated(world.model(), loss, optimizer, share)));
+        continue;
+      }
+      // Here the workers are towers of one model, each with statistics of its own.
+      const std::vector<VariableGradient> own = good(compute_gradients(world.model(), loss, static_cast<size_t>(w)));
+      parts.push_back(good(apply_replicated(world.model(), own, optimizer, share)));
     }
     world.init();
     world.run({}, {}, {parts[0].chief_init});
@@ -210,6 +220,90 @@ TEST(StrictReplicas, RowsInAnyOrder) { expect_any_order(Net::embedding, {.learni
 TEST(StrictReplicas, AdamWithRowsMatchesTowers) {
   const Optimizer adam{.kind = Optimizer::Kind::adam, .learning_rate = {}, .rate = 0.01};
   expect_equal_bits(train_strictly(Net::embedding, adam, {2, 0, 1}, true, 10), train_towers(Net::embedding, adam, 10));
+}
+
+// Every kind, over dense gradients and rows, alone and with what may stand around it: strict workers over two parameter servers leave the
+// bits of towers, state and all, and towers what one worker makes of the joined batch.
+struct KindCase {
+  Optimizer::Kind kind;
+  Net net;
+  bool surrounded;
+};
+
+class EveryKind : public ::testing::TestWithParam<KindCase> {};
+
+Optimizer optimizer_of(const KindCase& c) {
+  Optimizer o = Optimizer::of(c.kind);
+  o.rate = 0.02;
+  o.momentum = 0.5;
+  o.epsilon = std::max(o.epsilon, 1e-4);
+  if (!c.surrounded) return o;
+  o.weight_decay = 0.05;
+  o.undecayed_names = {"b1"};
+  o.use_ema = true;
+  o.ema_momentum = 0.75;
+  o.ema_overwrite_every = 4;
+  o.lookahead_steps = 3;
+  o.amsgrad = true;
+  o.centered = true;
+  o.clip_each_norm = 0.2;
+  return o;
+}
+
+TEST_P(EveryKind, LeavesTheSameBitsByTowersAndStrictWorkers) {
+  const KindCase c = GetParam();
+  const Optimizer optimizer = optimizer_of(c);
+  constexpr int kFew = 7;
+  const Bits towers = train_towers(c.net, optimizer, kFew);
+  expect_equal_bits(train_strictly(c.net, optimizer, {2, 0, 1}, true, kFew), towers);
+  expect_equal_bits(train_strictly(c.net, optimizer, {1, 0, 2}, false, kFew), towers);
+  const Bits joined = train_joined(c.net, optimizer, kFew);
+  EXPECT_EQ(joined.size(), towers.size());
+  // Lion's steps are signs: where a mean is nothing but rounding, so is its sign.
+  if (c.kind != Optimizer::Kind::lion) {
+    EXPECT_LT(farthest(towers, joined), 2e-4);
+  }
+  if (c.surrounded) {
+    ASSERT_TRUE(towers.contains("w1/ExponentialMovingAverage"));
+    EXPECT_NE(towers.at("w1/ExponentialMovingAverage"), towers.at("w1"));
+    EXPECT_TRUE(towers.contains("w1/Slow"));
+  }
+}
+
+std::vector<KindCase> every_kind() {
+  std::vector<KindCase> cases;
+  for (int kind = 0; Optimizer::name_of(static_cast<Optimizer::Kind>(kind)); ++kind) {
+    for (const Net net : {Net::dense, Net::embedding}) {
+      for (const bool surrounded : {false, true}) cases.push_back({static_cast<Optimizer::Kind>(kind), net, surrounded});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryKind, ::testing::ValuesIn(every_kind()), [](const auto& one) {
+  return std::string(Optimizer::name_of(one.param.kind)) + (one.param.net == Net::dense ? "Dense" : "Rows") +
+         (one.param.surrounded ? "Surrounded" : "");
+});
+
+TEST(Accumulation, IsNotOfReplicas) {
+  ReplicaWorld world(1);
+  const Replica replica(world, Net::dense, 0, kShard);
+  for (const SyncMode mode : {SyncMode::async, SyncMode::strict}) {
+    const auto refused = minimize_replicated(world.model(), replica.loss, {.learning_rate = {}, .accumulation_steps = 2}, {.mode = mode});
+    EXPECT_EQ(refused.status().code(), Code::unimplemented) << refused.status().message();
+  }
+}
+
+// What follows the batches does so by the mean over workers, once a step, in whatever order they come.
+TEST(StrictReplicas, MovingStatisticsMatchTowers) {
+  const Optimizer momentum{.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.05, .momentum = 0.9, .clip_norm = 0.5};
+  const Bits towers = train_towers(Net::normed, momentum, 10);
+  const std::string zeros(5 * sizeof(float), 0);
+  ASSERT_TRUE(towers.contains("batch_normalization/moving_mean"));
+  EXPECT_NE(towers.at("batch_normalization/moving_mean"), zeros);
+  EXPECT_FALSE(towers.contains("batch_normalization/moving_mean/Momentum")) << "it is no weight";
+  expect_equal_bits(train_strictly(Net::normed, momentum, {2, 0, 1}, true, 10), towers);
+  expect_equal_bits(train_strictly(Net::normed, momentum, {1, 2, 0}, false, 10), towers);
 }
 
 TEST(StrictReplicas, ClippedRowsMatchTowers) {

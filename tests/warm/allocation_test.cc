@@ -243,6 +243,44 @@ TEST_P(WarmStep, OfAdam) {
   train(x, DTG_OPT_ADAM);
 }
 
+// 50 rounds of a loop with a condition inside, fetched: no round takes memory or a lock.
+TEST_P(WarmStep, OfALoop) {
+  dtg_graph *test = nullptr, *round = nullptr, *yes = nullptr, *no = nullptr;
+  dtg_function *less = nullptr, *body = nullptr, *then = nullptr, *otherwise = nullptr;
+  dtg_value start[2], inside[2], end[2], limit, one, later, out;
+  const int32_t numbers[] = {0, 50, 1};
+  dtg_value* const constants[] = {&start[0], &limit, &one};
+  for (int i = 0; i < 3; ++i) OK(dtg_const_of(graph_, DTG_I32, nullptr, 0, &numbers[i], sizeof numbers[i], constants[i]));
+  dtg_value x = feeds_[0];
+  OK(dtg_nn_flatten(model_, x, &x));
+  start[1] = x;
+  OK(dtg_function_begin(graph_, "less", DTG_STRLEN, &test));
+  OK(dtg_function_add_argument_like(test, start[0], &inside[0]));
+  OK(dtg_function_add_argument(test, DTG_F32, nullptr, DTG_STRLEN, &inside[1]));
+  OK(dtg_add2(test, "Less", inside[0], limit, &out));
+  OK(dtg_function_end(test, &out, 1, nullptr, 0, &less));
+  OK(dtg_function_begin(graph_, "round", DTG_STRLEN, &round));
+  OK(dtg_function_add_argument_like(round, start[0], &inside[0]));
+  OK(dtg_function_add_argument_like(round, start[1], &inside[1]));
+  OK(dtg_add2(round, "Greater", inside[0], one, &later));
+  OK(dtg_function_begin(round, "then", DTG_STRLEN, &yes));
+  OK(dtg_add2(yes, "Mul", inside[1], x, &out));
+  OK(dtg_function_end(yes, &out, 1, nullptr, 0, &then));
+  OK(dtg_function_begin(round, "otherwise", DTG_STRLEN, &no));
+  OK(dtg_add2(no, "AddV2", inside[1], x, &out));
+  OK(dtg_function_end(no, &out, 1, nullptr, 0, &otherwise));
+  OK(dtg_graph_add_if(round, later, then, otherwise, &end[1], 1));
+  OK(dtg_add2(round, "AddV2", inside[0], one, &end[0]));
+  OK(dtg_function_end(round, end, 2, nullptr, 0, &body));
+  OK(dtg_graph_add_while(graph_, start, 2, less, body, end));
+  for (dtg_graph* each : {test, round, yes, no}) dtg_graph_release(each);
+  for (dtg_function* each : {less, body, then, otherwise}) dtg_function_release(each);
+  dtg_value logits = end[1];
+  dense(&logits, 10, DTG_ACT_NONE);
+  // Nothing that is trained comes before the loop, so nothing differentiates it.
+  train(logits, DTG_OPT_MOMENTUM);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, WarmStep, testing::Values(1, 2));
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "graph/build.h"
 #include "ops/all.h"
+#include "tensor/text.h"
 #include "wire/flatbuffers_assert.h"
 
 namespace dtg {
@@ -78,6 +79,35 @@ TEST_F(GraphCodec, KeepsEverything) {
   EXPECT_EQ(copy->node(copy->find("w")).device, "/job:ps/task:0");
   // Written again, the copy gives the same bytes.
   EXPECT_EQ(encode_graph(*copy).take(), bytes);
+  EXPECT_EQ(budget_.used(), 0);
+}
+
+// Their lengths are foreign; the checksum is made right again, so that what lies in front of them does not catch the lie.
+TEST_F(GraphCodec, StringsAndLiesAboutThem) {
+  const std::vector<Text> list = {std::string_view("one"), std::string_view(""), std::string_view("a\0b", 3)};
+  const Ref<Graph> graph = fresh();
+  Build b(*graph);
+  b.constant(make_texts(Shape::of({3, 1}), list).take(), "words");
+  b.constant(make_texts(Shape::of({0, 2}), {}).take(), "none");
+  const std::string bytes = encode_graph(*graph).take();
+  Ref<Graph> copy;
+  const Status decoded = decode(bytes, &copy);
+  ASSERT_TRUE(decoded.ok()) << decoded.message();
+  const Tensor& words = copy->node(copy->find("words")).attr<Tensor>("value");
+  EXPECT_EQ(words.text(), "string[3,1]");
+  EXPECT_TRUE(same_texts(texts_of(words), list));
+  EXPECT_EQ(copy->node(copy->find("none")).attr<Tensor>("value").text(), "string[0,2]");
+  EXPECT_EQ(encode_graph(*copy).take(), bytes);
+  const size_t lengths = bytes.find(std::string("\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3", 17));
+  ASSERT_NE(lengths, std::string::npos);
+  for (size_t at = lengths; at < lengths + 24; ++at) {
+    for (const char lie : {'\1', '\2', '\4', '\x7f', '\xff'}) {
+      std::string changed = bytes;
+      changed[at] = lie;
+      seal_graph(changed);
+      EXPECT_FALSE(decode(changed).ok()) << at - lengths;
+    }
+  }
   EXPECT_EQ(budget_.used(), 0);
 }
 

@@ -47,7 +47,10 @@ std::vector<std::pair<Kind, std::string>> samples() {
           {Kind::data, encode(data)},
           {Kind::credit, encode(Credit{.sequence = 1})},
           {Kind::reset, encode(Reset{{"a", "b"}})},
-          {Kind::reply, encode(Reply{sample_status()})}};
+          {Kind::reply, encode(Reply{sample_status()})},
+          {Kind::arrive, encode(Arrive{.name = "b", .ticket = 4, .expires_left_ns = 5, .answer_left_ns = 6})},
+          {Kind::arrive_reply, encode(ArriveReply{.status = sample_status(), .gone = {"a"}, .waits_for = "b"})},
+          {Kind::roll, encode(Roll{"/job:worker/replica:0/task:1", Presence::lost, "cut"})}};
 }
 
 TEST(Messages, ThereAndBack) {
@@ -73,6 +76,27 @@ TEST(Messages, ThereAndBack) {
   EXPECT_EQ(back(registered).unreachable, registered.unreachable);
   const Credit credit = back(Credit{.sequence = 1, .edge = 2, .bytes = 3});
   EXPECT_EQ(credit.sequence + credit.edge * 10 + credit.bytes * 100, 321u);
+}
+
+TEST(Messages, ArrivalsThereAndBack) {
+  const Arrive arrive = back(Arrive{.name = "b", .end = true, .ticket = 4, .expires_left_ns = -1, .answer_left_ns = 6});
+  EXPECT_EQ(arrive.name, "b");
+  EXPECT_TRUE(arrive.end);
+  EXPECT_EQ(arrive.ticket, 4u);
+  EXPECT_EQ(arrive.expires_left_ns, 0);
+  EXPECT_EQ(arrive.answer_left_ns, 6);
+  const ArriveReply reply = back(ArriveReply{.released = true, .gone = {"a", "b"}, .waits_for = "c"});
+  EXPECT_TRUE(reply.status.ok() && reply.released);
+  EXPECT_EQ(reply.gone, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(reply.waits_for, "c");
+  EXPECT_EQ(back(ArriveReply{.status = sample_status()}).status.code(), Code::aborted);
+  const Roll roll = back(Roll{"t", Presence::left, "why"});
+  EXPECT_EQ(roll.task + roll.reason, "twhy");
+  EXPECT_EQ(roll.presence, Presence::left);
+  Roll read;
+  EXPECT_EQ(decode(encode(Roll{"t", static_cast<Presence>(3), ""}), read).code(), Code::data_loss);
+  Arrive long_name;
+  EXPECT_EQ(decode(encode(Arrive{.name = std::string(257, 'n')}), long_name).code(), Code::data_loss);
 }
 
 TEST(Messages, LiesAboutSizes) {

@@ -30,14 +30,18 @@ class CrossingJava {
     measure("crossing", CROSSINGS, () -> {
       for (int k = 0; k < CROSSINGS; k++) sum += Dtg.abiVersion();
     });
-    try (org.dtg.Runtime runtime = new org.dtg.Runtime(new RuntimeOptions().computeThreads(1)); Graph graph = new Graph(runtime);
+    try (DtgRuntime runtime = new DtgRuntime(new RuntimeOptions().computeThreads(1)); Graph graph = new Graph(runtime);
         Session session = Session.connect(runtime, "local", graph, new SessionOptions()); Tensor in = Tensor.scalar(0f); Tensor out = Tensor.scalar(0f)) {
       Value x = graph.placeholder("x", DType.F32);
-      try (Callable call = session.prepare(List.of(x), List.of(graph.addV2(x, x)), List.of())) {
+      Value y = graph.addV2(x, x);
+      try (PreparedRun call = session.prepare(List.of(x), List.of(y), List.of())) {
         measure("warm_step", STEPS, () -> {
           for (int k = 0; k < STEPS; k++) call.step(in, out);
         });
       }
+      measure("future", STEPS / 10, () -> {
+        for (int k = 0; k < STEPS / 10; k++) session.run().feed(x, in).fetch(y).start().join().close();
+      });
     }
   }
 }

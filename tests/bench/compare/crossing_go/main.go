@@ -1,5 +1,6 @@
 // crossing_go: what a call into the library costs from Go; the twin of crossing.c. Prints, as a JSON line each, the median
-// nanoseconds of ABIVersion ("crossing") and of a prepared run of a tiny graph ("warm_step"). One goroutine.
+// nanoseconds of ABIVersion ("crossing") and of a prepared run of a tiny graph ("warm_step"), also with
+// a context that can be cancelled ("cancellable"). One goroutine.
 //
 //	go run ../../tests/bench/compare/crossing_go       from bindings/go
 package main
@@ -52,4 +53,7 @@ func main() {
 	defer dtg.Close(in, out, call, session, g, r)
 	feeds, fetched := []*dtg.Tensor{in}, []*dtg.Tensor{out}
 	measure("warm_step", steps, func() { dtg.Check(call.Run(ctx, feeds, fetched)) })
+	cancellable, cancel := context.WithCancel(ctx)
+	defer cancel()
+	measure("cancellable", steps, func() { dtg.Check(call.Run(cancellable, feeds, fetched)) })
 }

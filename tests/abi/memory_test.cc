@@ -1,0 +1,70 @@
+// What a host sees of the library's memory: after it dropped what it had, the system has it back. Public headers only.
+#include <fstream>
+#include <thread>
+
+#include "world.h"
+
+namespace outside {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// MiB that the process has.
+long resident() {
+  std::ifstream statm("/proc/self/statm");
+  long all = 0, pages = 0;
+  statm >> all >> pages;
+  return pages * sysconf(_SC_PAGESIZE) / (1 << 20);
+}
+
+std::vector<dtg_tensor*> tensors(size_t count, int64_t elements) {
+  std::vector<dtg_tensor*> list(count);
+  for (dtg_tensor*& tensor : list) {
+    OK(dtg_tensor_allocate(DTG_F32, &elements, 1, &tensor));
+    auto* const data = static_cast<float*>(dtg_tensor_mutable_data(tensor));
+    for (int64_t i = 0; i < elements; i += 512) data[i] = 1;
+  }
+  return list;
+}
+
+void release(const std::vector<dtg_tensor*>& list) {
+  for (dtg_tensor* tensor : list) dtg_tensor_release(tensor);
+}
+
+TEST(Memory, OfDroppedTensorsGoesBackToTheSystem) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers keep freed memory themselves";
+  release(tensors(1, 10));
+  const long before = resident();
+  for (const int64_t elements : {int64_t{250'000}, int64_t{30'000}, int64_t{1'000'000}}) {
+    const auto list = tensors(static_cast<size_t>(100'000'000 / elements), elements);
+    const long full = resident() - before;
+    EXPECT_GT(full, 300) << elements;
+    std::thread([&] { release(list); }).join();  // as a garbage collector does
+    EXPECT_LT(resident() - before, full / 5) << elements;
+  }
+}
+
+TEST(Memory, OfSmallTensorsGoesBackWhenItIsTrimmed) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers keep freed memory themselves";
+  release(tensors(1, 10));
+  const long before = resident();
+  const auto list = tensors(50'000, 1'000);
+  const long full = resident() - before;
+  EXPECT_GT(full, 150);
+  release(list);
+  OK(dtg_runtime_trim(nullptr));
+  EXPECT_LT(resident() - before, full / 4);
+}
+
+}  // namespace
+}  // namespace outside

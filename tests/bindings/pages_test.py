@@ -1,0 +1,80 @@
+"""The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language: every piece of a program on them stands, line for line, in a
+program that is compiled and run, and the programs print the same in every language; the files that a page's commands name are there.
+
+    tests/bindings/pages_test.py PREFIX BUILD_DIR SOURCE_DIR
+"""
+
+import re
+import tempfile
+
+import programs
+from report import Report
+
+PAGES = {
+    "c": ("capi", "c", {"first_hour": "capi/examples/first_hour.c", "recipes": "capi/examples/recipes.c"}),
+    "go": ("bindings/go", "go", {name: f"bindings/go/examples/{name}/main.go" for name in ("first_hour", "recipes")}),
+    "rust": ("bindings/rust", "rust", {name: f"bindings/rust/dtg/examples/{name}.rs" for name in ("first_hour", "recipes")}),
+    "java": ("bindings/java", "java", {"first_hour": "bindings/java/examples/src/main/java/FirstHour.java",
+                                       "recipes": "bindings/java/examples/src/main/java/Recipes.java"}),
+}
+WORDS_MOST = 1000  # two pages
+
+
+def lines_of(text):
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def stands_in(block, program):
+    """Whether the lines of the block follow each other in the program; where they begin to part, if not."""
+    wanted, found = lines_of(block), lines_of(program)
+    starts = [at for at, line in enumerate(found) if line == wanted[0]]
+    best = max((next((i for i, line in enumerate(wanted) if at + i >= len(found) or found[at + i] != line), len(wanted)) for at in starts), default=0)
+    return None if best == len(wanted) else wanted[best]
+
+
+def missing_files(text, source):
+    """What the commands of a page name and the repository does not have."""
+    commands = "\n".join(re.findall(r"^    (.*)$", text, flags=re.M))
+    named = re.findall(r"\b((?:tests|bindings|capi)/[\w./-]*\w)", commands)
+    return [name for name in named if not (source / name).exists()]
+
+
+def check_page(page, fence, program, source):
+    """What is wrong with a page; an empty text where nothing is."""
+    text = page.read_text()
+    if missing := missing_files(text, source):
+        return f"{page.name} has a command with {missing[0]}, which is not there"
+    blocks = re.findall(rf"^```{fence}\n(.*?)^```$", text, flags=re.S | re.M)
+    if not blocks:
+        return f"{page.name} shows no program"
+    strangers = [line for line in (stands_in(block, program.read_text()) for block in blocks) if line]
+    if strangers:
+        return f"{page.name} shows what {program.name} does not have: {strangers[0]}"
+    if page.name == "FIRST_HOUR.md" and len(text.split()) > WORDS_MOST:
+        return f"{page.name} has {len(text.split())} words; two pages have {WORDS_MOST}"
+    return ""
+
+
+def main():
+    prefix, build, source = programs.arguments()
+    report = Report("bindings_pages")
+    for language, (folder, fence, shown) in PAGES.items():
+        for name, program in shown.items():
+            page = source / folder / f"{name.upper()}.md"
+            wrong = check_page(page, fence, source / program, source)
+            report.case(f"{folder}/{page.name}", ["echo", wrong], check=lambda text: text.strip() or None)
+    data = source / "tests" / "data" / "digits.csv.gz"
+    env = programs.environment(prefix)
+    made_of_all = programs.build_all(report, prefix, build, source)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in ("first_hour", "recipes"):
+            expected = None
+            for language, made in made_of_all.items():
+                check = lambda text, expected=expected: None if expected is None and len(text.splitlines()) > 5 or text == expected else f"C prints\n{expected}"
+                printed = report.case(f"{name} in {language}", [*made[name], data, f"{scratch}/{language}.dtg"], env=env, check=check)
+                expected = printed if language == "c" else expected
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+// Exchanges without a network: pieces are handed over in any order that links allow, from seeds, so that every timing gives the bits of
+// a fold on one rank; what a group of 1,024 sends over its links, counted; and peers that send what does not belong.
+#include "collective/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <random>
+
+namespace dtg {
+namespace {
+
+// All ranks in one thread. A pair of ranks has one link in each direction, on which things stay in order; which link moves next, and
+// when a sender hears that its bytes have left, is chance.
+class World {
+ public:
+  World(int size, unsigned seed) : random_(seed), exchanges_(static_cast<size_t>(size)), carriers_(static_cast<size_t>(size)) {
+    for (int rank = 0; rank < size; ++rank) {
+      carriers_[static_cast<size_t>(rank)].world = this;
+      carriers_[static_cast<size_t>(rank)].rank = rank;
+    }
+  }
+  int size() const { return static_cast<int>(exchanges_.size()); }
+
+  void run(const std::function<CollectiveCall(int rank)>& call_of) {
+    for (int rank = 0; rank < size(); ++rank) {
+      auto made = Exchange::make(call_of(rank), rank, size(), carriers_[static_cast<size_t>(rank)], budget_);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      exchanges_[static_cast<size_t>(rank)] = made.take();
+      waiting_.push_back(rank);
+    }
+    while (!waiting_.empty() || !links_.empty() || !leaving_.empty()) {
+      const auto left = waiting_.size() + links_.size() + leaving_.size();
+      size_t which = std::uniform_int_distribution<size_t>(0, left - 1)(random_);
+      if (which < waiting_.size()) begin(which);
+      else if ((which -= waiting_.size()) < links_.size()) move(std::next(links_.begin(), static_cast<ptrdiff_t>(which)));
+      else leave(which - links_.size());
+    }
+    for (const auto& exchange : exchanges_) ASSERT_TRUE(exchange->done()) << "rank " << exchange->rank();
+  }
+  const Tensor& result(int rank) const { return exchanges_[static_cast<size_t>(rank)]->result(); }
+  uint64_t sent_by(int rank) const { return carriers_[static_cast<size_t>(rank)].sent; }
+  size_t peers_of(int rank) const { return carriers_[static_cast<size_t>(rank)].peers.size(); }
+
+ private:
+  struct Word {
+    bool is_grant = false;
+    Exchange::Carrier::Piece piece;
+    CallTerms terms;
+    uint64_t upto = 0;
+  };
+  struct Carrier final : Exchange::Carrier {
+    void send(Exchange& exchange, const Piece& piece) override {
+      sent += piece.bytes;
+      if (piece.bytes > 0) ++peers[piece.rank];
+      world->links_[{rank, piece.rank}].push_back({false, piece, exchange.terms(), 0});
+    }
+    void grant(Exchange&, int to, uint8_t lane, uint64_t upto) override {
+      Word word;
+      word.is_grant = true;
+      word.piece.lane = lane;
+      word.upto = upto;
+      world->links_[{rank, to}].push_back(word);
+    }
+    World* world = nullptr;
+    int rank = 0;
+    uint64_t sent = 0;
+    std::map<int, uint64_t> peers;
+  };
+  using Links = std::map<std::pair<int, int>, std::deque<Word>>;
+
+  void begin(size_t which) {
+    const int rank = waiting_[which];
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(which));
+    check(exchanges_[static_cast<size_t>(rank)]->begin());
+  }
+  void move(Links::iterator at) {
+    const auto [from, to] = at->first;
+    if (std::ranges::find(waiting_, to) != waiting_.end()) return;  // it keeps what comes early
+    const Word word = at->second.front();
+    at->second.pop_front();
+    if (at->second.empty()) links_.erase(at);
+    Exchange& exchange = *exchanges_[static_cast<size_t>(to)];
+    if (word.is_grant) return check(exchange.granted(from, word.piece.lane, word.upto));
+    if (word.piece.offset == 0) check(exchange.learn(word.terms));
+    const auto landing = exchange.landing(from, word.piece.lane, word.piece.offset, word.piece.bytes, word.piece.total);
+    check(landing.status());
+    if (landing.ok() && word.piece.bytes > 0) std::memcpy(landing.value(), word.piece.data, word.piece.bytes);
+    check(exchange.arrived(from, word.piece.lane, word.piece.offset, word.piece.bytes));
+    leaving_.push_back({from, to, word.piece.lane, word.piece.bytes});
+  }
+  // The sender hears that its bytes have left, at the latest after they have arrived; maybe much later.
+  void leave(size_t which) {
+    const auto [from, to, lane, bytes] = leaving_[which];
+    leaving_.erase(leaving_.begin() + static_cast<ptrdiff_t>(which));
+    check(exchanges_[static_cast<size_t>(from)]->sent(to, lane, bytes));
+  }
+  static void check(const Status& status) { EXPECT_TRUE(status.ok()) << status.message(); }
+
+  struct Left {
+    int from, to;
+    uint8_t lane;
+    uint64_t bytes;
+  };
+  std::mt19937 random_;
+  MemoryBudget budget_{int64_t{1} << 32};
+  std::vector<Ref<Exchange>> exchanges_;
+  std::vector<Carrier> carriers_;
+  std::vector<int> waiting_;
+  Links links_;
+  std::vector<Left> leaving_;
+};
+
+Tensor contribution(int rank, int64_t count) {
+  Tensor tensor = Tensor::allocate(DType::f32, Shape::of({count})).take();
+  uint32_t state = static_cast<uint32_t>(rank * 31 + 7);
+  for (int64_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    tensor.as<float>()[i] = static_cast<float>(static_cast<double>(state >> 8) * 0x1p-22 - 2);
+  }
+  return tensor;
+}
+
+std::vector<float> folded(int size, int64_t count, uint32_t bucket) {
+  std::vector<float> sum(static_cast<size_t>(count));
+  for (int i = 0; i < size; ++i) {
+    const Tensor more = contribution((first_in_order(bucket, size) + i) % size, count);
+    for (int64_t k = 0; k < count; ++k)
+      sum[static_cast<size_t>(k)] = i == 0 ? more.as<float>()[k] : sum[static_cast<size_t>(k)] + more.as<float>()[k];
+  }
+  return sum;
+}
+
+CollectiveCall reduction(const Tensor& in, Algorithm algorithm, uint32_t bucket, bool in_place) {
+  CollectiveCall call;
+  call.terms.kind = Collective::all_reduce;
+  call.terms.algorithm = algorithm;
+  call.terms.dtype = in.dtype();
+  call.terms.shape = in.shape();
+  call.terms.bucket = bucket;
+  call.in = in;
+  if (in_place) call.out = in;
+  return call;
+}
+
+TEST(Exchange, EveryTimingGivesTheBitsOfAFold) {
+  std::mt19937 random(17);
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    const int size = 1 + static_cast<int>(random() % 7);
+    const int64_t count = random() % 4 == 0 ? random() % 400'000 : random() % 3000;
+    const auto algorithm = static_cast<Algorithm>(random() % 4);
+    const auto bucket = static_cast<uint32_t>(random() % 9);
+    const bool in_place = random() % 2 == 0;
+    World world(size, seed);
+    world.run([&](int rank) { return reduction(contribution(rank, count), algorithm, bucket, in_place); });
+    const std::vector<float> sum = folded(size, count, bucket);
+    for (int rank = 0; rank < size; ++rank) {
+      const std::span<const float> values = world.result(rank).values<float>();
+      ASSERT_TRUE(std::ranges::equal(values, sum)) << "seed " << seed << ", rank " << rank << " of " << size << ", count " << count
+                                                   << ", algorithm " << static_cast<int>(algorithm) << (in_place ? ", in place" : "");
+    }
+  }
+}
+
+// Bytes per rank of large tensors: what the shape of each algorithm says, no more.
+TEST(Exchange, WhatTravels) {
+  const int64_t count = 8 * 64 * 1024;
+  const uint64_t whole = static_cast<uint64_t>(count) * 4;
+  for (const auto& [kind, sent, peers] :
+       {std::tuple{Algorithm::direct, 7 * whole, 7u}, {Algorithm::shared, 2 * 7 * whole / 8, 7u}, {Algorithm::ring, 2 * whole, 2u}}) {
+    const Algorithm algorithm = kind;  // a lambda cannot take a binding along
+    World world(8, 3);
+    world.run([&](int rank) { return reduction(contribution(rank, count), algorithm, 0, true); });
+    for (int rank = 0; rank < 8; ++rank) {
+      EXPECT_LE(world.sent_by(rank), sent) << rank;
+      EXPECT_LE(world.peers_of(rank), peers) << rank;
+    }
+    EXPECT_EQ(world.sent_by(3), sent);
+  }
+}
+
+TEST(Exchange, AThousandRanks) {
+  for (const auto& [size, algorithm, sent] : {std::tuple{1024, Algorithm::ring, 2u * 4096 * 4}, {64, Algorithm::shared, 2u * 63 * 256}}) {
+    World world(size, 1);
+    world.run([algorithm = algorithm](int rank) { return reduction(contribution(rank, 4096), algorithm, 5, false); });
+    const std::vector<float> sum = folded(size, 4096, 5);
+    for (const int rank : {0, 5, size - 1}) EXPECT_TRUE(std::ranges::equal(world.result(rank).values<float>(), sum)) << rank;
+    EXPECT_EQ(world.sent_by(7), sent);
+  }
+}
+
+struct Silent final : Exchange::Carrier {
+  void send(Exchange&, const Piece&) override {}
+  void grant(Exchange&, int, uint8_t, uint64_t) override {}
+};
+
+// Each is refused, and nothing is written where it does not belong.
+TEST(Exchange, PiecesThatDoNotBelong) {
+  Silent carrier;
+  MemoryBudget budget(int64_t{1} << 30);
+  const auto fresh = [&] {
+    auto made = Exchange::make(reduction(contribution(0, 400'000), Algorithm::direct, 0, false), 0, 2, carrier, budget);
+    EXPECT_TRUE(made.ok() && made.value()->begin().ok());
+    return made.take();
+  };
+  const uint64_t total = 1'600'000;
+  EXPECT_TRUE(fresh()->landing(1, 0, 0, 1000, total).ok());
+  EXPECT_FALSE(fresh()->landing(1, 1, 0, 1000, total).ok()) << "a lane of its own";
+  EXPECT_FALSE(fresh()->landing(0, 0, 0, 1000, total).ok()) << "from itself";
+  EXPECT_FALSE(fresh()->landing(7, 0, 0, 1000, total).ok()) << "from nobody";
+  EXPECT_FALSE(fresh()->landing(1, 0, 0, 1000, total + 4).ok()) << "another size";
+  EXPECT_FALSE(fresh()->landing(1, 0, 4, 1000, total).ok()) << "a gap";
+  EXPECT_FALSE(fresh()->landing(1, 0, 0, kPieceBytes + 4, total).ok()) << "a piece that is too long";
+  EXPECT_FALSE(fresh()->landing(1, 0, 0, UINT64_MAX, total).ok()) << "a length that is none";
+  const Ref<Exchange> far = fresh();
+  ASSERT_TRUE(far->landing(1, 0, 0, kPieceBytes, total).ok());
+  ASSERT_TRUE(far->arrived(1, 0, 0, kPieceBytes).ok());
+  EXPECT_FALSE(far->landing(1, 0, 0, kPieceBytes, total).ok()) << "again";
+  EXPECT_FALSE(far->landing(1, 0, kPieceBytes - 4, 8, total).ok()) << "over the end of a piece";
+  EXPECT_FALSE(far->arrived(1, 0, 0, kPieceBytes).ok());
+}
+
+}  // namespace
+}  // namespace dtg

@@ -1,0 +1,239 @@
+// Losses against real Keras and TensorFlow: settings and shapes that were drawn, values, gradients (keras/losses.json.gz, made by
+// keras/make_losses.py beside it); and what is refused.
+#include "nn/losses.h"
+
+#include "golden.h"
+#include "graph/gradient.h"
+#include "nn/loss.h"
+#include "nn/loss_sampled.h"
+#include "nn/optimizer.h"
+
+namespace dtg {
+namespace {
+
+constexpr double kShare = 2e-6;
+
+Loss::Kind kind_of(const std::string& name) {
+  for (int32_t i = 0; i <= static_cast<int32_t>(Loss::Kind::contrastive); ++i) {
+    if (name == loss_name(static_cast<Loss::Kind>(i))) return static_cast<Loss::Kind>(i);
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+Loss settings_of(const Answers& given) {
+  const Answers& s = given["settings"];
+  Loss loss;
+  loss.kind = kind_of(given["loss"]);
+  const std::string reduction = s.value("reduction", "sum_over_batch_size");
+  loss.reduction = reduction == "sum"                       ? Loss::Reduction::sum
+                   : reduction == "none"                    ? Loss::Reduction::none
+                   : reduction == "mean_with_sample_weight" ? Loss::Reduction::mean_with_sample_weight
+                                                            : Loss::Reduction::sum_over_batch_size;
+  loss.from_logits = s.value("from_logits", false);
+  loss.label_smoothing = s.value("label_smoothing", 0.0);
+  loss.delta = s.value("delta", 1.0);
+  loss.alpha = s.value("alpha", loss.kind == Loss::Kind::tversky ? 0.5 : 0.25);
+  loss.beta = s.value("beta", 0.5);
+  loss.gamma = s.value("gamma", 2.0);
+  loss.class_balancing = s.value("apply_class_balancing", false);
+  loss.per_example = s.value("per_example", false);
+  loss.axis = s.value("axis", -1);
+  loss.ignores_class = s.contains("ignore_class");
+  loss.ignore_class = s.value("ignore_class", 0);
+  return loss;
+}
+
+// A model with placeholders for the tensors of a case.
+class Case {
+ public:
+  Case(const Answers& given, bool open) : given_(given), open_(open) {}
+
+  SmallModel small;
+
+  // The last dimension decides ranks; all others may be open.
+  Value feed(const std::string& name) {
+    if (!given_.contains(name)) return {};
+    Tensor value = tensor_of(given_[name]);
+    std::vector<int64_t> dims(value.shape().dims().begin(), value.shape().dims().end());
+    for (size_t i = 0; open_ && i + 1 < dims.size(); ++i) dims[i] = -1;
+    const Value made = small.placeholder(name.c_str(), value.dtype(), dims);
+    feeds_.push_back(made);
+    tensors_.push_back(std::move(value));
+    return made;
+  }
+
+  Tensor fetch(Value value) { return small.fetch(value, feeds_, tensors_); }
+
+  // The value, and the gradients of sum(value * direction).
+  void expect(Value value, std::span<const Value> sources, std::span<const Answers> gradients) {
+    Build build(small.graph());
+    const Value flat = build.reshape(build.mul(value, build.constant(tensor_of(given_["direction"]))), build.ints({-1}));
+    const Value total = build.sum(flat, build.ints({0}));
+    ASSERT_TRUE(build.ok()) << build.status().message();
+    const std::vector<Gradient> found = good(add_gradients(small.graph(), {&total, 1}, sources, {}));
+    ASSERT_EQ(found.size(), gradients.size());
+    expect_close("value", fetch(value), given_["value"], kShare);
+    for (size_t i = 0; i < found.size(); ++i) {
+      Gradient each = found[i];
+      ASSERT_TRUE(each.any());
+      const Value dense = densify(build, each);
+      expect_close("gradient " + std::to_string(i), fetch(dense), gradients[i], kShare);
+    }
+  }
+
+ private:
+  const Answers& given_;
+  const bool open_;
+  std::vector<Value> feeds_;
+  std::vector<Tensor> tensors_;
+};
+
+class Losses : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Losses, AreThoseOfKeras) {
+  const Answers all = golden("losses.json.gz");
+  if (!all.is_object()) GTEST_SKIP() << "set DTG_SOURCE_DIR";
+  ASSERT_GT(all["losses"].size(), 200u);
+  size_t number = 0;
+  for (const Answers& each : all["losses"]) {
+    SCOPED_TRACE("case " + std::to_string(number++) + ": " + std::string(each["loss"]) + " " + each["settings"].dump());
+    Case one(each, GetParam());
+    Loss settings = settings_of(each);
+    const Value labels = one.feed("labels"), predictions = one.feed("predictions"), weights = one.feed("weights");
+    settings.class_weights = one.feed("class_weights");
+    settings.lengths = one.feed("lengths");
+    const Value value = good(loss(one.small.model(), settings, labels, predictions, weights));
+    ASSERT_TRUE(value.valid());
+    one.expect(value, {&predictions, 1}, {&each["gradient"], 1});
+  }
+}
+
+// Rows of one table looked up once: values and gradients of weights, biases and inputs.
+TEST_P(Losses, OverSampledClassesAreThoseOfTensorFlow) {
+  const Answers all = golden("losses.json.gz");
+  if (!all.is_object()) GTEST_SKIP() << "set DTG_SOURCE_DIR";
+  ASSERT_GT(all["candidates"].size(), 10u);
+  for (const Answers& each : all["candidates"]) {
+    SCOPED_TRACE(each["settings"].dump());
+    Case one(each, GetParam());
+    SampledLoss settings;
+    settings.kind = each["kind"] == "nce" ? SampledLoss::Kind::nce : SampledLoss::Kind::sampled_softmax;
+    settings.reduction = Loss::Reduction::none;
+    settings.classes = each["settings"]["classes"];
+    settings.samples = each["settings"]["samples"];
+    settings.keep_hits = !each["settings"]["remove_accidental_hits"].get<bool>();
+    settings.sampled = one.feed("sampled");
+    settings.true_expected = one.feed("true_expected");
+    settings.sampled_expected = one.feed("sampled_expected");
+    const Value labels = one.feed("labels"), inputs = one.feed("inputs");
+    Model& model = one.small.model();
+    const Value value = good(sampled_loss(model, settings, labels, inputs));
+    ASSERT_EQ(model.variables().size(), 2u);
+    const char* const names[] = {"weights", "biases"};
+    for (size_t i = 0; i < 2; ++i) {
+      const NodeId target[] = {model.variables()[i].assign};
+      const Value first = one.small.graph().node(target[0]).inputs[1];
+      const Tensor tensor = tensor_of(each[names[i]]);
+      const Tensor* const given = &tensor;
+      ASSERT_TRUE(one.small.session().run({.feeds = {&first, 1}, .feed_tensors = {&given, 1}, .fetches = {}, .targets = target}, {}).ok());
+    }
+    const Value sources[] = {model.variables()[0].handle, model.variables()[1].handle, inputs};
+    const std::vector<Answers> gradients = each["gradients"];
+    one.expect(value, sources, gradients);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Losses, ::testing::Bool(), [](const auto& one) { return one.param ? "Open" : "Known"; });
+
+// The gradient of a table is rows, so a step over many classes touches few of them; and it learns which class it is.
+TEST(SampledLosses, LearnWithRows) {
+  for (const SampledLoss::Kind kind : {SampledLoss::Kind::nce, SampledLoss::Kind::sampled_softmax}) {
+    SmallModel small;
+    Build build(small.graph());
+    const Value x = build.constant(good(Tensor::of<float>(Shape::of({2, 2}), std::vector<float>{1, 0, 0, 1})));
+    const Value labels = build.ints({3, 40});
+    const Value out = good(sampled_loss(small.model(), {.kind = kind, .classes = 50, .samples = 8}, labels, x));
+    const Training training = good(minimize(small.model(), out, {.kind = Optimizer::Kind::sgd, .rate = 0.5}));
+    EXPECT_TRUE(training.gradients.at(0).gradient.indices.valid());
+    small.init();
+    const float before = small.floats(out).at(0);
+    for (int i = 0; i < 60; ++i) small.step(training.train);
+    EXPECT_LT(small.floats(out).at(0), before / 4);
+    // The row of class 3 points at the first input, that of class 40 at the second.
+    const std::vector<float> table = small.floats(small.model().variables()[0].read);
+    EXPECT_GT(table[3 * 2], table[3 * 2 + 1] + 1);
+    EXPECT_GT(table[40 * 2 + 1], table[40 * 2] + 1);
+  }
+}
+
+TEST(Losses, OfPairsAndTriplesAreWhatTheirFormulasSay) {
+  SmallModel small;
+  Build build(small.graph());
+  const auto vector = [&](std::vector<float> values) {
+    return build.constant(good(Tensor::of<float>(Shape::of({static_cast<int64_t>(values.size())}), values)));
+  };
+  const Value same = vector({1, 0, 0}), distance = vector({0.5f, 0.25f, 3});
+  const Value pairs = good(loss(small.model(), {.kind = Loss::Kind::contrastive, .reduction = Loss::Reduction::none}, same, distance, {}));
+  EXPECT_EQ(small.floats(pairs), (std::vector<float>{0.25f, 0.5625f, 0}));
+  const Value anchor = vector({0, 0}), near = vector({1, 0}), far = vector({0, 1.25f});
+  EXPECT_EQ(small.floats(good(triplet(small.model(), anchor, near, far, 1))), std::vector<float>{1 - 1.5625f + 1});
+  EXPECT_EQ(small.floats(good(triplet(small.model(), near, near, far, 1))), std::vector<float>{0});
+}
+
+TEST(Losses, PenaltiesAreOverKernelsOrWhatIsNamed) {
+  SmallModel small;
+  const NamedVariable kernel = small.variable("kernel", {1, -2, 3, -4}, {2, 2}), bias = small.variable("bias", {10, -20});
+  Build build(small.graph());
+  const Value zero = build.scalar(DType::f32, 0.5);
+  const Value all = good(regularize(small.model(), zero, {}, 0.5, 0.25));
+  const Value one = good(regularize(small.model(), zero, {&bias.handle, 1}, 0, 0.01));
+  small.init();
+  EXPECT_EQ(small.floats(all), std::vector<float>{0.5f + 5 + 7.5f});
+  EXPECT_EQ(small.floats(one), std::vector<float>{0.5f + 5});
+  EXPECT_EQ(regularize(small.model(), zero, {&zero, 1}, 1, 0).status().code(), Code::invalid_argument);
+  const Value twice[] = {kernel.handle, kernel.handle};
+  EXPECT_EQ(regularize(small.model(), zero, twice, -1, 0).status().code(), Code::invalid_argument);
+}
+
+// Each message says what stands there and what to do.
+TEST(Losses, RefuseWhatCannotBeMeant) {
+  SmallModel small;
+  const Value logits = small.placeholder("logits", DType::f32, {-1, 3}), numbers = small.placeholder("numbers", DType::i32, {-1});
+  const Value wide = small.placeholder("wide", DType::f32, {-1, 4}), words = small.placeholder("words", DType::string, {-1});
+  const Value floats = small.placeholder("floats", DType::f32, {-1}), deep = small.placeholder("deep", DType::f32, {-1, 3, 3});
+  const auto refused = [&](const Loss& what, Value labels, Value predictions, Value weights, const char* says) {
+    const Status status = loss(small.model(), what, labels, predictions, weights).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << says;
+    EXPECT_NE(std::string(status.message()).find(says), std::string::npos) << status.message();
+  };
+  const Loss sparse{.kind = Loss::Kind::sparse_categorical_crossentropy, .from_logits = true};
+  const Loss categorical{.kind = Loss::Kind::categorical_crossentropy, .from_logits = true};
+  refused(sparse, logits, numbers, {}, "labels and logits look swapped");
+  refused(sparse, logits, floats, {}, "labels and logits look swapped");
+  refused(categorical, logits, numbers, {}, "labels and logits look swapped");
+  refused(sparse, floats, logits, {}, "cast them to int32 or int64");
+  refused(sparse, logits, logits, {}, "use categorical_crossentropy");
+  refused(categorical, numbers, logits, {}, "use sparse_categorical_crossentropy");
+  refused(categorical, wide, logits, {}, "equal shapes are needed");
+  refused({}, words, floats, {}, "numbers are needed");
+  refused({}, logits, logits, deep, "one weight per loss");
+  refused({.from_logits = true}, logits, logits, {}, "no logits");
+  refused({.label_smoothing = 0.1}, logits, logits, {}, "label_smoothing must be 0");
+  refused({.kind = Loss::Kind::binary_crossentropy, .label_smoothing = 2}, logits, logits, {}, "in [0, 1]");
+  refused({.ignores_class = true}, logits, logits, {}, "sample weights of 0");
+  refused({.axis = 2}, logits, logits, {}, "axis 2");
+  refused({.kind = Loss::Kind::ctc}, logits, deep, {}, "ctc");
+  EXPECT_NE(std::string(sparse_softmax_cross_entropy(small.graph(), logits, numbers).status().message()).find("look swapped"),
+            std::string::npos);
+  EXPECT_NE(std::string(sparse_softmax_cross_entropy(small.graph(), logits, floats).status().message()).find("look swapped"),
+            std::string::npos);
+  EXPECT_NE(std::string(accuracy(small.graph(), logits, numbers).status().message()).find("look swapped"), std::string::npos);
+  // That CTC takes logits may be said.
+  const Value text = small.placeholder("text", DType::i32, {-1, 2});
+  EXPECT_TRUE(loss(small.model(), {.kind = Loss::Kind::ctc, .from_logits = true}, text, deep, {}).ok());
+  EXPECT_TRUE(small.model().variables().empty());
+}
+
+}  // namespace
+}  // namespace dtg

@@ -1,0 +1,247 @@
+// Taking parts of a scene for bodies.
+#include "random/calls.h"
+
+#include <algorithm>
+
+#include "graph/build.h"
+
+namespace dtg::random {
+
+bool Calls::Piece::holds(int node) const { return std::ranges::binary_search(nodes, node); }
+
+// A body neither feeds nor makes what lives longer than it; what it uses lives in one place.
+bool Calls::is_fit(int node) {
+  const NodeRecord& record = w_.scene.nodes[static_cast<size_t>(node)];
+  const OpDef& op = *w_.ops.find(record.op);
+  if (op.role() == Role::feed || op.role() == Role::handle) return false;
+  if (op.is_stateful() && w_.wishes.ordered) return false;
+  std::optional<int> place = place_;
+  for (const Port& input : record.inputs) {
+    const NodeRecord& from = w_.scene.nodes[static_cast<size_t>(input.node)];
+    if (w_.ops.find(from.op)->role() != Role::handle) continue;
+    if (place.value_or(from.place) != from.place) return false;
+    place = from.place;
+  }
+  place_ = place;
+  return true;
+}
+
+std::optional<Calls::Piece> Calls::piece(const std::function<bool(const Known&)>& wanted) {
+  std::vector<Known> fit;
+  for (size_t back = 0; back < w_.known.size() && back < 60; ++back) {
+    const Known& known = w_.known[w_.known.size() - 1 - back];
+    if (!w_.fed(known.port.node) && wanted(known)) fit.push_back(known);
+  }
+  if (fit.empty()) return {};
+  Piece made;
+  made.result = w_.draw.pick(fit).port;
+  if (!is_fit(made.result.node)) return {};
+  made.nodes = {made.result.node};
+  const int64_t size = w_.draw.between(1, 14);
+  for (size_t next = 0; next < made.nodes.size() && static_cast<int64_t>(made.nodes.size()) < size; ++next) {
+    const NodeRecord& record = w_.scene.nodes[static_cast<size_t>(made.nodes[next])];
+    std::vector<int> before = record.controls;
+    for (const Port& input : record.inputs) before.push_back(input.node);
+    for (int node : before) {
+      if (std::ranges::find(made.nodes, node) == made.nodes.end() && w_.draw.chance(75) && is_fit(node)) made.nodes.push_back(node);
+    }
+  }
+  std::ranges::sort(made.nodes);
+  return made;
+}
+
+Result<Value> Calls::rebuild(Graph& body, const Piece& piece, Instead instead, std::vector<NodeId>* nodes) const {
+  std::map<int, NodeId> here;
+  const auto value_of = [&](const Port& port) {
+    if (const auto at = instead.find({port.node, port.output}); at != instead.end()) return at->second;
+    const auto at = here.find(port.node);
+    return at == here.end() ? w_.value(port) : body.value(at->second, static_cast<uint32_t>(port.output));
+  };
+  for (int n : piece.nodes) {
+    const NodeRecord& record = w_.scene.nodes[static_cast<size_t>(n)];
+    std::vector<Value> inputs;
+    for (const Port& port : record.inputs) inputs.push_back(value_of(port));
+    std::vector<NodeId> controls;
+    for (int control : record.controls) {
+      if (const auto at = here.find(control); at != here.end()) controls.push_back(at->second);
+    }
+    std::vector<Attr> attrs;
+    for (const auto& [name, value] : record.attrs) attrs.push_back({name, value});
+    // What extends another node does so only beside that one.
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
+    DTG_ASSIGN(here[n], body.add({.op = record.op, .inputs = inputs, .controls = controls, .attrs = attrs}));
+    if (nodes) nodes->push_back(here[n]);
+  }
+  return value_of(piece.result);
+}
+
+Result<Closure> Calls::closure(const Piece& piece, std::span<const Port> arguments) {
+  DTG_ASSIGN(Ref<Graph> body, Graph::create_inside(Ref<Graph>::share(&w_.graph())));
+  Instead instead;
+  for (const Port& port : arguments) {
+    DTG_ASSIGN(const Value argument, body->add_argument(w_.graph().info(w_.value(port))));
+    instead[{port.node, port.output}] = argument;
+  }
+  std::vector<NodeId> nodes;
+  DTG_ASSIGN(const Value result, rebuild(*body, piece, std::move(instead), &nodes));
+  std::vector<NodeId> controls;
+  if (w_.draw.chance(20) && !nodes.empty()) controls.push_back(w_.draw.pick(nodes));
+  return finish_function(std::move(body), "part", {result}, std::move(controls));
+}
+
+// A part that gives that, or a value as it is.
+Result<Closure> Calls::branch(DType dtype, const Shape& shape) {
+  const bool any_shape = w_.draw.chance(15);
+  const auto fits = [&](const Known& known) { return known.tensor.dtype() == dtype && (any_shape || known.tensor.shape() == shape); };
+  if (w_.draw.chance(80)) {
+    if (const auto part = piece(fits)) return closure(*part, {});
+  }
+  const Port port = w_.wanted(dtype, shape);
+  if (port.node < 0) return invalid_argument("no such value");
+  return closure({{}, port}, {});
+}
+
+bool Calls::adopt(const Result<std::vector<Value>>& made, uint32_t before, const char* feature) {
+  if (!made.ok() || !w_.adopt(before)) {
+    w_.count("call_refused");
+    return false;
+  }
+  w_.count(feature);
+  return true;
+}
+
+void Calls::call() {
+  const auto part = piece([](const Known&) { return true; });
+  if (!part) return;
+  std::vector<Port> arguments;
+  for (int n : part->nodes) {
+    for (const Port& input : w_.scene.nodes[static_cast<size_t>(n)].inputs) {
+      if (!part->holds(input.node) && w_.draw.chance(40) && std::ranges::find(arguments, input) == arguments.end())
+        arguments.push_back(input);
+    }
+  }
+  auto function = closure(*part, arguments);
+  if (!function.ok()) return w_.count("call_refused");
+  // Others than those that the body was made with, where there are any.
+  std::vector<Value> given;
+  for (const Port& port : arguments) {
+    const Tensor& usual = w_.tensor(port);
+    const auto other =
+        usual.valid() && w_.draw.chance(30) ? w_.find(usual.dtype(), usual.shape().rank(), usual.shape().rank()) : std::nullopt;
+    given.push_back(w_.value(other && other->tensor.shape() == usual.shape() ? other->port : port));
+  }
+  const uint32_t before = w_.graph().node_count();
+  adopt(add_call(w_.graph(), given, function.take()), before, "function_call");
+}
+
+void Calls::when() {
+  const auto part = piece([](const Known&) { return true; });
+  if (!part) return;
+  const Port condition =
+      w_.draw.chance(70) ? w_.wanted(w_.draw.chance(50) ? DType::boolean : DType::i32, Shape()) : w_.any(DType::f32, 0, 2);
+  const Tensor result = w_.tensor(part->result);
+  const Port spare = w_.draw.chance(30) ? w_.source(result.dtype(), result.shape()) : Port();
+  auto yes = closure(*part, {});
+  auto no = spare.node >= 0 ? closure({{}, spare}, {}) : branch(result.dtype(), result.shape());
+  if (condition.node < 0 || !yes.ok() || !no.ok()) return w_.count("call_refused");
+  if (w_.draw.chance(50)) std::swap(yes, no);
+  const uint32_t before = w_.graph().node_count();
+  adopt(add_if(w_.graph(), w_.value(condition), yes.take(), no.take()), before, "if");
+}
+
+void Calls::either() {
+  const auto part = piece([](const Known&) { return true; });
+  if (!part) return;
+  const Tensor result = w_.tensor(part->result);
+  const Port index = w_.wanted(DType::i32, Shape());
+  std::vector<Closure> branches;
+  for (int64_t i = w_.draw.between(1, 3); i > 0; --i) {
+    auto one = branches.empty() ? closure(*part, {}) : branch(result.dtype(), result.shape());
+    if (!one.ok()) return w_.count("call_refused");
+    branches.push_back(one.take());
+  }
+  if (index.node < 0) return;
+  const uint32_t before = w_.graph().node_count();
+  adopt(add_case(w_.graph(), w_.value(index), std::move(branches)), before, "case");
+}
+
+Result<Closure> Calls::condition(std::span<const Value> like, Value limit, bool open) {
+  DTG_ASSIGN(Ref<Graph> graph, Graph::create_inside(Ref<Graph>::share(&w_.graph())));
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < like.size(); ++i) {
+    ValueInfo info = w_.graph().info(like[i]);
+    if (i == 1 && open) info.shape = PartialShape::unknown();
+    DTG_ASSIGN(arguments.emplace_back(), graph->add_argument(info));
+  }
+  Build b(*graph);
+  const Value less = b.op("Less", {arguments[0], limit});
+  DTG_TRY(b.status());
+  return finish_function(std::move(graph), "condition", {less});
+}
+
+// The counter, the variable that the part changes, and perhaps a list of what it was.
+Result<Closure> Calls::round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed) {
+  DTG_ASSIGN(Ref<Graph> graph, Graph::create_inside(Ref<Graph>::share(&w_.graph())));
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < like.size(); ++i) {
+    ValueInfo info = w_.graph().info(like[i]);
+    if (i == 1 && open) info.shape = PartialShape::unknown();
+    DTG_ASSIGN(arguments.emplace_back(), graph->add_argument(info));
+  }
+  Build b(*graph);
+  std::vector<Value> results = {b.add(arguments[0], b.integer(1))};
+  DTG_ASSIGN(results.emplace_back(), rebuild(*graph, piece, {{{variable.node, variable.output}, arguments[1]}}, nullptr));
+  if (listed) results.push_back(b.op("TensorListPushBack", {arguments[2], w_.draw.chance(50) ? results[1] : arguments[1]}));
+  DTG_TRY(b.status());
+  return finish_function(std::move(graph), "round", std::move(results));
+}
+
+void Calls::loop() {
+  const auto part = piece([](const Known& known) { return known.tensor.valid(); });
+  if (!part) return;
+  const Tensor result = w_.tensor(part->result);
+  // The variable is something that the part uses and that looks like what it gives.
+  std::vector<Port> fit;
+  const bool open = w_.draw.chance(20);
+  for (int n : part->nodes) {
+    for (const Port& input : w_.scene.nodes[static_cast<size_t>(n)].inputs) {
+      const Tensor& tensor = w_.tensor(input);
+      if (tensor.valid() && tensor.dtype() == result.dtype() && (open || tensor.shape() == result.shape())) fit.push_back(input);
+    }
+  }
+  if (fit.empty()) return w_.count("no_loop_variable");
+  const Port variable = w_.draw.pick(fit);
+  const Port zero = w_.ints(DType::i32, {0}, true), limit = w_.ints(DType::i32, {w_.draw.between(0, 4)}, true);
+  if (zero.node < 0 || limit.node < 0) return;
+  const bool listed = w_.draw.chance(35);
+  const uint32_t before = w_.graph().node_count();
+  Build b(w_.graph());
+  std::vector<Value> start = {w_.value(zero), w_.value(variable)};
+  if (listed) start.push_back(b.op("EmptyTensorList", {b.integer(-1), b.integer(-1)}, {{"element_dtype", result.dtype()}}));
+  auto test = condition(start, w_.value(limit), open && w_.draw.chance(85));
+  auto body = round(start, *part, variable, open, listed);
+  if (!b.ok() || !test.ok() || !body.ok()) {
+    w_.adopt(before);
+    return w_.count("call_refused");
+  }
+  auto made = add_while(w_.graph(), start, test.take(), body.take());
+  if (listed && made.ok()) {
+    const Value list = made.value()[2];
+    if (w_.draw.chance(60)) b.op("TensorListStack", {list, b.integer(-1)}, {{"element_dtype", result.dtype()}});
+    else b.op("TensorListGetItem", {list, b.integer(0), b.integer(-1)}, {{"element_dtype", result.dtype()}});
+    b.op("TensorListLength", {list});
+  }
+  adopt(made, before, listed ? "while_with_list" : open ? "while_open" : "while");
+}
+
+void Calls::make() {
+  place_.reset();
+  switch (w_.draw.below(5)) {
+    case 0: return call();
+    case 1: return when();
+    case 2: return either();
+    default: return loop();
+  }
+}
+
+}  // namespace dtg::random

@@ -1,0 +1,328 @@
+// Functions, conditions and loops: what they compute, what they do to variables and queues, how they end, and what is refused. One thread
+// but for those that cancel.
+#include <thread>
+
+#include "control_fixture.h"
+#include "seconds.h"
+#include "tensor/text.h"
+#include "wire/graph_codec.h"
+
+namespace dtg {
+namespace {
+
+Tensor integer(int32_t value) { return Tensor::scalar<int32_t>(value).take(); }
+Tensor flag(bool value) { return Tensor::scalar<bool>(value).take(); }
+
+TEST_F(ControlTest, IfTakesOneBranchAndWhatItCaptures) {
+  const Value p = placeholder(DType::boolean, PartialShape::scalar());
+  const Value x = placeholder(DType::f32, PartialShape(Shape::of({2}))), y = placeholder(DType::f32, PartialShape(Shape::of({2})));
+  const Values out = when(
+      *graph, p,
+      [&](Build& b, const Values&) {
+        return Values{b.mul(x, x), y};
+      },
+      [&](Build& b, const Values&) {
+        return Values{b.add(y, y), b.neg(x)};
+      });
+  const Tensor tx = floats({2}, {1, 2}), ty = floats({2}, {3, 4});
+  EXPECT_EQ(values(fetch(out[0], {{p, flag(true)}, {x, tx}, {y, ty}})), (std::vector<float>{1, 4}));
+  EXPECT_EQ(values(fetch(out[0], {{p, flag(false)}, {x, tx}, {y, ty}})), (std::vector<float>{6, 8}));
+  EXPECT_EQ(values(fetch(out[1], {{p, flag(true)}, {x, tx}, {y, ty}})), (std::vector<float>{3, 4}));
+  EXPECT_EQ(values(fetch(out[1], {{p, flag(false)}, {x, tx}, {y, ty}})), (std::vector<float>{-1, -2}));
+  EXPECT_TRUE(graph->info(out[0]).shape == PartialShape(Shape::of({2})));
+}
+
+TEST_F(ControlTest, WhileTurnsAsOftenAsDataSays) {
+  const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(DType::f32, PartialShape(Shape::of({2})));
+  const Values out = loop(
+      *graph, {build->integer(0), x},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), b.add(v[1], x)};
+      });
+  for (int32_t turns : {0, 1, 5, 1000}) {
+    const Tensor got = fetch(out[1], {{n, integer(turns)}, {x, floats({2}, {1, 2})}});
+    EXPECT_EQ(values(got), (std::vector<float>{float(turns + 1), float(2 * (turns + 1))})) << turns;
+  }
+}
+
+// Two variables that change places, one that another becomes, and one that stays.
+TEST_F(ControlTest, LoopVariablesMayChangePlaces) {
+  const Value n = placeholder(DType::i32, PartialShape::scalar());
+  const Value a = build->scalar(DType::f32, 1), b0 = build->scalar(DType::f32, 2), c0 = build->scalar(DType::f32, 5);
+  const Values out = loop(
+      *graph, {build->integer(0), build->op("Neg", {a}), build->op("Neg", {b0}), build->op("Neg", {c0})},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), v[2], v[1], v[3]};
+      });
+  EXPECT_EQ(values(fetch(out[1], {{n, integer(3)}})), (std::vector<float>{-2}));
+  EXPECT_EQ(values(fetch(out[2], {{n, integer(3)}})), (std::vector<float>{-1}));
+  EXPECT_EQ(values(fetch(out[3], {{n, integer(3)}})), (std::vector<float>{-5}));
+  EXPECT_EQ(values(fetch(out[1], {{n, integer(0)}})), (std::vector<float>{-1}));
+}
+
+TEST_F(ControlTest, ShapesMayChangeWhereTheBodySaysSo) {
+  const Value x = placeholder(DType::f32, PartialShape::vector(-1)), n = placeholder(DType::i32, PartialShape::scalar());
+  const Values start = {build->integer(0), x};
+  const Values out = loop(
+      *graph, start,
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), b.op("ConcatV2", {v[1], v[1], b.integer(0)})};
+      });
+  EXPECT_EQ(fetch(out[1], {{n, integer(3)}, {x, floats({2}, {1, 2})}}).shape(), Shape::of({16}));
+  EXPECT_EQ(values(fetch(out[1], {{n, integer(1)}, {x, floats({2}, {1, 2})}})), (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_EQ(fetch(out[1], {{n, integer(0)}, {x, floats({2}, {1, 2})}}).shape(), Shape::of({2}));
+}
+
+TEST_F(ControlTest, AShapeThatDoesNotStayIsRefused) {
+  const Value x = placeholder(DType::f32, PartialShape(Shape::of({2})));
+  const Values start = {x};
+  const Closure condition = made(function(*graph, start, [](Build& b, const Values&) { return Values{b.constant(flag(true))}; }));
+  const Closure body = made(function(*graph, start, [](Build& b, const Values& v) {
+    return Values{b.op("ConcatV2", {v[0], v[0], b.integer(0)})};
+  }));
+  const auto refused = add_while(*graph, start, condition, body);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().message().find("declare a wider one"), std::string::npos) << refused.status().message();
+}
+
+TEST_F(ControlTest, TypesMustFit) {
+  const Value p = placeholder(DType::boolean, PartialShape::scalar());
+  const Closure one = made(function(*graph, {}, [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 1)}; }));
+  const Closure other = made(function(*graph, {}, [](Build& b, const Values&) { return Values{b.integer(1)}; }));
+  const auto refused = add_if(*graph, p, one, other);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("(int32)"), std::string::npos) << refused.status().message();
+}
+
+// The body is not finished when it would call itself, so there is nothing to call; and depth has an end.
+TEST_F(ControlTest, FunctionsHaveADepthAndNoWayToThemselves) {
+  Closure inner = made(function(*graph, {}, [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 1)}; }));
+  Status refused;
+  for (int level = 0; level < 10'000 && refused.ok(); ++level) {
+    auto graph_of = Graph::create_inside(graph).take();
+    // Each stands in the outermost graph, so the call is written out.
+    const Attr attrs[] = {{"Tout", std::vector<DType>{DType::f32}}, {"f", AttrValue(FunctionRef(inner.function))}};
+    auto call = graph_of->add({.op = "PartitionedCall", .attrs = attrs});
+    ASSERT_TRUE(call.ok()) << call.status().message();
+    auto next = finish_function(graph_of, "level", {graph_of->value(call.value())});
+    refused = next.status();
+    if (next.ok()) inner = next.take();
+  }
+  EXPECT_EQ(refused.code(), Code::resource_exhausted) << refused.message();
+  const Values out = made(add_call(*graph, {}, inner));
+  EXPECT_EQ(values(fetch(out[0])), (std::vector<float>{1}));
+}
+
+TEST_F(ControlTest, ALoopThatNeverEndsEndsWithItsDeadline) {
+  const Values out = loop(
+      *graph, {build->integer(0)}, [](Build& b, const Values&) { return Values{b.constant(flag(true))}; },
+      [](Build& b, const Values& v) { return Values{b.add(v[0], b.integer(1))}; });
+  std::vector<Tensor> got;
+  const auto began = std::chrono::steady_clock::now();
+  const Status status = run({}, {out[0]}, &got, {}, kSecond / 20);
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+  EXPECT_LT(std::chrono::duration<double>(took).count(), 1.0);
+  EXPECT_EQ(values(fetch(build->scalar(DType::f32, 3))), (std::vector<float>{3}));
+}
+
+TEST_F(ControlTest, ErrorsNameNodeFunctionAndCall) {
+  const Value x = placeholder(DType::i32, PartialShape::scalar());
+  const Values out = made(add_call(*graph, {},
+                                   made(function(
+                                       *graph, {},
+                                       [&](Build& b, const Values&) {
+                                         const Value parts[] = {b.integer(1), x};
+                                         return Values{b.op("FloorDiv", parts, {}, "divide")};
+                                       },
+                                       "share")),
+                                   "outer"));
+  std::vector<Tensor> got;
+  const Status status = run({{x, integer(0)}}, {out[0]}, &got);
+  ASSERT_FALSE(status.ok());
+  for (const char* part : {"divide", "share", "outer"}) EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  EXPECT_EQ(fetch(out[0], {{x, integer(1)}}).as<int32_t>()[0], 1);
+}
+
+TEST_F(ControlTest, BodiesReadAndWriteVariablesInOrder) {
+  const Value handle = variable("v", Shape());
+  run_target(assign(handle, build->scalar(DType::f32, 1)));
+  const Value n = placeholder(DType::i32, PartialShape::scalar());
+  const Value before = build->op("Identity", {read(handle)});
+  const Values out = loop(
+      *graph, {build->integer(0)},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        const Value twice[] = {handle, b.op("ReadVariableOp", {handle}, {{"dtype", DType::f32}})};
+        b.node("AssignAddVariableOp", twice);
+        return Values{b.add(v[0], b.integer(1))};
+      });
+  const Value after = read(handle);
+  std::vector<Tensor> got;
+  const Status status = run({{n, integer(5)}}, {before, out[0], after}, &got);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(values(got[0]), (std::vector<float>{1}));
+  EXPECT_EQ(values(got[2]), (std::vector<float>{32}));
+}
+
+// The body waits for a queue that the same run fills later: no thread is held, and the order of the two is that of the data.
+TEST_F(ControlTest, ABodyMayWait) {
+  open({}, 1);
+  const Value queue =
+      build->op("FIFOQueueV2", {},
+                {{"component_types", std::vector<DType>{DType::f32}}, {"shapes", std::vector<PartialShape>{PartialShape::scalar()}}});
+  const Values out = loop(
+      *graph, {build->integer(0), build->scalar(DType::f32, 0)},
+      [](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], b.integer(3)})};
+      },
+      [&](Build& b, const Values& v) {
+        const Value taken = b.op("QueueDequeueV2", {queue}, {{"component_types", std::vector<DType>{DType::f32}}});
+        return Values{b.add(v[0], b.integer(1)), b.add(v[1], taken)};
+      });
+  std::vector<NodeId> targets;
+  for (float value : {1.f, 2.f, 4.f}) {
+    const Value inputs[] = {queue, build->scalar(DType::f32, value)};
+    targets.push_back(build->node("QueueEnqueueV2", inputs));
+  }
+  std::vector<Tensor> got;
+  const Status status = run({}, {out[1]}, &got, targets, 20 * kSecond);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(values(got[0]), (std::vector<float>{7}));
+  // Nothing comes any more: the abort reaches into the body.
+  EXPECT_EQ(run({}, {out[1]}, &got, {}, kSecond / 20).code(), Code::deadline_exceeded);
+}
+
+// Functions are written once, and read again they do the same, extensions of gradients too.
+TEST_F(ControlTest, FunctionsAndGradientsSurviveAsBytes) {
+  const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(DType::f32, PartialShape(Shape::of({2})));
+  const Values out = loop(
+      *graph, {build->integer(0), x},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        const Value half = b.op("Greater", {v[0], b.integer(1)});
+        const Values one = when(
+            b.graph(), half, [&](Build& in, const Values&) { return Values{in.mul(v[1], x)}; },
+            [&](Build& in, const Values&) { return Values{in.add(v[1], x)}; });
+        return Values{b.add(v[0], b.integer(1)), one[0]};
+      });
+  const Value y = build->op("Identity", {out[1]}), dx = build->op("Identity", {gradient(out[1], x)});
+  const auto bytes = encode_graph(*graph);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  const Tensor count = integer(4), at = floats({2}, {2, 3});
+  const std::vector<float> want_y = values(fetch(y, {{n, count}, {x, at}})), want_dx = values(fetch(dx, {{n, count}, {x, at}}));
+  auto other = Graph::create(&runtime->ops()).take();
+  MemoryBudget budget(int64_t{1} << 30);
+  const Status read = decode_graph(bytes.value(), *other, budget);
+  ASSERT_TRUE(read.ok()) << read.message();
+  const auto there = [&](Value value) { return Value(other->tag(), value.node(), value.output()); };
+  auto again = Session::connect(runtime, "local", other, {});
+  ASSERT_TRUE(again.ok());
+  const Value feeds[] = {there(n), there(x)}, fetches[] = {there(y), there(dx)};
+  const Tensor* const fed[] = {&count, &at};
+  std::vector<Tensor> got(2);
+  const Status ran = again.value()->run({feeds, fed, fetches, {}, 0}, got);
+  ASSERT_TRUE(ran.ok()) << ran.message();
+  EXPECT_EQ(values(got[0]), want_y);
+  EXPECT_EQ(values(got[1]), want_dx);
+}
+
+TEST_F(ControlTest, ListsGrowInLoops) {
+  const Value n = placeholder(DType::i32, PartialShape::scalar());
+  const Value list = build->op("EmptyTensorList", {build->ints({2}), build->integer(-1)}, {{"element_dtype", DType::f32}});
+  const Value x = placeholder(DType::f32, PartialShape(Shape::of({2})));
+  const Values out = loop(
+      *graph, {build->integer(0), list, x},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), b.op("TensorListPushBack", {v[1], v[2]}), b.add(v[2], v[2])};
+      });
+  const Value stack = build->op("TensorListStack", {out[1], build->ints({2})}, {{"element_dtype", DType::f32}});
+  EXPECT_EQ(values(fetch(stack, {{n, integer(3)}, {x, floats({2}, {1, 3})}})), (std::vector<float>{1, 3, 2, 6, 4, 12}));
+  const Value item = build->op("TensorListGetItem", {out[1], build->integer(7), build->ints({2})}, {{"element_dtype", DType::f32}});
+  std::vector<Tensor> got;
+  EXPECT_EQ(run({{n, integer(3)}, {x, floats({2}, {1, 3})}}, {item}, &got).code(), Code::invalid_argument);
+}
+
+// An older list is still what it was, whichever of its changes are looked at first.
+TEST_F(ControlTest, ListsAreValues) {
+  const DType f32 = DType::f32;
+  const Value a = build->op("TensorListFromTensor", {build->constant(floats({3}, {1, 2, 3})), build->ints({})});
+  const Value b = build->op("TensorListSetItem", {a, build->integer(1), build->scalar(f32, 9)});
+  const Value c = build->op("TensorListPopBack", {b, build->ints({})}, {{"element_dtype", f32}});
+  const Value d = build->op("TensorListPushBack", {a, build->scalar(f32, 7)});
+  const auto stack = [&](Value list) { return build->op("TensorListStack", {list, build->ints({})}, {{"element_dtype", f32}}); };
+  std::vector<Tensor> got;
+  const Status status = run({}, {stack(c), stack(a), stack(d), stack(b)}, &got);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(values(got[0]), (std::vector<float>{1, 9}));
+  EXPECT_EQ(values(got[1]), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(values(got[2]), (std::vector<float>{1, 2, 3, 7}));
+  EXPECT_EQ(values(got[3]), (std::vector<float>{1, 9, 3}));
+}
+
+// What a round makes of strings outlives the round; what a branch makes outlives the branch.
+TEST_F(ControlTest, StringsOutliveTheirBody) {
+  const Value n = placeholder(DType::i32, PartialShape::scalar());
+  const Text words[] = {std::string_view("a word longer than any small string is"), std::string_view("b")};
+  const Tensor given = make_texts(Shape::of({2}), words).take();
+  const Value x = placeholder(DType::string, PartialShape(Shape::of({2})));
+  const Body less = [&](Build& b, const Values& v) { return Values{b.op("Less", {v[0], n})}; };
+  const auto doubled = [](Build& b, Value text) { return b.op("StringJoin", {text, text}); };
+  const Values twice = loop(*graph, {build->integer(0), x}, less, [&](Build& b, const Values& v) {
+    return Values{b.add(v[0], b.integer(1)), doubled(b, v[1])};
+  });
+  // One whose shape changes, and a list of what it was.
+  const Value list = build->op("EmptyTensorList", {build->integer(-1), build->integer(-1)}, {{"element_dtype", DType::string}});
+  const Value open = placeholder(DType::string, PartialShape::vector(-1));
+  const Values longer = loop(*graph, {build->integer(0), open, list}, less, [&](Build& b, const Values& v) {
+    const Value next = b.op("ConcatV2", {v[1], doubled(b, v[1]), b.integer(0)});
+    return Values{b.add(v[0], b.integer(1)), next, b.op("TensorListPushBack", {v[2], doubled(b, v[1])})};
+  });
+  const Value first =
+      build->op("TensorListGetItem", {longer[2], build->integer(0), build->integer(-1)}, {{"element_dtype", DType::string}});
+  const Values either = when(
+      *graph, build->op("Greater", {n, build->integer(0)}), [&](Build& b, const Values&) { return Values{doubled(b, twice[1])}; },
+      [&](Build&, const Values&) { return Values{x}; });
+  const auto text = [](const Tensor& tensor, size_t i) { return std::string(texts_of(tensor)[i].view()); };
+  const auto times = [](const std::string& word, int count) {
+    std::string all;
+    while (count-- > 0) all += word;
+    return all;
+  };
+  const std::string word(words[0].view());
+  for (int32_t rounds : {0, 1, 3, 5}) {
+    std::vector<Tensor> got;
+    const std::vector<Value> fetches =
+        rounds > 0 ? std::vector<Value>{twice[1], longer[1], either[0], first} : std::vector<Value>{twice[1], longer[1], either[0]};
+    const Status status = run({{n, integer(rounds)}, {x, given}, {open, given}}, fetches, &got);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(text(got[0], 0), times(word, 1 << rounds));
+    EXPECT_EQ(text(got[0], 1), times("b", 1 << rounds));
+    ASSERT_EQ(got[1].shape(), Shape::of({int64_t{2} << rounds}));
+    EXPECT_EQ(text(got[1], got[1].shape().dim(0) - 2), times(word, 1 << rounds));
+    EXPECT_EQ(text(got[2], 0), times(word, rounds > 0 ? 2 << rounds : 1));
+    if (rounds > 0) {
+      EXPECT_EQ(text(got[3], 0), times(word, 2));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtg
