@@ -9,10 +9,13 @@
 #   make bench      build and run the benchmarks
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
 #                   the kernels' as 64-bit ARM programs in an emulator
-#   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 30 s each
+#   make arm64      the library and the bindings for 64-bit ARM, by a cross compiler, and programs of every language in an emulator
+#   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 20 s each
 #   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, and enter the sum into tests/sim/ledger.tsv
-#   make faults     kill a process that saves checkpoints KILLS times (default 1000), and fail each of its system calls in turn
+#   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains
 #   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice
+#   make package    Debian packages, crates, a Go module proxy and a Maven repository, in build/packages; make package-test (as root)
+#                   installs and uses them on a bare Debian 12
 #   make install    into PREFIX (default /usr/local), below DESTDIR
 #   make format     reformat sources (clang-format 14); make format-check only looks, and is one of the tests
 #   make clean      remove build/
@@ -24,9 +27,9 @@ FUZZ_SECONDS ?= 600
 SEEDS ?= 10000
 KILLS ?= 1000
 CMAKE_FLAGS ?=
-export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS KILL KILL_EVERY
+export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS STRATEGY KILL KILL_EVERY
 
-.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize fuzz fuzz-smoke faults sim mutants install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize arm64 fuzz fuzz-smoke faults sim mutants package package-test install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -57,6 +60,9 @@ bench: deps
 sanitize: deps-sanitize
 	@python3 .ci/stages.py sanitize
 
+arm64: deps-test
+	@python3 .ci/stages.py arm64
+
 fuzz: deps-sanitize
 	@python3 .ci/stages.py fuzz
 
@@ -68,11 +74,21 @@ sim: deps-test
 
 faults: deps-test
 	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
-	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver example_fashion_mnist dtg_cli
 	@tests/faults/faults_test.py build/release/checkpoint_saver --kills $(KILLS)
+	@DTG_SOURCE_DIR=. tests/faults/training_test.py build/release/example_fashion_mnist build/release/bin/dtg --kills 200
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)
+
+package: build
+	@command -v dpkg-shlibdeps >/dev/null || apt-get install -y -q dpkg-dev
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target dtg_cli
+	@.ci/package
+
+package-test: package deps-test
+	@command -v debootstrap >/dev/null || apt-get install -y -q debootstrap
+	@tests/packages/packages_test.py build/packages build/release .
 
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"

@@ -2,6 +2,7 @@
 #
 # Its one private library is the JSON reader, headers only. Beside an installed library it finds that by a relative path.
 file(GLOB dtg_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bindings/cli/*.cc")
+dtg_unite(dtg_cli_sources cli)
 add_executable(dtg_cli ${dtg_cli_sources})
 set_target_properties(dtg_cli PROPERTIES OUTPUT_NAME dtg RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 target_link_libraries(dtg_cli PRIVATE dtg dtg_strict_flags dtg_json Threads::Threads)

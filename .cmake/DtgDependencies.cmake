@@ -1,8 +1,11 @@
-# Third-party libraries as targets: dtg_uv, dtg_mimalloc, dtg_hwy, dtg_json, OpenSSL::SSL, ZLIB::ZLIB.
+# Third-party libraries as targets: dtg_uv, dtg_mimalloc, dtg_hwy, dtg_eigen, dtg_json, OpenSSL::SSL, ZLIB::ZLIB.
 # dtg_third_party is all that the library links.
 #
 # libuv and mimalloc are the pinned static builds of .deps/build.sh, so that no host process meets a second copy of them
 # (design 6.14). The headers are SYSTEM: their warnings are not ours to fix.
+if(CMAKE_CROSSCOMPILING)
+  include(DtgForeign)
+endif()
 find_package(OpenSSL REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
@@ -22,7 +25,7 @@ else()
     set(dtg_deps_env "DTG_DEPS_DIR=${DTG_DEPS_DIR}")
   endif()
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env --unset=CC --unset=CXX ${dtg_deps_env} "${PROJECT_SOURCE_DIR}/.deps/build.sh" --print
+    COMMAND ${CMAKE_COMMAND} -E env --unset=CC --unset=CXX ${dtg_deps_env} "${PROJECT_SOURCE_DIR}/.deps/build.sh" ${DTG_DEPS_ARGUMENTS} --print
     OUTPUT_VARIABLE dtg_homes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_VARIABLE dtg_problem RESULT_VARIABLE dtg_failed)
   if(dtg_failed)
     message(FATAL_ERROR "The third-party libraries are not built on this machine yet. Run `make deps` in "
@@ -44,6 +47,12 @@ endif()
 # the distribution ships it only as a shared library.
 add_library(dtg_hwy INTERFACE)
 
+# Headers only: special functions and dense decompositions.
+add_library(dtg_eigen INTERFACE)
+find_path(DTG_EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3 REQUIRED)
+mark_as_advanced(DTG_EIGEN_INCLUDE)
+target_include_directories(dtg_eigen SYSTEM INTERFACE "${DTG_EIGEN_INCLUDE}")
+
 add_library(dtg_json INTERFACE)
 find_path(DTG_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 mark_as_advanced(DTG_JSON_INCLUDE)
@@ -55,5 +64,5 @@ foreach(home IN LISTS dtg_homes)
 endforeach()
 # Ours rather than third-party, but wanted by exactly the same targets: those that see internals.
 target_compile_definitions(dtg_third_party INTERFACE "DTG_VERSION=\"${PROJECT_VERSION}\"")
-target_link_libraries(dtg_third_party INTERFACE dtg_uv dtg_mimalloc dtg_hwy dtg_json OpenSSL::SSL OpenSSL::Crypto
+target_link_libraries(dtg_third_party INTERFACE dtg_uv dtg_mimalloc dtg_hwy dtg_eigen dtg_json OpenSSL::SSL OpenSSL::Crypto
   ZLIB::ZLIB Threads::Threads)

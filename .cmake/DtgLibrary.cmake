@@ -7,21 +7,48 @@ list(FILTER dtg_sources EXCLUDE REGEX "/cuda/")
 file(GLOB dtg_capi_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi/*.cc")
 file(GLOB dtg_public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi/include/dtg/*.h")
 
-# ---- objects ---------------------------------------------------------------------------------------------------------------
-add_library(dtg_objects OBJECT ${dtg_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" ${DTG_GENERATED_HEADERS})
-target_include_directories(dtg_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}")
-target_link_libraries(dtg_objects PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
-
 set(dtg_wire_sources ${dtg_sources})
 list(FILTER dtg_wire_sources INCLUDE REGEX "/internal/wire/")
+list(FILTER dtg_sources EXCLUDE REGEX "/internal/wire/")
+dtg_unite(dtg_sources internal)
+# The kernels and what they stand on are a library of their own, for the tests of builds for other processors. A unit has the name of
+# its folder.
+set(dtg_kernel_sources ${dtg_sources})
+list(FILTER dtg_kernel_sources INCLUDE REGEX "/internal(/|_internal_)(base|monitor|tensor|graph|device|exec|collective|ops)[/_]")
+list(REMOVE_ITEM dtg_sources ${dtg_kernel_sources})
+dtg_unite(dtg_wire_sources wire)
+dtg_unite(dtg_capi_sources capi)
+
+# ---- objects ---------------------------------------------------------------------------------------------------------------
+add_library(dtg_kernel_objects OBJECT ${dtg_kernel_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc")
+add_library(dtg_objects OBJECT ${dtg_sources} ${dtg_wire_sources} ${DTG_GENERATED_HEADERS})
+foreach(target dtg_kernel_objects dtg_objects)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
+endforeach()
+
 if(dtg_wire_sources)
   dtg_wire_private(${dtg_wire_sources})
+endif()
+
+# The loops are the same for every width, and compiling them for all of them with sanitizers takes minutes: the narrow and one wide.
+if(DTG_SANITIZE)
+  file(GLOB dtg_simd_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/internal/device/cpu/*.cc")
+  set_source_files_properties(${dtg_simd_sources} PROPERTIES COMPILE_DEFINITIONS DTG_FEW_TARGETS)
+endif()
+# These checks tripled the time that loops over numbers take to compile. The address sanitizer sees null and what lies outside of an object;
+# alignment, types of objects and wrapped pointers are not looked at in loops any more, arithmetic is. No fuzzer steers by their branches.
+if(DTG_SANITIZE_LIBRARY)
+  set(dtg_loops ${dtg_kernel_sources})
+  list(FILTER dtg_loops INCLUDE REGEX "/internal(/|_internal_)(ops|device_cpu|device/cpu)[/_]")
+  set_source_files_properties(${dtg_loops} PROPERTIES COMPILE_OPTIONS
+    "-fno-sanitize=alignment,null,object-size,pointer-overflow,return,vptr;-fno-sanitize=fuzzer-no-link")
 endif()
 
 # Highway's macros are not pedantic.
 set_source_files_properties("${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" PROPERTIES COMPILE_OPTIONS "-Wno-pedantic")
 
-set(dtg_all_objects $<TARGET_OBJECTS:dtg_objects>)
+set(dtg_all_objects $<TARGET_OBJECTS:dtg_kernel_objects> $<TARGET_OBJECTS:dtg_objects>)
 if(dtg_capi_sources)
   add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
   target_include_directories(dtg_capi_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"

@@ -4,7 +4,9 @@
 #   .deps/build.sh                    install missing packages, unpack and build the pinned libraries once per machine
 #   .deps/build.sh --with sanitize    the same, and what `make sanitize` and `make fuzz` need
 #   .deps/build.sh --with test        the same, and, where they can be had, packages without which a test would be left out
-#   .deps/build.sh --arm64            what the kernels' tests need for 64-bit ARM: a cross compiler, an emulator, mimalloc
+#   .deps/build.sh --arm64            the same for 64-bit ARM: a cross compiler, an emulator, the pinned libraries, OpenSSL and zlib
+#   .deps/build.sh --arm64-root SET   a folder with Debian's packages of a SET for 64-bit ARM, made once; prints its path. SET:
+#                                     libraries (OpenSSL, zlib), java (a JVM), rust (a compiler of this machine and both standard libraries)
 #   .deps/build.sh --judges           a Python with the packages of tests/requirements.txt, made once; prints its path
 #   .deps/build.sh --print            print the library folders, one per line; exit 1 when one is not built
 #
@@ -52,8 +54,12 @@ home_of() {
 # ---- packages ---------------------------------------------------------------------------------------------------------------
 
 base_packages=(cmake ninja-build ccache g++ pkg-config libflatbuffers-dev flatbuffers-compiler libhwy-dev nlohmann-json3-dev
-  libssl-dev zlib1g-dev libgtest-dev libbenchmark-dev python3 python3-venv)
+  libssl-dev zlib1g-dev libeigen3-dev libgtest-dev libbenchmark-dev python3 python3-venv)
 arm64_packages=(g++-aarch64-linux-gnu qemu-user googletest)
+# What --arm64-root unpacks, with what it depends on; a name with :amd64 runs on this machine.
+arm64_libraries=(libssl-dev:arm64 libssl3:arm64 zlib1g-dev:arm64 zlib1g:arm64)
+arm64_java=(openjdk-17-jre-headless:arm64)
+arm64_rust=(rustc-web:amd64 libstd-rust-web-dev:arm64)
 sanitize_packages=(clang-14 libclang-rt-14-dev llvm-14 "${arm64_packages[@]}")
 optional_packages=(clang-format-14 strace)
 
@@ -106,6 +112,44 @@ ensure_optional_packages() {
   say "installing ${missing[*]}"
   DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get -qq -o Acquire::http::Timeout=10 install -y --no-install-recommends \
     "${missing[@]}" >/dev/null 2>&1 || say "going on without; to install it: apt-get install ${missing[*]}"
+}
+
+# Packages of another processor, unpacked into a folder and never installed: the machine's own package database is not touched. A
+# private one is asked, which has the machine's sources and thinks that nothing is installed.
+arm64_root() {
+  local set=$1 names="arm64_$1[@]" home work apt wanted
+  [[ $set =~ ^(libraries|java|rust)$ ]] || die "--arm64-root knows only: libraries, java, rust"
+  wanted=("${!names}")
+  home=$cache/arm64-$set-$(printf '%s\n' 5 "${wanted[@]}" | sha | cut -c1-12)
+  if [[ ! -d $home ]]; then
+    command -v apt-get >/dev/null || die "no apt-get here; make a folder of ${wanted[*]} for arm64 as $home"
+    if [[ ${DTG_NO_APT:-} == 1 ]]; then die "missing for arm64: ${wanted[*]} (DTG_NO_APT=1 forbids fetching them)"; fi
+    mkdir -p "$cache"
+    work=$(mktemp -d "$cache/arm64.XXXXXX")
+    mkdir -p "$work"/{lists/partial,archives/partial,root/usr/lib}
+    ln -s usr/lib "$work/root/lib" # as it is on Debian since 12
+    touch "$work/status"
+    apt=(apt-get -q -y -o "Dir::State=$work" -o "Dir::State::lists=$work/lists" -o "Dir::State::status=$work/status" -o "Dir::Cache=$work"
+      -o "Dir::Cache::archives=$work/archives" -o APT::Sandbox::User="$(id -un)" -o APT::Architecture=amd64 -o "APT::Architectures::=amd64"
+      -o "APT::Architectures::=arm64" -o APT::Install-Recommends=0 -o Debug::NoLocking=1)
+    say "fetching ${wanted[*]}"
+    "${apt[@]}" update >"$work/log" 2>&1 || { tail -5 "$work/log" >&2; die "apt-get update failed for arm64"; }
+    if [[ $set == libraries ]]; then
+      # The C library and its headers are the cross compiler's.
+      (cd "$work/archives" && "${apt[@]}" download "${wanted[@]}" >>"$work/log" 2>&1)
+    else
+      "${apt[@]}" install --download-only "${wanted[@]}" >>"$work/log" 2>&1
+    fi || { tail -5 "$work/log" >&2; die "apt-get could not fetch ${wanted[*]}"; }
+    # This machine has a C compiler and a C library; a second one would get in its way.
+    find "$work/archives" -name '*.deb' ! \( -name '*_amd64.deb' \( -name 'gcc*' -o -name 'cpp*' -o -name 'binutils*' -o -name 'lib*-dev_*' \
+      -o -name 'libc[-6]*' -o -name 'lib*san*' \) ! -name 'libstd-rust*' \) \
+      -exec sh -c 'dpkg-deb --fsys-tarfile "$1" | tar -x --keep-directory-symlink -C "$0"' "$work/root" {} \;
+    # Links that name a path of a whole system name one of this folder.
+    find "$work/root" -type l -lname '/*' -exec sh -c 'for link do ln -sfrn "$0$(readlink "$link")" "$link"; done' "$work/root" {} +
+    mv -T "$work/root" "$home" 2>/dev/null || [[ -d $home ]] || die "could not make $home"
+    rm -rf "$work"
+  fi
+  printf '%s\n' "$home"
 }
 
 # ---- sources ----------------------------------------------------------------------------------------------------------------
@@ -171,7 +215,7 @@ build_with_cmake() {
   local name=$1 source=$2 work=$3 flags="${1}_flags[@]" include=()
   if [[ -f $here/$name.cmake ]]; then include=("-DCMAKE_PROJECT_INCLUDE=$here/$name.cmake"); fi
   cmake -S "$source" -B "$work/build" "${common_flags[@]}" "${!flags}" "${include[@]}" \
-    -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_CXX_COMPILER="${CXX:-c++}" \
+    -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_CXX_COMPILER="${CXX:-c++}" "${cross_flags[@]}" \
     -DCMAKE_C_FLAGS="${common_compiler_flags//SOURCE/$source}" \
     -DCMAKE_CXX_FLAGS="${common_compiler_flags//SOURCE/$source} $common_cxx_flags" \
     -DCMAKE_INSTALL_PREFIX="$work/home" >"$work/configure.log" 2>&1 ||
@@ -221,6 +265,7 @@ judges() {
 packages=("${base_packages[@]}")
 optional=()
 print=0
+arm64=0
 while [[ $# -gt 0 ]]; do
   case $1 in
     --with)
@@ -232,11 +277,12 @@ while [[ $# -gt 0 ]]; do
       shift 2 ;;
     --arm64)
       packages+=("${arm64_packages[@]}")
-      libraries=(mimalloc)
+      arm64=1
       CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ AR=aarch64-linux-gnu-ar STRIP=aarch64-linux-gnu-strip
       shift ;;
     --print) print=1; shift ;;
     --judges) judges; exit ;;
+    --arm64-root) arm64_root "${2:-}"; exit ;;
     *) die "unknown argument $1; see the head of .deps/build.sh" ;;
   esac
 done
@@ -244,7 +290,10 @@ done
 if [[ $print -eq 0 ]]; then
   ensure_packages "${packages[@]}"
   ensure_optional_packages "${optional[@]}"
+  if [[ $arm64 -eq 1 ]]; then arm64_root libraries >/dev/null; fi
 fi
+cross_flags=()
+if [[ $arm64 -eq 1 ]]; then cross_flags=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64); fi
 compiler="$(${CXX:-c++} -dumpfullversion -dumpversion) $(${CXX:-c++} -dumpmachine)"
 
 homes=()
@@ -255,6 +304,8 @@ if [[ $print -eq 1 ]]; then
     if [[ ! -d $home ]]; then die "not built yet: ${home##*/}. Run: make deps"; fi
   done
   printf '%s\n' "${homes[@]}"
+  # The last line of --arm64 --print; --print never fetches.
+  if [[ $arm64 -eq 1 ]]; then DTG_NO_APT=1 arm64_root libraries; fi
   exit
 fi
 
