@@ -25,8 +25,9 @@ dtg_optimizer optimizer_of(dtg_optimizer_kind kind) {
   optimizer.kind = kind;
   optimizer.rate = 0.05;
   optimizer.momentum = 0.5;  // those that have none ignore it
-  // It makes a variable from what it keeps, and so forgets the first value; it must come as far in the steps that there are.
-  if (kind == DTG_OPT_FTRL) optimizer.rate = 2;
+  // It makes a variable from what it keeps, and so forgets the first value; it must come as far in the steps that there are. But
+  // not at one stride: two asynchronous workers that each take it from the same values go past the goal by as much.
+  if (kind == DTG_OPT_FTRL) optimizer.rate = 0.25;
   return optimizer;
 }
 
