@@ -39,6 +39,7 @@ class GroupCall final : public RefCounted {
   const uint64_t stream_;
   const Deadline deadline_;
   Done done_;
+  uint64_t epoch_ = 0;  // in which it counts; 0: in that in which it is started
   std::unique_ptr<AlarmCall> alarm_;
   Status given_up_;  // by whoever made it
 };
@@ -114,7 +115,7 @@ class GroupCalls final : private Exchange::Carrier {
   void sent(const Key& key, const Exchange* exchange, int rank, uint8_t lane, uint64_t bytes);
   Flight* find(const Key& key);
   static Key key_of(const Exchange& exchange) { return {exchange.stream, exchange.number}; }
-  Result<bool> meet(const Key& key, const wire::GroupData& data);
+  Result<bool> meet(const Key& key, int rank, const wire::GroupData& data);
   void catch_up(const Key& key);
   void settle(const Key& key, const Status& status);
   void late(const Key& key);

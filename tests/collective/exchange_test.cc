@@ -56,6 +56,7 @@ class World {
       sent += piece.bytes;
       if (piece.bytes > 0) ++peers[piece.rank];
       world->links_[{rank, piece.rank}].push_back({false, piece, exchange.terms(), 0});
+      world->links_[{rank, piece.rank}].back().terms.rows = piece.rows;
     }
     void grant(Exchange&, int to, uint8_t lane, uint64_t upto) override {
       Word word;
@@ -84,7 +85,7 @@ class World {
     if (at->second.empty()) links_.erase(at);
     Exchange& exchange = *exchanges_[static_cast<size_t>(to)];
     if (word.is_grant) return check(exchange.granted(from, word.piece.lane, word.upto));
-    if (word.piece.offset == 0) check(exchange.learn(word.terms));
+    if (word.piece.offset == 0) check(exchange.learn(from, word.terms));
     const auto landing = exchange.landing(from, word.piece.lane, word.piece.offset, word.piece.bytes, word.piece.total);
     check(landing.status());
     if (landing.ok() && word.piece.bytes > 0) std::memcpy(landing.value(), word.piece.data, word.piece.bytes);

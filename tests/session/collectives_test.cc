@@ -172,7 +172,7 @@ TEST_F(CollectiveOps, WhatDoesNotFitIsNamed) {
   const Value twice = call(0, "CollectiveReduceV2", {in[1]}, 1, merge("Add"));
   refused({alone, twice}, Code::failed_precondition, "(2 times)");
   const Value sum = call(0, "CollectiveReduceV2", {in[0]}, 2, merge("Add")), most = call(1, "CollectiveReduceV2", {in[1]}, 2, merge("Max"));
-  refused({sum, most}, Code::invalid_argument, "called all_reduce(float32[4], sum) with 2 members");
+  refused({sum, most}, Code::invalid_argument, "called all_reduce(float32[4], sum), ");
   const Value a = call(0, "CollectiveReduceV2", {in[0]}, 3, merge("Add")), b = call(1, "CollectiveReduceV2", {in[1]}, 3, merge("Add"));
   refused({a, b}, Code::invalid_argument, "float32[5]", {{in[0], floats({4}, {1, 2, 3, 4})}, {in[1], floats({5}, {1, 2, 3, 4, 5})}});
   const Value send = call(0, "CollectiveBcastSendV2", {in[0]}, 4), too = call(1, "CollectiveBcastSendV2", {in[1]}, 4);
