@@ -174,7 +174,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   State state_ = State::outside;
   Status cause_;
   std::pair<uint64_t, Status> last_end_;  // the last epoch that has ended, and why
-  std::vector<Ref<GroupPeer>> peers_;  // by member; null: this one
+  std::vector<Ref<GroupPeer>> peers_;     // by member; null: this one
   uint64_t epoch_ = 0;
   std::vector<int> members_;  // of the epoch, by rank
   std::unique_ptr<Forming> forming_;

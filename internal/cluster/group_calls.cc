@@ -52,7 +52,7 @@ void GroupCalls::restart(uint64_t epoch, int rank, std::vector<int> members) {
   number_ = epoch;
   rank_ = rank;
   members_ = std::move(members);
-  counters_.clear();
+  counts_.clear();
   ended_.clear();
   stated_.clear();
   asked_.clear();
@@ -84,9 +84,15 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
                                         call->what_.terms.text().c_str(), flights_.size()),
                      {});
   }
+  if (!counts_.has_room() && counts_.count(call->stream_) == 0) {
+    return call->end(resource_exhausted("%s: more than %zu instances that are not numbered one after the other were called in this epoch; "
+                                        "use some of them again, or form the group \"%s\" anew",
+                                        call->what_.terms.text().c_str(), InstanceCounts::kRunsMost, epoch_.group_name().c_str()),
+                     {});
+  }
   auto exchange = Exchange::make(std::move(call->what_), rank_, static_cast<int>(members_.size()), *this, epoch_.budget());
   if (!exchange.ok()) return call->end(exchange.status(), {});
-  const Key key{call->stream_, counters_[call->stream_]};
+  const Key key{call->stream_, counts_.count(call->stream_)};
   exchange.value()->stream = key.stream;
   exchange.value()->number = key.number;
   const Ref<Exchange> kept = exchange.value();
@@ -97,7 +103,7 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
     flights_.erase(key);
     return call->end(status.ok() ? internal_error("a collective did not begin") : status, {});
   }
-  ++counters_[key.stream];
+  counts_.add(key.stream);
   call->alarm_ = std::make_unique<AlarmCall>([this, key] { late(key); });
   epoch_.loop().set(*call->alarm_, call->deadline().at_ns);
   if (!status.ok()) return settle(key, status);
@@ -165,7 +171,7 @@ Result<Channel::Landing> GroupCalls::piece_begins(int member, int rank, const wi
     return Channel::Landing{};
   }
   // Of a call that has ended here without it.
-  if (rank >= 0 && data.number < counters_[data.stream]) return Channel::Landing{};
+  if (rank >= 0 && data.number < counts_.count(data.stream)) return Channel::Landing{};
   if (data.offset + bytes > kUnaskedBytes) return data_loss("a piece of a collective came unasked");
   if (early_counts_[member] >= kEarlyMost) return resource_exhausted("more than %zu streams were sent ahead", kEarlyMost);
   if (bytes == 0) return Channel::Landing{};
@@ -189,7 +195,7 @@ Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& da
     settle(key, exchange->arrived(rank, data.lane, data.offset, bytes));
     return {};
   }
-  if (rank >= 0 && data.number < counters_[data.stream]) return {};
+  if (rank >= 0 && data.number < counts_.count(data.stream)) return {};
   const EarlyKey at{data.epoch, key, member, data.lane};
   auto found = early_.find(at);
   if (found == early_.end()) {
@@ -221,7 +227,7 @@ Status GroupCalls::granted(int member, int rank, const wire::GroupWord& word) {
     settle(key, exchange->granted(rank, word.lane, word.value));
     return {};
   }
-  if (rank >= 0 && word.number < counters_[word.stream]) return {};
+  if (rank >= 0 && word.number < counts_.count(word.stream)) return {};
   if (early_grants_.size() >= kEarlyMost * 4) return resource_exhausted("too much credit came ahead of its calls");
   uint64_t& upto = early_grants_[{word.epoch, key, member, word.lane}];
   upto = std::max(upto, word.value);

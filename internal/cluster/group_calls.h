@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/instance_counts.h"
 #include "collective/exchange.h"
 #include "net/channel.h"
 #include "net/loop.h"
@@ -132,7 +133,7 @@ class GroupCalls final : private Exchange::Carrier {
   uint64_t number_ = 0;  // of the epoch
   int rank_ = 0;
   std::vector<int> members_;
-  std::map<uint64_t, uint64_t> counters_;  // by row: the number of the next call
+  InstanceCounts counts_;  // by row: the number of the next call
   std::map<Key, Flight> flights_;
   std::map<EarlyKey, EarlyStream> early_;
   std::map<EarlyKey, uint64_t> early_grants_;

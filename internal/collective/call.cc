@@ -39,7 +39,8 @@ bool CallTerms::agrees(const CallTerms& other) const {
   }
   if (dtype != other.dtype) return false;
   if (is_reduction(kind))
-    return reduction == other.reduction && bucket == other.bucket && parts == other.parts && algorithm == other.algorithm && shape == other.shape;
+    return reduction == other.reduction && bucket == other.bucket && parts == other.parts && algorithm == other.algorithm &&
+           shape == other.shape;
   return same_rows(shape, other.shape);  // ranks may bring different numbers of rows
 }
 

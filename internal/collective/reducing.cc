@@ -101,8 +101,8 @@ class DirectReduce final : public Reducing {
   bool in_place_ = false;
 };
 
-// The first lanes bring the contributions to a share to its rank, one lane for each part, the lane behind them takes the sums to the others. Without the second way it is a
-// reduce-scatter, whose shares are made of whole rows.
+// The first lanes bring the contributions to a share to its rank, one lane for each part, the lane behind them takes the sums to the
+// others. Without the second way it is a reduce-scatter, whose shares are made of whole rows.
 class SharedReduce final : public Reducing {
  public:
   SharedReduce(CollectiveCall call, int rank, int size, Carrier& carrier, MemoryBudget& budget, const Combine& combine, bool scatters)

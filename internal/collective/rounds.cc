@@ -190,8 +190,8 @@ void Rounds::enter(PendingOp& pending, PendingOpList& ended) {
   if (!parts.empty() && parts[0]->size != part.size) {
     return end(part, ended,
                invalid_argument("instance %d of group %d: group_size is %d for %s, but %d for %s; all members say the same",
-                                static_cast<int>(part.instance), static_cast<int>(part.group), part.size, part.who.c_str(),
-                                parts[0]->size, parts[0]->who.c_str()));
+                                static_cast<int>(part.instance), static_cast<int>(part.group), part.size, part.who.c_str(), parts[0]->size,
+                                parts[0]->who.c_str()));
   }
   part.round_ = round;
   parts.insert(at, &part);

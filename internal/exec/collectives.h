@@ -53,9 +53,9 @@ class Collectives;
 // What a plan owes to one group of tasks in each run.
 struct CollectiveDuty {
   int32_t key = 0;
-  int32_t size = 0;     // that its calls want the group to have: ranks of all tasks together
-  int32_t devices = 1;  // of this task, that make each call together
-  uint32_t calls = 0;   // each device's counts
+  int32_t size = 0;            // that its calls want the group to have: ranks of all tasks together
+  int32_t devices = 1;         // of this task, that make each call together
+  uint32_t calls = 0;          // each device's counts
   const Node* node = nullptr;  // the first of them; the plan keeps its graph
 };
 

@@ -133,9 +133,8 @@ class GroupOp final : public RefCounted, private Step::Waiter {
     const Ref<GroupOp> self = Ref<GroupOp>::share(this);
     Result<CollectiveCall> joined = join_calls(parts(), tasks());
     if (!joined.ok()) return ended(joined.status(), {});
-    Ref<RefCounted> call =
-        debt_.group->make_call(joined.take(), instance_, debt_.epoch, timeout_ns_, step_.deadline(),
-                               [self](const Status& status, const Tensor& result) { self->ended(status, result); });
+    Ref<RefCounted> call = debt_.group->make_call(joined.take(), instance_, debt_.epoch, timeout_ns_, step_.deadline(),
+                                                  [self](const Status& status, const Tensor& result) { self->ended(status, result); });
     {
       const std::lock_guard lock(mutex_);
       if (!over_) call_ = call;
@@ -182,7 +181,7 @@ class GroupOp final : public RefCounted, private Step::Waiter {
   CollectiveDebts::Debt& debt_;
   const int32_t instance_;
   const int64_t timeout_ns_;
-  std::mutex mutex_;  // guards what follows until all are there
+  std::mutex mutex_;                              // guards what follows until all are there
   std::vector<std::unique_ptr<Member>> members_;  // by rank
   bool over_ = false;                             // the step is
   Ref<RefCounted> call_;

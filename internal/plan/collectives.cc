@@ -140,22 +140,23 @@ class DutyFinder {
   }
 
   Status misfit(int32_t key, int32_t number, const Calls& calls, int members) const {
-    return invalid_argument("group_size is %d, and the group \"%s\" with the key %d has %d members, but of this task instance %d is called by "
-                            "%s; group_size has to be the members times the devices of each that make the call together, each as often "
-                            "as the others",
-                            static_cast<int>(calls.size), calls.group->name().c_str(), static_cast<int>(key), members,
-                            static_cast<int>(number), nodes_of(key, number).c_str());
+    return invalid_argument(
+        "group_size is %d, and the group \"%s\" with the key %d has %d members, but of this task instance %d is called by "
+        "%s; group_size has to be the members times the devices of each that make the call together, each as often "
+        "as the others",
+        static_cast<int>(calls.size), calls.group->name().c_str(), static_cast<int>(key), members, static_cast<int>(number),
+        nodes_of(key, number).c_str());
   }
 
   // Devices of this process: they all have to be in the run.
   Status meet(int32_t key, const Calls& calls) const {
     for (const auto& [number, instance] : calls.instances) {
       if (instance.is_from(static_cast<size_t>(std::max(instance.size, 1)))) continue;
-      return error(*instance.first,
-                   failed_precondition("group_size is %d, but instance %d is called in this run by %s, and this task has joined no group with "
-                                       "the key %d; run the calls of all devices together, each on its own, or join the group",
-                                       static_cast<int>(instance.size), static_cast<int>(number), callers(instance).c_str(),
-                                       static_cast<int>(key)));
+      return error(
+          *instance.first,
+          failed_precondition("group_size is %d, but instance %d is called in this run by %s, and this task has joined no group with "
+                              "the key %d; run the calls of all devices together, each on its own, or join the group",
+                              static_cast<int>(instance.size), static_cast<int>(number), callers(instance).c_str(), static_cast<int>(key)));
     }
     return {};
   }

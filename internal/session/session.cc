@@ -223,8 +223,7 @@ Status Session::check_time(const RunArgs& args, Deadline until) const {
   const int64_t time_ns = args.timeout_ns ? args.timeout_ns : options_.default_timeout_ns;
   if (time_ns >= kNoHurryNs || !until.passed(runtime_->clock())) return {};
   return refuse_run(
-      deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9),
-      args);
+      deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9), args);
 }
 
 Status Session::check_cancelled(const RunArgs& args) const {
@@ -240,8 +239,7 @@ Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline un
 Status Session::refuse_run(Status why, std::span<const Value> feeds, std::span<const Value> fetches,
                            std::span<const NodeId> targets) const {
   const Ref<Collectives> collectives = Collectives::of(driver_->task().store());
-  if (collectives->joins() > 0)
-    collectives->run_refused(called_groups(*graph_, fetches, targets, feeds, driver_->task().name()), why);
+  if (collectives->joins() > 0) collectives->run_refused(called_groups(*graph_, fetches, targets, feeds, driver_->task().name()), why);
   return why;
 }
 

@@ -25,16 +25,12 @@ struct Wanted {
 };
 
 // Small and large ones travel in different ways.
-constexpr Wanted kWanted[] = {{"CollectiveReduceV2", "Add", "Id", 50, false},
-                              {"CollectiveReduceV2", "Add", "Div", 18'001, false},
-                              {"CollectiveReduceV2", "Mul", "Id", 30, false},
-                              {"CollectiveReduceV2", "Max", "Id", 30, false},
-                              {"CollectiveReduceScatterV2", "Add", "Id", 12, false},
-                              {"CollectiveReduceScatterV2", "Add", "Div", 18'000, false},
-                              {"CollectiveGatherV2", nullptr, "Id", 3, false},
-                              {"CollectiveGatherV2", nullptr, "Id", 0, true},
-                              {"CollectiveAllToAllV2", nullptr, "Id", 18, false},
-                              {"CollectiveBcastSendV2", nullptr, "Id", 7, false}};
+constexpr Wanted kWanted[] = {
+    {"CollectiveReduceV2", "Add", "Id", 50, false},        {"CollectiveReduceV2", "Add", "Div", 18'001, false},
+    {"CollectiveReduceV2", "Mul", "Id", 30, false},        {"CollectiveReduceV2", "Max", "Id", 30, false},
+    {"CollectiveReduceScatterV2", "Add", "Id", 12, false}, {"CollectiveReduceScatterV2", "Add", "Div", 18'000, false},
+    {"CollectiveGatherV2", nullptr, "Id", 3, false},       {"CollectiveGatherV2", nullptr, "Id", 0, true},
+    {"CollectiveAllToAllV2", nullptr, "Id", 18, false},    {"CollectiveBcastSendV2", nullptr, "Id", 7, false}};
 
 // What sums of floats in another order would not give.
 dtg_value numbers(Member& m, int rank, const Wanted& wanted) {
@@ -65,8 +61,7 @@ std::vector<dtg_value> calls(Member& m, const Wanted& wanted, int first, int dev
       dtg_tensor_release(tensor);
       out.insert(out.begin(), m.call("CollectiveBcastRecvV2", {shape}, instance, nullptr, "Id", kRanks));
     } else {
-      out.insert(out.begin(),
-                 m.call(wanted.op, {numbers(m, first + d, wanted)}, instance, wanted.merge, wanted.last, kRanks));
+      out.insert(out.begin(), m.call(wanted.op, {numbers(m, first + d, wanted)}, instance, wanted.merge, wanted.last, kRanks));
     }
     OK(dtg_graph_pop_device(m.graph));
   }
@@ -100,6 +95,7 @@ TEST_F(GroupDevices, TheBitsAreThoseOfAsManyDevicesOfOneProcess) {
   }
   EXPECT_EQ(expected[0][0].size(), 100u);
   EXPECT_NE(expected[4][0], expected[4][5]);
+  std::barrier through(kSize);
   all([&](Member& m) {
     m.join("devices", kKey);
     std::vector<std::vector<dtg_value>> made;
@@ -127,6 +123,7 @@ TEST_F(GroupDevices, TheBitsAreThoseOfAsManyDevicesOfOneProcess) {
     args.num_targets = barriers.size();
     args.timeout_ns = kWaitNs;
     OK(dtg_session_run(m.session, &args));
+    through.arrive_and_wait();
   });
 }
 
@@ -163,7 +160,8 @@ TEST_F(GroupDevices, WhatDoesNotFitTheGroupIsRefusedByName) {
       OK(dtg_group_reform(m.group, 0, 0));
       through.arrive_and_wait();
     };
-    says(run(two), {"group_size is 2", "has 3 members", "\"CollectiveReduceV2\" on /job:worker", "EMU:0", "\"CollectiveReduceV2_1\" on /job:worker"});
+    says(run(two),
+         {"group_size is 2", "has 3 members", "\"CollectiveReduceV2\" on /job:worker", "EMU:0", "\"CollectiveReduceV2_1\" on /job:worker"});
     says(run({on(0, 2, kSize), on(1, 2, kSize)}), {"group_size is 3", "\"CollectiveReduceV2_2\"", "\"CollectiveReduceV2_3\""});
     says(run({on(0, 3, kRanks)}), {"group_size is 6", "instance 3", "\"CollectiveReduceV2_4\""});
     says(run({on(0, 4, kSize), on(1, 5, kRanks)}), {"group_size is 6", "\"CollectiveReduceV2_5\"", "is 3"});

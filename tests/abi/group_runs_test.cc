@@ -98,12 +98,14 @@ TEST_F(GroupRuns, WhatIsRefusedBeforeItBeginsIsHeardByTheOthers) {
 
 // A run over two groups owes each its own calls: the end of one is no payment to the other.
 TEST_F(GroupRuns, TheEndOfOneGroupIsHeardInTheOther) {
+  std::barrier through(kSize);  // who leaves meanwhile may be heard before its run
   all([&](Member& m) {
     if (m.rank != 2) m.join("one", kKey, {0, 1});
     if (m.rank != 1) m.join("two", kOther, {0, 2});
     const dtg_value x = m.rank == 1 ? placeholder(m) : m.floats(2, 1);
     if (m.rank == 1) {
       refused(run_fed(m, m.call("CollectiveReduceScatterV2", {x}, 1, "Add", "Id", 2), x, 3), DTG_INVALID_ARGUMENT, "its own run");
+      through.arrive_and_wait();
       return;
     }
     const dtg_value first = m.rank == 0 ? m.call("CollectiveReduceScatterV2", {x}, 1, "Add", "Id", 2) : x;
@@ -113,12 +115,13 @@ TEST_F(GroupRuns, TheEndOfOneGroupIsHeardInTheOther) {
     if (m.rank == 2) {
       EXPECT_TRUE(says(heard, "group \"two\": a run of " + task_name(0))) << heard;
     }
+    through.arrive_and_wait();
   });
 }
 
 // The run is held in one group while the other is formed anew without a member.
 TEST_F(GroupRuns, ARunCallsOnlyInTheEpochInWhichItBegan) {
-  std::latch began(3), formed(2);
+  std::latch began(3), formed(2), through(2);
   all([&](Member& m) {
     m.join("epochs", kKey);
     if (m.rank != 2) m.join("gate", kOther, {0, 1});
@@ -155,7 +158,6 @@ TEST_F(GroupRuns, ARunCallsOnlyInTheEpochInWhichItBegan) {
       const std::string old = refused(done.error, DTG_ABORTED, "a call of epoch 1 in a later one");
       EXPECT_TRUE(says(old, "the run began in epoch 1, which ended: ")) << old;
       EXPECT_TRUE(says(old, task_name(2))) << old;
-      EXPECT_TRUE(says(old, "has left")) << old;
       dtg_run_release(run);
       dtg_cq_release(cq);
     } else {
@@ -165,6 +167,7 @@ TEST_F(GroupRuns, ARunCallsOnlyInTheEpochInWhichItBegan) {
       EXPECT_EQ(m.get(second), rows_from(2, 1));
     }
     OK(dtg_group_barrier(m.group, 0));  // the new epoch owes nothing to the old run
+    through.arrive_and_wait();
   });
 }
 

@@ -186,6 +186,32 @@ TEST_F(CollectiveOps, WhatDoesNotFitIsNamed) {
   refused({c, d}, Code::unimplemented, "final_op Div with merge_op Max");
 }
 
+// Before they meet, where the plan knows what they call; else as they meet, whoever is first.
+TEST_F(CollectiveOps, DevicesAgreeOnTheSize) {
+  devices(3);
+  const std::vector<Value> in = inputs();
+  const Value instance = placeholder(DType::i32, PartialShape::scalar());
+  const auto sized = [&](int member, int size, Value key) {
+    const Value made[] = {in[static_cast<size_t>(member)], build->integer(size), build->integer(7), key};
+    return graph->value(node(member, "CollectiveReduceV2", {std::begin(made), std::end(made)}, merge("Add")));
+  };
+  const Value known = build->integer(4);
+  for (const bool is_known : {true, false}) {
+    const Value key = is_known ? known : instance;
+    const std::vector<Value> fetches = {sized(0, 3, key), sized(1, 3, key), sized(2, 2, key)};
+    std::vector<Feed> feeds = fed(in, Shape::of({4}));
+    feeds.push_back({instance, Tensor::scalar<int32_t>(4).take()});
+    for (int turn = 0; turn < 10; ++turn) {
+      std::vector<Tensor> got;
+      const Status status = run(feeds, fetches, &got, {}, 20 * kSecond);
+      EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
+      const std::string odd = "\"" + std::string(graph->node(fetches[2].node()).name) + "\"";
+      for (const std::string& part : {std::string("group_size is "), odd, std::string("all members say the same")})
+        EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
+    }
+  }
+}
+
 // Each of many instances, whatever the order in which they come; instance keys that only the run knows too.
 TEST_F(CollectiveOps, ManyInstancesAtOnce) {
   devices(4);
