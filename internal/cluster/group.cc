@@ -87,11 +87,21 @@ std::string Group::name_of(int rank) const {
 void Group::start(Ref<GroupCall> call) {
   loop().post_now([self = Ref<Group>::share(this), call = std::move(call)] {
     const Entry entry(*self);
-    if (self->state_ == State::formed && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
-    if (self->state_ == State::formed && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
-    if (self->state_ != State::formed) call->end(self->out_of_it().with_context(call->what_.terms.text()), {});
+    const bool old = call->epoch_ != 0 && call->epoch_ != self->epoch_;
+    if (self->state_ == State::formed && !old && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
+    if (self->state_ == State::formed && !old && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
+    if (old && self->state_ != State::left) call->end(self->too_old(call->epoch_).with_context(call->what_.terms.text()), {});
+    else if (self->state_ != State::formed) call->end(self->out_of_it().with_context(call->what_.terms.text()), {});
     else self->calls_.begin(call);
   });
+}
+
+// A call belongs with the others of its run, and they with those of the other members' runs of that epoch.
+Status Group::too_old(uint64_t epoch) const {
+  const std::string ended = last_end_.first == epoch ? ", which ended: " + last_end_.second.message() : ", which is over";
+  return aborted("group \"%s\": the run began in epoch %llu%s; the group is in epoch %llu now: run it again", options_.name.c_str(),
+                 static_cast<unsigned long long>(epoch), ended.c_str(), static_cast<unsigned long long>(epoch_))
+      .at_task(self_task());
 }
 
 void Group::cancel(Ref<GroupCall> call) {
@@ -101,15 +111,18 @@ void Group::cancel(Ref<GroupCall> call) {
   });
 }
 
-int Group::members() const {
+CollectiveGroup::Standing Group::standing() const {
   const std::lock_guard lock(view_mutex_);
-  return static_cast<int>(view_.members.size());
+  return {view_.epoch, static_cast<int>(view_.members.size())};
 }
 
-Ref<RefCounted> Group::make_call(CollectiveCall what, int32_t instance, int64_t timeout_ns, Deadline deadline, CollectiveGroup::Done done) {
+Ref<RefCounted> Group::make_call(CollectiveCall what, int32_t instance, uint64_t epoch, int64_t timeout_ns, Deadline deadline,
+                                 CollectiveGroup::Done done) {
   const Deadline own = Deadline::after(loop().clock(), timeout_ns > 0 ? timeout_ns : options_.call_ns);
   const Deadline sooner{std::min(own.at_ns, deadline.at_ns)};
-  return make_ref<GroupCall>(std::move(what), GroupCalls::stream_of(instance), sooner, std::move(done));
+  auto call = make_ref<GroupCall>(std::move(what), GroupCalls::stream_of(instance), sooner, std::move(done));
+  call->epoch_ = epoch;
+  return call;
 }
 
 void Group::start_call(const Ref<RefCounted>& call) { start(Ref<GroupCall>::share(static_cast<GroupCall*>(call.get()))); }
@@ -135,10 +148,10 @@ void Group::give_up_call(const Ref<RefCounted>& given, const Status& why) {
   });
 }
 
-void Group::run_failed(const Status& why) {
-  loop().post([self = Ref<Group>::share(this), why] {
+void Group::run_failed(std::optional<uint64_t> epoch, const Status& why) {
+  loop().post([self = Ref<Group>::share(this), epoch = epoch ? *epoch : standing().epoch, why] {
     const Entry entry(*self);
-    self->end_epoch(self->run_ended(why), true);
+    if (epoch == self->epoch_) self->end_epoch(self->run_ended(why), true);
   });
 }
 
@@ -201,6 +214,8 @@ void Group::end_epoch(const Status& cause, bool announce) {
   if (state_ != State::formed) return;
   state_ = State::poisoned;
   cause_ = cause;
+  // Who has left is what its end was for, whoever says so first.
+  last_end_ = {epoch_, doomed_.ok() ? cause : doomed_};
   if (announce) {
     wire::GroupWord word;
     word.verb = static_cast<uint8_t>(GroupVerb::poison);

@@ -77,12 +77,12 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   int32_t key() const { return options_.key; }
 
   // For ops, whose calls count by instance.
-  int members() const override;
-  Ref<RefCounted> make_call(CollectiveCall what, int32_t instance, int64_t timeout_ns, Deadline deadline,
+  Standing standing() const override;
+  Ref<RefCounted> make_call(CollectiveCall what, int32_t instance, uint64_t epoch, int64_t timeout_ns, Deadline deadline,
                             CollectiveGroup::Done done) override;
   void start_call(const Ref<RefCounted>& call) override;
   void give_up_call(const Ref<RefCounted>& call, const Status& why) override;
-  void run_failed(const Status& why) override;
+  void run_failed(std::optional<uint64_t> epoch, const Status& why) override;
 
   const std::vector<Member>& roster() const { return options_.members; }
 
@@ -161,6 +161,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   void flush();
   Status out_of_it() const;
   Status run_ended(const Status& why) const;
+  Status too_old(uint64_t epoch) const;
   void about_epoch(GroupPeer& peer, const wire::GroupWord& word);
 
   const Host host_;
@@ -172,7 +173,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   // Loop thread.
   State state_ = State::outside;
   Status cause_;
-  std::vector<Ref<GroupPeer>> peers_;  // by member; null: this one
+  std::pair<uint64_t, Status> last_end_;  // the last epoch that has ended, and why
+  std::vector<Ref<GroupPeer>> peers_;     // by member; null: this one
   uint64_t epoch_ = 0;
   std::vector<int> members_;  // of the epoch, by rank
   std::unique_ptr<Forming> forming_;

@@ -23,6 +23,7 @@ wire::GroupTerms to_wire(const CallTerms& terms) {
   out.root = terms.root;
   out.bucket = terms.bucket;
   out.shape = terms.shape;
+  out.parts = terms.parts;
   return out;
 }
 
@@ -38,6 +39,8 @@ Result<CallTerms> from_wire(const wire::GroupTerms& terms) {
   out.root = terms.root;
   out.bucket = terms.bucket;
   out.shape = terms.shape;
+  out.parts = terms.parts;
+  out.rows = terms.rows;
   return out;
 }
 
@@ -49,7 +52,7 @@ void GroupCalls::restart(uint64_t epoch, int rank, std::vector<int> members) {
   number_ = epoch;
   rank_ = rank;
   members_ = std::move(members);
-  counters_.clear();
+  counts_.clear();
   ended_.clear();
   stated_.clear();
   asked_.clear();
@@ -81,9 +84,15 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
                                         call->what_.terms.text().c_str(), flights_.size()),
                      {});
   }
+  if (!counts_.has_room() && counts_.count(call->stream_) == 0) {
+    return call->end(resource_exhausted("%s: more than %zu instances that are not numbered one after the other were called in this epoch; "
+                                        "use some of them again, or form the group \"%s\" anew",
+                                        call->what_.terms.text().c_str(), InstanceCounts::kRunsMost, epoch_.group_name().c_str()),
+                     {});
+  }
   auto exchange = Exchange::make(std::move(call->what_), rank_, static_cast<int>(members_.size()), *this, epoch_.budget());
   if (!exchange.ok()) return call->end(exchange.status(), {});
-  const Key key{call->stream_, counters_[call->stream_]};
+  const Key key{call->stream_, counts_.count(call->stream_)};
   exchange.value()->stream = key.stream;
   exchange.value()->number = key.number;
   const Ref<Exchange> kept = exchange.value();
@@ -94,18 +103,19 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
     flights_.erase(key);
     return call->end(status.ok() ? internal_error("a collective did not begin") : status, {});
   }
-  ++counters_[key.stream];
+  counts_.add(key.stream);
   call->alarm_ = std::make_unique<AlarmCall>([this, key] { late(key); });
   epoch_.loop().set(*call->alarm_, call->deadline().at_ns);
   if (!status.ok()) return settle(key, status);
-  catch_up(key);
+  if (find(key)) catch_up(key);
   if (std::erase(asked_, key) > 0) state(key);
 }
 
 // What others have sent ahead.
 void GroupCalls::catch_up(const Key& key) {
+  const uint32_t lanes = find(key)->exchange->terms().parts + 1;
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
-    for (uint8_t lane = 0; lane < 2; ++lane) {
+    for (uint8_t lane = 0; lane < lanes; ++lane) {
       const EarlyKey early{number_, key, members_[static_cast<size_t>(rank)], lane};
       if (const auto grant = early_grants_.extract(early)) {
         if (Flight* const flight = find(key)) settle(key, flight->exchange->granted(rank, lane, grant.mapped()));
@@ -117,7 +127,7 @@ void GroupCalls::catch_up(const Key& key) {
       Flight* const flight = find(key);
       if (!flight) continue;
       const Ref<Exchange> exchange = flight->exchange;
-      const auto met = meet(key, data);
+      const auto met = meet(key, rank, data);
       Status status = met.status();
       if (met.ok() && met.value()) {
         const auto to = exchange->landing(rank, lane, 0, stream.mapped().arrived, data.total);
@@ -133,13 +143,13 @@ void GroupCalls::catch_up(const Key& key) {
 
 // The first piece of a stream: do both ends mean the same?
 // Where not, the epoch may have ended before this returns, and the flight with it.
-Result<bool> GroupCalls::meet(const Key& key, const wire::GroupData& data) {
+Result<bool> GroupCalls::meet(const Key& key, int rank, const wire::GroupData& data) {
   Flight* const flight = find(key);
   if (!flight || flight->disputed) return false;
   if (!data.has_terms) return true;
   DTG_ASSIGN(const CallTerms theirs, from_wire(data.terms));
   if (flight->exchange->terms().agrees(theirs)) {
-    DTG_TRY(flight->exchange->learn(theirs));
+    DTG_TRY(flight->exchange->learn(rank, theirs));
     return true;
   }
   flight->disputed = true;
@@ -152,7 +162,7 @@ Result<Channel::Landing> GroupCalls::piece_begins(int member, int rank, const wi
   Flight* const flight = rank >= 0 ? find(key) : nullptr;
   if (flight) {
     const Ref<Exchange> exchange = flight->exchange;
-    const auto met = meet(key, data);
+    const auto met = meet(key, rank, data);
     if (!met.ok()) settle(key, met.status());
     if (!met.ok() || !met.value()) return Channel::Landing{};
     const auto to = exchange->landing(rank, data.lane, data.offset, bytes, data.total);
@@ -161,7 +171,7 @@ Result<Channel::Landing> GroupCalls::piece_begins(int member, int rank, const wi
     return Channel::Landing{};
   }
   // Of a call that has ended here without it.
-  if (rank >= 0 && data.number < counters_[data.stream]) return Channel::Landing{};
+  if (rank >= 0 && data.number < counts_.count(data.stream)) return Channel::Landing{};
   if (data.offset + bytes > kUnaskedBytes) return data_loss("a piece of a collective came unasked");
   if (early_counts_[member] >= kEarlyMost) return resource_exhausted("more than %zu streams were sent ahead", kEarlyMost);
   if (bytes == 0) return Channel::Landing{};
@@ -176,7 +186,7 @@ Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& da
     if (flight->disputed) return {};
     const Ref<Exchange> exchange = flight->exchange;
     if (early) {  // the call began while the piece was on its way
-      const auto met = meet(key, data);
+      const auto met = meet(key, rank, data);
       if (!met.ok() || !met.value()) return settle(key, met.status()), Status();
       const auto to = exchange->landing(rank, data.lane, data.offset, bytes, data.total);
       if (!to.ok()) return settle(key, to.status()), Status();
@@ -185,7 +195,7 @@ Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& da
     settle(key, exchange->arrived(rank, data.lane, data.offset, bytes));
     return {};
   }
-  if (rank >= 0 && data.number < counters_[data.stream]) return {};
+  if (rank >= 0 && data.number < counts_.count(data.stream)) return {};
   const EarlyKey at{data.epoch, key, member, data.lane};
   auto found = early_.find(at);
   if (found == early_.end()) {
@@ -217,7 +227,7 @@ Status GroupCalls::granted(int member, int rank, const wire::GroupWord& word) {
     settle(key, exchange->granted(rank, word.lane, word.value));
     return {};
   }
-  if (rank >= 0 && word.number < counters_[word.stream]) return {};
+  if (rank >= 0 && word.number < counts_.count(word.stream)) return {};
   if (early_grants_.size() >= kEarlyMost * 4) return resource_exhausted("too much credit came ahead of its calls");
   uint64_t& upto = early_grants_[{word.epoch, key, member, word.lane}];
   upto = std::max(upto, word.value);
@@ -243,6 +253,7 @@ void GroupCalls::send(Exchange& exchange, const Piece& piece) {
   data.total = piece.total;
   data.has_terms = piece.offset == 0;
   if (data.has_terms) data.terms = to_wire(exchange.terms());
+  data.terms.rows = piece.rows;
   auto frame = std::make_unique<OutFrame>();
   frame->head = wire::make_head(wire::Kind::group_data, 0, wire::encode(data), piece.bytes);
   frame->payload = piece.bytes > 0 ? piece.data : nullptr;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/instance_counts.h"
 #include "collective/exchange.h"
 #include "net/channel.h"
 #include "net/loop.h"
@@ -39,6 +40,7 @@ class GroupCall final : public RefCounted {
   const uint64_t stream_;
   const Deadline deadline_;
   Done done_;
+  uint64_t epoch_ = 0;  // in which it counts; 0: in that in which it is started
   std::unique_ptr<AlarmCall> alarm_;
   Status given_up_;  // by whoever made it
 };
@@ -114,7 +116,7 @@ class GroupCalls final : private Exchange::Carrier {
   void sent(const Key& key, const Exchange* exchange, int rank, uint8_t lane, uint64_t bytes);
   Flight* find(const Key& key);
   static Key key_of(const Exchange& exchange) { return {exchange.stream, exchange.number}; }
-  Result<bool> meet(const Key& key, const wire::GroupData& data);
+  Result<bool> meet(const Key& key, int rank, const wire::GroupData& data);
   void catch_up(const Key& key);
   void settle(const Key& key, const Status& status);
   void late(const Key& key);
@@ -131,7 +133,7 @@ class GroupCalls final : private Exchange::Carrier {
   uint64_t number_ = 0;  // of the epoch
   int rank_ = 0;
   std::vector<int> members_;
-  std::map<uint64_t, uint64_t> counters_;  // by row: the number of the next call
+  InstanceCounts counts_;  // by row: the number of the next call
   std::map<Key, Flight> flights_;
   std::map<EarlyKey, EarlyStream> early_;
   std::map<EarlyKey, uint64_t> early_grants_;

@@ -72,6 +72,7 @@ Status Run::execute() {
     return collect();
   });
   let_go();
+  if (!status.ok()) frame->step().fail(status);
   plan_.give_back(*frame);
   return status;
 }
@@ -110,6 +111,7 @@ bool Run::granted(Frame& frame) {
   });
   if (status.ok()) return true;
   let_go();
+  frame.step().fail(status);
   ended(std::move(status));
   return false;
 }

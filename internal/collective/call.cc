@@ -34,22 +34,26 @@ bool CallTerms::agrees(const CallTerms& other) const {
   if (kind == Collective::barrier) return true;
   if (kind == Collective::broadcast) {
     const bool known = !open && !other.open;
+    if (root == kAnyRoot && dtype != other.dtype) return false;
     return root == other.root && (open || other.open || dtype == other.dtype) && (!known || shape == other.shape);
   }
   if (dtype != other.dtype) return false;
   if (is_reduction(kind))
-    return reduction == other.reduction && bucket == other.bucket && algorithm == other.algorithm && shape == other.shape;
+    return reduction == other.reduction && bucket == other.bucket && parts == other.parts && algorithm == other.algorithm &&
+           shape == other.shape;
   return same_rows(shape, other.shape);  // ranks may bring different numbers of rows
 }
 
 std::string CallTerms::text() const {
   std::string text = std::string(collective_name(kind)) + "(";
   if (kind == Collective::barrier) return text + ")";
-  text += open ? "any tensor" : dtype_name(dtype) + shape.text();
+  if (open) text += root == kAnyRoot ? std::string(dtype_name(dtype)) + ", receives" : "any tensor";
+  else text += dtype_name(dtype) + shape.text();
   if (is_reduction(kind)) text += std::string(", ") + reduction_name(reduction);
   if (is_reduction(kind) && bucket != 0) text += ", bucket " + std::to_string(bucket);
   if (is_reduction(kind) && algorithm != Algorithm::automatic) text += ", algorithm " + std::to_string(static_cast<int>(algorithm));
-  if (kind == Collective::broadcast) text += ", root " + std::to_string(root);
+  if (is_reduction(kind) && parts != 1) text += ", from " + std::to_string(parts) + " devices of each member";
+  if (kind == Collective::broadcast && root != kAnyRoot) text += ", root " + std::to_string(root);
   return text + ")";
 }
 

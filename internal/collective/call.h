@@ -30,10 +30,14 @@ struct CallTerms {
   Reduction reduction = Reduction::sum;
   Algorithm algorithm = Algorithm::automatic;
   DType dtype = DType::invalid;
-  uint32_t root = 0;
+  uint32_t root = 0;  // kAnyRoot: whoever says so by bringing a tensor, which one does
   uint32_t bucket = 0;
-  Shape shape;        // of the input; of a broadcast's receiver: nothing
-  bool open = false;  // a broadcast's receiver, who takes whatever shape comes
+  uint32_t parts = 1;  // of a reduction: tensors that each rank contributes, one after the other in the order of additions
+  Shape shape;         // of the input; of a broadcast's receiver: nothing
+  bool open = false;   // a broadcast's receiver, who takes whatever shape comes
+  int64_t rows = 0;    // that one stream brings; no part of what the call means
+  static constexpr uint32_t kAnyRoot = UINT32_MAX;
+  static constexpr uint32_t kPartsMax = 128;
 
   // Do both mean the same call? What may differ between ranks is left out.
   bool agrees(const CallTerms& other) const;
@@ -44,6 +48,7 @@ struct CollectiveCall {
   CallTerms terms;
   std::vector<int64_t> splits;  // all-to-all: rows for each rank; empty: as many for each
   Tensor in;                    // nothing: a barrier, or a broadcast's receiver
+  std::vector<Tensor> more;     // of a reduction: the other parts
   Tensor out;                   // where the result goes; nothing: into memory of its own
 };
 

@@ -14,7 +14,7 @@ Status check_input(const CollectiveCall& call, int size) {
   const CallTerms& terms = call.terms;
   const std::string name = collective_name(terms.kind);
   if (terms.kind == Collective::barrier) return {};
-  if (terms.kind == Collective::broadcast && terms.root >= static_cast<uint32_t>(size))
+  if (terms.kind == Collective::broadcast && terms.root != CallTerms::kAnyRoot && terms.root >= static_cast<uint32_t>(size))
     return invalid_argument("broadcast: the root is %u, ranks go from 0 to %d", terms.root, size - 1);
   if (terms.open) return {};
   if (!call.in.valid()) return invalid_argument("%s: it needs a tensor", name.c_str());
@@ -23,6 +23,14 @@ Status check_input(const CollectiveCall& call, int size) {
       terms.kind == Collective::all_gather || terms.kind == Collective::reduce_scatter || terms.kind == Collective::all_to_all;
   if (by_rows && terms.shape.rank() == 0)
     return invalid_argument("%s: a scalar has no rows; give a tensor with at least one dimension", name.c_str());
+  if (terms.parts < 1 || terms.parts > CallTerms::kPartsMax || terms.parts != call.more.size() + 1)
+    return invalid_argument("%s: %zu tensors of one rank; from 1 to %u are possible", name.c_str(), call.more.size() + 1,
+                            CallTerms::kPartsMax);
+  for (const Tensor& part : call.more) {
+    if (part.dtype() != terms.dtype || !(part.shape() == terms.shape))
+      return invalid_argument("%s: the parts of one rank differ: %s%s and %s", name.c_str(), dtype_name(terms.dtype),
+                              terms.shape.text().c_str(), part.text().c_str());
+  }
   return {};
 }
 
@@ -114,7 +122,7 @@ void Exchange::pump(Out& out) {
     const uint64_t bytes = limit - std::min(limit, out.put);
     const uint64_t from = std::exchange(out.put, out.put + bytes);
     out.begun = true;
-    carrier_.send(*this, {out.rank, out.lane, from, out.total, out.data + from, bytes});
+    carrier_.send(*this, {out.rank, out.lane, from, out.total, out.data + from, bytes, out.rows});
   }
 }
 

@@ -34,6 +34,7 @@ class Exchange : public RefCounted {
       uint64_t total = 0;
       const void* data = nullptr;
       uint64_t bytes = 0;
+      int64_t rows = 0;  // of the whole stream
     };
     // Tells sent() when the bytes are not needed any more.
     virtual void send(Exchange& exchange, const Piece& piece) = 0;
@@ -46,8 +47,8 @@ class Exchange : public RefCounted {
 
   // Sends what can be sent. Afterwards, and after each of the four below, done() may have become true.
   virtual Status begin() = 0;
-  // What the other end of a stream means by the call; before the first of the stream's pieces.
-  virtual Status learn(const CallTerms&) { return {}; }
+  // What that rank means by the call, and the rows of the stream; before the first of the stream's pieces.
+  virtual Status learn(int, const CallTerms&) { return {}; }
   // Where that piece goes. The first of a stream tells its size.
   Result<void*> landing(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total);
   Status arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes);
@@ -91,6 +92,7 @@ class Exchange : public RefCounted {
     uint8_t lane = 0;
     const char* data = nullptr;
     uint64_t total = 0;
+    int64_t rows = 0;
     bool begun = false;
     uint64_t ready = 0, put = 0, sent = 0, granted = kUnaskedBytes;
     bool complete() const { return begun && put == total && sent == total; }

@@ -21,7 +21,9 @@ class Moving final : public Exchange {
       const int rank = (rank_ + i) % size_;
       add_in(rank, 0);
       const Range range = cut_[static_cast<size_t>(rank)];
-      add_out(rank, 0, in + range.from, range.bytes).ready = range.bytes;
+      Out& out = add_out(rank, 0, in + range.from, range.bytes);
+      out.ready = range.bytes;
+      out.rows = range.rows;
     }
     begin_streams();
     return place_all();
@@ -30,17 +32,36 @@ class Moving final : public Exchange {
  private:
   struct Range {
     uint64_t from = 0, bytes = 0;
+    int64_t rows = 0;
   };
+
+  // A broadcast whose root nobody knows beforehand: all get what all bring, which is one tensor.
+  bool is_broadcast() const { return call_.terms.kind == Collective::broadcast; }
+
+  Status learn(int rank, const CallTerms& terms) override {
+    if (is_broadcast() && !terms.open) senders_.push_back(rank);
+    if (terms.rows < 0 || __builtin_add_overflow(rows_, terms.rows, &rows_))
+      return invalid_argument("%s: the ranks bring more rows together than a tensor can have", call_.terms.text().c_str());
+    return {};
+  }
 
   Status cut() {
     if (call_.terms.kind == Collective::barrier) {
       cut_.assign(static_cast<size_t>(size_), {});
       return {};
     }
+    if (is_broadcast()) {
+      row_ = static_cast<uint64_t>(dtype_size(call_.terms.dtype));
+      if (!call_.terms.open) senders_.push_back(rank_);
+      rows_ = call_.terms.open ? 0 : call_.in.count();
+      cut_.assign(static_cast<size_t>(size_), {0, static_cast<uint64_t>(rows_) * row_, rows_});
+      return {};
+    }
     const Shape& shape = call_.in.shape();
     row_ = static_cast<uint64_t>(shape.count(1, shape.rank()) * dtype_size(call_.in.dtype()));
     if (call_.terms.kind == Collective::all_gather) {
-      cut_.assign(static_cast<size_t>(size_), {0, static_cast<uint64_t>(call_.in.bytes())});
+      rows_ = shape.dim(0);
+      cut_.assign(static_cast<size_t>(size_), {0, static_cast<uint64_t>(call_.in.bytes()), rows_});
       return {};
     }
     return cut_splits(shape.dim(0));
@@ -58,10 +79,13 @@ class Moving final : public Exchange {
     for (const int64_t split : call_.splits) {
       if (split < 0 || split > rows - sum)
         return invalid_argument("all_to_all: the splits do not cut %lld rows", static_cast<long long>(rows));
-      cut_.push_back({static_cast<uint64_t>(sum) * row_, static_cast<uint64_t>(split) * row_});
+      cut_.push_back({static_cast<uint64_t>(sum) * row_, static_cast<uint64_t>(split) * row_, split});
       sum += split;
     }
-    if (sum == rows && call_.splits.size() == static_cast<size_t>(size_)) return {};
+    if (sum == rows && call_.splits.size() == static_cast<size_t>(size_)) {
+      rows_ = cut_[static_cast<size_t>(rank_)].rows;
+      return {};
+    }
     return invalid_argument("all_to_all: %zu splits over %lld of %lld rows; one for each of %d ranks is needed, and all rows",
                             call_.splits.size(), static_cast<long long>(sum), static_cast<long long>(rows), size_);
   }
@@ -79,6 +103,7 @@ class Moving final : public Exchange {
       if (in->total == kUnknown) return {};
     }
     placed_ = true;
+    if (is_broadcast()) DTG_TRY(check_senders());
     const Range own = cut_[static_cast<size_t>(rank_)];
     for (const auto& in : ins_) total += in->total;
     DTG_TRY(make_result(total + own.bytes));
@@ -96,22 +121,32 @@ class Moving final : public Exchange {
     return {};
   }
 
+  Status check_senders() {
+    if (senders_.size() == 1) return {};
+    if (senders_.empty()) return invalid_argument("nobody sends: all %d ranks receive", size_);
+    std::ranges::sort(senders_);
+    return invalid_argument("rank %d and rank %d both send, and one does it for all", senders_[0], senders_[1]);
+  }
+
   Status make_result(uint64_t bytes) {
     if (call_.terms.kind == Collective::barrier) return {};
-    PartialShape shape(call_.in.shape());
-    int64_t rows = 0;
-    if (row_ > 0) rows = static_cast<int64_t>(bytes / row_);
-    else if (call_.terms.kind == Collective::all_gather) rows = call_.in.shape().dim(0) * size_;  // rows of nothing: as if all were alike
-    else rows = call_.in.shape().dim(0);
+    // Of rows without elements nothing comes but their number.
+    const int64_t rows = row_ > 0 ? static_cast<int64_t>(bytes / row_) : rows_;
+    PartialShape shape(is_broadcast() ? Shape::of({0}) : call_.in.shape());
     shape.set_dim(0, rows);
     DTG_ASSIGN(const Shape made, shape.to_shape());
-    return make_out(call_.in.dtype(), made);
+    if (is_broadcast() && call_.out.valid() && call_.out.count() != rows)
+      return invalid_argument("rank %d sends %lld elements, but rank %d receives %lld", senders_[0], static_cast<long long>(rows), rank_,
+                              static_cast<long long>(call_.out.count()));
+    return make_out(call_.terms.dtype, made);
   }
 
   bool finished() const override { return placed_; }
 
   std::vector<Range> cut_;  // what goes to each rank
   uint64_t row_ = 0;        // bytes
+  int64_t rows_ = 0;        // of all whose streams have begun
+  std::vector<int> senders_;
   bool placed_ = false;
 };
 
@@ -137,7 +172,7 @@ class Broadcast final : public Exchange {
   }
 
   // The root's terms, which its first piece brings along from rank to rank.
-  Status learn(const CallTerms& terms) override {
+  Status learn(int, const CallTerms& terms) override {
     if (place_in_tree_ == 0) return {};
     if (call_.out.valid() || !terms.open) DTG_TRY(make_out(terms.dtype, terms.shape));
     call_.terms.dtype = terms.dtype;
@@ -173,7 +208,8 @@ class Broadcast final : public Exchange {
 }  // namespace
 
 Result<Ref<Exchange>> make_moving(CollectiveCall call, int rank, int size, Exchange::Carrier& carrier, MemoryBudget& budget) {
-  if (call.terms.kind == Collective::broadcast) return Ref<Exchange>(make_ref<Broadcast>(std::move(call), rank, size, carrier, budget));
+  if (call.terms.kind == Collective::broadcast && call.terms.root != CallTerms::kAnyRoot)
+    return Ref<Exchange>(make_ref<Broadcast>(std::move(call), rank, size, carrier, budget));
   return Ref<Exchange>(make_ref<Moving>(std::move(call), rank, size, carrier, budget));
 }
 

@@ -16,14 +16,18 @@ class Reducing : public Exchange {
       : Exchange(std::move(call), rank, size, carrier, budget), combine_(combine) {}
 
  protected:
-  int first() const { return first_in_order(call_.terms.bucket, size_); }
+  int parts() const { return static_cast<int>(call_.terms.parts); }
+  int contributions() const { return size_ * parts(); }
+  // Of all contributions: those of a rank stand one behind the other.
+  int first() const { return first_in_order(call_.terms.bucket, contributions()); }
+  const char* part(int p) const { return static_cast<const char*>(p == 0 ? input() : call_.more[static_cast<size_t>(p) - 1].data()); }
   uint64_t bytes_of(int64_t elements) const { return static_cast<uint64_t>(elements * combine_.element_bytes()); }
   int64_t elements_of(uint64_t bytes) const { return static_cast<int64_t>(bytes) / combine_.element_bytes(); }
 
-  // One of the inputs of a gather-and-add over `ins` (by rank; null for the own one), from `added` to as far as all have come.
+  // One of the inputs of a gather-and-add over `ins` (by contribution; null for the own ones), from `added` to as far as all have come.
   struct Adding {
-    std::vector<In*> ins;  // by rank
-    const char* own = nullptr;
+    std::vector<In*> ins;           // by contribution
+    std::vector<const char*> owns;  // by part
     char* out = nullptr;
     uint64_t total = 0, added = 0;
     uint64_t free_upto = UINT64_MAX;  // of `out`, which may still be on its way to others
@@ -32,15 +36,16 @@ class Reducing : public Exchange {
     uint64_t upto = std::min(adding.total, adding.free_upto);
     for (const In* in : adding.ins) upto = in ? std::min(upto, in->arrived) : upto;
     upto -= upto % static_cast<uint64_t>(combine_.element_bytes());
-    std::vector<const void*> parts(static_cast<size_t>(size_));
+    const auto own_from = static_cast<size_t>(rank_ * parts());
+    std::vector<const void*> from_all(static_cast<size_t>(contributions()));
     while (adding.added < upto) {
       // Within a piece, so within a window.
       const uint64_t from = adding.added, to = std::min(upto, (from / kPieceBytes + 1) * kPieceBytes);
-      for (int i = 0; i < size_; ++i) {
-        const auto rank = static_cast<size_t>((first() + i) % size_);
-        parts[static_cast<size_t>(i)] = adding.ins[rank] ? adding.ins[rank]->at(from) : adding.own + from;
+      for (int i = 0; i < contributions(); ++i) {
+        const auto which = static_cast<size_t>((first() + i) % contributions());
+        from_all[static_cast<size_t>(i)] = adding.ins[which] ? adding.ins[which]->at(from) : adding.owns[which - own_from] + from;
       }
-      combine_.fold(parts, adding.out + from, elements_of(to - from));
+      combine_.fold(from_all, adding.out + from, elements_of(to - from));
       combine_.finish(adding.out + from, elements_of(to - from));
       adding.added = to;
     }
@@ -58,16 +63,19 @@ class DirectReduce final : public Reducing {
   using Reducing::Reducing;
   Status begin() override {
     DTG_TRY(make_out(call_.in.dtype(), call_.in.shape()));
-    adding_.ins.assign(static_cast<size_t>(size_), nullptr);
-    adding_.own = static_cast<const char*>(input());
+    adding_.ins.assign(static_cast<size_t>(contributions()), nullptr);
+    for (int p = 0; p < parts(); ++p) adding_.owns.push_back(part(p));
     adding_.out = output();
     adding_.total = bytes_of(call_.in.count());
-    if (size_ > 1 && adding_.own == adding_.out) adding_.free_upto = 0;
+    in_place_ = size_ > 1 && input() == output();
+    if (in_place_) adding_.free_upto = 0;
     for (int rank = 0; rank < size_; ++rank) {
-      if (rank == rank_) continue;
-      adding_.ins[static_cast<size_t>(rank)] = &add_in(rank, 0, adding_.total);
-      DTG_TRY(place_window(*ins_.back()));
-      add_out(rank, 0, input(), adding_.total).ready = adding_.total;
+      for (int p = 0; p < parts() && rank != rank_; ++p) {
+        const auto lane = static_cast<uint8_t>(p);
+        adding_.ins[static_cast<size_t>(rank * parts() + p)] = &add_in(rank, lane, adding_.total);
+        DTG_TRY(place_window(*ins_.back()));
+        add_out(rank, lane, part(p), adding_.total).ready = adding_.total;
+      }
     }
     begin_streams();
     add_up(adding_);
@@ -81,7 +89,7 @@ class DirectReduce final : public Reducing {
   }
   // In place: what others still need of the input is not written over.
   Status left(Out&) override {
-    if (adding_.own != adding_.out) return {};
+    if (!in_place_) return {};
     adding_.free_upto = UINT64_MAX;
     for (const auto& out : outs_) adding_.free_upto = std::min(adding_.free_upto, out->complete() ? UINT64_MAX : out->sent);
     add_up(adding_);
@@ -90,10 +98,11 @@ class DirectReduce final : public Reducing {
   bool finished() const override { return adding_.added == adding_.total; }
 
   Adding adding_;
+  bool in_place_ = false;
 };
 
-// Lane 0 brings the contributions to a share to its rank, lane 1 takes the sums to the others. Without the second way it is a
-// reduce-scatter, whose shares are made of whole rows.
+// The first lanes bring the contributions to a share to its rank, one lane for each part, the lane behind them takes the sums to the
+// others. Without the second way it is a reduce-scatter, whose shares are made of whole rows.
 class SharedReduce final : public Reducing {
  public:
   SharedReduce(CollectiveCall call, int rank, int size, Carrier& carrier, MemoryBudget& budget, const Combine& combine, bool scatters)
@@ -108,29 +117,32 @@ class SharedReduce final : public Reducing {
     if (scatters_) result.set_dim(0, shares.length(rank_));
     DTG_ASSIGN(const Shape made, result.to_shape());
     DTG_TRY(make_out(call_.in.dtype(), made));
-    const char* const in = static_cast<const char*>(input());
     const uint64_t mine = bytes(shares.begin(rank_));
-    adding_.ins.assign(static_cast<size_t>(size_), nullptr);
-    adding_.own = in + mine;
+    const auto sums_lane = static_cast<uint8_t>(parts());
+    adding_.ins.assign(static_cast<size_t>(contributions()), nullptr);
+    for (int p = 0; p < parts(); ++p) adding_.owns.push_back(part(p) + mine);
     adding_.out = scatters_ ? output() : output() + mine;
     adding_.total = bytes(shares.length(rank_));
     for (int i = 1; i < size_; ++i) {
       const int rank = (rank_ + i) % size_;  // not all to the same at once
-      adding_.ins[static_cast<size_t>(rank)] = &add_in(rank, 0, adding_.total);
-      DTG_TRY(place_window(*ins_.back()));
       const uint64_t theirs = bytes(shares.length(rank));
-      add_out(rank, 0, in + bytes(shares.begin(rank)), theirs).ready = theirs;
+      for (int p = 0; p < parts(); ++p) {
+        const auto lane = static_cast<uint8_t>(p);
+        adding_.ins[static_cast<size_t>(rank * parts() + p)] = &add_in(rank, lane, adding_.total);
+        DTG_TRY(place_window(*ins_.back()));
+        add_out(rank, lane, part(p) + bytes(shares.begin(rank)), theirs).ready = theirs;
+      }
       if (scatters_) continue;
       // What lands there has been sent to that rank before: it is the sum of it.
-      place(add_in(rank, 1, theirs), output() + bytes(shares.begin(rank)));
-      sums_.push_back(&add_out(rank, 1, adding_.out, adding_.total));
+      place(add_in(rank, sums_lane, theirs), output() + bytes(shares.begin(rank)));
+      sums_.push_back(&add_out(rank, sums_lane, adding_.out, adding_.total));
     }
     begin_streams();
     return advance_sums();
   }
 
  private:
-  Status advance(In& in) override { return in.lane == 0 ? advance_sums() : Status(); }
+  Status advance(In& in) override { return in.lane < parts() ? advance_sums() : Status(); }
   Status advance_sums() {
     add_up(adding_);
     for (Out* out : sums_) make_ready(*out, adding_.added);
@@ -151,7 +163,7 @@ class RingReduce final : public Reducing {
   Status begin() override {
     DTG_TRY(make_out(call_.in.dtype(), call_.in.shape()));
     total_ = bytes_of(call_.in.count());
-    const int place_in_order = (rank_ - first() + size_) % size_;
+    const int place_in_order = (rank_ - first_in_order(call_.terms.bucket, size_) + size_) % size_;
     const int before = (rank_ + size_ - 1) % size_, after = (rank_ + 1) % size_;
     is_last_ = place_in_order == size_ - 1;
     if (place_in_order > 0) {
@@ -200,14 +212,17 @@ class RingReduce final : public Reducing {
 
 Algorithm choose(const CollectiveCall& call, int size) {
   if (call.terms.algorithm != Algorithm::automatic) return call.terms.algorithm;
-  const auto sent = static_cast<uint64_t>(call.in.bytes()) * static_cast<uint64_t>(size - 1);
+  const auto sent = static_cast<uint64_t>(call.in.bytes()) * static_cast<uint64_t>(size - 1) * call.terms.parts;
   return size == 2 || sent <= kDirectBytes ? Algorithm::direct : Algorithm::shared;
 }
 
 }  // namespace
 
 Result<Ref<Exchange>> make_reducing(CollectiveCall call, int rank, int size, Exchange::Carrier& carrier, MemoryBudget& budget) {
-  DTG_ASSIGN(const Combine combine, Combine::make(call.terms.reduction, call.terms.dtype, size));
+  const auto parts = static_cast<int>(call.terms.parts);
+  if (parts > 1 && call.terms.algorithm == Algorithm::ring)
+    return unimplemented("%s by a ring; leave the algorithm open", call.terms.text().c_str());
+  DTG_ASSIGN(const Combine combine, Combine::make(call.terms.reduction, call.terms.dtype, size * parts));
   Ref<Exchange> made;
   if (call.terms.kind == Collective::reduce_scatter)
     made = Ref<Exchange>::adopt(new SharedReduce(std::move(call), rank, size, carrier, budget, combine, true));

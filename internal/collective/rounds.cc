@@ -78,7 +78,10 @@ Status all_gather(const Parts& parts) {
   const CallTerms& terms = parts[0]->call.terms;
   if (terms.shape.rank() == 0) return invalid_argument("%s: a scalar has no rows", terms.text().c_str());
   int64_t rows = 0;
-  for (const Rounds::Part* part : parts) rows += part->call.in.shape().dim(0);
+  for (const Rounds::Part* part : parts) {
+    if (__builtin_add_overflow(rows, part->call.in.shape().dim(0), &rows))
+      return invalid_argument("%s: the devices bring more rows together than a tensor can have", terms.text().c_str());
+  }
   DTG_ASSIGN(const Shape whole, with_rows(terms.shape, rows));
   for (Rounds::Part* part : parts) DTG_TRY(make_out(*part, terms.dtype, whole));
   parts[0]->pool->parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t rank) {
@@ -127,11 +130,10 @@ Status broadcast(const Parts& parts) {
 
 Status work(const Parts& parts) {
   for (const Rounds::Part* part : parts) {
-    if (part->call.terms.agrees(parts[0]->call.terms) && part->size == parts[0]->size) continue;
-    return invalid_argument("instance %d of group %d is not the same on all devices: %s called %s with %d members, %s called %s with %d",
+    if (part->call.terms.agrees(parts[0]->call.terms)) continue;
+    return invalid_argument("instance %d of group %d is not the same on all devices: %s called %s, %s called %s",
                             static_cast<int>(part->instance), static_cast<int>(part->group), parts[0]->who.c_str(),
-                            parts[0]->call.terms.text().c_str(), parts[0]->size, part->who.c_str(), part->call.terms.text().c_str(),
-                            part->size);
+                            parts[0]->call.terms.text().c_str(), part->who.c_str(), part->call.terms.text().c_str());
   }
   switch (parts[0]->call.terms.kind) {
     case Collective::all_reduce: return all_reduce(parts);
@@ -184,6 +186,12 @@ void Rounds::enter(PendingOp& pending, PendingOpList& ended) {
     return end(part, ended,
                invalid_argument("instance %d of group %d has two members on one device: %s and %s", static_cast<int>(part.instance),
                                 static_cast<int>(part.group), (*at)->who.c_str(), part.who.c_str()));
+  }
+  if (!parts.empty() && parts[0]->size != part.size) {
+    return end(part, ended,
+               invalid_argument("instance %d of group %d: group_size is %d for %s, but %d for %s; all members say the same",
+                                static_cast<int>(part.instance), static_cast<int>(part.group), part.size, part.who.c_str(), parts[0]->size,
+                                parts[0]->who.c_str()));
   }
   part.round_ = round;
   parts.insert(at, &part);

@@ -16,6 +16,7 @@ void Collectives::join(int32_t key, Ref<CollectiveGroup> group) {
   Entry& entry = entries_[key];
   entry.groups.push_back(std::move(group));
   entry.gone = Status();
+  joins_.fetch_add(1, std::memory_order_release);
 }
 
 void Collectives::leave(int32_t key, const CollectiveGroup& group, const Status& why) {
@@ -42,31 +43,10 @@ Result<Ref<CollectiveGroup>> Collectives::find(int32_t key) const {
                              entry.groups[0]->name().c_str(), entry.groups[1]->name().c_str(), static_cast<int>(key));
 }
 
-void Collectives::run_began(const void* run) {
-  const std::lock_guard lock(mutex_);
-  ended_[run] = 0;
-}
-
-void Collectives::call_ended(const void* run) {
-  const std::lock_guard lock(mutex_);
-  if (const auto at = ended_.find(run); at != ended_.end()) ++at->second;
-}
-
-void Collectives::group_ended(const void* run) {
-  const std::lock_guard lock(mutex_);
-  if (const auto at = ended_.find(run); at != ended_.end()) at->second += kNoneOwed;
-}
-
-// Frames end more often than they begin.
-void Collectives::run_ended(const void* run, const CollectiveDuties& duties, const Status& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto ended = ended_.extract(run);
-    if (!ended || ended.mapped() >= duties.calls) return;
-  }
-  for (const int32_t key : duties.keys) {
-    auto group = find(key);
-    if (group.ok() && group.value()) group.value()->run_failed(why);
+void Collectives::run_refused(const std::vector<int32_t>& keys, const Status& why) const {
+  for (const int32_t key : keys) {
+    const auto group = find(key);
+    if (group.ok() && group.value()) group.value()->run_failed({}, why);
   }
 }
 

@@ -93,7 +93,7 @@ Status Frame::begin(uint64_t sequence, Deadline deadline) {
   caller_ = nullptr;
   call_ = nullptr;
   own_step_.restart(sequence, deadline);
-  if (program().duties.where) program().duties.where->run_began(&own_step_);
+  if (!program().duties.groups.empty()) DTG_TRY(begin_duties());
   DTG_TRY(take_memory());
   if (device_) DTG_TRY(begin_on_devices());
   rewind();
@@ -418,15 +418,24 @@ RunContext Frame::context(const Instruction& instruction) {
   return context;
 }
 
+Status Frame::begin_duties() {
+  debts_ = make_ref<CollectiveDebts>();
+  DTG_TRY(debts_->take_on(program().duties));
+  own_step_.set_debts(debts_.get());
+  debts_->listen(own_step_);
+  return {};
+}
+
 // The others of a group wait for calls that will not come.
 void Frame::settle_duties() {
-  const CollectiveDuties& duties = program().duties;
+  const Ref<CollectiveDebts> debts = std::move(debts_);
   const Status cause = own_step_.cause();
-  duties.where->run_ended(&own_step_, duties, cause.ok() ? cancelled("it was not begun") : cause);
+  own_step_.set_debts(nullptr);
+  debts->settle(own_step_, cause.ok() ? cancelled("it was not begun") : cause);
 }
 
 void Frame::end() {
-  if (program().duties.where) settle_duties();
+  if (debts_) settle_duties();
   slots_.release();
   if (device_) end_on_devices();
   if (char* const memory = std::exchange(memory_, nullptr)) around_.memory.give_back(memory);

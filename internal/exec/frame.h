@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/collective_debts.h"
 #include "exec/completion.h"
 #include "exec/memory_pool.h"
 #include "exec/program.h"
@@ -138,6 +139,7 @@ class Frame final {
   bool run_async(SegmentState& state, const Instruction& instruction, RunContext& context);
   Status enter_next_chunk(SegmentState& state);
   void fail(const Instruction& instruction, const Status& status);
+  Status begin_duties();
   void settle_duties();
   void finish_segment(SegmentState& state);
   void finish_one(bool from_outside);
@@ -150,6 +152,7 @@ class Frame final {
 
   const Surroundings around_;
   Step own_step_;
+  Ref<CollectiveDebts> debts_;     // of this run; null: it owes nothing
   Step* step_ = &own_step_;        // or that of the frame that calls
   const Frame* caller_ = nullptr;  // of a function's body: the frame with the instruction that calls it
   const Instruction* call_ = nullptr;

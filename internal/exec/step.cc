@@ -76,12 +76,20 @@ bool Step::remove(Waiter* waiter) {
   return true;
 }
 
+void Step::explain_lateness(const Status& why) {
+  std::lock_guard hold(mutex_);
+  if (cause_.code() != Code::deadline_exceeded || why.code() != Code::deadline_exceeded || std::exchange(explained_, true)) return;
+  cause_ = Status(cause_.code(), cause_.message() + "; " + why.message(), why.origin());
+}
+
 void Step::restart(uint64_t sequence, Deadline deadline) {
   sequence_ = sequence;
   deadline_ = deadline;
   edges_ = nullptr;
   commits_ = nullptr;
   rights_ = nullptr;
+  debts_ = nullptr;
+  explained_ = false;
   skips_writes_ = false;
   sealed_ = false;
   held_back_ = Status();

@@ -13,6 +13,7 @@
 
 namespace dtg {
 
+class CollectiveDebts;
 class Commits;
 class Edges;
 class Rights;
@@ -69,6 +70,12 @@ class Step {
   void set_rights(const Rights* rights) { rights_ = rights; }
   const Rights* rights() const { return rights_; }
 
+  // What it owes to groups of tasks; it outlives the run. Null: nothing.
+  void set_debts(CollectiveDebts* debts) { debts_ = debts; }
+  CollectiveDebts* debts() const { return debts_; }
+  // What it waited for when its time was over, from whoever knows; the first to say so is heard. Before the run has ended.
+  void explain_lateness(const Status& why);
+
   // For reuse by a recycled run; nobody may hold the step.
   void restart(uint64_t sequence, Deadline deadline);
 
@@ -80,10 +87,12 @@ class Step {
   Edges* edges_ = nullptr;
   Commits* commits_ = nullptr;
   const Rights* rights_ = nullptr;
+  CollectiveDebts* debts_ = nullptr;
   bool skips_writes_ = false;
   std::atomic<bool> aborted_{false};
   mutable std::mutex mutex_;  // guards what follows; a step without waits never takes it
   Status cause_;
+  bool explained_ = false;
   bool sealed_ = false;
   Status held_back_;  // an abort that came while it was
   Waiter* first_ = nullptr;

@@ -1,7 +1,8 @@
 // Collectives as ops: definitions, shapes and gradients. What a kernel does is in collective_run.cc. Members are tasks of a group that was
-// joined with that key (dtg/group.h), each with a graph of its own; under a key that no group has, they are ops of one graph on
-// different devices of this process. Calls are told apart by instance_key; of one instance, the order of creation is the order of calls.
-// timeout_seconds is a call's between tasks; devices of one process wait as long as their run may.
+// joined with that key (dtg/group.h), each with a graph of its own, and of each task as many devices, which make a call together:
+// group_size counts the devices of all. Under a key that no group has, they are ops of one graph on different devices of this process.
+// Calls are told apart by instance_key; of one instance, the order of creation is the order of calls. timeout_seconds is a call's between
+// tasks; devices of one process wait as long as their run may.
 #include "ops/collective.h"
 
 #include "graph/gradient.h"

@@ -1,10 +1,12 @@
 // Collectives as kernels: a call of the task's group, or a part in a round of the devices of this process. Neither holds a thread. The
 // step's memory stands in for tensors: what a call reads and writes stays until its instruction has ended, which is when the call has.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "collective/joined.h"
 #include "collective/rounds.h"
-#include "exec/collectives.h"
+#include "exec/collective_debts.h"
 #include "exec/completion.h"
 #include "graph/device_name.h"
 #include "ops/collective.h"
@@ -23,11 +25,11 @@ struct CollectiveArgs {
   int32_t size = 0;
   int32_t key = 0;
   int64_t timeout_ns = 0;
-  Ref<Collectives> collectives;
-  // Where no group of tasks has the key:
-  Ref<Rounds> rounds;
+  bool instance_known = false;  // when it was planned
   DeviceRank rank;
-  std::string who;
+  std::string device, who;
+  Ref<Collectives> collectives;
+  Ref<Rounds> rounds;  // where no group of tasks has the key
 };
 
 Tensor over_memory(const void* data, DType dtype, const Shape& shape) {
@@ -40,29 +42,15 @@ CollectiveCall call_of(const RunContext& c, const CollectiveArgs& a) {
   call.terms.kind = a.part.kind;
   call.terms.reduction = a.part.reduction;
   call.terms.open = !a.part.sends && a.part.kind == Collective::broadcast;
+  // Nobody knows beforehand who sends.
+  if (a.part.kind == Collective::broadcast) call.terms.root = CallTerms::kAnyRoot;
+  call.terms.dtype = a.dtype;
   if (a.part.sends) {
-    call.terms.dtype = a.dtype;
     call.terms.shape = a.in;
     call.in = over_memory(c.in<void>(0), a.dtype, a.in);
   }
   if (a.result && !a.dynamic) call.out = over_memory(c.out<void>(0), a.dtype, a.out);
   return call;
-}
-
-// Between tasks nobody knows who sends, so rows are gathered to which only the sender has any.
-Status as_gather(CollectiveCall& call, DType dtype) {
-  const Shape flat = Shape::of({call.terms.open ? 0 : call.in.count()});
-  call.terms.kind = Collective::all_gather;
-  call.terms.open = false;
-  call.terms.dtype = dtype;
-  call.terms.shape = flat;
-  if (call.in.valid()) {
-    call.in = call.in.reshaped(flat);
-  } else {
-    DTG_ASSIGN(call.in, Tensor::allocate(dtype, flat));
-  }
-  if (call.out.valid()) call.out = call.out.reshaped(Shape::of({call.out.count()}));
-  return {};
 }
 
 // Of a broadcast's result.
@@ -89,68 +77,141 @@ Status give_result(RunContext c, const CollectiveArgs& a, const Tensor& result) 
 
 // ---- between tasks -----------------------------------------------------------------------------------------
 
+// The devices of this task that make one call together; mostly there is one. Who comes waits, without a thread, until all are there.
 class GroupOp final : public RefCounted, private Step::Waiter {
  public:
-  GroupOp(const CollectiveArgs& args, Ref<CollectiveGroup> group) : args_(args), group_(std::move(group)) {}
+  GroupOp(Step& step, CollectiveDebts::Debt& debt, int32_t instance, int64_t timeout_ns)
+      : step_(step), debt_(debt), instance_(instance), timeout_ns_(timeout_ns) {}
 
   // False when the step is over; `done` is the caller's again then.
-  bool start(CollectiveCall what, int32_t instance, Completion& done) {
-    Step& step = done.step();
-    call_ =
-        group_->make_call(std::move(what), instance, args_.timeout_ns, step.deadline(),
-                          [self = Ref<GroupOp>::share(this)](const Status& status, const Tensor& result) { self->ended(status, result); });
-    listed_ = Ref<GroupOp>::share(this);
-    done_ = std::move(done);
-    if (!step.add(this)) {
-      done = std::move(done_);
-      listed_ = nullptr;
-      call_ = nullptr;
-      return false;
+  bool enter(const CollectiveArgs& args, CollectiveCall call, Completion& done) {
+    bool full = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return false;
+      if (members_.empty()) {
+        listed_ = Ref<GroupOp>::share(this);
+        if (!step_.add(this)) {
+          listed_ = nullptr;
+          return false;
+        }
+      }
+      const auto at = std::ranges::lower_bound(members_, args.rank, {}, [](const auto& each) { return each->args.rank; });
+      auto member = std::make_unique<Member>(Member{args, {std::move(call), args.who}, std::move(done)});
+      members_.insert(at, std::move(member));
+      full = members_.size() == static_cast<size_t>(debt_.duty.devices);
+      if (full) leave_meeting();
     }
-    const Ref<RefCounted> call = call_;
-    group_->start_call(call);
+    if (full) start();
     return true;
   }
 
  private:
+  struct Member {
+    const CollectiveArgs& args;
+    JoinedPart part;
+    Completion done;
+  };
+
+  // Those that come later do so for the next call.
+  void leave_meeting() {
+    if (debt_.duty.devices == 1) return;
+    CollectiveDebts::Meetings& meetings = step_.debts()->meetings();
+    const std::lock_guard lock(meetings.mutex);
+    const auto at = meetings.open.find({debt_.duty.key, instance_});
+    if (at != meetings.open.end() && at->second.get() == this) meetings.open.erase(at);
+  }
+
+  std::vector<JoinedPart*> parts() const {
+    std::vector<JoinedPart*> parts;
+    for (const auto& member : members_) parts.push_back(&member->part);
+    return parts;
+  }
+
+  // All are there; nobody enters any more.
+  void start() {
+    const Ref<GroupOp> self = Ref<GroupOp>::share(this);
+    Result<CollectiveCall> joined = join_calls(parts(), tasks());
+    if (!joined.ok()) return ended(joined.status(), {});
+    Ref<RefCounted> call = debt_.group->make_call(joined.take(), instance_, debt_.epoch, timeout_ns_, step_.deadline(),
+                                                  [self](const Status& status, const Tensor& result) { self->ended(status, result); });
+    {
+      const std::lock_guard lock(mutex_);
+      if (!over_) call_ = call;
+      else call = nullptr;
+    }
+    // The abort that came meanwhile has left the ends to this thread.
+    if (call) debt_.group->start_call(call);
+    else ended(step_.cause(), {});
+  }
+
   void aborted(const Status& cause) override {
     const Ref<GroupOp> self = std::move(listed_);
-    group_->give_up_call(call_, cause);
+    Ref<RefCounted> call;
+    bool waits = false;
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+      call = call_;
+      waits = members_.size() < static_cast<size_t>(debt_.duty.devices);
+      if (waits) leave_meeting();
+    }
+    if (call) debt_.group->give_up_call(call, cause);
+    else if (waits) ended(cause, {});
   }
 
-  void ended(const Status& status, const Tensor& result) {
-    Step& step = done_.step();
+  void ended(Status status, const Tensor& result) {
     // Where the abort was first, it drops its reference itself.
-    if (step.remove(this)) listed_ = nullptr;
-    if (status.ok()) args_.collectives->call_ended(&step);
-    else args_.collectives->group_ended(&step);
-    Completion done = std::move(done_);
-    done.done(status.ok() ? give_result(done.context(), args_, result) : status);
+    if (step_.remove(this)) listed_ = nullptr;
+    if (status.ok()) status = hand_out(parts(), tasks(), result);
+    if (status.code() == Code::deadline_exceeded && call_) step_.explain_lateness(status);
+    // With the last of them the run may be over, and the debt with it.
+    auto members = std::move(members_);
+    CollectiveDebts::Debt& debt = debt_;
+    if (status.ok()) debt.owed.fetch_sub(static_cast<uint32_t>(members.size()));
+    for (const auto& member : members) {
+      Completion done = std::move(member->done);
+      done.done(status.ok() ? give_result(done.context(), member->args, member->part.call.out) : status);
+    }
   }
 
-  const CollectiveArgs& args_;
-  const Ref<CollectiveGroup> group_;
+  int tasks() const { return debt_.duty.size / debt_.duty.devices; }
+
+  Step& step_;
+  CollectiveDebts::Debt& debt_;
+  const int32_t instance_;
+  const int64_t timeout_ns_;
+  std::mutex mutex_;                              // guards what follows until all are there
+  std::vector<std::unique_ptr<Member>> members_;  // by rank
+  bool over_ = false;                             // the step is
   Ref<RefCounted> call_;
   Ref<GroupOp> listed_;  // while the step may abort it
-  Completion done_;
 };
 
-Result<Ref<CollectiveGroup>> group_of(const RunContext& c, const CollectiveArgs& a) {
-  DTG_ASSIGN(Ref<CollectiveGroup> group, a.collectives->find(a.key));
-  if (!group) return c.error("no group has the key %d", static_cast<int>(a.key));
-  const int members = group->members();
-  if (members == a.size) return group;
-  return c.error(
-      "group_size is %d, but the group \"%s\" with the key %d has %d members; build the graph for so many, or form the group anew",
-      static_cast<int>(a.size), group->name().c_str(), static_cast<int>(a.key), members);
+// The call that this device takes part in; an error where another device has made one of that instance that it needs nobody else for.
+Result<Ref<GroupOp>> op_of(RunContext& c, const CollectiveArgs& a, CollectiveDebts::Debt& debt, int32_t instance) {
+  Step& step = c.step();
+  const std::pair<int32_t, int32_t> which{a.key, instance};
+  CollectiveDebts::Meetings& meetings = step.debts()->meetings();
+  const std::lock_guard lock(meetings.mutex);
+  if (debt.duty.devices == 1) {
+    // What the plan did not know.
+    const auto [at, fresh] = a.instance_known ? std::pair(meetings.callers.end(), true) : meetings.callers.emplace(which, a.device);
+    if (fresh || at->second == a.device) return make_ref<GroupOp>(step, debt, instance, a.timeout_ns);
+    return c.error("instance %d of group %d is called by %s too, and group_size %d is one device of each task", static_cast<int>(instance),
+                   static_cast<int>(a.key), at->second.c_str(), static_cast<int>(a.size));
+  }
+  Ref<RefCounted>& open = meetings.open[which];
+  if (!open) open = Ref<RefCounted>(make_ref<GroupOp>(step, debt, instance, a.timeout_ns));
+  return Ref<GroupOp>::share(static_cast<GroupOp*>(open.get()));
 }
 
 Status start_in_group(RunContext& c, const CollectiveArgs& a, int32_t instance, Completion& done) {
-  DTG_ASSIGN(Ref<CollectiveGroup> group, group_of(c, a));
-  CollectiveCall call = call_of(c, a);
-  if (call.terms.kind == Collective::broadcast) DTG_TRY(as_gather(call, a.dtype));
-  const auto op = make_ref<GroupOp>(a, std::move(group));
-  return op->start(std::move(call), instance, done) ? Status() : c.step().cause();
+  CollectiveDebts* const debts = c.step().debts();
+  CollectiveDebts::Debt* const debt = debts ? debts->find(a.key) : nullptr;
+  if (!debt) return c.error("the group with the key %d was joined while this run was under way; run it again", static_cast<int>(a.key));
+  DTG_ASSIGN(const Ref<GroupOp> op, op_of(c, a, *debt, instance));
+  return op->enter(a, call_of(c, a), done) ? Status() : c.step().cause();
 }
 
 // ---- in this process ---------------------------------------------------------------------------------------
@@ -203,13 +264,9 @@ Result<int32_t> known_key(const PrepareContext& c, int input, const char* name) 
   return unimplemented("%s of \"%s\" is known only when it runs; make it a constant", name, std::string(c.node().name).c_str());
 }
 
-Status prepare_round(const PrepareContext& c, CollectiveArgs& a) {
-  DTG_ASSIGN(const DeviceName device, DeviceName::parse(c.device()));
-  a.rank = {device.type.value_or(""), device.id.value_or(0)};
-  a.who = "\"" + std::string(c.node().name) + "\" on " + std::string(c.device());
+void prepare_round(CollectiveArgs& a) {
   const Ref<Resource> rounds = a.collectives->rounds([] { return Ref<Resource>(make_ref<Rounds>()); });
   a.rounds = Ref<Rounds>::share(static_cast<Rounds*>(rounds.get()));
-  return {};
 }
 
 }  // namespace
@@ -239,7 +296,12 @@ Status collective_prepare(PrepareContext& c) {
   }
   a->collectives = Collectives::of(c.store());
   DTG_ASSIGN(const Ref<CollectiveGroup> group, a->collectives->find(a->key));
-  if (!group) DTG_TRY(prepare_round(c, *a));
+  DTG_ASSIGN(const DeviceName device, DeviceName::parse(c.device()));
+  a->rank = {device.type.value_or(""), device.id.value_or(0)};
+  a->device = std::string(c.device());
+  a->who = "\"" + std::string(c.node().name) + "\" on " + a->device;
+  a->instance_known = c.constant(a->part.size_at + 2).valid();
+  if (!group) prepare_round(*a);
   return c.async_in_place(collective_run);
 }
 

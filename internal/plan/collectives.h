@@ -20,4 +20,8 @@ CollectiveKeys collective_keys(const Ir& ir, const IrNode& node);
 // Of the whole plan, to groups of tasks. An error where a run would wait for a device that takes no part in it, and inside functions.
 Status find_duties(const PlanContext& context, const Ir& ir, CollectiveDuties* duties);
 
+// The groups that a run of `task` calls, as far as the graph says without a plan.
+std::vector<int32_t> called_groups(const Graph& graph, std::span<const Value> fetches, std::span<const NodeId> targets,
+                                   std::span<const Value> feeds, const std::string& task);
+
 }  // namespace dtg

@@ -42,7 +42,11 @@ class Plan final : public Body, private ChunkSource {
   const std::vector<IrCommit>& commits() const { return commits_; }
 
   // Handles are bound to objects; after a resource was destroyed the plan must be made again.
-  bool is_current() const { return generation_ == context_.store->generation(); }
+  // So it must where a group was joined since, whose calls would otherwise stay in this process.
+  bool is_current() const {
+    const CollectiveDuties& duties = program_.duties;
+    return generation_ == context_.store->generation() && (!duties.where || duties.joins == duties.where->joins());
+  }
 
   using FrameWaiter = FramePool::Waiter;
   // A frame for a run, or null: then `waiter` (if any) is queued and will be granted one.

@@ -93,6 +93,7 @@ void AsyncPlan::end(Result<Ref<PartitionedPlan>> plan) {
 
 void AsyncPlan::tell(Result<Ref<PartitionedPlan>> plan) {
   if (told_.exchange(true)) return;
+  if (!plan.ok()) plan = session_->refuse_run(plan.status(), args());
   const Answer<Ref<PartitionedPlan>> answer = std::move(answer_);
   answer(std::move(plan));
 }

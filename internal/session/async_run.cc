@@ -70,7 +70,12 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
     body_->give(feed_list_, results_);
     if (!stopped_early_.ok()) body_->stop(stopped_early_);
   }
-  DTG_TRY(session_->enter(*body_));
+  const PlanRequest& request = plan_->request();
+  if (Status status = session_->enter(*body_); !status.ok()) {
+    std::vector<Value> feeds;
+    for (const FeedSpec& feed : request.feeds) feeds.push_back(feed.value);
+    return session_->refuse_run(std::move(status), feeds, request.fetches, request.targets);
+  }
   (void)plan_->run(*body_).ok();  // how it ends is told to ended()
   return {};
 }
@@ -160,7 +165,7 @@ bool AsyncRun::try_again(const Status& status) {
 // The next of repeated runs; an error when it cannot begin.
 Status AsyncRun::again() {
   DTG_TRY(body_->stopped_by());
-  if (!plan_->is_current()) return aborted("run again: a connection or a resource that the run uses is gone; start it anew");
+  if (!plan_->is_current()) return aborted("run again: a connection, a resource or a group that the run uses has changed; start it anew");
   body_->renew(session_->next_sequence());
   attempts_ = 1;
   back_ = {0};
@@ -236,7 +241,7 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
     DTG_ASSIGN(plan, find_plan(args, until));
   }
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(feeds), until, std::move(queue), tag);
-  if (Status late = check_time(args.timeout_ns, until); !late.ok()) run->refuse(std::move(late));
+  if (Status late = check_time(args, until); !late.ok()) run->refuse(std::move(late));
   else if (plan) run->start(std::move(plan));
   else run->start(args.feeds, args.fetches, args.targets);
   return run;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "plan/collectives.h"
+
 namespace dtg {
 namespace {
 
@@ -199,7 +201,7 @@ Status Session::check_open() const {
 }
 
 Status Session::check(const RunArgs& args) const {
-  DTG_TRY(check_open());
+  if (Status closed = check_open(); !closed.ok()) return refuse_run(std::move(closed), args);
   if (args.feeds.size() != args.feed_tensors.size())
     return invalid_argument("run: %zu feeds, but %zu tensors", args.feeds.size(), args.feed_tensors.size());
   for (const Tensor* tensor : args.feed_tensors) {
@@ -217,13 +219,31 @@ Result<Deadline> Session::deadline(int64_t timeout_ns) const {
 
 // A run so brief that nothing in it looks at the clock has a deadline too. A long one cannot have passed while a plan was found, and making
 // one looks itself; so only short ones cost a look.
-Status Session::check_time(int64_t timeout_ns, Deadline until) const {
-  const int64_t time_ns = timeout_ns ? timeout_ns : options_.default_timeout_ns;
+Status Session::check_time(const RunArgs& args, Deadline until) const {
+  const int64_t time_ns = args.timeout_ns ? args.timeout_ns : options_.default_timeout_ns;
   if (time_ns >= kNoHurryNs || !until.passed(runtime_->clock())) return {};
-  return deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9);
+  return refuse_run(
+      deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9), args);
+}
+
+Status Session::check_cancelled(const RunArgs& args) const {
+  const Status status = args.cancellation ? args.cancellation->status() : Status();
+  return status.ok() ? status : refuse_run(status, args);
 }
 
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
+  auto plan = seek_plan(args, until);
+  return plan.ok() ? std::move(plan) : Result<Ref<PartitionedPlan>>(refuse_run(plan.status(), args));
+}
+
+Status Session::refuse_run(Status why, std::span<const Value> feeds, std::span<const Value> fetches,
+                           std::span<const NodeId> targets) const {
+  const Ref<Collectives> collectives = Collectives::of(driver_->task().store());
+  if (collectives->joins() > 0) collectives->run_refused(called_groups(*graph_, fetches, targets, feeds, driver_->task().name()), why);
+  return why;
+}
+
+Result<Ref<PartitionedPlan>> Session::seek_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
   // A task that keeps its state may be lost while it is given its part, and back soon; one that is not there at all was waited for long
@@ -336,9 +356,9 @@ Result<Ref<PartitionedPlan>> Session::plan_for(const RunArgs& args) {
 Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
   DTG_TRY(check(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
-  if (args.cancellation) DTG_TRY(args.cancellation->status());
+  DTG_TRY(check_cancelled(args));
   DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
-  DTG_TRY(check_time(args.timeout_ns, until));
+  DTG_TRY(check_time(args, until));
   return run_plan(plan, args, fetched, until);
 }
 
@@ -346,14 +366,14 @@ Status Session::run(const RunArgs& args, std::span<Tensor> fetched) {
 Status Session::run_if_brief(const RunArgs& args, std::span<Tensor> fetched, bool* ran) {
   *ran = false;
   DTG_TRY(check(args));
-  if (args.cancellation) DTG_TRY(args.cancellation->status());
+  DTG_TRY(check_cancelled(args));
   DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
   Ref<PartitionedPlan> plan = find_kept(hash_of(args), args);
   if (!plan && driver_->is_local()) {
     DTG_ASSIGN(plan, find_plan(args, until));
   }
   if (!plan || !plan->is_brief()) return {};
-  DTG_TRY(check_time(args.timeout_ns, until));
+  DTG_TRY(check_time(args, until));
   *ran = true;
   const Ref<PartitionedPlan> measured = plan;
   const int64_t began = runtime_->clock().monotonic_ns();
@@ -437,15 +457,15 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   for (const Tensor* tensor : feeds) {
     if (!tensor || !tensor->valid()) return invalid_argument("call: a fed tensor is missing");
   }
-  DTG_TRY(session_->check_open());
-  if (cancellation) DTG_TRY(cancellation->status());
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns, cancellation};
+  if (Status closed = session_->check_open(); !closed.ok()) return session_->refuse_run(std::move(closed), args);
+  DTG_TRY(session_->check_cancelled(args));
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
     DTG_ASSIGN(plan, session_->find_plan(args, until));
   }
-  Status status = session_->check_time(timeout_ns, until);
+  Status status = session_->check_time(args, until);
   if (status.ok()) status = session_->run_plan(plan, args, fetched, until);
   // Back into the cell, unless another call has put one there meanwhile.
   PartitionedPlan* none = nullptr;

@@ -119,8 +119,14 @@ class Session final : public RefCounted, private Task::Observer {
   static Result<Ref<Driver>> drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options);
   Status check(const RunArgs& args) const;
   // Whether a run that may last so long may still begin.
-  Status check_time(int64_t timeout_ns, Deadline until) const;
+  Status check_time(const RunArgs& args, Deadline until) const;
+  Status check_cancelled(const RunArgs& args) const;
+  // An error has been told to the groups that the run would have called.
   Result<Ref<PartitionedPlan>> find_plan(const RunArgs& args, Deadline until);
+  Result<Ref<PartitionedPlan>> seek_plan(const RunArgs& args, Deadline until);
+  // A run that cannot begin; returns why. Groups that would wait for it hear it too.
+  Status refuse_run(Status why, std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets) const;
+  Status refuse_run(Status why, const RunArgs& args) const { return refuse_run(std::move(why), args.feeds, args.fetches, args.targets); }
   Ref<PartitionedPlan> find_kept(uint64_t hash, const RunArgs& args);
   Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
   // Whose turn to plan it is, from a begin_planning() that went well to the end of the scope.

@@ -174,7 +174,7 @@ std::string encode(const GroupData& m) {
   if (m.has_terms) {
     const auto dims = b.CreateVector(m.terms.shape.dims().data(), m.terms.shape.dims().size());
     terms = fb::CreateGroupTerms(b, m.terms.kind, m.terms.reduction, m.terms.algorithm, m.terms.open, static_cast<int32_t>(m.terms.dtype),
-                                 m.terms.root, m.terms.bucket, dims);
+                                 m.terms.root, m.terms.bucket, dims, m.terms.parts, m.terms.rows);
   }
   return finish(b, fb::CreateGroupData(b, m.epoch, m.stream, m.number, m.lane, m.offset, m.total, terms));
 }

@@ -165,6 +165,8 @@ struct GroupTerms {
   uint32_t root = 0;
   uint32_t bucket = 0;
   Shape shape;
+  uint32_t parts = 1;
+  int64_t rows = 0;
 };
 struct GroupData {  // payload: bytes [offset, offset + payload) of the stream
   static constexpr Kind kKind = Kind::group_data;

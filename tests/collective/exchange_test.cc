@@ -56,6 +56,7 @@ class World {
       sent += piece.bytes;
       if (piece.bytes > 0) ++peers[piece.rank];
       world->links_[{rank, piece.rank}].push_back({false, piece, exchange.terms(), 0});
+      world->links_[{rank, piece.rank}].back().terms.rows = piece.rows;
     }
     void grant(Exchange&, int to, uint8_t lane, uint64_t upto) override {
       Word word;
@@ -84,7 +85,7 @@ class World {
     if (at->second.empty()) links_.erase(at);
     Exchange& exchange = *exchanges_[static_cast<size_t>(to)];
     if (word.is_grant) return check(exchange.granted(from, word.piece.lane, word.upto));
-    if (word.piece.offset == 0) check(exchange.learn(word.terms));
+    if (word.piece.offset == 0) check(exchange.learn(from, word.terms));
     const auto landing = exchange.landing(from, word.piece.lane, word.piece.offset, word.piece.bytes, word.piece.total);
     check(landing.status());
     if (landing.ok() && word.piece.bytes > 0) std::memcpy(landing.value(), word.piece.data, word.piece.bytes);
@@ -133,7 +134,8 @@ std::vector<float> folded(int size, int64_t count, uint32_t bucket) {
   return sum;
 }
 
-CollectiveCall reduction(const Tensor& in, Algorithm algorithm, uint32_t bucket, bool in_place) {
+// With `parts`, rank r brings the contributions from r * parts on.
+CollectiveCall reduction(const Tensor& in, Algorithm algorithm, uint32_t bucket, bool in_place, std::vector<Tensor> more = {}) {
   CollectiveCall call;
   call.terms.kind = Collective::all_reduce;
   call.terms.algorithm = algorithm;
@@ -141,6 +143,8 @@ CollectiveCall reduction(const Tensor& in, Algorithm algorithm, uint32_t bucket,
   call.terms.shape = in.shape();
   call.terms.bucket = bucket;
   call.in = in;
+  call.terms.parts = static_cast<uint32_t>(more.size()) + 1;
+  call.more = std::move(more);
   if (in_place) call.out = in;
   return call;
 }
@@ -153,13 +157,19 @@ TEST(Exchange, EveryTimingGivesTheBitsOfAFold) {
     const auto algorithm = static_cast<Algorithm>(random() % 4);
     const auto bucket = static_cast<uint32_t>(random() % 9);
     const bool in_place = random() % 2 == 0;
+    const int parts = algorithm == Algorithm::ring ? 1 : 1 + static_cast<int>(random() % 3);
     World world(size, seed);
-    world.run([&](int rank) { return reduction(contribution(rank, count), algorithm, bucket, in_place); });
-    const std::vector<float> sum = folded(size, count, bucket);
+    world.run([&](int rank) {
+      std::vector<Tensor> more;
+      for (int p = 1; p < parts; ++p) more.push_back(contribution(rank * parts + p, count));
+      return reduction(contribution(rank * parts, count), algorithm, bucket, in_place, std::move(more));
+    });
+    const std::vector<float> sum = folded(size * parts, count, bucket);
     for (int rank = 0; rank < size; ++rank) {
       const std::span<const float> values = world.result(rank).values<float>();
-      ASSERT_TRUE(std::ranges::equal(values, sum)) << "seed " << seed << ", rank " << rank << " of " << size << ", count " << count
-                                                   << ", algorithm " << static_cast<int>(algorithm) << (in_place ? ", in place" : "");
+      ASSERT_TRUE(std::ranges::equal(values, sum))
+          << "seed " << seed << ", rank " << rank << " of " << size << ", parts " << parts << ", count " << count << ", algorithm "
+          << static_cast<int>(algorithm) << (in_place ? ", in place" : "");
     }
   }
 }
@@ -188,6 +198,30 @@ TEST(Exchange, AThousandRanks) {
     const std::vector<float> sum = folded(size, 4096, 5);
     for (const int rank : {0, 5, size - 1}) EXPECT_TRUE(std::ranges::equal(world.result(rank).values<float>(), sum)) << rank;
     EXPECT_EQ(world.sent_by(7), sent);
+  }
+}
+
+// Their number is all there is of them.
+TEST(Exchange, RowsWithoutElements) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const int size = 1 + static_cast<int>(seed % 4);
+    for (const bool all_to_all : {false, true}) {
+      World world(size, seed);
+      world.run([&](int rank) {
+        CollectiveCall call;
+        call.terms.kind = all_to_all ? Collective::all_to_all : Collective::all_gather;
+        call.terms.dtype = DType::f32;
+        for (int to = 0; to < size && all_to_all; ++to) call.splits.push_back(rank * 10 + to);
+        const int64_t rows = all_to_all ? rank * 10 * size + size * (size - 1) / 2 : rank * 3;
+        call.in = Tensor::allocate(DType::f32, Shape::of({rows, 0})).take();
+        call.terms.shape = call.in.shape();
+        return call;
+      });
+      for (int rank = 0; rank < size; ++rank) {
+        const int64_t others = static_cast<int64_t>(size) * (size - 1) / 2;  // 0 + 1 + .. of the ranks
+        EXPECT_EQ(world.result(rank).shape(), Shape::of({all_to_all ? others * 10 + rank * size : others * 3, 0})) << seed;
+      }
+    }
   }
 }
 
@@ -220,6 +254,23 @@ TEST(Exchange, PiecesThatDoNotBelong) {
   EXPECT_FALSE(far->landing(1, 0, 0, kPieceBytes, total).ok()) << "again";
   EXPECT_FALSE(far->landing(1, 0, kPieceBytes - 4, 8, total).ok()) << "over the end of a piece";
   EXPECT_FALSE(far->arrived(1, 0, 0, kPieceBytes).ok());
+}
+
+TEST(Exchange, MoreRowsThanATensorHas) {
+  Silent carrier;
+  MemoryBudget budget(int64_t{1} << 30);
+  CollectiveCall call;
+  call.terms.kind = Collective::all_gather;
+  call.terms.dtype = DType::f32;
+  call.in = Tensor::allocate(DType::f32, Shape::of({int64_t{1} << 62, 0})).take();
+  call.terms.shape = call.in.shape();
+  auto made = Exchange::make(call, 0, 2, carrier, budget);
+  ASSERT_TRUE(made.ok() && made.value()->begin().ok());
+  CallTerms theirs = call.terms;
+  theirs.rows = int64_t{1} << 62;
+  const Status status = made.value()->learn(1, theirs);
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("more rows together than a tensor can have"), std::string::npos) << status.message();
 }
 
 }  // namespace

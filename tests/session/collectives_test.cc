@@ -172,7 +172,7 @@ TEST_F(CollectiveOps, WhatDoesNotFitIsNamed) {
   const Value twice = call(0, "CollectiveReduceV2", {in[1]}, 1, merge("Add"));
   refused({alone, twice}, Code::failed_precondition, "(2 times)");
   const Value sum = call(0, "CollectiveReduceV2", {in[0]}, 2, merge("Add")), most = call(1, "CollectiveReduceV2", {in[1]}, 2, merge("Max"));
-  refused({sum, most}, Code::invalid_argument, "called all_reduce(float32[4], sum) with 2 members");
+  refused({sum, most}, Code::invalid_argument, "called all_reduce(float32[4], sum), ");
   const Value a = call(0, "CollectiveReduceV2", {in[0]}, 3, merge("Add")), b = call(1, "CollectiveReduceV2", {in[1]}, 3, merge("Add"));
   refused({a, b}, Code::invalid_argument, "float32[5]", {{in[0], floats({4}, {1, 2, 3, 4})}, {in[1], floats({5}, {1, 2, 3, 4, 5})}});
   const Value send = call(0, "CollectiveBcastSendV2", {in[0]}, 4), too = call(1, "CollectiveBcastSendV2", {in[1]}, 4);
@@ -184,6 +184,32 @@ TEST_F(CollectiveOps, WhatDoesNotFitIsNamed) {
   const Value c = call(0, "CollectiveReduceV2", {in[0]}, 6, merge("Max", "Div"));
   const Value d = call(1, "CollectiveReduceV2", {in[1]}, 6, merge("Max", "Div"));
   refused({c, d}, Code::unimplemented, "final_op Div with merge_op Max");
+}
+
+// Before they meet, where the plan knows what they call; else as they meet, whoever is first.
+TEST_F(CollectiveOps, DevicesAgreeOnTheSize) {
+  devices(3);
+  const std::vector<Value> in = inputs();
+  const Value instance = placeholder(DType::i32, PartialShape::scalar());
+  const auto sized = [&](int member, int size, Value key) {
+    const Value made[] = {in[static_cast<size_t>(member)], build->integer(size), build->integer(7), key};
+    return graph->value(node(member, "CollectiveReduceV2", {std::begin(made), std::end(made)}, merge("Add")));
+  };
+  const Value known = build->integer(4);
+  for (const bool is_known : {true, false}) {
+    const Value key = is_known ? known : instance;
+    const std::vector<Value> fetches = {sized(0, 3, key), sized(1, 3, key), sized(2, 2, key)};
+    std::vector<Feed> feeds = fed(in, Shape::of({4}));
+    feeds.push_back({instance, Tensor::scalar<int32_t>(4).take()});
+    for (int turn = 0; turn < 10; ++turn) {
+      std::vector<Tensor> got;
+      const Status status = run(feeds, fetches, &got, {}, 20 * kSecond);
+      EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
+      const std::string odd = "\"" + std::string(graph->node(fetches[2].node()).name) + "\"";
+      for (const std::string& part : {std::string("group_size is "), odd, std::string("all members say the same")})
+        EXPECT_NE(status.message().find(part), std::string::npos) << part << " in: " << status.message();
+    }
+  }
 }
 
 // Each of many instances, whatever the order in which they come; instance keys that only the run knows too.

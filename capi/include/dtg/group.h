@@ -15,8 +15,10 @@
  * over the same tensors on one task, of dtg_nn_minimize_towers and of strict parameter servers.
  *
  * Graphs have the same calls as ops (CollectiveReduceV2 and its kin), which find the group by its key in sessions that are connected to
- * the member's server; dtg_nn_minimize_all_reduce is made of them. A run that fails or is cancelled before all its collectives have
- * ended ends the epoch too, with the name of its task.
+ * the member's server; dtg_nn_minimize_all_reduce is made of them. Several devices of each member may make such a call together, as many of
+ * each: then group_size is that of all devices, and ranks count them member by member, with the bits of as many devices of one process.
+ * A run counts in the epoch in which it began, and in no other (ABORTED, with what that epoch ended by). One that fails or is cancelled
+ * before all its collectives have ended, or that cannot begin at all, ends the epoch too, with the name of its task.
  */
 #ifndef DTG_GROUP_H
 #define DTG_GROUP_H
