@@ -116,7 +116,7 @@ Result<Workers> read_workers(const dtg_strategy_options& c, StrategyObject& obje
   DTG_TRY(held.status());
   const Group::View view = held->group->view();
   if (view.rank < 0 || view.members.empty()) {
-    return failed_precondition("create a strategy: this task is in no epoch of the group \"%s\"; form it anew with dtg_group_reform",
+    return failed_precondition("create a strategy: this task is in no epoch of the group \"%s\"; form it anew",
                                held->group->name().c_str());
   }
   if (c.pack_bytes < 0) return invalid_argument("create a strategy: packs of %lld bytes", static_cast<long long>(c.pack_bytes));

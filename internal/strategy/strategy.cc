@@ -37,8 +37,7 @@ Status check_kind(const Strategy::Options& o) {
     return invalid_argument("create a strategy: kind %d is unknown", static_cast<int>(o.kind));
   }
   if (o.kind == Kind::multi_worker_mirrored && !o.workers) {
-    return invalid_argument("create a strategy: MultiWorkerMirrored needs the group of its workers; join one with dtg_group_join and give "
-                            "it");
+    return invalid_argument("create a strategy: MultiWorkerMirrored needs the group of its workers; join one and give it");
   }
   if (o.cross < Strategy::CrossDevice::reduce_to_one || o.cross > Strategy::CrossDevice::hierarchical) {
     return invalid_argument("create a strategy: cross-device reduction %d is unknown", static_cast<int>(o.cross));

@@ -174,5 +174,141 @@ TEST_F(Workers, TrainLikeMirroredAndOneProcessWithTheSameShards) {
   }
 }
 
+dtg_variable counter(StrategyJob& job, const char* name, dtg_variable_sync sync, dtg_variable_aggregation aggregation) {
+  dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
+  dtg_variable out = DTG_VARIABLE_INIT;
+  spec.name = name;
+  spec.not_trainable = 1;
+  spec.synchronization = sync;
+  spec.aggregation = aggregation;
+  spec.initializer.kind = DTG_INIT_CONSTANT;
+  spec.initializer.a = 4;
+  OK(dtg_model_add_variable(job.model, &spec, &out));
+  return out;
+}
+
+// Two workers of one or two replicas, whose values are 1, 2, .. by replica.
+void say_words(Worker& w) {
+  StrategyJob& job = *w.job;
+  const int n = 2 * w.replicas;
+  dtg_strategy_info info = DTG_STRATEGY_INFO_INIT;
+  OK(dtg_strategy_describe(job.strategy, &info));
+  EXPECT_EQ(info.num_replicas, w.replicas);
+  EXPECT_EQ(info.num_replicas_in_sync, n);
+  EXPECT_EQ(info.between_graph, 1);
+  EXPECT_EQ(info.should_init, w.rank == 0);
+  EXPECT_EQ(info.should_checkpoint, w.rank == 0);
+  OK(dtg_strategy_enter(job.strategy));
+  const dtg_variable_aggregation hows[] = {DTG_AGGREGATION_SUM, DTG_AGGREGATION_MEAN, DTG_AGGREGATION_ONLY_FIRST_REPLICA};
+  std::vector<dtg_variable> written, seen;
+  for (const auto how : hows) {
+    written.push_back(counter(job, "written", DTG_VARIABLE_ON_WRITE, how));
+    seen.push_back(counter(job, "seen", DTG_VARIABLE_ON_READ, how));
+  }
+  const dtg_per_replica value = job.run(
+      [&](int32_t r, const dtg_value*, dtg_value* results) -> dtg_error* {
+        PASS(dtg_const_f32(job.graph, static_cast<float>(w.rank * w.replicas + r + 1), &results[0]));
+        for (const auto& each : written) PASS(dtg_strategy_assign(job.strategy, each.handle, DTG_ASSIGN_ADD, results[0], nullptr));
+        for (const auto& each : seen) PASS(dtg_strategy_assign(job.strategy, each.handle, DTG_ASSIGN_ADD, results[0], nullptr));
+        return nullptr;
+      },
+      {}, 1)[0];
+  dtg_value updates{}, sum{}, mean{}, rows{}, columns{}, weighed{}, twenty{}, set{};
+  OK(dtg_strategy_updates(job.strategy, &updates));
+  OK(dtg_strategy_reduce(job.strategy, DTG_REDUCE_SUM, value, DTG_NO_AXIS, &sum));
+  OK(dtg_strategy_reduce(job.strategy, DTG_REDUCE_MEAN, value, DTG_NO_AXIS, &mean));
+  // Rank 0 has 2 rows, rank 1 has 3.
+  const dtg_value batch = job.placeholder(DTG_F32, {-1, 2});
+  dtg_per_replica shares{};
+  OK(dtg_strategy_split(job.strategy, batch, &shares));
+  OK(dtg_strategy_gather(job.strategy, shares, 0, &rows));
+  OK(dtg_strategy_reduce(job.strategy, DTG_REDUCE_MEAN, shares, 0, &weighed));
+  const dtg_value wide = job.placeholder(DTG_F32, {2, -1});
+  std::vector<dtg_value> same(static_cast<size_t>(w.replicas), wide);
+  dtg_per_replica wides{};
+  OK(dtg_strategy_distribute(job.strategy, same.data(), same.size(), &wides));
+  OK(dtg_strategy_gather(job.strategy, wides, -1, &columns));
+  OK(dtg_const_f32(job.graph, 20, &twenty));
+  OK(dtg_strategy_assign(job.strategy, seen[0].handle, DTG_ASSIGN_SET, twenty, &set));
+  OK(dtg_strategy_exit(job.strategy));
+  w.begin();
+  const auto total = static_cast<float>(n * (n + 1) / 2);
+  EXPECT_EQ(job.number(sum), total);
+  EXPECT_EQ(job.number(mean), total / static_cast<float>(n));
+  const float mine[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  const auto feed = [&] { job.feed(batch, DTG_F32, {2 + w.rank, 2}, mine + 4 * w.rank); };
+  feed();
+  EXPECT_EQ(job.floats(rows), std::vector<float>(mine, mine + 10));
+  feed();
+  EXPECT_EQ(job.floats(weighed), (std::vector<float>{5, 6}));
+  const float wide_of[2][4] = {{1, 2, 3, 4}, {5, 6, 0, 0}};
+  job.feed(wide, DTG_F32, {2, 2 - w.rank}, wide_of[w.rank]);
+  const std::vector<float> twice = {1, 2, 1, 2, 5, 5, 3, 4, 3, 4, 6, 6}, once = {1, 2, 5, 3, 4, 6};
+  EXPECT_EQ(job.floats(columns), w.replicas == 2 ? twice : once);
+  const float added[] = {total, total / static_cast<float>(n), 1};
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(job.number(seen[i].read), 4) << i;
+  job.go({updates});
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(job.number(written[i].read), 4 + added[i]) << i;
+    EXPECT_EQ(job.number(seen[i].read), 4 + added[i]) << i;
+  }
+  job.go({set});
+  EXPECT_EQ(job.number(seen[0].read), 20);
+}
+
+TEST_F(Workers, ValuesAndWritesOverAllOfThem) {
+  of(2);
+  const dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  all(1, options, say_words);
+  all(2, options, say_words);
+}
+
+// Worker 1 meets a loss that is no number, and later goes in the middle of a step and comes back as another process would: with no values.
+TEST_F(Workers, NoStepIsLostOrHalfMade) {
+  constexpr int kAll = 3;
+  const Case c{DTG_OPT_ADAM, false, true};
+  const dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  of(kAll);
+  const Bytes wanted = trained(c, 1, options);
+  std::vector<Bytes> found(kAll);
+  std::barrier through(kAll);
+  const auto work = [&](int rank, bool again) {
+    Worker w(cluster_, rank, 1, options, 7 + static_cast<uint64_t>(rank));
+    Model model(w, c);
+    w.begin();
+    if (!again) {
+      const std::string ended = refused(model.step(0, kAll, rank == 1), rank == 1 ? DTG_INVALID_ARGUMENT : DTG_ABORTED, "a bad loss");
+      EXPECT_NE(ended.find(rank == 1 ? "tower 1" : "task:1"), ended.npos) << ended;
+      OK(dtg_group_reform(w.group, 0, kWaitNs));
+      for (int step = 0; step < 2; ++step) OK(model.step(step, kAll));
+      through.arrive_and_wait();
+      if (rank == 1) return;
+      const Bytes before = w.job->all_bytes();
+      const std::string lost = refused(model.step(2, kAll), DTG_UNAVAILABLE, "a step without a worker");
+      EXPECT_NE(lost.find("/job:worker/replica:0/task:1"), lost.npos) << lost;
+      EXPECT_EQ(w.job->all_bytes(), before);
+      OK(dtg_group_reform(w.group, 0, kWaitNs));
+      w.job->go({model.level});
+    }
+    dtg_variable step = DTG_VARIABLE_INIT;
+    OK(dtg_model_global_step(w.job->model, &step));
+    int64_t made = 0;
+    std::memcpy(&made, w.job->bytes(step.read).data(), sizeof made);
+    EXPECT_EQ(made, 2);
+    for (; made < kSteps; ++made) OK(model.step(static_cast<int>(made), kAll));
+    found[static_cast<size_t>(rank)] = w.job->all_bytes();
+    w.meet();
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kAll; ++rank) {
+    threads.emplace_back([&, rank] {
+      work(rank, false);
+      if (rank == 1) work(rank, true);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Bytes& each : found) EXPECT_EQ(each, wanted);
+}
+
 }  // namespace
 }  // namespace outside
