@@ -128,6 +128,7 @@ Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places,
 
 size_t Model::begin_replicas() {
   run_.tower = tower_;
+  run_.additions.clear();
   continue_replicas();
   return run_.towers;
 }
@@ -160,6 +161,16 @@ void Model::end_replicas() {
   run_.towers = std::max(run_.towers, tower_ + 1);
   tower_ = run_.tower;
   replica_ = kNoReplica;
+}
+
+std::vector<NodeId> Model::additions(const NamedVariable& variable, NodeId add) {
+  if (replica_ == kNoReplica) return {add};
+  run_.additions.emplace_back(variable.name, add);
+  std::vector<NodeId> all;
+  for (const auto& [name, node] : run_.additions) {
+    if (name == variable.name) all.push_back(node);
+  }
+  return all;
 }
 
 void Model::next_tower() {
@@ -199,11 +210,19 @@ const NamedVariable* Model::find(std::string_view name) const {
 }
 
 void Model::go_back(const Mark& mark) {
+  // The count of steps stays, wherever it was first asked for: another one could not have its name.
+  std::vector<NamedVariable> kept;
+  if (global_step_ != SIZE_MAX && global_step_ >= mark.variables) kept.push_back(variables_[global_step_]);
   variables_.resize(mark.variables);
+  if (!kept.empty()) {
+    global_step_ = variables_.size();
+    variables_.push_back(std::move(kept[0]));
+  }
   streams_ = mark.streams;
   shared_ = mark.shared;
   following_ = mark.following;
-  if (global_step_ >= mark.variables) global_step_ = SIZE_MAX;
+  // It would assign what is gone.
+  if (init_covers_ > mark.variables) init_ = kNoNode;
 }
 
 Status Model::follow(const NamedVariable& variable, Value target, double share) {

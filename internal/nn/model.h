@@ -130,6 +130,8 @@ class Model final : public RefCounted {
     double share = 0;
     size_t tower = 0;
   };
+  // What the replicas of this run so far, this one included, add to their copies of a variable; otherwise that alone.
+  std::vector<NodeId> additions(const NamedVariable& variable, NodeId add);
   Status follow(const NamedVariable& variable, Value target, double share);
   std::span<const Following> following() const { return following_; }
   // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
@@ -180,6 +182,7 @@ class Model final : public RefCounted {
     std::vector<size_t> shared;  // what next_tower() had left to answer then
     size_t tower = 0;            // outside of it
     size_t left = 0;             // of `shared`, when replica 0 was built
+    std::vector<std::pair<std::string, NodeId>> additions;
   } run_;
 };
 

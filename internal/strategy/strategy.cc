@@ -240,6 +240,7 @@ Result<std::vector<Strategy::Id>> Strategy::finish_run() {
   model_->end_replicas();
   DTG_TRY(assign_pending());
   effects_ = std::move(run_->effects);
+  first_towers_.push_back(run_->first_tower);
   std::vector<Id> ids;
   for (size_t k = 0; k < count; ++k) {
     std::vector<Value> values;

@@ -168,6 +168,8 @@ class Strategy final : public RefCounted, private VariablePolicy {
   Result<Value> along_axis(Reduce reduce, std::span<const Value> parts, int32_t axis);
   Result<std::vector<Value>> reduce_gradients(Reduce reduce, std::span<const std::vector<Value>> parts, std::span<const NodeId> besides);
 
+  // The first tower of the run that a loss comes from, which need not be a result of it.
+  size_t tower_of(const PerReplica& losses) const;
   // --- with the other workers (strategy_workers.cc) ---
   // Whether values are made one in the order of all replicas, rather than each worker's first.
   bool in_order() const { return options_.cross == CrossDevice::reduce_to_one && replicas() > 1; }
@@ -197,7 +199,8 @@ class Strategy final : public RefCounted, private VariablePolicy {
   size_t replica_ = 0;
   int inside_ = 0;  // functions of a merge and hooks that are being called, from which the run cannot be changed
   std::optional<Run> run_;
-  std::vector<NodeId> effects_;  // of the last run
+  std::vector<NodeId> effects_;       // of the last run
+  std::vector<size_t> first_towers_;  // of all runs
   std::vector<PerReplica> values_;
   int32_t instance_ = 0;  // of the next collective of the workers
 };

@@ -2,6 +2,7 @@
 // for threads.
 #include <algorithm>
 
+#include "graph/device_name.h"
 #include "nn/scope.h"
 #include "strategy/on_device.h"
 #include "strategy/strategy.h"
@@ -31,6 +32,9 @@ Result<std::vector<std::string>> Strategy::place(VariableSpec& spec) {
           "create_variable of the strategy: %zu devices for \"%s\"; give one for a variable that all replicas share, or one "
           "for each of the %zu replicas",
           devices.size(), std::string(spec.name).c_str(), replicas());
+    }
+    for (const std::string& device : devices) {
+      DTG_TRY(DeviceName::parse_spec(device).status().with_context("create_variable of the strategy, \"" + std::string(spec.name) + "\""));
     }
   }
   if (spec.sync == Sync::on_read && spec.trainable) {
@@ -104,6 +108,21 @@ Result<std::vector<Value>> Strategy::reduce_gradients(Reduce reduce, std::span<c
   return made;
 }
 
+// Of losses that were made from the results of a run (scaled, say) and distributed: the newest run that followed what replica 0's is
+// made from.
+size_t Strategy::tower_of(const PerReplica& losses) const {
+  if (losses.first_tower != SIZE_MAX) return losses.first_tower;
+  for (size_t k = first_towers_.size(); k-- > 0;) {
+    for (const Model::Following& each : model_->following()) {
+      if (each.tower != first_towers_[k]) continue;
+      if (std::ranges::any_of(each.targets, [&](Value target) { return depends_on(graph(), losses.values[0], target); })) {
+        return first_towers_[k];
+      }
+    }
+  }
+  return 0;
+}
+
 Result<Strategy::Minimized> Strategy::minimize(Id losses, Reduce reduce, const Optimizer& optimizer) {
   DTG_TRY(cross("minimize"));
   DTG_ASSIGN(const PerReplica* const found, resolve(losses, "minimize"));
@@ -126,7 +145,7 @@ Result<Strategy::Minimized> Strategy::minimize(Id losses, Reduce reduce, const O
   }
   TowerOptions towers;
   towers.reduce = reduce;
-  towers.first = given.first_tower == SIZE_MAX ? 0 : given.first_tower;
+  towers.first = tower_of(given);
   towers.copies = true;
   const bool plain = options_.cross == CrossDevice::reduce_to_one && !options_.hooks.reduce_to && !options_.hooks.batch_reduce_to;
   if (options_.workers) {
