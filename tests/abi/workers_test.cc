@@ -205,9 +205,13 @@ void say_words(Worker& w) {
     written.push_back(counter(job, "written", DTG_VARIABLE_ON_WRITE, how));
     seen.push_back(counter(job, "seen", DTG_VARIABLE_ON_READ, how));
   }
+  dtg_metric_values metric = DTG_METRIC_VALUES_INIT;
   const dtg_per_replica value = job.run(
       [&](int32_t r, const dtg_value*, dtg_value* results) -> dtg_error* {
+        dtg_metric added = DTG_METRIC_INIT;
+        added.kind = DTG_METRIC_SUM;
         PASS(dtg_const_f32(job.graph, static_cast<float>(w.rank * w.replicas + r + 1), &results[0]));
+        PASS(dtg_nn_metric(job.model, &added, dtg_value{}, results[0], dtg_value{}, &metric));
         for (const auto& each : written) PASS(dtg_strategy_assign(job.strategy, each.handle, DTG_ASSIGN_ADD, results[0], nullptr));
         for (const auto& each : seen) PASS(dtg_strategy_assign(job.strategy, each.handle, DTG_ASSIGN_ADD, results[0], nullptr));
         return nullptr;
@@ -254,6 +258,8 @@ void say_words(Worker& w) {
   }
   job.go({set});
   EXPECT_EQ(job.number(seen[0].read), 20);
+  for (int i = 0; i < 2; ++i) job.go({metric.update});
+  EXPECT_EQ(job.number(metric.result), 2 * total);
 }
 
 TEST_F(Workers, ValuesAndWritesOverAllOfThem) {
