@@ -283,6 +283,8 @@ TEST_F(Workers, NoStepIsLostOrHalfMade) {
     Model model(w, c);
     w.begin();
     if (!again) {
+      // Whoever fails first ends what others have under way, so all are through with their first values before.
+      through.arrive_and_wait();
       const std::string ended = refused(model.step(0, kAll, rank == 1), rank == 1 ? DTG_INVALID_ARGUMENT : DTG_ABORTED, "a bad loss");
       EXPECT_NE(ended.find(rank == 1 ? "tower 1" : "task:1"), ended.npos) << ended;
       OK(dtg_group_reform(w.group, 0, kWaitNs));
@@ -314,6 +316,52 @@ TEST_F(Workers, NoStepIsLostOrHalfMade) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Bytes& each : found) EXPECT_EQ(each, wanted);
+}
+
+// A call as the strategy's own of that instance.
+dtg_value reduction_of_one(StrategyJob& job, int32_t instance) {
+  dtg_tensor* const one = vector_of({0.5f});
+  dtg_value inputs[4], out{};
+  OK(dtg_const(job.graph, one, &inputs[0]));
+  dtg_tensor_release(one);
+  const int32_t keys[] = {2, 4, instance};
+  for (int i = 0; i < 3; ++i) OK(dtg_const_of(job.graph, DTG_I32, nullptr, 0, &keys[i], sizeof keys[i], &inputs[i + 1]));
+  dtg_attr attrs[2] = {DTG_ATTR_INIT, DTG_ATTR_INIT};
+  const char* const values[2][2] = {{"merge_op", "Add"}, {"final_op", "Id"}};
+  for (int i = 0; i < 2; ++i) attrs[i].name = values[i][0], attrs[i].kind = DTG_ATTR_STRING, attrs[i].s = values[i][1];
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = "CollectiveReduceV2";
+  spec.inputs = inputs;
+  spec.num_inputs = 4;
+  spec.attrs = attrs;
+  spec.num_attrs = 2;
+  OK(dtg_graph_add_op(job.graph, &spec, &out, 1));
+  return out;
+}
+
+// Worker 1 takes part in the first of a step's four collectives only, that of the last bias, and goes: worker 0 applies none of them.
+TEST_F(Workers, AStepIsAppliedWhenAllOfItHasCome) {
+  dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  options.pack_bytes = 1;
+  of(2);
+  const auto work = [&](int rank) {
+    Worker w(cluster_, rank, 1, options, 7);
+    Model model(w, {DTG_OPT_SGD, false, true});
+    const dtg_value first = reduction_of_one(*w.job, 1);
+    w.begin();
+    w.meet();
+    if (rank == 1) {
+      OK(w.job->try_go({}, first));
+      OK(dtg_group_leave(w.group));
+      return;
+    }
+    const Bytes before = w.job->all_bytes();
+    refused(model.step(0, 2), DTG_UNAVAILABLE, "a step of which a part has come");
+    EXPECT_EQ(w.job->all_bytes(), before);
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
 }
 
 }  // namespace
