@@ -43,8 +43,8 @@
  *
  * Whatever makes one value of all replicas' (dtg_strategy_reduce and gather, reading what is synchronised on read, the result of a metric,
  * a step of training, the target of dtg_model_init) is then a collective: all workers run it, the same ones in one run. The target of
- * dtg_model_init ends with what dtg_strategy_level does, so first values are those of rank 0, whatever the seeds. A variable
- * without a name of its own on each worker and calls in another order are found out by the collectives, whose errors name the task. A
+ * dtg_model_init ends with what dtg_strategy_level does, so first values are those of rank 0, whatever the seeds. Calls in
+ * another order, or of other shapes, end with an error that names the task. A
  * strategy is for the number of workers that the group has when it is made.
  *   With one device per worker, and with DTG_REDUCE_TO_ONE_DEVICE for any number, the bits are those of Mirrored with as many replicas and
  * of dtg_nn_minimize_towers over the same shares of the batch. With several devices, that has every worker gather the
