@@ -1,9 +1,9 @@
 // dtg/group.h: groups of tasks and their collectives. Any thread.
 #include "dtg/group.h"
 
+#include "capi/group.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
-#include "capi/server.h"
 #include "session/collective_run.h"
 
 namespace dtg::capi {
@@ -14,18 +14,6 @@ constexpr int64_t kJoinNs = 60 * kSecond;
 constexpr int64_t kCallNs = 600 * kSecond;
 constexpr size_t kNameMax = 64;
 constexpr size_t kMembersMax = 4096;
-
-// A member's place; leaves with the last handle.
-class GroupObject final : public RefCounted {
- public:
-  GroupObject(Ref<ServerObject> s, Ref<Group> g, int64_t timeout)
-      : server(std::move(s)), group(std::move(g)), default_timeout_ns(timeout) {}
-  ~GroupObject() override { group->leave(cancelled("the host let go of the group \"%s\"", group->name().c_str())); }
-  const Clock& clock() const { return server->runtime->clock(); }
-  const Ref<ServerObject> server;
-  const Ref<Group> group;
-  const int64_t default_timeout_ns;
-};
 
 // A collective with the tensors of the host that it uses.
 class CollectiveObject final : public RefCounted {

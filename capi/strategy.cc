@@ -19,6 +19,7 @@ static_assert(static_cast<int>(Strategy::Kind::custom) == DTG_STRATEGY_CUSTOM &&
 
 constexpr size_t kDevicesMost = 4096;
 constexpr size_t kValuesMost = 65535;
+constexpr int32_t kStrategiesMost = 2000;  // of one group; instances are 31 bits
 
 // fn(object) on an open strategy whose model and graph no other thread is inside of.
 template <class Fn>
@@ -90,20 +91,51 @@ Status read_devices(const dtg_strategy_options& c, Strategy::Options& options) {
   return {};
 }
 
-Status read_facts(const dtg_strategy_options& c, StrategyObject& object) {
+Status read_facts(const dtg_strategy_options& c, const Strategy::Options& options, StrategyObject& object) {
   const bool custom = c.kind == DTG_STRATEGY_CUSTOM;
   if (!custom && (c.hooks || c.replicas_in_sync || c.between_graph || c.not_init || c.not_checkpoint || c.not_summary)) {
     return invalid_argument("create a strategy: hooks and facts about other processes are for custom strategies; leave them out");
   }
-  const bool chief = !c.replication || c.replication->worker == 0;
+  const bool chief = (!options.workers || options.workers->rank == 0) && (!c.replication || c.replication->worker == 0);
   const bool ps = c.kind == DTG_STRATEGY_PARAMETER_SERVER;
-  object.facts.between_graph = ps || c.between_graph != 0;
+  object.facts.between_graph = ps || object.group.get() || c.between_graph != 0;
   object.facts.should_init = chief && !c.not_init;
   object.facts.should_checkpoint = chief && !c.not_checkpoint;
   object.facts.should_save_summary = chief && !c.not_summary;
   object.user = c.user;
   if (c.hooks) DTG_TRY(read_struct(c.hooks, sizeof(dtg_strategy_hooks), "dtg_strategy_hooks", &object.hooks));
   return {};
+}
+
+// The workers as this member of their group sees them.
+Result<Workers> read_workers(const dtg_strategy_options& c, StrategyObject& object) {
+  if (c.kind != DTG_STRATEGY_MULTI_WORKER_MIRRORED) {
+    return invalid_argument("create a strategy: a group is for MultiWorkerMirrored; leave it out");
+  }
+  const Held<GroupObject> held(c.group, HandleType::group);
+  DTG_TRY(held.status());
+  const Group::View view = held->group->view();
+  if (view.rank < 0 || view.members.empty()) {
+    return failed_precondition("create a strategy: this task is in no epoch of the group \"%s\"; form it anew",
+                               held->group->name().c_str());
+  }
+  if (c.pack_bytes < 0) return invalid_argument("create a strategy: packs of %lld bytes", static_cast<long long>(c.pack_bytes));
+  if (c.timeout_ns < 0) return invalid_argument("create a strategy: the timeout is negative; 0 is the group's");
+  static constexpr const char* kHints[] = {"auto", "direct", "shared", "ring"};
+  DTG_ASSIGN(const Algorithm algorithm, read_enum(c.algorithm, Algorithm::ring, "algorithm"));
+  const int32_t number = held->strategies.load();
+  if (number >= kStrategiesMost) return resource_exhausted("create a strategy: the group has had %d already; join another one", number);
+  object.group = Ref<GroupObject>::share(held.get());
+  Workers workers;
+  workers.rank = view.rank;
+  workers.task = view.members[static_cast<size_t>(view.rank)];
+  workers.how.group_key = held->group->key();
+  workers.how.group_size = static_cast<int32_t>(view.members.size());
+  workers.how.first_instance = 1 + number * kWorkersInstances;
+  if (c.pack_bytes != 0) workers.how.pack_bytes = c.pack_bytes;
+  workers.how.timeout_seconds = static_cast<double>(c.timeout_ns) * 1e-9;
+  workers.how.hint = kHints[static_cast<size_t>(algorithm)];
+  return workers;
 }
 
 Result<Strategy::Options> read_strategy(const dtg_strategy_options* given, StrategyObject& object) {
@@ -119,8 +151,11 @@ Result<Strategy::Options> read_strategy(const dtg_strategy_options* given, Strat
     }
     DTG_ASSIGN(options.replication, read_replication(c.replication));
   }
+  if (c.group) {
+    DTG_ASSIGN(options.workers, read_workers(c, object));
+  }
   DTG_TRY(read_devices(c, options));
-  DTG_TRY(read_facts(c, object));
+  DTG_TRY(read_facts(c, options, object));
   options.hooks = hooks_of(object);
   return options;
 }
@@ -174,6 +209,7 @@ dtg_error* dtg_strategy_create(dtg_model* model, const dtg_strategy_options* opt
     auto made = make_ref<StrategyObject>(Ref<ModelObject>::share(&object));
     DTG_ASSIGN(Strategy::Options read, read_strategy(options, *made));
     DTG_ASSIGN(made->strategy, Strategy::create(object.model, std::move(read)));
+    if (made->group) made->group->strategies.fetch_add(1);
     StrategyObject* const kept = made.get();
     DTG_TRY(give(HandleType::strategy, std::move(made), out));
     kept->handle = *out;
@@ -348,6 +384,13 @@ dtg_error* dtg_strategy_update(dtg_strategy* strategy, dtg_value handle, dtg_upd
     DTG_ASSIGN(const NodeId all, object.strategy->update(value_of(handle), write, given));
     *out = to_c(object.strategy->model().graph().value(all));
     return {};
+  });
+}
+
+dtg_error* dtg_strategy_level(dtg_strategy* strategy, dtg_value* out) noexcept {
+  return value_of_strategy(strategy, out, [&](Strategy& s) -> Result<Value> {
+    DTG_ASSIGN(const NodeId node, s.level());
+    return s.model().graph().value(node);
   });
 }
 

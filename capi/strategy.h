@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "capi/group.h"
 #include "capi/model.h"
 #include "dtg/strategy.h"
 #include "strategy/strategy.h"
@@ -20,6 +21,7 @@ class StrategyObject final : public RefCounted {
   void* user = nullptr;
   dtg_strategy_info facts = DTG_STRATEGY_INFO_INIT;
   std::optional<Replicated> replicated;
+  Ref<GroupObject> group;  // of the workers; null: this process alone
 };
 
 // Calls a function of the host while it may use model and graph; its error is the answer.

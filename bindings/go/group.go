@@ -31,7 +31,7 @@ type GroupOptions struct {
 	Members     []string      // tasks in the order of their ranks, such as "/job:worker/task:0"; none: all tasks of the server's job
 	JoinTimeout time.Duration // how long the others are waited for; 0: 60 s
 	Timeout     time.Duration // of each collective; 0: 10 min
-	Key         int           // kept for graph ops that will name a group by it; nothing reads it yet; 0: 1
+	Key         int           // by which graph ops and strategies name the group; 0: 1
 }
 
 // Group is one member's place in a group. All members make the same calls in the same order. The first member that is lost

@@ -9,6 +9,7 @@ import "C"
 import (
 	"math"
 	"runtime"
+	"time"
 	"unsafe"
 )
 
@@ -23,6 +24,9 @@ const (
 	Mirrored        StrategyKind = 1 // a replica per device, each with copies of the variables, which stay equal to the bit
 	CentralStorage  StrategyKind = 2 // a replica per device, one copy of each variable in between
 	ParameterServer StrategyKind = 3 // one replica in a process, variables on parameter servers: Replication says how
+	// MultiWorkerMirrored is Mirrored over the devices of all tasks of a Group, each of which builds the same graph. Reduce, Gather, a step
+	// and the target of Model.Init are then collectives, which all of them run.
+	MultiWorkerMirrored StrategyKind = 5
 )
 
 // CrossDevice is the order in which a sum over replicas is made, and where.
@@ -31,7 +35,18 @@ type CrossDevice int32
 // The orders.
 const (
 	ReduceToOneDevice  CrossDevice = 0 // in the order of the replicas, on the device of the variable's first copy
-	ReduceHierarchical CrossDevice = 1 // two halves of neighbours, each on its first device, then both
+	ReduceHierarchical CrossDevice = 1 // two halves of neighbours, each on its first device, then both; each worker's, then the workers'
+)
+
+// ReduceAlgorithm is how sums of workers travel; the bits are the same.
+type ReduceAlgorithm int32
+
+// The algorithms.
+const (
+	AlgorithmAuto   ReduceAlgorithm = 0 // by number of workers and bytes
+	AlgorithmDirect ReduceAlgorithm = 1 // everybody sends everything to everybody
+	AlgorithmShared ReduceAlgorithm = 2 // every worker adds its share of the elements: the fewest bytes
+	AlgorithmRing   ReduceAlgorithm = 3 // every worker talks to two others only
 )
 
 // StrategyOptions is a strategy to make. Zero is the default of every field.
@@ -41,6 +56,11 @@ type StrategyOptions struct {
 	Devices        []string     // of the replicas: "/device:EMU:0"; ParameterServer may leave it out
 	VariableDevice string       // CentralStorage: "" takes the device if there is one, else "/device:CPU:0"
 	Replication    *Replication // ParameterServer: this worker's place
+	// MultiWorkerMirrored: its workers, kept as long as the strategy. Devices are then those of this worker; none: one replica at its task.
+	Group     *Group
+	Algorithm ReduceAlgorithm // MultiWorkerMirrored: how sums travel
+	PackBytes int64           // MultiWorkerMirrored: smaller gradients travel together, so many bytes at most; 0: 4 MiB
+	Timeout   time.Duration   // MultiWorkerMirrored: of a collective; 0: the group's
 }
 
 // NoAxis makes Strategy.Reduce go over replicas only.
@@ -60,12 +80,22 @@ type Strategy struct {
 // NewStrategy is a strategy for m. Errors, which stick: InvalidArgument (a kind or device that is none, a device twice).
 func (m *Model) NewStrategy(options StrategyOptions) *Strategy {
 	s := &Strategy{m: m}
+	var group unsafe.Pointer
+	if options.Group != nil {
+		var err error
+		if group, err = options.Group.get(groupKind); m.g.fail(err) {
+			return s
+		}
+		defer runtime.KeepAlive(options.Group)
+	}
 	m.build(func(p *C.dtg_model) *C.dtg_error {
 		c := (*C.dtg_strategy_options)(C.calloc(1, C.sizeof_dtg_strategy_options))
 		defer C.free(unsafe.Pointer(c))
 		c.struct_size = C.sizeof_dtg_strategy_options
 		c.kind = C.dtg_strategy_kind(options.Kind)
 		c.cross_device = C.dtg_cross_device(options.CrossDevice)
+		c.group, c.algorithm = (*C.dtg_group)(group), C.dtg_reduce_algorithm(options.Algorithm)
+		c.pack_bytes, c.timeout_ns = C.int64_t(options.PackBytes), nanoseconds(options.Timeout)
 		names, free := cStrings(options.Devices)
 		defer free()
 		c.devices, c.num_devices = names, C.size_t(len(options.Devices))
@@ -306,4 +336,10 @@ func (s *Strategy) Assign(variable Variable, op AssignOp, value Value) Value {
 // Updates is the target of everything that the last run assigned in its replicas.
 func (s *Strategy) Updates() Value {
 	return s.value(func(p *C.dtg_strategy, out *C.dtg_value) *C.dtg_error { return C.dtg_strategy_updates(p, out) })
+}
+
+// Level is the target that gives every worker what the one has that has made the most steps: after Group.Reform, and when one of them has
+// restored what it saved. A process that begins runs that of Model.Init meanwhile. Other kinds: a target that does nothing.
+func (s *Strategy) Level() Value {
+	return s.value(func(p *C.dtg_strategy, out *C.dtg_value) *C.dtg_error { return C.dtg_strategy_level(p, out) })
 }

@@ -70,30 +70,49 @@ Result<Closure> Updates::only_add(std::span<const VariableGradient> weights) {
   return finish_function(std::move(body), "only_add", {done}, std::move(controls));
 }
 
+// Each copy has an If of its own, on its device, with a count of its own.
 Status Updates::accumulate(std::span<const VariableGradient> gradients) {
   DTG_ASSIGN(const std::vector<VariableGradient> weights, add_up(gradients));
-  const std::vector<NodeId> followed = updates_;
-  const Value past = counters_.back().variable.read, steps = build().like(past, static_cast<double>(optimizer_.accumulation_steps));
+  std::vector<NodeId> done = updates_;  // what followed the batches
+  for (size_t copy = 0;; ++copy) {
+    std::vector<VariableGradient> here;
+    for (const VariableGradient& each : weights) {
+      if (each.variable.copy == copy) here.push_back(each);
+    }
+    if (here.empty()) break;
+    updates_.clear();
+    DTG_TRY(accumulate_copy(here, copy));
+    done.insert(done.end(), updates_.begin(), updates_.end());
+  }
+  updates_ = std::move(done);
+  return advance(of_rule_, counters_.size());
+}
+
+Status Updates::accumulate_copy(std::span<const VariableGradient> weights, size_t copy) {
+  const Value past = counters_.back().variable.at_replica(copy).read;
+  const Value steps = build().like(past, static_cast<double>(optimizer_.accumulation_steps));
   const Value now = build().add(past, build().like(past, 1));
   const Value rest = build().sub(now, build().mul(build().op("Floor", {build().div(now, steps)}), steps));
   const Value is_last = build().op("Equal", {rest, build().like(past, 0)});
   // Nothing is written before what comes first.
-  const Value condition = build().op("Identity", std::array{is_last}, {}, "is_last", first_);
+  const Value condition = build().op("Identity", std::array{is_last}, {}, {}, first_);
   DTG_TRY(build().status());
   std::vector<NodeId> before;
   before.swap(first_);  // of the graph around
+  only_copy_ = counters_.back().variable.copies.empty() ? 0 : copy;
   DTG_ASSIGN(Closure last, apply_mean(weights));
   DTG_ASSIGN(Closure others, only_add(weights));
+  only_copy_ = SIZE_MAX;
   before.swap(first_);
-  DTG_ASSIGN(const std::vector<Value> done, add_if(model_.graph(), condition, std::move(last), std::move(others), "accumulate"));
-  updates_ = followed;
-  updates_.push_back(done[0].node());
+  const std::string name = "accumulate" + (copy == 0 ? "" : "/replica_" + std::to_string(copy));
+  DTG_ASSIGN(const std::vector<Value> done, add_if(model_.graph(), condition, std::move(last), std::move(others), name));
+  updates_ = {done[0].node()};
   advanced_.clear();
   for (const VariableGradient& each : weights) {
     last_ = done[0].node();
     if (averages()) DTG_TRY(average(each.variable));
   }
-  return advance(of_rule_, counters_.size());
+  return {};
 }
 
 }  // namespace dtg

@@ -80,8 +80,12 @@ Logits logits_of(Build& b, const NamedVariable& weights, const NamedVariable& bi
   const Value flat = b.reshape(labels, b.ints({-1}));
   // One lookup each, so that their gradients are rows of one piece.
   const Value ids = b.op("ConcatV2", {flat, sampled, b.integer(0)});
-  const Value rows = b.op("ResourceGather", {weights.handle, ids}, {{"dtype", weights.dtype}});
-  const Value offsets = b.op("ResourceGather", {biases.handle, ids}, {{"dtype", biases.dtype}});
+  // Where the tables stand, which need not be where the replica computes.
+  const auto looked_up = [&](const NamedVariable& table) {
+    const ColocationScope beside(b.graph(), table.handle.node());
+    return b.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
+  };
+  const Value rows = looked_up(weights), offsets = looked_up(biases);
   const Value count = b.op("Size", {flat}), vector = b.ints({1});
   const Value cut = b.reshape(count, vector);
   const Value from = b.op("ConcatV2", {cut, b.ints({0}), b.integer(0)}), to = b.op("ConcatV2", {cut, b.ints({-1}), b.integer(0)});

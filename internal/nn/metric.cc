@@ -2,6 +2,7 @@
 #include "nn/metric.h"
 
 #include <cmath>
+#include <string>
 
 #include "nn/layer.h"
 #include "nn/metric_parts.h"
@@ -45,7 +46,9 @@ Status check_metric(const Model& model, const Metric& metric, Value labels, Valu
 
 size_t Tally::add(std::string_view name, const Shape& shape, Value amount) {
   if (!b.ok()) return 0;
-  auto made = model_.add_variable({.name = name, .dtype = DType::f64, .shape = shape, .trainable = false});
+  // Each replica of a strategy counts what it sees, and who reads gets the sum of all.
+  auto made = model_.add_variable(
+      {.name = name, .dtype = DType::f64, .shape = shape, .trainable = false, .sync = Sync::on_read, .aggregation = Aggregation::sum});
   if (!made.ok()) {
     b.fail(made.status());
     return 0;
@@ -63,15 +66,29 @@ Value Tally::counted(Value values) {
   return b.op("BroadcastTo", {weights_for(b, weights, values), b.shape(values)});
 }
 
+// By now; that of all replicas where each has its own.
+Value Tally::reading(const NamedVariable& variable) {
+  std::vector<Value> reads;
+  for (size_t i = 0; i == 0 || i < variable.copies.size(); ++i) {
+    const Value handle = variable.at_replica(i).handle;
+    const ColocationScope beside(b.graph(), handle.node());
+    reads.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::f64}}));
+  }
+  if (variable.copies.empty() || !model_.policy() || !b.ok()) return reads[0];
+  Result<Value> all = model_.policy()->read_of(variable, reads);
+  if (all.ok()) return all.value();
+  b.fail(all.status());
+  return {};
+}
+
 // The readings come after the additions, so that a run that does both sees its own batch.
 Status Tally::close(Measured* made) {
   DTG_TRY(b.status());
   std::vector<NodeId> adds, assigns;
   for (Sum& sum : sums_) {
-    adds.push_back(sum.add);
+    for (const NodeId add : model_.additions(sum.variable, sum.add)) adds.push_back(add);
     assigns.push_back(sum.variable.assign);
-    const ColocationScope beside(b.graph(), sum.variable.handle.node());
-    sum.total = b.op("ReadVariableOp", {sum.variable.handle}, {{"dtype", DType::f64}});
+    sum.total = reading(sum.variable);
   }
   made->update = b.node("NoOp", {}, {}, "update", adds);
   made->reset = b.node("NoOp", {}, {}, "reset", assigns);
@@ -127,7 +144,8 @@ Result<Measured> measure(Model& model, const Metric& metric, Value labels, Value
       default: return mean_metric(tally);
     }
   }();
-  if (!made.ok()) return made.status().with_context(what);
+  // Some of them say it themselves.
+  if (!made.ok() && !made.status().message().starts_with(std::string(what) + ":")) return made.status().with_context(what);
   return made;
 }
 

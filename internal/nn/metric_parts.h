@@ -38,6 +38,7 @@ class Tally {
 
  private:
   Status close(Measured* made);
+  Value reading(const NamedVariable& variable);
   struct Sum {
     NamedVariable variable;
     NodeId add = kNoNode;

@@ -106,7 +106,8 @@ Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places,
   for (size_t i = copies.size(); i-- > 0;) {
     const ColocationScope beside(*graph_, copies[i].handle.node());
     // Copies that are added up when they are read are together what was assigned.
-    const bool is_share = i > 0 && spec.sync == Sync::on_read && spec.aggregation == Aggregation::sum;
+    const bool is_first = i == 0 && !(policy_ && policy_->is_first_elsewhere());
+    const bool is_share = !is_first && spec.sync == Sync::on_read && spec.aggregation == Aggregation::sum;
     const Value assigned[] = {copies[i].handle, is_share ? build.zeros_like(first) : first};
     const NodeId assign = build.node("AssignVariableOp", assigned, {}, names[i] + "/Assign", i == 0 ? others : std::vector<NodeId>());
     copies[i].read = build.op("ReadVariableOp", {copies[i].handle}, {{"dtype", spec.dtype}}, names[i] + "/Read");
@@ -116,7 +117,8 @@ Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places,
   }
   variable.read = copies[0].read;
   DTG_TRY(build.status());
-  if (copies.size() == 1) return {};
+  const bool is_own = spec.sync == Sync::on_read && policy_ && policy_->has_elsewhere();
+  if (copies.size() == 1 && !is_own) return {};
   variable.copies = std::move(copies);
   if (spec.sync == Sync::on_read && policy_) {
     DTG_ASSIGN(variable.read, policy_->read_of(variable, reads));
@@ -126,6 +128,7 @@ Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places,
 
 size_t Model::begin_replicas() {
   run_.tower = tower_;
+  run_.additions.clear();
   continue_replicas();
   return run_.towers;
 }
@@ -158,6 +161,16 @@ void Model::end_replicas() {
   run_.towers = std::max(run_.towers, tower_ + 1);
   tower_ = run_.tower;
   replica_ = kNoReplica;
+}
+
+std::vector<NodeId> Model::additions(const NamedVariable& variable, NodeId add) {
+  if (replica_ == kNoReplica) return {add};
+  run_.additions.emplace_back(variable.name, add);
+  std::vector<NodeId> all;
+  for (const auto& [name, node] : run_.additions) {
+    if (name == variable.name) all.push_back(node);
+  }
+  return all;
 }
 
 void Model::next_tower() {
@@ -197,11 +210,19 @@ const NamedVariable* Model::find(std::string_view name) const {
 }
 
 void Model::go_back(const Mark& mark) {
+  // The count of steps stays, wherever it was first asked for: another one could not have its name.
+  std::vector<NamedVariable> kept;
+  if (global_step_ != SIZE_MAX && global_step_ >= mark.variables) kept.push_back(variables_[global_step_]);
   variables_.resize(mark.variables);
+  if (!kept.empty()) {
+    global_step_ = variables_.size();
+    variables_.push_back(std::move(kept[0]));
+  }
   streams_ = mark.streams;
   shared_ = mark.shared;
   following_ = mark.following;
-  if (global_step_ >= mark.variables) global_step_ = SIZE_MAX;
+  // It would assign what is gone.
+  if (init_covers_ > mark.variables) init_ = kNoNode;
 }
 
 Status Model::follow(const NamedVariable& variable, Value target, double share) {
@@ -231,6 +252,10 @@ Result<NodeId> Model::init_target() {
   std::vector<NodeId> assignments;
   for (const NamedVariable& variable : variables_) assignments.push_back(variable.assign);
   const NameScope root(*graph_, "");
+  if (after_init_) {
+    DTG_ASSIGN(const NodeId after, after_init_(*this, assignments));
+    assignments.push_back(after);
+  }
   const std::string name = graph_->unique_name("init");
   DTG_ASSIGN(init_, graph_->add({.op = "NoOp", .name = name, .controls = assignments}));
   init_covers_ = variables_.size();

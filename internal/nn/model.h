@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ struct NamedVariable {
   bool absolute = false;    // of the whole model, such as the global step and what optimizers keep
   std::string of = {};      // what an optimizer keeps of a variable: that one's name, and what the optimizer calls it
   std::string slot = {};
-  std::vector<VariableCopy> copies = {};  // none, or two and more
+  std::vector<VariableCopy> copies = {};  // none, or two and more; one where others are in other processes and each has its own value
   size_t copy = 0;                        // which of them `handle` and `read` are
   Sync sync = Sync::on_write;
   Aggregation aggregation = Aggregation::none;
@@ -81,6 +82,9 @@ class VariablePolicy {
   virtual Result<std::vector<std::string>> place(VariableSpec& spec) = 0;
   // What is read from outside of the replicas, made from the reads of all copies of a variable that is synchronised on read.
   virtual Result<Value> read_of(const NamedVariable& variable, std::span<const Value> reads) = 0;
+  // Whether other processes have copies too, and the first of all is one of theirs.
+  virtual bool has_elsewhere() const { return false; }
+  virtual bool is_first_elsewhere() const { return false; }
 };
 
 class Model final : public RefCounted {
@@ -98,6 +102,9 @@ class Model final : public RefCounted {
   // While it is set, it is asked about every variable that is neither kept by an optimizer nor the model's own. Null: nobody.
   void set_policy(VariablePolicy* policy) { policy_ = policy; }
   VariablePolicy* policy() const { return policy_; }
+  // What is done behind the assignments of first values: answers a node that comes after those it is given. Kept by the model.
+  using AfterInit = std::function<Result<NodeId>(Model&, std::span<const NodeId>)>;
+  void set_after_init(AfterInit after) { after_init_ = std::move(after); }
   // The replicas of one run of a strategy, from 0: what 0 makes, the others are answered, each its own copy; what follows the batches
   // counts for the towers first_tower .. first_tower + n - 1, which begin_replicas() answers.
   size_t begin_replicas();
@@ -123,6 +130,8 @@ class Model final : public RefCounted {
     double share = 0;
     size_t tower = 0;
   };
+  // What the replicas of this run so far, this one included, add to their copies of a variable; otherwise that alone.
+  std::vector<NodeId> additions(const NamedVariable& variable, NodeId add);
   Status follow(const NamedVariable& variable, Value target, double share);
   std::span<const Following> following() const { return following_; }
   // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
@@ -165,6 +174,7 @@ class Model final : public RefCounted {
   std::vector<Following> following_;
   size_t tower_ = 0;  // how often next_tower() was called
   VariablePolicy* policy_ = nullptr;
+  AfterInit after_init_;
   size_t replica_ = kNoReplica;
   struct {
     size_t towers = kRunTowers;  // the next run's first
@@ -172,6 +182,7 @@ class Model final : public RefCounted {
     std::vector<size_t> shared;  // what next_tower() had left to answer then
     size_t tower = 0;            // outside of it
     size_t left = 0;             // of `shared`, when replica 0 was built
+    std::vector<std::pair<std::string, NodeId>> additions;
   } run_;
 };
 

@@ -123,7 +123,17 @@ Status check_listed(const Model& model, std::span<const Value> handles, const ch
   return {};
 }
 
-// Whether `of` is computed from `value`, or is it.
+// Whether the loss is made from what that variable follows.
+bool is_followed(const Model& model, size_t tower, const NamedVariable& variable, Value loss) {
+  for (const Model::Following& each : model.following()) {
+    if (each.tower != tower || each.variable.handle != variable.handle) continue;
+    return std::ranges::all_of(each.targets, [&](Value target) { return depends_on(model.graph(), loss, target); });
+  }
+  return false;
+}
+
+}  // namespace
+
 bool depends_on(const Graph& graph, Value of, Value value) {
   std::vector<bool> seen(graph.node_count(), false);
   std::vector<NodeId> open = {of.node()};
@@ -140,17 +150,6 @@ bool depends_on(const Graph& graph, Value of, Value value) {
   }
   return false;
 }
-
-// Whether the loss is made from what that variable follows.
-bool is_followed(const Model& model, size_t tower, const NamedVariable& variable, Value loss) {
-  for (const Model::Following& each : model.following()) {
-    if (each.tower != tower || each.variable.handle != variable.handle) continue;
-    return std::ranges::all_of(each.targets, [&](Value target) { return depends_on(model.graph(), loss, target); });
-  }
-  return false;
-}
-
-}  // namespace
 
 const char* Optimizer::name_of(Kind kind) {
   const auto i = static_cast<size_t>(kind);

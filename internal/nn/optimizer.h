@@ -124,6 +124,8 @@ Status check_optimizer(const Model& model, const Optimizer& optimizer);
 // Variables that have copies: with respect to that replica's.
 Result<std::vector<VariableGradient>> compute_gradients(Model& model, Value loss, size_t tower = 0, std::span<const Value> listed = {},
                                                         size_t replica = 0);
+// Whether `of` is computed from `value`, or is it.
+bool depends_on(const Graph& graph, Value of, Value value);
 // The latter alone, for who has gradients of their own.
 Status add_following(Model& model, size_t tower, std::vector<VariableGradient>* gradients);
 // The node that applies them, to all copies of a variable, after `first`, and then counts the step. Variables without gradient are left

@@ -29,8 +29,6 @@ Result<NodeId> Updates::run(std::span<const VariableGradient> given) {
   rate_ = optimizer_.learning_rate.valid() ? optimizer_.learning_rate : outside_.scalar(DType::f32, optimizer_.rate, "learning_rate");
   DTG_TRY(make_counters(gradients));
   if (accumulates()) {
-    if (gradients.size() > given.size())
-      return unimplemented("optimizer: accumulation_steps is not there for variables with copies; add up in the towers");
     if (stages_) return unimplemented("optimizer: accumulation_steps has no strict form; add up on the workers, or have more of them");
     DTG_TRY(accumulate(gradients));
     return count_step();
@@ -189,7 +187,9 @@ Status Updates::advance(size_t from, size_t to) {
   const NamedVariable& first = counters_[0].variable;
   const std::vector<NodeId> after = updates_;
   for (size_t k = from; k < to; ++k) {
-    for (size_t i = 0; i == 0 || i < first.copies.size(); ++i) DTG_TRY(advance(counters_[k], i, after));
+    for (size_t i = 0; i == 0 || i < first.copies.size(); ++i) {
+      if (only_copy_ == SIZE_MAX || i == only_copy_) DTG_TRY(advance(counters_[k], i, after));
+    }
   }
   DTG_TRY(build().status());
   return stages_ ? stages_->went_on(first.handle.node(), advanced_, "the optimizer's counters") : Status();

@@ -86,6 +86,7 @@ class Updates {
   Status average(const NamedVariable& v);
   Value every(const NamedVariable& v, int64_t steps);
   Status accumulate(std::span<const VariableGradient> gradients);
+  Status accumulate_copy(std::span<const VariableGradient> weights, size_t copy);
   Result<std::vector<VariableGradient>> add_up(std::span<const VariableGradient> gradients);
   Result<Closure> apply_mean(std::span<const VariableGradient> weights);
   Result<Closure> only_add(std::span<const VariableGradient> weights);
@@ -102,6 +103,7 @@ class Updates {
   size_t of_rule_ = 0;                     // how many are the rule's
   std::map<std::string, NamedVariable> slots_;
   size_t copy_ = 0;                                   // of the counter that is advanced
+  size_t only_copy_ = SIZE_MAX;                       // of the counters, in a body; else all
   NodeId last_ = kNoNode;                             // the last write of the variable at hand
   std::vector<NodeId> besides_, updates_, advanced_;  // besides_[i] is whose updates_[i] is
 };

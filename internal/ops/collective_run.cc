@@ -25,7 +25,8 @@ struct CollectiveArgs {
   int32_t size = 0;
   int32_t key = 0;
   int64_t timeout_ns = 0;
-  bool instance_known = false;  // when it was planned
+  bool instance_known = false;                 // when it was planned
+  Algorithm algorithm = Algorithm::automatic;  // between tasks
   DeviceRank rank;
   std::string device, who;
   Ref<Collectives> collectives;
@@ -41,6 +42,7 @@ CollectiveCall call_of(const RunContext& c, const CollectiveArgs& a) {
   CollectiveCall call;
   call.terms.kind = a.part.kind;
   call.terms.reduction = a.part.reduction;
+  call.terms.algorithm = a.algorithm;
   call.terms.open = !a.part.sends && a.part.kind == Collective::broadcast;
   // Nobody knows beforehand who sends.
   if (a.part.kind == Collective::broadcast) call.terms.root = CallTerms::kAnyRoot;
@@ -264,6 +266,15 @@ Result<int32_t> known_key(const PrepareContext& c, int input, const char* name) 
   return unimplemented("%s of \"%s\" is known only when it runs; make it a constant", name, std::string(c.node().name).c_str());
 }
 
+// What the hint asks for; one that is not known here ("nccl") asks for nothing.
+Algorithm algorithm_of(const PrepareContext& c, const CollectivePart& part) {
+  if (part.kind != Collective::all_reduce) return Algorithm::automatic;
+  const std::string& hint = c.attr<std::string>("communication_hint");
+  if (hint == "ring") return Algorithm::ring;
+  if (hint == "direct") return Algorithm::direct;
+  return hint == "shared" ? Algorithm::shared : Algorithm::automatic;
+}
+
 void prepare_round(CollectiveArgs& a) {
   const Ref<Resource> rounds = a.collectives->rounds([] { return Ref<Resource>(make_ref<Rounds>()); });
   a.rounds = Ref<Rounds>::share(static_cast<Rounds*>(rounds.get()));
@@ -280,6 +291,7 @@ Status collective_prepare(PrepareContext& c) {
   const double seconds = c.attr<double>("timeout_seconds");
   if (!(seconds >= 0) || seconds > 1e9) return c.error("timeout_seconds is %g; it must be from 0 (none) to 1e9", seconds);
   a->timeout_ns = static_cast<int64_t>(std::ceil(seconds * 1e9));
+  a->algorithm = algorithm_of(c, a->part);
   a->result = c.num_outputs() > 0;
   if (a->part.sends) {
     a->dtype = c.input(0).dtype;

@@ -2,6 +2,7 @@
 #include "strategy/all_reduce.h"
 
 #include <map>
+#include <tuple>
 
 #include "nn/clipping.h"
 #include "nn/scope.h"
@@ -32,14 +33,46 @@ class Reducer {
     int64_t bytes = 0;
   };
 
-  Value call(std::string_view op, Value input, bool mean) {
+  Value call(std::string_view op, Value input, const char* last = nullptr) {
     const Value inputs[] = {input, build_.integer(how_.group_size), build_.integer(how_.group_key), build_.integer(instance_++)};
-    std::vector<Attr> attrs = {{"timeout_seconds", how_.timeout_seconds}};
-    if (mean) attrs.insert(attrs.end(), {Attr{"merge_op", "Add"}, Attr{"final_op", "Div"}});
+    std::vector<Attr> attrs = {{"timeout_seconds", how_.timeout_seconds}, {"communication_hint", how_.hint}};
+    if (last) attrs.insert(attrs.end(), {Attr{"merge_op", "Add"}, Attr{"final_op", last}});
     return build_.op(op, inputs, attrs, {}, controls_);
   }
 
-  Value mean(Value dense) { return call("CollectiveReduceV2", dense, true); }
+  // A gather moves no bfloat16; every one of them is a float.
+  Value gathered(Value x) {
+    const bool narrow = build_.ok() && build_.info(x).dtype == DType::bf16;
+    const Value all = call("CollectiveGatherV2", narrow ? build_.cast(x, DType::f32) : x);
+    return narrow ? build_.cast(all, DType::bf16) : all;
+  }
+
+  bool to_mean(const VariableGradient& each) const { return how_.reduce == Reduce::mean || each.share != 0; }
+  Value shared_out(Value sum) {
+    return build_.ok() ? build_.div(sum, build_.like(sum, static_cast<double>(how_.group_size) * how_.shares)) : Value();
+  }
+
+  // What the members bring, as one value; of stacked ones, which are [shares, elements], as a vector.
+  Value reduced(Value x, bool mean) {
+    if (!how_.stacked) {
+      const Value sum = call("CollectiveReduceV2", x, mean && how_.shares == 1 ? "Div" : "Id");
+      return mean && how_.shares > 1 ? shared_out(sum) : sum;
+    }
+    const int64_t parts = int64_t{how_.group_size} * how_.shares;
+    const Value rows = build_.op("Split", {build_.integer(0), gathered(x)}, {{"num_split", parts}});
+    std::vector<Value> all;
+    for (int64_t i = 0; i < parts && build_.ok(); ++i) all.push_back(rows.sibling(static_cast<uint32_t>(i)));
+    const Value sum = build_.reshape(build_.op("AddN", all), build_.ints({-1}));
+    return mean ? shared_out(sum) : sum;
+  }
+
+  Value flat(Value x) { return build_.reshape(x, how_.stacked ? build_.ints({how_.shares, -1}) : build_.ints({-1})); }
+
+  void alone(VariableGradient& each) {
+    Value& dense = each.gradient.dense;
+    if (!how_.stacked) dense = reduced(dense, to_mean(each));
+    else dense = build_.reshape(reduced(flat(dense), to_mean(each)), build_.ints(each.variable.shape.dims(), DType::i64));
+  }
 
   // Whatever has room with others of its type on its device waits for them; the rest goes as it comes.
   void dense(VariableGradient& each) {
@@ -47,10 +80,9 @@ class Reducer {
     const int64_t bytes = variable.shape.count() * dtype_size(variable.dtype);
     if (bytes > how_.pack_bytes) {
       const ColocationScope beside(graph_, variable.handle.node());
-      each.gradient.dense = mean(each.gradient.dense);
-      return;
+      return alone(each);
     }
-    Pack& pack = packs_[{variable.dtype, std::string(graph_.node(variable.handle.node()).device)}];
+    Pack& pack = packs_[{variable.dtype, to_mean(each), std::string(graph_.node(variable.handle.node()).device)}];
     if (pack.bytes + bytes > how_.pack_bytes) send(pack);
     pack.members.push_back(&each);
     pack.bytes += bytes;
@@ -61,23 +93,20 @@ class Reducer {
     pack = Pack();
     if (members.empty()) return;
     const ColocationScope beside(graph_, members[0]->variable.handle.node());
-    if (members.size() == 1) {
-      members[0]->gradient.dense = mean(members[0]->gradient.dense);
-      return;
-    }
-    std::vector<Value> flat;
+    if (members.size() == 1) return alone(*members[0]);
+    std::vector<Value> parts;
     std::vector<int64_t> sizes;
     for (const VariableGradient* each : members) {
-      flat.push_back(build_.reshape(each->gradient.dense, build_.ints({-1})));
+      parts.push_back(flat(each->gradient.dense));
       sizes.push_back(each->variable.shape.count());
     }
-    flat.push_back(build_.integer(0));
-    const Value sum = mean(build_.op("ConcatV2", flat));
+    parts.push_back(build_.integer(how_.stacked ? 1 : 0));
+    const Value sum = reduced(build_.op("ConcatV2", parts), to_mean(*members[0]));
     const auto count = static_cast<int64_t>(members.size());
-    const Value parts = build_.op("SplitV", {sum, build_.ints(sizes, DType::i64), build_.integer(0)}, {{"num_split", count}});
+    const Value cut = build_.op("SplitV", {sum, build_.ints(sizes, DType::i64), build_.integer(0)}, {{"num_split", count}});
     for (size_t i = 0; i < members.size() && build_.ok(); ++i) {
       const Value shape = build_.ints(members[i]->variable.shape.dims(), DType::i64);
-      members[i]->gradient.dense = build_.reshape(parts.sibling(static_cast<uint32_t>(i)), shape);
+      members[i]->gradient.dense = build_.reshape(cut.sibling(static_cast<uint32_t>(i)), shape);
     }
   }
 
@@ -85,13 +114,9 @@ class Reducer {
   void rows(VariableGradient& each) {
     const ColocationScope beside(graph_, each.variable.handle.node());
     Gradient& gradient = each.gradient;
-    // A gather moves no bfloat16; every one of them is a float.
-    const bool narrow = build_.ok() && build_.info(gradient.values).dtype == DType::bf16;
-    if (narrow) gradient.values = build_.cast(gradient.values, DType::f32);
-    gradient.values = call("CollectiveGatherV2", gradient.values, false);
-    if (narrow) gradient.values = build_.cast(gradient.values, DType::bf16);
-    gradient.indices = call("CollectiveGatherV2", build_.cast(gradient.indices, DType::i64), false);
-    if (build_.ok()) gradient.values = build_.div(gradient.values, build_.like(gradient.values, static_cast<double>(how_.group_size)));
+    gradient.values = gathered(gradient.values);
+    gradient.indices = call("CollectiveGatherV2", build_.cast(gradient.indices, DType::i64));
+    if (to_mean(each)) gradient.values = shared_out(gradient.values);
     gradient.dense_shape = build_.ints(each.variable.shape.dims(), DType::i64);
   }
 
@@ -100,7 +125,7 @@ class Reducer {
   const AllReduce& how_;
   const std::span<const NodeId> controls_;
   int32_t instance_;
-  std::map<std::pair<DType, std::string>, Pack> packs_;
+  std::map<std::tuple<DType, bool, std::string>, Pack> packs_;  // by type, whether to the mean, device
 };
 
 }  // namespace

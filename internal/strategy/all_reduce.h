@@ -15,12 +15,18 @@ struct AllReduce {
   int32_t first_instance = 1;             // calls take the instances from here on, in the same order everywhere
   int64_t pack_bytes = int64_t{4} << 20;  // small gradients travel together, so many bytes at most; those that are larger go alone
   double timeout_seconds = 0;             // of a call; 0: the group's
+  const char* hint = "auto";              // how bytes move: "ring" goes from neighbour to neighbour
+  Reduce reduce = Reduce::mean;           // of what is no gradient but follows the batches, the mean is taken anyway
+  // A member brings the gradients of so many replicas: added up already, or, `stacked`, one behind the other along a first axis, which are
+  // then added up in the order of the members and their replicas. The mean is that over all replicas.
+  int32_t shares = 1;
+  bool stacked = false;
 };
 
 Status check_all_reduce(const AllReduce& how);
 
-// The gradients' means over the members. Dense ones are packed by type, the last variables first, since their gradients are there first.
-// Rows stay rows: those of all members one behind the other. Nodes come after `controls`. Returns the instance that is free next.
+// The gradients' means (or sums) over the members. Dense ones are packed by type, the last variables first, since their gradients are there
+// first. Rows stay rows: those of all members one behind the other. Nodes come after `controls`. Returns the instance that is free next.
 Result<int32_t> all_reduce_gradients(Model& model, std::vector<VariableGradient>* gradients, const AllReduce& how,
                                      std::span<const NodeId> controls = {});
 

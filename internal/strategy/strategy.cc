@@ -36,10 +36,8 @@ Status check_kind(const Strategy::Options& o) {
   if (o.kind < Kind::one_device || o.kind > Kind::multi_worker_mirrored) {
     return invalid_argument("create a strategy: kind %d is unknown", static_cast<int>(o.kind));
   }
-  if (o.kind == Kind::multi_worker_mirrored) {
-    return unimplemented(
-        "create a strategy: MultiWorkerMirrored is not there yet; train by all-reduce in a group, or with parameter servers in the "
-        "strict mode");
+  if (o.kind == Kind::multi_worker_mirrored && !o.workers) {
+    return invalid_argument("create a strategy: MultiWorkerMirrored needs the group of its workers; join one and give it");
   }
   if (o.cross < Strategy::CrossDevice::reduce_to_one || o.cross > Strategy::CrossDevice::hierarchical) {
     return invalid_argument("create a strategy: cross-device reduction %d is unknown", static_cast<int>(o.cross));
@@ -59,14 +57,36 @@ Status check_kind(const Strategy::Options& o) {
   return check_devices(o);
 }
 
+// The replicas of this process stand at its task; and what gives variables their first values levels them with those of the others.
+Status settle_workers(Model& model, Strategy::Options& options) {
+  const Workers& workers = *options.workers;
+  DTG_TRY(check_all_reduce(workers.how));
+  DTG_ASSIGN(const DeviceName task, DeviceName::parse(workers.task));
+  for (std::string& device : options.devices) {
+    DTG_ASSIGN(DeviceName name, DeviceName::parse_spec(device));
+    auto there = DeviceName::intersect(task, name);
+    if (!there.ok()) {
+      return invalid_argument("create a strategy: the device \"%s\" is not one of this worker, %s; each worker names its own",
+                              device.c_str(), workers.task.c_str());
+    }
+    device = there.value().text();
+  }
+  model.set_after_init([workers](Model& m, std::span<const NodeId> after) { return level(m, workers, after); });
+  return {};
+}
+
 }  // namespace
 
 Strategy::Strategy(Ref<Model> model, Options options)
-    : model_(std::move(model)), options_(std::move(options)), tag_(kTagBase | (1 + tags_given.fetch_add(1) % (kTagBase - 1))) {}
+    : model_(std::move(model)), options_(std::move(options)), tag_(kTagBase | (1 + tags_given.fetch_add(1) % (kTagBase - 1))) {
+  if (options_.workers) instance_ = options_.workers->how.first_instance;
+}
 
 Result<Ref<Strategy>> Strategy::create(Ref<Model> model, Options options) {
   if (options.kind == Kind::parameter_server && options.devices.empty()) options.devices.emplace_back();
+  if (options.workers && options.devices.empty()) options.devices.push_back(options.workers->task);
   DTG_TRY(check_kind(options));
+  if (options.workers) DTG_TRY(settle_workers(*model, options));
   if (options.kind == Kind::one_device) options.variable_device = options.devices[0];
   if (options.kind == Kind::central_storage && options.variable_device.empty()) {
     options.variable_device = options.devices.size() == 1 ? options.devices[0] : "/device:CPU:0";
@@ -81,6 +101,7 @@ Strategy::~Strategy() {
 
 int32_t Strategy::replicas_in_sync() const {
   if (options_.in_sync != 0) return options_.in_sync;
+  if (options_.workers) return options_.workers->how.group_size * static_cast<int32_t>(replicas());
   if (options_.kind != Kind::parameter_server || options_.replication.mode == SyncMode::async) return static_cast<int32_t>(replicas());
   return options_.replication.to_aggregate != 0 ? options_.replication.to_aggregate : options_.replication.total;
 }
@@ -219,6 +240,7 @@ Result<std::vector<Strategy::Id>> Strategy::finish_run() {
   model_->end_replicas();
   DTG_TRY(assign_pending());
   effects_ = std::move(run_->effects);
+  first_towers_.push_back(run_->first_tower);
   std::vector<Id> ids;
   for (size_t k = 0; k < count; ++k) {
     std::vector<Value> values;

@@ -9,6 +9,8 @@
 //   merge     A function that needs what all replicas have (merge_call) ends with it: the merge runs when the last replica has come there,
 //             and each replica goes on with a function of its own. Nothing waits, so one thread builds everything.
 //   update    Gradients meet in towers.h and are applied to every copy (nn/optimizer.cc), or go to parameter servers (replicas.h).
+//   workers   Where replicas are in other processes too (workers.h), whatever makes one value out of those of the replicas first does it
+//             here and then with the others, by a collective that all of them run.
 //   kinds     differ in data only: devices, where variables stand, how parts are added up; a hook takes the place of any step.
 //
 // Owner: the handle, by count. One thread builds. Hooks and functions are called on it, inside the call that builds.
@@ -23,6 +25,7 @@
 
 #include "strategy/replicas.h"
 #include "strategy/towers.h"
+#include "strategy/workers.h"
 
 namespace dtg {
 
@@ -53,8 +56,9 @@ class Strategy final : public RefCounted, private VariablePolicy {
     std::vector<std::string> devices;  // of the replicas
     std::string variable_device;       // not empty: the one copy of each variable stands there
     CrossDevice cross = CrossDevice::reduce_to_one;
-    Replication replication;  // Kind::parameter_server
-    int32_t in_sync = 0;      // Kind::custom: replicas of all workers; 0: those here
+    Replication replication;         // Kind::parameter_server
+    int32_t in_sync = 0;             // Kind::custom: replicas of all workers; 0: those here
+    std::optional<Workers> workers;  // Kind::multi_worker_mirrored
     Hooks hooks;
   };
 
@@ -111,6 +115,8 @@ class Strategy final : public RefCounted, private VariablePolicy {
   // fn(copy, the variable as that replica has it, values of that replica) for each copy; answers a target of what it answers.
   using UpdateFn = std::function<Result<Value>(size_t copy, const NamedVariable& variable, std::span<const Value> values)>;
   Result<NodeId> update(Value handle, const UpdateFn& fn, std::span<const Id> values);
+  // The target that gives all workers what the one has that has made the most steps (workers.h); of one process: nothing.
+  Result<NodeId> level();
 
  private:
   struct PerReplica {
@@ -162,7 +168,20 @@ class Strategy final : public RefCounted, private VariablePolicy {
   Result<Value> along_axis(Reduce reduce, std::span<const Value> parts, int32_t axis);
   Result<std::vector<Value>> reduce_gradients(Reduce reduce, std::span<const std::vector<Value>> parts, std::span<const NodeId> besides);
 
+  // The first tower of the run that a loss comes from, which need not be a result of it.
+  size_t tower_of(const PerReplica& losses) const;
+  // --- with the other workers (strategy_workers.cc) ---
+  // Whether values are made one in the order of all replicas, rather than each worker's first.
+  bool in_order() const { return options_.cross == CrossDevice::reduce_to_one && replicas() > 1; }
+  Result<Value> combine_workers(Reduce reduce, std::span<const Value> parts);
+  Result<Value> gather_workers(Value value, int32_t axis);
+  Result<Value> value_of_first(Value value);
+  Status meet_workers(Reduce reduce, std::span<const std::vector<VariableGradient>> towers, std::vector<NodeId>* first,
+                      std::vector<VariableGradient>* out);
+
   uint32_t tag() const override { return tag_; }
+  bool has_elsewhere() const override { return options_.workers.has_value(); }
+  bool is_first_elsewhere() const override { return options_.workers && options_.workers->rank > 0; }
   Result<std::vector<std::string>> place(VariableSpec& spec) override;
   Result<Value> read_of(const NamedVariable& variable, std::span<const Value> reads) override;
   Result<NamedVariable> variable_of(Value handle, const char* what) const;
@@ -180,8 +199,10 @@ class Strategy final : public RefCounted, private VariablePolicy {
   size_t replica_ = 0;
   int inside_ = 0;  // functions of a merge and hooks that are being called, from which the run cannot be changed
   std::optional<Run> run_;
-  std::vector<NodeId> effects_;  // of the last run
+  std::vector<NodeId> effects_;       // of the last run
+  std::vector<size_t> first_towers_;  // of all runs
   std::vector<PerReplica> values_;
+  int32_t instance_ = 0;  // of the next collective of the workers
 };
 
 }  // namespace dtg

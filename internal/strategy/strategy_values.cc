@@ -69,6 +69,7 @@ Result<Value> Strategy::combine(Reduce reduce, std::span<const Value> parts) {
   if (reduce == Reduce::mean && !dtype_is_floating(info.dtype)) {
     return invalid_argument("reduce to the mean: the values are %s; cast them to a floating-point type first", dtype_name(info.dtype));
   }
+  if (options_.workers) return combine_workers(reduce, parts);
   Build build(graph());
   Value made = add_up(build, parts, options_.devices);
   if (build.ok() && reduce == Reduce::mean) made = build.div(made, build.like(made, static_cast<double>(parts.size())));
@@ -90,7 +91,8 @@ Result<Value> Strategy::along_axis(Reduce reduce, std::span<const Value> parts, 
   DTG_TRY(build.status().with_context("reduce along an axis"));
   DTG_ASSIGN(const Value sum, combine(Reduce::sum, sums));
   if (reduce == Reduce::sum) return sum;
-  const Value made = build.div(sum, add_up(build, counts, options_.devices));
+  DTG_ASSIGN(const Value count, options_.workers ? combine_workers(Reduce::sum, counts) : add_up(build, counts, options_.devices));
+  const Value made = build.div(sum, count);
   DTG_TRY(build.status().with_context("reduce along an axis"));
   return made;
 }
@@ -117,13 +119,12 @@ Result<Value> Strategy::gather(Id value, int32_t axis) {
     DTG_TRY(graph().check(made).with_context("gather of the strategy"));
     return made;
   }
-  if (parts.size() == 1) return parts[0];
   Build build(graph());
   std::vector<Value> inputs = parts;
   inputs.push_back(build.integer(axis));
-  const Value made = build.op("ConcatV2", inputs);
+  const Value made = parts.size() == 1 ? parts[0] : build.op("ConcatV2", inputs);
   DTG_TRY(build.status().with_context("gather"));
-  return made;
+  return options_.workers ? gather_workers(made, axis) : made;
 }
 
 Result<Strategy::Id> Strategy::distribute(std::span<const Value> values) {

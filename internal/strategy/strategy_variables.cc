@@ -2,6 +2,7 @@
 // for threads.
 #include <algorithm>
 
+#include "graph/device_name.h"
 #include "nn/scope.h"
 #include "strategy/on_device.h"
 #include "strategy/strategy.h"
@@ -32,6 +33,9 @@ Result<std::vector<std::string>> Strategy::place(VariableSpec& spec) {
           "for each of the %zu replicas",
           devices.size(), std::string(spec.name).c_str(), replicas());
     }
+    for (const std::string& device : devices) {
+      DTG_TRY(DeviceName::parse_spec(device).status().with_context("create_variable of the strategy, \"" + std::string(spec.name) + "\""));
+    }
   }
   if (spec.sync == Sync::on_read && spec.trainable) {
     return invalid_argument("add the variable \"%s\": one that is synchronised on read differs from replica to replica, so it cannot be "
@@ -53,7 +57,7 @@ Result<Value> Strategy::aggregated(const NamedVariable& variable, std::span<cons
                                  variable.name.c_str());
     case Aggregation::sum: return combine(Reduce::sum, parts);
     case Aggregation::mean: return combine(Reduce::mean, parts);
-    case Aggregation::only_first: return parts[0];
+    case Aggregation::only_first: return options_.workers ? value_of_first(parts[0]) : parts[0];
   }
   return internal_error("aggregation %d", static_cast<int>(variable.aggregation));
 }
@@ -104,12 +108,30 @@ Result<std::vector<Value>> Strategy::reduce_gradients(Reduce reduce, std::span<c
   return made;
 }
 
+// Of losses that were made from the results of a run (scaled, say) and distributed: the newest run that followed what replica 0's is
+// made from.
+size_t Strategy::tower_of(const PerReplica& losses) const {
+  if (losses.first_tower != SIZE_MAX) return losses.first_tower;
+  for (size_t k = first_towers_.size(); k-- > 0;) {
+    for (const Model::Following& each : model_->following()) {
+      if (each.tower != first_towers_[k]) continue;
+      if (std::ranges::any_of(each.targets, [&](Value target) { return depends_on(graph(), losses.values[0], target); })) {
+        return first_towers_[k];
+      }
+    }
+  }
+  return 0;
+}
+
 Result<Strategy::Minimized> Strategy::minimize(Id losses, Reduce reduce, const Optimizer& optimizer) {
   DTG_TRY(cross("minimize"));
   DTG_ASSIGN(const PerReplica* const found, resolve(losses, "minimize"));
   const PerReplica given = *found;
   for (const NamedVariable& variable : model_->variables()) {
-    if (variable.trainable) DTG_TRY(is_mine(variable, "minimize"));
+    const bool is_trained = optimizer.variables.empty()
+                                ? variable.trainable
+                                : std::ranges::any_of(optimizer.variables, [&](Value listed) { return variable.has_handle(listed); });
+    if (is_trained) DTG_TRY(is_mine(variable, "minimize"));
   }
   Minimized made;
   if (options_.kind == Kind::parameter_server) {
@@ -123,10 +145,13 @@ Result<Strategy::Minimized> Strategy::minimize(Id losses, Reduce reduce, const O
   }
   TowerOptions towers;
   towers.reduce = reduce;
-  towers.first = given.first_tower == SIZE_MAX ? 0 : given.first_tower;
+  towers.first = tower_of(given);
   towers.copies = true;
   const bool plain = options_.cross == CrossDevice::reduce_to_one && !options_.hooks.reduce_to && !options_.hooks.batch_reduce_to;
-  if (!plain) {
+  if (options_.workers) {
+    towers.number = static_cast<size_t>(options_.workers->rank) * replicas();
+    towers.meet = [this, reduce](auto parts, auto* first, auto* out) { return meet_workers(reduce, parts, first, out); };
+  } else if (!plain) {
     towers.reducer = [this](Reduce how, std::span<const std::vector<Value>> parts, std::span<const NodeId> besides) {
       return reduce_gradients(how, parts, besides);
     };
@@ -173,7 +198,7 @@ Result<NodeId> Strategy::assign(Value handle, Assign how, Value value) {
   DTG_TRY(graph().check(value).with_context("assign to \"" + variable.name + "\""));
   const bool on_read = variable.sync == Sync::on_read;
   if (context_ == Context::replica) {
-    if (!on_read && replicas() > 1) {
+    if (!on_read && (replicas() > 1 || options_.workers)) {
       DTG_TRY(assign_later(variable, how, value));
       return kNoNode;
     }
@@ -182,7 +207,7 @@ Result<NodeId> Strategy::assign(Value handle, Assign how, Value value) {
     return node;
   }
   std::vector<Value> values(std::max<size_t>(1, variable.copies.size()), value);
-  if (on_read && values.size() > 1 && variable.aggregation == Aggregation::sum) {
+  if (on_read && (values.size() > 1 || options_.workers) && variable.aggregation == Aggregation::sum) {
     if (how != Assign::set) {
       return failed_precondition(
           "assign to \"%s\": what is synchronised on read and added up cannot be added to in the cross-replica context, as "
@@ -192,7 +217,7 @@ Result<NodeId> Strategy::assign(Value handle, Assign how, Value value) {
     Build build(graph());
     const Value zero = build.zeros_like(value);
     DTG_TRY(build.status());
-    std::fill(values.begin() + 1, values.end(), zero);
+    std::fill(values.begin() + (is_first_elsewhere() ? 0 : 1), values.end(), zero);
   }
   return write_all(variable, how, values);
 }

@@ -95,7 +95,7 @@ Status reduce_by(Model& model, const TowerOptions& options, std::span<const Part
   std::vector<size_t> places;
   Build build(model.graph());
   for (size_t v = 0; v < parts.size(); ++v) {
-    if (gradients[v].share != 0 || !any_part(parts[v]) || are_rows(parts[v])) continue;
+    if ((gradients[v].share != 0 && !options.reduces_all) || !any_part(parts[v]) || are_rows(parts[v])) continue;
     const ColocationScope beside(model.graph(), gradients[v].variable.handle.node());
     std::vector<Value> values = dense_parts(build, parts[v]);
     // A tower that does not use the variable counts as zero.
@@ -112,22 +112,22 @@ Status reduce_by(Model& model, const TowerOptions& options, std::span<const Part
   return {};
 }
 
-// Into `gradients`, which are those of the first tower.
+}  // namespace
+
 Status reduce_towers(Model& model, const TowerOptions& options, std::span<const std::vector<VariableGradient>> towers,
                      std::span<VariableGradient> gradients) {
   std::vector<Parts> parts(gradients.size());
   for (size_t v = 0; v < gradients.size(); ++v) {
     for (const auto& tower : towers) parts[v].push_back(tower[v].gradient);
     const bool follows = gradients[v].share != 0;
-    if (options.reducer && !follows && any_part(parts[v]) && !are_rows(parts[v])) continue;
+    const bool by_reducer = options.reducer && (!follows || options.reduces_all);
+    if (by_reducer && any_part(parts[v]) && !are_rows(parts[v])) continue;
     // What follows the batches goes to their mean, however gradients are weighted.
-    const Reduce reduce = follows ? Reduce::mean : options.reduce;
+    const Reduce reduce = follows ? options.follow : options.reduce;
     DTG_ASSIGN(gradients[v].gradient, reduced(model, reduce, gradients[v].variable, parts[v], {}));
   }
   return options.reducer ? reduce_by(model, options, parts, gradients) : Status();
 }
-
-}  // namespace
 
 Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool sorted) {
   Build build(model.graph());
@@ -169,16 +169,17 @@ Result<Training> minimize_towers(Model& model, std::span<const Value> losses, co
     towers.push_back(std::move(gradients));
   }
   training.gradients = towers[0];
-  DTG_TRY(reduce_towers(model, options, towers, training.gradients));
   DTG_ASSIGN(const NamedVariable step, model.global_step());
   std::vector<NodeId> checked;
   for (size_t i = 0; optimizer.check_loss && i < losses.size(); ++i) {
     const ColocationScope beside(model.graph(), losses[i].node());
     const Value inputs[] = {losses[i], step.read};
-    const Attr who{"who", " of tower " + std::to_string(i)};
+    const Attr who{"who", " of tower " + std::to_string(options.number + i)};
     checked.push_back(build.node("_CheckFinite", inputs, {&who, 1}, "check_loss_" + std::to_string(i)));
   }
   DTG_TRY(build.status());
+  if (options.meet) DTG_TRY(options.meet(towers, &checked, &training.gradients));
+  else DTG_TRY(reduce_towers(model, options, towers, training.gradients));
   DTG_ASSIGN(training.train, apply_clipped(model, with_rate, training.gradients, &training.gradient_norm, nullptr, checked));
   if (!training.gradient_norm.valid()) {
     std::vector<VariableGradient> measured = training.gradients;

@@ -19,10 +19,22 @@ struct TowerOptions {
   Reduce reduce = Reduce::mean;
   size_t first = 0;     // number of the first tower, for what follows its batches
   bool copies = false;  // tower i computes on copy i of the variables
+  size_t number = 0;    // of the first tower, for messages
   // Reduces dense parts for one variable after another, all of them at once: parts[v] are those of variable v, beside[v] its handle. Empty:
   // an addition in order, on the device of the variable.
   std::function<Result<std::vector<Value>>(Reduce, std::span<const std::vector<Value>> parts, std::span<const NodeId> beside)> reducer = {};
+  Reduce follow = Reduce::mean;  // what is made of that which follows the batches
+  bool reduces_all = false;      // the reducer reduces that too
+  // In place of all reduction: into `out`, which holds the gradients of tower 0. Nothing is applied before the nodes of `first`, which are
+  // those that look at the losses; it adds its own.
+  std::function<Status(std::span<const std::vector<VariableGradient>> towers, std::vector<NodeId>* first,
+                       std::vector<VariableGradient>* out)>
+      meet = {};
 };
+
+// The towers' gradients, reduced as the options say, into `gradients`, which are those of tower 0.
+Status reduce_towers(Model& model, const TowerOptions& options, std::span<const std::vector<VariableGradient>> towers,
+                     std::span<VariableGradient> gradients);
 
 // One step over the mean (or the sum) of the losses, each of which is the mean over an equal share of the batch. Parts are added up
 // in the order of `losses`, on the device of the variable. Row gradients stay rows.

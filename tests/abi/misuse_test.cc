@@ -609,6 +609,7 @@ void Misuse::strategy_rows() {
   ROW(dtg_strategy_replicated, {}, h.strategy, &outs.replicated);
   ROW(dtg_strategy_assign, {4}, h.strategy, v.z, DTG_ASSIGN_SET, v.z, &outs.value);
   ROW(dtg_strategy_updates, {}, h.strategy, &outs.value);
+  ROW(dtg_strategy_level, {}, h.strategy, &outs.value);
   ROW(dtg_strategy_update, (S{3, 4}), h.strategy, v.z, writes_nothing, nullptr, nullptr, 0, &outs.value);
 }
 

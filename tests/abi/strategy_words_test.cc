@@ -367,7 +367,7 @@ TEST(StrategyWords, OptionsThatMakeNoSense) {
   says(options, DTG_INVALID_ARGUMENT, "twice");
   says(options_of(DTG_STRATEGY_MIRRORED, 0), DTG_INVALID_ARGUMENT, "devices");
   says(options_of(DTG_STRATEGY_ONE_DEVICE, 2), DTG_INVALID_ARGUMENT, "one device");
-  says(options_of(DTG_STRATEGY_MULTI_WORKER_MIRRORED), DTG_UNIMPLEMENTED, "MultiWorkerMirrored");
+  says(options_of(DTG_STRATEGY_MULTI_WORKER_MIRRORED), DTG_INVALID_ARGUMENT, "group of its workers");
   says(options_of(17), DTG_INVALID_ARGUMENT, "17");
   options = options_of(DTG_STRATEGY_MIRRORED);
   options.replicas_in_sync = 8;

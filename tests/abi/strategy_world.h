@@ -35,11 +35,11 @@ inline dtg_error* call_replica(void* user, dtg_strategy*, int32_t replica, const
 
 class StrategyJob {
  public:
-  explicit StrategyJob(uint64_t seed = 7) {
-    OK(dtg_graph_create(nullptr, &graph));
+  explicit StrategyJob(uint64_t seed = 7, dtg_runtime* in = nullptr) : runtime(in) {
+    OK(dtg_graph_create(runtime, &graph));
     OK(dtg_model_create(graph, seed, &model));
   }
-  StrategyJob(uint64_t seed, const dtg_strategy_options& options) : StrategyJob(seed) {
+  StrategyJob(uint64_t seed, const dtg_strategy_options& options, dtg_runtime* in = nullptr) : StrategyJob(seed, in) {
     OK(dtg_strategy_create(model, &options, &strategy));
   }
   ~StrategyJob() {
@@ -62,10 +62,10 @@ class StrategyJob {
     return out;
   }
   // First values for all variables; asked for when the graph is complete.
-  void begin() {
+  void begin(const char* target = "local") {
     dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
-    options.emu_devices = 4;
-    OK(dtg_session_connect(nullptr, "local", DTG_STRLEN, graph, &options, &session));
+    if (!runtime) options.emu_devices = 4;
+    OK(dtg_session_connect(runtime, target, DTG_STRLEN, graph, &options, &session));
     dtg_value init{};
     OK(dtg_model_init(model, &init));
     OK(dtg_run_target(session, init));
@@ -81,6 +81,11 @@ class StrategyJob {
   }
   // One run with what was fed since the last; the bytes of what is fetched.
   std::string go(std::vector<dtg_value> targets, dtg_value fetch = {}) {
+    std::string bytes;
+    OK(try_go(std::move(targets), fetch, &bytes));
+    return bytes;
+  }
+  dtg_error* try_go(std::vector<dtg_value> targets, dtg_value fetch = {}, std::string* bytes = nullptr) {
     dtg_run_args args = DTG_RUN_ARGS_INIT;
     dtg_tensor* fetched = nullptr;
     args.feeds = feeds_.data();
@@ -91,15 +96,15 @@ class StrategyJob {
     args.fetches = &fetch;
     args.fetched = &fetched;
     args.num_fetches = fetch.id ? 1 : 0;
-    OK(dtg_session_run(session, &args));
+    dtg_error* const error = dtg_session_run(session, &args);
     size_t size = 0;
     const auto* data = static_cast<const char*>(fetched ? dtg_tensor_data(fetched, &size) : nullptr);
-    const std::string bytes(data ? data : "", data ? size : 0);
+    if (data && bytes) bytes->assign(data, size);
     dtg_tensor_release(fetched);
     for (dtg_tensor* tensor : tensors_) dtg_tensor_release(tensor);
     feeds_.clear();
     tensors_.clear();
-    return bytes;
+    return error;
   }
   std::string bytes(dtg_value value) { return go({}, value); }
   std::vector<float> floats(dtg_value value) {
@@ -142,6 +147,7 @@ class StrategyJob {
     return seen.reads;
   }
 
+  dtg_runtime* const runtime;  // null: the default one
   dtg_graph* graph = nullptr;
   dtg_model* model = nullptr;
   dtg_strategy* strategy = nullptr;

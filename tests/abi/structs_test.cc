@@ -365,11 +365,20 @@ TEST_F(Structs, StrategiesOfEverySize) {
   };
   const char* const hole = nullptr;
   const char* const none = "/foo:1";
+  const char* const other = "/job:worker/task:7";
   refuse("devices", [](auto& o) { o.devices = nullptr; });
   refuse("devices without end", [](auto& o) { o.num_devices = SIZE_MAX; });
   refuse("a missing device", [&](auto& o) { o.devices = &hole; });
   refuse("a device that is none", [&](auto& o) { o.devices = &none; });
   refuse("hooks without a custom strategy", [&](auto& o) { o.hooks = &hooks; });
+  refuse("a group of a mirrored strategy", [&](auto& o) { o.kind = DTG_STRATEGY_MIRRORED, o.group = h.group; });
+  const auto of_workers = [](auto& o) { o.kind = DTG_STRATEGY_MULTI_WORKER_MIRRORED; };
+  refuse("workers without a group", of_workers);
+  refuse("a group that is none", [&](auto& o) { of_workers(o), o.group = reinterpret_cast<dtg_group*>(h.graph); });
+  refuse("packs of less than nothing", [&](auto& o) { of_workers(o), o.group = h.group, o.pack_bytes = -1; });
+  refuse("a negative timeout", [&](auto& o) { of_workers(o), o.group = h.group, o.timeout_ns = -1; });
+  refuse("an algorithm that is none", [&](auto& o) { of_workers(o), o.group = h.group, o.algorithm = 4; });
+  refuse("a device of another worker", [&](auto& o) { of_workers(o), o.group = h.group, o.devices = &other; });
 }
 
 TEST_F(Structs, PointersInsideRunArguments) {

@@ -15,7 +15,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM, DTG, KILLER = sys.argv[1:4]
 # Workers, parameter servers, who is killed, mode.
-CASES = [(1, 1, "any", "async"), (2, 1, "any", "async"), (2, 1, "worker", "sync"), (2, 2, "any", "sync")]
+# Without parameter servers the workers are equals that meet in a group.
+CASES = [(1, 1, "any", "async"), (2, 1, "any", "async"), (2, 1, "worker", "sync"), (2, 2, "any", "sync"), (3, 0, "worker", "sync")]
 
 
 def train(run, workers, epochs, every=None, kind="worker", servers=1, mode="async"):
@@ -26,6 +27,8 @@ def train(run, workers, epochs, every=None, kind="worker", servers=1, mode="asyn
         launch += ["--state", run / "state", "--durability", "wal"]
     # A data folder that is not there makes the program take the digits.
     program = [PROGRAM, "--data", run / "absent", "--run", run, "--epochs", str(epochs), "--batch", "32", "--rate", "0.03", "--mode", mode]
+    if servers == 0:
+        program += ["--strategy", "multi-worker"]
     counts = run / "kills"
     # At most six times: the pauses before restarts grow, and a busy machine, which trains longer, would be killed for ever.
     killer = every and subprocess.Popen([KILLER, kind, str(every), "7", run / "pids", run / "summary.json", counts, "6"])

@@ -23,10 +23,11 @@ CASES = {
     "sync-again": (LAUNCH, ["--mode", "sync"], 6),
     "sync-tcp": ([*LAUNCH, "--channel", "tcp"], ["--mode", "sync"], 6),
     "sync-2ps": ([*LAUNCH, "--ps", "2", "--channel", "tcp", "--clear-frames"], ["--mode", "sync"], 6),
+    "multi-worker": ([*LAUNCH, "--ps", "0"], ["--strategy", "multi-worker"], 6),
     "sync-replicas": (LAUNCH, ["--mode", "sync-replicas"], 6),
     "async": (LAUNCH, ["--mode", "async"], 6),
 }
-EQUAL = ["towers", "sync", "sync-again", "sync-tcp", "sync-2ps"]
+EQUAL = ["towers", "sync", "sync-again", "sync-tcp", "sync-2ps", "multi-worker"]
 
 
 def train(name, run, python):

@@ -15,7 +15,7 @@ static dtg_per_replica spread(int64_t id) {
   return value;
 }
 
-static jlong create(JNIEnv* env, jclass self, jlong model, jbyteArray options) {
+static jlong create(JNIEnv* env, jclass self, jlong model, jlong group, jbyteArray options) {
   dtg_strategy_options to = DTG_STRATEGY_OPTIONS_INIT;
   dtg_replication share = DTG_REPLICATION_INIT;
   dtg_strategy* out = NULL;
@@ -24,6 +24,10 @@ static jlong create(JNIEnv* env, jclass self, jlong model, jbyteArray options) {
   (void)self;
   if (!packet_open(env, options, &from)) return 0;
   to.kind = (dtg_strategy_kind)packet_int(&from);
+  to.group = AS(dtg_group, group);
+  to.algorithm = (dtg_reduce_algorithm)packet_int(&from);
+  to.pack_bytes = packet_int(&from);
+  to.timeout_ns = packet_int(&from);
   to.cross_device = (dtg_cross_device)packet_int(&from);
   to.devices = devices = packet_texts(&from, &to.num_devices, NULL);
   to.variable_device = packet_text(&from, NULL);
@@ -168,8 +172,14 @@ static jlong updates(JNIEnv* env, jclass self, jlong strategy) {
   return jni_threw(env, dtg_strategy_updates(AS(dtg_strategy, strategy), &out)) ? 0 : (jlong)out.id;
 }
 
+static jlong level(JNIEnv* env, jclass self, jlong strategy) {
+  dtg_value out = {0};
+  (void)self;
+  return jni_threw(env, dtg_strategy_level(AS(dtg_strategy, strategy), &out)) ? 0 : (jlong)out.id;
+}
+
 static const JNINativeMethod methods[] = {
-    NATIVE("strategyCreate", "(J[B)J", create),
+    NATIVE("strategyCreate", "(JJ[B)J", create),
     NATIVE("strategyDescribe", "(J)[J", describe),
     NATIVE("strategyScope", "(JZ)V", scope),
     NATIVE("strategyBeginReplica", "(JI)V", begin_replica),
@@ -186,5 +196,6 @@ static const JNINativeMethod methods[] = {
     NATIVE("strategyReplicated", "(J)[J", replicated),
     NATIVE("strategyAssign", "(JJIJ)J", assign),
     NATIVE("strategyUpdates", "(J)J", updates),
+    NATIVE("strategyLevel", "(J)J", level),
 };
 JNI_TABLE(jni_strategy, methods);

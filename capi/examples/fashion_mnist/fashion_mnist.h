@@ -33,7 +33,8 @@ struct options {
   const char *mode;       /* "sync", "sync-replicas" or "async": how the workers of a cluster train together */
   int epochs;
   int shards;           /* alone: towers that share a batch, as that many workers would; equal bits */
-  const char *strategy; /* NULL: none. "one", "mirrored", "central", "custom": whose replicas the shards are */
+  const char *strategy; /* NULL: none. "one", "mirrored", "central", "custom": whose replicas the shards are; "multi-worker": whose
+                           replicas the workers of the cluster are */
   int batch;            /* of all workers together */
   double rate;
   uint64_t seed;
@@ -51,12 +52,14 @@ struct place {
   dtg_cluster *cluster; /* NULL: alone */
   dtg_runtime *runtime;
   dtg_server *server;
-  char name[80]; /* "worker-1", also of its run directory */
-  int restarts;  /* how often the launcher has started this task again */
+  dtg_group *group; /* "multi-worker": the workers; they have no parameter servers. Else NULL */
+  char name[80];    /* "worker-1", also of its run directory */
+  int restarts;     /* how often the launcher has started this task again */
 };
 
-dtg_error *find_place(struct place *place);
+dtg_error *find_place(const struct options *options, struct place *place);
 int is_worker(const struct place *place);
+int has_ps(const struct place *place); /* variables stand on parameter servers */
 int job_has_ended(const struct place *place);
 dtg_error *serve(const struct place *place, const struct options *options); /* a ps: until the chief ends the job */
 dtg_error *connect_session(const struct place *place, const struct network *network, dtg_session **out);
@@ -98,6 +101,7 @@ struct network {
   int num_towers;
   dtg_strategy *strategy;   /* NULL: plain towers */
   dtg_per_replica losses;   /* of a strategy */
+  dtg_value level;          /* "multi-worker": target, gives all workers what the furthest has */
   int64_t side;             /* of an image */
   dtg_value loss, accuracy; /* means over the towers */
   dtg_value init, rate;
@@ -152,6 +156,7 @@ dtg_error *check_ledger(const struct options *options, struct training_run *run,
 struct report report_of(const struct training_run *run, const struct place *place);
 dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n);
 dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *exchange_reports(struct training_run *run, const struct place *place); /* "multi-worker": all of them, at the end */
 void release_ledger(struct ledger *ledger);
 
 /* ---- train.c ---- */
@@ -162,6 +167,7 @@ dtg_error *prepare_run(struct training_run *run, const struct place *place, cons
                        const struct options *options);
 dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
                  const struct options *options);
+dtg_error *part_from_equals(struct training_run *run, const struct place *place, const struct network *n); /* "multi-worker" */
 dtg_error *save_set(struct training_run *run); /* where sets are kept: what training has come to */
 dtg_error *finish_run(struct training_run *run);
 void release_run(struct training_run *run);

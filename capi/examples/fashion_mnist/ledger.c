@@ -106,6 +106,7 @@ dtg_error *has_values(dtg_session *session, dtg_graph *graph, const dtg_model *m
 dtg_error *find_progress(dtg_session *session, const struct place *place, const struct network *n, int64_t *steps) {
   *steps = 0;
   if (!place->cluster) return NULL;
+  if (place->group) return fetch(session, n->training.global_step, steps, sizeof *steps);
   return fetch(session, n->ledger.progress ? n->ledger.mine : n->replicated.global_step, steps, sizeof *steps);
 }
 
@@ -130,7 +131,7 @@ static dtg_error *check_workers(struct training_run *run, const struct network *
 dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n) {
   struct tally *tally = &run->tally;
   if (!place->cluster || sync_mode(options) == DTG_SYNC_REPLICAS || interrupted) return NULL;
-  TRY(fetch(run->session, n->replicated.global_step, &tally->counted, sizeof tally->counted));
+  TRY(fetch(run->session, place->group ? n->training.global_step : n->replicated.global_step, &tally->counted, sizeof tally->counted));
   tally->expected = run->total;
   if (n->ledger.progress) TRY(check_workers(run, n));
   if (tally->counted < tally->expected) tally->lost += tally->expected - tally->counted;
@@ -168,7 +169,7 @@ dtg_error *send_report(struct training_run *run, const struct place *place, cons
 /* The chief waits here until the last worker has made its last step. */
 dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n) {
   run->reports[0] = report_of(run, place);
-  if (!place->cluster) return NULL;
+  if (!has_ps(place)) return NULL;
   for (int seconds = 0;; seconds++) {
     dtg_error *error = dtg_model_wait_ready(n->ledger.reports, run->session, SECOND);
     if (!error) break;
@@ -182,6 +183,22 @@ dtg_error *take_reports(struct training_run *run, const struct place *place, con
     TRY(fetch(run->session, variable.read, &run->reports[i], sizeof run->reports[i]));
   }
   return NULL;
+}
+
+/* Every worker hears of all, which is also how they know that nobody needs them any more. */
+dtg_error *exchange_reports(struct training_run *run, const struct place *place) {
+  const struct report report = report_of(run, place);
+  const int64_t dims[2] = {1, REPORT_VALUES};
+  dtg_tensor *mine = NULL, *all = NULL;
+  size_t bytes = 0;
+  TRY(dtg_tensor_allocate(DTG_F64, dims, 2, &mine));
+  memcpy(dtg_tensor_mutable_data(mine), &report, sizeof report);
+  dtg_error *error = dtg_group_all_gather(place->group, mine, NULL, &all);
+  const void *data = error ? NULL : dtg_tensor_data(all, &bytes);
+  if (data && bytes <= sizeof run->reports) memcpy(run->reports, data, bytes);
+  dtg_tensor_release(mine);
+  dtg_tensor_release(all);
+  return error;
 }
 
 void release_ledger(struct ledger *ledger) {

@@ -3,6 +3,7 @@
  *
  *   example_fashion_mnist                                                       alone, in one process
  *   dtg run --local --ps 1 --workers 2 -- example_fashion_mnist --mode sync     a cluster; see --help
+ *   dtg run --local --ps 0 --workers 4 -- example_fashion_mnist --strategy multi-worker    another, without parameter servers
  *
  * Ctrl-C ends early and saves. With --checkpoint DIR, sets of all that training has come to are saved there while it goes on, and the
  * same command goes on from the newest.
@@ -29,7 +30,7 @@ static dtg_error *leave_results(const struct options *options, const struct plac
   TRY(dtg_event_writer_close(run->events));
   *written = write_summary(options, place, data, run) && *written;
   /* After Ctrl-C the chief ends the job, whatever the others are at. */
-  if (place->cluster) TRY(interrupted ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
+  if (has_ps(place)) TRY(interrupted ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
   if (*written) printf("%.2f%% of the test images are right; weights, curves and summary are in %s\n", 100 * run->accuracy, options->run);
   return NULL;
 }
@@ -46,7 +47,8 @@ static dtg_error *work(const struct options *options, struct place *place, int a
   if (!error && chief) *written = write_run(options, argc, argv);
   if (!error) error = train(&run, place, &network, &data, options);
   if (!error && chief) error = leave_results(options, place, &data, &network, &run, written);
-  if (!error && !chief) error = dtg_session_end_job(run.session, 0); /* waits for the others */
+  if (!error && place->group && !interrupted) error = part_from_equals(&run, place, &network);
+  if (!error && !chief && has_ps(place)) error = dtg_session_end_job(run.session, 0); /* waits for the others */
   if (error && !chief && (interrupted || job_has_ended(place))) dtg_error_release(error), error = NULL;
   release_run(&run);
   release_ledger(&network.ledger);
@@ -66,7 +68,7 @@ int main(int argc, char **argv) {
   sigaction(SIGINT, &interrupt, NULL);
 
   int written = 1;
-  dtg_error *error = find_place(&place);
+  dtg_error *error = find_place(&options, &place);
   if (!error) error = is_worker(&place) ? work(&options, &place, argc, argv, &written) : serve(&place, &options);
   if (error) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(error)), dtg_error_message(error, NULL));
   leave_place(&place);

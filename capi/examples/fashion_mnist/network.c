@@ -55,9 +55,9 @@ static dtg_error *add_rate(const struct options *options, const struct place *pl
                warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
   dtg_variable step = DTG_VARIABLE_INIT;
   TRY(dtg_model_global_step(n->model, &step));
-  if (place->cluster) TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
+  if (has_ps(place)) TRY(dtg_graph_push_device(n->graph, "/job:ps/task:0", DTG_STRLEN));
   TRY(dtg_nn_cosine_decay(n->model, step.read, options->rate / updates, total, 0, warm, &n->rate));
-  return place->cluster ? dtg_graph_pop_device(n->graph) : NULL;
+  return has_ps(place) ? dtg_graph_pop_device(n->graph) : NULL;
 }
 
 static dtg_error *add_training(const struct options *options, const struct place *place, struct network *n) {
@@ -101,7 +101,7 @@ static dtg_error *from_the_last(void *user, dtg_strategy *strategy, dtg_reductio
   return dtg_add2(n->graph, "RealDiv", *out, share, out);
 }
 
-static dtg_error *create_strategy(const char *name, int replicas, struct network *n) {
+static dtg_error *create_strategy(const char *name, const struct place *place, int replicas, struct network *n) {
   static const char *const devices[MAX_SHARDS] = {"/device:EMU:0",  "/device:EMU:1",  "/device:EMU:2",  "/device:EMU:3",
                                                   "/device:EMU:4",  "/device:EMU:5",  "/device:EMU:6",  "/device:EMU:7",
                                                   "/device:EMU:8",  "/device:EMU:9",  "/device:EMU:10", "/device:EMU:11",
@@ -111,9 +111,11 @@ static dtg_error *create_strategy(const char *name, int replicas, struct network
   options.kind = strcmp(name, "one") == 0        ? DTG_STRATEGY_ONE_DEVICE
                  : strcmp(name, "mirrored") == 0 ? DTG_STRATEGY_MIRRORED
                  : strcmp(name, "central") == 0  ? DTG_STRATEGY_CENTRAL_STORAGE
+                 : place->group                  ? DTG_STRATEGY_MULTI_WORKER_MIRRORED
                                                  : DTG_STRATEGY_CUSTOM;
-  options.devices = devices;
-  options.num_devices = (size_t)replicas;
+  options.group = place->group;
+  options.algorithm = place->group ? DTG_ALGORITHM_RING : DTG_ALGORITHM_AUTO;
+  if (!place->group) options.devices = devices, options.num_devices = (size_t)replicas;
   hooks.reduce_to = from_the_last;
   if (options.kind == DTG_STRATEGY_CUSTOM) options.hooks = &hooks, options.user = n;
   return dtg_strategy_create(n->model, &options, &n->strategy);
@@ -126,7 +128,8 @@ static dtg_error *train_by_strategy(struct network *n) {
   optimizer.learning_rate = n->rate;
   n->training = (dtg_training)DTG_TRAINING_INIT;
   n->replicated = (dtg_replicated)DTG_REPLICATED_INIT;
-  return dtg_strategy_minimize(n->strategy, n->losses, DTG_REDUCE_MEAN, &optimizer, &n->training);
+  TRY(dtg_strategy_minimize(n->strategy, n->losses, DTG_REDUCE_MEAN, &optimizer, &n->training));
+  return dtg_strategy_level(n->strategy, &n->level);
 }
 
 /* Variables go to the parameter servers in turn, everything else is computed here. */
@@ -142,11 +145,11 @@ static dtg_error *push_placement(const struct place *place, struct network *n) {
 dtg_error *build_network(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
   TRY(dtg_graph_create(place->runtime, &n->graph));
   TRY(dtg_model_create(n->graph, options->seed, &n->model));
-  if (place->cluster) TRY(push_placement(place, n));
-  if (options->strategy && !place->cluster) {
+  if (has_ps(place)) TRY(push_placement(place, n));
+  if (options->strategy && !has_ps(place)) {
     n->num_towers = data->shards;
     n->side = data->side;
-    TRY(create_strategy(options->strategy, data->shards, n));
+    TRY(create_strategy(options->strategy, place, data->shards, n));
     TRY(dtg_strategy_enter(n->strategy));
     TRY(dtg_strategy_run(n->strategy, build_replica, n, NULL, 0, &n->losses, 1));
     TRY(dtg_strategy_exit(n->strategy));
@@ -157,7 +160,7 @@ dtg_error *build_network(const struct options *options, const struct place *plac
   }
   TRY(add_rate(options, place, data, n));
   TRY(n->strategy ? train_by_strategy(n) : add_training(options, place, n));
-  if (place->cluster) TRY(build_ledger(options, place, n));
+  if (has_ps(place)) TRY(build_ledger(options, place, n));
   TRY(mean_of_towers(n, offsetof(struct tower, loss), &n->loss));
   TRY(mean_of_towers(n, offsetof(struct tower, accuracy), &n->accuracy));
   return dtg_model_init(n->model, &n->init);

@@ -26,9 +26,18 @@ static void keep_state(dtg_server_options *options) {
   if (durability && strcmp(durability, "wal-async") == 0) options->durability = DTG_DURABILITY_WAL_ASYNC;
 }
 
-dtg_error *find_place(struct place *place) {
-  dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
-  /* Workers talk to parameter servers only: that another worker has gone is none of their business. */
+/* Each trains variables of its own, and in every step they meet. One that was started again waits here until the others have noticed. */
+static dtg_error *meet_workers(struct place *place) {
+  dtg_group_options group = DTG_GROUP_OPTIONS_INIT;
+  group.join_timeout_ns = INT64_C(120) * 1000000000;
+  return dtg_group_join(place->server, &group, &place->group);
+}
+
+dtg_error *find_place(const struct options *options, struct place *place) {
+  dtg_server_options which = DTG_SERVER_OPTIONS_INIT;
+  const int equals = options->strategy && strcmp(options->strategy, "multi-worker") == 0;
+  /* Workers talk to parameter servers only: that another worker has gone is none of their business. Without these a session has its own
+   * task, and the group has the others. */
   const char *const filters[] = {"/job:ps"};
   const char *restarts = getenv("DTG_RESTARTS");
   place->restarts = restarts ? atoi(restarts) : 0;
@@ -37,14 +46,17 @@ dtg_error *find_place(struct place *place) {
   TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
   snprintf(place->name, sizeof place->name, "%s-%d", place->cluster ? place->task.type : "worker", place->cluster ? place->task.index : 0);
   if (!place->cluster) return NULL;
-  options.job = place->task.type;
-  options.task = place->task.index;
-  options.security = wanted_security();
-  options.key_file = getenv("DTG_KEY_FILE");
-  if (is_worker(place)) options.device_filters = filters, options.num_device_filters = 1;
-  else keep_state(&options);
-  return dtg_server_start(place->runtime, place->cluster, &options, &place->server);
+  which.job = place->task.type;
+  which.task = place->task.index;
+  which.security = wanted_security();
+  which.key_file = getenv("DTG_KEY_FILE");
+  if (is_worker(place)) which.device_filters = filters, which.num_device_filters = 1;
+  else keep_state(&which);
+  TRY(dtg_server_start(place->runtime, place->cluster, &which, &place->server));
+  return equals && is_worker(place) ? meet_workers(place) : NULL;
 }
+
+int has_ps(const struct place *place) { return place->cluster && !place->group; }
 
 int is_worker(const struct place *place) { return strcmp(place->task.type, "ps") != 0; }
 
@@ -65,12 +77,13 @@ dtg_error *serve(const struct place *place, const struct options *options) {
 dtg_error *connect_session(const struct place *place, const struct network *network, dtg_session **out) {
   dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
   options.security = wanted_security();
-  options.emu_devices = network->strategy ? network->num_towers : 0;
+  options.emu_devices = network->strategy && !place->cluster ? network->num_towers : 0;
   const char *target = place->server ? dtg_server_target(place->server) : "local";
   return dtg_session_connect(place->runtime, target, DTG_STRLEN, network->graph, &options, out);
 }
 
 void leave_place(struct place *place) {
+  dtg_group_release(place->group);
   dtg_server_release(place->server);
   dtg_cluster_release(place->cluster);
   dtg_runtime_release(place->runtime);

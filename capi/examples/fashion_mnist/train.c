@@ -35,13 +35,13 @@ static dtg_error *prepare_callables(struct training_run *run, const struct place
   const dtg_value together[5] = {n->loss, n->accuracy, r->gradient_norm, r->local_step, r->next_step};
   dtg_run_args step = DTG_RUN_ARGS_INIT, test = DTG_RUN_ARGS_INIT, rate = DTG_RUN_ARGS_INIT;
   for (int i = 0; i < n->num_towers; i++) feeds[2 * i] = n->towers[i].images, feeds[2 * i + 1] = n->towers[i].labels;
-  run->num_results = place->cluster ? 5 : 3;
+  run->num_results = has_ps(place) ? 5 : 3;
   step.feeds = feeds;
   step.num_feeds = 2 * (size_t)n->num_towers;
-  step.fetches = place->cluster ? together : alone;
+  step.fetches = has_ps(place) ? together : alone;
   step.num_fetches = (size_t)run->num_results;
-  step.targets = place->cluster ? trained : &n->training.train;
-  step.num_targets = place->cluster && n->ledger.advance.id ? 2 : 1;
+  step.targets = has_ps(place) ? trained : &n->training.train;
+  step.num_targets = has_ps(place) && n->ledger.advance.id ? 2 : 1;
   TRY(dtg_session_prepare(run->session, &step, &run->step));
   test.feeds = feeds;
   test.num_feeds = 2;
@@ -127,14 +127,42 @@ static dtg_error *go_on_after_loss(struct training_run *run, const struct place 
   return start_updates(run, n);
 }
 
+static int is_loss(const dtg_error *error) { return dtg_error_code(error) == DTG_UNAVAILABLE || dtg_error_code(error) == DTG_ABORTED; }
+
+/* A worker was lost. When it is there again, all have what the furthest of them has; `target` says how: one that begins has first values
+ * before that. Who is lost meanwhile is waited for as well. */
+static dtg_error *level_workers(struct training_run *run, const struct place *place, dtg_value target) {
+  for (;;) {
+    TRY(dtg_group_reform(place->group, 0, 120 * SECOND));
+    dtg_error *error = dtg_run_target(run->session, target);
+    if (!is_loss(error) || interrupted) return error;
+    dtg_error_release(error);
+  }
+}
+
+static dtg_error *begin_as_equal(struct training_run *run, const struct place *place, const struct network *n) {
+  dtg_error *error = dtg_run_target(run->session, n->init);
+  if (!is_loss(error)) return error;
+  dtg_error_release(error);
+  return level_workers(run, place, n->init);
+}
+
+static dtg_error *go_on_with_equals(struct training_run *run, const struct place *place, const struct network *n) {
+  TRY(level_workers(run, place, n->level));
+  TRY(find_progress(run->session, place, n, &run->steps));
+  run->losses++;
+  return NULL;
+}
+
 dtg_error *prepare_run(struct training_run *run, const struct place *place, const struct network *n, struct data *data,
                        const struct options *options) {
   const dtg_replicated *r = &n->replicated;
   TRY(connect_session(place, n, &run->session));
   TRY(open_sets(run, place, n, data, options));
   if (!place->cluster) TRY(start_or_go_on(run, n, &run->begun_at));
-  if (place->cluster && is_chief(place)) TRY(begin_as_chief(run, n));
-  if (place->cluster) TRY(wait_ready(run, n));
+  if (place->group) TRY(begin_as_equal(run, place, n));
+  if (has_ps(place) && is_chief(place)) TRY(begin_as_chief(run, n));
+  if (has_ps(place)) TRY(wait_ready(run, n));
   TRY(run_if_any(run, r->local_init));
   if (place->cluster) {
     TRY(find_progress(run->session, place, n, &run->begun_at));
@@ -203,7 +231,7 @@ static dtg_error *write_events(const struct training_run *run, const struct plac
   TRY(point(run, "loss", run->loss));
   TRY(point(run, "accuracy", scalar(run->results[1])));
   TRY(point(run, "gradient_norm", scalar(run->results[2])));
-  if (place->cluster) TRY(point(run, "staleness", (double)run->staleness));
+  if (has_ps(place)) TRY(point(run, "staleness", (double)run->staleness));
   return point(run, "step_time", seconds);
 }
 
@@ -233,11 +261,11 @@ static dtg_error *train_batch(struct training_run *run, const struct place *plac
   TRY(dtg_callable_run(run->step, feeds, count, run->results, (size_t)run->num_results, 60 * SECOND));
   run->loss = scalar(run->results[0]);
   /* How many updates there were between reading the variables and applying what came of them. */
-  if (place->cluster) run->staleness = integer(run->results[4]) - 1 - integer(run->results[3]);
+  if (has_ps(place)) run->staleness = integer(run->results[4]) - 1 - integer(run->results[3]);
   if (run->steps % EVENTS_EVERY == 0) TRY(write_events(run, place, now() - started));
   for (int i = 0; i < data->shards; i++) run->images += dtg_tensor_dim(run->batch[2 * i], 0);
   /* A token of the same step asks for it once more: somebody else was lost before it was applied. */
-  run->steps = place->cluster && sync_mode(options) == DTG_SYNC_STRICT ? integer(run->results[4]) : run->steps + 1;
+  run->steps = has_ps(place) && sync_mode(options) == DTG_SYNC_STRICT ? integer(run->results[4]) : run->steps + 1;
   return NULL;
 }
 
@@ -246,10 +274,10 @@ static dtg_error *next_step(struct training_run *run, const struct place *place,
                             const struct options *options) {
   while (run->taken <= run->steps) TRY(next_batch(run, data));
   dtg_error *error = train_batch(run, place, data, options);
-  const int lost = place->cluster && (dtg_error_code(error) == DTG_UNAVAILABLE || dtg_error_code(error) == DTG_ABORTED);
+  const int lost = place->cluster && is_loss(error);
   if (!lost || interrupted || job_has_ended(place)) return error;
   dtg_error_release(error);
-  return go_on_after_loss(run, place, n);
+  return place->group ? go_on_with_equals(run, place, n) : go_on_after_loss(run, place, n);
 }
 
 static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
@@ -278,7 +306,7 @@ static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
 /* How far this worker is. With "sync-replicas" a fast worker makes more steps than a slow one, so there the token tells, which
  * is the count of updates. */
 static int64_t progress(const struct training_run *run, const struct place *place, const struct options *options) {
-  if (!place->cluster || run->steps == run->begun_at || sync_mode(options) != DTG_SYNC_REPLICAS) return run->steps;
+  if (!has_ps(place) || run->steps == run->begun_at || sync_mode(options) != DTG_SYNC_REPLICAS) return run->steps;
   return integer(run->results[4]);
 }
 
@@ -294,6 +322,27 @@ static dtg_error *train_until(int64_t goal, struct training_run *run, const stru
   return NULL;
 }
 
+/* When all have made their last step. One that is started again until then gets the weights, and finds that it has nothing to do. */
+static dtg_error *end_with_equals(struct training_run *run, const struct place *place, const struct network *n) {
+  for (;;) {
+    dtg_error *error = exchange_reports(run, place);
+    if (!is_loss(error) || interrupted) return error;
+    dtg_error_release(error);
+    TRY(go_on_with_equals(run, place, n));
+  }
+}
+
+/* When the results are written. Whoever is lost before that makes all come here again, behind the exchange of reports. */
+dtg_error *part_from_equals(struct training_run *run, const struct place *place, const struct network *n) {
+  for (;;) {
+    dtg_error *error = dtg_group_barrier(place->group, 0);
+    if (!is_loss(error) || interrupted) return error;
+    dtg_error_release(error);
+    TRY(go_on_with_equals(run, place, n));
+    TRY(end_with_equals(run, place, n));
+  }
+}
+
 dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
                  const struct options *options) {
   run->total = data->steps * options->epochs;
@@ -302,13 +351,14 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
     TRY(train_until(epoch * data->steps, run, place, n, data, options));
     if (!is_chief(place)) continue;
-    if (epoch == options->epochs && !interrupted) TRY(take_reports(run, place, n));
+    if (epoch == options->epochs && !interrupted) TRY(place->group ? end_with_equals(run, place, n) : take_reports(run, place, n));
     TRY(test_all(run, data->test));
     show_epoch(run, epoch, options->epochs);
   }
   if (!is_chief(place)) wipe_progress();
   if (interrupted) printf("interrupted after step %lld\n", (long long)run->steps);
-  return is_chief(place) ? NULL : send_report(run, place, n);
+  if (is_chief(place)) return NULL;
+  return place->group ? end_with_equals(run, place, n) : send_report(run, place, n);
 }
 
 dtg_error *save_set(struct training_run *run) {

@@ -4,7 +4,9 @@
  * A metric is state in variables of the model, a target that adds a batch to it, a value that says the result so far, and a target that
  * begins anew. All state is sums and counts in float64, so that it adds up exactly: batches of any sizes, the workers of a cluster that
  * share the variables, and towers (a metric that is made again after dtg_model_next_tower adds to the same state) give what one batch of
- * all of them would have given.
+ * all of them would have given. Under a strategy each replica counts in a copy of its own, and the result is that of all of them, of all
+ * workers too: take what the last replica of a run is given, whose `update` adds for all replicas of this process and whose `result`
+ * sees what they added in the same run.
  *
  *   dtg_metric what = DTG_METRIC_INIT; dtg_metric_values area = DTG_METRIC_VALUES_INIT;
  *   what.kind = DTG_METRIC_AUC; what.from_logits = 1;

@@ -127,10 +127,10 @@ typedef struct dtg_optimizer {
   int32_t reserved1;
   double ema_momentum;         /* 0: 0.99 */
   int64_t ema_overwrite_every; /* steps after which v becomes its mean, again and again; 0: never. Keras' ema_overwrite_frequency */
-  int64_t
-      accumulation_steps;  /* 2 or more: gradients are added up in "v/Accumulated" (of rows too, as a whole table), and each so manyth step
-                              applies their mean, clipped; the others move no variable. Each counts the global step, and v's mean follows
-                              each, as in Keras (gradient_accumulation_steps). Alone and with towers; with replicas UNIMPLEMENTED */
+  int64_t accumulation_steps;  /* 2 or more: gradients are added up in "v/Accumulated" (of rows too, as a whole table), and each so manyth
+                                  step  applies their mean, clipped; the others move no variable. Each counts the global step, and v's mean
+                                  follows  each, as in Keras (gradient_accumulation_steps). Alone, with towers and strategies; with replicas
+                                  UNIMPLEMENTED */
   int64_t lookahead_steps; /* 1 or more: after so many steps the slow copy "v/Slow" (at first v itself) goes lookahead_share of the way to
                               v, and v goes there, again and again. Semantics: tfa.optimizers.Lookahead; 0: none */
   double lookahead_share;  /* 0: 0.5 */

@@ -18,6 +18,7 @@
  *   DTG_STRATEGY_CENTRAL_STORAGE      one per device  one copy, in between  reduced, applied once
  *   DTG_STRATEGY_PARAMETER_SERVER     one a process   one copy, on a ps     dtg/replicas.h: async, strict or sync-replicas
  *   DTG_STRATEGY_CUSTOM               one per device  as its hooks say      as its hooks say
+ *   DTG_STRATEGY_MULTI_WORKER_MIRRORED  one per device of every worker, a copy of each variable per device, gradients reduced over all
  *
  * Contexts. Outside of everything is the default context; from dtg_strategy_enter to dtg_strategy_exit it is the cross-replica context;
  * while the function of a run builds, it is the replica context of one replica, in which its device scope is open and variables are that
@@ -32,6 +33,25 @@
  * Bits. With DTG_REDUCE_TO_ONE_DEVICE gradients are added up in the order of the replicas: Mirrored, CentralStorage and OneDevice's towers
  * (dtg_nn_minimize_towers) give the same bits for the same shares of a batch. DTG_REDUCE_HIERARCHICAL adds up two halves first: as
  * repeatable, in another order.
+ *
+ * Workers. MultiWorkerMirrored is for tasks of a group (dtg/group.h), each a process that builds the same graph from the same calls and
+ * feeds it batches of its own; replicas are numbered through, those of rank 0 first.
+ *
+ *   dtg_cluster_from_tf_config(NULL, 0, &cluster, &task);    dtg_server_start(NULL, cluster, &here, &server);
+ *   dtg_group_join(server, NULL, &group);                    options.group = group;
+ *   ...                                                      the rest as above, in a session at dtg_server_target(server)
+ *
+ * Whatever makes one value of all replicas' (dtg_strategy_reduce and gather, reading what is synchronised on read, the result of a metric,
+ * a step of training, the target of dtg_model_init) is then a collective: all workers run it, the same ones in one run. The target of
+ * dtg_model_init ends with what dtg_strategy_level does, so first values are those of rank 0, whatever the seeds. Calls in
+ * another order, or of other shapes, end with an error that names the task. A
+ * strategy is for the number of workers that the group has when it is made.
+ *   With one device per worker, and with DTG_REDUCE_TO_ONE_DEVICE for any number, the bits are those of Mirrored with as many replicas and
+ * of dtg_nn_minimize_towers over the same shares of the batch. With several devices, that has every worker gather the
+ * gradients of all replicas; DTG_REDUCE_HIERARCHICAL adds up each worker's own first and sends only the sum.
+ *   A worker that is lost ends the step of the others with UNAVAILABLE and its name, and none of them has applied half a step. They call
+ * dtg_group_reform, which waits for it to be started again, and run the target of dtg_strategy_level, while the new process
+ * joins the group and runs that of dtg_model_init: all go on from the step of the one that had made the most.
  *
  * Losses. DTG_REDUCE_MEAN is right for losses that are means over equal shares. Where shares differ, let each replica give the sum over its
  * rows divided by the rows of the whole batch, and ask for DTG_REDUCE_SUM: gradients are then those of the mean over the batch.
@@ -70,14 +90,15 @@ enum {
   DTG_STRATEGY_CENTRAL_STORAGE = 2,
   DTG_STRATEGY_PARAMETER_SERVER = 3,
   DTG_STRATEGY_CUSTOM = 4,
-  DTG_STRATEGY_MULTI_WORKER_MIRRORED = 5 /* UNIMPLEMENTED in this release */
+  DTG_STRATEGY_MULTI_WORKER_MIRRORED = 5
 };
 
 /* In which order a sum over replicas is made, and where. */
 typedef int32_t dtg_cross_device;
 enum {
   DTG_REDUCE_TO_ONE_DEVICE = 0, /* in the order of the replicas, on the device of the variable's first copy */
-  DTG_REDUCE_HIERARCHICAL = 1   /* two halves of neighbours, each on its first device, then both: less crosses between the halves */
+  DTG_REDUCE_HIERARCHICAL = 1   /* two halves of neighbours, each on its first device, then both: less crosses between the halves;
+                                   MultiWorkerMirrored: each worker's replicas, then the workers */
 };
 
 /* Adds the results of the function that it was given to: inputs[k] is this replica's value of the run's input k, results[k] receives its
@@ -159,7 +180,8 @@ typedef struct dtg_strategy_options {
   dtg_strategy_kind kind;
   dtg_cross_device cross_device;
   const char *const *devices; /* of the replicas, each ends with NUL: "/device:EMU:0", "CPU:1"; no two equal. ParameterServer may leave
-                                 it out: the open device scopes decide (dtg_graph_push_device_setter) */
+                                 it out: the open device scopes decide (dtg_graph_push_device_setter). MultiWorkerMirrored: those of
+                                 this worker, as many as each of the others names; none: one replica at its task */
   size_t num_devices;
   const char *variable_device; /* CentralStorage and Custom: where the one copy of each variable stands. NULL: CentralStorage takes the
                                   device if there is one, else "/device:CPU:0"; Custom mirrors */
@@ -171,10 +193,13 @@ typedef struct dtg_strategy_options {
   int32_t not_init;                   /* Custom: not 0 where another process gives the variables their first values */
   int32_t not_checkpoint;             /* Custom: not 0 where another process saves */
   int32_t not_summary;                /* Custom: not 0 where another process writes what is plotted */
-  int32_t reserved0;
+  dtg_reduce_algorithm algorithm;     /* MultiWorkerMirrored: how sums of the workers travel; the bits are the same */
+  dtg_group *group;                   /* MultiWorkerMirrored: the workers; kept as long as the strategy */
+  int64_t pack_bytes;                 /* MultiWorkerMirrored: smaller gradients travel together, so many bytes at most; 0: 4 MiB */
+  int64_t timeout_ns;                 /* MultiWorkerMirrored: of a collective; 0: the group's */
 } dtg_strategy_options;
 #define DTG_STRATEGY_OPTIONS_INIT \
-  { sizeof(dtg_strategy_options), 0, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0 }
+  { sizeof(dtg_strategy_options), 0, 0, NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, 0, 0 }
 
 /* What programs ask a strategy; written by the library. */
 typedef struct dtg_strategy_info {
@@ -193,9 +218,10 @@ typedef struct dtg_strategy_info {
 /* clang-format on */
 
 /* A strategy for a model, which it keeps alive. A model may have several, with one scope open at a time and with variables of their own.
- * `*out` is owned by the caller. Errors: INVALID_ARGUMENT (a kind, device or number that is none, a device twice), UNIMPLEMENTED
- * (MultiWorkerMirrored). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy, MirroredStrategy, CentralStorageStrategy,
- * ParameterServerStrategyV1, StrategyExtended. */
+ * `*out` is owned by the caller. MultiWorkerMirrored: the workers make the same strategies of a group in the same order. Errors:
+ * INVALID_ARGUMENT (a kind, device or number that is none, a device twice or of another worker, MultiWorkerMirrored without a group),
+ * FAILED_PRECONDITION (the group is in no epoch). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy, MirroredStrategy,
+ * CentralStorageStrategy, ParameterServerStrategyV1, MultiWorkerMirroredStrategy, StrategyExtended. */
 DTG_ERR dtg_strategy_create(dtg_model *model, const dtg_strategy_options *options, dtg_strategy **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the strategy; NULL for NULL. Since 0.1. */
@@ -316,6 +342,14 @@ DTG_ERR dtg_strategy_updates(dtg_strategy *strategy, dtg_value *out) DTG_NOEXCEP
  * context. Since 0.1. Semantics: tf.distribute.StrategyExtended.update. */
 DTG_ERR dtg_strategy_update(dtg_strategy *strategy, dtg_value handle, dtg_update_fn fn, void *user, const dtg_per_replica *values,
                             size_t num_values, dtg_value *out) DTG_NOEXCEPT;
+
+/* MultiWorkerMirrored: the target that gives every worker what the one has that has made the most steps (global_step; of several, the one
+ * with the lowest rank): all variables and what optimizers keep, but not what is synchronised on read. All workers run it, after
+ * dtg_group_reform and whenever one of them has restored what it saved; a process that begins runs the target of dtg_model_init
+ * meanwhile, which does the same behind its first values. Asked for when the model is complete, and dtg_model_init likewise, since
+ * variables are counted. Variables of strings are UNIMPLEMENTED. Other kinds: a target that does nothing. Default or cross-replica context.
+ * Since 0.1. */
+DTG_ERR dtg_strategy_level(dtg_strategy *strategy, dtg_value *out) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

@@ -1078,7 +1078,10 @@ pub struct dtg_strategy_options {
     pub not_init: i32,
     pub not_checkpoint: i32,
     pub not_summary: i32,
-    pub reserved0: i32,
+    pub algorithm: dtg_reduce_algorithm,
+    pub group: *mut dtg_group,
+    pub pack_bytes: i64,
+    pub timeout_ns: i64,
 }
 
 #[repr(C)]
@@ -1832,7 +1835,10 @@ impl dtg_strategy_options {
         not_init: 0,
         not_checkpoint: 0,
         not_summary: 0,
-        reserved0: 0,
+        algorithm: 0,
+        group: null_mut(),
+        pack_bytes: 0,
+        timeout_ns: 0,
     };
 }
 
@@ -2149,6 +2155,7 @@ unsafe extern "C" {
     pub fn dtg_strategy_assign(strategy: *mut dtg_strategy, handle: dtg_value, op: dtg_assign_op, value: dtg_value, target: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_strategy_updates(strategy: *mut dtg_strategy, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_strategy_update(strategy: *mut dtg_strategy, handle: dtg_value, r#fn: Option<dtg_update_fn>, user: *mut c_void, values: *const dtg_per_replica, num_values: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_strategy_level(strategy: *mut dtg_strategy, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_tensor_create(dtype: dtg_dtype, dims: *const i64, rank: usize, data: *mut c_void, nbytes: usize, free_fn: Option<dtg_free_fn>, user: *mut c_void, out: *mut *mut dtg_tensor) -> *mut dtg_error;
     pub fn dtg_tensor_allocate(dtype: dtg_dtype, dims: *const i64, rank: usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
     pub fn dtg_tensor_create_strings(dims: *const i64, rank: usize, strings: *const *const c_char, lengths: *const usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;

@@ -137,7 +137,7 @@ impl Group {
         GroupOptions::new().join(server)
     }
 
-    fn raw(&self) -> *mut sys::dtg_group {
+    pub(crate) fn raw(&self) -> *mut sys::dtg_group {
         self.0.raw()
     }
 

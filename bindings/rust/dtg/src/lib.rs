@@ -125,7 +125,7 @@ pub use sequence::{Attention, Direction, Recurrent, RecurrentKind, RecurrentResu
 pub use server::{Security, Server, ServerOptions, keygen};
 pub use serving::{Export, RestoreOptions};
 pub use session::{Session, SessionOptions};
-pub use strategy::{Assign, CrossDevice, PerReplica, Strategy, StrategyKind, StrategyOptions};
+pub use strategy::{Assign, CrossDevice, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;
 pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};
 pub use weights::Weights;

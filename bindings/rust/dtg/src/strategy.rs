@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 use dtg_sys as sys;
 
 use crate::error::{Result, check};
 use crate::graph::Value;
-use crate::group::Reduction;
-use crate::handle::{Handle, c_string};
+use crate::group::{Group, Reduction};
+use crate::handle::{Handle, c_string, or_default};
 use crate::model::{Model, Variable};
 use crate::replicas::{Replicated, Replication};
 use crate::training::{Optimizer, Training};
@@ -27,6 +28,24 @@ pub enum StrategyKind {
     CentralStorage,
     /// One replica in a process, variables on parameter servers; [`StrategyOptions::replication`] says how.
     ParameterServer,
+    /// [`StrategyKind::Mirrored`] over the devices of all tasks of [`StrategyOptions::group`], each of which builds the same graph. Reduce,
+    /// gather, a step and the target of [`Model::init`] are then collectives, which all of them run.
+    MultiWorkerMirrored,
+}
+
+/// How sums of workers travel; the bits are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum ReduceAlgorithm {
+    /// By number of workers and bytes.
+    #[default]
+    Auto,
+    /// Everybody sends everything to everybody.
+    Direct,
+    /// Every worker adds its share of the elements: the fewest bytes.
+    Shared,
+    /// Every worker talks to two others only.
+    Ring,
 }
 
 /// The order in which a sum over replicas is made, and where.
@@ -36,7 +55,7 @@ pub enum CrossDevice {
     /// In the order of the replicas, on the device of the variable's first copy.
     #[default]
     ReduceToOneDevice,
-    /// Two halves of neighbours, each on its first device, then both.
+    /// Two halves of neighbours, each on its first device, then both; each worker's, then the workers'.
     Hierarchical,
 }
 
@@ -53,6 +72,15 @@ pub struct StrategyOptions<'a> {
     pub variable_device: Option<&'a str>,
     /// [`StrategyKind::ParameterServer`]: this worker's place.
     pub replication: Option<&'a Replication>,
+    /// [`StrategyKind::MultiWorkerMirrored`]: its workers, kept as long as the strategy. Devices are then those of this worker; none: one
+    /// replica at its task.
+    pub group: Option<&'a Group>,
+    /// [`StrategyKind::MultiWorkerMirrored`]: how sums travel.
+    pub algorithm: ReduceAlgorithm,
+    /// [`StrategyKind::MultiWorkerMirrored`]: smaller gradients travel together, so many bytes at most. Default: 4 MiB.
+    pub pack_bytes: Option<i64>,
+    /// [`StrategyKind::MultiWorkerMirrored`]: of a collective. Default: the group's.
+    pub timeout: Option<Duration>,
 }
 
 /// One value for each replica of one strategy.
@@ -111,6 +139,7 @@ impl<'m> Strategy<'m> {
                 StrategyKind::Mirrored => sys::DTG_STRATEGY_MIRRORED,
                 StrategyKind::CentralStorage => sys::DTG_STRATEGY_CENTRAL_STORAGE,
                 StrategyKind::ParameterServer => sys::DTG_STRATEGY_PARAMETER_SERVER,
+                StrategyKind::MultiWorkerMirrored => sys::DTG_STRATEGY_MULTI_WORKER_MIRRORED,
             },
             cross_device: match options.cross_device {
                 CrossDevice::ReduceToOneDevice => sys::DTG_REDUCE_TO_ONE_DEVICE,
@@ -120,6 +149,15 @@ impl<'m> Strategy<'m> {
             num_devices: pointers.len(),
             variable_device: variables.as_ref().map_or(null(), |name| name.as_ptr()),
             replication: replication.as_ref().map_or(null(), |given| given),
+            group: options.group.map_or(null_mut(), Group::raw),
+            algorithm: match options.algorithm {
+                ReduceAlgorithm::Auto => sys::DTG_ALGORITHM_AUTO,
+                ReduceAlgorithm::Direct => sys::DTG_ALGORITHM_DIRECT,
+                ReduceAlgorithm::Shared => sys::DTG_ALGORITHM_SHARED,
+                ReduceAlgorithm::Ring => sys::DTG_ALGORITHM_RING,
+            },
+            pack_bytes: options.pack_bytes.unwrap_or(0),
+            timeout_ns: or_default(options.timeout),
             ..sys::dtg_strategy_options::INIT
         };
         // SAFETY: an open model; what the options point to outlives the call.
@@ -305,6 +343,13 @@ impl<'m> Strategy<'m> {
     pub fn updates(&self) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_updates(strategy, out) })
+    }
+
+    /// The target that gives every worker what the one has that has made the most steps: after [`Group::reform`], and when one of them has
+    /// restored what it saved. A process that begins runs that of [`Model::init`] meanwhile. Other kinds: a target that does nothing.
+    pub fn level(&self) -> Result<Value> {
+        // SAFETY: an open strategy.
+        self.value(|strategy, out| unsafe { sys::dtg_strategy_level(strategy, out) })
     }
 }
 

@@ -3,12 +3,16 @@
 
 mod common;
 
-use common::{refused, world};
+use std::time::Duration;
+
+use common::{Folder, refused, world};
 use dtg::{
-    Activation, Assign, CrossDevice, DType, Dense, ErrorKind, Graph, Model, Optimizer, Reduction, Result, Session, SessionOptions,
-    Strategy, StrategyKind, StrategyOptions, Tensor, Training, Value, VariableSpec, ops,
+    Activation, Assign, Cluster, CrossDevice, DType, Dense, ErrorKind, Graph, GroupOptions, Model, Optimizer, ReduceAlgorithm,
+    Reduction, Result, Server, ServerOptions, Session, SessionOptions, Strategy, StrategyKind, StrategyOptions, Tensor, Training,
+    Value, VariableSpec, ops,
 };
 
+const BATCH: [f32; 12] = [1.0, 2.0, 3.0, -1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 2.0, -2.0, 1.0];
 const EMUS: [&str; 2] = ["/device:EMU:0", "/device:EMU:1"];
 
 fn session(model: &Model) -> Session {
@@ -29,7 +33,7 @@ fn trained(build: impl FnOnce(&Model, Value) -> Result<Training>) -> Vec<f32> {
     let init = model.init().unwrap();
     let session = session(&model);
     session.run_target(init).unwrap();
-    let batch = Tensor::from_slice(&[4, 3], &[1.0f32, 2.0, 3.0, -1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 2.0, -2.0, 1.0]).unwrap();
+    let batch = Tensor::from_slice(&[4, 3], &BATCH).unwrap();
     for _ in 0..3 {
         session.run().feed(x, &batch).target(training.train).call().unwrap();
     }
@@ -60,6 +64,62 @@ fn copies_train_like_towers() {
         });
         assert_eq!(got, towers, "{kind:?}");
     }
+}
+
+/// A worker's kernel after three steps on its half of the batch.
+fn worker(server: &Server, rank: usize) -> Result<Vec<f32>> {
+    let soon = Duration::from_secs(20);
+    let group = GroupOptions::new().timeout(soon).join(server)?;
+    let model = Model::new(Graph::new()?, 5 + rank as u64)?; // the first one's values are everybody's
+    let x = model.placeholder("x", DType::F32, Some(&[2, 3]))?;
+    let options = StrategyOptions {
+        kind: StrategyKind::MultiWorkerMirrored,
+        group: Some(&group),
+        algorithm: ReduceAlgorithm::Ring,
+        pack_bytes: Some(1 << 10),
+        timeout: Some(soon),
+        ..Default::default()
+    };
+    let strategy = Strategy::new(&model, &options)?;
+    assert_eq!((strategy.replicas()?, strategy.replicas_in_sync()?), (1, 2));
+    let training = strategy.scope(|| {
+        let own = strategy.split(x)?;
+        let [losses] = strategy.run(&[own], |_, own| Ok([loss(&model, own[0])?]))?;
+        strategy.minimize(losses, Reduction::Mean, &Optimizer::adam(0.1))
+    })?;
+    let (level, init) = (strategy.level()?, model.init()?);
+    let session = Session::connect(server.target(), &model)?;
+    session.run_target(init)?;
+    let half = Tensor::from_slice(&[2, 3], &BATCH[6 * rank..6 * rank + 6])?;
+    for _ in 0..3 {
+        session.run().feed(x, &half).target(training.train).call()?;
+    }
+    session.run_target(level)?;
+    let kernel = model.find_variable("dense/kernel")?;
+    let values = session.run().fetch(kernel.read).call()?.slice::<f32>(0)?.to_vec();
+    group.barrier()?;
+    Ok(values)
+}
+
+#[test]
+fn workers_train_like_towers() {
+    let _world = world();
+    let towers = trained(|model, x| {
+        let axis = model.scalar(0i32)?;
+        let halves = ops::split(model, axis, x, 2).build()?;
+        let first = loss(model, halves[0])?;
+        model.next_tower()?;
+        model.minimize_towers(&[first, loss(model, halves[1])?], &Optimizer::adam(0.1))
+    });
+    let folder = Folder::new("workers");
+    let cluster = Cluster::parse(&format!("worker=unix:{},unix:{}", folder.file("w0"), folder.file("w1"))).unwrap();
+    let servers: Vec<_> = (0..2).map(|rank| ServerOptions::new().task("worker", rank).start(&cluster).unwrap()).collect();
+    std::thread::scope(|all| {
+        for (rank, server) in servers.iter().enumerate() {
+            let towers = &towers;
+            all.spawn(move || assert_eq!(&worker(server, rank).unwrap(), towers));
+        }
+    });
 }
 
 #[test]

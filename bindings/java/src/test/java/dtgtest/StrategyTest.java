@@ -4,14 +4,28 @@ package dtgtest;
 
 import static org.junit.jupiter.api.Assertions.*;
 
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class StrategyTest {
   private static final String[] EMUS = {"/device:EMU:0", "/device:EMU:1"};
+
+  private static final float[] BATCH = {1, 2, 3, -1, 0, 1, 0.5f, 0.5f, 0, 2, -2, 1};
+
+  @TempDir Path folder;
+
+  private String address(String name) {
+    return "unix:" + folder.resolve(name);
+  }
 
   @AfterEach
   void nothingLives() throws InterruptedException {
@@ -30,7 +44,7 @@ class StrategyTest {
       Training training = build.apply(model, x);
       Value init = model.init();
       try (Session session = Session.connect(null, "local", graph, new SessionOptions().emuDevices(2));
-          Tensor batch = Tensor.of(new float[] {1, 2, 3, -1, 0, 1, 0.5f, 0.5f, 0, 2, -2, 1}, 4, 3)) {
+          Tensor batch = Tensor.of(BATCH, 4, 3)) {
         session.run(init);
         for (int step = 0; step < 3; step++) session.run().feed(x, batch).targets(training.train()).call().close();
         try (Results read = session.run().fetch(model.variable("dense/kernel").read()).call()) {
@@ -42,17 +56,68 @@ class StrategyTest {
     }
   }
 
+  private static float[] towers() {
+    return trained(
+        (model, x) -> {
+          Graph graph = x.graph();
+          List<Value> halves = graph.split(graph.constant(0), x, 2);
+          Value first = loss(graph, model, halves.get(0));
+          model.nextTower();
+          return model.minimizeTowers(List.of(first, loss(graph, model, halves.get(1))), Optimizer.adam().rate(0.1));
+        });
+  }
+
+  /** A worker's kernel after three steps on its half of the batch. */
+  private static float[] worker(Server server, int rank) {
+    Duration soon = World.SECOND.multipliedBy(20);
+    try (Group group = Group.join(server, new GroupOptions().timeout(soon)); Graph graph = new Graph();
+        Model model = new Model(graph, 5 + rank); // the first one's values are everybody's
+        Strategy strategy =
+            new Strategy(
+                model,
+                new StrategyOptions(StrategyOptions.Kind.MULTI_WORKER_MIRRORED)
+                    .group(group)
+                    .algorithm(StrategyOptions.Algorithm.RING)
+                    .packBytes(1 << 10)
+                    .timeout(soon))) {
+      assertEquals(2, strategy.replicasInSync());
+      Value x = graph.placeholder("x", DType.F32, 2, 3);
+      Training training =
+          strategy.scope(
+              () -> {
+                List<Strategy.PerReplica> losses =
+                    strategy.run((replica, own) -> List.of(loss(graph, model, own.get(0))), strategy.split(x));
+                return strategy.minimize(losses.get(0), Reduction.MEAN, Optimizer.adam().rate(0.1));
+              });
+      Value level = strategy.level(), init = model.init();
+      try (Session session = Session.connect(null, server.target(), graph, new SessionOptions());
+          Tensor half = Tensor.of(Arrays.copyOfRange(BATCH, 6 * rank, 6 * rank + 6), 2, 3)) {
+        session.run(init);
+        for (int step = 0; step < 3; step++) session.run().feed(x, half).targets(training.train()).call().close();
+        session.run(level);
+        try (Results read = session.run().fetch(model.variable("dense/kernel").read()).call()) {
+          float[] values = read.get(0).toFloats();
+          group.barrier(soon);
+          return values;
+        }
+      }
+    }
+  }
+
+  @Test
+  void workersTrainLikeTowers() throws Exception {
+    float[] towers = towers();
+    try (Cluster cluster = Cluster.parse("worker=" + address("w0") + "," + address("w1"));
+        Server first = Server.start(cluster, new ServerOptions()); Server second = Server.start(cluster, new ServerOptions().task(1))) {
+      CompletableFuture<float[]> other = CompletableFuture.supplyAsync(() -> worker(second, 1));
+      assertArrayEquals(towers, worker(first, 0));
+      assertArrayEquals(towers, other.get(60, TimeUnit.SECONDS));
+    }
+  }
+
   @Test
   void copiesTrainLikeTowers() {
-    float[] towers =
-        trained(
-            (model, x) -> {
-              Graph graph = x.graph();
-              List<Value> halves = graph.split(graph.constant(0), x, 2);
-              Value first = loss(graph, model, halves.get(0));
-              model.nextTower();
-              return model.minimizeTowers(List.of(first, loss(graph, model, halves.get(1))), Optimizer.adam().rate(0.1));
-            });
+    float[] towers = towers();
     for (StrategyOptions.Kind kind : List.of(StrategyOptions.Kind.MIRRORED, StrategyOptions.Kind.CENTRAL_STORAGE)) {
       float[] got =
           trained(

@@ -336,7 +336,7 @@ final class Native {
 
   static native byte[] serverStatus(long server);
 
-  static native long strategyCreate(long model, byte[] options);
+  static native long strategyCreate(long model, long group, byte[] options);
 
   static native long[] strategyDescribe(long strategy);
 
@@ -369,6 +369,8 @@ final class Native {
   static native long strategyAssign(long strategy, long handle, int op, long value);
 
   static native long strategyUpdates(long strategy);
+
+  static native long strategyLevel(long strategy);
 
   static native long groupJoin(long server, byte[] options);
 

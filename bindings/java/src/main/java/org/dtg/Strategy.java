@@ -66,7 +66,12 @@ public final class Strategy extends Handle {
   private static long make(Model model, StrategyOptions options) {
     long it = hold(model, "model");
     try {
-      return Native.strategyCreate(it, options.packet().bytes());
+      long workers = hold(options.group);
+      try {
+        return Native.strategyCreate(it, workers, options.packet().bytes());
+      } finally {
+        drop(options.group);
+      }
     } finally {
       model.drop();
     }
@@ -300,5 +305,15 @@ public final class Strategy extends Handle {
    */
   public Value updates() {
     return value(Native::strategyUpdates);
+  }
+
+  /**
+   * The target that gives every worker what the one has that has made the most steps: after {@link Group#reform}, and when one of them has restored
+   * what it saved. A process that begins runs that of {@link Model#init} meanwhile. Other kinds: a target that does nothing.
+   *
+   * @return the target
+   */
+  public Value level() {
+    return value(Native::strategyLevel);
   }
 }

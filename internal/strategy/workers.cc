@@ -1,0 +1,142 @@
+// Calls between workers, and the nodes that level their variables. See workers.h for threads.
+#include "strategy/workers.h"
+
+#include "nn/scope.h"
+
+namespace dtg {
+namespace {
+
+// So many variables travel at a time.
+constexpr size_t kAtOnce = 16;
+
+// The same bytes as whole numbers that can be added: all but one worker add zero, which changes nothing in them, not even in -0 or in a
+// NaN.
+Value as_bits(Build& build, Value x) {
+  if (!build.ok()) return {};
+  const DType dtype = build.info(x).dtype;
+  switch (dtype_size(dtype)) {
+    case 8: return dtype == DType::i64 ? x : build.op("Bitcast", {x}, {{"type", DType::i64}});
+    case 4: return dtype == DType::i32 ? x : build.op("Bitcast", {x}, {{"type", DType::i32}});
+    case 2: return build.cast(build.op("Bitcast", {x}, {{"type", DType::i16}}), DType::i32);
+    case 1: return build.cast(x, DType::i32);
+    default: break;
+  }
+  build.fail(unimplemented("values of %s do not travel between the workers of a strategy; keep them out of the model", dtype_name(dtype)));
+  return {};
+}
+
+Value of_bits(Build& build, Value bits, DType dtype) {
+  if (!build.ok()) return {};
+  if (dtype_size(dtype) == 1) return build.cast(bits, dtype);
+  if (dtype_size(dtype) == 2) bits = build.cast(bits, DType::i16);
+  if (!build.ok() || build.info(bits).dtype == dtype) return bits;
+  return build.op("Bitcast", {bits}, {{"type", dtype}});
+}
+
+class Levelling {
+ public:
+  Levelling(Model& model, const Workers& workers, std::span<const NodeId> after)
+      : model_(model), workers_(workers), after_(after.begin(), after.end()), build_(model.graph()) {}
+
+  Result<NodeId> run() {
+    const NameScope scope(model_.graph(), "level");
+    find_root();
+    int32_t number = 2;
+    for (const NamedVariable& variable : model_.variables()) {
+      // The count of steps says who is ahead, so it comes last; each has its number whatever the others are.
+      if (variable.sync == Sync::on_write && !is_step(variable)) take(variable, number);
+      ++number;
+    }
+    const std::vector<NodeId> others = done_;
+    if (const NamedVariable* const step = model_.step_if_any()) take(*step, number, others);
+    const NodeId all = build_.node("NoOp", {}, {}, "levelled", done_);
+    DTG_TRY(build_.status().with_context("level the workers of a strategy"));
+    return all;
+  }
+
+ private:
+  bool is_step(const NamedVariable& variable) const {
+    const NamedVariable* const step = model_.step_if_any();
+    return step && step->handle == variable.handle;
+  }
+
+  Value reduce(Value x, const char* merge, int32_t number) {
+    int32_t instance = workers_.how.first_instance + kWorkersInstances / 2 + number;
+    return WorkerCalls(build_, workers_, &instance).reduce(x, merge);
+  }
+
+  Value read(const NamedVariable& variable, std::span<const NodeId> controls) {
+    const Value handle[] = {variable.handle};
+    const Attr dtype{"dtype", variable.dtype};
+    return build_.op("ReadVariableOp", handle, {&dtype, 1}, {}, controls);
+  }
+
+  void find_root() {
+    const NamedVariable* const step = model_.step_if_any();
+    const Value steps = step ? read(*step, after_) : build_.integer(0, DType::i64);
+    const Value is_ahead = build_.op("Equal", {steps, reduce(steps, "Max", 0)});
+    const Value rank = build_.integer(workers_.rank);
+    const Value candidate = build_.op("SelectV2", {is_ahead, rank, build_.integer(workers_.how.group_size)});
+    is_root_ = build_.op("Equal", {rank, reduce(candidate, "Min", 1)});
+  }
+
+  void take(const NamedVariable& variable, int32_t number, std::span<const NodeId> behind = {}) {
+    std::vector<NodeId> controls = after_;
+    controls.insert(controls.end(), behind.begin(), behind.end());
+    if (done_.size() >= kAtOnce) controls.push_back(done_[done_.size() - kAtOnce]);
+    const ColocationScope beside(model_.graph(), variable.handle.node());
+    const Value bits = as_bits(build_, read(variable, controls));
+    const Value mine = build_.ok() ? build_.op("SelectV2", {is_root_, bits, build_.zeros_like(bits)}) : Value();
+    const Value value = of_bits(build_, reduce(mine, "Add", number), variable.dtype);
+    std::vector<NodeId> written;
+    for (size_t i = 0; i == 0 || i < variable.copies.size(); ++i) {
+      const Value handle = variable.at_replica(i).handle;
+      const ColocationScope there(model_.graph(), handle.node());
+      written.push_back(build_.node("AssignVariableOp", std::array{handle, value}));
+    }
+    done_.push_back(written.size() == 1 ? written[0] : build_.node("NoOp", {}, {}, {}, written));
+  }
+
+  Model& model_;
+  const Workers& workers_;
+  const std::vector<NodeId> after_;
+  Build build_;
+  Value is_root_;
+  std::vector<NodeId> done_;
+};
+
+}  // namespace
+
+Value WorkerCalls::call(std::string_view op, std::span<const Value> inputs, size_t keys_at, const char* merge,
+                        std::span<const NodeId> controls) {
+  std::vector<Value> all(inputs.begin(), inputs.end());
+  const AllReduce& how = workers_.how;
+  const Value keys[] = {build_.integer(how.group_size), build_.integer(how.group_key), build_.integer(instance_++)};
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(keys_at), std::begin(keys), std::end(keys));
+  std::vector<Attr> attrs = {{"timeout_seconds", how.timeout_seconds}, {"communication_hint", how.hint}};
+  if (merge) attrs.insert(attrs.end(), {Attr{"merge_op", merge}, Attr{"final_op", "Id"}});
+  return build_.op(op, all, attrs, {}, controls);
+}
+
+Value WorkerCalls::reduce(Value x, const char* merge, std::span<const NodeId> controls) {
+  return call("CollectiveReduceV2", {&x, 1}, 1, merge, controls);
+}
+
+// bfloat16 is only added up; every one of them is a float.
+Value WorkerCalls::gather(Value x) {
+  const bool narrow = build_.ok() && build_.info(x).dtype == DType::bf16;
+  if (narrow) x = build_.cast(x, DType::f32);
+  const Value all = call("CollectiveGatherV2", {&x, 1}, 1, nullptr);
+  return narrow ? build_.cast(all, DType::bf16) : all;
+}
+
+Value WorkerCalls::from_first(Value x) {
+  if (!build_.ok()) return {};
+  const DType dtype = build_.info(x).dtype;
+  const Value bits = as_bits(build_, x);
+  return of_bits(build_, reduce(workers_.rank == 0 || !build_.ok() ? bits : build_.zeros_like(bits), "Add"), dtype);
+}
+
+Result<NodeId> level(Model& model, const Workers& workers, std::span<const NodeId> after) { return Levelling(model, workers, after).run(); }
+
+}  // namespace dtg
