@@ -107,8 +107,8 @@ struct Outs {
   dtg_fit_event told = DTG_FIT_EVENT_INIT;
 
   void empty() {
-    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,   dataset,
-                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy,  trainer};
+    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,    dataset,
+                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy, trainer};
     all.release();
     dtg_dataset_release(dataset2);
     *this = Outs();

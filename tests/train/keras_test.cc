@@ -21,7 +21,8 @@ TEST(KerasFit, StopsWhereKerasStops) {
   if (!answers.is_object()) GTEST_SKIP() << "DTG_SOURCE_DIR is not set";
   int stopped = 0;
   for (const Answers& given : answers["stopping"]) {
-    EarlyStopping::Rule rule{.watch = watch_of(given), .patience = given["patience"], .restores = given["restores"], .from_epoch = given["from_epoch"]};
+    EarlyStopping::Rule rule{
+        .watch = watch_of(given), .patience = given["patience"], .restores = given["restores"], .from_epoch = given["from_epoch"]};
     if (!given["baseline"].is_null()) rule.baseline = given["baseline"].get<double>();
     int64_t last = -1, kept = -1, ended = -1;
     std::optional<EarlyStopping> stopping(rule);
@@ -96,10 +97,9 @@ TEST(KerasFit, ComesToTheLossesOfKeras) {
   const Measured accuracy = good(measure(small.model(), {.kind = Metric::Kind::sparse_categorical_accuracy}, y, logits, {}));
   Optimizer adam = Optimizer::of(Optimizer::Kind::adam);
   adam.rate = 0.01;
-  const auto trainer = good(Trainer::create(Ref<Model>::share(&small.model()), {.session = Ref<Session>::share(&small.session()),
-                                                                               .feeds = {x, y},
-                                                                               .loss = loss,
-                                                                               .optimizer = adam}));
+  const auto trainer =
+      good(Trainer::create(Ref<Model>::share(&small.model()),
+                           {.session = Ref<Session>::share(&small.session()), .feeds = {x, y}, .loss = loss, .optimizer = adam}));
   ASSERT_TRUE(trainer->add_metric("accuracy", accuracy).ok());
   ASSERT_TRUE(trainer->give_first_values().ok());
   std::vector<const NamedVariable*> weights;

@@ -80,7 +80,8 @@ DTG_ERR dtg_trainer_add_metric(dtg_trainer *trainer, const char *name, size_t na
  *
  * They watch a value by its name, "loss", "val_loss", or a metric's with or without "val_"; NULL: "val_loss" where the fit has data to
  * validate with, else "loss". A value that is told in no epoch of the fit is INVALID_ARGUMENT when it begins. After an epoch without
- * validation nothing is decided by a "val_" value. One that is no number improves on nothing (in Keras a first one is the best for ever). */
+ * validation nothing is decided by a "val_" value. One that is no number improves on nothing (in Keras a first one is the best for ever).
+ */
 
 /* Which way a value gets better. By its name: greater where that has acc, auc, precision, recall, f1, r2 or iou in it, else less. */
 typedef int32_t dtg_better;
