@@ -8,7 +8,15 @@
  *   how.epochs = 10; how.directory = "run";
  *   dtg_trainer_fit(trainer, train, test, &how, &callbacks);
  *
- * A fit is pulled: dtg_trainer_begin, then dtg_trainer_next, which goes on to the next event and says which, until DTG_FIT_DONE.
+ * A fit is pulled: dtg_trainer_begin, then dtg_trainer_next, which goes on to the next event and says which:
+ *
+ *   dtg_fit_event event = DTG_FIT_EVENT_INIT;
+ *   dtg_trainer_begin(trainer, train, test, &how);
+ *   while (event.kind != DTG_FIT_DONE) {
+ *     dtg_trainer_next(trainer, &event);
+ *     if (event.kind == DTG_FIT_STEP && event.step % 100 == 0) printf("step %lld: loss %g\n", (long long)event.step, event.loss);
+ *   }
+ *
  * dtg_trainer_fit is that loop, with a function of the host called for each event. Nothing happens between two calls, no thread of the
  * trainer's own is at work but the one that writes checkpoints, and a step is one run: the loss is fetched, the training and the updates of
  * the metrics are its targets. So a fit makes the same steps, to the last bit, as a loop by hand.
@@ -210,19 +218,29 @@ DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEP
  * the library from then on, ends the fit with it. */
 typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
 
-/* One function for each kind of event, NULL: none; `user` is what they are given. */
+/* One function for each kind of event, NULL: none. */
 /* clang-format off */
 typedef struct dtg_fit_callbacks {
   size_t struct_size;
+  /* what they are given; the host's */
   void *user;
+  /* once, before the first step: whether the fit starts or goes on */
   dtg_fit_fn begin;
+  /* before the first step of each epoch */
   dtg_fit_fn epoch_begin;
+  /* after each step: `loss` is its loss */
   dtg_fit_fn step;
+  /* after a validation, with its values */
   dtg_fit_fn validation;
+  /* when the learning rate has fallen */
   dtg_fit_fn rate;
+  /* after each epoch, with all of its values */
   dtg_fit_fn epoch_end;
+  /* when the values of a checkpoint have been taken */
   dtg_fit_fn checkpoint;
+  /* when the fit ends early */
   dtg_fit_fn stopped;
+  /* at last, when everything is on the disk */
   dtg_fit_fn done;
 } dtg_fit_callbacks;
 #define DTG_FIT_CALLBACKS_INIT {sizeof(dtg_fit_callbacks), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
