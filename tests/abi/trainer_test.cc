@@ -9,14 +9,14 @@
 #include <sstream>
 #include <thread>
 
-#include "world.h"
+#include "job.h"
 
 namespace {
 
 using outside::folder;
 using outside::refused;
 
-constexpr int64_t kRows = 14, kBatch = 4, kBatches = 4;
+constexpr int64_t kRows = 10, kBatch = 4, kBatches = 3;
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
@@ -58,10 +58,13 @@ struct Lab {
   dtg_metric_values accuracy = DTG_METRIC_VALUES_INIT;
   dtg_training by_hand = DTG_TRAINING_INIT;
 
-  explicit Lab(bool has_trainer = true) {
-    OK(dtg_graph_create(nullptr, &graph));
+  // `server`: of the task that the session speaks for; the model is on the ps then.
+  explicit Lab(bool has_trainer = true, const outside::Server* server = nullptr, dtg_code answer = DTG_OK) {
+    const char* const target = server ? dtg_server_target(server->server) : "local";
+    OK(dtg_graph_create(server ? server->runtime : nullptr, &graph));
     OK(dtg_model_create(graph, 3, &model));
-    OK(dtg_session_connect(nullptr, "local", DTG_STRLEN, graph, nullptr, &session));
+    OK(dtg_session_connect(nullptr, target, DTG_STRLEN, graph, nullptr, &session));
+    if (server) OK(dtg_graph_push_device(graph, "/job:ps/task:0", DTG_STRLEN));
     const int64_t dims[] = {-1, 3};
     OK(dtg_placeholder(graph, "x", DTG_F32, dims, 2, &feeds[0]));
     OK(dtg_placeholder(graph, "y", DTG_I64, dims, 1, &feeds[1]));
@@ -99,6 +102,8 @@ struct Lab {
     options.loss = loss;
     options.optimizer = &adam;
     options.training = training;
+    if (answer != DTG_OK) refused(dtg_trainer_create(model, &options, &trainer), answer, "a trainer");
+    if (answer != DTG_OK) return;
     OK(dtg_trainer_create(model, &options, &trainer));
     OK(dtg_trainer_add_metric(trainer, "accuracy", DTG_STRLEN, &accuracy));
   }
@@ -438,15 +443,15 @@ TEST_F(Trainer, TellsItsCallbacks) {
   how.directory = run_.c_str();
   OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks));
   EXPECT_EQ(heard.kinds, "0"
-                         "122225"
-                         "1222235"
+                         "12225"
+                         "122235"
                          "6"
-                         "122225"
+                         "12225"
                          "6"
                          "8");
   // Asked to stop in the middle of an epoch, it saves, and goes on there.
   heard.kinds = "";
-  heard.stop_at = 14;
+  heard.stop_at = 11;
   how.epochs = 4;
   OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks));
   EXPECT_EQ(heard.kinds, "0"
@@ -458,7 +463,7 @@ TEST_F(Trainer, TellsItsCallbacks) {
   heard.stop_at = -1;
   OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks));
   EXPECT_EQ(heard.kinds, "0"
-                         "12235"
+                         "1235"
                          "6"
                          "8");
   heard.fail = dtg_error_create(DTG_ABORTED, "enough of this", DTG_STRLEN);
@@ -486,6 +491,27 @@ TEST_F(Trainer, CountsStepsOfAnEpoch) {
     for (dtg_tensor* tensor : tensors) dtg_tensor_release(tensor);
   }
   EXPECT_TRUE(hand.bits() == lab.bits());
+}
+
+// The chief of a cluster fits a model that another task holds, to the bits of one process. Other workers are refused.
+TEST_F(Trainer, FitsAtTheChiefOfACluster) {
+  EXPECT_EQ(std::system(("mkdir -m 700 '" + run_ + "'").c_str()), 0);
+  dtg_cluster* cluster = nullptr;
+  const std::string at = "unix:" + run_ + "/";
+  OK(dtg_cluster_parse(("ps=" + at + "p;worker=" + at + "a," + at + "b").c_str(), DTG_STRLEN, &cluster));
+  {
+    outside::Server ps(cluster, "ps", 0), chief(cluster, "worker", 0), other(cluster, "worker", 1);
+    dtg_fit how = DTG_FIT_INIT;
+    how.epochs = 2;
+    const std::string directory = run_ + "/fit";
+    how.directory = directory.c_str();
+    Lab lab(true, &chief), alone, refused_one(true, &other, DTG_UNIMPLEMENTED);
+    OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, nullptr));
+    how.directory = nullptr;
+    OK(dtg_trainer_fit(alone.trainer, alone.train, alone.test, &how, nullptr));
+    EXPECT_TRUE(lab.bits() == alone.bits());
+  }
+  dtg_cluster_release(cluster);
 }
 
 TEST_F(Trainer, EndsWhenItIsTold) {
