@@ -102,8 +102,8 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
     targets.push_back(variable->assign);
   }
   if (targets.empty()) return failed_precondition("no variable of the model is in the set");
-  DTG_TRY(put_places(set, restored));
   if (companion_) DTG_TRY(companion_->put(set));
+  DTG_TRY(put_places(set, restored));
   return session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
 }
 

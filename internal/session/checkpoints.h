@@ -47,7 +47,7 @@ class Checkpoints final : public RefCounted {
    public:
     // The values are being taken: adds what belongs to them, tensors under the role of data.
     virtual Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) = 0;
-    // A set was restored, all of it.
+    // A set was read, all of it, and what it holds is about to be assigned; an error ends that before it begins.
     virtual Status put(const RestoredSet& set) = 0;
 
    protected:

@@ -41,10 +41,6 @@ Status Course::open_directory() {
   checkpoints_->set_companion(this);
   Checkpoints::Restored restored;
   DTG_ASSIGN(resumed_, checkpoints_->rewind(restored));
-  if (resumed_ && options_.fresh) {
-    return already_exists("fit in \"%s\": training stands at step %lld there; go on with it, or give another directory",
-                          options_.directory.c_str(), static_cast<long long>(restored.step));
-  }
   saved_ = resumed_;
   DTG_ASSIGN(history_, directory_->open(epoch_));
   return {};
@@ -75,6 +71,10 @@ Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
 }
 
 Status Course::put(const RestoredSet& set) {
+  if (options_.fresh) {
+    return already_exists("training stands at step %lld there; go on with it, or give the fit another directory",
+                          static_cast<long long>(set.manifest.id.step));
+  }
   const auto found = std::ranges::find(set.manifest.metadata, kState, &std::pair<std::string, std::string>::first);
   if (found == set.manifest.metadata.end()) {
     return failed_precondition("fit: the checkpoint was not saved by a fit; restore it and give the fit a directory of its own");

@@ -382,6 +382,8 @@ TEST_F(Trainer, GoesOnWithMoreEpochs) {
   Lab lab, straight;
   how.fresh = 1;
   refused(dtg_trainer_begin(lab.trainer, lab.train, nullptr, &how), DTG_ALREADY_EXISTS, "a directory that has a training");
+  OK(dtg_trainer_begin(straight.trainer, straight.train, nullptr, nullptr));
+  EXPECT_TRUE(lab.bits() == straight.bits()) << "it was restored all the same";
   how.fresh = 0;
   how.epochs = 3;
   OK(dtg_trainer_fit(lab.trainer, lab.train, nullptr, &how, nullptr));
