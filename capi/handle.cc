@@ -99,6 +99,7 @@ const char* handle_type_name(HandleType type) {
     case HandleType::group: return "group";
     case HandleType::collective: return "collective";
     case HandleType::strategy: return "strategy";
+    case HandleType::trainer: return "trainer";
   }
   return "object";
 }

@@ -38,6 +38,7 @@ enum class HandleType : uint8_t {
   function,
   cancellation,
   strategy,
+  trainer,
 };
 
 const char* handle_type_name(HandleType type);

@@ -16,6 +16,12 @@ Result<Value> done(const Build& build, Value value) {
 
 }  // namespace
 
+Result<Value> adjustable_rate(Graph& graph, double rate) {
+  Build build(graph);
+  const Value first = build.scalar(DType::f32, rate, "learning_rate/first");
+  return done(build, build.op("PlaceholderWithDefault", {first}, {{"shape", PartialShape(Shape())}}, "learning_rate"));
+}
+
 Result<Value> exponential_decay(Graph& graph, Value step, double rate, double every, double factor, bool staircase) {
   DTG_TRY(graph.check(step).with_context("exponential decay"));
   if (!(every > 0) || !(factor > 0))

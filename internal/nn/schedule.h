@@ -10,6 +10,8 @@
 
 namespace dtg {
 
+// A rate that is this number wherever a run does not feed another one.
+Result<Value> adjustable_rate(Graph& graph, double rate);
 // rate * factor^(step / every); with `staircase` the exponent is rounded down.
 Result<Value> exponential_decay(Graph& graph, Value step, double rate, double every, double factor, bool staircase);
 // From rate down to rate * floor along half a cosine over `steps`, then constant. The first `warmup` steps

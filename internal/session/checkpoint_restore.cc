@@ -102,6 +102,7 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
     targets.push_back(variable->assign);
   }
   if (targets.empty()) return failed_precondition("no variable of the model is in the set");
+  if (companion_) DTG_TRY(companion_->put(set));
   DTG_TRY(put_places(set, restored));
   return session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
 }
@@ -144,6 +145,16 @@ Result<bool> Checkpoints::is_ahead(int64_t& step) {
   Tensor value;
   DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = {&counts->read, 1}, .targets = {}}, {&value, 1}));
   step = value.as<int64_t>()[0];
+  return true;
+}
+
+Result<bool> Checkpoints::rewind(Restored& restored) {
+  DTG_TRY(check_party("resume training"));
+  changed_.wait(session_->runtime().clock(), Deadline::never(), [this] { return !writing_; });
+  DTG_TRY(claim());
+  DTG_ASSIGN(const std::vector<FoundSet> sets, directory_.list());
+  if (sets.empty()) return false;
+  DTG_ASSIGN(restored, restore(nullptr));
   return true;
 }
 

@@ -150,6 +150,7 @@ Result<Checkpoints::Taken> Checkpoints::take(int64_t step) {
     taken.tensors.push_back({variable.name, std::move(values[i]), role, variable.of, variable.slot});
   }
   taken.metadata.emplace_back("seed", std::to_string(model_->seed()));
+  if (companion_) DTG_TRY(companion_->take(taken.tensors, taken.metadata));
   return taken;
 }
 

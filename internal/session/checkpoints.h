@@ -42,6 +42,20 @@ class Checkpoints final : public RefCounted {
   // A data set whose place is saved and restored under that name. `owner` keeps it.
   Status add_data(std::string name, Reading& data, Ref<RefCounted> owner);
 
+  // What else belongs to a set, such as what a trainer counts. It lives as long as it is told of.
+  class Companion {
+   public:
+    // The values are being taken: adds what belongs to them, tensors under the role of data.
+    virtual Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) = 0;
+    // A set was read, all of it, and what it holds is about to be assigned; an error ends that before it begins.
+    virtual Status put(const RestoredSet& set) = 0;
+
+   protected:
+    ~Companion() = default;
+  };
+  // Null: none any more.
+  void set_companion(Companion* companion) { companion_ = companion; }
+
   // What became of a restore, for people and programs that look closer.
   struct Restored {
     enum class How { started, kept, restored } how = How::started;
@@ -56,6 +70,8 @@ class Checkpoints final : public RefCounted {
   // Goes on where the newest valid set was taken, or, where there is none, begins with the first values. What the session has already and
   // is as far by its count of steps stays: a chief that was started again finds its cluster further than its last set.
   Result<Restored> resume();
+  // The newest valid set, whatever values there are; the directory is this one's from here on. False: there is none, and nothing changed.
+  Result<bool> rewind(Restored& restored);
   // The newest valid set of the directory, or the one that is named; NOT_FOUND where there is none.
   Result<Restored> restore(const std::string& set);
 
@@ -102,6 +118,7 @@ class Checkpoints final : public RefCounted {
   const Options options_;
   CheckpointDirectory directory_;
   std::vector<Data> data_;
+  Companion* companion_ = nullptr;
   int64_t next_step_ = 0;  // when a save is due
   int64_t next_ns_ = 0;
   std::vector<Value> ready_;  // whether each variable has a value; made when first asked for

@@ -38,6 +38,7 @@ HANDLE(dtg_group)
 HANDLE(dtg_collective)
 HANDLE(dtg_cancellation)
 HANDLE(dtg_strategy)
+HANDLE(dtg_trainer)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -60,6 +61,7 @@ void* closed_of(const Handles& h, const dtg_group*) { return h.group; }
 void* closed_of(const Handles& h, const dtg_collective*) { return h.collective; }
 void* closed_of(const Handles& h, const dtg_cancellation*) { return h.cancellation; }
 void* closed_of(const Handles& h, const dtg_strategy*) { return h.strategy; }
+void* closed_of(const Handles& h, const dtg_trainer*) { return h.trainer; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -84,6 +86,7 @@ struct Outs {
   dtg_collective* collective = nullptr;
   dtg_cancellation* cancellation = nullptr;
   dtg_strategy* strategy = nullptr;
+  dtg_trainer* trainer = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   DLManagedTensor* unversioned = nullptr;
   dtg_task task = DTG_TASK_INIT;
@@ -101,10 +104,11 @@ struct Outs {
   int32_t number = 0;
   dtg_per_replica spread{};
   dtg_strategy_info info = DTG_STRATEGY_INFO_INIT;
+  dtg_fit_event told = DTG_FIT_EVENT_INIT;
 
   void empty() {
-    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,   dataset,
-                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy};
+    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,    dataset,
+                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy, trainer};
     all.release();
     dtg_dataset_release(dataset2);
     *this = Outs();
@@ -191,6 +195,7 @@ class Misuse : public World {
   void cluster_rows();
   void group_rows();
   void strategy_rows();
+  void trainer_rows();
 
   Outs outs;
   std::set<std::string> seen_;
@@ -213,6 +218,7 @@ class Misuse : public World {
   dtg_all_reduce all_reduce{sizeof(dtg_all_reduce), 0, 1, 0, 0, 0, 0};
   dtg_schedule schedule = DTG_SCHEDULE_INIT;
   dtg_strategy_options strategy = DTG_STRATEGY_OPTIONS_INIT;
+  dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
   const char* device = "/device:CPU:0";
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
@@ -613,6 +619,24 @@ void Misuse::strategy_rows() {
   ROW(dtg_strategy_update, (S{3, 4}), h.strategy, v.z, writes_nothing, nullptr, nullptr, 0, &outs.value);
 }
 
+void Misuse::trainer_rows() {
+  trains.feeds = &v.x;
+  trains.num_feeds = 1;
+  ROW(dtg_trainer_create, {}, h.model, &trains, &outs.trainer);
+  ROW(dtg_trainer_retain, {}, h.trainer);
+  ROW(dtg_trainer_release, {}, h.trainer);
+  ROW(dtg_trainer_session, {}, h.trainer, &outs.session);
+  ROW(dtg_trainer_add_metric, {}, h.trainer, "m", DTG_STRLEN, &outs.measured);
+  ROW(dtg_trainer_begin, (S{2, 3}), h.trainer, h.dataset, nullptr, nullptr);
+  ROW(dtg_trainer_next, {}, h.trainer, &outs.told);
+  ROW(dtg_trainer_fit, (S{2, 3, 4}), h.trainer, h.dataset, nullptr, nullptr, nullptr);
+  ROW(dtg_trainer_stop, {}, h.trainer);
+  ROW(dtg_trainer_summary, {}, h.trainer, &outs.string);
+  ROW(dtg_trainer_train_step, (S{3, 4}), h.trainer, tensors, 1, nullptr, nullptr);
+  ROW(dtg_trainer_evaluate, {3}, h.trainer, h.dataset, 0, nullptr, &outs.told);
+  ROW(dtg_trainer_predict, {2}, h.trainer, h.dataset, nullptr, fetched, 1);
+}
+
 TEST_F(Misuse, EveryPointerOfEveryFunction) {
   base_rows();
   tensor_rows();
@@ -626,6 +650,7 @@ TEST_F(Misuse, EveryPointerOfEveryFunction) {
   cluster_rows();
   group_rows();
   strategy_rows();
+  trainer_rows();
   for (const auto& row : rows_) row();
   const char* const build = std::getenv("DTG_BUILD_DIR");
   if (!build) return;

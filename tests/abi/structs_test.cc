@@ -381,6 +381,89 @@ TEST_F(Structs, StrategiesOfEverySize) {
   refuse("a device of another worker", [&](auto& o) { of_workers(o), o.group = h.group, o.devices = &other; });
 }
 
+TEST_F(Structs, TrainersAndFitsOfEverySize) {
+  dtg_value loss{};
+  OK(dtg_graph_find(h.graph, "loss", DTG_STRLEN, &loss));
+  dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
+  options.session = h.session;
+  options.feeds = &v.x;
+  options.num_feeds = 1;
+  options.train = v.z;
+  options.loss = loss;
+  const auto create = [&](const dtg_trainer_options* given) {
+    dtg_trainer* made = nullptr;
+    dtg_error* const error = dtg_trainer_create(h.model, given, &made);
+    dtg_trainer_release(made);
+    return error;
+  };
+  each_size("dtg_trainer_options", options, create);
+  const auto wrong = [&](const char* what, auto&& change) {
+    dtg_trainer_options given = options;
+    change(given);
+    refused(create(&given), DTG_INVALID_ARGUMENT, what);
+  };
+  wrong("no feeds", [](auto& o) { o.num_feeds = 0; });
+  wrong("feeds without a list", [](auto& o) { o.feeds = nullptr; });
+  wrong("feeds without end", [](auto& o) { o.num_feeds = SIZE_MAX; });
+  wrong("more inputs than feeds", [](auto& o) { o.num_inputs = 2; });
+  wrong("a loss that is none", [](auto& o) { o.loss = {}; });
+  wrong("a loss that is no scalar", [this](auto& o) { o.loss = v.z; });
+  wrong("a switch that is no bool", [this](auto& o) { o.training = v.x; });
+  wrong("an output that is none", [](auto& o) { o.num_outputs = 1; });
+  // Data of two numbers for the feed x, and what a fit of it refuses.
+  dtg_dataset* data = nullptr;
+  OK(dtg_dataset_tensors(nullptr, &h.tensor, 1, &data));
+  dtg_fit fit = DTG_FIT_INIT;
+  const auto begin = [&](const dtg_fit* how) { return dtg_trainer_begin(h.trainer, data, nullptr, how); };
+  each_size("dtg_fit", fit, begin);
+  const dtg_early_stopping stopping = DTG_EARLY_STOPPING_INIT;
+  each_size("dtg_early_stopping", stopping, [&](auto* given) {
+    fit.early_stopping = given;
+    return begin(&fit);
+  });
+  fit.early_stopping = nullptr;
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  each_size("dtg_fit_event", event, [&](auto* given) {
+    OK(begin(&fit));
+    return dtg_trainer_next(h.trainer, given);
+  });
+  const auto no_fit = [&](const char* what, auto&& change) {
+    dtg_fit given = DTG_FIT_INIT;
+    dtg_early_stopping rule = DTG_EARLY_STOPPING_INIT;
+    dtg_plateau plateau = DTG_PLATEAU_INIT;
+    change(given, rule, plateau);
+    refused(begin(&given), DTG_INVALID_ARGUMENT, what);
+  };
+  no_fit("less than no epochs", [](auto& f, auto&, auto&) { f.epochs = -1; });
+  no_fit("steps below 0", [](auto& f, auto&, auto&) { f.steps_per_epoch = -1; });
+  no_fit("a time below 0", [](auto& f, auto&, auto&) { f.time_limit_ns = -1; });
+  no_fit("a directory without a name", [](auto& f, auto&, auto&) { f.directory = ""; });
+  no_fit("the best of a fit without a directory", [](auto& f, auto&, auto&) { f.best = "loss"; });
+  no_fit("a value that is not told", [](auto& f, auto& s, auto&) { f.early_stopping = &s, s.monitor = "val_loss"; });
+  no_fit("patience below 0", [](auto& f, auto& s, auto&) { f.early_stopping = &s, s.patience = -1; });
+  no_fit("better in no way", [](auto& f, auto& s, auto&) { f.early_stopping = &s, s.better = 3; });
+  no_fit("a factor of 1", [](auto& f, auto&, auto& p) { f.plateau = &p, p.factor = 1; });
+  no_fit("a rate that is not the trainer's", [](auto& f, auto&, auto& p) { f.plateau = &p; });
+  refused(dtg_trainer_begin(h.trainer, h.dataset, nullptr, nullptr), DTG_INVALID_ARGUMENT, "data of another type");
+  refused(dtg_trainer_begin(h.trainer, data, data, nullptr), DTG_INVALID_ARGUMENT, "one data set for both");
+  OK(dtg_dataset_repeat(data, -1));
+  refused(begin(nullptr), DTG_INVALID_ARGUMENT, "data without end");
+  refused(dtg_trainer_evaluate(h.trainer, data, 0, nullptr, &event), DTG_INVALID_ARGUMENT, "an evaluation without end");
+  refused(dtg_trainer_evaluate(h.trainer, data, -1, nullptr, &event), DTG_INVALID_ARGUMENT, "steps below 0");
+  refused(dtg_trainer_predict(h.trainer, data, nullptr, nullptr, 0), DTG_FAILED_PRECONDITION, "no outputs");
+  refused(dtg_trainer_next(h.trainer, &event), DTG_FAILED_PRECONDITION, "no fit");
+  dtg_dataset_release(data);
+  dtg_metric_values metric{sizeof(dtg_metric_values), v.z, v.z, loss};
+  refused(dtg_trainer_add_metric(h.trainer, "a b", DTG_STRLEN, &metric), DTG_INVALID_ARGUMENT, "a name with a space");
+  refused(dtg_trainer_add_metric(h.trainer, "val_x", DTG_STRLEN, &metric), DTG_ALREADY_EXISTS, "the name of a validation");
+  OK(dtg_trainer_add_metric(h.trainer, "m", DTG_STRLEN, &metric));
+  refused(dtg_trainer_add_metric(h.trainer, "m", DTG_STRLEN, &metric), DTG_ALREADY_EXISTS, "a name twice");
+  metric.result = v.z;
+  refused(dtg_trainer_add_metric(h.trainer, "n", DTG_STRLEN, &metric), DTG_INVALID_ARGUMENT, "a result that is no scalar");
+  metric.update = {};
+  refused(dtg_trainer_add_metric(h.trainer, "n", DTG_STRLEN, &metric), DTG_INVALID_ARGUMENT, "an update that is none");
+}
+
 TEST_F(Structs, PointersInsideRunArguments) {
   const dtg_value feeds[] = {v.x, v.y};
   const dtg_tensor* tensors[] = {h.tensor, h.tensor};

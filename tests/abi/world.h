@@ -69,8 +69,10 @@ struct Handles {
   dtg_collective* collective = nullptr;
   dtg_cancellation* cancellation = nullptr;
   dtg_strategy* strategy = nullptr;
+  dtg_trainer* trainer = nullptr;
 
   void release() {
+    dtg_trainer_release(trainer);
     dtg_strategy_release(strategy);
     dtg_cancellation_release(cancellation);
     dtg_collective_release(collective);
@@ -152,6 +154,13 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   one.num_devices = 1;
   OK(dtg_strategy_create(h.model, &one, &h.strategy));
   OK(dtg_dataset_range(h.runtime, 0, 10, 1, &h.dataset));
+  dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
+  trains.session = h.session;
+  trains.feeds = &v.x;
+  trains.num_feeds = 1;
+  trains.train = v.z;
+  OK(dtg_placeholder(h.graph, "loss", DTG_F32, nullptr, 0, &trains.loss));
+  OK(dtg_trainer_create(h.model, &trains, &h.trainer));
   OK(dtg_weights_create(&h.weights));
   OK(dtg_weights_set(h.weights, "t", DTG_STRLEN, h.tensor));
   OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));

@@ -243,6 +243,65 @@ TEST_P(WarmStep, OfAdam) {
   train(x, DTG_OPT_ADAM);
 }
 
+// Steps of a trainer with a metric: those that the host makes, and those of a fit, whose batches come from a data set.
+TEST_P(WarmStep, OfATrainer) {
+  dtg_value x = feeds_[0];
+  OK(dtg_nn_flatten(model_, x, &x));
+  dense(&x, 16, DTG_ACT_RELU);
+  dense(&x, 10, DTG_ACT_NONE);
+  OK(dtg_nn_sparse_softmax_cross_entropy(model_, feeds_[1], x, &loss_));
+  dtg_metric metric = DTG_METRIC_INIT;
+  metric.kind = DTG_METRIC_SPARSE_CATEGORICAL_ACCURACY;
+  dtg_metric_values accuracy = DTG_METRIC_VALUES_INIT;
+  OK(dtg_nn_metric(model_, &metric, feeds_[1], x, {0}, &accuracy));
+  dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
+  options.feeds = feeds_;
+  options.num_feeds = 2;
+  options.loss = loss_;
+  dtg_trainer* trainer = nullptr;
+  OK(dtg_trainer_create(model_, &options, &trainer));
+  OK(dtg_trainer_add_metric(trainer, "accuracy", DTG_STRLEN, &accuracy));
+  const auto warm = [](auto&& step, long expected = 0) {
+    for (int i = 0; i < 40; ++i) {
+      if (i == 20) {
+        for (auto* each : {&allocations, &frees, &locks, &waits, &blocks}) each->store(0);
+        counting.store(true);
+      }
+      dtg_error* const error = step();
+      if (error) counting.store(false);
+      OK(error);
+    }
+    counting.store(false);
+    EXPECT_LE(allocations, expected) << "first from " << callers[0] << ", base " << reinterpret_cast<void*>(&dtg_version);
+    EXPECT_EQ(blocks, 0);
+    EXPECT_EQ(locks, 0) << "first from " << callers[0] << ", base " << reinterpret_cast<void*>(&dtg_version);
+  };
+  warm([&] { return dtg_trainer_train_step(trainer, tensors_, 2, nullptr, nullptr); });
+  dtg_dataset* data = nullptr;
+  dtg_fit fit = DTG_FIT_INIT;
+  fit.steps_per_epoch = 1000;
+  OK(dtg_dataset_tensors(runtime_, tensors_, 2, &data));
+  OK(dtg_dataset_repeat(data, -1));
+  OK(dtg_dataset_batch(data, kBatch, 1));
+  // What the data set takes for its batches is what a loop by hand would take too.
+  warm(
+      [&]() -> dtg_error* {
+        dtg_tensor* batch[2] = {};
+        int32_t more = 0;
+        dtg_error* const error = dtg_dataset_next(data, batch, 2, &more);
+        for (dtg_tensor* tensor : batch) dtg_tensor_release(tensor);
+        return error;
+      },
+      1000);
+  const long of_data = allocations;
+  OK(dtg_trainer_begin(trainer, data, nullptr, &fit));
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  warm([&] { return dtg_trainer_next(trainer, &event); }, of_data);
+  EXPECT_EQ(event.batch, 38);
+  dtg_trainer_release(trainer);
+  dtg_dataset_release(data);
+}
+
 // 50 rounds of a loop with a condition inside, fetched: no round takes memory or a lock.
 TEST_P(WarmStep, OfALoop) {
   dtg_graph *test = nullptr, *round = nullptr, *yes = nullptr, *no = nullptr;

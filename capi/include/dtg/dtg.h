@@ -23,5 +23,6 @@
 #include <dtg/session.h>
 #include <dtg/strategy.h>
 #include <dtg/tensor.h>
+#include <dtg/trainer.h>
 
 #endif /* DTG_DTG_H */

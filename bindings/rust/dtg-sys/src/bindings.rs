@@ -55,6 +55,8 @@ pub struct dtg_model(Opaque);
 pub struct dtg_server(Opaque);
 #[repr(C)]
 pub struct dtg_strategy(Opaque);
+#[repr(C)]
+pub struct dtg_trainer(Opaque);
 
 pub type dtg_code = i32;
 pub type dtg_dtype = i32;
@@ -87,6 +89,8 @@ pub type dtg_security = i32;
 pub type dtg_strategy_kind = i32;
 pub type dtg_cross_device = i32;
 pub type dtg_assign_op = i32;
+pub type dtg_better = i32;
+pub type dtg_fit_event_kind = i32;
 
 pub type dtg_log_fn = unsafe extern "C" fn(user: *mut c_void, level: dtg_log_level, component: *const c_char, message: *const c_char);
 pub type dtg_user_free_fn = unsafe extern "C" fn(user: *mut c_void);
@@ -103,6 +107,7 @@ pub type dtg_around_update_fn = unsafe extern "C" fn(user: *mut c_void, strategy
 pub type dtg_gather_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, parts: *const dtg_value, num_parts: usize, axis: i32, out: *mut dtg_value) -> *mut dtg_error;
 pub type dtg_local_results_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, values: *const dtg_value, num_values: usize, outs: *mut dtg_value, num_outs: *mut usize) -> *mut dtg_error;
 pub type dtg_free_fn = unsafe extern "C" fn(data: *mut c_void, nbytes: usize, user: *mut c_void);
+pub type dtg_fit_fn = unsafe extern "C" fn(user: *mut c_void, trainer: *mut dtg_trainer, event: *const dtg_fit_event) -> *mut dtg_error;
 
 pub const DTG_STRLEN: usize = usize::MAX;
 pub const DTG_INFINITE: i64 = -1;
@@ -338,6 +343,18 @@ pub const DTG_REDUCE_HIERARCHICAL: dtg_cross_device = 1;
 pub const DTG_ASSIGN_SET: dtg_assign_op = 0;
 pub const DTG_ASSIGN_ADD: dtg_assign_op = 1;
 pub const DTG_ASSIGN_SUB: dtg_assign_op = 2;
+pub const DTG_BETTER_BY_NAME: dtg_better = 0;
+pub const DTG_BETTER_LESS: dtg_better = 1;
+pub const DTG_BETTER_GREATER: dtg_better = 2;
+pub const DTG_FIT_BEGIN: dtg_fit_event_kind = 0;
+pub const DTG_FIT_EPOCH_BEGIN: dtg_fit_event_kind = 1;
+pub const DTG_FIT_STEP: dtg_fit_event_kind = 2;
+pub const DTG_FIT_VALIDATION: dtg_fit_event_kind = 3;
+pub const DTG_FIT_RATE: dtg_fit_event_kind = 4;
+pub const DTG_FIT_EPOCH_END: dtg_fit_event_kind = 5;
+pub const DTG_FIT_CHECKPOINT: dtg_fit_event_kind = 6;
+pub const DTG_FIT_STOPPED: dtg_fit_event_kind = 7;
+pub const DTG_FIT_DONE: dtg_fit_event_kind = 8;
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -1096,6 +1113,115 @@ pub struct dtg_strategy_info {
     pub should_init: i32,
     pub should_checkpoint: i32,
     pub should_save_summary: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_trainer_options {
+    pub struct_size: usize,
+    pub session: *mut dtg_session,
+    pub feeds: *const dtg_value,
+    pub num_feeds: usize,
+    pub num_inputs: usize,
+    pub outputs: *const dtg_value,
+    pub num_outputs: usize,
+    pub loss: dtg_value,
+    pub optimizer: *const dtg_optimizer,
+    pub train: dtg_value,
+    pub training: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_early_stopping {
+    pub struct_size: usize,
+    pub monitor: *const c_char,
+    pub monitor_len: usize,
+    pub better: dtg_better,
+    pub has_baseline: i32,
+    pub baseline: f64,
+    pub min_delta: f64,
+    pub patience: i64,
+    pub start_from_epoch: i64,
+    pub restore_best: i32,
+    pub reserved0: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_plateau {
+    pub struct_size: usize,
+    pub monitor: *const c_char,
+    pub monitor_len: usize,
+    pub better: dtg_better,
+    pub reserved0: i32,
+    pub factor: f64,
+    pub min_delta: f64,
+    pub min_rate: f64,
+    pub patience: i64,
+    pub cooldown: i64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_fit {
+    pub struct_size: usize,
+    pub epochs: i64,
+    pub steps_per_epoch: i64,
+    pub validation_every: i64,
+    pub validation_steps: i64,
+    pub time_limit_ns: i64,
+    pub directory: *const c_char,
+    pub directory_len: usize,
+    pub checkpoint_steps: i64,
+    pub checkpoint_ns: i64,
+    pub checkpoint_epochs: i64,
+    pub keep: i32,
+    pub fresh: i32,
+    pub best: *const c_char,
+    pub best_len: usize,
+    pub best_better: dtg_better,
+    pub reserved0: i32,
+    pub early_stopping: *const dtg_early_stopping,
+    pub plateau: *const dtg_plateau,
+    pub cancellation: *mut dtg_cancellation,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_fit_event {
+    pub struct_size: usize,
+    pub kind: dtg_fit_event_kind,
+    pub reserved0: i32,
+    pub epoch: i64,
+    pub batch: i64,
+    pub batches: i64,
+    pub step: i64,
+    pub examples: i64,
+    pub loss: f64,
+    pub learning_rate: f64,
+    pub examples_per_s: f64,
+    pub seconds: f64,
+    pub names: *const *const c_char,
+    pub values: *const f64,
+    pub num_values: usize,
+    pub text: *const c_char,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_fit_callbacks {
+    pub struct_size: usize,
+    pub user: *mut c_void,
+    pub begin: Option<dtg_fit_fn>,
+    pub epoch_begin: Option<dtg_fit_fn>,
+    pub step: Option<dtg_fit_fn>,
+    pub validation: Option<dtg_fit_fn>,
+    pub rate: Option<dtg_fit_fn>,
+    pub epoch_end: Option<dtg_fit_fn>,
+    pub checkpoint: Option<dtg_fit_fn>,
+    pub stopped: Option<dtg_fit_fn>,
+    pub done: Option<dtg_fit_fn>,
 }
 
 impl dtg_checkpoint_options {
@@ -1857,6 +1983,121 @@ impl dtg_strategy_info {
     };
 }
 
+impl dtg_trainer_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_trainer_options>(),
+        session: null_mut(),
+        feeds: null(),
+        num_feeds: 0,
+        num_inputs: 0,
+        outputs: null(),
+        num_outputs: 0,
+        loss: dtg_value { id: 0 },
+        optimizer: null(),
+        train: dtg_value { id: 0 },
+        training: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_early_stopping {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_early_stopping>(),
+        monitor: null(),
+        monitor_len: DTG_STRLEN,
+        better: DTG_BETTER_BY_NAME,
+        has_baseline: 0,
+        baseline: 0.0,
+        min_delta: 0.0,
+        patience: 0,
+        start_from_epoch: 0,
+        restore_best: 0,
+        reserved0: 0,
+    };
+}
+
+impl dtg_plateau {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_plateau>(),
+        monitor: null(),
+        monitor_len: DTG_STRLEN,
+        better: DTG_BETTER_BY_NAME,
+        reserved0: 0,
+        factor: 0.0,
+        min_delta: 0.0,
+        min_rate: 0.0,
+        patience: 0,
+        cooldown: 0,
+    };
+}
+
+impl dtg_fit {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_fit>(),
+        epochs: 0,
+        steps_per_epoch: 0,
+        validation_every: 0,
+        validation_steps: 0,
+        time_limit_ns: 0,
+        directory: null(),
+        directory_len: DTG_STRLEN,
+        checkpoint_steps: 0,
+        checkpoint_ns: 0,
+        checkpoint_epochs: 0,
+        keep: 0,
+        fresh: 0,
+        best: null(),
+        best_len: DTG_STRLEN,
+        best_better: DTG_BETTER_BY_NAME,
+        reserved0: 0,
+        early_stopping: null(),
+        plateau: null(),
+        cancellation: null_mut(),
+    };
+}
+
+impl dtg_fit_event {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_fit_event>(),
+        kind: 0,
+        reserved0: 0,
+        epoch: 0,
+        batch: 0,
+        batches: 0,
+        step: 0,
+        examples: 0,
+        loss: 0.0,
+        learning_rate: 0.0,
+        examples_per_s: 0.0,
+        seconds: 0.0,
+        names: null(),
+        values: null(),
+        num_values: 0,
+        text: null(),
+    };
+}
+
+impl dtg_fit_callbacks {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_fit_callbacks>(),
+        user: null_mut(),
+        begin: None,
+        epoch_begin: None,
+        step: None,
+        validation: None,
+        rate: None,
+        epoch_end: None,
+        checkpoint: None,
+        stopped: None,
+        done: None,
+    };
+}
+
 unsafe extern "C" {
     pub fn dtg_abi_version() -> u32;
     pub fn dtg_version() -> *const c_char;
@@ -2169,4 +2410,17 @@ unsafe extern "C" {
     pub fn dtg_tensor_count(tensor: *const dtg_tensor) -> i64;
     pub fn dtg_tensor_retain(tensor: *mut dtg_tensor) -> *mut dtg_tensor;
     pub fn dtg_tensor_release(tensor: *mut dtg_tensor);
+    pub fn dtg_trainer_create(model: *mut dtg_model, options: *const dtg_trainer_options, out: *mut *mut dtg_trainer) -> *mut dtg_error;
+    pub fn dtg_trainer_retain(trainer: *mut dtg_trainer) -> *mut dtg_trainer;
+    pub fn dtg_trainer_release(trainer: *mut dtg_trainer);
+    pub fn dtg_trainer_session(trainer: *const dtg_trainer, out: *mut *mut dtg_session) -> *mut dtg_error;
+    pub fn dtg_trainer_add_metric(trainer: *mut dtg_trainer, name: *const c_char, name_len: usize, metric: *const dtg_metric_values) -> *mut dtg_error;
+    pub fn dtg_trainer_begin(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit) -> *mut dtg_error;
+    pub fn dtg_trainer_next(trainer: *mut dtg_trainer, event: *mut dtg_fit_event) -> *mut dtg_error;
+    pub fn dtg_trainer_fit(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit, callbacks: *const dtg_fit_callbacks) -> *mut dtg_error;
+    pub fn dtg_trainer_stop(trainer: *mut dtg_trainer);
+    pub fn dtg_trainer_summary(trainer: *const dtg_trainer, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_trainer_train_step(trainer: *mut dtg_trainer, tensors: *const *const dtg_tensor, num_tensors: usize, cancellation: *mut dtg_cancellation, loss: *mut f64) -> *mut dtg_error;
+    pub fn dtg_trainer_evaluate(trainer: *mut dtg_trainer, data: *mut dtg_dataset, steps: i64, cancellation: *mut dtg_cancellation, out: *mut dtg_fit_event) -> *mut dtg_error;
+    pub fn dtg_trainer_predict(trainer: *mut dtg_trainer, data: *mut dtg_dataset, cancellation: *mut dtg_cancellation, outputs: *mut *mut dtg_tensor, num_outputs: usize) -> *mut dtg_error;
 }

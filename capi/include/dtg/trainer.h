@@ -1,0 +1,289 @@
+/* dtg/trainer.h: fit: a model, its loss, its optimizer and its metrics trained over epochs of a data set, with validation, checkpoints that
+ * a training goes on from, early stopping, a learning rate that falls on a plateau, and a directory that keeps what came of it.
+ *
+ *   dtg_trainer_options what = DTG_TRAINER_OPTIONS_INIT; dtg_fit how = DTG_FIT_INIT;
+ *   what.feeds = feeds; what.num_feeds = 2; what.loss = loss; what.optimizer = &adam;        feeds: {images, labels}
+ *   dtg_trainer_create(model, &what, &trainer);
+ *   dtg_trainer_add_metric(trainer, "accuracy", DTG_STRLEN, &accuracy);
+ *   how.epochs = 10; how.directory = "run";
+ *   dtg_trainer_fit(trainer, train, test, &how, &callbacks);
+ *
+ * A fit is pulled: dtg_trainer_begin, then dtg_trainer_next, which goes on to the next event and says which:
+ *
+ *   dtg_fit_event event = DTG_FIT_EVENT_INIT;
+ *   dtg_trainer_begin(trainer, train, test, &how);
+ *   while (event.kind != DTG_FIT_DONE) {
+ *     dtg_trainer_next(trainer, &event);
+ *     if (event.kind == DTG_FIT_STEP && event.step % 100 == 0) printf("step %lld: loss %g\n", (long long)event.step, event.loss);
+ *   }
+ *
+ * dtg_trainer_fit is that loop, with a function of the host called for each event. Nothing happens between two calls, no thread of the
+ * trainer's own is at work but the one that writes checkpoints, and a step is one run: the loss is fetched, the training and the updates of
+ * the metrics are its targets. So a fit makes the same steps, to the last bit, as a loop by hand.
+ *
+ * With a directory a fit that was killed at any moment, and is begun again by the same program, goes on with the step that comes after its
+ * last checkpoint, and ends with the same weights to the last bit, where training is deterministic: weights, what optimizers keep, metrics,
+ * the places of both data sets and what the rules below have counted are in a checkpoint. In the directory are
+ *   checkpoints/        sets of dtg/checkpoint.h
+ *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
+ *   best.safetensors    the weights of the epoch that was best, with `best`
+ *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
+ *   summary.json        what dtg_trainer_summary says, at the end
+ *
+ * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
+ * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
+ * trainer, and with it its model and the data sets of the call; dtg_trainer_stop comes from any thread. */
+#ifndef DTG_TRAINER_H
+#define DTG_TRAINER_H
+
+#include <dtg/base.h>
+#include <dtg/data.h>
+#include <dtg/metrics.h>
+#include <dtg/nn.h>
+#include <dtg/session.h>
+
+DTG_BEGIN_DECLS
+
+typedef struct dtg_trainer dtg_trainer;
+
+/* What a trainer trains. Read during the call only; session and values are kept. */
+/* clang-format off */
+typedef struct dtg_trainer_options {
+  size_t struct_size;
+  dtg_session *session;           /* of the model's graph, local or the chief's; NULL: a local one of its own */
+  const dtg_value *feeds;         /* what the components of an element of data are fed to, in their order: inputs, then labels and weights */
+  size_t num_feeds;
+  size_t num_inputs;              /* how many of them dtg_trainer_predict feeds; 0: 1 */
+  const dtg_value *outputs;       /* what dtg_trainer_predict gives; may be none */
+  size_t num_outputs;
+  dtg_value loss;                 /* a float32 or float64 scalar */
+  const dtg_optimizer *optimizer; /* NULL: SGD. Not looked at where `train` is given */
+  dtg_value train;                /* the target of a step that was made before, as by a strategy; {0}: dtg_nn_minimize makes it */
+  dtg_value training;             /* a bool scalar placeholder, true in steps of training and false elsewhere (dropout, norms); {0}: none */
+} dtg_trainer_options;
+#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}}
+/* clang-format on */
+
+/* A trainer of `model`, which it keeps with its session. Adds the training to the graph, with a learning rate that a plateau may lower
+ * where the optimizer has a number for it. The model gets the optimizer's variables. `*out` is owned by the caller. Errors: those of
+ * dtg_nn_minimize, UNIMPLEMENTED (a session that is not the chief's). Since 0.1. Semantics: keras.Model.compile. */
+DTG_ERR dtg_trainer_create(dtg_model *model, const dtg_trainer_options *options, dtg_trainer **out) DTG_NOEXCEPT;
+
+/* Adds a reference and returns the trainer; NULL for NULL. Any thread. Since 0.1. */
+DTG_API dtg_trainer *dtg_trainer_retain(dtg_trainer *trainer) DTG_NOEXCEPT;
+
+/* Drops a reference; a fit under way is given up where it stands, and a checkpoint that is being written gets written. NULL is fine.
+ * Since 0.1. */
+DTG_API void dtg_trainer_release(dtg_trainer *trainer) DTG_NOEXCEPT;
+
+/* The session in which the trainer runs, as a handle more, owned by the caller. Since 0.1. */
+DTG_ERR dtg_trainer_session(const dtg_trainer *trainer, dtg_session **out) DTG_NOEXCEPT;
+
+/* From now on steps update this metric, and epochs and evaluations tell its result, under `name` ("accuracy"; 1 to 64 characters without
+ * spaces, commas and quotes) and "val_" before it. The result must be a scalar. Before the first step. Errors: ALREADY_EXISTS (the name is
+ * taken), FAILED_PRECONDITION (steps have been made). Since 0.1. */
+DTG_ERR dtg_trainer_add_metric(dtg_trainer *trainer, const char *name, size_t name_len, const dtg_metric_values *metric) DTG_NOEXCEPT;
+
+/* ---- rules of a fit ----
+ *
+ * They watch a value by its name, "loss", "val_loss", or a metric's with or without "val_"; NULL: "val_loss" where the fit has data to
+ * validate with, else "loss". A value that is told in no epoch of the fit is INVALID_ARGUMENT when it begins. After an epoch without
+ * validation nothing is decided by a "val_" value. One that is no number improves on nothing (in Keras a first one is the best for ever).
+ */
+
+/* Which way a value gets better. By its name: greater where that has acc, auc, precision, recall, f1, r2 or iou in it, else less. */
+typedef int32_t dtg_better;
+enum { DTG_BETTER_BY_NAME = 0, DTG_BETTER_LESS = 1, DTG_BETTER_GREATER = 2 };
+
+/* Ends a fit when the value has not got better for `patience` epochs. Semantics: keras.callbacks.EarlyStopping. */
+/* clang-format off */
+typedef struct dtg_early_stopping {
+  size_t struct_size;
+  const char *monitor;      /* which value */
+  size_t monitor_len;
+  dtg_better better;
+  int32_t has_baseline;     /* not 0: patience begins anew only with values that are better than `baseline` too */
+  double baseline;
+  double min_delta;         /* by how much a value must be better to count */
+  int64_t patience;         /* epochs without progress; 0 is as 1 */
+  int64_t start_from_epoch; /* so many epochs pass before it looks */
+  int32_t restore_best;     /* not 0: when the fit ends, however that is, the weights are those of the best epoch. They are kept in memory, and
+                               in each checkpoint */
+  int32_t reserved0;
+} dtg_early_stopping;
+#define DTG_EARLY_STOPPING_INIT {sizeof(dtg_early_stopping), NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, 0.0, 0.0, 0, 0, 0, 0}
+/* clang-format on */
+
+/* Lowers the learning rate when the value has not got better for `patience` epochs: rate = max(rate * factor, min_rate). Semantics:
+ * keras.callbacks.ReduceLROnPlateau. */
+/* clang-format off */
+typedef struct dtg_plateau {
+  size_t struct_size;
+  const char *monitor; /* which value */
+  size_t monitor_len;
+  dtg_better better;
+  int32_t reserved0;
+  double factor;       /* between 0 and 1; 0: 0.1 */
+  double min_delta;    /* 0: 0.0001; below 0: none */
+  double min_rate;
+  int64_t patience;    /* 0: 10 */
+  int64_t cooldown;    /* epochs after a fall in which none are counted */
+} dtg_plateau;
+#define DTG_PLATEAU_INIT {sizeof(dtg_plateau), NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, 0.0, 0.0, 0.0, 0, 0}
+/* clang-format on */
+
+/* How long a fit goes on, what it watches and what it keeps. Zero is the default of every field; read during the call only. */
+/* clang-format off */
+typedef struct dtg_fit {
+  size_t struct_size;
+  int64_t epochs;            /* in all, those before it went on too; 0: 1 */
+  int64_t steps_per_epoch;   /* 0: until the data ends, and the next epoch begins it anew. Otherwise epochs go on in the data where the one
+                                before has ended, and where it ends it begins anew */
+  int64_t validation_every;  /* epochs; 0: 1 */
+  int64_t validation_steps;  /* 0: all of the data */
+  int64_t time_limit_ns;     /* the fit ends in good order before the first step after that; 0: no limit */
+  const char *directory;     /* of this run; made where it is not there. NULL: nothing is kept */
+  size_t directory_len;
+  int64_t checkpoint_steps;  /* a checkpoint at each multiple of that; 0: not by steps */
+  int64_t checkpoint_ns;     /* and when so much time has passed since the last one; 0: not by time */
+  int64_t checkpoint_epochs; /* and after so many epochs; 0: 1. One is made at the end in any case */
+  int32_t keep;              /* how many checkpoints; 0: 3 */
+  int32_t fresh;             /* not 0: where the directory has a training already, that is ALREADY_EXISTS; 0: the fit goes on with it */
+  const char *best;          /* best.safetensors is written after each epoch in which this value was the best so far; NULL: never */
+  size_t best_len;
+  dtg_better best_better;
+  int32_t reserved0;
+  const dtg_early_stopping *early_stopping; /* NULL: none */
+  const dtg_plateau *plateau;               /* NULL: none */
+  dtg_cancellation *cancellation;           /* ends the fit with CANCELLED, in the middle of a step too; NULL: nobody does */
+} dtg_fit;
+#define DTG_FIT_INIT {sizeof(dtg_fit), 0, 0, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, NULL, NULL, NULL}
+/* clang-format on */
+
+/* ---- events ---- */
+
+/* What a fit has come to. Of an epoch the events come in this order: EPOCH_BEGIN, STEP for each step, VALIDATION, RATE, EPOCH_END,
+ * CHECKPOINT; those in the middle, and CHECKPOINT between steps, only where there is cause. */
+typedef int32_t dtg_fit_event_kind;
+enum {
+  DTG_FIT_BEGIN = 0,       /* text: whether it starts or goes on */
+  DTG_FIT_EPOCH_BEGIN = 1, /* comes again for an epoch that a resumed fit goes on with */
+  DTG_FIT_STEP = 2,        /* values: "loss", that of this step */
+  DTG_FIT_VALIDATION = 3,  /* values: the epoch's so far, "val_loss" and "val_" metrics among them */
+  DTG_FIT_RATE = 4,        /* a plateau has lowered the learning rate; text */
+  DTG_FIT_EPOCH_END = 5,   /* values: "loss", the mean over the epoch's examples; metrics; those of the validation; "learning_rate" */
+  DTG_FIT_CHECKPOINT = 6,  /* the values of a checkpoint are taken, and are being written; text: where */
+  DTG_FIT_STOPPED = 7,     /* the fit ends early; text: why. A rule, the time limit, dtg_trainer_stop */
+  DTG_FIT_DONE = 8         /* the last event: everything is on the disk */
+};
+
+/* One event; written by the library. What it points to is valid until the trainer's next call. */
+/* clang-format off */
+typedef struct dtg_fit_event {
+  size_t struct_size;
+  dtg_fit_event_kind kind;
+  int32_t reserved0;
+  int64_t epoch;            /* from 1; where none is under way, how many are over */
+  int64_t batch;            /* steps made in this epoch */
+  int64_t batches;          /* steps of an epoch; -1 where that is not known */
+  int64_t step;             /* steps made in all, before the fit went on too */
+  int64_t examples;         /* of this epoch, so far */
+  double loss;              /* STEP: of this step; else the mean of this epoch so far */
+  double learning_rate;     /* 0 where it is a schedule, or not the trainer's */
+  double examples_per_s;    /* in this epoch */
+  double seconds;           /* since the fit began, in this process */
+  const char *const *names; /* of the values; each ends with NUL */
+  const double *values;
+  size_t num_values;
+  const char *text;         /* what there is to say, or ""; ends with NUL */
+} dtg_fit_event;
+#define DTG_FIT_EVENT_INIT {sizeof(dtg_fit_event), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, NULL, NULL, 0, NULL}
+/* clang-format on */
+
+/* Begins a fit, or goes on with the one of the directory; one that was under way is given up. Variables without a value get their first
+ * one; those that have values, as restored weights, keep them, unless a checkpoint of the directory says otherwise. `validation` and `how`
+ * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and get no transforms meanwhile; they are two. Their
+ * elements have as many components as there are feeds, of the same types. Errors: FAILED_PRECONDITION (another process trains in the
+ * directory; a checkpoint that does not fit the model), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
+
+/* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
+ * repeat it, and a fit that is begun anew goes on from its last checkpoint. Errors: those of dtg_session_run (a loss that is no finite
+ * number is INVALID_ARGUMENT and names the first value that was not finite), of the data and of the disk; CANCELLED; FAILED_PRECONDITION
+ * (no fit was begun, or it is over; data without elements). Since 0.1. */
+DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEPT;
+
+/* What the host is told of an event: on the calling thread, between two steps, with nothing locked, so that it may use the trainer
+ * (evaluate and predict between epochs), the session and everything else. It may not begin another fit. NULL goes on; an error, owned by
+ * the library from then on, ends the fit with it. */
+typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
+
+/* One function for each kind of event, NULL: none. */
+/* clang-format off */
+typedef struct dtg_fit_callbacks {
+  size_t struct_size;
+  /* what they are given; the host's */
+  void *user;
+  /* once, before the first step: whether the fit starts or goes on */
+  dtg_fit_fn begin;
+  /* before the first step of each epoch */
+  dtg_fit_fn epoch_begin;
+  /* after each step: `loss` is its loss */
+  dtg_fit_fn step;
+  /* after a validation, with its values */
+  dtg_fit_fn validation;
+  /* when the learning rate has fallen */
+  dtg_fit_fn rate;
+  /* after each epoch, with all of its values */
+  dtg_fit_fn epoch_end;
+  /* when the values of a checkpoint have been taken */
+  dtg_fit_fn checkpoint;
+  /* when the fit ends early */
+  dtg_fit_fn stopped;
+  /* at last, when everything is on the disk */
+  dtg_fit_fn done;
+} dtg_fit_callbacks;
+#define DTG_FIT_CALLBACKS_INIT {sizeof(dtg_fit_callbacks), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+/* clang-format on */
+
+/* dtg_trainer_begin, then dtg_trainer_next until DTG_FIT_DONE, with a call of the host for each event. `callbacks` may be NULL. For
+ * programs of C; other languages have a loop of their own over dtg_trainer_next. Errors of both, and of the callbacks. Since 0.1.
+ * Semantics: keras.Model.fit. */
+DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how,
+                        const dtg_fit_callbacks *callbacks) DTG_NOEXCEPT;
+
+/* Asks a fit to end in good order before its next step: with DTG_FIT_STOPPED, a last checkpoint, DTG_FIT_DONE. Does not wait. One that is
+ * begun afterwards is not meant. Any thread, also from a callback; NULL is fine. Since 0.1. Semantics: stop_training of Keras. */
+DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
+
+/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "history": [...]} of the fit that was begun last:
+ * outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has. `*out` is owned by the caller. Errors:
+ * FAILED_PRECONDITION (none was begun). Since 0.1. */
+DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
+
+/* ---- for those who drive it themselves ----
+ *
+ * `cancellation` may be NULL. Variables without a value get their first one. In the middle of an epoch of a fit these are
+ * FAILED_PRECONDITION, but for dtg_trainer_predict: they would change what it counts. */
+
+/* One step of training with these tensors, one per feed. `loss` (NULL: not told) receives its loss, before the step. Metrics are updated;
+ * dtg_trainer_evaluate and a fit begin them anew. Allocates nothing once it is warm. Errors: those of dtg_session_run. Since 0.1.
+ * Semantics: keras.Model.train_on_batch. */
+DTG_ERR dtg_trainer_train_step(dtg_trainer *trainer, const dtg_tensor *const *tensors, size_t num_tensors, dtg_cancellation *cancellation,
+                               double *loss) DTG_NOEXCEPT;
+
+/* Loss and metrics over a data set from its beginning, or over `steps` elements (0: all): the loss is the mean over examples. `out` (its
+ * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". Errors: those of dtg_session_run,
+ * FAILED_PRECONDITION (no elements). Since 0.1. Semantics: keras.Model.evaluate. */
+DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t steps, dtg_cancellation *cancellation,
+                             dtg_fit_event *out) DTG_NOEXCEPT;
+
+/* The outputs of the trainer for a data set from its beginning, one row per example: outputs[i] receives those of output i, all batches one
+ * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too.
+ * Errors: those of dtg_session_run, FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics: keras.Model.predict. */
+DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
+                            size_t num_outputs) DTG_NOEXCEPT;
+
+DTG_END_DECLS
+
+#endif /* DTG_TRAINER_H */

@@ -1,0 +1,458 @@
+// dtg/trainer.h: trainers and their fits. Reads the host's structs, holds the data sets of a fit, and calls train/. A fit's functions of
+// the host run between two pulls, with no turn taken. One thread at a time; stop from any.
+#include "dtg/trainer.h"
+
+#include "capi/data.h"
+#include "capi/guard.h"
+#include "capi/losses.h"
+#include "capi/model.h"
+#include "capi/nn.h"
+#include "train/course.h"
+
+namespace dtg::capi {
+namespace {
+
+// What a handle keeps. The model's object keeps the runtime that its graph needs.
+class TrainerObject final : public RefCounted {
+ public:
+  TrainerObject(Ref<ModelObject> m, Ref<Trainer> t) : model(std::move(m)), trainer(std::move(t)) {}
+  const Ref<ModelObject> model;
+  const Ref<Trainer> trainer;
+  Owner owner;
+  Ref<DatasetObject> data, validation;  // of the course; before it, so that they outlive it
+  std::unique_ptr<Course> course;
+  Element element;  // of a single step
+  Record values;    // that the host was lent last
+};
+
+static_assert(static_cast<int>(Course::Kind::begin) == DTG_FIT_BEGIN && static_cast<int>(Course::Kind::step) == DTG_FIT_STEP);
+static_assert(static_cast<int>(Course::Kind::rate) == DTG_FIT_RATE && static_cast<int>(Course::Kind::done) == DTG_FIT_DONE);
+static_assert(static_cast<int>(Better::greater) == DTG_BETTER_GREATER);
+
+// fn(object) on an open trainer that no other thread is inside of.
+template <class Fn>
+dtg_error* with_trainer(const dtg_trainer* handle, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<TrainerObject> held(handle, HandleType::trainer);
+    DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("trainer"));
+    return fn(*held);
+  });
+}
+
+// The same where nodes may be added to the model's graph.
+template <class Fn>
+Status building(TrainerObject& object, Fn&& fn) {
+  const Owner::Turn model(object.model->owner, Owner::Use::change);
+  DTG_TRY(model.status("model"));
+  const Owner::Turn graph(object.model->graph->owner, Owner::Use::change);
+  DTG_TRY(graph.status("graph of the model"));
+  return fn();
+}
+
+// And where a data set is read; null: none.
+template <class Fn>
+Status reading(DatasetObject* data, Fn&& fn) {
+  if (!data) return fn();
+  const Owner::Turn turn(data->owner, Owner::Use::change);
+  DTG_TRY(turn.status("data set"));
+  DTG_TRY(data->usable());
+  return fn();
+}
+
+Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, const char* what) {
+  DTG_TRY(require_array(values, count, what));
+  if (count > 4096) return invalid_argument("%s: %zu of them cannot be right", what, count);
+  std::vector<Value> list;
+  for (size_t i = 0; i < count; ++i) list.push_back(value_of(values[i]));
+  return list;
+}
+
+Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trainer** out) {
+  DTG_TRY(require(out, "out"));
+  dtg_trainer_options c = DTG_TRAINER_OPTIONS_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_trainer_options), "dtg_trainer_options", &c));
+  return use_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    Trainer::Options options;
+    DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
+    DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
+    options.inputs = c.num_inputs ? c.num_inputs : 1;
+    options.loss = value_of(c.loss);
+    DTG_ASSIGN(options.optimizer, read_optimizer(c.optimizer));
+    options.train = value_of(c.train);
+    options.training = value_of(c.training);
+    if (c.session) {
+      const Held<Session> session(c.session, HandleType::session);
+      DTG_TRY(session.status());
+      options.session = Ref<Session>::share(session.get());
+    } else {
+      DTG_ASSIGN(options.session, Session::connect(object.graph->runtime, "local", object.graph->graph, {}));
+    }
+    Ref<Trainer> trainer;
+    DTG_TRY(all_or_nothing(*object.model, [&]() -> Status {
+      DTG_ASSIGN(trainer, Trainer::create(object.model, std::move(options)));
+      return {};
+    }));
+    return give(HandleType::trainer, make_ref<TrainerObject>(Ref<ModelObject>::share(&object), std::move(trainer)), out);
+  });
+}
+
+Status add_metric(TrainerObject& object, std::string_view name, const dtg_metric_values* given) {
+  dtg_metric_values c = DTG_METRIC_VALUES_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_metric_values), "dtg_metric_values", &c));
+  const Graph& graph = object.trainer->model().graph();
+  DTG_TRY(check_owner(graph, value_of(c.update)).with_context("add a metric, update"));
+  DTG_TRY(check_owner(graph, value_of(c.reset)).with_context("add a metric, reset"));
+  return object.trainer->add_metric(std::string(name), {value_of(c.update).node(), value_of(c.reset).node(), value_of(c.result)});
+}
+
+Result<Watch> read_watch(const char* name, size_t length, dtg_better better, bool validated) {
+  Watch watch;
+  watch.name = name_or(name, length, validated ? "val_loss" : "loss");
+  DTG_ASSIGN(watch.better, read_enum(better, Better::greater, "which way is better"));
+  return watch;
+}
+
+Result<EarlyStopping::Rule> read_early_stopping(const dtg_early_stopping* given, bool validated) {
+  dtg_early_stopping c = DTG_EARLY_STOPPING_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_early_stopping), "dtg_early_stopping", &c));
+  EarlyStopping::Rule rule;
+  DTG_ASSIGN(rule.watch, read_watch(c.monitor, c.monitor_len, c.better, validated));
+  if (!(c.min_delta >= 0) || c.patience < 0 || c.start_from_epoch < 0 || c.baseline != c.baseline) {
+    return invalid_argument(
+        "dtg_early_stopping: min_delta %g, patience %lld, start_from_epoch %lld, baseline %g; one of them is out of range", c.min_delta,
+        static_cast<long long>(c.patience), static_cast<long long>(c.start_from_epoch), c.baseline);
+  }
+  rule.watch.min_delta = c.min_delta;
+  rule.patience = c.patience;
+  rule.from_epoch = c.start_from_epoch;
+  rule.restores = c.restore_best != 0;
+  if (c.has_baseline) rule.baseline = c.baseline;
+  return rule;
+}
+
+Result<Plateau::Rule> read_plateau(const dtg_plateau* given, bool validated) {
+  dtg_plateau c = DTG_PLATEAU_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_plateau), "dtg_plateau", &c));
+  Plateau::Rule rule;
+  DTG_ASSIGN(rule.watch, read_watch(c.monitor, c.monitor_len, c.better, validated));
+  rule.factor = real_or(c.factor, 0.1);
+  rule.watch.min_delta = c.min_delta < 0 ? 0 : real_or(c.min_delta, 1e-4);
+  rule.patience = number_or(c.patience, 10);
+  rule.cooldown = c.cooldown;
+  rule.least_rate = c.min_rate;
+  const bool good =
+      rule.factor > 0 && rule.factor < 1 && rule.watch.min_delta >= 0 && c.min_rate >= 0 && c.patience >= 0 && c.cooldown >= 0;
+  if (good) return rule;
+  return invalid_argument(
+      "dtg_plateau: factor %g, min_delta %g, min_rate %g, patience %lld, cooldown %lld; a factor is between 0 and 1, and "
+      "the others are not negative",
+      rule.factor, c.min_delta, c.min_rate, static_cast<long long>(c.patience), static_cast<long long>(c.cooldown));
+}
+
+Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
+  dtg_fit c = DTG_FIT_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_fit), "dtg_fit", &c));
+  Course::Options options;
+  options.epochs = number_or(c.epochs, 1);
+  options.steps_per_epoch = c.steps_per_epoch;
+  options.validation_every = number_or(c.validation_every, 1);
+  options.validation_steps = c.validation_steps;
+  options.time_limit_ns = c.time_limit_ns;
+  options.directory = text(c.directory, c.directory_len);
+  if (c.directory) DTG_TRY(read_path(c.directory, c.directory_len).status());
+  options.checkpoint_steps = c.checkpoint_steps;
+  options.checkpoint_ns = c.checkpoint_ns;
+  options.checkpoint_epochs = number_or(c.checkpoint_epochs, 1);
+  options.keep = c.keep;
+  options.fresh = c.fresh != 0;
+  if (c.best) {
+    if (!c.directory) return invalid_argument("dtg_fit: the best weights are a file, and there is no directory to put it in");
+    DTG_ASSIGN(options.best, read_watch(c.best, c.best_len, c.best_better, validated));
+  }
+  if (c.early_stopping) {
+    DTG_ASSIGN(EarlyStopping::Rule rule, read_early_stopping(c.early_stopping, validated));
+    options.stopping = std::move(rule);
+  }
+  if (c.plateau) {
+    DTG_ASSIGN(Plateau::Rule rule, read_plateau(c.plateau, validated));
+    options.plateau = std::move(rule);
+  }
+  if (!c.cancellation) return options;
+  const Held<Cancellation> held(c.cancellation, HandleType::cancellation);
+  DTG_TRY(held.status());
+  options.cancellation = Ref<Cancellation>::share(held.get());
+  return options;
+}
+
+Status give_up(TrainerObject& object) {
+  if (object.course) object.course->settle();
+  object.course.reset();
+  object.data = {};
+  object.validation = {};
+  return {};
+}
+
+Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how) {
+  const Held<DatasetObject> train(data, HandleType::dataset);
+  DTG_TRY(train.status());
+  std::optional<Held<DatasetObject>> test;
+  if (validation) {
+    test.emplace(validation, HandleType::dataset);
+    DTG_TRY(test->status());
+    if (test->get() == train.get()) {
+      return invalid_argument(
+          "fit: the data set to validate with is the one to train on; make a second one, it may share the same tensors");
+    }
+  }
+  DTG_ASSIGN(Course::Options options, read_fit(how, validation != nullptr));
+  DTG_TRY(give_up(object));
+  const auto source = [](DatasetObject* held) {
+    return held ? Course::Data{&held->reading, Ref<DatasetObject>::share(held)} : Course::Data{};
+  };
+  DatasetObject* const tested = test ? test->get() : nullptr;
+  return building(object, [&] {
+    return reading(train.get(), [&] {
+      return reading(tested, [&]() -> Status {
+        DTG_ASSIGN(object.course, Course::begin(object.trainer, source(train.get()), source(tested), std::move(options)));
+        object.data = Ref<DatasetObject>::share(train.get());
+        if (tested) object.validation = Ref<DatasetObject>::share(tested);
+        return {};
+      });
+    });
+  });
+}
+
+void lend_values(const Record& values, dtg_fit_event& answer) {
+  answer.names = values.c_names();
+  answer.values = values.values();
+  answer.num_values = values.size();
+}
+
+Status next(TrainerObject& object, dtg_fit_event* out) {
+  dtg_fit_event answer = DTG_FIT_EVENT_INIT;
+  DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
+  if (!object.course) return failed_precondition("fit: none was begun");
+  const Owner::Turn model(object.model->owner, Owner::Use::read);
+  DTG_TRY(model.status("model"));
+  Course::Event event;
+  DTG_TRY(reading(object.data.get(), [&] {
+    return reading(object.validation.get(), [&]() -> Status {
+      DTG_ASSIGN(event, object.course->next());
+      return {};
+    });
+  }));
+  answer.kind = static_cast<dtg_fit_event_kind>(event.kind);
+  answer.epoch = event.epoch;
+  answer.batch = event.batch;
+  answer.batches = event.batches;
+  answer.step = event.step;
+  answer.examples = event.examples;
+  answer.loss = event.loss;
+  answer.learning_rate = static_cast<double>(object.trainer->rate());
+  answer.examples_per_s = event.examples_per_s;
+  answer.seconds = event.seconds;
+  answer.text = event.text;
+  lend_values(*event.values, answer);
+  write_struct(answer, out);
+  return {};
+}
+
+// What the host wants to hear of an event of that kind; null: nothing.
+dtg_fit_fn listener_of(const dtg_fit_callbacks& callbacks, dtg_fit_event_kind kind) {
+  const dtg_fit_fn listeners[] = {callbacks.begin,     callbacks.epoch_begin, callbacks.step,    callbacks.validation, callbacks.rate,
+                                  callbacks.epoch_end, callbacks.checkpoint,  callbacks.stopped, callbacks.done};
+  return listeners[kind];
+}
+
+// A fit, a step or an evaluation of the host's own in the middle of an epoch would change what the fit counts.
+Status check_between(const TrainerObject& object, const char* attempted) {
+  if (!object.course || !object.course->in_epoch()) return {};
+  return failed_precondition("%s: a fit is in the middle of an epoch; do that at its end", attempted);
+}
+
+// Nor may it read the data that a fit reads.
+Status check_apart(const TrainerObject& object, const DatasetObject& data, const char* attempted) {
+  const bool its = object.data.get() == &data || object.validation.get() == &data;
+  if (!its || !object.course || object.course->is_over()) return {};
+  return failed_precondition("%s: the data set is read by the fit that is under way; make a second one, it may share the same tensors",
+                             attempted);
+}
+
+class HeldWish {
+ public:
+  explicit HeldWish(dtg_cancellation* handle) {
+    if (handle) held_.emplace(handle, HandleType::cancellation);
+  }
+  Status status() const { return held_ ? held_->status() : Status(); }
+  Cancellation* get() const { return held_ ? held_->get() : nullptr; }
+
+ private:
+  std::optional<Held<Cancellation>> held_;
+};
+
+Status train_step(TrainerObject& object, const dtg_tensor* const* tensors, size_t count, Cancellation* cancellation, double* loss) {
+  DTG_TRY(check_between(object, "make a step"));
+  DTG_TRY(require_array(tensors, count, "tensors"));
+  if (count != object.trainer->feed_count()) {
+    return invalid_argument("make a step: %zu tensors for %zu feeds", count, object.trainer->feed_count());
+  }
+  object.element.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const Held<TensorObject> held(tensors[i], HandleType::tensor);
+    DTG_TRY(held.status());
+    object.element[i] = held->tensor;
+  }
+  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  double told = 0;
+  const Status status = object.trainer->step(object.element, cancellation, &told);
+  std::ranges::fill(object.element, Tensor());
+  DTG_TRY(status);
+  if (loss) *loss = told;
+  return {};
+}
+
+Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cancellation* cancellation, dtg_fit_event* out) {
+  dtg_fit_event answer = DTG_FIT_EVENT_INIT;
+  DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
+  DTG_TRY(check_between(object, "evaluate"));
+  DTG_TRY(check_apart(object, data, "evaluate"));
+  if (steps < 0)
+    return invalid_argument("evaluate: %lld steps; give a positive number, or 0 for all of the data", static_cast<long long>(steps));
+  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  object.values.clear();
+  DTG_TRY(reading(&data, [&] { return object.trainer->evaluate(data.reading, steps, cancellation, "", object.values); }));
+  answer = DTG_FIT_EVENT_INIT;
+  answer.struct_size = out->struct_size;
+  answer.kind = DTG_FIT_VALIDATION;
+  answer.loss = object.values.value(0);
+  answer.learning_rate = static_cast<double>(object.trainer->rate());
+  answer.text = "";
+  lend_values(object.values, answer);
+  write_struct(answer, out);
+  return {};
+}
+
+// All handles or none.
+Status give_outputs(std::vector<Tensor> joined, dtg_tensor** outputs) {
+  for (size_t i = 0; i < joined.size(); ++i) {
+    const Status given = give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(joined[i]))), &outputs[i]);
+    if (given.ok()) continue;
+    for (size_t k = 0; k < i; ++k) release_handle(outputs[k], HandleType::tensor);
+    return given;
+  }
+  return {};
+}
+
+Status predict(TrainerObject& object, DatasetObject& data, Cancellation* cancellation, dtg_tensor** outputs, size_t num_outputs) {
+  DTG_TRY(require_array(outputs, num_outputs, "outputs"));
+  DTG_TRY(check_apart(object, data, "predict"));
+  if (num_outputs != object.trainer->output_count()) {
+    return invalid_argument("predict: room for %zu outputs, of which the trainer has %zu", num_outputs, object.trainer->output_count());
+  }
+  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  return reading(&data, [&]() -> Status {
+    DTG_ASSIGN(std::vector<Tensor> joined, object.trainer->predict(data.reading, cancellation));
+    return give_outputs(std::move(joined), outputs);
+  });
+}
+
+}  // namespace
+}  // namespace dtg::capi
+
+using namespace dtg;
+using namespace dtg::capi;
+
+extern "C" {
+
+dtg_error* dtg_trainer_create(dtg_model* model, const dtg_trainer_options* options, dtg_trainer** out) noexcept {
+  return guard([&] { return create(model, options, out); });
+}
+
+dtg_trainer* dtg_trainer_retain(dtg_trainer* trainer) noexcept { return retain_handle(trainer, HandleType::trainer); }
+void dtg_trainer_release(dtg_trainer* trainer) noexcept { release_handle(trainer, HandleType::trainer); }
+
+dtg_error* dtg_trainer_session(const dtg_trainer* trainer, dtg_session** out) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    return give(HandleType::session, object.trainer->session_ref(), out);
+  });
+}
+
+dtg_error* dtg_trainer_add_metric(dtg_trainer* trainer, const char* name, size_t name_len, const dtg_metric_values* metric) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    DTG_TRY(require(name, "name"));
+    return add_metric(object, text(name, name_len), metric);
+  });
+}
+
+dtg_error* dtg_trainer_begin(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) { return begin(object, data, validation, how); });
+}
+
+dtg_error* dtg_trainer_next(dtg_trainer* trainer, dtg_fit_event* event) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) { return next(object, event); });
+}
+
+dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how,
+                           const dtg_fit_callbacks* callbacks) noexcept {
+  dtg_fit_callbacks listeners = DTG_FIT_CALLBACKS_INIT;
+  dtg_error* error = guard([&]() -> Status {
+    return callbacks ? read_struct(callbacks, sizeof(dtg_fit_callbacks), "dtg_fit_callbacks", &listeners) : Status();
+  });
+  if (!error) error = dtg_trainer_begin(trainer, data, validation, how);
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  while (!error && event.kind != DTG_FIT_DONE) {
+    error = dtg_trainer_next(trainer, &event);
+    const dtg_fit_fn listener = error ? nullptr : listener_of(listeners, event.kind);
+    if (listener) error = listener(listeners.user, trainer, &event);
+  }
+  return error;
+}
+
+void dtg_trainer_stop(dtg_trainer* trainer) noexcept {
+  const Held<TrainerObject> held(trainer, HandleType::trainer);
+  if (held && !in_forked_child()) held->trainer->ask_stop(true);
+}
+
+dtg_error* dtg_trainer_summary(const dtg_trainer* trainer, dtg_string** out) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    if (!object.course) return failed_precondition("tell of a fit: none was begun");
+    return give(HandleType::string, make_ref<StringObject>(object.course->summary().text() + "\n"), out);
+  });
+}
+
+dtg_error* dtg_trainer_train_step(dtg_trainer* trainer, const dtg_tensor* const* tensors, size_t num_tensors,
+                                  dtg_cancellation* cancellation, double* loss) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    const HeldWish wish(cancellation);
+    DTG_TRY(wish.status());
+    return train_step(object, tensors, num_tensors, wish.get(), loss);
+  });
+}
+
+dtg_error* dtg_trainer_evaluate(dtg_trainer* trainer, dtg_dataset* data, int64_t steps, dtg_cancellation* cancellation,
+                                dtg_fit_event* out) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    const Held<DatasetObject> held(data, HandleType::dataset);
+    DTG_TRY(held.status());
+    const HeldWish wish(cancellation);
+    DTG_TRY(wish.status());
+    return evaluate(object, *held, steps, wish.get(), out);
+  });
+}
+
+dtg_error* dtg_trainer_predict(dtg_trainer* trainer, dtg_dataset* data, dtg_cancellation* cancellation, dtg_tensor** outputs,
+                               size_t num_outputs) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    const Held<DatasetObject> held(data, HandleType::dataset);
+    DTG_TRY(held.status());
+    const HeldWish wish(cancellation);
+    DTG_TRY(wish.status());
+    return predict(object, *held, wish.get(), outputs, num_outputs);
+  });
+}
+
+}  // extern "C"

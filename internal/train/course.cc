@@ -1,0 +1,277 @@
+// The events of a fit, one after the other. What is kept between them, and on the disk, is in course_state.cc. See course.h for threads.
+#include "train/course.h"
+
+#include <algorithm>
+
+namespace dtg {
+
+Course::Course(Ref<Trainer> trainer, Data data, Data validation, Options options)
+    : trainer_(std::move(trainer)),
+      data_(std::move(data)),
+      validation_(std::move(validation)),
+      options_(std::move(options)),
+      clock_(trainer_->session().runtime().clock()) {
+  if (options_.stopping) stopping_.emplace(*options_.stopping);
+  if (options_.plateau) plateau_.emplace(*options_.plateau);
+  if (options_.best) best_ = options_.best->worst();
+  step_values_.add("loss", 0);
+}
+
+Course::~Course() {
+  if (!checkpoints_) return;
+  checkpoints_->set_companion(nullptr);
+  checkpoints_->let_go();
+}
+
+void Course::settle() {
+  // What became of it is in the log, or was told by next().
+  if (checkpoints_) (void)checkpoints_->wait(Deadline::never());
+}
+
+Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, Data validation, Options options) {
+  std::unique_ptr<Course> course(new Course(std::move(trainer), std::move(data), std::move(validation), std::move(options)));
+  DTG_TRY(course->check());
+  DTG_TRY(course->trainer_->give_first_values());
+  if (!course->options_.directory.empty()) DTG_TRY(course->open_directory());
+  // A checkpoint has brought the data to its place.
+  if (!course->resumed_) DTG_TRY(Trainer::begin_epoch(*course->data_.reading));
+  DTG_TRY(course->count_steps());
+  course->trainer_->ask_stop(false);
+  course->begun_ns_ = course->clock_.monotonic_ns();
+  return course;
+}
+
+Status Course::check() const {
+  const Options& o = options_;
+  const std::pair<const char*, int64_t> counts[] = {{"epochs", o.epochs - 1},
+                                                    {"steps_per_epoch", o.steps_per_epoch},
+                                                    {"validation_every", o.validation_every - 1},
+                                                    {"validation_steps", o.validation_steps},
+                                                    {"the time limit", o.time_limit_ns},
+                                                    {"checkpoint_steps", o.checkpoint_steps},
+                                                    {"checkpoint_epochs", o.checkpoint_epochs - 1},
+                                                    {"the time between checkpoints", o.checkpoint_ns},
+                                                    {"keep", o.keep}};
+  for (const auto& [name, count] : counts) {
+    if (count < 0) return invalid_argument("fit: %s is out of range; no number of these may be negative, and 0 is the default", name);
+  }
+  DTG_TRY(trainer_->check_data(*data_.reading, "fit", trainer_->feed_count()));
+  if (o.steps_per_epoch == 0 && data_.reading->data().cardinality() == Dataset::kInfinite) {
+    return invalid_argument("fit: the data set is endless; say how many steps are an epoch");
+  }
+  if (validation_.reading) {
+    DTG_TRY(trainer_->check_data(*validation_.reading, "fit, validation", trainer_->feed_count()));
+    if (validation_.reading == data_.reading) {
+      return invalid_argument(
+          "fit: the data set to validate with is the one to train on; make a second one, it may share the same tensors");
+    }
+    if (o.validation_steps == 0 && validation_.reading->data().cardinality() == Dataset::kInfinite) {
+      return invalid_argument("fit: the data set to validate with is endless; say how many steps to validate with");
+    }
+  }
+  if (o.best) DTG_TRY(check_watch(*o.best, "the best weights"));
+  if (o.stopping) DTG_TRY(check_watch(o.stopping->watch, "early stopping"));
+  if (!o.plateau) return {};
+  if (!trainer_->rate_is_ours()) {
+    return invalid_argument("fit: a plateau cannot lower the learning rate: it is a schedule, or the training was not made by the trainer");
+  }
+  return check_watch(o.plateau->watch, "the plateau");
+}
+
+// A name that no epoch will have is a mistake, which Keras only warns of, epoch by epoch.
+Status Course::check_watch(const Watch& watch, const char* what) const {
+  Record known;
+  for (const char* const prefix : {"", "val_"}) {
+    if (*prefix && !validation_.reading) continue;
+    known.add(std::string(prefix) + "loss", 0);
+    for (size_t i = 0; i < trainer_->metric_count(); ++i) known.add(prefix + trainer_->metric_name(i), 0);
+  }
+  if (known.find(watch.name)) return {};
+  return invalid_argument("fit: %s would watch \"%.100s\", which this fit does not have; there are %s", what, watch.name.c_str(),
+                          known.list().c_str());
+}
+
+Course::Event Course::event(Kind kind, const char* text) const {
+  Event made;
+  made.kind = kind;
+  const bool between = kind == Kind::begin || kind == Kind::checkpoint || kind == Kind::stopped || kind == Kind::done;
+  made.epoch = between && batch_ == 0 ? epoch_ : epoch_ + 1;
+  made.batch = batch_;
+  const int64_t cardinality = data_.reading->data().cardinality();
+  made.batches = options_.steps_per_epoch ? options_.steps_per_epoch : cardinality >= 0 ? cardinality : -1;
+  made.step = steps_;
+  made.examples = rows_;
+  made.loss = rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
+  const int64_t now = clock_.monotonic_ns();
+  made.seconds = static_cast<double>(now - begun_ns_) * 1e-9;
+  const double spent = static_cast<double>(now - epoch_ns_) * 1e-9;
+  made.examples_per_s = spent > 0 ? static_cast<double>(epoch_rows_) / spent : 0;
+  made.values = &values_;
+  made.text = text;
+  return made;
+}
+
+Result<Course::Event> Course::next() {
+  if (!failure_.ok()) return failure_;
+  if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
+  auto result = advance();
+  if (!result.ok()) failure_ = result.status();
+  return result;
+}
+
+Result<Course::Event> Course::advance() {
+  switch (stage_) {
+    case Stage::begin:
+      stage_ = why_.empty() ? Stage::epoch_begin : Stage::stopped;
+      text_ = resumed_ ? format("goes on after step %lld", static_cast<long long>(steps_)) : "starts";
+      return event(Kind::begin, text_.c_str());
+    case Stage::epoch_begin: return begin_epoch();
+    case Stage::step: return step();
+    case Stage::validation: return validate();
+    case Stage::rate:
+    case Stage::epoch_end: return judge();
+    case Stage::epoch_checkpoint: return checkpoint();
+    case Stage::stopped: stage_ = Stage::finish; return event(Kind::stopped, why_.c_str());
+    default: return finish();
+  }
+}
+
+Result<Course::Event> Course::begin_epoch() {
+  if (epoch_ >= options_.epochs) return finish();
+  if (batch_ == 0) {
+    rows_ = 0;
+    loss_sum_ = 0;
+    // An epoch that is so many steps goes on in the data where the one before has ended.
+    if (options_.steps_per_epoch == 0) DTG_TRY(Trainer::begin_epoch(*data_.reading));
+    DTG_TRY(trainer_->reset_metrics());
+  }
+  values_.clear();
+  epoch_ns_ = clock_.monotonic_ns();
+  epoch_rows_ = 0;
+  stage_ = Stage::step;
+  return event(Kind::epoch_begin);
+}
+
+void Course::stop_now(std::string why) {
+  why_ = std::move(why);
+  stage_ = Stage::stopped;
+}
+
+Result<bool> Course::pull() {
+  if (options_.steps_per_epoch > 0 && batch_ >= options_.steps_per_epoch) return false;
+  DTG_ASSIGN(bool more, data_.reading->next(element_));
+  if (more || options_.steps_per_epoch == 0) return more;
+  DTG_TRY(data_.reading->restart());
+  DTG_ASSIGN(more, data_.reading->next(element_));
+  return more ? Result<bool>(true) : failed_precondition("fit: the data set has no elements");
+}
+
+Result<Course::Event> Course::step() {
+  if (checkpoints_ && !saved_) {
+    DTG_ASSIGN(const bool saves, due());
+    if (saves) return event(Kind::checkpoint, text_.c_str());
+  }
+  if (options_.cancellation) DTG_TRY(options_.cancellation->status());
+  const bool late = options_.time_limit_ns > 0 && clock_.monotonic_ns() - begun_ns_ >= options_.time_limit_ns;
+  if (trainer_->stop_is_asked() || late) {
+    stop_now(late ? "the time limit" : "asked to");
+    return advance();
+  }
+  DTG_ASSIGN(const bool more, pull());
+  if (!more) {
+    if (batch_ == 0) return failed_precondition("fit: the data set has no elements");
+    DTG_TRY(end_epoch());
+    return advance();
+  }
+  double loss = 0;
+  DTG_TRY(trainer_->step(element_, options_.cancellation.get(), &loss));
+  const int64_t rows = Trainer::rows_of(element_);
+  ++batch_;
+  ++steps_;
+  rows_ += rows;
+  epoch_rows_ += rows;
+  loss_sum_ += loss * static_cast<double>(rows);
+  saved_ = false;
+  step_values_.set(0, loss);
+  Event made = event(Kind::step);
+  made.loss = loss;
+  made.values = &step_values_;
+  return made;
+}
+
+bool Course::validates() const { return validation_.reading && (epoch_ + 1) % options_.validation_every == 0; }
+
+Status Course::end_epoch() {
+  values_.clear();
+  values_.add("loss", loss_sum_ / static_cast<double>(rows_));
+  DTG_TRY(trainer_->read_metrics("", values_));
+  stage_ = validates() ? Stage::validation : Stage::rate;
+  return {};
+}
+
+Result<Course::Event> Course::validate() {
+  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_));
+  stage_ = Stage::rate;
+  return event(Kind::validation);
+}
+
+// What an epoch's end decides, in two events where the learning rate falls. Keras' callbacks are asked in this order where they are given
+// so.
+Result<Course::Event> Course::judge() {
+  if (stage_ == Stage::rate) {
+    stage_ = Stage::epoch_end;
+    if (trainer_->rate_is_ours()) values_.add("learning_rate", static_cast<double>(trainer_->rate()));
+    const double* const watched = plateau_ ? values_.find(plateau_->rule().watch.name) : nullptr;
+    const auto lower = watched ? plateau_->epoch_ended(*watched, trainer_->rate()) : std::nullopt;
+    if (lower) {
+      trainer_->set_rate(*lower);
+      text_ = format("the learning rate falls to %g", static_cast<double>(*lower));
+      return event(Kind::rate, text_.c_str());
+    }
+  }
+  const double* const best = options_.best ? values_.find(options_.best->name) : nullptr;
+  bool keep = false;
+  if (best && options_.best->improves(*best, best_)) {
+    best_ = *best;
+    best_epoch_ = epoch_;
+    keep = true;
+  }
+  const double* const watched = stopping_ ? values_.find(stopping_->rule().watch.name) : nullptr;
+  const EarlyStopping::Verdict verdict = watched ? stopping_->epoch_ended(epoch_, *watched) : EarlyStopping::Verdict{};
+  if (keep && directory_) DTG_TRY(write_weights("best.safetensors"));
+  if (verdict.keep && stopping_->rule().restores) DTG_TRY(keep_best());
+  DTG_TRY(log_epoch());
+  Event made = event(Kind::epoch_end);
+  ++epoch_;
+  batch_ = 0;
+  saved_ = false;
+  if (verdict.stop) {
+    stop_now(stopping_->rule().watch.name + " has not improved");
+    decided_ = true;
+  } else {
+    stage_ = Stage::epoch_begin;
+  }
+  const bool saves = checkpoints_ && (epoch_ % options_.checkpoint_epochs == 0 || epoch_ >= options_.epochs || verdict.stop);
+  if (saves) stage_ = Stage::epoch_checkpoint;
+  return made;
+}
+
+Result<Course::Event> Course::finish() {
+  if (checkpoints_ && !saved_) {
+    DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
+    saved_ = true;
+    text_ = directory_->checkpoints();
+    stage_ = Stage::finish;
+    return event(Kind::checkpoint, text_.c_str());
+  }
+  if (checkpoints_) DTG_TRY(checkpoints_->wait(Deadline::never()));
+  DTG_TRY(restore_best());
+  stage_ = Stage::over;
+  if (directory_) {
+    DTG_TRY(write_weights("model.safetensors"));
+    DTG_TRY(directory_->write_summary(summary()));
+  }
+  return event(Kind::done, why_.empty() ? "all epochs" : why_.c_str());
+}
+
+}  // namespace dtg

@@ -1,0 +1,136 @@
+// Course: a fit from its first step to its end, pulled event by event: epochs of steps, a validation after some of them, and what is
+// decided at an epoch's end: whether the weights are the best so far, whether the learning rate falls, whether training stops; checkpoints
+// in between, and rows in the run directory.
+//
+// A checkpoint holds the model as it is, where both data sets stand, and what is counted here (the companion's part), so a course that is
+// begun again goes on with the very step that would have come next. Nothing is decided by a clock but the end by a time limit.
+//
+// It ends in good order before its next step where somebody asks the trainer to stop. Owner: the host's handle. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/checkpoints.h"
+#include "train/patience.h"
+#include "train/run_directory.h"
+#include "train/trainer.h"
+
+namespace dtg {
+
+class Course final : private Checkpoints::Companion {
+ public:
+  struct Options {
+    int64_t epochs = 1;            // in all, those before a resume too
+    int64_t steps_per_epoch = 0;   // 0: until the data ends
+    int64_t validation_every = 1;  // epochs
+    int64_t validation_steps = 0;  // 0: all of the data
+    int64_t time_limit_ns = 0;     // 0: none
+    std::string directory;         // empty: nothing is kept
+    int64_t checkpoint_steps = 0;  // 0: not by steps
+    int64_t checkpoint_ns = 0;     // 0: not by time
+    int64_t checkpoint_epochs = 1;
+    int keep = 0;                    // 0: the default of checkpoints
+    bool fresh = false;              // a directory in which training stands already is an error
+    std::optional<Watch> best = {};  // best.safetensors is written whenever this value is
+    std::optional<EarlyStopping::Rule> stopping = {};
+    std::optional<Plateau::Rule> plateau = {};
+    Ref<Cancellation> cancellation;
+  };
+  // A data set, and who keeps it; null: none.
+  struct Data {
+    Reading* reading = nullptr;
+    Ref<RefCounted> owner;
+  };
+  enum class Kind : int32_t { begin, epoch_begin, step, validation, rate, epoch_end, checkpoint, stopped, done };
+  // What has happened. What it points to is valid until the next one.
+  struct Event {
+    Kind kind = Kind::begin;
+    int64_t epoch = 0;     // from 1; of begin, how many are over
+    int64_t batch = 0;     // steps of the epoch so far
+    int64_t batches = -1;  // steps of an epoch, where that is known
+    int64_t step = 0;      // steps in all
+    int64_t examples = 0;  // of the epoch so far
+    double loss = 0;       // of a step: its own; else the mean over the epoch so far
+    double examples_per_s = 0;
+    double seconds = 0;  // since the course began, in this process
+    const Record* values = nullptr;
+    const char* text = "";  // what there is to say
+  };
+
+  // Begins, or goes on where the directory says that training is.
+  static Result<std::unique_ptr<Course>> begin(Ref<Trainer> trainer, Data data, Data validation, Options options);
+  ~Course();
+  // Waits for a checkpoint that is being written, so that another course may have the directory when this one is gone.
+  void settle();
+  // FAILED_PRECONDITION after the last. What a step or the disk refuses is told again by every later call.
+  Result<Event> next();
+  const Options& options() const { return options_; }
+  bool in_epoch() const { return stage_ == Stage::step && failure_.ok(); }
+  bool is_over() const { return stage_ == Stage::over || !failure_.ok(); }
+  // Outcome, history and what was best.
+  Json summary() const;
+
+ private:
+  enum class Stage { begin, epoch_begin, step, validation, rate, epoch_end, epoch_checkpoint, stopped, finish, over };
+  Course(Ref<Trainer> trainer, Data data, Data validation, Options options);
+  Status check() const;
+  Status check_watch(const Watch& watch, const char* what) const;
+  Status open_directory();
+  Status count_steps();
+  Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
+  Status put(const RestoredSet& set) override;
+  Result<Event> advance();
+  Result<Event> begin_epoch();
+  Result<Event> step();
+  // Ok: a step is to be made, and element_ is what with. False: the epoch is over.
+  Result<bool> pull();
+  Result<bool> due();
+  Status end_epoch();
+  Result<Event> validate();
+  Result<Event> judge();
+  Result<Event> checkpoint();
+  Result<Event> finish();
+  Status keep_best();
+  Status restore_best();
+  Status write_weights(const char* file);
+  Status log_epoch();
+  Event event(Kind kind, const char* text = "") const;
+  void stop_now(std::string why);
+  bool validates() const;
+
+  const Ref<Trainer> trainer_;
+  const Data data_, validation_;
+  const Options options_;
+  const Clock& clock_;
+  std::optional<RunDirectory> directory_;
+  Ref<Checkpoints> checkpoints_;
+  std::optional<EarlyStopping> stopping_;
+  std::optional<Plateau> plateau_;
+  Stage stage_ = Stage::begin;
+  Status failure_;
+  // What a checkpoint keeps.
+  int64_t epoch_ = 0;  // complete ones
+  int64_t batch_ = 0;  // of the one at hand
+  int64_t steps_ = 0;
+  int64_t rows_ = 0;  // of the epoch at hand, and the sum of their losses
+  double loss_sum_ = 0;
+  double best_ = 0;  // of options_.best
+  int64_t best_epoch_ = -1;
+  std::string why_;                // why it has stopped early; empty: it has not
+  std::vector<Tensor> best_kept_;  // weights of the best epoch, in the order of weights()
+  bool decided_ = false;           // by a rule, so that going on does not undo it
+  // And what it need not.
+  int64_t first_step_ = 0;  // the model's count of steps when this course had made none
+  bool resumed_ = false;
+  bool saved_ = false;  // what there is now is in a checkpoint
+  int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
+  Element element_;
+  Record step_values_, values_;
+  Json::Array history_;
+  std::string text_;  // of the last event
+};
+
+}  // namespace dtg

@@ -1,0 +1,182 @@
+// What a course keeps: its part of a checkpoint, the best weights, rows and summary. See course.h for threads.
+#include <algorithm>
+
+#include "checkpoint/safetensors.h"
+#include "train/course.h"
+
+namespace dtg {
+namespace {
+
+constexpr const char* kState = "trainer";
+constexpr const char* kBest = "best:";
+
+// What a model is when it is used: no counts of steps, and nothing of what optimizers keep.
+std::vector<const NamedVariable*> weights_of(const Model& model) {
+  std::vector<const NamedVariable*> weights;
+  for (const NamedVariable& variable : model.variables()) {
+    if (!variable.absolute) weights.push_back(&variable);
+  }
+  return weights;
+}
+
+Result<std::vector<Tensor>> values_of(Trainer& trainer, const std::vector<const NamedVariable*>& weights) {
+  std::vector<Value> fetches;
+  for (const NamedVariable* weight : weights) fetches.push_back(weight->read);
+  std::vector<Tensor> values(fetches.size());
+  DTG_TRY(trainer.session().run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
+  return values;
+}
+
+}  // namespace
+
+Status Course::open_directory() {
+  directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
+  DTG_ASSIGN(checkpoints_, Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
+                                             {.directory = directory_->checkpoints(),
+                                              .keep = options_.keep,
+                                              .every_steps = options_.checkpoint_steps,
+                                              .every_ns = options_.checkpoint_ns}));
+  DTG_TRY(checkpoints_->add_data("train", *data_.reading, data_.owner));
+  if (validation_.reading) DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner));
+  checkpoints_->set_companion(this);
+  Checkpoints::Restored restored;
+  DTG_ASSIGN(resumed_, checkpoints_->rewind(restored));
+  saved_ = resumed_;
+  DTG_ASSIGN(history_, directory_->open(epoch_));
+  return {};
+}
+
+// Sets are named by the model's count of steps, which may have begun before this course.
+Status Course::count_steps() {
+  const NamedVariable* const counts = trainer_->model().step_if_any();
+  if (!counts) return {};
+  Tensor value;
+  DTG_TRY(trainer_->session().run({.feeds = {}, .feed_tensors = {}, .fetches = {&counts->read, 1}, .targets = {}}, {&value, 1}));
+  first_step_ = value.as<int64_t>()[0] - steps_;
+  return {};
+}
+
+Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
+  Json::Object state = {{"epoch", epoch_}, {"batch", batch_},          {"steps", steps_},
+                        {"rows", rows_},   {"loss_sum", loss_sum_},    {"rate", static_cast<double>(trainer_->rate())},
+                        {"best", best_},   {"best_epoch", best_epoch_}};
+  // Only what a rule has decided stays decided.
+  state.emplace_back("why", decided_ ? why_ : "");
+  if (stopping_) state.emplace_back("stopping", stopping_->state());
+  if (plateau_) state.emplace_back("plateau", plateau_->state());
+  metadata.emplace_back(kState, Json(std::move(state)).text());
+  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
+  for (size_t i = 0; i < best_kept_.size(); ++i) tensors.push_back({kBest + weights[i]->name, best_kept_[i], TensorRole::data, "", ""});
+  return {};
+}
+
+Status Course::put(const RestoredSet& set) {
+  if (options_.fresh) {
+    return already_exists("training stands at step %lld there; go on with it, or give the fit another directory",
+                          static_cast<long long>(set.manifest.id.step));
+  }
+  const auto found = std::ranges::find(set.manifest.metadata, kState, &std::pair<std::string, std::string>::first);
+  if (found == set.manifest.metadata.end()) {
+    return failed_precondition("fit: the checkpoint was not saved by a fit; restore it and give the fit a directory of its own");
+  }
+  DTG_ASSIGN(const Json state, parse_json(found->second, "the trainer's part of a checkpoint"));
+  epoch_ = integer_of(state, "epoch", 0);
+  batch_ = integer_of(state, "batch", 0);
+  steps_ = integer_of(state, "steps", 0);
+  rows_ = integer_of(state, "rows", 0);
+  loss_sum_ = real_of(state, "loss_sum", 0);
+  if (trainer_->rate_is_ours()) trainer_->set_rate(static_cast<float>(real_of(state, "rate", static_cast<double>(trainer_->rate()))));
+  if (options_.best) best_ = real_of(state, "best", options_.best->worst());
+  best_epoch_ = integer_of(state, "best_epoch", -1);
+  if (const Json* why = state.find("why"); why && why->string()) why_ = *why->string();
+  decided_ = !why_.empty();
+  if (const Json* kept = state.find("stopping"); kept && stopping_) stopping_->set_state(*kept);
+  if (const Json* kept = state.find("plateau"); kept && plateau_) plateau_->set_state(*kept);
+  std::vector<Tensor> best;
+  for (const NamedVariable* weight : weights_of(trainer_->model())) {
+    const Tensor* const kept = set.find(kBest + weight->name);
+    if (kept && kept->dtype() == weight->dtype && kept->shape() == weight->shape) best.push_back(*kept);
+  }
+  const bool all = best.size() == weights_of(trainer_->model()).size();
+  best_kept_ = all ? std::move(best) : std::vector<Tensor>();
+  return {};
+}
+
+// Whether a save by steps or by time has begun.
+Result<bool> Course::due() {
+  DTG_ASSIGN(const bool began, checkpoints_->reached(first_step_ + steps_));
+  if (!began) return false;
+  saved_ = true;
+  text_ = directory_->checkpoints();
+  return true;
+}
+
+Result<Course::Event> Course::checkpoint() {
+  stage_ = why_.empty() ? Stage::epoch_begin : Stage::stopped;
+  DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
+  saved_ = true;
+  text_ = directory_->checkpoints();
+  return event(Kind::checkpoint, text_.c_str());
+}
+
+Status Course::keep_best() {
+  DTG_ASSIGN(best_kept_, values_of(*trainer_, weights_of(trainer_->model())));
+  return {};
+}
+
+Status Course::restore_best() {
+  if (best_kept_.empty() || !stopping_ || !stopping_->rule().restores) return {};
+  std::vector<Value> feeds;
+  std::vector<const Tensor*> tensors;
+  std::vector<NodeId> targets;
+  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    feeds.push_back(trainer_->model().graph().node(weights[i]->assign).inputs[1]);
+    tensors.push_back(&best_kept_[i]);
+    targets.push_back(weights[i]->assign);
+  }
+  return trainer_->session().run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+}
+
+Status Course::write_weights(const char* file) {
+  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
+  DTG_ASSIGN(const std::vector<Tensor> values, values_of(*trainer_, weights));
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < weights.size(); ++i) named.push_back({weights[i]->name, values[i]});
+  return write_tensors(*trainer_->session().runtime().seams().disk, directory_->file(file), named);
+}
+
+// All columns that this fit can have, so that each row has the same ones.
+Status Course::log_epoch() {
+  Json::Object row = {{"epoch", epoch_ + 1}, {"step", steps_}, {"loss", *values_.find("loss")}};
+  const auto add = [&](const std::string& name) {
+    const double* const value = values_.find(name);
+    row.emplace_back(name, value ? Json(*value) : Json());
+  };
+  for (size_t i = 0; i < trainer_->metric_count(); ++i) add(trainer_->metric_name(i));
+  if (validation_.reading) {
+    add("val_loss");
+    for (size_t i = 0; i < trainer_->metric_count(); ++i) add("val_" + trainer_->metric_name(i));
+  }
+  if (trainer_->rate_is_ours()) add("learning_rate");
+  history_.emplace_back(std::move(row));
+  return directory_ ? directory_->append(history_.back()) : Status();
+}
+
+Json Course::summary() const {
+  const char* const outcome = !failure_.ok() ? "failed" : stage_ != Stage::over ? "running" : why_.empty() ? "done" : "stopped";
+  Json::Object told = {{"outcome", outcome},  {"why", failure_.ok() ? why_ : failure_.message()},
+                       {"epochs", epoch_},    {"steps", steps_},
+                       {"resumed", resumed_}, {"directory", options_.directory}};
+  if (stopping_ && stopping_->best_epoch() >= 0) {
+    told.emplace_back("best_epoch", stopping_->best_epoch() + 1);
+    told.emplace_back("best", stopping_->best());
+  } else if (best_epoch_ >= 0) {
+    told.emplace_back("best_epoch", best_epoch_ + 1);
+    told.emplace_back("best", best_);
+  }
+  told.emplace_back("history", history_);
+  return Json(std::move(told));
+}
+
+}  // namespace dtg

@@ -1,0 +1,68 @@
+// Predicting: the outputs of each element, then all of them one below the other. See trainer.h for threads.
+#include <algorithm>
+#include <cstring>
+
+#include "train/trainer.h"
+
+namespace dtg {
+namespace {
+
+// Batches of one output, which may differ in their number of rows only.
+Result<Tensor> join(const std::vector<std::vector<Tensor>>& batches, size_t output, MemoryBudget* budget) {
+  const Tensor& first = batches[0][output];
+  if (first.dtype() == DType::string) return unimplemented("predict: output %zu is a string; fetch it batch by batch", output);
+  if (first.shape().rank() == 0) {
+    return invalid_argument("predict: output %zu is a scalar; an output has a row for each example", output);
+  }
+  std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
+  dims[0] = 0;
+  for (const auto& batch : batches) {
+    const Tensor& each = batch[output];
+    if (each.shape().rank() != first.shape().rank() || !std::equal(dims.begin() + 1, dims.end(), each.shape().dims().begin() + 1)) {
+      return invalid_argument("predict: output %zu is %s for one batch and %s for another; they cannot be put together", output,
+                              first.text().c_str(), each.text().c_str());
+    }
+    dims[0] += each.shape().dim(0);
+  }
+  DTG_ASSIGN(const Shape shape, Shape::make(dims));
+  // Only asked: who keeps the tensor keeps the books.
+  const int64_t bytes = shape.count() * dtype_size(first.dtype());
+  DTG_TRY(budget->reserve(bytes, "predictions"));
+  budget->release(bytes);
+  DTG_ASSIGN(Tensor all, Tensor::allocate(first.dtype(), shape));
+  char* at = all.as<char>();
+  for (const auto& batch : batches) {
+    const size_t size = static_cast<size_t>(batch[output].bytes());
+    if (size > 0) std::memcpy(at, batch[output].data(), size);
+    at += size;
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancellation) {
+  if (options_.outputs.empty()) return failed_precondition("predict: the trainer was made without outputs");
+  DTG_TRY(check_data(data, "predict", input_count()));
+  if (data.data().cardinality() == Dataset::kInfinite) return invalid_argument("predict: the data set is endless; take() a part of it");
+  DTG_TRY(prepare());
+  DTG_TRY(begin_epoch(data));
+  std::vector<std::vector<Tensor>> batches;
+  while (true) {
+    DTG_ASSIGN(const bool more, data.next(element_));
+    if (!more) break;
+    DTG_TRY(run(predict_, element_, input_count(), cancellation));
+    batches.push_back(predict_.fetched);
+    predict_.fetched.assign(output_count(), Tensor());
+  }
+  element_.clear();
+  if (batches.empty()) return failed_precondition("predict: the data set has no elements");
+  std::vector<Tensor> joined;
+  for (size_t i = 0; i < output_count(); ++i) {
+    DTG_ASSIGN(Tensor all, join(batches, i, session().runtime().seams().budget));
+    joined.push_back(std::move(all));
+  }
+  return joined;
+}
+
+}  // namespace dtg

@@ -1,0 +1,38 @@
+// RunDirectory: what one training leaves behind for people and programs: metrics.jsonl and metrics.csv with a row per epoch,
+// summary.json, model.safetensors, best.safetensors, and checkpoints/ (session/checkpoints.h). metrics.jsonl is what is read again by a
+// training that goes on; the table of comma-separated values is made from it.
+//
+// Who has claimed the checkpoints below it is alone in here. Owner: a course; the thread that trains.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/disk.h"
+#include "base/json.h"
+
+namespace dtg {
+
+class RunDirectory {
+ public:
+  RunDirectory(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string file(const char* name) const { return path_ + "/" + name; }
+
+  // Keeps the rows of the first `epochs` epochs, gives them, and is ready for the next.
+  Result<Json::Array> open(int64_t epochs);
+  // On the disk when it returns, in both files.
+  Status append(const Json& row);
+  // Atomically.
+  Status write_summary(const Json& summary);
+
+ private:
+  Status write_csv(const Json& row);
+  Disk& disk_;
+  const std::string path_;
+  std::unique_ptr<FileWriter> lines_, table_;
+  std::string columns_;  // the last header written
+};
+
+}  // namespace dtg

@@ -1,0 +1,252 @@
+// Makes the runs of training, evaluation and prediction, once. See trainer.h for threads.
+#include "train/trainer.h"
+
+#include <algorithm>
+
+#include "graph/build.h"
+#include "nn/schedule.h"
+#include "strategy/replicas.h"
+
+namespace dtg {
+namespace {
+
+Status check_scalar(const Graph& graph, Value value, const char* what) {
+  DTG_TRY(graph.check(value).with_context(what));
+  const ValueInfo& info = graph.info(value);
+  const bool real = info.dtype == DType::f32 || info.dtype == DType::f64;
+  if (real && (!info.shape.has_rank() || info.shape.rank() == 0)) return {};
+  return invalid_argument("%s: \"%s\" is %s%s; a float32 or float64 scalar is needed", what, graph.value_name(value).c_str(),
+                          dtype_name(info.dtype), info.shape.text().c_str());
+}
+
+double real_in(const Tensor& tensor) {
+  return tensor.dtype() == DType::f64 ? tensor.as<double>()[0] : static_cast<double>(tensor.as<float>()[0]);
+}
+
+Status check_values(const Graph& graph, std::span<const Value> values, const char* what) {
+  for (const Value value : values) DTG_TRY(graph.check(value).with_context(what));
+  return {};
+}
+
+}  // namespace
+
+Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
+  const Graph& graph = model->graph();
+  if (&options.session->graph() != &graph) return invalid_argument("make a trainer: the session is of another graph than the model");
+  if (options.session->party() != Party::chief) {
+    return unimplemented(
+        "make a trainer: the session is a %s's. Fit runs in one process, or at the chief of a cluster; between workers, train "
+        "with dtg/replicas.h or dtg/strategy.h and a loop of your own",
+        party_name(options.session->party()));
+  }
+  if (options.feeds.empty()) return invalid_argument("make a trainer: no feeds; name what the components of an element are fed to");
+  if (options.inputs > options.feeds.size()) {
+    return invalid_argument("make a trainer: %zu inputs, of %zu feeds; the inputs are the first of the feeds", options.inputs,
+                            options.feeds.size());
+  }
+  DTG_TRY(check_values(graph, options.feeds, "make a trainer, feeds"));
+  DTG_TRY(check_values(graph, options.outputs, "make a trainer, outputs"));
+  DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
+  if (options.train.valid()) DTG_TRY(graph.check_node(options.train.node()).with_context("make a trainer, train"));
+  if (options.training.valid()) {
+    DTG_TRY(graph.check(options.training).with_context("make a trainer, training"));
+    const DType dtype = graph.info(options.training).dtype;
+    if (dtype != DType::boolean) return invalid_argument("make a trainer: training is %s; it is a bool placeholder", dtype_name(dtype));
+  }
+  auto trainer = Ref<Trainer>::adopt(new Trainer(std::move(model), std::move(options)));
+  DTG_TRY(trainer->build());
+  return trainer;
+}
+
+// The rate can be fed, so that it may change; where nobody feeds one, the step is what the optimizer alone would have made.
+Status Trainer::build() {
+  DTG_ASSIGN(yes_, Tensor::scalar(true));
+  DTG_ASSIGN(no_, Tensor::scalar(false));
+  if (options_.train.valid()) {
+    train_ = options_.train.node();
+    return {};
+  }
+  if (!options_.optimizer.learning_rate.valid()) {
+    DTG_TRY(check_optimizer(*model_, options_.optimizer));
+    DTG_ASSIGN(rate_feed_, adjustable_rate(model_->graph(), options_.optimizer.rate));
+    options_.optimizer.learning_rate = rate_feed_;
+    first_rate_ = rate_ = static_cast<float>(options_.optimizer.rate);
+    DTG_ASSIGN(rate_tensor_, Tensor::scalar(rate_));
+  }
+  DTG_ASSIGN(const Training training, minimize(*model_, options_.loss, options_.optimizer));
+  train_ = training.train;
+  return {};
+}
+
+Status Trainer::add_metric(std::string name, const Measured& metric) {
+  if (prepared_) return failed_precondition("add the metric \"%.100s\": steps have been made; add all metrics before", name.c_str());
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) > ' ' && c != ',' && c != '"' && c != 127; };
+  if (name.empty() || name.size() > 64 || !std::ranges::all_of(name, plain)) {
+    return invalid_argument("add a metric: the name \"%.100s\" will not do; 1 to 64 characters, without spaces, commas and quotes",
+                            name.c_str());
+  }
+  const auto same = [&](const NamedMetric& other) { return other.name == name; };
+  if (name == "loss" || name == "epoch" || name == "step" || name == "learning_rate" || name.starts_with("val_") ||
+      std::ranges::any_of(metrics_, same)) {
+    return already_exists("add a metric: \"%s\" is the name of another value; take another one", name.c_str());
+  }
+  const Graph& graph = model_->graph();
+  DTG_TRY(graph.check_node(metric.update).with_context("add a metric, update"));
+  DTG_TRY(graph.check_node(metric.reset).with_context("add a metric, reset"));
+  DTG_TRY(check_scalar(graph, metric.result, "add a metric, result"));
+  metrics_.push_back({std::move(name), metric});
+  return {};
+}
+
+Status Trainer::give_first_values() {
+  const size_t variables = model_->variables().size();
+  if (valued_ == variables) return {};
+  DTG_ASSIGN(const std::vector<Value> flags, ready_flags(*model_));
+  std::vector<Tensor> ready(flags.size());
+  DTG_TRY(session().run({.feeds = {}, .feed_tensors = {}, .fetches = flags, .targets = {}}, ready));
+  std::vector<NodeId> missing;
+  for (size_t i = 0; i < ready.size(); ++i) {
+    if (!ready[i].as<bool>()[0]) missing.push_back(model_->variables()[i].assign);
+  }
+  if (!missing.empty()) {
+    DTG_TRY(session()
+                .run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = missing}, {})
+                .with_context("give variables first values"));
+  }
+  valued_ = variables;
+  return {};
+}
+
+void Trainer::set_rate(float rate) {
+  rate_ = rate;
+  *rate_tensor_.as<float>() = rate;
+}
+
+Result<Trainer::Call> Trainer::make_call(std::span<const Value> feeds, bool training, bool rated, std::span<const Value> fetches,
+                                         std::span<const NodeId> targets) {
+  Call call;
+  std::vector<Value> all(feeds.begin(), feeds.end());
+  call.tensors.resize(feeds.size());
+  if (options_.training.valid()) {
+    all.push_back(options_.training);
+    call.tensors.push_back(training ? &yes_ : &no_);
+  }
+  if (rated) {
+    all.push_back(rate_feed_);
+    call.tensors.push_back(&rate_tensor_);
+  }
+  DTG_ASSIGN(call.callable, session().prepare(all, fetches, targets));
+  call.fetched.resize(fetches.size());
+  return call;
+}
+
+Status Trainer::prepare() {
+  if (prepared_) return {};
+  std::vector<NodeId> updates, all = {train_};
+  std::vector<Value> results;
+  for (const NamedMetric& metric : metrics_) {
+    updates.push_back(metric.values.update);
+    all.push_back(metric.values.update);
+    results.push_back(metric.values.result);
+  }
+  const std::span<const Value> loss(&options_.loss, 1), feeds = options_.feeds;
+  DTG_ASSIGN(step_, make_call(feeds, true, false, loss, all));
+  if (rate_is_ours()) {
+    DTG_ASSIGN(rated_step_, make_call(feeds, true, true, loss, all));
+  }
+  DTG_ASSIGN(test_, make_call(feeds, false, false, loss, updates));
+  if (!options_.outputs.empty()) {
+    DTG_ASSIGN(predict_, make_call(feeds.subspan(0, options_.inputs), false, false, options_.outputs, {}));
+  }
+  if (!results.empty()) {
+    DTG_ASSIGN(results_.callable, session().prepare({}, results, {}));
+    results_.fetched.resize(results.size());
+  }
+  // Where a run writes to from the start.
+  for (Call* const call : {&step_, &rated_step_, &test_}) {
+    if (call->fetched.empty()) continue;
+    DTG_ASSIGN(call->fetched[0], Tensor::allocate(model_->graph().info(options_.loss).dtype, Shape()));
+  }
+  prepared_ = true;
+  return {};
+}
+
+Status Trainer::run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation) {
+  for (size_t i = 0; i < used; ++i) call.tensors[i] = &element[i];
+  return call.callable->run(call.tensors, call.fetched, 0, cancellation);
+}
+
+double Trainer::loss_of(const Call& call) const { return real_in(call.fetched[0]); }
+
+Status Trainer::step(std::span<const Tensor> element, Cancellation* cancellation, double* loss) {
+  DTG_TRY(prepare());
+  if (element.size() != options_.feeds.size()) {
+    return invalid_argument("make a step: %zu tensors for %zu feeds", element.size(), options_.feeds.size());
+  }
+  Call& call = rate_is_ours() && rate_ != first_rate_ ? rated_step_ : step_;
+  DTG_TRY(run(call, element, element.size(), cancellation));
+  *loss = loss_of(call);
+  return {};
+}
+
+Status Trainer::begin_epoch(Reading& data) {
+  const auto at = data.position();
+  return at.ok() && at.value().elements == 0 ? Status() : data.restart();
+}
+
+int64_t Trainer::rows_of(std::span<const Tensor> element) { return element[0].shape().rank() > 0 ? element[0].shape().dim(0) : 1; }
+
+Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellation, std::string_view prefix, Record& out) {
+  DTG_TRY(check_data(data, "evaluate", feed_count()));
+  if (steps == 0 && data.data().cardinality() == Dataset::kInfinite) {
+    return invalid_argument("evaluate: the data set is endless; say how many steps, or take() a part of it");
+  }
+  DTG_TRY(prepare());
+  DTG_TRY(begin_epoch(data));
+  DTG_TRY(reset_metrics());
+  double sum = 0;
+  int64_t rows = 0;
+  for (int64_t i = 0; steps == 0 || i < steps; ++i) {
+    DTG_ASSIGN(const bool more, data.next(element_));
+    if (!more) break;
+    DTG_TRY(run(test_, element_, element_.size(), cancellation));
+    const int64_t count = rows_of(element_);
+    sum += loss_of(test_) * static_cast<double>(count);
+    rows += count;
+  }
+  element_.clear();
+  if (rows == 0) return failed_precondition("evaluate: the data set has no elements");
+  out.add(std::string(prefix) + "loss", sum / static_cast<double>(rows));
+  return read_metrics(prefix, out);
+}
+
+Status Trainer::reset_metrics() {
+  std::vector<NodeId> resets;
+  for (const NamedMetric& metric : metrics_) resets.push_back(metric.values.reset);
+  return resets.empty() ? Status() : session().run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = resets}, {});
+}
+
+Status Trainer::read_metrics(std::string_view prefix, Record& out) {
+  DTG_TRY(prepare());
+  if (metrics_.empty()) return {};
+  DTG_TRY(results_.callable->run({}, results_.fetched, 0));
+  for (size_t i = 0; i < metrics_.size(); ++i) out.add(std::string(prefix) + metrics_[i].name, real_in(results_.fetched[i]));
+  return {};
+}
+
+Status Trainer::check_data(const Reading& data, const char* what, size_t needed) const {
+  const std::vector<ComponentSpec>& spec = data.data().spec();
+  if (spec.size() != feed_count() && spec.size() != needed) {
+    return invalid_argument("%s: an element of the data set has %zu components, and %zu values are fed", what, spec.size(), needed);
+  }
+  const Graph& graph = model_->graph();
+  for (size_t i = 0; i < needed; ++i) {
+    const ValueInfo& info = graph.info(options_.feeds[i]);
+    if (spec[i].dtype == info.dtype) continue;
+    return invalid_argument("%s: component %zu of the data set is %s, and \"%s\" which it is fed to is %s; cast or scale the data set",
+                            what, i, dtype_name(spec[i].dtype), graph.value_name(options_.feeds[i]).c_str(), dtype_name(info.dtype));
+  }
+  return {};
+}
+
+}  // namespace dtg
