@@ -308,9 +308,8 @@ Result<Training> make_training(Model& model, const Optimizer& optimizer, const T
 }
 
 Result<Training> minimize(Model& model, Value loss, const Optimizer& optimizer) {
-  return make_training(model, optimizer, {.losses = {&loss, 1}, .local = [&](size_t) {
-                                            return compute_gradients(model, loss, 0, optimizer.variables);
-                                          }});
+  return make_training(model, optimizer,
+                       {.losses = {&loss, 1}, .local = [&](size_t) { return compute_gradients(model, loss, 0, optimizer.variables); }});
 }
 
 }  // namespace dtg

@@ -84,6 +84,34 @@ Status scatter_grad(GradContext& c) {
   return {};
 }
 
+// d(list) = d(tensor), cut where the elements met
+Status concat_grad(GradContext& c) {
+  if (!c.has_dy(0)) return {};
+  Build& b = c.b();
+  const Value shape = b.op("TensorListElementShape", {c.input(0)}, {{"shape_type", DType::i32}});
+  c.dx(0, b.op("TensorListSplit", {c.dy(0), shape, c.output(1)}));
+  return {};
+}
+
+// d(tensor) = the pieces of d(list), one behind the other
+Status split_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value any = b.ints({-1}), rest = row_shape(b, c.input(0));
+  const Value shape = b.op("ConcatV2", {any, rest, b.integer(0)});
+  c.dx(0, b.op("TensorListConcatV2", {c.dy(), shape, c.input(2)}, {element_of(c)}));
+  return {};
+}
+
+// d(tensor) = d(output), gathered; d(list) = d(output) with zeros there
+Status scatter_into_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value dy = c.dy(), tensor = c.input(1);
+  c.dx(1, b.op("TensorListGather", {dy, c.input(2), row_shape(b, tensor)}, {element_of(c)}));
+  const Value zeros = b.op("TensorListScatterIntoExistingList", {dy, b.zeros_like(tensor), c.input(2)});
+  c.dx(0, b.op("TensorListResize", {zeros, b.op("TensorListLength", {c.input(0)})}));
+  return {};
+}
+
 Status resize_grad(GradContext& c) {
   Build& b = c.b();
   c.dx(0, b.op("TensorListResize", {c.dy(), b.op("TensorListLength", {c.input(0)})}));
@@ -96,9 +124,20 @@ GradFn list_gradient(std::string_view op) {
   constexpr struct {
     std::string_view op;
     GradFn gradient;
-  } kRows[] = {{"TensorListPushBack", push_grad}, {"TensorListPopBack", pop_grad},       {"TensorListFromTensor", from_tensor_grad},
-               {"TensorListStack", stack_grad},   {"TensorListGetItem", get_item_grad},  {"TensorListSetItem", set_item_grad},
-               {"TensorListGather", gather_grad}, {"TensorListScatterV2", scatter_grad}, {"TensorListResize", resize_grad}};
+  } kRows[] = {{"TensorListPushBack", push_grad},
+               {"TensorListPopBack", pop_grad},
+               {"TensorListFromTensor", from_tensor_grad},
+               {"TensorListStack", stack_grad},
+               {"TensorListGetItem", get_item_grad},
+               {"TensorListSetItem", set_item_grad},
+               {"TensorListGather", gather_grad},
+               {"TensorListScatter", scatter_grad},
+               {"TensorListScatterV2", scatter_grad},
+               {"TensorListResize", resize_grad},
+               {"TensorListConcat", concat_grad},
+               {"TensorListConcatV2", concat_grad},
+               {"TensorListSplit", split_grad},
+               {"TensorListScatterIntoExistingList", scatter_into_grad}};
   for (const auto& row : kRows) {
     if (row.op == op) return row.gradient;
   }

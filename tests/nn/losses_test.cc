@@ -204,9 +204,9 @@ TEST(Losses, OverNoExamplesAreNothing) {
   const Value said = small.placeholder("said", DType::f32, {-1, 3, 4}), x = small.placeholder("x", DType::f32, {-1, 2});
   const std::vector<Value> feeds = {labels, numbers, said, x};
   const std::vector<Tensor> none = {good(Tensor::of<int32_t>(Shape::of({0, 2}), std::vector<int32_t>())),
-                         good(Tensor::of<int32_t>(Shape::of({0}), std::vector<int32_t>())),
-                         good(Tensor::of<float>(Shape::of({0, 3, 4}), std::vector<float>())),
-                         good(Tensor::of<float>(Shape::of({0, 2}), std::vector<float>()))};
+                                    good(Tensor::of<int32_t>(Shape::of({0}), std::vector<int32_t>())),
+                                    good(Tensor::of<float>(Shape::of({0, 3, 4}), std::vector<float>())),
+                                    good(Tensor::of<float>(Shape::of({0, 2}), std::vector<float>()))};
   const auto expect_nothing = [&](Value value, std::vector<float> wanted) {
     const Tensor made = small.fetch(value, feeds, none);
     ASSERT_TRUE(made.valid());
