@@ -4472,7 +4472,7 @@ func (g *Graph) TensorArrayGatherV3(handle Value, indices Value, flowIn Value, d
 }
 
 // TensorArrayGradV3 adds the op of that name. The array of the gradients of an array, the same one for the same source. What is
-// written there is added up. It has no gradient. Stateful: runs are never merged or folded away. source: string.
+// written there is added up. Its gradient is known. Stateful: runs are never merged or folded away. source: string.
 func (g *Graph) TensorArrayGradV3(handle Value, flowIn Value, source string) (gradHandle, flowOut Value) {
 	outs := g.addN(2, "TensorArrayGradV3", []Value{handle, flowIn}, StringAttr("source", source))
 	return outs[0], outs[1]

@@ -19,6 +19,9 @@ Value row_shape(Build& b, Value value) {
   return b.op("StridedSlice", {b.shape(value), b.ints({1}), b.ints({0}), b.ints({1})}, {{"end_mask", 1}});
 }
 
+// The shape of rows of `value`, of any number.
+Value piece_shape(Build& b, Value value) { return b.op("ConcatV2", {b.ints({-1}), row_shape(b, value), b.integer(0)}); }
+
 // d(tensor) = the last element of d(list), d(input) = the rest
 Status push_grad(GradContext& c) {
   const Value popped = c.b().op("TensorListPopBack", {c.dy(), shape_of(c, c.input(1))}, {element_of(c)});
@@ -54,7 +57,9 @@ Status stack_grad(GradContext& c) {
 Status get_item_grad(GradContext& c) {
   Build& b = c.b();
   const Value length = b.op("TensorListLength", {c.input(0)});
-  const Value nothing = b.op("TensorListReserve", {shape_of(c, c.output(0)), length}, {element_of(c)});
+  // Others may have other shapes; who asks for them says which.
+  const bool alike = c.input_info(0).shape.complete();
+  const Value nothing = b.op("TensorListReserve", {alike ? shape_of(c, c.output(0)) : b.integer(-1), length}, {element_of(c)});
   c.dx(0, b.op("TensorListSetItem", {nothing, c.input(1), c.dy()}));
   return {};
 }
@@ -88,17 +93,14 @@ Status scatter_grad(GradContext& c) {
 Status concat_grad(GradContext& c) {
   if (!c.has_dy(0)) return {};
   Build& b = c.b();
-  const Value shape = b.op("TensorListElementShape", {c.input(0)}, {{"shape_type", DType::i32}});
-  c.dx(0, b.op("TensorListSplit", {c.dy(0), shape, c.output(1)}));
+  c.dx(0, b.op("TensorListSplit", {c.dy(0), piece_shape(b, c.output(0)), c.output(1)}));
   return {};
 }
 
 // d(tensor) = the pieces of d(list), one behind the other
 Status split_grad(GradContext& c) {
   Build& b = c.b();
-  const Value any = b.ints({-1}), rest = row_shape(b, c.input(0));
-  const Value shape = b.op("ConcatV2", {any, rest, b.integer(0)});
-  c.dx(0, b.op("TensorListConcatV2", {c.dy(), shape, c.input(2)}, {element_of(c)}));
+  c.dx(0, b.op("TensorListConcatV2", {c.dy(), piece_shape(b, c.input(0)), c.input(2)}, {element_of(c)}));
   return {};
 }
 

@@ -80,7 +80,7 @@ Status concat_shape(InferContext& c) {
 const Node& maker_of(const Graph& graph, Value handle) {
   for (;;) {
     const Node& node = graph.node(handle.node());
-    if (node.inputs.empty() || !node.op->forwards(0, 0) || node.op->find_attr("source")) return node;
+    if (node.inputs.empty() || !node.op->forwards(0, 0)) return node;
     handle = node.inputs[0];
   }
 }
@@ -124,6 +124,12 @@ Status concat_grad(GradContext& c) {
   return {};
 }
 
+// The flow leads on, so that gradients of gradients come back to what was written to this array.
+Status mirror_grad(GradContext& c) {
+  if (c.has_dy(1)) c.dx(1, c.dy(1));
+  return {};
+}
+
 // Of what is no floating-point number there are no gradients; the flow leads on to what was written before.
 bool has_gradients(const GradContext& c) { return dtype_is_floating(c.attr<DType>("T")); }
 
@@ -156,6 +162,7 @@ Status split_grad(GradContext& c) {
 
 // --- definitions ---
 
+// Whatever is done to an array is ordered among its like; it is no write, since no log of a task keeps what lives in one run.
 OpDef begin(const char* name, const char* doc) {
   OpDef def = OpDef::make(name);
   std::move(def).stateful().doc(doc);
@@ -183,21 +190,21 @@ void register_makers(OpTable& ops) {
               .output("flow_out: float")
               .attr("source: string")
               .shape(grad_shape)
-              .access(Access::write)
+              .access(Access::produce)
               // The array and all arrays of its gradients are one, as far as the order of what is done to them goes.
               .forwards()
-              .no_gradient());
+              .gradient(mirror_grad));
   ops.add(begin("TensorArraySizeV3", "How many elements an array has.")
               .input("handle: resource")
               .input("flow_in: float", {.rank = 0})
               .output("size: int32")
               .shape(scalar_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .no_gradient());
   ops.add(begin("TensorArrayCloseV3", "Drops what is in an array; nothing can be done with it any more.")
               .input("handle: resource")
               .shape(no_outputs)
-              .access(Access::write)
+              .access(Access::produce)
               .no_gradient());
 }
 
@@ -210,7 +217,7 @@ void register_writers(OpTable& ops) {
               .output("flow_out: float")
               .attr("T: type")
               .shape(write_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .gradient(write_grad));
   ops.add(begin("TensorArrayScatterV3", "Makes row i of a value element indices[i] of an array.")
               .input("handle: resource")
@@ -220,7 +227,7 @@ void register_writers(OpTable& ops) {
               .output("flow_out: float")
               .attr("T: type")
               .shape(scatter_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .gradient(scatter_grad));
   ops.add(begin("TensorArraySplitV3", "Cuts a value along its first dimension into the elements of an array, of so many rows each.")
               .input("handle: resource")
@@ -230,7 +237,7 @@ void register_writers(OpTable& ops) {
               .output("flow_out: float")
               .attr("T: type")
               .shape(split_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .gradient(split_grad));
 }
 
@@ -242,7 +249,7 @@ void register_readers(OpTable& ops) {
               .output("value: dtype")
               .attr("dtype: type")
               .shape(read_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .gradient(read_grad));
   ops.add(begin("TensorArrayGatherV3", "The elements of an array at some indices as the rows of one tensor.")
               .input("handle: resource")
@@ -252,7 +259,7 @@ void register_readers(OpTable& ops) {
               .attr("dtype: type")
               .attr("element_shape: shape = unknown")
               .shape(gather_shape)
-              .access(Access::write)
+              .access(Access::produce)
               .gradient(gather_grad));
   ops.add(
       begin("TensorArrayConcatV3", "The elements of an array one behind the other along their first dimension, and how many rows each had.")
@@ -263,7 +270,7 @@ void register_readers(OpTable& ops) {
           .attr("dtype: type")
           .attr("element_shape_except0: shape = unknown")
           .shape(concat_shape)
-          .access(Access::write)
+          .access(Access::produce)
           .gradient(concat_grad));
 }
 

@@ -72,7 +72,7 @@ class TensorArray final : public Resource {
   Options options_;
   std::vector<State> elements_;
   std::map<std::string, Ref<TensorArray>> gradients_;
-  bool closed_ = false, added_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace dtg::ops

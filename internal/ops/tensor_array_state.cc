@@ -48,7 +48,6 @@ Status TensorArray::write(const RunContext& c, int64_t index, Tensor value) {
   }
   if (state.value.valid()) {
     DTG_ASSIGN(state.value, sum_of(c, state.value, value));
-    added_ = true;
   } else {
     state.value = std::move(value);
   }
@@ -129,13 +128,10 @@ Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::
   options_.dynamic_size = false;
   Ref<TensorArray>& made = gradients_[source];
   if (made) return made;
-  if (added_) {
-    return c.error("gradients of \"%s\": several values were added up in one of its elements, and no gradient tells them apart",
-                   name().c_str());
-  }
   Options options = options_;
   options.size = static_cast<int64_t>(elements_.size());
-  options.clear_after_read = true;
+  // What was added up in one element has one gradient, which each of the addends asks for.
+  options.clear_after_read = !options_.adds_up;
   options.adds_up = true;
   made = make_ref<TensorArray>(name() + "@" + source, std::move(options));
   for (size_t i = 0; i < elements_.size(); ++i) {

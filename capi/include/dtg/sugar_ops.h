@@ -7862,8 +7862,8 @@ static inline dtg_error *dtg_add_tensor_array_gather_v3(dtg_graph *graph, const 
   return error;
 }
 
-/* The array of the gradients of an array, the same one for the same source. What is written there is added up. It has no
- * gradient. Stateful: runs are never merged or folded away. source: string. */
+/* The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is
+ * known. Stateful: runs are never merged or folded away. source: string. */
 static inline dtg_error *dtg_add_tensor_array_grad_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value flow_in,
                                                       const char *source, dtg_value *grad_handle, dtg_value *flow_out) {
   const dtg_value inputs[] = {handle, flow_in};

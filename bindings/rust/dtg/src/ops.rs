@@ -9269,7 +9269,7 @@ impl TensorArrayGatherV3<'_> {
 ///
 /// - `source`: string
 ///
-/// Outputs: `grad_handle`, `flow_out`. It has no gradient. Stateful: runs are never merged or folded away.
+/// Outputs: `grad_handle`, `flow_out`. Its gradient is known. Stateful: runs are never merged or folded away.
 #[track_caller]
 pub fn tensor_array_grad_v3<'g>(graph: &'g Graph, handle: Value, flow_in: Value, source: &str) -> TensorArrayGradV3<'g> {
     TensorArrayGradV3(graph.node("TensorArrayGradV3").input(handle).input(flow_in).attr("source", source))

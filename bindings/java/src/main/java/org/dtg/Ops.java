@@ -20209,7 +20209,7 @@ public abstract class Ops extends Handle {
   public record TensorArrayGradV3Outputs(Value gradHandle, Value flowOut) {}
 
   /**
-   * The array of the gradients of an array, the same one for the same source. What is written there is added up. It has no gradient.
+   * The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is known.
    * Stateful: runs are never merged or folded away.
    *
    * @param handle its input handle
@@ -20222,7 +20222,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The array of the gradients of an array, the same one for the same source. What is written there is added up. It has no gradient.
+   * The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is known.
    * Stateful: runs are never merged or folded away.
    *
    * @param handle its input handle
