@@ -4438,6 +4438,125 @@ func (g *Graph) TanhGrad(y Value, dy Value) Value {
 	return g.add1("TanhGrad", []Value{y, dy})
 }
 
+// TensorArrayCloseV3 adds the op of that name. Drops what is in an array; nothing can be done with it any more. It has no
+// gradient. Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) TensorArrayCloseV3(handle Value) Value {
+	return g.add1("TensorArrayCloseV3", []Value{handle})
+}
+
+// TensorArrayConcatV3Attrs is the optional attributes of TensorArrayConcatV3. Zero is the default of every field.
+type TensorArrayConcatV3Attrs struct {
+	// shape; default null
+	ElementShapeExcept0 Shape
+}
+
+// TensorArrayConcatV3 adds the op of that name. The elements of an array one behind the other along their first dimension, and
+// how many rows each had. Its gradient is known. Stateful: runs are never merged or folded away. dtype: element type.
+func (g *Graph) TensorArrayConcatV3(handle Value, flowIn Value, dtype DType, attrs ...TensorArrayConcatV3Attrs) (value, lengths Value) {
+	given := last(attrs)
+	outs := g.addN(2, "TensorArrayConcatV3", []Value{handle, flowIn}, TypeAttr("dtype", dtype), optionalShape("element_shape_except0", given.ElementShapeExcept0))
+	return outs[0], outs[1]
+}
+
+// TensorArrayGatherV3Attrs is the optional attributes of TensorArrayGatherV3. Zero is the default of every field.
+type TensorArrayGatherV3Attrs struct {
+	// shape; default null
+	ElementShape Shape
+}
+
+// TensorArrayGatherV3 adds the op of that name. The elements of an array at some indices as the rows of one tensor. Its
+// gradient is known. Stateful: runs are never merged or folded away. dtype: element type.
+func (g *Graph) TensorArrayGatherV3(handle Value, indices Value, flowIn Value, dtype DType, attrs ...TensorArrayGatherV3Attrs) Value {
+	given := last(attrs)
+	return g.add1("TensorArrayGatherV3", []Value{handle, indices, flowIn}, TypeAttr("dtype", dtype), optionalShape("element_shape", given.ElementShape))
+}
+
+// TensorArrayGradV3 adds the op of that name. The array of the gradients of an array, the same one for the same source. What is
+// written there is added up. Its gradient is known. Stateful: runs are never merged or folded away. source: string.
+func (g *Graph) TensorArrayGradV3(handle Value, flowIn Value, source string) (gradHandle, flowOut Value) {
+	outs := g.addN(2, "TensorArrayGradV3", []Value{handle, flowIn}, StringAttr("source", source))
+	return outs[0], outs[1]
+}
+
+// TensorArrayReadV3 adds the op of that name. Element index of an array. Its gradient is known. Stateful: runs are never merged
+// or folded away. dtype: element type.
+func (g *Graph) TensorArrayReadV3(handle Value, index Value, flowIn Value, dtype DType) Value {
+	return g.add1("TensorArrayReadV3", []Value{handle, index, flowIn}, TypeAttr("dtype", dtype))
+}
+
+// TensorArrayScatterV3 adds the op of that name. Makes row i of a value element indices[i] of an array. Its gradient is known.
+// Stateful: runs are never merged or folded away.
+func (g *Graph) TensorArrayScatterV3(handle Value, indices Value, value Value, flowIn Value) Value {
+	return g.add1("TensorArrayScatterV3", []Value{handle, indices, value, flowIn})
+}
+
+// TensorArraySizeV3 adds the op of that name. How many elements an array has. It has no gradient. Stateful: runs are never
+// merged or folded away.
+func (g *Graph) TensorArraySizeV3(handle Value, flowIn Value) Value {
+	return g.add1("TensorArraySizeV3", []Value{handle, flowIn})
+}
+
+// TensorArraySplitV3 adds the op of that name. Cuts a value along its first dimension into the elements of an array, of so many
+// rows each. Its gradient is known. Stateful: runs are never merged or folded away.
+func (g *Graph) TensorArraySplitV3(handle Value, value Value, lengths Value, flowIn Value) Value {
+	return g.add1("TensorArraySplitV3", []Value{handle, value, lengths, flowIn})
+}
+
+// TensorArrayV3Attrs is the optional attributes of TensorArrayV3. Zero is the default of every field.
+type TensorArrayV3Attrs struct {
+	// shape; default null
+	ElementShape Shape
+	// bool; default false
+	DynamicSize bool
+	// bool; default true
+	ClearAfterRead *bool
+	// bool; default false
+	IdenticalElementShapes bool
+	// string; default ""
+	TensorArrayName string
+}
+
+// TensorArrayV3 adds the op of that name. An array of so many tensors, none of which is written; it lives as long as the run.
+// It has no gradient. Stateful: runs are never merged or folded away. dtype: element type.
+func (g *Graph) TensorArrayV3(size Value, dtype DType, attrs ...TensorArrayV3Attrs) (handle, flow Value) {
+	given := last(attrs)
+	outs := g.addN(2, "TensorArrayV3", []Value{size}, TypeAttr("dtype", dtype), optionalShape("element_shape", given.ElementShape), optional("dynamic_size", given.DynamicSize, BoolAttr), optionalSet("clear_after_read", given.ClearAfterRead, BoolAttr), optional("identical_element_shapes", given.IdenticalElementShapes, BoolAttr), optional("tensor_array_name", given.TensorArrayName, StringAttr))
+	return outs[0], outs[1]
+}
+
+// TensorArrayWriteV3 adds the op of that name. Makes a value element index of an array. Its gradient is known. Stateful: runs
+// are never merged or folded away.
+func (g *Graph) TensorArrayWriteV3(handle Value, index Value, value Value, flowIn Value) Value {
+	return g.add1("TensorArrayWriteV3", []Value{handle, index, value, flowIn})
+}
+
+// TensorListConcatAttrs is the optional attributes of TensorListConcat. Zero is the default of every field.
+type TensorListConcatAttrs struct {
+	// shape; default null
+	ElementShape Shape
+}
+
+// TensorListConcat adds the op of that name. All elements one behind the other along their first dimension, and how many rows
+// each had. Its gradient is known. elementDtype: element type.
+func (g *Graph) TensorListConcat(inputHandle Value, elementDtype DType, attrs ...TensorListConcatAttrs) (tensor, lengths Value) {
+	given := last(attrs)
+	outs := g.addN(2, "TensorListConcat", []Value{inputHandle}, TypeAttr("element_dtype", elementDtype), optionalShape("element_shape", given.ElementShape))
+	return outs[0], outs[1]
+}
+
+// TensorListConcatLists adds the op of that name. The elements of one list, and then those of another. It has no gradient.
+// elementDtype: element type.
+func (g *Graph) TensorListConcatLists(inputA Value, inputB Value, elementDtype DType) Value {
+	return g.add1("TensorListConcatLists", []Value{inputA, inputB}, TypeAttr("element_dtype", elementDtype))
+}
+
+// TensorListConcatV2 adds the op of that name. All elements one behind the other along their first dimension, and how many rows
+// each had. What was never set is zeros, of leading_dims rows. Its gradient is known. elementDtype: element type.
+func (g *Graph) TensorListConcatV2(inputHandle Value, elementShape Value, leadingDims Value, elementDtype DType) (tensor, lengths Value) {
+	outs := g.addN(2, "TensorListConcatV2", []Value{inputHandle, elementShape, leadingDims}, TypeAttr("element_dtype", elementDtype))
+	return outs[0], outs[1]
+}
+
 // TensorListElementShape adds the op of that name. The shape that the list was made for: -1 where it is open. It has no
 // gradient. shapeType: element type.
 func (g *Graph) TensorListElementShape(inputHandle Value, shapeType DType) Value {
@@ -4489,6 +4608,18 @@ func (g *Graph) TensorListResize(inputHandle Value, size Value) Value {
 	return g.add1("TensorListResize", []Value{inputHandle, size})
 }
 
+// TensorListScatter adds the op of that name. A list of as many elements as the largest index asks for, in which row i of the
+// tensor is element indices[i]. Its gradient is known.
+func (g *Graph) TensorListScatter(tensor Value, indices Value, elementShape Value) Value {
+	return g.add1("TensorListScatter", []Value{tensor, indices, elementShape})
+}
+
+// TensorListScatterIntoExistingList adds the op of that name. The list with row i of the tensor as element indices[i]; it grows
+// where that is behind its end. Its gradient is known.
+func (g *Graph) TensorListScatterIntoExistingList(inputHandle Value, tensor Value, indices Value) Value {
+	return g.add1("TensorListScatterIntoExistingList", []Value{inputHandle, tensor, indices})
+}
+
 // TensorListScatterV2 adds the op of that name. A list of num_elements (-1: as many as the largest index asks for), in which
 // row i of the tensor is element indices[i]. Its gradient is known.
 func (g *Graph) TensorListScatterV2(tensor Value, indices Value, elementShape Value, numElements Value) Value {
@@ -4505,6 +4636,12 @@ type TensorListSetItemAttrs struct {
 func (g *Graph) TensorListSetItem(inputHandle Value, index Value, item Value, attrs ...TensorListSetItemAttrs) Value {
 	given := last(attrs)
 	return g.add1("TensorListSetItem", []Value{inputHandle, index, item}, optional("resize_if_index_out_of_bounds", given.ResizeIfIndexOutOfBounds, BoolAttr))
+}
+
+// TensorListSplit adds the op of that name. A tensor cut along its first dimension into pieces of so many rows each, as a list.
+// Its gradient is known.
+func (g *Graph) TensorListSplit(tensor Value, elementShape Value, lengths Value) Value {
+	return g.add1("TensorListSplit", []Value{tensor, elementShape, lengths})
 }
 
 // TensorListStackAttrs is the optional attributes of TensorListStack. Zero is the default of every field.

@@ -47,7 +47,13 @@ using Arrived = std::vector<Gradient>;
 class Backward {
  public:
   Backward(Graph& graph, std::span<const Value> ys, std::span<const Value> xs, std::span<const Value> grad_ys, bool inner = false)
-      : graph_(graph), build_(graph), ys_(ys), xs_(xs), grad_ys_(grad_ys), inner_(inner) {}
+      : graph_(graph),
+        build_(graph),
+        ys_(ys),
+        xs_(xs),
+        grad_ys_(grad_ys),
+        inner_(inner),
+        call_(inner ? std::string() : "gradients_" + std::to_string(graph.node_count())) {}
 
   Result<std::vector<Gradient>> run() {
     DTG_TRY(seed());
@@ -191,7 +197,7 @@ class Backward {
     }
     differentiated_[id] = true;
     std::vector<Gradient> dx(node.inputs.size());
-    GradContext context(build_, node, dy, dx);
+    GradContext context(build_, node, dy, dx, call_);
     graph_.push_name_scope("gradients/" + std::string(node.name));
     graph_.push_colocation(id);
     Status status = node.op->grad_fn()(context);
@@ -212,6 +218,7 @@ class Backward {
   Build build_;
   std::span<const Value> ys_, xs_, grad_ys_;
   const bool inner_;
+  const std::string call_;  // nodes are only ever added, and a pass that adds none needs no name
   NodeId last_ = 0;
   std::vector<bool> between_;
   std::vector<bool> differentiated_;  // by node

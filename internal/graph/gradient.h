@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "graph/build.h"
@@ -23,8 +24,8 @@ struct Gradient {
 // What an op's gradient function sees.
 class GradContext {
  public:
-  GradContext(Build& build, const Node& node, std::span<const Gradient> dy, std::span<Gradient> dx)
-      : build_(build), node_(node), dy_(dy), dx_(dx) {}
+  GradContext(Build& build, const Node& node, std::span<const Gradient> dy, std::span<Gradient> dx, std::string_view call)
+      : build_(build), node_(node), dy_(dy), dx_(dx), call_(call) {}
 
   Build& b() { return build_; }
   const Node& node() const { return node_; }
@@ -38,6 +39,9 @@ class GradContext {
   const T& attr(std::string_view name) const {
     return node_.attr<T>(name);
   }
+
+  // A word that no other reverse pass over this graph has; empty where a function is taken apart, once for all who call it.
+  std::string_view call() const { return call_; }
 
   // Did a gradient arrive at output i?
   bool has_dy(int i = 0) const { return dy_[static_cast<size_t>(i)].any(); }
@@ -59,6 +63,7 @@ class GradContext {
   const Node& node_;
   std::span<const Gradient> dy_;
   std::span<Gradient> dx_;
+  std::string_view call_;
 };
 
 // Gradients of the sum over all ys, weighted by grad_ys (empty, or one per y; an invalid value = ones).

@@ -7,8 +7,8 @@ namespace dtg {
 
 const char* padding_name(Padding padding) { return padding == Padding::same ? "SAME" : "VALID"; }
 
-std::string described(const Model& model, Value x) {
-  return "\"" + model.graph().value_name(x) + "\" of " + dtype_name(model.graph().info(x).dtype) + model.graph().info(x).shape.text();
+std::string described(const Graph& graph, Value x) {
+  return "\"" + graph.value_name(x) + "\" of " + dtype_name(graph.info(x).dtype) + graph.info(x).shape.text();
 }
 
 // The input of a layer: a floating-point value whose last dimension is known.

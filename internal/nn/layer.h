@@ -11,7 +11,8 @@ namespace dtg {
 
 const char* padding_name(Padding padding);
 // The value with its name, type and shape, for messages.
-std::string described(const Model& model, Value x);
+std::string described(const Graph& graph, Value x);
+inline std::string described(const Model& model, Value x) { return described(model.graph(), x); }
 // The last dimension of a layer's input, which is a floating-point value of such a rank.
 Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int rank_min, int rank_max);
 // A variable of the layer's own, or that of the layer whose weights it shares.

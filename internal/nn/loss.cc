@@ -105,7 +105,7 @@ Status prepare(Model& model, Build& build, const Loss& loss, Value* labels, Valu
     const PartialShape& shape = build.info(*labels).shape;
     const bool column = shape.rank() == rank && rank > 0 && shape.dim(static_cast<int>(axis)) == 1;
     if (column) *labels = build.op("Squeeze", {*labels}, {{"squeeze_dims", std::vector<int64_t>{axis}}});
-    DTG_TRY(check_classes(model, what, *labels, *predictions));
+    DTG_TRY(check_classes(model, what, *labels, *predictions, axis));
     *labels = build.cast(*labels, DType::i64);
   } else {
     match_ranks(build, labels, predictions);
@@ -127,17 +127,6 @@ Value masked(Build& build, Value mask, Value values, Loss::Reduction reduction) 
   const Value total = build.cast(build.op("Size", {mask}), dtype);
   const Value scale = build.op("DivNoNan", {total, build.sum(ones, axes_from(build, ones, 0))});
   return build.mul(ones, scale);
-}
-
-Value reduce(Build& build, Value values, Value weights, Loss::Reduction reduction) {
-  if (reduction == Loss::Reduction::none || !build.ok()) return values;
-  const DType dtype = build.info(values).dtype;
-  if (rank_of(build, values) == 0) return values;
-  const Value sum = build.sum(values, axes_from(build, values, 0));
-  if (reduction == Loss::Reduction::sum) return sum;
-  const bool by_weights = reduction == Loss::Reduction::mean_with_sample_weight && weights.valid();
-  const Value over = by_weights ? build.sum(weights, axes_from(build, weights, 0)) : build.cast(build.op("Size", {values}), dtype);
-  return build.op("DivNoNan", {sum, over});
 }
 
 }  // namespace
@@ -191,7 +180,7 @@ Result<Value> loss(Model& model, const Loss& loss, Value labels, Value predictio
   if (loss.class_weights.valid()) weigh(weights_of_classes(build, loss.class_weights, labels, values, loss.axis, made.mask));
   if (made.mask.valid()) weigh(masked(build, made.mask, values, loss.reduction));
   if (factor.valid()) values = build.mul(values, factor);
-  const Value out = reduce(build, values, factor, loss.reduction);
+  const Value out = reduced_loss(build, values, factor, loss.reduction);
   DTG_TRY(build.status().with_context(what));
   return out;
 }
@@ -243,7 +232,7 @@ Result<Value> triplet(Model& model, Value anchor, Value positive, Value negative
   Build build(model.graph());
   const auto distance = [&](Value x) { return sum_last(build, square(build, build.sub(anchor, x))); };
   const Value values = at_least(build, plus(build, build.sub(distance(positive), distance(negative)), margin), 0);
-  const Value out = reduce(build, values, {}, Loss::Reduction::sum_over_batch_size);
+  const Value out = reduced_loss(build, values, {}, Loss::Reduction::sum_over_batch_size);
   DTG_TRY(build.status().with_context(kWhat));
   return out;
 }

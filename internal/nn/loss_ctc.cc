@@ -55,7 +55,8 @@ class Alignments {
     const Value pair[] = {blanks, labels_};
     const Value both = b_.op("Pack", pair, std::array{Attr{"axis", 2}});
     batch_ = dimension(b_, b_.shape(in_.predictions), 0);
-    const Value shape[] = {batch_, b_.integer(-1)};
+    // Said, since of no examples nobody could tell how many there are of each.
+    const Value shape[] = {batch_, b_.mul(dimension(b_, b_.shape(labels_), 1), b_.integer(2))};
     const Value rows = b_.reshape(both, b_.op("Pack", shape));
     const Value ends[] = {batch_, b_.integer(1)};
     const Value last = b_.op("Fill", {b_.op("Pack", ends), b_.integer(0, DType::i64)});
@@ -153,8 +154,7 @@ Value ctc_loss(Model& model, const LossInput& in) {
   const ValueInfo& labels = b.info(in.labels);
   const bool ints = labels.dtype == DType::i32 || labels.dtype == DType::i64;
   if (rank_of(b, in.labels) == 3 && rank_of(b, in.predictions) == 2) {
-    b.fail(invalid_argument("ctc: labels and logits look swapped: the labels, which come first, are %s, and the predictions %s",
-                            described(model, in.labels).c_str(), described(model, in.predictions).c_str()));
+    b.fail(looks_swapped(model.graph(), "ctc", in.labels, in.predictions));
   } else if (!ints || rank_of(b, in.labels) != 2 || rank_of(b, in.predictions) != 3) {
     b.fail(
         invalid_argument("ctc: the labels are %s and the predictions %s; int32 or int64[batch,labels] and [batch,steps,classes] are needed",

@@ -18,16 +18,13 @@ bool ends_in_one(const Build& build, Value x) {
   return shape.rank() > 0 && shape.dim(shape.rank() - 1) == 1;
 }
 
-Status swapped(const Model& model, const char* what, Value labels, Value predictions) {
-  return invalid_argument("%s: labels and logits look swapped: the labels, which come first, are %s, and the predictions %s", what,
-                          described(model, labels).c_str(), described(model, predictions).c_str());
-}
-
 }  // namespace
 
 int rank_of(const Build& build, Value x) { return build.info(x).shape.rank(); }
 
 Value axes_from(Build& build, Value x, int first) {
+  if (!build.ok()) return {};
+  if (!build.info(x).shape.has_rank()) return build.op("Range", {build.integer(first), build.op("Rank", {x}), build.integer(1)});
   std::vector<int64_t> axes;
   for (int i = first; i < rank_of(build, x); ++i) axes.push_back(i);
   return build.ints(axes);
@@ -86,8 +83,10 @@ Value weights_for(Build& build, Value weights, Value values) {
 Value weights_of_classes(Build& build, Value class_weights, Value labels, Value values, int64_t axis, Value mask) {
   if (!build.ok()) return {};
   if (rank_of(build, labels) > rank_of(build, values)) {
-    labels = ends_in_one(build, labels) ? dropped(build, labels)
-                                        : build.op("ArgMax", {labels, build.integer(axis)}, {{"output_type", DType::i64}});
+    const int64_t place = axis < 0 ? axis + rank_of(build, labels) : axis;
+    const bool one = place >= 0 && place < rank_of(build, labels) && build.info(labels).shape.dim(static_cast<int>(place)) == 1;
+    labels = one ? build.op("Squeeze", {labels}, {{"squeeze_dims", std::vector<int64_t>{place}}})
+                 : build.op("ArgMax", {labels, build.integer(axis)}, {{"output_type", DType::i64}});
   }
   if (!build.ok()) return {};
   if (rank_of(build, labels) != rank_of(build, values)) {
@@ -102,6 +101,30 @@ Value weights_of_classes(Build& build, Value class_weights, Value labels, Value 
   return build.op("GatherV2", {build.cast(class_weights, build.info(values).dtype), classes, build.integer(0)}, {}, "class_weights");
 }
 
+Value reduced_loss(Build& build, Value values, Value weights, Loss::Reduction reduction) {
+  if (reduction == Loss::Reduction::none || !build.ok()) return values;
+  const DType dtype = build.info(values).dtype;
+  if (rank_of(build, values) == 0) return values;
+  const Value sum = build.sum(values, axes_from(build, values, 0));
+  if (reduction == Loss::Reduction::sum) return sum;
+  const bool by_weights = reduction == Loss::Reduction::mean_with_sample_weight && weights.valid();
+  const Value over = by_weights ? build.sum(weights, axes_from(build, weights, 0)) : build.cast(build.op("Size", {values}), dtype);
+  return build.op("DivNoNan", {sum, over});
+}
+
+Status looks_swapped(const Graph& graph, const char* what, Value labels, Value predictions) {
+  return invalid_argument("%s: labels and logits look swapped: the labels, which come first, are %s, and the predictions %s", what,
+                          described(graph, labels).c_str(), described(graph, predictions).c_str());
+}
+
+Status check_order(const Graph& graph, const char* what, Value labels, Value predictions) {
+  const ValueInfo& l = graph.info(labels);
+  const ValueInfo& p = graph.info(predictions);
+  const bool by_type = dtype_is_floating(l.dtype) && !dtype_is_floating(p.dtype);
+  const bool by_rank = l.shape.has_rank() && p.shape.has_rank() && l.shape.rank() == p.shape.rank() + 1;
+  return by_type || by_rank ? looks_swapped(graph, what, labels, predictions) : Status();
+}
+
 Status check_pair(const Model& model, const char* what, Value labels, Value predictions) {
   DTG_TRY(model.graph().check(labels).with_context(std::string(what) + ", labels"));
   DTG_TRY(model.graph().check(predictions).with_context(std::string(what) + ", predictions"));
@@ -112,7 +135,7 @@ Status check_pair(const Model& model, const char* what, Value labels, Value pred
                             described(model, predictions).c_str());
   }
   if (!dtype_is_floating(p.dtype)) {
-    if (dtype_is_floating(l.dtype)) return swapped(model, what, labels, predictions);
+    if (dtype_is_floating(l.dtype)) return looks_swapped(model.graph(), what, labels, predictions);
     return invalid_argument("%s: the predictions are %s; a floating-point type is needed", what, described(model, predictions).c_str());
   }
   if (!l.shape.has_rank() || !p.shape.has_rank()) {
@@ -123,12 +146,16 @@ Status check_pair(const Model& model, const char* what, Value labels, Value pred
   return {};
 }
 
-Status check_classes(const Model& model, const char* what, Value labels, Value predictions) {
+Status check_classes(const Model& model, const char* what, Value labels, Value predictions, int64_t axis) {
+  DTG_TRY(check_order(model.graph(), what, labels, predictions));
   const ValueInfo& l = model.graph().info(labels);
   const ValueInfo& p = model.graph().info(predictions);
-  if (l.shape.rank() == p.shape.rank() + 1) return swapped(model, what, labels, predictions);
+  if (axis < 0) axis += p.shape.rank();
   bool alike = l.shape.rank() + 1 == p.shape.rank();
-  for (int i = 0; alike && i < l.shape.rank(); ++i) alike = l.shape.dim(i) < 0 || p.shape.dim(i) < 0 || l.shape.dim(i) == p.shape.dim(i);
+  for (int i = 0; alike && i < l.shape.rank(); ++i) {
+    const int64_t rows = l.shape.dim(i), places = p.shape.dim(i < axis ? i : i + 1);
+    alike = rows < 0 || places < 0 || rows == places;
+  }
   if (!alike) {
     const bool distributions = l.shape.rank() == p.shape.rank();
     return invalid_argument("%s: the labels are %s and the predictions %s; one class for each row of the predictions is needed%s", what,

@@ -31,7 +31,7 @@ Value ctc_loss(Model& model, const LossInput& in);
 // ---- formulas ----
 
 int rank_of(const Build& build, Value x);
-// Over all axes from `first` on.
+// All axes from `first` on; of a value whose rank the graph does not know they are asked for at run time.
 Value axes_from(Build& build, Value x, int first);
 Value last_axis(Build& build);
 inline Value mean_last(Build& build, Value x) { return build.op("Mean", {x, last_axis(build)}); }
@@ -59,10 +59,16 @@ Value weights_for(Build& build, Value weights, Value values);
 // One weight per value from one per class.
 Value weights_of_classes(Build& build, Value class_weights, Value labels, Value values, int64_t axis, Value mask);
 
+// All losses as one, as Keras does it: what there is none of has the mean 0. `weights` may be invalid.
+Value reduced_loss(Build& build, Value values, Value weights, Loss::Reduction reduction);
+
+// The error of labels and predictions that were given in the other order; and that, where types or ranks say that they were.
+Status looks_swapped(const Graph& graph, const char* what, Value labels, Value predictions);
+Status check_order(const Graph& graph, const char* what, Value labels, Value predictions);
 // Checks before anything is added: both are values of the graph, of known rank, numbers; predictions are floating-point.
 Status check_pair(const Model& model, const char* what, Value labels, Value predictions);
-// Labels are class numbers, without the last dimension of the predictions.
-Status check_classes(const Model& model, const char* what, Value labels, Value predictions);
+// Labels are class numbers, without dimension `axis` of the predictions; negative: from the end.
+Status check_classes(const Model& model, const char* what, Value labels, Value predictions, int64_t axis = -1);
 // A vector of numbers or anything else that can be cast to weights.
 Status check_weights(const Model& model, const char* what, Value weights);
 

@@ -128,9 +128,7 @@ Result<Value> sampled_loss(Model& model, const SampledLoss& loss, Value labels, 
   // Less for what is drawn often anyway.
   logits.trues = b.sub(logits.trues, b.op("Log", {drawn.true_expected}));
   logits.sampled = b.sub(logits.sampled, b.op("Log", {drawn.expected}));
-  Value out = losses(b, loss, logits, trues);
-  if (loss.reduction == Loss::Reduction::sum) out = sum_last(b, out);
-  if (loss.reduction == Loss::Reduction::sum_over_batch_size) out = mean_last(b, out);
+  const Value out = reduced_loss(b, losses(b, loss, logits, trues), {}, loss.reduction);
   DTG_TRY(b.status().with_context(what(loss)));
   return out;
 }

@@ -7,16 +7,7 @@
 namespace dtg {
 namespace {
 
-// Over every element, whatever the rank; ranks that the graph does not know are asked for at run time.
-Value all_axes(Build& build, Value x) {
-  const PartialShape& shape = build.info(x).shape;
-  if (!shape.has_rank()) return build.op("Range", {build.integer(0), build.op("Rank", {x}), build.integer(1)});
-  std::vector<int64_t> axes;
-  for (int i = 0; i < shape.rank(); ++i) axes.push_back(i);
-  return build.ints(axes);
-}
-
-Value mean(Build& build, Value x) { return build.op("Mean", {x, all_axes(build, x)}); }
+Value mean(Build& build, Value x) { return build.op("Mean", {x, axes_from(build, x, 0)}); }
 
 Status check_both(Graph& graph, Value a, Value b, const char* what) {
   DTG_TRY(graph.check(a).with_context(what));
@@ -26,17 +17,6 @@ Status check_both(Graph& graph, Value a, Value b, const char* what) {
 Result<Value> done(const Build& build, Value value, const char* what) {
   DTG_TRY(build.status().with_context(what));
   return value;
-}
-
-// Labels and logits that were given in the other order, told as such before an op says something less plain.
-Status check_order(Graph& graph, Value labels, Value logits, const char* what) {
-  const ValueInfo& l = graph.info(labels);
-  const ValueInfo& p = graph.info(logits);
-  const bool swapped = (dtype_is_floating(l.dtype) && !dtype_is_floating(p.dtype)) ||
-                       (l.shape.has_rank() && p.shape.has_rank() && l.shape.rank() == p.shape.rank() + 1);
-  if (!swapped) return {};
-  return invalid_argument("%s: labels and logits look swapped: the labels, which come first, are %s%s and the logits %s%s", what,
-                          dtype_name(l.dtype), l.shape.text().c_str(), dtype_name(p.dtype), p.shape.text().c_str());
 }
 
 // A label that is no class would count as a wrong prediction for ever; as an index it is an error with its place.
@@ -56,7 +36,7 @@ Value is_correct(Build& build, Value labels, Value logits) {
 // Both take logits and labels and give one loss per example.
 Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value logits, const char* what) {
   DTG_TRY(check_both(graph, labels, logits, what));
-  DTG_TRY(check_order(graph, labels, logits, what));
+  DTG_TRY(check_order(graph, what, labels, logits));
   const NameScope scope(graph, "softmax_cross_entropy");
   Build build(graph);
   return done(build, mean(build, build.op(op, {logits, labels})), what);
@@ -90,7 +70,7 @@ Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) 
 
 Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "accuracy"));
-  DTG_TRY(check_order(graph, labels, logits, "accuracy"));
+  DTG_TRY(check_order(graph, "accuracy", labels, logits));
   const NameScope scope(graph, "accuracy");
   Build build(graph);
   return done(build, mean(build, build.cast(is_correct(build, labels, logits), DType::f32)), "accuracy");
@@ -98,11 +78,11 @@ Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
 
 Result<Value> correct_count(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "count of correct predictions"));
-  DTG_TRY(check_order(graph, labels, logits, "count of correct predictions"));
+  DTG_TRY(check_order(graph, "count of correct predictions", labels, logits));
   const NameScope scope(graph, "correct");
   Build build(graph);
   const Value ones = build.cast(is_correct(build, labels, logits), DType::i64);
-  return done(build, build.sum(ones, all_axes(build, ones)), "count of correct predictions");
+  return done(build, build.sum(ones, axes_from(build, ones, 0)), "count of correct predictions");
 }
 
 }  // namespace dtg

@@ -255,32 +255,60 @@ Result<NodeId> apply_gradients(Model& model, const Optimizer& optimizer, std::sp
   return Updates(model, optimizer, stages, first).run(gradients);
 }
 
-Result<Training> minimize(Model& model, Value loss, const Optimizer& optimizer) {
-  DTG_TRY(check_optimizer(model, optimizer));
-  const NameScope scope(model.graph(), "train");
+namespace {
+
+// The nodes that fail where a loss is no finite number, each on the device of its loss.
+Result<std::vector<NodeId>> check_losses(Model& model, const TrainingWay& way, Value step) {
   Build build(model.graph());
+  std::vector<NodeId> checked;
+  for (size_t i = 0; i < way.losses.size(); ++i) {
+    const ColocationScope beside(model.graph(), way.losses[i].node());
+    const Value inputs[] = {way.losses[i], step};
+    const std::string tower = std::to_string(way.number + static_cast<int64_t>(i));
+    const Attr who{"who", way.number < 0 ? std::string() : " of tower " + tower};
+    checked.push_back(build.node("_CheckFinite", inputs, {&who, 1}, way.number < 0 ? "check_loss" : "check_loss_" + std::to_string(i)));
+  }
+  DTG_TRY(build.status());
+  return checked;
+}
+
+}  // namespace
+
+Result<Training> make_training(Model& model, const Optimizer& optimizer, const TrainingWay& way) {
+  DTG_TRY(check_optimizer(model, optimizer));
+  for (const Value loss : way.losses) DTG_TRY(model.graph().check(loss).with_context(std::string(way.what) + ": the loss"));
+  const NameScope scope(model.graph(), "train");
   Training training;
   Optimizer with_rate = optimizer;
+  Build build(model.graph());
   if (!with_rate.learning_rate.valid()) with_rate.learning_rate = build.scalar(DType::f32, optimizer.rate, "learning_rate");
-  training.learning_rate = with_rate.learning_rate;
   DTG_TRY(build.status());
-  DTG_ASSIGN(training.gradients, compute_gradients(model, loss, 0, optimizer.variables));
+  training.learning_rate = with_rate.learning_rate;
+  std::vector<std::vector<VariableGradient>> towers;
+  for (size_t i = 0; i < way.losses.size(); ++i) {
+    DTG_ASSIGN(towers.emplace_back(), way.local(i));
+  }
+  DTG_ASSIGN(const NamedVariable step, model.global_step());
+  training.global_step = step.read;
+  std::vector<NodeId> checked;
+  if (optimizer.check_loss) {
+    DTG_ASSIGN(checked, check_losses(model, way, step.read));
+  }
+  training.gradients = towers[0];
+  if (way.combine) DTG_TRY(way.combine(towers, &checked, &training.gradients));
   std::vector<VariableGradient> measured = training.gradients;
   DTG_TRY(clip_gradients(model, optimizer, training.gradients, &training.gradient_norm));
   // The norm merges rows; what is fetched for a chart must not change what is applied.
   if (!training.gradient_norm.valid()) {
     DTG_ASSIGN(training.gradient_norm, global_norm(model, measured));
   }
-  DTG_ASSIGN(const NamedVariable step, model.global_step());
-  training.global_step = step.read;
-  std::vector<NodeId> first;
-  if (optimizer.check_loss) {
-    const Value checked[] = {loss, step.read};
-    first.push_back(build.node("_CheckFinite", checked, {}, "check_loss"));
-    DTG_TRY(build.status());
-  }
-  DTG_ASSIGN(training.train, apply_gradients(model, with_rate, training.gradients, nullptr, first));
+  DTG_ASSIGN(training.train, apply_gradients(model, with_rate, training.gradients, nullptr, checked));
   return training;
+}
+
+Result<Training> minimize(Model& model, Value loss, const Optimizer& optimizer) {
+  return make_training(model, optimizer,
+                       {.losses = {&loss, 1}, .local = [&](size_t) { return compute_gradients(model, loss, 0, optimizer.variables); }});
 }
 
 }  // namespace dtg

@@ -5,6 +5,7 @@
 // Functions over a model; the thread that builds.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -133,7 +134,24 @@ Status add_following(Model& model, size_t tower, std::vector<VariableGradient>* 
 Result<NodeId> apply_gradients(Model& model, const Optimizer& optimizer, std::span<const VariableGradient> gradients,
                                ApplyStages* stages = nullptr, std::span<const NodeId> first = {});
 
-// All of the above.
+// What the ways of training one model differ in: how many losses there are, and what becomes of their gradients.
+struct TrainingWay {
+  std::span<const Value> losses;
+  const char* what = "minimize";  // for messages
+  int64_t number = -1;            // of the first loss among those that are told apart; negative: there is one
+  // The gradients of losses[i], one per variable and in the order of the others.
+  std::function<Result<std::vector<VariableGradient>>(size_t i)> local;
+  // Those that are applied, by replacing the gradients of the first loss. Nothing is applied before the nodes of `first`, which are those
+  // that look at the losses; it may add its own. Empty: they are those of the one loss.
+  std::function<Status(std::span<const std::vector<VariableGradient>> towers, std::vector<NodeId>* first,
+                       std::vector<VariableGradient>* applied)>
+      combine = {};
+};
+// One training step that way: each loss is looked at where it stands, before anything is changed; gradients are combined, measured,
+// clipped and applied.
+Result<Training> make_training(Model& model, const Optimizer& optimizer, const TrainingWay& way);
+
+// The same of one loss.
 Result<Training> minimize(Model& model, Value loss, const Optimizer& optimizer);
 
 }  // namespace dtg

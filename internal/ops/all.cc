@@ -49,6 +49,7 @@ void register_all(OpTable& ops, KernelTable& kernels) {
   register_accumulator(ops, kernels);
   register_table(ops, kernels);
   register_stack(ops, kernels);
+  register_tensor_array(ops, kernels);
   register_sparse_layout(ops, kernels);
   register_sparse_dense(ops, kernels);
   register_sparse_segment(ops, kernels);

@@ -43,6 +43,7 @@ void register_sendrecv(OpTable& ops, KernelTable& kernels);         // _Send _Re
 void register_copy(OpTable& ops, KernelTable& kernels);             // _Copy
 void register_commit(OpTable& ops, KernelTable& kernels);           // _Commit _Committed
 void register_stack(OpTable& ops, KernelTable& kernels);            // StackV2 StackPushV2 StackPopV2 StackCloseV2
+void register_tensor_array(OpTable& ops, KernelTable& kernels);     // TensorArrayV3 TensorArrayWriteV3 ...
 void register_table(OpTable& ops, KernelTable& kernels);            // HashTableV2 MutableHashTableV2 ... LookupTable...
 void register_sparse_layout(OpTable& ops, KernelTable& kernels);    // SparseReorder SparseReshape SparseFillEmptyRows
 void register_sparse_dense(OpTable& ops, KernelTable& kernels);     // SparseToDense SparseTensorDenseMatMul

@@ -5,9 +5,7 @@
 #include "ops/integers.h"
 
 namespace dtg::ops {
-namespace {
 
-// The element shape that input i says: a vector, or -1 for any.
 Result<PartialShape> element_shape(InferContext& c, int i) {
   const Tensor known = c.constant(i);
   if (c.input(i).has_rank() && c.input(i).rank() > 1)
@@ -24,7 +22,6 @@ Result<PartialShape> element_shape(InferContext& c, int i) {
   return c.shape_from_input(i);
 }
 
-// What both say of an element.
 Result<PartialShape> both_shapes(InferContext& c, const PartialShape& a, const PartialShape& b) {
   auto merged = PartialShape::merge(a, b, "the list's elements and the op");
   if (!merged.ok()) return c.error("%s", merged.status().message().c_str());
@@ -35,13 +32,6 @@ Status check_element(InferContext& c) {
   const DType held = c.held_dtype(0), wanted = c.attr<DType>("element_dtype");
   if (held == DType::invalid || held == wanted) return {};
   return c.error("the list holds %s, but element_dtype is %s", dtype_name(held), dtype_name(wanted));
-}
-
-Status new_list_shape(InferContext& c) {
-  DTG_TRY(c.require_rank(1, 0));
-  DTG_ASSIGN(PartialShape shape, element_shape(c, 0));
-  c.output_held(0, c.attr<DType>("element_dtype"), std::move(shape));
-  return {};
 }
 
 PartialShape without_first(const PartialShape& shape) {
@@ -58,17 +48,34 @@ Result<PartialShape> with_first(int64_t count, const PartialShape& shape) {
   return all;
 }
 
+Status same_list(InferContext& c) {
+  DTG_TRY(check_element(c));
+  c.output_held(0, c.attr<DType>("element_dtype"), c.input(0));
+  return {};
+}
+
+OpDef make_list_op(const char* name, ShapeFn shape, const char* doc) {
+  OpDef def = OpDef::make(name);
+  std::move(def).shape(shape).doc(doc);
+  if (const GradFn gradient = list_gradient(name)) std::move(def).gradient(gradient);
+  else std::move(def).no_gradient();
+  return def;
+}
+
+namespace {
+
+Status new_list_shape(InferContext& c) {
+  DTG_TRY(c.require_rank(1, 0));
+  DTG_ASSIGN(PartialShape shape, element_shape(c, 0));
+  c.output_held(0, c.attr<DType>("element_dtype"), std::move(shape));
+  return {};
+}
+
 Status from_tensor_shape(InferContext& c) {
   DTG_TRY(c.require_rank_at_least(0, 1));
   DTG_ASSIGN(const PartialShape declared, element_shape(c, 1));
   DTG_ASSIGN(PartialShape shape, both_shapes(c, declared, without_first(c.input(0))));
   c.output_held(0, c.attr<DType>("element_dtype"), std::move(shape));
-  return {};
-}
-
-Status same_list(InferContext& c) {
-  DTG_TRY(check_element(c));
-  c.output_held(0, c.attr<DType>("element_dtype"), c.input(0));
   return {};
 }
 
@@ -140,17 +147,10 @@ Status resize_shape(InferContext& c) {
   return {};
 }
 
+// More may be known of the elements than the list was made for, so a vector or the number -1.
 Status element_shape_shape(InferContext& c) {
-  c.output(0, c.input(0).has_rank() ? PartialShape::vector(c.input(0).rank()) : PartialShape::unknown());
+  c.output(0, PartialShape::unknown());
   return {};
-}
-
-OpDef make_list_op(const char* name, ShapeFn shape, const char* doc) {
-  OpDef def = OpDef::make(name);
-  std::move(def).shape(shape).doc(doc);
-  if (const GradFn gradient = list_gradient(name)) std::move(def).gradient(gradient);
-  else std::move(def).no_gradient();
-  return def;
 }
 
 void register_makers(OpTable& ops) {
@@ -168,6 +168,14 @@ void register_makers(OpTable& ops) {
               .attr("shape_type: {int32, int64}"));
   ops.add(make_list_op("TensorListFromTensor", from_tensor_shape, "The rows of a tensor as a list.")
               .input("tensor: element_dtype")
+              .input("element_shape: shape_type")
+              .output("output_handle: variant")
+              .attr("element_dtype: type")
+              .attr("shape_type: {int32, int64}"));
+  ops.add(make_list_op("TensorListScatter", scatter_shape,
+                       "A list of as many elements as the largest index asks for, in which row i of the tensor is element indices[i].")
+              .input("tensor: element_dtype")
+              .input("indices: int32")
               .input("element_shape: shape_type")
               .output("output_handle: variant")
               .attr("element_dtype: type")
@@ -213,9 +221,10 @@ void register_views(OpTable& ops) {
   ops.add(make_list_op("TensorListGetItem", get_item_shape, "Element index; zeros where it is not set and its shape is known.")
               .input("input_handle: variant")
               .input("index: int32")
-              .input("element_shape: int32")
+              .input("element_shape: Tshape")
               .output("item: element_dtype")
-              .attr("element_dtype: type"));
+              .attr("element_dtype: type")
+              .attr("Tshape: {int32, int64} = int32"));
   ops.add(make_list_op("TensorListStack", stack_shape, "All elements as the rows of one tensor.")
               .input("input_handle: variant")
               .input("element_shape: int32")
@@ -243,11 +252,14 @@ void register_list(OpTable& ops, KernelTable& kernels) {
   register_makers(ops);
   register_changes(ops);
   register_views(ops);
+  register_list_pieces(ops);
   // A handle would be memory of ours where a value is expected.
   const KernelRow::TypeClause elements{"element_dtype", kMovable | DTypeSet{DType::variant}}, lists{"T", DTypeSet{DType::variant}};
-  for (const ListKernel& row : list_kernels()) {
-    if (ops.find(row.op)->find_attr("element_dtype")) kernels.add({.op = row.op, .types = {elements}, .prepare = row.prepare});
-    else kernels.add({.op = row.op, .prepare = row.prepare});
+  for (const auto& rows : {list_kernels(), list_piece_kernels()}) {
+    for (const ListKernel& row : rows) {
+      if (ops.find(row.op)->find_attr("element_dtype")) kernels.add({.op = row.op, .types = {elements}, .prepare = row.prepare});
+      else kernels.add({.op = row.op, .prepare = row.prepare});
+    }
   }
   kernels.add({.op = "ZerosLike", .types = {lists}, .prepare = zeros_like_list_prepare});
   kernels.add({.op = "AddN", .types = {lists}, .prepare = add_lists_prepare});

@@ -19,6 +19,9 @@ Value row_shape(Build& b, Value value) {
   return b.op("StridedSlice", {b.shape(value), b.ints({1}), b.ints({0}), b.ints({1})}, {{"end_mask", 1}});
 }
 
+// The shape of rows of `value`, of any number.
+Value piece_shape(Build& b, Value value) { return b.op("ConcatV2", {b.ints({-1}), row_shape(b, value), b.integer(0)}); }
+
 // d(tensor) = the last element of d(list), d(input) = the rest
 Status push_grad(GradContext& c) {
   const Value popped = c.b().op("TensorListPopBack", {c.dy(), shape_of(c, c.input(1))}, {element_of(c)});
@@ -54,7 +57,9 @@ Status stack_grad(GradContext& c) {
 Status get_item_grad(GradContext& c) {
   Build& b = c.b();
   const Value length = b.op("TensorListLength", {c.input(0)});
-  const Value nothing = b.op("TensorListReserve", {shape_of(c, c.output(0)), length}, {element_of(c)});
+  // Others may have other shapes; who asks for them says which.
+  const bool alike = c.input_info(0).shape.complete();
+  const Value nothing = b.op("TensorListReserve", {alike ? shape_of(c, c.output(0)) : b.integer(-1), length}, {element_of(c)});
   c.dx(0, b.op("TensorListSetItem", {nothing, c.input(1), c.dy()}));
   return {};
 }
@@ -84,6 +89,31 @@ Status scatter_grad(GradContext& c) {
   return {};
 }
 
+// d(list) = d(tensor), cut where the elements met
+Status concat_grad(GradContext& c) {
+  if (!c.has_dy(0)) return {};
+  Build& b = c.b();
+  c.dx(0, b.op("TensorListSplit", {c.dy(0), piece_shape(b, c.output(0)), c.output(1)}));
+  return {};
+}
+
+// d(tensor) = the pieces of d(list), one behind the other
+Status split_grad(GradContext& c) {
+  Build& b = c.b();
+  c.dx(0, b.op("TensorListConcatV2", {c.dy(), piece_shape(b, c.input(0)), c.input(2)}, {element_of(c)}));
+  return {};
+}
+
+// d(tensor) = d(output), gathered; d(list) = d(output) with zeros there
+Status scatter_into_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value dy = c.dy(), tensor = c.input(1);
+  c.dx(1, b.op("TensorListGather", {dy, c.input(2), row_shape(b, tensor)}, {element_of(c)}));
+  const Value zeros = b.op("TensorListScatterIntoExistingList", {dy, b.zeros_like(tensor), c.input(2)});
+  c.dx(0, b.op("TensorListResize", {zeros, b.op("TensorListLength", {c.input(0)})}));
+  return {};
+}
+
 Status resize_grad(GradContext& c) {
   Build& b = c.b();
   c.dx(0, b.op("TensorListResize", {c.dy(), b.op("TensorListLength", {c.input(0)})}));
@@ -96,9 +126,20 @@ GradFn list_gradient(std::string_view op) {
   constexpr struct {
     std::string_view op;
     GradFn gradient;
-  } kRows[] = {{"TensorListPushBack", push_grad}, {"TensorListPopBack", pop_grad},       {"TensorListFromTensor", from_tensor_grad},
-               {"TensorListStack", stack_grad},   {"TensorListGetItem", get_item_grad},  {"TensorListSetItem", set_item_grad},
-               {"TensorListGather", gather_grad}, {"TensorListScatterV2", scatter_grad}, {"TensorListResize", resize_grad}};
+  } kRows[] = {{"TensorListPushBack", push_grad},
+               {"TensorListPopBack", pop_grad},
+               {"TensorListFromTensor", from_tensor_grad},
+               {"TensorListStack", stack_grad},
+               {"TensorListGetItem", get_item_grad},
+               {"TensorListSetItem", set_item_grad},
+               {"TensorListGather", gather_grad},
+               {"TensorListScatter", scatter_grad},
+               {"TensorListScatterV2", scatter_grad},
+               {"TensorListResize", resize_grad},
+               {"TensorListConcat", concat_grad},
+               {"TensorListConcatV2", concat_grad},
+               {"TensorListSplit", split_grad},
+               {"TensorListScatterIntoExistingList", scatter_into_grad}};
   for (const auto& row : kRows) {
     if (row.op == op) return row.gradient;
   }

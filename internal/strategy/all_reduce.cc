@@ -148,34 +148,15 @@ Result<int32_t> all_reduce_gradients(Model& model, std::vector<VariableGradient>
 }
 
 Result<Training> minimize_all_reduce(Model& model, Value loss, const Optimizer& optimizer, const AllReduce& how) {
-  DTG_TRY(check_optimizer(model, optimizer));
   DTG_TRY(check_all_reduce(how));
-  DTG_TRY(model.graph().check(loss).with_context("minimize by all-reduce: the loss"));
-  const NameScope scope(model.graph(), "train");
-  Build build(model.graph());
-  Training training;
-  Optimizer with_rate = optimizer;
-  if (!with_rate.learning_rate.valid()) with_rate.learning_rate = build.scalar(DType::f32, optimizer.rate, "learning_rate");
-  training.learning_rate = with_rate.learning_rate;
-  DTG_TRY(build.status());
-  DTG_ASSIGN(training.gradients, compute_gradients(model, loss, 0, optimizer.variables));
-  DTG_ASSIGN(const NamedVariable step, model.global_step());
-  std::vector<NodeId> checked;
-  {
-    const ColocationScope beside(model.graph(), loss.node());
-    DTG_TRY(as_contributed(model, training.gradients, clips_by_norm(optimizer)));
-    const Value inputs[] = {loss, step.read};
-    if (optimizer.check_loss) checked.push_back(build.node("_CheckFinite", inputs, {}, "check_loss"));
-  }
-  DTG_TRY(build.status());
-  DTG_TRY(all_reduce_gradients(model, &training.gradients, how, checked).status());
-  DTG_ASSIGN(training.train, apply_clipped(model, with_rate, training.gradients, &training.gradient_norm, nullptr, checked));
-  if (!training.gradient_norm.valid()) {
-    std::vector<VariableGradient> measured = training.gradients;
-    DTG_ASSIGN(training.gradient_norm, global_norm(model, measured));
-  }
-  training.global_step = step.read;
-  return training;
+  const auto average = [&](auto, const std::vector<NodeId>* checked, std::vector<VariableGradient>* gradients) {
+    return all_reduce_gradients(model, gradients, how, *checked).status();
+  };
+  return make_training(model, optimizer,
+                       {.losses = {&loss, 1},
+                        .what = "minimize by all-reduce",
+                        .local = [&](size_t) { return contribution(model, loss, optimizer); },
+                        .combine = average});
 }
 
 }  // namespace dtg

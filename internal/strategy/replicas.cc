@@ -68,7 +68,7 @@ class Replicas {
     // Made before the update, so it reads what was there before it.
     out_.local_step = read_step({}, "step_before");
     DTG_TRY(check_loss(own));
-    DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own, nullptr));
+    DTG_ASSIGN(out_.train, apply_clipped(model_, optimizer_, own));
     out_.next_step = read_step({&out_.train, 1}, "step_after");
     const ColocationScope at_home(graph_, home_);
     out_.local_init = build_.node("NoOp", {}, {}, "local_init");
@@ -253,7 +253,7 @@ class Replicas {
     const int32_t tokens = std::max(required(), replication_.total);
     std::optional<Staging> stages;
     if (strict() && Staging::is_needed(model_, means, step_)) stages.emplace(model_, step_);
-    DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, {means.begin(), means.end()}, nullptr, stages ? &*stages : nullptr));
+    DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, {means.begin(), means.end()}, stages ? &*stages : nullptr));
     std::vector<NodeId> noted;
     if (stages) {
       noted = stages->counted();

@@ -8,10 +8,16 @@
 namespace dtg {
 namespace {
 
-// How many elements there are along an axis, in the type of what is divided by it.
+// What integers are divided in: as TensorFlow's true division, float32 where that holds them and float64 otherwise.
+DType quotient_dtype(DType dtype) {
+  if (dtype_is_floating(dtype)) return dtype;
+  return dtype_size(dtype) <= 2 ? DType::f32 : DType::f64;
+}
+
+// How many elements there are along an axis, in the type that the value is divided in.
 Value extent(Build& build, Value value, int32_t axis) {
   if (!build.ok()) return {};
-  const DType dtype = build.info(value).dtype;
+  const DType dtype = quotient_dtype(build.info(value).dtype);
   return build.cast(build.op("GatherV2", {build.shape(value), build.integer(axis), build.integer(0)}), dtype);
 }
 
@@ -92,7 +98,8 @@ Result<Value> Strategy::along_axis(Reduce reduce, std::span<const Value> parts, 
   DTG_ASSIGN(const Value sum, combine(Reduce::sum, sums));
   if (reduce == Reduce::sum) return sum;
   DTG_ASSIGN(const Value count, options_.workers ? combine_workers(Reduce::sum, counts) : add_up(build, counts, options_.devices));
-  const Value made = build.div(sum, count);
+  DTG_TRY(build.status().with_context("reduce along an axis"));
+  const Value made = build.div(build.cast(sum, build.info(count).dtype), count);
   DTG_TRY(build.status().with_context("reduce along an axis"));
   return made;
 }

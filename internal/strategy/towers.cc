@@ -144,49 +144,28 @@ Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<
   return reduced(model, Reduce::mean, variable, parts, controls);
 }
 
-Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm,
-                             ApplyStages* stages, std::span<const NodeId> first) {
-  DTG_TRY(clip_gradients(model, optimizer, gradients, norm));
-  return apply_gradients(model, optimizer, gradients, stages, first);
+Result<std::vector<VariableGradient>> contribution(Model& model, Value loss, const Optimizer& optimizer, size_t tower, size_t copy) {
+  DTG_ASSIGN(std::vector<VariableGradient> gradients, compute_gradients(model, loss, tower, optimizer.variables, copy));
+  const ColocationScope beside(model.graph(), loss.node());
+  DTG_TRY(as_contributed(model, gradients, clips_by_norm(optimizer)));
+  return gradients;
+}
+
+Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, ApplyStages* stages) {
+  DTG_TRY(clip_gradients(model, optimizer, gradients, nullptr));
+  return apply_gradients(model, optimizer, gradients, stages);
 }
 
 Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer, const TowerOptions& options) {
-  DTG_TRY(check_optimizer(model, optimizer));
   if (losses.empty()) return invalid_argument("minimize towers: no loss was given; give one per tower");
-  const NameScope scope(model.graph(), "train");
-  Build build(model.graph());
-  Training training;
-  Optimizer with_rate = optimizer;
-  if (!with_rate.learning_rate.valid()) with_rate.learning_rate = build.scalar(DType::f32, optimizer.rate, "learning_rate");
-  training.learning_rate = with_rate.learning_rate;
-  DTG_TRY(build.status());
-  std::vector<std::vector<VariableGradient>> towers;
-  for (size_t i = 0; i < losses.size(); ++i) {
-    DTG_ASSIGN(std::vector<VariableGradient> gradients,
-               compute_gradients(model, losses[i], options.first + i, optimizer.variables, options.copies ? i : 0));
-    const ColocationScope beside(model.graph(), losses[i].node());
-    DTG_TRY(as_contributed(model, gradients, clips_by_norm(optimizer)));
-    towers.push_back(std::move(gradients));
-  }
-  training.gradients = towers[0];
-  DTG_ASSIGN(const NamedVariable step, model.global_step());
-  std::vector<NodeId> checked;
-  for (size_t i = 0; optimizer.check_loss && i < losses.size(); ++i) {
-    const ColocationScope beside(model.graph(), losses[i].node());
-    const Value inputs[] = {losses[i], step.read};
-    const Attr who{"who", " of tower " + std::to_string(options.number + i)};
-    checked.push_back(build.node("_CheckFinite", inputs, {&who, 1}, "check_loss_" + std::to_string(i)));
-  }
-  DTG_TRY(build.status());
-  if (options.meet) DTG_TRY(options.meet(towers, &checked, &training.gradients));
-  else DTG_TRY(reduce_towers(model, options, towers, training.gradients));
-  DTG_ASSIGN(training.train, apply_clipped(model, with_rate, training.gradients, &training.gradient_norm, nullptr, checked));
-  if (!training.gradient_norm.valid()) {
-    std::vector<VariableGradient> measured = training.gradients;
-    DTG_ASSIGN(training.gradient_norm, global_norm(model, measured));
-  }
-  training.global_step = step.read;
-  return training;
+  const auto reduce = [&](std::span<const std::vector<VariableGradient>> towers, std::vector<NodeId>* first,
+                          std::vector<VariableGradient>* gradients) {
+    return options.meet ? options.meet(towers, first, gradients) : reduce_towers(model, options, towers, *gradients);
+  };
+  const auto local = [&](size_t i) { return contribution(model, losses[i], optimizer, options.first + i, options.copies ? i : 0); };
+  const auto number = static_cast<int64_t>(options.number);
+  return make_training(model, optimizer,
+                       {.losses = losses, .what = "minimize towers", .number = number, .local = local, .combine = reduce});
 }
 
 }  // namespace dtg

@@ -47,9 +47,11 @@ Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<
 // Gradients as a worker would push them and its accumulator give them back: of rows each comes once, where `sorted` by rising index.
 Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool sorted);
 
-// The gradients clipped as the optimizer says, applied, and the step counted. Their norm before clipping is left in
-// `norm`, unless that is null or nothing clips. Nothing is changed before `first`.
-Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients, Value* norm,
-                             ApplyStages* stages = nullptr, std::span<const NodeId> first = {});
+// Those of one loss, like that, beside it.
+Result<std::vector<VariableGradient>> contribution(Model& model, Value loss, const Optimizer& optimizer, size_t tower = 0, size_t copy = 0);
+
+// The gradients clipped as the optimizer says, applied, and the step counted.
+Result<NodeId> apply_clipped(Model& model, const Optimizer& optimizer, std::vector<VariableGradient> gradients,
+                             ApplyStages* stages = nullptr);
 
 }  // namespace dtg

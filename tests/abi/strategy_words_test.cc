@@ -59,6 +59,30 @@ TEST(StrategyWords, ReduceGatherAndSplit) {
   }
 }
 
+// As TensorFlow's true division: integers have a mean that is none.
+TEST(StrategyWords, ReduceIntegersToAMeanAlongAnAxis) {
+  StrategyJob job(1, options_of(DTG_STRATEGY_MIRRORED));
+  const auto mean_of = [&](dtg_dtype dtype) {
+    const dtg_value batch = job.placeholder(dtype, {-1});
+    dtg_per_replica shares{};
+    OK(dtg_strategy_split(job.strategy, batch, &shares));
+    return std::pair(batch, reduced(job, DTG_REDUCE_MEAN, shares, 0));
+  };
+  const auto [longs, mean] = mean_of(DTG_I64);
+  const auto [bytes, small] = mean_of(DTG_U8);
+  job.begin();
+  const int64_t numbers[] = {1, 2, 3, 4, 5, (int64_t{1} << 40) + 6};
+  job.feed(longs, DTG_I64, {6}, numbers);
+  const std::string read = job.bytes(mean);
+  double got = 0;
+  ASSERT_EQ(read.size(), sizeof got);
+  std::memcpy(&got, read.data(), sizeof got);
+  EXPECT_EQ(got, (1099511627776.0 + 21) / 6);
+  const uint8_t few[] = {1, 2, 3, 4, 5, 7};
+  job.feed(bytes, DTG_U8, {6}, few);
+  EXPECT_EQ(job.number(small), 22.0f / 6);
+}
+
 TEST(StrategyWords, ARunIsNotGivenUpFromWhatItCalls) {
   StrategyJob job(1, options_of(DTG_STRATEGY_MIRRORED, 2));
   const auto merge = [](void* user, dtg_strategy* s, const dtg_per_replica*, size_t, dtg_per_replica*, size_t) -> dtg_error* {

@@ -196,6 +196,63 @@ TEST(Losses, PenaltiesAreOverKernelsOrWhatIsNamed) {
   EXPECT_EQ(regularize(small.model(), zero, twice, -1, 0).status().code(), Code::invalid_argument);
 }
 
+// Keras: no losses have the mean 0, and no gradient is anything else. What is not reduced has no elements.
+TEST(Losses, OverNoExamplesAreNothing) {
+  SmallModel small;
+  Build build(small.graph());
+  const Value labels = small.placeholder("labels", DType::i32, {-1, 2}), numbers = small.placeholder("numbers", DType::i32, {-1});
+  const Value said = small.placeholder("said", DType::f32, {-1, 3, 4}), x = small.placeholder("x", DType::f32, {-1, 2});
+  const std::vector<Value> feeds = {labels, numbers, said, x};
+  const std::vector<Tensor> none = {good(Tensor::of<int32_t>(Shape::of({0, 2}), std::vector<int32_t>())),
+                                    good(Tensor::of<int32_t>(Shape::of({0}), std::vector<int32_t>())),
+                                    good(Tensor::of<float>(Shape::of({0, 3, 4}), std::vector<float>())),
+                                    good(Tensor::of<float>(Shape::of({0, 2}), std::vector<float>()))};
+  const auto expect_nothing = [&](Value value, std::vector<float> wanted) {
+    const Tensor made = small.fetch(value, feeds, none);
+    ASSERT_TRUE(made.valid());
+    ASSERT_EQ(made.count(), static_cast<int64_t>(wanted.size()));
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(made.as<float>()[i], wanted[i]);
+  };
+  for (const auto how : {Loss::Reduction::sum_over_batch_size, Loss::Reduction::sum, Loss::Reduction::none}) {
+    const std::vector<float> wanted(how == Loss::Reduction::none ? 0 : 1, 0.0f);
+    const Loss ctc{.kind = Loss::Kind::ctc, .reduction = how};
+    expect_nothing(good(loss(small.model(), ctc, labels, said, {})), wanted);
+    const SampledLoss::Kind kinds[] = {SampledLoss::Kind::nce, SampledLoss::Kind::sampled_softmax};
+    for (const auto kind : kinds) {
+      const SampledLoss sampled{.kind = kind, .reduction = how, .classes = 6, .samples = 3};
+      const Value value = good(sampled_loss(small.model(), sampled, numbers, x));
+      small.init();
+      expect_nothing(value, wanted);
+    }
+  }
+}
+
+// Classes along another axis: as if they had been moved to the end first.
+TEST(Losses, TakeTheClassesAlongAnyAxis) {
+  SmallModel small;
+  Build build(small.graph());
+  const std::vector<float> values = {0.1f, 2, -1, 0.5f, 1.5f, 0, -0.25f, 0.75f, 3, -2, 1, 0.3f};
+  const Value last = build.constant(good(Tensor::of<float>(Shape::of({2, 2, 3}), values)));
+  const Value middle = build.op("Transpose", {last, build.ints({0, 2, 1})});
+  const Value labels = build.constant(good(Tensor::of<int32_t>(Shape::of({2, 2}), std::vector<int32_t>{0, 2, 1, 0})));
+  const Value column = build.op("ExpandDims", {labels, build.integer(1)}), by_class = build.ints({3, 1, 2});
+  for (const bool ignores : {false, true}) {
+    Loss settings{.kind = Loss::Kind::sparse_categorical_crossentropy, .reduction = Loss::Reduction::none, .from_logits = true};
+    settings.ignores_class = ignores;
+    settings.ignore_class = 2;
+    settings.class_weights = by_class;
+    const std::vector<float> wanted = small.floats(good(loss(small.model(), settings, labels, last, {})));
+    settings.axis = 1;
+    EXPECT_EQ(small.floats(good(loss(small.model(), settings, labels, middle, {}))), wanted);
+    EXPECT_EQ(small.floats(good(loss(small.model(), settings, column, middle, {}))), wanted);
+    settings.axis = -2;
+    EXPECT_EQ(small.floats(good(loss(small.model(), settings, labels, middle, {}))), wanted);
+    // Two classes are not three.
+    const Status status = loss(small.model(), settings, labels, last, {}).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
+  }
+}
+
 // Each message says what stands there and what to do.
 TEST(Losses, RefuseWhatCannotBeMeant) {
   SmallModel small;

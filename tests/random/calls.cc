@@ -14,6 +14,8 @@ bool Calls::is_fit(int node) {
   const NodeRecord& record = w_.scene.nodes[static_cast<size_t>(node)];
   const OpDef& op = *w_.ops.find(record.op);
   if (op.role() == Role::feed || op.role() == Role::handle) return false;
+  // An array of a run is read once, in an order of its own.
+  if (record.op.starts_with("TensorArray")) return false;
   if (op.is_stateful() && w_.wishes.ordered) return false;
   std::optional<int> place = place_;
   for (const Port& input : record.inputs) {
@@ -234,9 +236,52 @@ void Calls::loop() {
   adopt(made, before, listed ? "while_with_list" : open ? "while_open" : "while");
 }
 
+// A value cut into pieces, as a list or as an array of the run, and put together again.
+void Calls::pieces() {
+  const auto known = w_.find(w_.draw.chance(70) ? DType::f32 : DType::f64, 1, 3);
+  if (!known || w_.fed(known->port.node)) return;
+  const DType dtype = known->tensor.dtype();
+  std::vector<int64_t> lengths;
+  for (int64_t left = known->tensor.shape().dim(0); left > 0; left -= lengths.back()) lengths.push_back(w_.draw.between(0, left));
+  const uint32_t before = w_.graph().node_count();
+  Build b(w_.graph());
+  const Value x = w_.value(known->port), sizes = b.ints(lengths, DType::i64), any = b.integer(-1);
+  const auto count = static_cast<int64_t>(lengths.size());
+  const Attr element{"element_dtype", dtype}, type{"dtype", dtype};
+  const bool listed = w_.draw.chance(50);
+  if (listed) {
+    Value list = b.op("TensorListSplit", {x, any, sizes});
+    if (w_.draw.chance(40)) list = b.op("TensorListConcatLists", {list, b.op("TensorListSplit", {x, any, sizes})}, {element});
+    if (w_.draw.chance(30)) list = b.op("TensorListResize", {list, b.integer(w_.draw.between(0, 2 * count + 1))});
+    if (w_.draw.chance(30)) {
+      const Value row = b.op("ExpandDims", {x, b.integer(0)}), place = b.ints({w_.draw.between(0, count)});
+      list = b.op("TensorListScatterIntoExistingList", {list, row, place});
+    }
+    const std::vector<int64_t> leading(static_cast<size_t>(2 * count + 1), w_.draw.between(0, 3));
+    if (w_.draw.chance(80)) b.op("TensorListConcatV2", {list, any, b.ints(leading, DType::i64)}, {element});
+    else b.op("TensorListConcat", {list}, {element});
+  } else {
+    const bool keeps = w_.draw.chance(70), grows = w_.draw.chance(30);
+    const Value array =
+        b.op("TensorArrayV3", {b.integer(grows ? 0 : count)}, {type, {"dynamic_size", grows}, {"clear_after_read", !keeps}});
+    if (!b.ok()) return;
+    Value flow = b.op("TensorArraySplitV3", {array, x, sizes, array.sibling(1)});
+    if (count > 0 && w_.draw.chance(60)) b.op("TensorArrayReadV3", {array, b.integer(w_.draw.below(count)), flow}, {type});
+    if (grows) flow = b.op("TensorArrayWriteV3", {array, b.integer(count), x, flow});
+    if (w_.draw.chance(80)) b.op("TensorArrayConcatV3", {array, flow}, {type});
+    b.op("TensorArraySizeV3", {array, flow});
+  }
+  if (!b.ok()) {
+    w_.adopt(before);
+    return w_.count("call_refused");
+  }
+  adopt(std::vector<Value>(), before, listed ? "list_of_pieces" : "array_of_pieces");
+}
+
 void Calls::make() {
   place_.reset();
-  switch (w_.draw.below(5)) {
+  switch (w_.draw.below(6)) {
+    case 5: return pieces();
     case 0: return call();
     case 1: return when();
     case 2: return either();

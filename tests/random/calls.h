@@ -36,6 +36,7 @@ class Calls {
   void when();
   void either();
   void loop();
+  void pieces();
   Result<Closure> condition(std::span<const Value> like, Value limit, bool open);
   Result<Closure> round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed);
   bool adopt(const Result<std::vector<Value>>& made, uint32_t before, const char* feature);

@@ -85,6 +85,7 @@ const char* left_out(std::string_view op) {
     return "tables; tests/session/strings_test.cc";
   }
   if (op.starts_with("Stack")) return "stacks, which live in one run; tests/session/strings_test.cc";
+  if (op.starts_with("TensorArray")) return "arrays, which live in one run and keep their order; calls.cc makes them";
   if (op.find("Accumulator") != std::string_view::npos) return "waits for other runs; tests/exec/accumulator_test.cc";
   if (op == "RandomShuffleQueueV2" || op == "PriorityQueueV2" || op == "PaddingFIFOQueueV2" || op == "QueueDequeueUpToV2" ||
       op == "QueueCloseV2" || op == "QueueIsClosedV2") {

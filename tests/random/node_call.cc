@@ -97,7 +97,7 @@ class Operands {
     for (uint32_t o = 0; o < outputs_.size(); ++o) {
       Datum& out = outputs_[o];
       if (out.tensor.valid() || out.resource || !slots_.data(first_ + o)) continue;
-      if (out.info.dtype == DType::variant) {
+      if (is_holder(out.info.dtype)) {
         out.resource = Ref<RefCounted>::share(static_cast<RefCounted*>(slots_.data(first_ + o)));
         continue;
       }

@@ -279,7 +279,8 @@ DTG_ERR dtg_strategy_merge_call(dtg_strategy *strategy, const dtg_value *values,
 
 /* The sum or mean of the replicas' values, on the first replica's device. With an `axis` (negative: from behind) each is added up along it
  * as well, and the mean is over all elements, so that shares of different size weigh what they are. A mean needs floating-point
- * values. Default or cross-replica context. Since 0.1. Semantics: tf.distribute.Strategy.reduce. */
+ * values; that along an axis of integers is float64, of those of 8 and 16 bits float32. Default or cross-replica context. Since 0.1.
+ * Semantics: tf.distribute.Strategy.reduce. */
 DTG_ERR dtg_strategy_reduce(dtg_strategy *strategy, dtg_reduction op, dtg_per_replica value, int32_t axis, dtg_value *out) DTG_NOEXCEPT;
 
 /* The replicas' values one behind the other along `axis`; they have the same rank, and may differ in that dimension. Default or

@@ -7804,6 +7804,225 @@ static inline dtg_error *dtg_add_tanh_grad(dtg_graph *graph, const char *name, d
   return error;
 }
 
+/* Drops what is in an array; nothing can be done with it any more. It has no gradient. Stateful: runs are never merged or
+ * folded away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_tensor_array_close_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value *out) {
+  const dtg_value inputs[] = {handle};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArrayCloseV3", name, inputs, 1);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_array_concat_v3_options {
+  const int64_t *element_shape_except0; /* shape; default null */
+  size_t element_shape_except0_rank;
+} dtg_tensor_array_concat_v3_options;
+#define DTG_TENSOR_ARRAY_CONCAT_V3_OPTIONS_INIT {NULL, DTG_STRLEN}
+/* The elements of an array one behind the other along their first dimension, and how many rows each had. Its gradient is known.
+ * Stateful: runs are never merged or folded away. dtype: element type. */
+static inline dtg_error *dtg_add_tensor_array_concat_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value flow_in,
+                                                        dtg_dtype dtype, const dtg_tensor_array_concat_v3_options *options,
+                                                        dtg_value *value, dtg_value *lengths) {
+  const dtg_value inputs[] = {handle, flow_in};
+  const dtg_tensor_array_concat_v3_options fallback = DTG_TENSOR_ARRAY_CONCAT_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorArrayConcatV3", name, inputs, 2);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_ints(&call, "element_shape_except0", DTG_ATTR_SHAPE, options->element_shape_except0, options->element_shape_except0_rank);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && value) *value = outs[0];
+  if (!error && lengths) *lengths = outs[1];
+  return error;
+}
+
+typedef struct dtg_tensor_array_gather_v3_options {
+  const int64_t *element_shape; /* shape; default null */
+  size_t element_shape_rank;
+} dtg_tensor_array_gather_v3_options;
+#define DTG_TENSOR_ARRAY_GATHER_V3_OPTIONS_INIT {NULL, DTG_STRLEN}
+/* The elements of an array at some indices as the rows of one tensor. Its gradient is known. Stateful: runs are never merged or
+ * folded away. dtype: element type. */
+static inline dtg_error *dtg_add_tensor_array_gather_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value indices,
+                                                        dtg_value flow_in, dtg_dtype dtype,
+                                                        const dtg_tensor_array_gather_v3_options *options, dtg_value *value) {
+  const dtg_value inputs[] = {handle, indices, flow_in};
+  const dtg_tensor_array_gather_v3_options fallback = DTG_TENSOR_ARRAY_GATHER_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorArrayGatherV3", name, inputs, 3);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_ints(&call, "element_shape", DTG_ATTR_SHAPE, options->element_shape, options->element_shape_rank);
+  error = dtg_graph_add_op(graph, &call.spec, value, value ? 1 : 0);
+  return error;
+}
+
+/* The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is
+ * known. Stateful: runs are never merged or folded away. source: string. */
+static inline dtg_error *dtg_add_tensor_array_grad_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value flow_in,
+                                                      const char *source, dtg_value *grad_handle, dtg_value *flow_out) {
+  const dtg_value inputs[] = {handle, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "TensorArrayGradV3", name, inputs, 2);
+  dtg_sugar_string(&call, "source", source);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && grad_handle) *grad_handle = outs[0];
+  if (!error && flow_out) *flow_out = outs[1];
+  return error;
+}
+
+/* Element index of an array. Its gradient is known. Stateful: runs are never merged or folded away. dtype: element type. */
+static inline dtg_error *dtg_add_tensor_array_read_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value index,
+                                                      dtg_value flow_in, dtg_dtype dtype, dtg_value *value) {
+  const dtg_value inputs[] = {handle, index, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArrayReadV3", name, inputs, 3);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  error = dtg_graph_add_op(graph, &call.spec, value, value ? 1 : 0);
+  return error;
+}
+
+/* Makes row i of a value element indices[i] of an array. Its gradient is known. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_tensor_array_scatter_v3(dtg_graph *graph, const char *name, dtg_value handle,
+                                                         dtg_value indices, dtg_value value, dtg_value flow_in,
+                                                         dtg_value *flow_out) {
+  const dtg_value inputs[] = {handle, indices, value, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArrayScatterV3", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, flow_out, flow_out ? 1 : 0);
+  return error;
+}
+
+/* How many elements an array has. It has no gradient. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_tensor_array_size_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value flow_in,
+                                                      dtg_value *size) {
+  const dtg_value inputs[] = {handle, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArraySizeV3", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, size, size ? 1 : 0);
+  return error;
+}
+
+/* Cuts a value along its first dimension into the elements of an array, of so many rows each. Its gradient is known. Stateful:
+ * runs are never merged or folded away. */
+static inline dtg_error *dtg_add_tensor_array_split_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value value,
+                                                       dtg_value lengths, dtg_value flow_in, dtg_value *flow_out) {
+  const dtg_value inputs[] = {handle, value, lengths, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArraySplitV3", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, flow_out, flow_out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_array_v3_options {
+  const int64_t *element_shape; /* shape; default null */
+  size_t element_shape_rank;
+  int32_t dynamic_size; /* bool; default false */
+  int32_t clear_after_read; /* bool; default true */
+  int32_t identical_element_shapes; /* bool; default false */
+  const char *tensor_array_name; /* string; default "" */
+} dtg_tensor_array_v3_options;
+#define DTG_TENSOR_ARRAY_V3_OPTIONS_INIT {NULL, DTG_STRLEN, 0, 1, 0, ""}
+/* An array of so many tensors, none of which is written; it lives as long as the run. It has no gradient. Stateful: runs are
+ * never merged or folded away. dtype: element type. */
+static inline dtg_error *dtg_add_tensor_array_v3(dtg_graph *graph, const char *name, dtg_value size, dtg_dtype dtype,
+                                                 const dtg_tensor_array_v3_options *options, dtg_value *handle,
+                                                 dtg_value *flow) {
+  const dtg_value inputs[] = {size};
+  const dtg_tensor_array_v3_options fallback = DTG_TENSOR_ARRAY_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorArrayV3", name, inputs, 1);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, dtype);
+  dtg_sugar_ints(&call, "element_shape", DTG_ATTR_SHAPE, options->element_shape, options->element_shape_rank);
+  dtg_sugar_int(&call, "dynamic_size", DTG_ATTR_BOOL, options->dynamic_size);
+  dtg_sugar_int(&call, "clear_after_read", DTG_ATTR_BOOL, options->clear_after_read);
+  dtg_sugar_int(&call, "identical_element_shapes", DTG_ATTR_BOOL, options->identical_element_shapes);
+  dtg_sugar_string(&call, "tensor_array_name", options->tensor_array_name);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && handle) *handle = outs[0];
+  if (!error && flow) *flow = outs[1];
+  return error;
+}
+
+/* Makes a value element index of an array. Its gradient is known. Stateful: runs are never merged or folded away. */
+static inline dtg_error *dtg_add_tensor_array_write_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value index,
+                                                       dtg_value value, dtg_value flow_in, dtg_value *flow_out) {
+  const dtg_value inputs[] = {handle, index, value, flow_in};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorArrayWriteV3", name, inputs, 4);
+  error = dtg_graph_add_op(graph, &call.spec, flow_out, flow_out ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_tensor_list_concat_options {
+  const int64_t *element_shape; /* shape; default null */
+  size_t element_shape_rank;
+} dtg_tensor_list_concat_options;
+#define DTG_TENSOR_LIST_CONCAT_OPTIONS_INIT {NULL, DTG_STRLEN}
+/* All elements one behind the other along their first dimension, and how many rows each had. Its gradient is known.
+ * element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_concat(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                    dtg_dtype element_dtype, const dtg_tensor_list_concat_options *options,
+                                                    dtg_value *tensor, dtg_value *lengths) {
+  const dtg_value inputs[] = {input_handle};
+  const dtg_tensor_list_concat_options fallback = DTG_TENSOR_LIST_CONCAT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "TensorListConcat", name, inputs, 1);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  dtg_sugar_ints(&call, "element_shape", DTG_ATTR_SHAPE, options->element_shape, options->element_shape_rank);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && tensor) *tensor = outs[0];
+  if (!error && lengths) *lengths = outs[1];
+  return error;
+}
+
+/* The elements of one list, and then those of another. It has no gradient. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_concat_lists(dtg_graph *graph, const char *name, dtg_value input_a,
+                                                          dtg_value input_b, dtg_dtype element_dtype, dtg_value *output) {
+  const dtg_value inputs[] = {input_a, input_b};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListConcatLists", name, inputs, 2);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* All elements one behind the other along their first dimension, and how many rows each had. What was never set is zeros, of
+ * leading_dims rows. Its gradient is known. element_dtype: element type. */
+static inline dtg_error *dtg_add_tensor_list_concat_v2(dtg_graph *graph, const char *name, dtg_value input_handle,
+                                                       dtg_value element_shape, dtg_value leading_dims, dtg_dtype element_dtype,
+                                                       dtg_value *tensor, dtg_value *lengths) {
+  const dtg_value inputs[] = {input_handle, element_shape, leading_dims};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "TensorListConcatV2", name, inputs, 3);
+  dtg_sugar_int(&call, "element_dtype", DTG_ATTR_TYPE, element_dtype);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && tensor) *tensor = outs[0];
+  if (!error && lengths) *lengths = outs[1];
+  return error;
+}
+
 /* The shape that the list was made for: -1 where it is open. It has no gradient. shape_type: element type. */
 static inline dtg_error *dtg_add_tensor_list_element_shape(dtg_graph *graph, const char *name, dtg_value input_handle,
                                                            dtg_dtype shape_type, dtg_value *element_shape) {
@@ -7914,6 +8133,30 @@ static inline dtg_error *dtg_add_tensor_list_resize(dtg_graph *graph, const char
   return error;
 }
 
+/* A list of as many elements as the largest index asks for, in which row i of the tensor is element indices[i]. Its gradient is
+ * known. */
+static inline dtg_error *dtg_add_tensor_list_scatter(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
+                                                     dtg_value element_shape, dtg_value *output_handle) {
+  const dtg_value inputs[] = {tensor, indices, element_shape};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListScatter", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+/* The list with row i of the tensor as element indices[i]; it grows where that is behind its end. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_scatter_into_existing_list(dtg_graph *graph, const char *name,
+                                                                        dtg_value input_handle, dtg_value tensor,
+                                                                        dtg_value indices, dtg_value *output_handle) {
+  const dtg_value inputs[] = {input_handle, tensor, indices};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListScatterIntoExistingList", name, inputs, 3);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
 /* A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element indices[i]. Its
  * gradient is known. */
 static inline dtg_error *dtg_add_tensor_list_scatter_v2(dtg_graph *graph, const char *name, dtg_value tensor, dtg_value indices,
@@ -7943,6 +8186,17 @@ static inline dtg_error *dtg_add_tensor_list_set_item(dtg_graph *graph, const ch
   if (!options) options = &fallback;
   dtg_sugar_begin(&call, "TensorListSetItem", name, inputs, 3);
   dtg_sugar_int(&call, "resize_if_index_out_of_bounds", DTG_ATTR_BOOL, options->resize_if_index_out_of_bounds);
+  error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
+  return error;
+}
+
+/* A tensor cut along its first dimension into pieces of so many rows each, as a list. Its gradient is known. */
+static inline dtg_error *dtg_add_tensor_list_split(dtg_graph *graph, const char *name, dtg_value tensor,
+                                                   dtg_value element_shape, dtg_value lengths, dtg_value *output_handle) {
+  const dtg_value inputs[] = {tensor, element_shape, lengths};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "TensorListSplit", name, inputs, 3);
   error = dtg_graph_add_op(graph, &call.spec, output_handle, output_handle ? 1 : 0);
   return error;
 }

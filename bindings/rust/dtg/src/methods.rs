@@ -2030,12 +2030,26 @@ impl<'g> Expr<'g> {
         self.apply("TensorListReserve", |_, node| Ok(node.input(num_elements.operand(self.graph(), Some(DType::I32))?).attr("element_dtype", element_dtype)))
     }
 
+    /// A list of as many elements as the largest index asks for, in which row i of the tensor is element indices\[i\].
+    /// This value is `tensor`; options: [`ops::tensor_list_scatter`](crate::ops::tensor_list_scatter).
+    #[track_caller]
+    pub fn tensor_list_scatter(&self, indices: impl Operand, element_shape: impl Operand) -> Self {
+        self.apply("TensorListScatter", |_, node| Ok(node.input(indices.operand(self.graph(), Some(DType::I32))?).input(element_shape.operand(self.graph(), None)?)))
+    }
+
     /// A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element
     /// indices\[i\]. This value is `tensor`; options:
     /// [`ops::tensor_list_scatter_v2`](crate::ops::tensor_list_scatter_v2).
     #[track_caller]
     pub fn tensor_list_scatter_v2(&self, indices: impl Operand, element_shape: impl Operand, num_elements: impl Operand) -> Self {
         self.apply("TensorListScatterV2", |_, node| Ok(node.input(indices.operand(self.graph(), Some(DType::I32))?).input(element_shape.operand(self.graph(), None)?).input(num_elements.operand(self.graph(), Some(DType::I32))?)))
+    }
+
+    /// A tensor cut along its first dimension into pieces of so many rows each, as a list. This value is `tensor`;
+    /// options: [`ops::tensor_list_split`](crate::ops::tensor_list_split).
+    #[track_caller]
+    pub fn tensor_list_split(&self, element_shape: impl Operand, lengths: impl Operand) -> Self {
+        self.apply("TensorListSplit", |_, node| Ok(node.input(element_shape.operand(self.graph(), None)?).input(lengths.operand(self.graph(), Some(DType::I64))?)))
     }
 
     /// The tensor with the updates added at the coordinates. This value is `tensor`; options:

@@ -9206,6 +9206,258 @@ impl TanhGrad<'_> {
     }
 }
 
+/// Drops what is in an array; nothing can be done with it any more.
+///
+/// It has no gradient. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_close_v3<'g>(graph: &'g Graph, handle: Value) -> TensorArrayCloseV3<'g> {
+    TensorArrayCloseV3(graph.node("TensorArrayCloseV3").input(handle))
+}
+builder!(TensorArrayCloseV3, tensor_array_close_v3);
+impl TensorArrayCloseV3<'_> {
+    /// Adds the node and gives the node itself.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The elements of an array one behind the other along their first dimension, and how many rows each had.
+///
+/// - `dtype`: element type
+///
+/// Outputs: `value`, `lengths`. Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_concat_v3<'g>(graph: &'g Graph, handle: Value, flow_in: Value, dtype: DType) -> TensorArrayConcatV3<'g> {
+    TensorArrayConcatV3(graph.node("TensorArrayConcatV3").input(handle).input(flow_in).attr("dtype", dtype))
+}
+builder!(TensorArrayConcatV3, tensor_array_concat_v3);
+impl TensorArrayConcatV3<'_> {
+    /// Shape; default null.
+    pub fn element_shape_except0(self, element_shape_except0: Option<&[i64]>) -> Self {
+        Self(self.0.attr("element_shape_except0", element_shape_except0))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
+/// The elements of an array at some indices as the rows of one tensor.
+///
+/// - `dtype`: element type
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_gather_v3<'g>(graph: &'g Graph, handle: Value, indices: Value, flow_in: Value, dtype: DType) -> TensorArrayGatherV3<'g> {
+    TensorArrayGatherV3(graph.node("TensorArrayGatherV3").input(handle).input(indices).input(flow_in).attr("dtype", dtype))
+}
+builder!(TensorArrayGatherV3, tensor_array_gather_v3);
+impl TensorArrayGatherV3<'_> {
+    /// Shape; default null.
+    pub fn element_shape(self, element_shape: Option<&[i64]>) -> Self {
+        Self(self.0.attr("element_shape", element_shape))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The array of the gradients of an array, the same one for the same source. What is written there is added up.
+///
+/// - `source`: string
+///
+/// Outputs: `grad_handle`, `flow_out`. Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_grad_v3<'g>(graph: &'g Graph, handle: Value, flow_in: Value, source: &str) -> TensorArrayGradV3<'g> {
+    TensorArrayGradV3(graph.node("TensorArrayGradV3").input(handle).input(flow_in).attr("source", source))
+}
+builder!(TensorArrayGradV3, tensor_array_grad_v3);
+impl TensorArrayGradV3<'_> {
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
+/// Element index of an array.
+///
+/// - `dtype`: element type
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_read_v3<'g>(graph: &'g Graph, handle: Value, index: Value, flow_in: Value, dtype: DType) -> TensorArrayReadV3<'g> {
+    TensorArrayReadV3(graph.node("TensorArrayReadV3").input(handle).input(index).input(flow_in).attr("dtype", dtype))
+}
+builder!(TensorArrayReadV3, tensor_array_read_v3);
+impl TensorArrayReadV3<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Makes row i of a value element indices\[i\] of an array.
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_scatter_v3<'g>(graph: &'g Graph, handle: Value, indices: Value, value: Value, flow_in: Value) -> TensorArrayScatterV3<'g> {
+    TensorArrayScatterV3(graph.node("TensorArrayScatterV3").input(handle).input(indices).input(value).input(flow_in))
+}
+builder!(TensorArrayScatterV3, tensor_array_scatter_v3);
+impl TensorArrayScatterV3<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// How many elements an array has.
+///
+/// It has no gradient. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_size_v3<'g>(graph: &'g Graph, handle: Value, flow_in: Value) -> TensorArraySizeV3<'g> {
+    TensorArraySizeV3(graph.node("TensorArraySizeV3").input(handle).input(flow_in))
+}
+builder!(TensorArraySizeV3, tensor_array_size_v3);
+impl TensorArraySizeV3<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Cuts a value along its first dimension into the elements of an array, of so many rows each.
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_split_v3<'g>(graph: &'g Graph, handle: Value, value: Value, lengths: Value, flow_in: Value) -> TensorArraySplitV3<'g> {
+    TensorArraySplitV3(graph.node("TensorArraySplitV3").input(handle).input(value).input(lengths).input(flow_in))
+}
+builder!(TensorArraySplitV3, tensor_array_split_v3);
+impl TensorArraySplitV3<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// An array of so many tensors, none of which is written; it lives as long as the run.
+///
+/// - `dtype`: element type
+///
+/// Outputs: `handle`, `flow`. It has no gradient. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_v3<'g>(graph: &'g Graph, size: Value, dtype: DType) -> TensorArrayV3<'g> {
+    TensorArrayV3(graph.node("TensorArrayV3").input(size).attr("dtype", dtype))
+}
+builder!(TensorArrayV3, tensor_array_v3);
+impl TensorArrayV3<'_> {
+    /// Shape; default null.
+    pub fn element_shape(self, element_shape: Option<&[i64]>) -> Self {
+        Self(self.0.attr("element_shape", element_shape))
+    }
+
+    /// Bool; default false.
+    pub fn dynamic_size(self, dynamic_size: bool) -> Self {
+        Self(self.0.attr("dynamic_size", dynamic_size))
+    }
+
+    /// Bool; default true.
+    pub fn clear_after_read(self, clear_after_read: bool) -> Self {
+        Self(self.0.attr("clear_after_read", clear_after_read))
+    }
+
+    /// Bool; default false.
+    pub fn identical_element_shapes(self, identical_element_shapes: bool) -> Self {
+        Self(self.0.attr("identical_element_shapes", identical_element_shapes))
+    }
+
+    /// String; default "".
+    pub fn tensor_array_name(self, tensor_array_name: &str) -> Self {
+        Self(self.0.attr("tensor_array_name", tensor_array_name))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
+/// Makes a value element index of an array.
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_write_v3<'g>(graph: &'g Graph, handle: Value, index: Value, value: Value, flow_in: Value) -> TensorArrayWriteV3<'g> {
+    TensorArrayWriteV3(graph.node("TensorArrayWriteV3").input(handle).input(index).input(value).input(flow_in))
+}
+builder!(TensorArrayWriteV3, tensor_array_write_v3);
+impl TensorArrayWriteV3<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// All elements one behind the other along their first dimension, and how many rows each had.
+///
+/// - `element_dtype`: element type
+///
+/// Outputs: `tensor`, `lengths`. Its gradient is known.
+#[track_caller]
+pub fn tensor_list_concat<'g>(graph: &'g Graph, input_handle: Value, element_dtype: DType) -> TensorListConcat<'g> {
+    TensorListConcat(graph.node("TensorListConcat").input(input_handle).attr("element_dtype", element_dtype))
+}
+builder!(TensorListConcat, tensor_list_concat);
+impl TensorListConcat<'_> {
+    /// Shape; default null.
+    pub fn element_shape(self, element_shape: Option<&[i64]>) -> Self {
+        Self(self.0.attr("element_shape", element_shape))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
+/// The elements of one list, and then those of another.
+///
+/// - `element_dtype`: element type
+///
+/// It has no gradient.
+#[track_caller]
+pub fn tensor_list_concat_lists<'g>(graph: &'g Graph, input_a: Value, input_b: Value, element_dtype: DType) -> TensorListConcatLists<'g> {
+    TensorListConcatLists(graph.node("TensorListConcatLists").input(input_a).input(input_b).attr("element_dtype", element_dtype))
+}
+builder!(TensorListConcatLists, tensor_list_concat_lists);
+impl TensorListConcatLists<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// All elements one behind the other along their first dimension, and how many rows each had. What was never set is
+/// zeros, of leading_dims rows.
+///
+/// - `element_dtype`: element type
+///
+/// Outputs: `tensor`, `lengths`. Its gradient is known.
+#[track_caller]
+pub fn tensor_list_concat_v2<'g>(graph: &'g Graph, input_handle: Value, element_shape: Value, leading_dims: Value, element_dtype: DType) -> TensorListConcatV2<'g> {
+    TensorListConcatV2(graph.node("TensorListConcatV2").input(input_handle).input(element_shape).input(leading_dims).attr("element_dtype", element_dtype))
+}
+builder!(TensorListConcatV2, tensor_list_concat_v2);
+impl TensorListConcatV2<'_> {
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
 /// The shape that the list was made for: -1 where it is open.
 ///
 /// - `shape_type`: element type
@@ -9351,6 +9603,36 @@ impl TensorListResize<'_> {
     }
 }
 
+/// A list of as many elements as the largest index asks for, in which row i of the tensor is element indices\[i\].
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn tensor_list_scatter<'g>(graph: &'g Graph, tensor: Value, indices: Value, element_shape: Value) -> TensorListScatter<'g> {
+    TensorListScatter(graph.node("TensorListScatter").input(tensor).input(indices).input(element_shape))
+}
+builder!(TensorListScatter, tensor_list_scatter);
+impl TensorListScatter<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The list with row i of the tensor as element indices\[i\]; it grows where that is behind its end.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn tensor_list_scatter_into_existing_list<'g>(graph: &'g Graph, input_handle: Value, tensor: Value, indices: Value) -> TensorListScatterIntoExistingList<'g> {
+    TensorListScatterIntoExistingList(graph.node("TensorListScatterIntoExistingList").input(input_handle).input(tensor).input(indices))
+}
+builder!(TensorListScatterIntoExistingList, tensor_list_scatter_into_existing_list);
+impl TensorListScatterIntoExistingList<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
 /// A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element
 /// indices\[i\].
 ///
@@ -9381,6 +9663,21 @@ impl TensorListSetItem<'_> {
         Self(self.0.attr("resize_if_index_out_of_bounds", resize_if_index_out_of_bounds))
     }
 
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// A tensor cut along its first dimension into pieces of so many rows each, as a list.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn tensor_list_split<'g>(graph: &'g Graph, tensor: Value, element_shape: Value, lengths: Value) -> TensorListSplit<'g> {
+    TensorListSplit(graph.node("TensorListSplit").input(tensor).input(element_shape).input(lengths))
+}
+builder!(TensorListSplit, tensor_list_split);
+impl TensorListSplit<'_> {
     /// Adds the node and gives its output.
     pub fn build(self) -> Result<Value> {
         self.0.build()

@@ -20062,6 +20062,567 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * Drops what is in an array; nothing can be done with it any more. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @return the value that names the node
+   */
+  public Value tensorArrayCloseV3(Value handle) {
+    return tensorArrayCloseV3(handle, (NodeOptions) null);
+  }
+
+  /**
+   * Drops what is in an array; nothing can be done with it any more. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value tensorArrayCloseV3(Value handle, NodeOptions options) {
+    OpSpec spec = op("TensorArrayCloseV3", options);
+    spec.input("handle", handle);
+    return spec.add();
+  }
+
+  /** What TensorArrayConcatV3 can be told besides. */
+  public static final class TensorArrayConcatV3Options extends Options<TensorArrayConcatV3Options> {
+    /** All defaults. */
+    public TensorArrayConcatV3Options() {}
+
+    @Override
+    TensorArrayConcatV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute element_shape_except0.
+     *
+     * @param value shape; default null
+     * @return this
+     */
+    public TensorArrayConcatV3Options elementShapeExcept0(long[] value) {
+      return say(spec -> spec.shape("element_shape_except0", value));
+    }
+  }
+
+  /**
+   * The outputs of TensorArrayConcatV3.
+   *
+   * @param value its output value
+   * @param lengths its output lengths
+   */
+  public record TensorArrayConcatV3Outputs(Value value, Value lengths) {}
+
+  /**
+   * The elements of an array one behind the other along their first dimension, and how many rows each had. Its gradient is known. Stateful:
+   * runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @return the outputs
+   */
+  public TensorArrayConcatV3Outputs tensorArrayConcatV3(Value handle, Value flowIn, DType dtype) {
+    return tensorArrayConcatV3(handle, flowIn, dtype, (TensorArrayConcatV3Options) null);
+  }
+
+  /**
+   * The elements of an array one behind the other along their first dimension, and how many rows each had. Its gradient is known. Stateful:
+   * runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorArrayConcatV3Outputs tensorArrayConcatV3(Value handle, Value flowIn, DType dtype, TensorArrayConcatV3Options options) {
+    OpSpec spec = op("TensorArrayConcatV3", options);
+    spec.input("handle", handle);
+    spec.input("flowIn", flowIn);
+    spec.attr("dtype", dtype);
+    List<Value> all = spec.addAll();
+    return new TensorArrayConcatV3Outputs(all.get(0), all.get(1));
+  }
+
+  /** What TensorArrayGatherV3 can be told besides. */
+  public static final class TensorArrayGatherV3Options extends Options<TensorArrayGatherV3Options> {
+    /** All defaults. */
+    public TensorArrayGatherV3Options() {}
+
+    @Override
+    TensorArrayGatherV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute element_shape.
+     *
+     * @param value shape; default null
+     * @return this
+     */
+    public TensorArrayGatherV3Options elementShape(long[] value) {
+      return say(spec -> spec.shape("element_shape", value));
+    }
+  }
+
+  /**
+   * The elements of an array at some indices as the rows of one tensor. Its gradient is known. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param handle its input handle
+   * @param indices its input indices
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @return value
+   */
+  public Value tensorArrayGatherV3(Value handle, Value indices, Value flowIn, DType dtype) {
+    return tensorArrayGatherV3(handle, indices, flowIn, dtype, (TensorArrayGatherV3Options) null);
+  }
+
+  /**
+   * The elements of an array at some indices as the rows of one tensor. Its gradient is known. Stateful: runs are never merged or folded
+   * away.
+   *
+   * @param handle its input handle
+   * @param indices its input indices
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return value
+   */
+  public Value tensorArrayGatherV3(Value handle, Value indices, Value flowIn, DType dtype, TensorArrayGatherV3Options options) {
+    OpSpec spec = op("TensorArrayGatherV3", options);
+    spec.input("handle", handle);
+    spec.input("indices", indices);
+    spec.input("flowIn", flowIn);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /**
+   * The outputs of TensorArrayGradV3.
+   *
+   * @param gradHandle its output grad_handle
+   * @param flowOut its output flow_out
+   */
+  public record TensorArrayGradV3Outputs(Value gradHandle, Value flowOut) {}
+
+  /**
+   * The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is known.
+   * Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param source string
+   * @return the outputs
+   */
+  public TensorArrayGradV3Outputs tensorArrayGradV3(Value handle, Value flowIn, String source) {
+    return tensorArrayGradV3(handle, flowIn, source, (NodeOptions) null);
+  }
+
+  /**
+   * The array of the gradients of an array, the same one for the same source. What is written there is added up. Its gradient is known.
+   * Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param source string
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorArrayGradV3Outputs tensorArrayGradV3(Value handle, Value flowIn, String source, NodeOptions options) {
+    OpSpec spec = op("TensorArrayGradV3", options);
+    spec.input("handle", handle);
+    spec.input("flowIn", flowIn);
+    spec.attr("source", source);
+    List<Value> all = spec.addAll();
+    return new TensorArrayGradV3Outputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * Element index of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param index its input index
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @return value
+   */
+  public Value tensorArrayReadV3(Value handle, Value index, Value flowIn, DType dtype) {
+    return tensorArrayReadV3(handle, index, flowIn, dtype, (NodeOptions) null);
+  }
+
+  /**
+   * Element index of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param index its input index
+   * @param flowIn its input flow_in
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return value
+   */
+  public Value tensorArrayReadV3(Value handle, Value index, Value flowIn, DType dtype, NodeOptions options) {
+    OpSpec spec = op("TensorArrayReadV3", options);
+    spec.input("handle", handle);
+    spec.input("index", index);
+    spec.input("flowIn", flowIn);
+    spec.attr("dtype", dtype);
+    return spec.add();
+  }
+
+  /**
+   * Makes row i of a value element indices[i] of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param indices its input indices
+   * @param value its input value
+   * @param flowIn its input flow_in
+   * @return flow_out
+   */
+  public Value tensorArrayScatterV3(Value handle, Value indices, Value value, Value flowIn) {
+    return tensorArrayScatterV3(handle, indices, value, flowIn, (NodeOptions) null);
+  }
+
+  /**
+   * Makes row i of a value element indices[i] of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param indices its input indices
+   * @param value its input value
+   * @param flowIn its input flow_in
+   * @param options what else; null: nothing
+   * @return flow_out
+   */
+  public Value tensorArrayScatterV3(Value handle, Value indices, Value value, Value flowIn, NodeOptions options) {
+    OpSpec spec = op("TensorArrayScatterV3", options);
+    spec.input("handle", handle);
+    spec.input("indices", indices);
+    spec.input("value", value);
+    spec.input("flowIn", flowIn);
+    return spec.add();
+  }
+
+  /**
+   * How many elements an array has. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @return size
+   */
+  public Value tensorArraySizeV3(Value handle, Value flowIn) {
+    return tensorArraySizeV3(handle, flowIn, (NodeOptions) null);
+  }
+
+  /**
+   * How many elements an array has. It has no gradient. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param options what else; null: nothing
+   * @return size
+   */
+  public Value tensorArraySizeV3(Value handle, Value flowIn, NodeOptions options) {
+    OpSpec spec = op("TensorArraySizeV3", options);
+    spec.input("handle", handle);
+    spec.input("flowIn", flowIn);
+    return spec.add();
+  }
+
+  /**
+   * Cuts a value along its first dimension into the elements of an array, of so many rows each. Its gradient is known. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param value its input value
+   * @param lengths its input lengths
+   * @param flowIn its input flow_in
+   * @return flow_out
+   */
+  public Value tensorArraySplitV3(Value handle, Value value, Value lengths, Value flowIn) {
+    return tensorArraySplitV3(handle, value, lengths, flowIn, (NodeOptions) null);
+  }
+
+  /**
+   * Cuts a value along its first dimension into the elements of an array, of so many rows each. Its gradient is known. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param value its input value
+   * @param lengths its input lengths
+   * @param flowIn its input flow_in
+   * @param options what else; null: nothing
+   * @return flow_out
+   */
+  public Value tensorArraySplitV3(Value handle, Value value, Value lengths, Value flowIn, NodeOptions options) {
+    OpSpec spec = op("TensorArraySplitV3", options);
+    spec.input("handle", handle);
+    spec.input("value", value);
+    spec.input("lengths", lengths);
+    spec.input("flowIn", flowIn);
+    return spec.add();
+  }
+
+  /** What TensorArrayV3 can be told besides. */
+  public static final class TensorArrayV3Options extends Options<TensorArrayV3Options> {
+    /** All defaults. */
+    public TensorArrayV3Options() {}
+
+    @Override
+    TensorArrayV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute element_shape.
+     *
+     * @param value shape; default null
+     * @return this
+     */
+    public TensorArrayV3Options elementShape(long[] value) {
+      return say(spec -> spec.shape("element_shape", value));
+    }
+
+    /**
+     * The attribute dynamic_size.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public TensorArrayV3Options dynamicSize(boolean value) {
+      return say(spec -> spec.attr("dynamic_size", value));
+    }
+
+    /**
+     * The attribute clear_after_read.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public TensorArrayV3Options clearAfterRead(boolean value) {
+      return say(spec -> spec.attr("clear_after_read", value));
+    }
+
+    /**
+     * The attribute identical_element_shapes.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public TensorArrayV3Options identicalElementShapes(boolean value) {
+      return say(spec -> spec.attr("identical_element_shapes", value));
+    }
+
+    /**
+     * The attribute tensor_array_name.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public TensorArrayV3Options tensorArrayName(String value) {
+      return say(spec -> spec.attr("tensor_array_name", value));
+    }
+  }
+
+  /**
+   * The outputs of TensorArrayV3.
+   *
+   * @param handle its output handle
+   * @param flow its output flow
+   */
+  public record TensorArrayV3Outputs(Value handle, Value flow) {}
+
+  /**
+   * An array of so many tensors, none of which is written; it lives as long as the run. It has no gradient. Stateful: runs are never merged
+   * or folded away.
+   *
+   * @param size its input size
+   * @param dtype element type
+   * @return the outputs
+   */
+  public TensorArrayV3Outputs tensorArrayV3(Value size, DType dtype) {
+    return tensorArrayV3(size, dtype, (TensorArrayV3Options) null);
+  }
+
+  /**
+   * An array of so many tensors, none of which is written; it lives as long as the run. It has no gradient. Stateful: runs are never merged
+   * or folded away.
+   *
+   * @param size its input size
+   * @param dtype element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorArrayV3Outputs tensorArrayV3(Value size, DType dtype, TensorArrayV3Options options) {
+    OpSpec spec = op("TensorArrayV3", options);
+    spec.input("size", size);
+    spec.attr("dtype", dtype);
+    List<Value> all = spec.addAll();
+    return new TensorArrayV3Outputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * Makes a value element index of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param index its input index
+   * @param value its input value
+   * @param flowIn its input flow_in
+   * @return flow_out
+   */
+  public Value tensorArrayWriteV3(Value handle, Value index, Value value, Value flowIn) {
+    return tensorArrayWriteV3(handle, index, value, flowIn, (NodeOptions) null);
+  }
+
+  /**
+   * Makes a value element index of an array. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param index its input index
+   * @param value its input value
+   * @param flowIn its input flow_in
+   * @param options what else; null: nothing
+   * @return flow_out
+   */
+  public Value tensorArrayWriteV3(Value handle, Value index, Value value, Value flowIn, NodeOptions options) {
+    OpSpec spec = op("TensorArrayWriteV3", options);
+    spec.input("handle", handle);
+    spec.input("index", index);
+    spec.input("value", value);
+    spec.input("flowIn", flowIn);
+    return spec.add();
+  }
+
+  /** What TensorListConcat can be told besides. */
+  public static final class TensorListConcatOptions extends Options<TensorListConcatOptions> {
+    /** All defaults. */
+    public TensorListConcatOptions() {}
+
+    @Override
+    TensorListConcatOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute element_shape.
+     *
+     * @param value shape; default null
+     * @return this
+     */
+    public TensorListConcatOptions elementShape(long[] value) {
+      return say(spec -> spec.shape("element_shape", value));
+    }
+  }
+
+  /**
+   * The outputs of TensorListConcat.
+   *
+   * @param tensor its output tensor
+   * @param lengths its output lengths
+   */
+  public record TensorListConcatOutputs(Value tensor, Value lengths) {}
+
+  /**
+   * All elements one behind the other along their first dimension, and how many rows each had. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementDtype element type
+   * @return the outputs
+   */
+  public TensorListConcatOutputs tensorListConcat(Value inputHandle, DType elementDtype) {
+    return tensorListConcat(inputHandle, elementDtype, (TensorListConcatOptions) null);
+  }
+
+  /**
+   * All elements one behind the other along their first dimension, and how many rows each had. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorListConcatOutputs tensorListConcat(Value inputHandle, DType elementDtype, TensorListConcatOptions options) {
+    OpSpec spec = op("TensorListConcat", options);
+    spec.input("inputHandle", inputHandle);
+    spec.attr("element_dtype", elementDtype);
+    List<Value> all = spec.addAll();
+    return new TensorListConcatOutputs(all.get(0), all.get(1));
+  }
+
+  /**
+   * The elements of one list, and then those of another. It has no gradient.
+   *
+   * @param inputA its input input_a
+   * @param inputB its input input_b
+   * @param elementDtype element type
+   * @return output
+   */
+  public Value tensorListConcatLists(Value inputA, Value inputB, DType elementDtype) {
+    return tensorListConcatLists(inputA, inputB, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * The elements of one list, and then those of another. It has no gradient.
+   *
+   * @param inputA its input input_a
+   * @param inputB its input input_b
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value tensorListConcatLists(Value inputA, Value inputB, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListConcatLists", options);
+    spec.input("inputA", inputA);
+    spec.input("inputB", inputB);
+    spec.attr("element_dtype", elementDtype);
+    return spec.add();
+  }
+
+  /**
+   * The outputs of TensorListConcatV2.
+   *
+   * @param tensor its output tensor
+   * @param lengths its output lengths
+   */
+  public record TensorListConcatV2Outputs(Value tensor, Value lengths) {}
+
+  /**
+   * All elements one behind the other along their first dimension, and how many rows each had. What was never set is zeros, of leading_dims
+   * rows. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param leadingDims its input leading_dims
+   * @param elementDtype element type
+   * @return the outputs
+   */
+  public TensorListConcatV2Outputs tensorListConcatV2(Value inputHandle, Value elementShape, Value leadingDims, DType elementDtype) {
+    return tensorListConcatV2(inputHandle, elementShape, leadingDims, elementDtype, (NodeOptions) null);
+  }
+
+  /**
+   * All elements one behind the other along their first dimension, and how many rows each had. What was never set is zeros, of leading_dims
+   * rows. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param elementShape its input element_shape
+   * @param leadingDims its input leading_dims
+   * @param elementDtype element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorListConcatV2Outputs tensorListConcatV2(Value inputHandle, Value elementShape, Value leadingDims, DType elementDtype, NodeOptions options) {
+    OpSpec spec = op("TensorListConcatV2", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("elementShape", elementShape);
+    spec.input("leadingDims", leadingDims);
+    spec.attr("element_dtype", elementDtype);
+    List<Value> all = spec.addAll();
+    return new TensorListConcatV2Outputs(all.get(0), all.get(1));
+  }
+
+  /**
    * The shape that the list was made for: -1 where it is open. It has no gradient.
    *
    * @param inputHandle its input input_handle
@@ -20320,6 +20881,64 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * A list of as many elements as the largest index asks for, in which row i of the tensor is element indices[i]. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @return output_handle
+   */
+  public Value tensorListScatter(Value tensor, Value indices, Value elementShape) {
+    return tensorListScatter(tensor, indices, elementShape, (NodeOptions) null);
+  }
+
+  /**
+   * A list of as many elements as the largest index asks for, in which row i of the tensor is element indices[i]. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param elementShape its input element_shape
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListScatter(Value tensor, Value indices, Value elementShape, NodeOptions options) {
+    OpSpec spec = op("TensorListScatter", options);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    spec.input("elementShape", elementShape);
+    return spec.add();
+  }
+
+  /**
+   * The list with row i of the tensor as element indices[i]; it grows where that is behind its end. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @return output_handle
+   */
+  public Value tensorListScatterIntoExistingList(Value inputHandle, Value tensor, Value indices) {
+    return tensorListScatterIntoExistingList(inputHandle, tensor, indices, (NodeOptions) null);
+  }
+
+  /**
+   * The list with row i of the tensor as element indices[i]; it grows where that is behind its end. Its gradient is known.
+   *
+   * @param inputHandle its input input_handle
+   * @param tensor its input tensor
+   * @param indices its input indices
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListScatterIntoExistingList(Value inputHandle, Value tensor, Value indices, NodeOptions options) {
+    OpSpec spec = op("TensorListScatterIntoExistingList", options);
+    spec.input("inputHandle", inputHandle);
+    spec.input("tensor", tensor);
+    spec.input("indices", indices);
+    return spec.add();
+  }
+
+  /**
    * A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element indices[i]. Its gradient is
    * known.
    *
@@ -20400,6 +21019,35 @@ public abstract class Ops extends Handle {
     spec.input("inputHandle", inputHandle);
     spec.input("index", index);
     spec.input("item", item);
+    return spec.add();
+  }
+
+  /**
+   * A tensor cut along its first dimension into pieces of so many rows each, as a list. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param elementShape its input element_shape
+   * @param lengths its input lengths
+   * @return output_handle
+   */
+  public Value tensorListSplit(Value tensor, Value elementShape, Value lengths) {
+    return tensorListSplit(tensor, elementShape, lengths, (NodeOptions) null);
+  }
+
+  /**
+   * A tensor cut along its first dimension into pieces of so many rows each, as a list. Its gradient is known.
+   *
+   * @param tensor its input tensor
+   * @param elementShape its input element_shape
+   * @param lengths its input lengths
+   * @param options what else; null: nothing
+   * @return output_handle
+   */
+  public Value tensorListSplit(Value tensor, Value elementShape, Value lengths, NodeOptions options) {
+    OpSpec spec = op("TensorListSplit", options);
+    spec.input("tensor", tensor);
+    spec.input("elementShape", elementShape);
+    spec.input("lengths", lengths);
     return spec.add();
   }
 

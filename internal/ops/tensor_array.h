@@ -1,0 +1,78 @@
+// TensorArray: what the files of the family share. Definitions, shapes and gradients are in tensor_array.cc, kernels in
+// tensor_array_run.cc, the object in tensor_array_state.cc. An array lives in one run: each run that comes to TensorArrayV3 has its own,
+// which goes when the run ends, so no other run, session or task ever reaches it.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/kernel.h"
+#include "exec/resource.h"
+#include "graph/gradient.h"
+
+namespace dtg::ops {
+
+struct ArrayKernel {
+  const char* op;
+  PrepareFn prepare;
+};
+std::span<const ArrayKernel> array_kernels();
+
+// Owner: the slots of a run, by count. Any thread, one call at a time: its lock. The order of calls is the plan's.
+class TensorArray final : public Resource {
+ public:
+  static constexpr std::string_view kKind = "tensor array";
+  // Elements that a run asks for beyond these would be a mistake.
+  static constexpr int64_t kMost = int64_t{1} << 24;
+  struct Options {
+    DType dtype = DType::invalid;
+    PartialShape element_shape;
+    int64_t size = 0;
+    bool dynamic_size = false;
+    bool clear_after_read = true;
+    bool identical_shapes = false;
+    bool adds_up = false;    // an array of gradients: what is written to an element again is added
+    int64_t rows_known = 0;  // of such: how many elements are put one behind the other
+  };
+  TensorArray(std::string name, Options options);
+  const char* kind() const override { return kKind.data(); }
+  void destroy(const Status&) override { close(); }
+
+  DType dtype() const { return options_.dtype; }
+  // The array keeps the tensor.
+  Status write(const RunContext& c, int64_t index, Tensor value);
+  // An invalid tensor stands for zeros of the shape.
+  struct Element {
+    Tensor value;
+    Shape shape;
+  };
+  Result<Element> read(const RunContext& c, int64_t index);
+  Result<int64_t> size(const RunContext& c) const;
+  // How many elements there are to be put one behind the other.
+  Result<int64_t> rows(const RunContext& c) const;
+  // Room for so many, where the array may grow; then `exactly` so many, or as many at least, is what it has. They are its rows.
+  Status make_room(const RunContext& c, int64_t count, bool exactly);
+  // What an op says of its elements.
+  Status narrow(const RunContext& c, const PartialShape& shape);
+  // Its array of gradients under that name, made when first asked for. The array itself grows no more.
+  Result<Ref<TensorArray>> gradients(const RunContext& c, const std::string& source);
+  void close();
+
+ private:
+  struct State {
+    Tensor value;
+    Shape shape;
+    bool written = false, was_read = false, cleared = false;
+  };
+  Status check_open(const RunContext& c) const;
+
+  mutable std::mutex mutex_;
+  Options options_;
+  std::vector<State> elements_;
+  std::map<std::string, Ref<TensorArray>> gradients_;
+  bool closed_ = false;
+};
+
+}  // namespace dtg::ops

@@ -1,0 +1,152 @@
+// The elements of a TensorArray: what may be written and read when, as TensorFlow has it. Called by kernels, on the threads of a run.
+#include "ops/list.h"
+#include "ops/tensor_array.h"
+
+namespace dtg::ops {
+namespace {
+
+long long wide(int64_t number) { return static_cast<long long>(number); }
+
+}  // namespace
+
+TensorArray::TensorArray(std::string name, Options options)
+    : Resource(std::move(name)), options_(std::move(options)), elements_(static_cast<size_t>(options_.size)) {}
+
+Status TensorArray::check_open(const RunContext& c) const {
+  return closed_ ? c.error("the array \"%s\" was closed", name().c_str()) : Status();
+}
+
+Status TensorArray::write(const RunContext& c, int64_t index, Tensor value) {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  const auto size = static_cast<int64_t>(elements_.size());
+  if (index < 0 || (!options_.dynamic_size && index >= size)) {
+    return c.error("write element %lld of \"%s\", which has %lld and does not grow", wide(index), name().c_str(), wide(size));
+  }
+  if (index >= kMost)
+    return resource_exhausted("element %lld of \"%s\": at most %lld are possible", wide(index), name().c_str(), wide(kMost));
+  if (!options_.element_shape.admits(value.shape())) {
+    return c.error("write element %lld of \"%s\": the value has shape %s, the array is for %s", wide(index), name().c_str(),
+                   value.shape().text().c_str(), options_.element_shape.text().c_str());
+  }
+  if (index >= size) elements_.resize(static_cast<size_t>(index) + 1);
+  State& state = elements_[static_cast<size_t>(index)];
+  if (state.was_read) return c.error("write element %lld of \"%s\": it was read already", wide(index), name().c_str());
+  if (state.written && !options_.adds_up) {
+    return c.error("write element %lld of \"%s\": it was written already", wide(index), name().c_str());
+  }
+  if (options_.identical_shapes) options_.element_shape = PartialShape(value.shape());
+  if (!state.written) {
+    state.shape = value.shape();
+    state.value = std::move(value);
+    state.written = true;
+    return {};
+  }
+  if (!(state.shape == value.shape())) {
+    return c.error("add to element %lld of \"%s\": it has shape %s, the value %s", wide(index), name().c_str(), state.shape.text().c_str(),
+                   value.shape().text().c_str());
+  }
+  if (state.value.valid()) {
+    DTG_ASSIGN(state.value, sum_of(c, state.value, value));
+  } else {
+    state.value = std::move(value);
+  }
+  return {};
+}
+
+Result<TensorArray::Element> TensorArray::read(const RunContext& c, int64_t index) {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  const auto size = static_cast<int64_t>(elements_.size());
+  if (options_.adds_up && index >= size && options_.element_shape.complete()) {
+    // No gradient came here, and none can any more.
+    DTG_ASSIGN(Shape shape, options_.element_shape.to_shape());
+    return Element{Tensor(), std::move(shape)};
+  }
+  if (index < 0 || index >= size) return c.error("read element %lld of \"%s\", which has %lld", wide(index), name().c_str(), wide(size));
+  State& state = elements_[static_cast<size_t>(index)];
+  if (!state.written) {
+    if (!options_.element_shape.complete()) {
+      return c.error("read element %lld of \"%s\": it was never written, and the shape of its zeros, %s, is not known", wide(index),
+                     name().c_str(), options_.element_shape.text().c_str());
+    }
+    DTG_ASSIGN(state.shape, options_.element_shape.to_shape());
+    state.written = true;
+  }
+  if (state.cleared) {
+    return c.error("read element %lld of \"%s\" again: it was let go of when it was read (clear_after_read)", wide(index), name().c_str());
+  }
+  state.was_read = true;
+  Element element{state.value, state.shape};
+  if (options_.clear_after_read) {
+    state.value = Tensor();
+    state.cleared = true;
+  }
+  return element;
+}
+
+Result<int64_t> TensorArray::size(const RunContext& c) const {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  return static_cast<int64_t>(elements_.size());
+}
+
+Result<int64_t> TensorArray::rows(const RunContext& c) const {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  return options_.adds_up ? options_.rows_known : static_cast<int64_t>(elements_.size());
+}
+
+Status TensorArray::make_room(const RunContext& c, int64_t count, bool exactly) {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  if (count > kMost)
+    return resource_exhausted("%lld elements of \"%s\": at most %lld are possible", wide(count), name().c_str(), wide(kMost));
+  auto size = static_cast<int64_t>(elements_.size());
+  if (options_.dynamic_size && size < count) {
+    elements_.resize(static_cast<size_t>(count));
+    size = count;
+  }
+  if (size < count || (exactly && size != count)) {
+    return c.error("%lld elements for \"%s\", which has %lld and does not grow", wide(count), name().c_str(), wide(size));
+  }
+  if (!options_.adds_up) options_.rows_known = size;
+  return {};
+}
+
+Status TensorArray::narrow(const RunContext& c, const PartialShape& shape) {
+  const std::lock_guard hold(mutex_);
+  auto merged = PartialShape::merge(options_.element_shape, shape, "the array's elements and element_shape");
+  if (!merged.ok()) return c.error("%s", merged.status().message().c_str());
+  options_.element_shape = merged.take();
+  return {};
+}
+
+Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::string& source) {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  options_.dynamic_size = false;
+  Ref<TensorArray>& made = gradients_[source];
+  if (made) return made;
+  Options options = options_;
+  options.size = static_cast<int64_t>(elements_.size());
+  // What was added up in one element has one gradient, which each of the addends asks for.
+  options.clear_after_read = !options_.adds_up;
+  options.adds_up = true;
+  made = make_ref<TensorArray>(name() + "@" + source, std::move(options));
+  for (size_t i = 0; i < elements_.size(); ++i) {
+    if (!elements_[i].written) continue;
+    // Nothing has come yet: zeros.
+    made->elements_[i].shape = elements_[i].shape;
+    made->elements_[i].written = true;
+  }
+  return made;
+}
+
+void TensorArray::close() {
+  const std::lock_guard hold(mutex_);
+  closed_ = true;
+  elements_.clear();
+}
+
+}  // namespace dtg::ops

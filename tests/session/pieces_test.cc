@@ -1,0 +1,258 @@
+// Tensors in pieces: lists that are split and put together, and TensorArrays. Values, what is refused, gradients against differences, on
+// the CPU and on an emulated accelerator. One thread.
+#include <cmath>
+#include <functional>
+
+#include "control_fixture.h"
+
+namespace dtg {
+namespace {
+
+using Vec = std::vector<double>;
+
+class PiecesTest : public ControlTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    Session::Options options;
+    if (GetParam()) options.devices.emu = 1;
+    open(options);
+    x = placeholder(f64, PartialShape(Shape::of({4, 2})));
+  }
+
+  static Tensor doubles(const Shape& shape, const Vec& values) { return Tensor::of<double>(shape, std::span<const double>(values)).take(); }
+  Value op(const char* type, std::initializer_list<Value> inputs, std::initializer_list<Attr> attrs = {}) {
+    return build->op(type, inputs, attrs);
+  }
+  Value longs_of(std::initializer_list<int64_t> values) { return build->ints(values, DType::i64); }
+  Vec at(Value value, const Vec& point) {
+    const Tensor got = fetch(value, {{x, doubles(Shape::of({4, 2}), point)}});
+    return got.valid() ? Vec(got.as<double>(), got.as<double>() + got.count()) : Vec();
+  }
+  void refused(Value value, Code code, const char* says) {
+    std::vector<Tensor> got;
+    const Status status = run({{x, doubles(Shape::of({4, 2}), point_)}}, {value}, &got);
+    EXPECT_EQ(status.code(), code) << says << ": " << status.message();
+    EXPECT_NE(std::string(status.message()).find(says), std::string::npos) << status.message();
+  }
+  // Nodes that the graph itself refuses.
+  void refused_at_once(const char* says) {
+    EXPECT_EQ(build->status().code(), Code::invalid_argument);
+    EXPECT_NE(std::string(build->status().message()).find(says), std::string::npos) << build->status().message();
+    build = std::make_unique<Build>(*graph);
+  }
+
+  // Of the sum of the squares of `value`, times i + 1: it depends on x twice over, so that gradients of gradients are not zero.
+  Value score(Value value, Value weights) {
+    return op("Sum", {build->reshape(op("Mul", {op("Square", {value}), weights}), build->ints({-1})), build->integer(0)});
+  }
+  void expect_slope(Value y, Value slope) {
+    ASSERT_TRUE(slope.valid());
+    constexpr double kStep = 1e-5;
+    const Vec got = at(slope, point_);
+    ASSERT_EQ(got.size(), point_.size());
+    for (size_t i = 0; i < point_.size(); ++i) {
+      Vec up = point_, down = point_;
+      up[i] += kStep;
+      down[i] -= kStep;
+      const double wanted = (at(y, up).at(0) - at(y, down).at(0)) / (2 * kStep);
+      EXPECT_NEAR(got[i], wanted, 1e-6 * std::max(1.0, std::fabs(wanted))) << "element " << i;
+    }
+  }
+  // The gradient, and that of the sum of its squares.
+  void expect_gradients(Value value, Value weights) {
+    const Value y = score(value, weights), slope = gradient(y, x);
+    expect_slope(y, slope);
+    const Value steep = score(slope, build->scalar(f64, 0.5));
+    expect_slope(steep, gradient(steep, x));
+  }
+  Value weights(const Shape& shape) {
+    Vec values;
+    for (int64_t i = 0; i < shape.count(); ++i) values.push_back(0.25 * static_cast<double>(i + 1));
+    return build->constant(doubles(shape, values));
+  }
+
+  // An array, and the flow behind what was last done to it.
+  struct Array {
+    Value handle, flow;
+  };
+  Array array(int64_t size, DType dtype, std::initializer_list<Attr> more = {}) {
+    std::vector<Attr> attrs(more);
+    attrs.push_back({"dtype", dtype});
+    const Value inputs[] = {build->integer(size)};
+    const Value handle = build->op("TensorArrayV3", inputs, attrs);
+    return {handle, build->ok() ? handle.sibling(1) : Value()};
+  }
+  void write(Array& a, int64_t index, Value value) { a.flow = op("TensorArrayWriteV3", {a.handle, build->integer(index), value, a.flow}); }
+  Value read(const Array& a, int64_t index, DType dtype) {
+    return op("TensorArrayReadV3", {a.handle, build->integer(index), a.flow}, {{"dtype", dtype}});
+  }
+
+  const DType f64 = DType::f64;
+  const Vec point_ = {0.5, -1, 2, 0.75, -0.25, 1.5, 1, -2};
+  Value x;
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, PiecesTest, ::testing::Bool(), [](const auto& one) { return one.param ? "Emu" : "Cpu"; });
+
+TEST_P(PiecesTest, ListsAreSplitAndPutTogether) {
+  const Attr element{"element_dtype", f64};
+  const Value any = build->integer(-1), none = longs_of({});
+  const Value list = op("TensorListSplit", {x, any, longs_of({1, 0, 3})});
+  const Value both = op("TensorListConcatLists", {list, op("TensorListSplit", {x, build->ints({-1, 2}), longs_of({4})})}, {element});
+  const Value joined = op("TensorListConcatV2", {both, any, none}, {element});
+  EXPECT_EQ(at(joined, point_), (Vec{0.5, -1, 2, 0.75, -0.25, 1.5, 1, -2, 0.5, -1, 2, 0.75, -0.25, 1.5, 1, -2}));
+  const Tensor lengths = fetch(joined.sibling(1), {{x, doubles(Shape::of({4, 2}), point_)}});
+  EXPECT_EQ(std::vector<int64_t>(lengths.as<int64_t>(), lengths.as<int64_t>() + lengths.count()), (std::vector<int64_t>{1, 0, 3, 4}));
+  // What is not set is zeros, of as many rows as leading_dims say, or the element shape.
+  const Value longer = op("TensorListResize", {list, build->integer(5)});
+  const Value padded = op("TensorListConcatV2", {longer, any, longs_of({9, 9, 9, 1, 2})}, {element});
+  EXPECT_EQ(at(padded, point_), (Vec{0.5, -1, 2, 0.75, -0.25, 1.5, 1, -2, 0, 0, 0, 0, 0, 0}));
+  const Value alike = op("TensorListResize", {op("TensorListSplit", {x, any, longs_of({2, 2})}), build->integer(3)});
+  EXPECT_EQ(at(op("TensorListConcatV2", {alike, build->ints({2, 2}), none}, {element}), point_).size(), 12u);
+  EXPECT_EQ(at(op("TensorListConcat", {alike}, {element, {"element_shape", PartialShape(Shape::of({2, 2}))}}), point_).size(), 12u);
+  const Value nothing = op("TensorListReserve", {build->ints({-1, 3}), build->integer(0)}, {element});
+  EXPECT_TRUE(at(op("TensorListConcatV2", {nothing, any, none}, {element}), point_).empty());
+  // Rows at places; the list grows.
+  const Value rows = op("TensorListFromTensor", {x, any});
+  const Value put =
+      op("TensorListScatterIntoExistingList", {rows, op("Slice", {x, build->ints({0, 0}), build->ints({2, 2})}), build->ints({4, 1})});
+  EXPECT_EQ(at(op("TensorListStack", {put, any}, {element}), point_), (Vec{0.5, -1, 2, 0.75, -0.25, 1.5, 1, -2, 0.5, -1}));
+  const Value spread = op("TensorListScatter", {x, build->ints({3, 0, 4, 1}), build->ints({2})});
+  EXPECT_EQ(at(op("TensorListStack", {spread, any}, {element}), point_), (Vec{2, 0.75, 1, -2, 0, 0, 0.5, -1, -0.25, 1.5}));
+
+  refused(op("TensorListConcatV2", {longer, any, longs_of({1})}, {element}), Code::invalid_argument, "never set");
+  refused(op("TensorListConcatV2", {list, build->ints({3, 2}), none}, {element}), Code::invalid_argument, "element_shape says");
+  refused(op("TensorListLength", {op("TensorListSplit", {x, any, longs_of({1, 4})})}), Code::invalid_argument, "3 of 4 rows are left");
+  refused(op("TensorListLength", {op("TensorListSplit", {x, any, longs_of({-1, 5})})}), Code::invalid_argument, "lengths[0] is -1");
+  refused(op("TensorListLength", {op("TensorListSplit", {x, any, longs_of({1, 2})})}), Code::invalid_argument, "lengths say 3");
+  op("TensorListSplit", {x, build->ints({-1, 3}), longs_of({4})});
+  refused_at_once("TensorListSplit");
+  op("TensorListConcatLists", {list, op("TensorListReserve", {any, build->integer(1)}, {{"element_dtype", DType::f32}})}, {element});
+  refused_at_once("input_b holds float32");
+}
+
+TEST_P(PiecesTest, ListsOfPiecesHaveGradients) {
+  const Attr element{"element_dtype", f64};
+  const Value any = build->integer(-1), none = longs_of({});
+  const Value list = op("TensorListSplit", {op("Tanh", {x}), any, longs_of({1, 3})});
+  expect_gradients(op("TensorListConcatV2", {list, any, none}, {element}), weights(Shape::of({4, 2})));
+  const Value last = op("TensorListGetItem", {list, build->integer(1), any}, {element});
+  expect_gradients(last, weights(Shape::of({3, 2})));
+  const Value rows = op("TensorListFromTensor", {x, any}), some = op("Sin", {op("Slice", {x, build->ints({0, 0}), build->ints({2, 2})})});
+  const Value put = op("TensorListScatterIntoExistingList", {rows, some, build->ints({5, 1})});
+  expect_gradients(op("TensorListStack", {put, build->ints({2})}, {element}), weights(Shape::of({6, 2})));
+}
+
+TEST_P(PiecesTest, ArraysAreWrittenAndRead) {
+  Array a = array(2, f64);
+  write(a, 1, x);
+  write(a, 0, op("Neg", {x}));
+  const Value size = op("TensorArraySizeV3", {a.handle, a.flow});
+  const Value first = read(a, 0, f64), second = read(a, 1, f64);
+  std::vector<Tensor> got;
+  ASSERT_TRUE(run({{x, doubles(Shape::of({4, 2}), point_)}}, {first, second, size}, &got).ok());
+  EXPECT_EQ(got[0].as<double>()[2], -2);
+  EXPECT_EQ(got[1].as<double>()[2], 2);
+  EXPECT_EQ(*got[2].as<int32_t>(), 2);
+  // Each run has an array of its own.
+  EXPECT_EQ(at(first, point_)[0], -0.5);
+  EXPECT_EQ(at(first, point_)[0], -0.5);
+
+  Array b = array(0, f64, {{"dynamic_size", true}, {"clear_after_read", false}});
+  b.flow = op("TensorArrayScatterV3", {b.handle, build->ints({2, 0, 1, 3}), x, b.flow});
+  const auto gather = [&](const Array& from, std::initializer_list<int64_t> places, PartialShape shape = {}) {
+    return op("TensorArrayGatherV3", {from.handle, build->ints(places), from.flow}, {{"dtype", f64}, {"element_shape", shape}});
+  };
+  EXPECT_EQ(at(gather(b, {0, 1, 2, 2}), point_), (Vec{2, 0.75, -0.25, 1.5, 0.5, -1, 0.5, -1}));
+  EXPECT_TRUE(at(gather(b, {}, PartialShape(Shape::of({2}))), point_).empty());
+  refused(gather(b, {}), Code::unimplemented, "is not known");
+
+  Array c = array(3, f64);
+  c.flow = op("TensorArraySplitV3", {c.handle, x, longs_of({1, 0, 3}), c.flow});
+  const Value all = op("TensorArrayConcatV3", {c.handle, c.flow}, {{"dtype", f64}});
+  EXPECT_EQ(at(all, point_), point_);
+  // Of a shape that is known, what nobody wrote is zeros.
+  const Array d = array(2, f64, {{"element_shape", PartialShape(Shape::of({2}))}});
+  EXPECT_EQ(at(read(d, 1, f64), point_), (Vec{0, 0}));
+}
+
+TEST_P(PiecesTest, ArraysRefuseWhatTensorFlowRefuses) {
+  const Array empty = array(2, f64);
+  refused(read(empty, 1, f64), Code::invalid_argument, "never written");
+  Array a = array(1, f64);
+  write(a, 0, x);
+  refused(read(a, 3, f64), Code::invalid_argument, "read element 3");
+  Array twice = a;
+  write(twice, 0, x);
+  refused(read(twice, 0, f64), Code::invalid_argument, "written already");
+  Array beyond = a;
+  write(beyond, 1, x);
+  refused(read(beyond, 1, f64), Code::invalid_argument, "does not grow");
+  const Value once = read(a, 0, f64);
+  const NodeId after[] = {once.node()};
+  const Value inputs[] = {a.handle, build->integer(0), a.flow};
+  const Attr type{"dtype", f64};
+  refused(build->op("TensorArrayReadV3", inputs, {&type, 1}, {}, after), Code::invalid_argument, "let go of");
+  refused(op("TensorArraySizeV3", {array(-1, f64).handle, a.flow}), Code::invalid_argument, "an array of -1");
+  refused(op("TensorArraySizeV3", {array(1 << 30, f64).handle, a.flow}), Code::resource_exhausted, "at most");
+  Array cut = array(2, f64);
+  cut.flow = op("TensorArraySplitV3", {cut.handle, x, longs_of({4}), cut.flow});
+  refused(op("TensorArrayConcatV3", {cut.handle, cut.flow}, {{"dtype", f64}}), Code::invalid_argument, "1 elements for");
+  Array uneven = array(2, f64);
+  write(uneven, 0, x);
+  write(uneven, 1, op("Transpose", {x, build->ints({1, 0})}));
+  refused(op("TensorArrayGatherV3", {uneven.handle, build->ints({0, 1}), uneven.flow}, {{"dtype", f64}}), Code::invalid_argument,
+          "has shape");
+  const Array closed = array(1, f64);
+  const Value handle[] = {closed.handle};
+  const NodeId shut[] = {build->node("TensorArrayCloseV3", handle)};
+  const Value asked[] = {closed.handle, closed.flow};
+  refused(build->op("TensorArraySizeV3", asked, {}, {}, shut), Code::invalid_argument, "was closed");
+  read(a, 0, DType::f32);
+  refused_at_once("holds float64");
+}
+
+TEST_P(PiecesTest, ArraysHaveGradients) {
+  const Attr keep{"clear_after_read", false}, type{"dtype", f64};
+  // Elements that are read several times, by index and gathered; one that nobody reads.
+  Array a = array(4, f64, {keep});
+  a.flow = op("TensorArrayScatterV3", {a.handle, build->ints({2, 0, 1, 3}), op("Tanh", {x}), a.flow});
+  const Value some = op("TensorArrayGatherV3", {a.handle, build->ints({2, 0, 2}), a.flow}, {type});
+  const Value three[] = {read(a, 0, f64), read(a, 2, f64), read(a, 0, f64)};
+  const Value rows = op("ConcatV2", {some, build->op("Pack", three), build->integer(0)});
+  expect_gradients(rows, weights(Shape::of({6, 2})));
+  // Two reverse passes have two arrays of gradients: the second finds nothing of the first.
+  const Value y = score(rows, weights(Shape::of({6, 2})));
+  const Value one = gradient(y, x), other = gradient(y, x);
+  EXPECT_EQ(at(op("AddV2", {one, other}), point_), at(op("AddV2", {one, one}), point_));
+
+  Array c = array(2, f64);
+  c.flow = op("TensorArraySplitV3", {c.handle, op("Sin", {x}), longs_of({1, 3}), c.flow});
+  expect_gradients(op("TensorArrayConcatV3", {c.handle, c.flow}, {type}), weights(Shape::of({4, 2})));
+  Array d = array(2, f64);
+  write(d, 0, x);
+  write(d, 1, op("Square", {x}));
+  expect_gradients(op("Mul", {read(d, 0, f64), read(d, 1, f64)}), weights(Shape::of({4, 2})));
+}
+
+// In a body it works; gradients there are refused, and the way out is named.
+TEST_P(PiecesTest, ArraysInLoops) {
+  const Array a = array(0, f64, {{"dynamic_size", true}});
+  const Values out = loop(
+      *graph, {build->integer(0), a.flow, x},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], b.integer(3)})};
+      },
+      [&](Build& b, const Values& v) {
+        const Value flow = b.op("TensorArrayWriteV3", {a.handle, v[0], v[2], v[1]});
+        return Values{b.add(v[0], b.integer(1)), flow, b.add(v[2], v[2])};
+      });
+  const Value last = op("TensorArrayReadV3", {a.handle, build->integer(2), out[1]}, {{"dtype", f64}});
+  EXPECT_EQ(at(last, point_)[0], 2);
+  const auto made = add_gradients(*graph, {&last, 1}, {&x, 1}, {});
+  EXPECT_EQ(made.status().code(), Code::unimplemented) << made.status().message();
+  EXPECT_NE(std::string(made.status().message()).find("TensorList"), std::string::npos) << made.status().message();
+}
+
+}  // namespace
+}  // namespace dtg
