@@ -138,7 +138,7 @@ pub struct Fit<'a> {
     pub time_limit: Option<Duration>,
     /// Of this run; made where it is not there. None: nothing is kept.
     pub directory: Option<&'a Path>,
-    /// A checkpoint at each multiple of that. 0: not by steps.
+    /// A checkpoint at each multiple of that, or later while the one before is being written. 0: not by steps.
     pub checkpoint_steps: i64,
     /// And when so much time has passed since the last one.
     pub checkpoint_every: Option<Duration>,
@@ -314,9 +314,12 @@ impl FitEvent {
 }
 
 /// A fit under way, pulled event by event: nothing happens between two pulls. It lends its trainer, to predict at any event and to evaluate
-/// between epochs, and has the data sets until it is dropped. Dropped before [`FitEventKind::Done`] it is given up where it stands, to go on
-/// from its last checkpoint; until another fit is begun, [`Trainer::evaluate`] and [`Trainer::train_step`] are refused then if it was
-/// in the middle of an epoch, and its data sets are not to be evaluated or predicted.
+/// between epochs, and has the data sets until it is dropped.
+///
+/// Dropped before [`FitEventKind::Done`] it is given up where it stands, to go on from its last checkpoint. One that is being written gets
+/// written, and its directory is taken until then: the trainer's next fit waits for that, the end of the trainer does not. Until another fit
+/// is begun, [`Trainer::evaluate`] and [`Trainer::train_step`] are refused if it was in the middle of an epoch, and its data sets are
+/// neither evaluated nor predicted.
 #[must_use = "a fit makes its steps when it is pulled"]
 pub struct Fitting<'a> {
     trainer: &'a mut Trainer,

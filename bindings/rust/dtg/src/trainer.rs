@@ -27,7 +27,7 @@ pub struct TrainerOptions<'a> {
     /// Of the model's graph, local or the chief's. Default: a local one of the trainer's own.
     pub session: Option<&'a Session>,
     /// What the components of an element of data are fed to, in their order: inputs, then labels and weights.
-    pub feeds: &'a [Value],
+    pub feeds: Vec<Value>,
     /// How many of them [`Trainer::predict`] feeds. 0: 1.
     pub inputs: usize,
     /// What [`Trainer::predict`] gives; may be none.
@@ -45,10 +45,10 @@ pub struct TrainerOptions<'a> {
     pub training: Option<Value>,
 }
 
-impl<'a> TrainerOptions<'a> {
+impl TrainerOptions<'_> {
     /// Gradient descent with a rate of 0.01, no metrics, no outputs.
-    pub fn new(feeds: &'a [Value], loss: Value) -> Self {
-        let optimizer = Optimizer::default();
+    pub fn new(feeds: &[Value], loss: Value) -> Self {
+        let (feeds, optimizer) = (feeds.to_vec(), Optimizer::default());
         Self { session: None, feeds, inputs: 0, outputs: &[], loss, optimizer, metrics: &[], train: None, training: None }
     }
 }
@@ -96,7 +96,7 @@ impl Trainer {
         let optimizer = options.optimizer.raw();
         let raw = sys::dtg_trainer_options {
             session: options.session.map_or(null_mut(), Session::raw),
-            feeds: Value::raw(options.feeds),
+            feeds: Value::raw(&options.feeds),
             num_feeds: options.feeds.len(),
             num_inputs: options.inputs,
             outputs: Value::raw(options.outputs),

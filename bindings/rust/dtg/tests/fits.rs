@@ -7,8 +7,8 @@ use std::path::Path;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Activation, Cancellation, DType, Dataset, Dense, EarlyStopping, ErrorKind, Fit, FitEvent, FitEventKind, Graph, Metric, MetricKind,
-    Model, Optimizer, Plateau, Result, Session, Tensor, Trainer, TrainerOptions, Value,
+    Activation, Cancellation, DType, Dataset, Dense, EarlyStopping, ErrorKind, Fit, FitEvent, FitEventKind, Graph, Metric,
+    MetricKind, Model, Optimizer, Plateau, Result, Session, Tensor, Trainer, TrainerOptions, Value,
 };
 
 const ROWS: usize = 10;
@@ -30,10 +30,16 @@ fn tensors(seed: u64) -> [Tensor; 2] {
     [Tensor::from_slice(&[ROWS, 3], &x).unwrap(), Tensor::from_slice(&[ROWS], &y).unwrap()]
 }
 
-/// Three batches of them, the last one shorter.
-fn data(seed: u64) -> Dataset {
-    let [x, y] = tensors(seed);
+/// Three batches of them, the last one shorter; to train on in another order each epoch.
+fn data() -> Dataset {
+    let [x, y] = tensors(1);
     Dataset::tensors(&[&x, &y]).unwrap().shuffle(0, 5).unwrap().batch(4, false).unwrap()
+}
+
+/// The same in one order.
+fn held_out() -> Dataset {
+    let [x, y] = tensors(2);
+    Dataset::tensors(&[&x, &y]).unwrap().batch(4, false).unwrap()
 }
 
 /// A small net that is to be trained, with its feeds and what a trainer is asked for.
@@ -93,14 +99,14 @@ fn nothing(_: &Trainer, _: &FitEvent) -> Result<()> {
 fn a_fit_tells_what_it_does_and_is_the_loop_by_hand() {
     let _world = world();
     let mut trainer = trainer();
-    let (mut train, mut test) = (data(1), data(2));
+    let (mut train, mut test) = (data(), held_out());
     let mut events = Vec::new();
     let how = Fit { epochs: 2, plateau: Some(Plateau { patience: 5, ..Default::default() }), ..Default::default() };
     trainer
         .fit(&mut train, Some(&mut test), &how, |trainer, event| {
             if event.kind == FitEventKind::EpochEnd {
                 // What the trainer is asked for between two events changes nothing of the one that was told.
-                let seen = trainer.evaluate(&mut data(2), 0)?;
+                let seen = trainer.evaluate(&mut held_out(), 0)?;
                 assert_eq!(seen.get("loss"), event.values.get("val_loss"));
                 assert_eq!(seen.get("accuracy"), event.values.get("val_accuracy"));
                 assert_eq!(event.learning_rate, Some(f64::from(0.05f32)));
@@ -124,7 +130,7 @@ fn a_fit_tells_what_it_does_and_is_the_loop_by_hand() {
 
     // The same steps one by one.
     let by_hand = self::trainer();
-    let mut train = data(1);
+    let mut train = data();
     for (epoch, at) in [(1, 2), (2, 8)] {
         for (i, batch) in train.by_ref().enumerate() {
             let batch = batch.unwrap();
@@ -140,16 +146,19 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
     let _world = world();
     let (straight, broken) = (Folder::new("straight"), Folder::new("broken"));
     let mut whole = trainer();
-    whole.fit(&mut data(1), Some(&mut data(2)), &in_folder(&straight, 3), nothing).unwrap();
+    whole.fit(&mut data(), Some(&mut held_out()), &in_folder(&straight, 3), nothing).unwrap();
     {
         let mut first = trainer();
-        let (mut train, mut test) = (data(1), data(2));
-        let how = Fit { checkpoint_steps: 5, ..in_folder(&broken, 3) };
+        let (mut train, mut test) = (data(), held_out());
+        // The first checkpoint, so that none before can still be on its way to the disk and put it off.
+        let how = Fit { checkpoint_steps: 5, checkpoint_epochs: 100, ..in_folder(&broken, 3) };
         let mut fit = first.begin(&mut train, Some(&mut test), &how).unwrap();
-        while fit.next_event().unwrap().is_some_and(|event| event.kind != FitEventKind::Checkpoint || event.step != 5) {}
+        while fit.next_event().unwrap().is_some_and(|event| event.kind != FitEventKind::Checkpoint) {}
         // In the middle of the second epoch: it may predict, and no more.
-        assert_eq!(fit.predict(&mut data(2)).unwrap().tensor(0).unwrap().dims(), [ROWS, 2]);
-        refused(fit.evaluate(&mut data(2), 0), ErrorKind::FailedPrecondition, "epoch");
+        assert_eq!(fit.predict(&mut held_out()).unwrap().tensor(0).unwrap().dims(), [ROWS, 2]);
+        refused(fit.evaluate(&mut held_out(), 0), ErrorKind::FailedPrecondition, "epoch");
+        // Another fit waits until the checkpoint of this one is on the disk, and leaves the directory to whoever comes.
+        first.fit(&mut data(), None, &Fit::default(), nothing).unwrap();
     }
     let mut second = trainer();
     let mut began = String::new();
@@ -159,7 +168,7 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
         }
         Ok(())
     };
-    second.fit(&mut data(1), Some(&mut data(2)), &in_folder(&broken, 3), &mut begin).unwrap();
+    second.fit(&mut data(), Some(&mut held_out()), &in_folder(&broken, 3), &mut begin).unwrap();
     assert!(began.ends_with("at 5"), "{began}");
     assert_eq!(bits(&second), bits(&whole));
     for name in ["metrics.csv", "metrics.jsonl", "model.safetensors"] {
@@ -167,7 +176,7 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
         assert!(read(&straight) == read(&broken), "{name} differs");
     }
     let fresh = Fit { fresh: true, ..in_folder(&broken, 3) };
-    refused(second.fit(&mut data(1), None, &fresh, nothing), ErrorKind::AlreadyExists, "");
+    refused(second.fit(&mut data(), None, &fresh, nothing), ErrorKind::AlreadyExists, "");
 }
 
 #[test]
@@ -175,11 +184,12 @@ fn rules_and_stops_end_it_in_good_order() {
     let _world = world();
     let mut trainer = trainer();
     // No loss is below a baseline of -1, so patience runs out.
-    let stopping = EarlyStopping { monitor: Some("val_loss"), baseline: Some(-1.0), patience: 2, restore_best: true, ..Default::default() };
+    let stopping =
+        EarlyStopping { monitor: Some("val_loss"), baseline: Some(-1.0), patience: 2, restore_best: true, ..Default::default() };
     let mut told = Vec::new();
     let how = Fit { epochs: 50, early_stopping: Some(stopping), ..Default::default() };
     trainer
-        .fit(&mut data(1), Some(&mut data(2)), &how, |_, event| {
+        .fit(&mut data(), Some(&mut held_out()), &how, |_, event| {
             if event.kind == FitEventKind::Stopped {
                 told.push(event.text.clone());
             }
@@ -193,7 +203,7 @@ fn rules_and_stops_end_it_in_good_order() {
     let stopper = trainer.stopper();
     let mut steps = 0;
     trainer
-        .fit(&mut data(1), None, &Fit { epochs: 50, ..Default::default() }, |_, event| {
+        .fit(&mut data(), None, &Fit { epochs: 50, ..Default::default() }, |_, event| {
             if event.kind == FitEventKind::Step {
                 steps += 1;
                 let stopper = stopper.clone();
@@ -208,15 +218,16 @@ fn rules_and_stops_end_it_in_good_order() {
 
     let mut trainer = self::trainer();
     let limited = Fit { epochs: 50, time_limit: Some(std::time::Duration::ZERO), ..Default::default() };
-    trainer.fit(&mut data(1), None, &limited, |_, event| {
-        assert_ne!(event.kind, FitEventKind::Step);
-        Ok(())
-    })
-    .unwrap();
+    trainer
+        .fit(&mut data(), None, &limited, |_, event| {
+            assert_ne!(event.kind, FitEventKind::Step);
+            Ok(())
+        })
+        .unwrap();
 
     let cancellation = Cancellation::new().unwrap();
     let how = Fit { epochs: 50, cancellation: Some(&cancellation), ..Default::default() };
-    let cancelled = trainer.fit(&mut data(1), None, &how, |_, event| {
+    let cancelled = trainer.fit(&mut data(), None, &how, |_, event| {
         if event.step == 2 {
             cancellation.cancel();
         }
@@ -224,9 +235,9 @@ fn rules_and_stops_end_it_in_good_order() {
     });
     refused(cancelled, ErrorKind::Cancelled, "");
     trainer.set_cancellation(Some(&cancellation));
-    refused(trainer.predict(&mut data(1)), ErrorKind::Cancelled, "");
+    refused(trainer.predict(&mut data()), ErrorKind::Cancelled, "");
     trainer.set_cancellation(None);
-    trainer.predict(&mut data(1)).unwrap();
+    trainer.predict(&mut data()).unwrap();
 }
 
 #[test]
@@ -248,7 +259,7 @@ fn evaluate_and_predict_are_runs_by_hand() {
     let by_hand = out.slice::<f32>(0).unwrap();
     for mut seen in [plain(&[&x, &y]), plain(&[&x])] {
         let found = trainer.predict(&mut seen).unwrap();
-        assert_eq!((found.len(), found.tensor(0).unwrap().dims()), (1, &[ROWS, 2][..]));
+        assert_eq!((found.len(), found.tensor(0).unwrap().dims()), (1, vec![ROWS, 2]));
         assert!(found.slice::<f32>(0).unwrap().iter().zip(by_hand).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(seen.by_ref().count(), 3, "who loops afterwards begins anew");
     }
@@ -272,24 +283,24 @@ fn what_is_refused() {
     let mut swapped = Dataset::tensors(&[&y, &x]).unwrap().batch(4, false).unwrap();
     refused(trainer.fit(&mut swapped, None, &Fit::default(), nothing), ErrorKind::InvalidArgument, "");
     refused(trainer.evaluate(&mut Dataset::range(0, 3, 1).unwrap(), 0), ErrorKind::InvalidArgument, "");
-    refused(trainer.evaluate(&mut data(1), -1), ErrorKind::InvalidArgument, "-1");
+    refused(trainer.evaluate(&mut data(), -1), ErrorKind::InvalidArgument, "-1");
     let watch = |monitor| Some(EarlyStopping { monitor, ..Default::default() });
     let how = |early_stopping| Fit { early_stopping, ..Default::default() };
-    refused(trainer.fit(&mut data(1), None, &how(watch(Some("val_loss"))), nothing), ErrorKind::InvalidArgument, "val_loss");
+    refused(trainer.fit(&mut data(), None, &how(watch(Some("val_loss"))), nothing), ErrorKind::InvalidArgument, "val_loss");
     let negative = how(Some(EarlyStopping { patience: -1, ..Default::default() }));
-    refused(trainer.fit(&mut data(1), None, &negative, nothing), ErrorKind::InvalidArgument, "EarlyStopping: ");
+    refused(trainer.fit(&mut data(), None, &negative, nothing), ErrorKind::InvalidArgument, "EarlyStopping: ");
     let homeless = Fit { best: Some("loss"), ..Default::default() };
-    refused(trainer.fit(&mut data(1), None, &homeless, nothing), ErrorKind::InvalidArgument, "Fit: ");
+    refused(trainer.fit(&mut data(), None, &homeless, nothing), ErrorKind::InvalidArgument, "Fit: ");
     let steep = Fit { plateau: Some(Plateau { factor: 2.0, ..Default::default() }), ..Default::default() };
-    refused(trainer.fit(&mut data(1), None, &steep, nothing), ErrorKind::InvalidArgument, "Plateau: ");
+    refused(trainer.fit(&mut data(), None, &steep, nothing), ErrorKind::InvalidArgument, "Plateau: ");
     // What a closure answers comes out.
-    let own = trainer.fit(&mut data(1), None, &Fit::default(), |trainer, event| match event.kind {
+    let own = trainer.fit(&mut data(), None, &Fit::default(), |trainer, event| match event.kind {
         FitEventKind::Step => trainer.train_step(&[]).map(drop),
         _ => Ok(()),
     });
     refused(own, ErrorKind::FailedPrecondition, "epoch");
-    trainer.fit(&mut data(1), None, &Fit::default(), nothing).unwrap();
-    trainer.evaluate(&mut data(1), 0).unwrap();
+    trainer.fit(&mut data(), None, &Fit::default(), nothing).unwrap();
+    trainer.evaluate(&mut data(), 0).unwrap();
 
     let Net { model, feeds, loss, accuracy, .. } = net();
     let twice = [("accuracy", accuracy), ("accuracy", accuracy)];
@@ -298,5 +309,5 @@ fn what_is_refused() {
     refused(Trainer::new(net().model, &TrainerOptions::new(&feeds, loss)), ErrorKind::InvalidArgument, "");
     let Net { model, feeds, loss, .. } = net();
     let mute = Trainer::new(model, &TrainerOptions::new(&feeds, loss)).unwrap();
-    refused(mute.predict(&mut data(1)), ErrorKind::FailedPrecondition, "output");
+    refused(mute.predict(&mut data()), ErrorKind::FailedPrecondition, "output");
 }
