@@ -121,8 +121,10 @@ impl Plateau<'_> {
 /// How long a fit goes on, what it watches and what it keeps; write `..Default::default()` for what is not said.
 ///
 /// In the directory are `checkpoints/`; `metrics.csv` and `metrics.jsonl`, an epoch a row; `best.safetensors`, the weights of the best epoch,
-/// with `best`; and at the end `model.safetensors`, which [`Model::restore_from`](crate::Model::restore_from) reads, and `summary.json`. A
-/// fit that was killed at any moment, and is begun again by the same program, goes on with the step after its last checkpoint, and ends
+/// with `best`; and at the end `model.safetensors` and `summary.json`. [`Model::restore_from`](crate::Model::restore_from) reads weights,
+/// `partial` where the model has an optimizer.
+///
+/// A fit that was killed at any moment, and is begun again by the same program, goes on with the step after its last checkpoint, and ends
 /// with the same weights to the last bit where training is deterministic.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fit<'a> {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Activation, Cancellation, DType, Dataset, Dense, EarlyStopping, ErrorKind, Fit, FitEvent, FitEventKind, Graph, Metric,
-    MetricKind, Model, Optimizer, Plateau, Result, Session, Tensor, Trainer, TrainerOptions, Value,
+    Activation, Better, Cancellation, DType, Dataset, Dense, EarlyStopping, ErrorKind, Fit, FitEvent, FitEventKind, Graph, Metric,
+    MetricKind, Model, Optimizer, Plateau, RestoreOptions, Result, Session, Tensor, Trainer, TrainerOptions, Value,
 };
 
 const ROWS: usize = 10;
@@ -238,6 +238,41 @@ fn rules_and_stops_end_it_in_good_order() {
     refused(trainer.predict(&mut data()), ErrorKind::Cancelled, "");
     trainer.set_cancellation(None);
     trainer.predict(&mut data()).unwrap();
+}
+
+#[test]
+fn a_plateau_lowers_the_rate_and_the_best_weights_are_kept() {
+    let _world = world();
+    let folder = Folder::new("best");
+    // By so much nothing gets better after the first epoch.
+    let plateau = Plateau { patience: 1, factor: 0.5, min_delta: 1e9, ..Default::default() };
+    let how = Fit { best: Some("val_loss"), best_better: Better::Less, plateau: Some(plateau), ..in_folder(&folder, 3) };
+    let (mut rates, mut least) = (Vec::new(), Vec::new());
+    let mut trainer = trainer();
+    trainer
+        .fit(&mut data(), Some(&mut held_out()), &how, |_, event| {
+            match event.kind {
+                FitEventKind::Rate => rates.push((event.epoch, event.learning_rate.unwrap())),
+                FitEventKind::EpochEnd => least.push(event.values.get("val_loss").unwrap()),
+                _ => {}
+            }
+            Ok(())
+        })
+        .unwrap();
+    let rate = f64::from(0.05f32);
+    assert_eq!(rates.len(), 2, "{rates:?}");
+    for ((epoch, told), (when, what)) in rates.into_iter().zip([(2, rate / 2.0), (3, rate / 4.0)]) {
+        assert!(epoch == when && (told - what).abs() < 1e-8, "epoch {epoch}: {told}");
+    }
+    let restored = self::trainer();
+    restored.evaluate(&mut held_out(), 0).unwrap(); // gives what the file does not hold its first values
+    let session = restored.session().unwrap();
+    restored
+        .model()
+        .restore_from(&session, folder.file("best.safetensors"), &RestoreOptions { partial: true, ..Default::default() })
+        .unwrap();
+    let best = least.into_iter().fold(f64::INFINITY, f64::min);
+    assert_eq!(restored.evaluate(&mut held_out(), 0).unwrap().get("loss"), Some(best));
 }
 
 #[test]
