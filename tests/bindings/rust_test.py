@@ -40,6 +40,13 @@ def compare(weights, language, file):
     return None if len(set(weights.values())) == 1 else f"the weights differ: {weights}"
 
 
+def prints_what_c_prints(report, name, ours, command, environment):
+    if ours is None or not command[0].exists():
+        return
+    check = lambda text: None if text == ours else f"C prints\n{text}Rust\n{ours}"
+    report.case(f"rust: {name} prints what C prints", command, env=environment, check=check)
+
+
 def main():
     prefix, build, source = programs.arguments()
     crates = source / "bindings" / "rust"
@@ -68,9 +75,9 @@ def main():
     case("documentation", "cargo", "doc", "-q", "--no-deps", "--all-features")
     digits = source / "tests" / "data" / "digits.csv.gz"
     ours = case("digits", "cargo", "run", "-q", "--all-features", "--example", "digits", digits)
-    theirs = build / "example_digits"
-    if ours is not None and theirs.exists():
-        report.case("rust: digits prints what C prints", [theirs, digits], env=environment, check=lambda text: None if text == ours else f"C prints\n{text}Rust\n{ours}")
+    prints_what_c_prints(report, "digits", ours, [build / "example_digits", digits], environment)
+    fit = case("fit", "cargo", "run", "-q", "--all-features", "--example", "fit", digits)
+    prints_what_c_prints(report, "fit", fit, [build / "example_fit"], {**environment, "DTG_SOURCE_DIR": str(source)})
     trains_as_c_does(case, prefix, build, build / "rust" / "debug" / "examples" / "sync_worker", digits)
     # In a folder of its own, for what is linked is built anew when these variables change.
     fixed = {"DTG_LIB_DIR": str(prefix / "lib"), "DTG_STATIC": "1", "CARGO_TARGET_DIR": str(build / "rust" / "static"), "LD_LIBRARY_PATH": ""}

@@ -118,7 +118,7 @@ def check_events(directory, summary):
         expect(curves["loss"][-1] < curves["loss"][0], f"loss went from {curves['loss'][0]} to {curves['loss'][-1]}")
         if worker == 0:
             expect(abs(curves["test_accuracy"][-1] - summary["accuracy"]) < 1e-5, "test_accuracy does not end where the summary says")
-        if summary["mode"] == "sync":
+        if summary["mode"] == "sync" and summary["ps"] > 0:
             expect(set(curves["staleness"]) == {0}, f"synchronous training was stale: {curves['staleness']}")
     for ps in range(summary["ps"]):
         expect(glob.glob(os.path.join(directory, f"ps-{ps}", "*tfevents*")), f"ps/{ps} left no event file")

@@ -193,6 +193,12 @@ impl Dataset {
         self.0.raw()
     }
 
+    /// For a trainer, which begins it where it wants to; who loops over it afterwards begins anew.
+    pub(crate) fn lend(&mut self) -> *mut sys::dtg_dataset {
+        self.1 = true;
+        self.raw()
+    }
+
     // ---- transforms. Errors: InvalidArgument for arguments out of range ----
 
     /// The pipeline with one more transform.

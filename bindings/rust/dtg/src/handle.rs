@@ -143,6 +143,7 @@ objects! {
     dtg_strategy: dtg_strategy_release,
     dtg_string: dtg_string_release,
     dtg_tensor: dtg_tensor_release,
+    dtg_trainer: dtg_trainer_release,
     dtg_weights: dtg_weights_release,
 }
 
@@ -236,6 +237,9 @@ unsafe impl Send for Handle<sys::dtg_dataset> {}
 
 // SAFETY: dtg/checkpoint.h: single, so it may move. Not Sync.
 unsafe impl Send for Handle<sys::dtg_checkpoint> {}
+
+// SAFETY: dtg/trainer.h: single, so it may move, with the model and the data sets that only its owner reaches. Not Sync.
+unsafe impl Send for Handle<sys::dtg_trainer> {}
 
 // SAFETY: dtg/base.h lists dtg_weights as single: one thread at a time, so it may move. Not Sync.
 unsafe impl Send for Handle<sys::dtg_weights> {}

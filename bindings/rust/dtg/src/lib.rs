@@ -1,7 +1,8 @@
 //! Train models inside your own program: libdtg does the job of distributed TensorFlow, and this crate is its safe face in Rust.
 //!
 //! A [`Graph`] is built of ops ([`ops`] has one function per op) or of the layers of a [`Model`]; a [`Session`] runs it on the devices
-//! of this process or of a cluster; [`Dataset`]s feed it. The nouns are those of the C ABI, whose headers tell every detail.
+//! of this process or of a cluster; [`Dataset`]s feed it, and a [`Trainer`] trains over them. The nouns are those of the C ABI, whose
+//! headers tell every detail.
 //!
 //! ```
 //! use dtg::{Graph, Model, Optimizer, Session, VariableSpec};
@@ -28,8 +29,8 @@
 //! # Threads
 //! The thread table of the headers is the types' Send and Sync. Everything may move to another thread. [`Runtime`], [`Session`],
 //! [`Callable`], [`Server`], [`Cluster`] and [`Tensor`] are shared: used from any number of threads at once, and cheap to clone.
-//! [`Graph`] is read by many and added to by one at a time: a second one gets `FailedPrecondition`; [`Model`], [`Dataset`], [`Checkpoint`], [`Weights`] and [`EventWriter`] are used by
-//! one thread at a time.
+//! [`Graph`] is read by many and added to by one at a time: a second one gets `FailedPrecondition`; [`Model`], [`Trainer`], [`Dataset`], [`Checkpoint`], [`Weights`] and [`EventWriter`]
+//! are used by one thread at a time.
 //!
 //! # Lifetime
 //! Objects hold what they need, so the order in which they are dropped does not matter, and dropping never blocks. What has an end of its
@@ -60,6 +61,7 @@ mod dtype;
 mod error;
 mod events;
 mod expr;
+mod fit;
 mod graph;
 mod group;
 mod handle;
@@ -82,6 +84,7 @@ mod serving;
 mod session;
 mod strategy;
 mod tensor;
+mod trainer;
 mod training;
 mod weights;
 mod words;
@@ -105,6 +108,7 @@ pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};
 pub use expr::{Expr, Operand};
+pub use fit::{Better, EarlyStopping, Fit, FitEvent, FitEventKind, Fitting, Plateau, Scores};
 pub use graph::{Gradient, Graph, PartialShape, Value};
 pub use group::{Group, GroupOptions, Reduction};
 pub use keras::{
@@ -127,6 +131,7 @@ pub use serving::{Export, RestoreOptions};
 pub use session::{Session, SessionOptions};
 pub use strategy::{Assign, CrossDevice, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;
+pub use trainer::{Stopper, Trainer, TrainerOptions};
 pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};
 pub use weights::Weights;
 

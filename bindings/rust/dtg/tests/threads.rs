@@ -31,10 +31,12 @@ macro_rules! table {
 /// dtg/base.h, convention 5.
 #[test]
 fn the_thread_table_is_that_of_the_headers() {
-    for (name, send, sync) in table!(Runtime, Session, Callable, Server, Cluster, Tensor, Graph, Error, Run, Outputs, Value) {
+    for (name, send, sync) in
+        table!(Runtime, Session, Callable, Server, Cluster, Tensor, Graph, Error, Run, Outputs, Value, Stopper)
+    {
         assert!(send && sync, "{name} is shared");
     }
-    for (name, send, sync) in table!(Model, Dataset, Weights, EventWriter) {
+    for (name, send, sync) in table!(Model, Trainer, Fitting<'static>, Dataset, Weights, EventWriter) {
         assert!(send && !sync, "{name} is single: Send {send}, Sync {sync}");
     }
 }

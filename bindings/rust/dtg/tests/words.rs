@@ -78,8 +78,39 @@ fn on_models(said: &mut Said) -> Result<()> {
     said.says(session.run().fetch(x).timeout(Duration::ZERO).call());
     said.says(session.run_repeatedly(&[]));
     said.says(session.barrier("", Duration::ZERO));
+    on_trainers(said)?;
     session.close(Duration::from_secs(1))?;
     said.says(session.run().fetch(x).call());
+    Ok(())
+}
+
+fn on_trainers(said: &mut Said) -> Result<()> {
+    let model = Model::new(Graph::new()?, 1)?;
+    let x = model.placeholder("x", DType::F32, Some(&[-1, 2]))?;
+    let y = model.dense(x, &Dense { units: 2, ..Default::default() })?;
+    let (loss, other) = (model.mean_squared_error(x, y)?, Model::new(Graph::new()?, 1)?);
+    said.says(Trainer::new(other, &TrainerOptions::new(&[x], loss)));
+    let mut trainer = Trainer::new(model, &TrainerOptions::new(&[x], loss))?;
+    let [mut data, mut rows] =
+        [Dataset::range(0, 3, 1)?, Dataset::tensors(&[&Tensor::zeros(DType::F32, &[4, 2])?])?.batch(2, false)?];
+    said.says(trainer.summary());
+    said.says(trainer.train_step(&[]));
+    said.says(trainer.evaluate(&mut data, 0));
+    said.says(trainer.evaluate(&mut rows, -1));
+    said.says(trainer.predict(&mut rows));
+    said.says(trainer.begin(&mut data, None, &Fit::default()));
+    let stopping = |rule| Fit { early_stopping: Some(rule), ..Default::default() };
+    said.says(trainer.begin(&mut rows, None, &stopping(EarlyStopping { patience: -1, ..Default::default() })));
+    said.says(trainer.begin(&mut rows, None, &stopping(EarlyStopping { monitor: Some("?"), ..Default::default() })));
+    let plateau = Some(Plateau { factor: 2.0, ..Default::default() });
+    for how in [
+        Fit { epochs: -1, ..Default::default() },
+        Fit { best: Some("loss"), ..Default::default() },
+        Fit { directory: Some("".as_ref()), ..Default::default() },
+        Fit { plateau, ..Default::default() },
+    ] {
+        said.says(trainer.begin(&mut rows, None, &how));
+    }
     Ok(())
 }
 
