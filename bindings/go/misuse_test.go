@@ -119,7 +119,7 @@ func TestUseAfterClose(t *testing.T) {
 // What a constructor that failed has given may be closed.
 func TestCloseOfNil(t *testing.T) {
 	want(t, dtg.Close((*dtg.Runtime)(nil), (*dtg.Graph)(nil), (*dtg.Model)(nil), (*dtg.Session)(nil), (*dtg.Callable)(nil), (*dtg.Tensor)(nil),
-		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil), (*dtg.Function)(nil)))
+		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil), (*dtg.Function)(nil), (*dtg.Trainer)(nil)))
 	refused(t, (*dtg.Session)(nil).Run(background), dtg.InvalidArgument, "the session is nil")
 }
 
