@@ -27,7 +27,7 @@ type TrainerOptions struct {
 	Optimizer Optimizer               // not looked at where Train is given
 	Train     Value                   // the target of a step that was made before, as by a strategy; the zero Value: NewTrainer makes it
 	Training  Value                   // a Bool scalar placeholder, true in steps of training (dropout, norms); the zero Value: none
-	Metrics   map[string]MetricValues // told under these names, in their order, and with "val_" before them; results are scalars
+	Metrics   map[string]MetricValues // told under these names, in alphabetical order, and with "val_" before them; scalars
 }
 
 // Trainer trains a model over epochs of a data set, with validation, checkpoints that a training goes on from, early stopping, and a
