@@ -146,3 +146,26 @@ func ExampleGraph_NameScope() {
 	fmt.Println(dtg.Must(g.ValueName(v)), dtg.Must(g.ValueDevice(v)))
 	// Output: layer/bias /device:CPU:0
 }
+
+// The w for which (w - 3)² is least, in epochs of a data set, and what the trainer says of it.
+func ExampleTrainer() {
+	ctx, g := context.Background(), dtg.NewGraph()
+	model := g.NewModel(1)
+	y := g.Placeholder("y", dtg.Float32, dtg.Shape{-1})
+	w := model.Variable("w", 0)
+	trainer := dtg.Must(model.NewTrainer(dtg.TrainerOptions{Feeds: []dtg.Value{y}, Loss: model.MeanSquaredError(y, w.Read),
+		Optimizer: dtg.Optimizer{Rate: 0.25}}))
+	threes := dtg.Must(dtg.NewTensor([]float32{3, 3, 3, 3}))
+	data := dtg.DatasetTensors(threes).Batch(2, false)
+	defer dtg.Close(trainer, data, threes, model, g)
+	dtg.Check(trainer.Fit(ctx, data, nil, dtg.Fit{Epochs: 3}, dtg.FitCallbacks{EpochEnd: func(e dtg.FitEvent) error {
+		fmt.Printf("epoch %d of 3, step %d: loss %.4f\n", e.Epoch, e.Step, e.Loss)
+		return nil
+	}}))
+	fmt.Println(dtg.Must(trainer.Evaluate(ctx, data, 0)))
+	// Output:
+	// epoch 1 of 3, step 2: loss 5.6250
+	// epoch 2 of 3, step 4: loss 0.3516
+	// epoch 3 of 3, step 6: loss 0.0220
+	// loss 0.0022
+}

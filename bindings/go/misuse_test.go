@@ -34,9 +34,11 @@ func everything(t *testing.T) (objects []io.Closer, calls map[string]func() erro
 	weights := get(dtg.NewWeights())(t)
 	events := get(dtg.OpenEventWriter(t.TempDir()))(t)
 	function := g.Function("f", nil, func(b *dtg.Graph, _ []dtg.Value) []dtg.Value { return []dtg.Value{b.ConstF32(1)} })
+	y := g.Placeholder("y", dtg.Float32, dtg.Shape{-1})
+	trainer := get(model.NewTrainer(dtg.TrainerOptions{Feeds: []dtg.Value{y}, Loss: model.MeanSquaredError(y, w.Read)}))(t)
 	fetched := []*dtg.Tensor{nil}
 	two := func(_ any, err error) error { return err }
-	return []io.Closer{r, g, model, s, call, tensor, cluster, server, data, weights, events, function}, map[string]func() error{
+	return []io.Closer{r, g, model, s, call, tensor, cluster, server, data, weights, events, function, trainer}, map[string]func() error{
 		"runtime: r.Metrics":                 func() error { return two(r.Metrics()) },
 		"runtime: r.StartTrace":              func() error { return r.StartTrace() },
 		"runtime: r.NewGraph":                func() error { return r.NewGraph().Err() },
@@ -85,6 +87,11 @@ func everything(t *testing.T) (objects []io.Closer, calls map[string]func() erro
 		"event writer: Flush":                func() error { return events.Flush() },
 		"event writer: Text":                 func() error { return events.Text("x", 1, "y") },
 		"event writer: Histogram":            func() error { return events.Histogram("x", 1, closing(t, dtg.Must(dtg.ScalarTensor(float32(1))))) },
+		"trainer: TrainStep":                 func() error { return two(trainer.TrainStep(ctx)) },
+		"trainer: Summary":                   func() error { return two(trainer.Summary()) },
+		"trainer: Evaluate":                  func() error { return two(trainer.Evaluate(ctx, closing(t, dtg.DatasetRange(0, 1, 1)), 0)) },
+		"trainer: Predict":                   func() error { return two(trainer.Predict(ctx, closing(t, dtg.DatasetRange(0, 1, 1)))) },
+		"trainer: Fit":                       func() error { return trainer.Fit(ctx, closing(t, dtg.DatasetRange(0, 1, 1)), nil, dtg.Fit{}) },
 		"graph: AddOp, which makes it stick": func() error { g.NoOp(); return g.Err() },
 	}
 }
@@ -119,7 +126,7 @@ func TestUseAfterClose(t *testing.T) {
 // What a constructor that failed has given may be closed.
 func TestCloseOfNil(t *testing.T) {
 	want(t, dtg.Close((*dtg.Runtime)(nil), (*dtg.Graph)(nil), (*dtg.Model)(nil), (*dtg.Session)(nil), (*dtg.Callable)(nil), (*dtg.Tensor)(nil),
-		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil), (*dtg.Function)(nil)))
+		(*dtg.Cluster)(nil), (*dtg.Server)(nil), (*dtg.Dataset)(nil), (*dtg.Weights)(nil), (*dtg.EventWriter)(nil), (*dtg.Run)(nil), (*dtg.Function)(nil), (*dtg.Trainer)(nil)))
 	refused(t, (*dtg.Session)(nil).Run(background), dtg.InvalidArgument, "the session is nil")
 }
 

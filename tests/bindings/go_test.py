@@ -76,6 +76,13 @@ def main():
         digits = source / "tests" / "data" / "digits.csv.gz"
         c = subprocess.run([build / "example_digits", digits], check=True, stdout=subprocess.PIPE, text=True).stdout
         report.case("digits as in C", [scratch / "digits", digits], env=env, check=lambda output: None if output == c else f"C prints\n{c}")
+        c = subprocess.run([build / "example_fit"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "DTG_SOURCE_DIR": str(source)}).stdout
+        for epochs in "2", "5":
+            expected = "".join(c.splitlines(keepends=True)[:int(epochs)])
+            # The second one goes on with what the first one has left.
+            expected = expected if epochs == "2" else "".join(c.splitlines(keepends=True)[2:])
+            report.case(f"fit to epoch {epochs} as in C", [scratch / "fit", digits, scratch / "run", epochs], env=env,
+                        check=lambda output, expected=expected: None if output == expected else f"C prints\n{expected}")
         weights = {}
         for language, worker in (("c", build / "example_sync_worker"), ("go", scratch / "sync_worker")):
             weights[language] = scratch / f"{language}.safetensors"
