@@ -51,7 +51,7 @@ PHRASES = [
 # Structs whose names are not those of C without the prefix.
 STRUCTS = {"dtg_csv_options": ("CSVOptions", "Csv", "CsvOptions"), "dtg_run_args": ("a run", "a run", "a run"),
            "dtg_plan_args": ("a plan", "a plan", "a plan"), "dtg_completion": ("a completion", "a completion", "a completion"),
-           "dtg_conv2d": ("Conv2D",) * 3, "dtg_pool2d": ("Pool2D",) * 3}
+           "dtg_fit": ("Fit", "Fit", "FitOptions"), "dtg_conv2d": ("Conv2D",) * 3, "dtg_pool2d": ("Pool2D",) * 3}
 LAST = [("NULL", "nil", "None", "null")]
 
 

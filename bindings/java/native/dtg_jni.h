@@ -2,7 +2,7 @@
  *
  * Java hands structs over as packets: 8-byte words in native order, a text as its length (-1: none) and its bytes with NULs up to
  * the next word, numbers as their count (-1: none) and their words. Both ends are written here and in Packet.java, in the same
- * order.
+ * order. What C hands back in that form FitEvent.java reads.
  */
 #ifndef DTG_JNI_H
 #define DTG_JNI_H
@@ -55,7 +55,7 @@ jbyteArray jni_string(JNIEnv* env, dtg_string* string);
 int64_t* jni_longs(JNIEnv* env, jlongArray array, size_t* count);
 jlongArray jni_array(JNIEnv* env, const int64_t* values, size_t count);
 
-/* training.c, also for strategies. */
+/* training.c, also for strategies and trainers. */
 /* Its pointers are the packet's: close that afterwards. */
 dtg_optimizer jni_optimizer(packet* from);
 jlongArray jni_training_ids(JNIEnv* env, const dtg_training* from);
@@ -78,6 +78,6 @@ typedef struct jni_table {
 } jni_table;
 #define JNI_TABLE(name, methods) const jni_table name = {methods, (jint)(sizeof(methods) / sizeof(methods)[0])}
 extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session, jni_async,
-    jni_cluster, jni_server, jni_dataset, jni_weights, jni_events, jni_checkpoint, jni_control, jni_group, jni_strategy;
+    jni_cluster, jni_server, jni_dataset, jni_weights, jni_events, jni_checkpoint, jni_control, jni_group, jni_strategy, jni_trainer;
 
 #endif /* DTG_JNI_H */

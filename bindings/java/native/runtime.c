@@ -78,6 +78,7 @@ static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
     case 15: dtg_group_release(AS(dtg_group, handle)); break;
     case 16: dtg_cancellation_release(AS(dtg_cancellation, handle)); break;
     case 17: dtg_strategy_release(AS(dtg_strategy, handle)); break;
+    case 18: dtg_trainer_release(AS(dtg_trainer, handle)); break;
     default: break;
   }
 }

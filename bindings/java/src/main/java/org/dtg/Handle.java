@@ -34,7 +34,8 @@ public abstract class Handle implements AutoCloseable {
     FUNCTION("function"),
     GROUP("group"),
     CANCELLATION("cancellation"),
-    STRATEGY("strategy");
+    STRATEGY("strategy"),
+    TRAINER("trainer");
 
     /** As C's errors call it. */
     final String noun;

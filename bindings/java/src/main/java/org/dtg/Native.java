@@ -444,4 +444,25 @@ final class Native {
   static native void writerFlush(long writer);
 
   static native void writerClose(long writer);
+
+  // trainer
+  static native long trainerCreate(long model, long session, byte[] options);
+
+  static native void trainerAddMetric(long trainer, byte[] name, long[] values);
+
+  static native long trainerSession(long trainer);
+
+  static native void trainerBegin(long trainer, long data, long validation, long cancellation, byte[] how);
+
+  static native byte[] trainerNext(long trainer);
+
+  static native void trainerStop(long trainer);
+
+  static native byte[] trainerSummary(long trainer);
+
+  static native double trainerStep(long trainer, long[] tensors, long cancellation);
+
+  static native byte[] trainerEvaluate(long trainer, long data, long steps, long cancellation);
+
+  static native long[] trainerPredict(long trainer, long data, long cancellation, int outputs);
 }

@@ -84,7 +84,7 @@ final class Words {
     "dtg_loss", "Loss",
     "dtg_norm", "Norm",
     "dtg_task", "Task",
-    "dtg_fit", "Fit",
+    "dtg_fit", "FitOptions",
     "NULL", "null",
   };
 }

@@ -1,0 +1,274 @@
+// Trainers and their fits. One thread at a time, the one that uses the model and the data sets; stop from any.
+
+package org.dtg;
+
+import java.util.Map;
+
+/**
+ * Fits a model: its loss, its optimizer and its metrics trained over epochs of a data set, with validation, checkpoints that a training goes on
+ * from, early stopping, a learning rate that falls on a plateau, and a directory that keeps what came of it.
+ *
+ * <pre>{@code
+ * try (Trainer trainer = new Trainer(model, new TrainerOptions().feeds(x, y).loss(loss).optimizer(Optimizer.adam()).metric("accuracy", right))) {
+ *   trainer.fit(train, new FitOptions().epochs(10).validation(test).directory("run").earlyStopping(new EarlyStopping().patience(3))
+ *       .on(FitEvent.Kind.EPOCH_END, event -> System.out.println(event.epoch() + ": " + event.values())));
+ * }
+ * }</pre>
+ *
+ * <p>A fit may be pulled too, event by event: {@link #begin}, then {@link #next} until {@link FitEvent.Kind#DONE}. Nothing happens between two
+ * calls, and a step is one run. So a fit makes the same steps, to the last bit, as a loop of {@link Dataset#next} and {@link Session#run()}.
+ *
+ * <p>With a directory a fit that was killed at any moment, and is begun again by the same program, goes on with the step that comes after its
+ * last checkpoint, and ends with the same weights to the last bit, where training is deterministic.
+ *
+ * <p>A trainer keeps its model and its session, and the data sets of a fit until the next one. {@link #close} gives up a fit that is under way
+ * where it stands. In the middle of an epoch {@link #trainStep(Tensor...)} and {@link #evaluate(Dataset)} are {@link
+ * DtgException.FailedPrecondition}: they would change what it counts.
+ */
+public final class Trainer extends Handle {
+  private final int outputs;
+  private boolean telling; // a listener is being told
+
+  /**
+   * A trainer of a model. Adds the training to the graph, with a learning rate that a plateau may lower where the optimizer has a number for
+   * it. Variables without a value get their first one when it begins.
+   *
+   * @param model the model; it gets the optimizer's variables
+   * @param options what is trained
+   * @throws DtgException.Unimplemented for a session that is not the chief's
+   */
+  public Trainer(Model model, TrainerOptions options) {
+    super(Kind.TRAINER, make(model, options));
+    this.outputs = options.outputs.length;
+  }
+
+  private static long make(Model model, TrainerOptions options) {
+    byte[] what = given(options, "options").packet().bytes();
+    long[] held = hold(new Handle[] {given(model, "model"), options.session});
+    try {
+      long made = Native.trainerCreate(held[0], held[1], what);
+      boolean good = false;
+      try {
+        for (Map.Entry<String, MetricValues> each : options.metrics.entrySet()) {
+          Native.trainerAddMetric(made, Native.utf8(each.getKey()), TrainerOptions.ids(each.getValue()));
+        }
+        good = true;
+        return made;
+      } finally {
+        if (!good) Native.release(Kind.TRAINER.ordinal(), made);
+      }
+    } finally {
+      drop(model);
+      drop(options.session);
+    }
+  }
+
+  /**
+   * The session in which the trainer runs.
+   *
+   * @return it, to be closed
+   */
+  public Session session() {
+    long mine = hold();
+    try {
+      return new Session(Native.trainerSession(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Trains: begins a fit, or goes on with the one of the directory, and tells the listeners until it is done. As keras.Model.fit. When a
+   * listener throws, that is what it throws too; the fit is still under way then: {@link #next} goes on with it, another one gives it up.
+   *
+   * @param data what is trained on; as many components as there are feeds, of the same types
+   * @param how how long and so on; null: one epoch
+   * @return the last event
+   * @throws DtgException.InvalidArgument when a loss is no finite number: with the name of the first value that was not; and for options out of
+   *     range
+   * @throws DtgException.FailedPrecondition when another process trains in the directory, or a checkpoint does not fit the model
+   * @throws DtgException.Cancelled when it was cancelled
+   */
+  public FitEvent fit(Dataset data, FitOptions how) {
+    FitOptions options = how == null ? new FitOptions() : how;
+    begin(data, options);
+    for (; ; ) {
+      FitEvent event = next();
+      telling = true;
+      try {
+        options.tell(event);
+      } finally {
+        telling = false;
+      }
+      if (event.kind() == FitEvent.Kind.DONE) return event;
+    }
+  }
+
+  /**
+   * Begins a fit that {@link #next} is to pull, or goes on with the one of the directory; one that was under way is given up. The data sets get
+   * no transforms until its end. The listeners of the options are not told.
+   *
+   * @param data what is trained on
+   * @param how how long and so on; null: one epoch
+   * @throws DtgException.AlreadyExists when the directory has a training, and a fresh one was asked for
+   */
+  public void begin(Dataset data, FitOptions how) {
+    if (telling) throw new DtgException.FailedPrecondition("fit: a listener may not begin another fit; stop() this one and begin that after it");
+    FitOptions options = how == null ? new FitOptions() : how;
+    byte[] packet = options.packet().bytes();
+    Handle[] handles = {this, given(data, "data"), options.validation, options.cancellation};
+    long[] held = hold(handles);
+    try {
+      Native.trainerBegin(held[0], held[1], held[2], held[3], packet);
+    } finally {
+      drop(handles);
+    }
+  }
+
+  /**
+   * Goes on to the next event; makes no more than one step. After an error the fit is over: calls repeat it, and a fit that is begun anew goes
+   * on from its last checkpoint.
+   *
+   * @return the event; DONE is the last one
+   * @throws DtgException.FailedPrecondition when no fit was begun, or it is over
+   */
+  public FitEvent next() {
+    long mine = hold();
+    try {
+      return FitEvent.of(Native.trainerNext(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Asks a fit to end in good order before its next step: with STOPPED, a last checkpoint, DONE. Does not wait. A fit that is begun afterwards
+   * is not meant. Any thread, a listener too.
+   */
+  public void stop() {
+    long mine = hold();
+    try {
+      Native.trainerStop(mine);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * What came of the fit that was begun last.
+   *
+   * @return JSON: outcome ("running", "done", "stopped" or "failed"), why, epochs, steps, resumed, directory, best_epoch, best, history
+   * @throws DtgException.FailedPrecondition when none was begun
+   */
+  public String summary() {
+    long mine = hold();
+    try {
+      return Native.text(Native.trainerSummary(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * One step of training. Metrics are updated; {@link #evaluate(Dataset)} and a fit begin them anew.
+   *
+   * @param tensors one per feed
+   * @return the loss, before the step
+   */
+  public double trainStep(Tensor... tensors) {
+    return trainStep(tensors, null);
+  }
+
+  /**
+   * The same with an element of a data set.
+   *
+   * @param batch one tensor per feed; stays open
+   * @return the loss, before the step
+   */
+  public double trainStep(Results batch) {
+    Tensor[] tensors = new Tensor[given(batch, "batch").size()];
+    for (int i = 0; i < tensors.length; i++) tensors[i] = batch.get(i);
+    return trainStep(tensors, null);
+  }
+
+  /**
+   * The same, for others to end.
+   *
+   * @param tensors one per feed
+   * @param cancellation what ends it; null: nothing
+   * @return the loss, before the step
+   * @throws DtgException.Cancelled when it was cancelled
+   */
+  public double trainStep(Tensor[] tensors, Cancellation cancellation) {
+    for (int i = 0; i < given(tensors, "tensors").length; i++) given(tensors[i], "tensors[" + i + "]");
+    Handle[] handles = {this, cancellation};
+    long[] held = hold(handles);
+    try {
+      long[] fed = hold(tensors);
+      try {
+        return Native.trainerStep(held[0], fed, held[1]);
+      } finally {
+        drop(tensors);
+      }
+    } finally {
+      drop(handles);
+    }
+  }
+
+  /**
+   * Loss and metrics over a whole data set. As keras.Model.evaluate.
+   *
+   * @param data from its beginning
+   * @return by name: "loss", the mean over examples, and the metrics
+   * @throws DtgException.FailedPrecondition for a data set without elements, or one that a fit reads
+   */
+  public Map<String, Double> evaluate(Dataset data) {
+    return evaluate(data, 0, null);
+  }
+
+  /**
+   * The same over a part of it.
+   *
+   * @param data from its beginning
+   * @param steps elements; 0: all
+   * @param cancellation what ends it; null: nothing
+   * @return by name
+   */
+  public Map<String, Double> evaluate(Dataset data, long steps, Cancellation cancellation) {
+    Handle[] handles = {this, given(data, "data"), cancellation};
+    long[] held = hold(handles);
+    try {
+      return FitEvent.of(Native.trainerEvaluate(held[0], held[1], steps, held[2])).values();
+    } finally {
+      drop(handles);
+    }
+  }
+
+  /**
+   * The outputs of the trainer for a data set, one row per example. As keras.Model.predict.
+   *
+   * @param data from its beginning; its elements have the inputs, or the labels too
+   * @return one tensor per output: those of all batches one below the other
+   * @throws DtgException.FailedPrecondition for a data set without elements, or a trainer without outputs
+   */
+  public Results predict(Dataset data) {
+    return predict(data, null);
+  }
+
+  /**
+   * The same, for others to end.
+   *
+   * @param data from its beginning
+   * @param cancellation what ends it; null: nothing
+   * @return one tensor per output
+   */
+  public Results predict(Dataset data, Cancellation cancellation) {
+    Handle[] handles = {this, given(data, "data"), cancellation};
+    long[] held = hold(handles);
+    try {
+      return Results.owning(Native.trainerPredict(held[0], held[1], held[2], outputs));
+    } finally {
+      drop(handles);
+    }
+  }
+}

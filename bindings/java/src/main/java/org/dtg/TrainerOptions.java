@@ -1,0 +1,137 @@
+// What a trainer trains. One thread.
+
+package org.dtg;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What a {@link Trainer} trains; {@code new TrainerOptions().feeds(x, y).loss(loss).optimizer(Optimizer.adam()).metric("accuracy", right)}. */
+public final class TrainerOptions {
+  private Value[] feeds = {};
+  private int inputs;
+  Value[] outputs = {};
+  private Value loss;
+  private Optimizer optimizer;
+  private Value train;
+  private Value training;
+  Session session;
+  final Map<String, MetricValues> metrics = new LinkedHashMap<>();
+
+  /** Nothing yet; feeds and a loss must be said. */
+  public TrainerOptions() {}
+
+  /**
+   * What the components of an element of data are fed to.
+   *
+   * @param feeds in their order: inputs, then labels and weights
+   * @return this
+   */
+  public TrainerOptions feeds(Value... feeds) {
+    this.feeds = feeds;
+    return this;
+  }
+
+  /**
+   * How many of the feeds {@link Trainer#predict} feeds.
+   *
+   * @param count the first so many; 0: 1
+   * @return this
+   */
+  public TrainerOptions inputs(int count) {
+    this.inputs = count;
+    return this;
+  }
+
+  /**
+   * What {@link Trainer#predict} gives.
+   *
+   * @param outputs they; none is fine
+   * @return this
+   */
+  public TrainerOptions outputs(Value... outputs) {
+    this.outputs = outputs;
+    return this;
+  }
+
+  /**
+   * What is made small.
+   *
+   * @param loss a float32 or float64 scalar
+   * @return this
+   */
+  public TrainerOptions loss(Value loss) {
+    this.loss = loss;
+    return this;
+  }
+
+  /**
+   * By which rule. Not looked at where {@link #train} is given.
+   *
+   * @param optimizer null: SGD
+   * @return this
+   */
+  public TrainerOptions optimizer(Optimizer optimizer) {
+    this.optimizer = optimizer;
+    return this;
+  }
+
+  /**
+   * The target of a step that was made before, as by {@link Strategy#minimize}.
+   *
+   * @param train null: the trainer makes it
+   * @return this
+   */
+  public TrainerOptions train(Value train) {
+    this.train = train;
+    return this;
+  }
+
+  /**
+   * A switch for dropout and norms.
+   *
+   * @param training a bool scalar placeholder, fed true in steps of training and false elsewhere; null: none
+   * @return this
+   */
+  public TrainerOptions training(Value training) {
+    this.training = training;
+    return this;
+  }
+
+  /**
+   * Where it runs.
+   *
+   * @param session of the model's graph, local or the chief's; null: a local one of the trainer's own
+   * @return this
+   */
+  public TrainerOptions session(Session session) {
+    this.session = session;
+    return this;
+  }
+
+  /**
+   * A metric that steps update. Epochs and evaluations tell its result, a scalar, under this name, and validations with "val_" before it.
+   *
+   * @param name 1 to 64 characters without spaces, commas and quotes
+   * @param values what {@link Model#metric} gave
+   * @return this
+   * @throws DtgException.AlreadyExists when the name is taken
+   */
+  public TrainerOptions metric(String name, MetricValues values) {
+    if (metrics.containsKey(Handle.given(name, "name"))) {
+      throw new DtgException.AlreadyExists("add a metric: the name \"" + name + "\" is taken; find another");
+    }
+    metrics.put(name, Handle.given(values, "values"));
+    return this;
+  }
+
+  Packet packet() {
+    Packet out = new Packet().integers(Value.ids(feeds, "feeds")).integer(inputs).integers(Value.ids(outputs, "outputs"));
+    out.integer(Value.id(loss, "loss")).integer(Value.id(train)).integer(Value.id(training));
+    return out.append(Optimizer.packet(optimizer));
+  }
+
+  static long[] ids(MetricValues of) {
+    return Value.ids(List.of(of.update(), of.reset(), of.result()));
+  }
+}
