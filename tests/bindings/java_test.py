@@ -12,8 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree
 
+from pages_test import stands_in
 from report import Report
 
 JDK = "apt-get install openjdk-17-jdk-headless, or https://adoptium.net (17 or later)"
@@ -78,6 +80,23 @@ def use(report, name, java, folder, options, data, expected):
                     check=lambda text: None if all(word in text for word in ("IllegalCallerException", "--enable-native-access")) else "it does not say why")
 
 
+def fit(report, java, folder, build, source):
+    """The example Fit prints what C's does, stopped after two epochs and begun again too; what README.md shows of it is in it."""
+    env = {"DTG_SOURCE_DIR": str(source)}
+    expected = subprocess.run([build / "example_fit"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}).stdout
+    same = lambda wanted: lambda text: None if text == wanted and text else f"C prints\n{wanted}"
+    program = [java, "-Xcheck:jni", "-cp", f"{folder / 'dtg-0.1.0.jar'}:{folder / 'dtg-0.1.0-linux-x86_64.jar'}:{folder / 'examples'}", "Fit"]
+    report.case("Fit as in C", program, env=env, check=same(expected))
+    lines = expected.splitlines(keepends=True)
+    with tempfile.TemporaryDirectory() as run:
+        report.case("Fit, two epochs", [*program, run, "2"], env=env, check=same("".join(lines[:2])))
+        report.case("Fit goes on", [*program, run, "5"], env=env, check=same("".join(lines[2:])))
+    binding = source / "bindings" / "java"
+    shown = [block for block in re.findall(r"^```java\n(.*?)^```$", (binding / "README.md").read_text(), flags=re.S | re.M) if "Trainer" in block]
+    strange = [stands_in(block, next(binding.rglob("Fit.java")).read_text()) for block in shown] or ["no block of a Trainer"]
+    report.case("README.md shows what is in Fit", ["echo", *filter(None, strange)], check=lambda text: text.strip() or None)
+
+
 def noexec(report, java, folder, data):
     """Where a folder that must not hold programs can be made, the loader says so."""
     shelf = folder / "noexec"
@@ -134,6 +153,7 @@ def main():
     report.case("compile the examples", ["javac", "-Xlint:all", "-Werror", "-p", folder / "dtg-0.1.0.jar", "--add-modules", "org.dtg", "-d", folder / "examples",
                 *sorted((binding / "examples").rglob("*.java"))])
     use(report, f"JDK {version}", java, folder, [], data, expected)
+    fit(report, java, folder, build, source)
     noexec(report, java, folder, data)
     linked_in(report, source, folder, env)
     other = other_jvm(version)

@@ -31,14 +31,15 @@ class TrainerTest {
   }
 
   /** Rows of three numbers, and a class that hangs on them. */
-  private static Dataset rows(long seed) {
+  private static Dataset rows(long seed, boolean shuffled) {
     Random random = new Random(seed);
     float[] x = new float[ROWS * 3];
     long[] y = new long[ROWS];
     for (int i = 0; i < x.length; i++) x[i] = random.nextFloat() - 0.5f;
     for (int i = 0; i < ROWS; i++) y[i] = x[3 * i] > x[3 * i + 1] ? 1 : 0;
     try (Tensor inputs = Tensor.of(x, ROWS, 3); Tensor labels = Tensor.of(y, ROWS)) {
-      return Dataset.tensors(inputs, labels).shuffle(0, seed).batch(4, false);
+      Dataset all = Dataset.tensors(inputs, labels);
+      return (shuffled ? all.shuffle(0, seed) : all).batch(4, false);
     }
   }
 
@@ -46,7 +47,7 @@ class TrainerTest {
   private static final class Lab implements AutoCloseable {
     final Graph graph = new Graph();
     final Model model = new Model(graph, 3);
-    final Dataset train = rows(1), test = rows(2);
+    final Dataset train = rows(1, true), test = rows(2, false);
     final Value x = graph.placeholder("x", DType.F32, -1, 3), y = graph.placeholder("y", DType.I64, -1);
     final Value logits = model.dense(model.dense(x, new Dense(6).activation(Activation.RELU)), new Dense(2));
     final Value loss = model.sparseSoftmaxCrossEntropy(y, logits);
@@ -221,9 +222,9 @@ class TrainerTest {
   @Test
   void endsWhenItIsTold() {
     try (Lab lab = new Lab(true); Cancellation wish = new Cancellation()) {
-      // No accuracy is 2, so nothing counts as progress, and the second epoch is the last.
+      // No accuracy is 2, and none is better than another by 2: the second epoch is the last.
       EarlyStopping rule =
-          new EarlyStopping().monitor("val_accuracy").better(Better.GREATER).baseline(2).minDelta(0).patience(2).startFromEpoch(0).restoreBest(true);
+          new EarlyStopping().monitor("val_accuracy").better(Better.GREATER).baseline(2).minDelta(2).patience(2).startFromEpoch(0).restoreBest(true);
       List<String> why = new ArrayList<>();
       FitOptions early = new FitOptions().epochs(1000).validation(lab.test).earlyStopping(rule);
       FitEvent last = lab.trainer.fit(lab.train, early.on(FitEvent.Kind.STOPPED, event -> why.add(event.text())));
@@ -250,7 +251,7 @@ class TrainerTest {
 
   @Test
   void listenersMayUseTheTrainer() {
-    try (Lab lab = new Lab(true); Dataset other = rows(3)) {
+    try (Lab lab = new Lab(true); Dataset other = rows(3, false)) {
       FitOptions how = new FitOptions().epochs(2).validation(lab.test);
       how.on(FitEvent.Kind.STEP, event -> {
         World.fails(DtgException.FailedPrecondition.class, () -> lab.trainer.evaluate(other), "middle of an epoch");
@@ -290,8 +291,6 @@ class TrainerTest {
       refused(invalid, () -> new Trainer(lab.model, lab.options().feeds(elsewhere.placeholder("x", DType.F32), lab.y)), "graph");
       refused(invalid, () -> new Trainer(lab.model, null), "options is null");
       refused(invalid, () -> new Trainer(null, lab.options()), "model is null");
-      refused(invalid, () -> new Trainer(lab.model, lab.options().metric("a b", lab.accuracy)), "a b");
-      refused(DtgException.AlreadyExists.class, () -> new Trainer(lab.model, lab.options().metric("loss", lab.accuracy)), "loss");
       refused(DtgException.AlreadyExists.class, () -> lab.options().metric("a", lab.accuracy).metric("a", lab.accuracy), "taken");
       refused(invalid, () -> lab.trainer.fit(null, null), "data is null");
       refused(invalid, () -> lab.trainer.fit(one, null), "2 values are fed");
@@ -305,11 +304,18 @@ class TrainerTest {
       refused(invalid, () -> lab.trainer.trainStep(tensor, null), "tensors[1] is null");
       refused(invalid, () -> lab.trainer.evaluate(one), "components");
       refused(invalid, () -> lab.trainer.evaluate(lab.test, -1, null), "-1 steps");
-      try (Trainer blind = new Trainer(lab.model, lab.options().outputs())) {
-        refused(DtgException.FailedPrecondition.class, () -> blind.predict(lab.test), "outputs");
-      }
     }
-    World.isClosed(() -> closed.fit(null, null), "trainer");
+    try (Lab hand = new Lab(false)) {
+      TrainerOptions made = hand.options().train(hand.training.train()).outputs().session(hand.session);
+      try (Trainer blind = new Trainer(hand.model, made)) {
+        refused(DtgException.FailedPrecondition.class, () -> blind.predict(hand.test), "outputs");
+        refused(invalid, () -> blind.fit(hand.train, new FitOptions().plateau(new Plateau())), "schedule");
+      }
+      refused(invalid, () -> new Trainer(hand.model, hand.options().train(hand.training.train()).metric("a b", hand.accuracy)), "a b");
+      made.metric("loss", hand.accuracy);
+      refused(DtgException.AlreadyExists.class, () -> new Trainer(hand.model, made), "loss");
+    }
+    World.isClosed(closed::summary, "trainer");
     World.isClosed(closed::stop, "trainer");
     World.isClosed(closed::next, "trainer");
   }
