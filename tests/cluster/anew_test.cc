@@ -189,21 +189,21 @@ TEST_F(Anew, AsynchronousRunsReturnAtOnce) {
   const int64_t began = now();
   for (int i = 0; i < 20; ++i) {
     const Value fetches[] = {b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}})};
-    auto started = session_->run_async({{}, {}, fetches, {}, 2 * kSecond}, events, static_cast<uint64_t>(i));
+    auto started = session_->run_async({{}, {}, fetches, {}, 4 * kSecond}, events, static_cast<uint64_t>(i));
     ASSERT_TRUE(started.ok()) << started.status().message();
     runs.push_back(started.take());
   }
-  EXPECT_LT(now() - began, kSecond * 19 / 10);  // on a busy machine; one that waited would take its two seconds
+  EXPECT_LT(now() - began, kSecond * 39 / 10);  // on a busy machine; one that waited would take its four seconds
   runs[19]->cancel();
   CompletionQueue::Event event;
   ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 2 * kSecond)), 1u);
   EXPECT_EQ(event.tag, 19u);
   EXPECT_EQ(event.status.code(), Code::cancelled);
   for (int i = 0; i < 19; ++i) {
-    ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 3 * kSecond)), 1u);
+    ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 8 * kSecond)), 1u);
     EXPECT_EQ(event.status.code(), Code::deadline_exceeded) << event.status.message();
   }
-  EXPECT_LT(now() - began, 6 * kSecond);
+  EXPECT_LT(now() - began, 12 * kSecond);
   const int64_t asked = now();
   EXPECT_TRUE(session_->inspect_cluster(kSecond / 2).ok());  // which tells what is wrong with whom
   EXPECT_LT(now() - asked, 4 * kSecond);
