@@ -210,14 +210,14 @@ const NamedVariable* Model::find(std::string_view name) const {
 }
 
 void Model::go_back(const Mark& mark) {
+  // Nothing here may ask for memory: the lack of it may be why.
+  size_t left = mark.variables;
   // The count of steps stays, wherever it was first asked for: another one could not have its name.
-  std::vector<NamedVariable> kept;
-  if (global_step_ != SIZE_MAX && global_step_ >= mark.variables) kept.push_back(variables_[global_step_]);
-  variables_.resize(mark.variables);
-  if (!kept.empty()) {
-    global_step_ = variables_.size();
-    variables_.push_back(std::move(kept[0]));
+  if (global_step_ != SIZE_MAX && global_step_ >= left) {
+    if (global_step_ != left) variables_[left] = std::move(variables_[global_step_]);
+    global_step_ = left++;
   }
+  variables_.erase(variables_.begin() + static_cast<ptrdiff_t>(left), variables_.end());
   streams_ = mark.streams;
   shared_ = mark.shared;
   following_ = mark.following;
