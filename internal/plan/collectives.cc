@@ -202,7 +202,7 @@ std::vector<int32_t> called_groups(const Graph& graph, std::span<const Value> fe
     if (key.valid() && key.count() == 1) keys.push_back(static_cast<int32_t>(key.int_at(0)));
   }
   std::ranges::sort(keys);
-  keys.erase(std::ranges::unique(keys).begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }
 
