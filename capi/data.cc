@@ -26,8 +26,9 @@ dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
   });
 }
 
+// fn may look, and no more.
 template <class Fn>
-dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
+dtg_error* look_at_dataset(const dtg_dataset* handle, Fn&& fn) {
   return guard([&]() -> Status {
     const Held<DatasetObject> held(handle, HandleType::dataset);
     DTG_TRY(held.status());
@@ -35,6 +36,15 @@ dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
     DTG_TRY(turn.status("data set"));
     DTG_TRY(held->usable());
     return fn(*held);
+  });
+}
+
+// fn may read it and change it.
+template <class Fn>
+dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
+  return look_at_dataset(handle, [&](DatasetObject& object) -> Status {
+    DTG_TRY(object.check_apart("use a data set"));
+    return fn(object);
   });
 }
 
@@ -275,7 +285,7 @@ dtg_error* dtg_dataset_split(const dtg_dataset* dataset, const dtg_split* option
 }
 
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
-  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+  return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file");
     return give(HandleType::string, make_ref<StringObject>(object.schema), out);
@@ -301,7 +311,7 @@ dtg_error* dtg_dataset_restart(dtg_dataset* dataset) noexcept {
 }
 
 dtg_error* dtg_dataset_position(const dtg_dataset* dataset, int64_t* numbers, size_t cap, size_t* count) noexcept {
-  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+  return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require_array(numbers, cap, "numbers"));
     DTG_TRY(require(count, "count"));
     DTG_ASSIGN(const DataPosition at, object.reading.position());

@@ -2,6 +2,7 @@
 // which keeps positions. One thread at a time uses it.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "capi/objects.h"
@@ -20,7 +21,15 @@ class DatasetObject final : public RefCounted {
   Status broken;
   std::string schema;  // of a CSV file
   Owner owner;
+  // The trainer whose fit reads it, until that is over; null: none.
+  std::atomic<const void*> fit{nullptr};
 
+  // Nobody else may read or change it then: the fit would go on with other elements than it thinks.
+  Status check_apart(const char* attempted) const {
+    if (!fit.load(std::memory_order_relaxed)) return {};
+    return failed_precondition("%s: the data set is read by the fit that is under way; make a second one, it may share the same tensors",
+                               attempted);
+  }
   // Why it cannot be used. A transform that ran out of memory may have left neither pipeline nor reason.
   Status usable() const {
     if (reading.valid() || !broken.ok()) return broken;

@@ -16,9 +16,28 @@ namespace {
 class TrainerObject final : public RefCounted {
  public:
   TrainerObject(Ref<ModelObject> m, Ref<Trainer> t) : model(std::move(m)), trainer(std::move(t)) {}
+  ~TrainerObject() override {
+    course.reset();
+    free_data();
+  }
+  // False: another trainer's fit reads one of them.
+  bool claim_data() {
+    for (DatasetObject* const each : {data.get(), validation.get()}) {
+      const void* nobody = nullptr;
+      if (each && !each->fit.compare_exchange_strong(nobody, this)) return false;
+    }
+    return true;
+  }
+  void free_data() {
+    for (DatasetObject* const each : {data.get(), validation.get()}) {
+      const void* self = this;
+      if (each) each->fit.compare_exchange_strong(self, nullptr);
+    }
+  }
   const Ref<ModelObject> model;
   const Ref<Trainer> trainer;
   Owner owner;
+  std::atomic<bool> in_fit{false};      // dtg_trainer_fit is under way
   Ref<DatasetObject> data, validation;  // of the course; before it, so that they outlive it
   std::unique_ptr<Course> course;
   Element element;  // of a single step
@@ -186,15 +205,25 @@ Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   return options;
 }
 
-Status give_up(TrainerObject& object) {
+void give_up(TrainerObject& object) {
   if (object.course) object.course->settle();
   object.course.reset();
+  object.free_data();
   object.data = {};
   object.validation = {};
+}
+
+Status start(TrainerObject& object, Course::Options options) {
+  const auto source = [](const Ref<DatasetObject>& held) { return held ? Course::Data{&held->reading, held} : Course::Data{}; };
+  if (!object.claim_data()) {
+    return failed_precondition("fit: the data set is read by the fit of another trainer; make a second one, it may share the same tensors");
+  }
+  DTG_ASSIGN(object.course, Course::begin(object.trainer, source(object.data), source(object.validation), std::move(options)));
   return {};
 }
 
 Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how) {
+  if (object.in_fit.load()) return failed_precondition("begin a fit: the trainer is in the middle of one, which has called this function");
   const Held<DatasetObject> train(data, HandleType::dataset);
   DTG_TRY(train.status());
   std::optional<Held<DatasetObject>> test;
@@ -207,18 +236,18 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
     }
   }
   DTG_ASSIGN(Course::Options options, read_fit(how, validation != nullptr));
-  DTG_TRY(give_up(object));
-  const auto source = [](DatasetObject* held) {
-    return held ? Course::Data{&held->reading, Ref<DatasetObject>::share(held)} : Course::Data{};
-  };
+  give_up(object);
+  // Who asks from here on means the fit that begins.
+  object.trainer->ask_stop(false);
   DatasetObject* const tested = test ? test->get() : nullptr;
   return building(object, [&] {
     return reading(train.get(), [&] {
       return reading(tested, [&]() -> Status {
-        DTG_ASSIGN(object.course, Course::begin(object.trainer, source(train.get()), source(tested), std::move(options)));
         object.data = Ref<DatasetObject>::share(train.get());
         if (tested) object.validation = Ref<DatasetObject>::share(tested);
-        return {};
+        Status started = start(object, std::move(options));
+        if (!started.ok()) give_up(object);
+        return started;
       });
     });
   });
@@ -234,15 +263,18 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   dtg_fit_event answer = DTG_FIT_EVENT_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
   if (!object.course) return failed_precondition("fit: none was begun");
+  if (object.course->is_over()) return object.course->next().status();
   const Owner::Turn model(object.model->owner, Owner::Use::read);
   DTG_TRY(model.status("model"));
   Course::Event event;
-  DTG_TRY(reading(object.data.get(), [&] {
+  const Status pulled = reading(object.data.get(), [&] {
     return reading(object.validation.get(), [&]() -> Status {
       DTG_ASSIGN(event, object.course->next());
       return {};
     });
-  }));
+  });
+  if (object.course->is_over()) object.free_data();
+  DTG_TRY(pulled);
   answer.kind = static_cast<dtg_fit_event_kind>(event.kind);
   answer.epoch = event.epoch;
   answer.batch = event.batch;
@@ -272,12 +304,15 @@ Status check_between(const TrainerObject& object, const char* attempted) {
   return failed_precondition("%s: a fit is in the middle of an epoch; do that at its end", attempted);
 }
 
-// Nor may it read the data that a fit reads.
-Status check_apart(const TrainerObject& object, const DatasetObject& data, const char* attempted) {
-  const bool its = object.data.get() == &data || object.validation.get() == &data;
-  if (!its || !object.course || object.course->is_over()) return {};
-  return failed_precondition("%s: the data set is read by the fit that is under way; make a second one, it may share the same tensors",
-                             attempted);
+// What a function of the host has returned ends the fit.
+Status end_with(TrainerObject& object, dtg_error* error) {
+  Status why = taken(error);
+  const Owner::Turn turn(object.owner, Owner::Use::change);
+  if (turn.inside() && object.course) {
+    object.course->fail(why);
+    object.free_data();
+  }
+  return why;
 }
 
 class HeldWish {
@@ -317,7 +352,7 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   dtg_fit_event answer = DTG_FIT_EVENT_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
   DTG_TRY(check_between(object, "evaluate"));
-  DTG_TRY(check_apart(object, data, "evaluate"));
+  DTG_TRY(data.check_apart("evaluate"));
   if (steps < 0)
     return invalid_argument("evaluate: %lld steps; give a positive number, or 0 for all of the data", static_cast<long long>(steps));
   DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
@@ -347,7 +382,7 @@ Status give_outputs(std::vector<Tensor> joined, dtg_tensor** outputs) {
 
 Status predict(TrainerObject& object, DatasetObject& data, Cancellation* cancellation, dtg_tensor** outputs, size_t num_outputs) {
   DTG_TRY(require_array(outputs, num_outputs, "outputs"));
-  DTG_TRY(check_apart(object, data, "predict"));
+  DTG_TRY(data.check_apart("predict"));
   if (num_outputs != object.trainer->output_count()) {
     return invalid_argument("predict: room for %zu outputs, of which the trainer has %zu", num_outputs, object.trainer->output_count());
   }
@@ -401,13 +436,22 @@ dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset*
   dtg_error* error = guard([&]() -> Status {
     return callbacks ? read_struct(callbacks, sizeof(dtg_fit_callbacks), "dtg_fit_callbacks", &listeners) : Status();
   });
-  if (!error) error = dtg_trainer_begin(trainer, data, validation, how);
+  const Held<TrainerObject> held(trainer, HandleType::trainer);
+  if (!error)
+    error = with_trainer(trainer, [&](TrainerObject& object) -> Status {
+      DTG_TRY(begin(object, data, validation, how));
+      object.in_fit = true;
+      return {};
+    });
+  if (error) return error;
   dtg_fit_event event = DTG_FIT_EVENT_INIT;
   while (!error && event.kind != DTG_FIT_DONE) {
     error = dtg_trainer_next(trainer, &event);
     const dtg_fit_fn listener = error ? nullptr : listener_of(listeners, event.kind);
-    if (listener) error = listener(listeners.user, trainer, &event);
+    dtg_error* const refused = listener ? listener(listeners.user, trainer, &event) : nullptr;
+    if (refused) error = guard([&] { return end_with(*held, refused); });
   }
+  held->in_fit = false;
   return error;
 }
 

@@ -88,6 +88,7 @@ dtg_error* dtg_checkpoint_add_data(dtg_checkpoint* checkpoint, const char* name,
     const Held<DatasetObject> data(dataset, HandleType::dataset);
     DTG_TRY(data.status());
     DTG_TRY(data->broken);
+    DTG_TRY(data->check_apart("keep the place of a data set"));
     const auto owner = Ref<DatasetObject>::share(data.get());
     return held->checkpoints->add_data(std::string(text(name, name_len)), owner->reading, owner);
   });

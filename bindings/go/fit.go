@@ -34,7 +34,7 @@ type EarlyStopping struct {
 	MinDelta       float64 // by how much a value must be better to count
 	Patience       int64   // epochs without progress; 0 is as 1
 	StartFromEpoch int64   // so many epochs pass before it looks
-	RestoreBest    bool    // when the fit ends, however that is, the weights are those of the best epoch
+	RestoreBest    bool    // when the fit ends, but by no error, the weights are those of the best epoch
 }
 
 // Plateau lowers the learning rate when a value has not got better for Patience epochs: rate = max(rate * Factor, MinRate). Semantics:

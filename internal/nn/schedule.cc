@@ -17,8 +17,9 @@ Result<Value> done(const Build& build, Value value) {
 }  // namespace
 
 Result<Value> adjustable_rate(Graph& graph, double rate) {
+  const NameScope scope(graph, "adjustable");
   Build build(graph);
-  const Value first = build.scalar(DType::f32, rate, "learning_rate/first");
+  const Value first = build.scalar(DType::f32, rate, "first");
   return done(build, build.op("PlaceholderWithDefault", {first}, {{"shape", PartialShape(Shape())}}, "learning_rate"));
 }
 

@@ -2,6 +2,7 @@
 #include "session/checkpoints.h"
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 namespace dtg {
@@ -9,6 +10,12 @@ namespace {
 
 constexpr const char* kLock = "/.lock";
 constexpr const char* kPlace = "data:";
+
+// An interval longer than there is time never ends.
+int64_t later(int64_t from, int64_t by) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(from, by, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
 
 }  // namespace
 
@@ -103,8 +110,8 @@ void Checkpoints::warn(const std::string& message) const {
 
 // Saves by steps come at multiples, wherever training began.
 void Checkpoints::plan_next(int64_t step) {
-  if (options_.every_steps > 0) next_step_ = (step / options_.every_steps + 1) * options_.every_steps;
-  next_ns_ = session_->runtime().clock().monotonic_ns() + options_.every_ns;
+  if (options_.every_steps > 0) next_step_ = later(step / options_.every_steps * options_.every_steps, options_.every_steps);
+  next_ns_ = later(session_->runtime().clock().monotonic_ns(), options_.every_ns);
 }
 
 Result<bool> Checkpoints::reached(int64_t step) {

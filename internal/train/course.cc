@@ -36,7 +36,8 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   // A checkpoint has brought the data to its place.
   if (!course->resumed_) DTG_TRY(Trainer::begin_epoch(*course->data_.reading));
   DTG_TRY(course->count_steps());
-  course->trainer_->ask_stop(false);
+  // Last, as a course that could not begin changes nothing.
+  if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }
@@ -115,8 +116,15 @@ Result<Course::Event> Course::next() {
   if (!failure_.ok()) return failure_;
   if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
   auto result = advance();
-  if (!result.ok()) failure_ = result.status();
+  if (!result.ok()) fail(result.status());
   return result;
+}
+
+void Course::fail(Status why) {
+  if (is_over()) return;
+  failure_ = std::move(why);
+  settle();
+  if (checkpoints_) checkpoints_->let_go();
 }
 
 Result<Course::Event> Course::advance() {
@@ -210,7 +218,8 @@ Status Course::end_epoch() {
 }
 
 Result<Course::Event> Course::validate() {
-  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_));
+  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_)
+              .with_context("fit, validation"));
   stage_ = Stage::rate;
   return event(Kind::validation);
 }
@@ -257,20 +266,20 @@ Result<Course::Event> Course::judge() {
 }
 
 Result<Course::Event> Course::finish() {
+  Status saved;
   if (checkpoints_ && !saved_) {
-    DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
-    saved_ = true;
-    text_ = directory_->checkpoints();
+    saved = start_checkpoint();
     stage_ = Stage::finish;
-    return event(Kind::checkpoint, text_.c_str());
+    if (saved.ok()) return event(Kind::checkpoint, text_.c_str());
+  } else if (checkpoints_) {
+    saved = checkpoints_->wait(Deadline::never());
   }
-  if (checkpoints_) DTG_TRY(checkpoints_->wait(Deadline::never()));
-  DTG_TRY(restore_best());
+  // Where no checkpoint could be written the weights may still find room, and would be lost otherwise.
+  const Status written = write_results(saved);
+  if (!saved.ok()) return saved;
+  DTG_TRY(written);
   stage_ = Stage::over;
-  if (directory_) {
-    DTG_TRY(write_weights("model.safetensors"));
-    DTG_TRY(directory_->write_summary(summary()));
-  }
+  if (checkpoints_) checkpoints_->let_go();
   return event(Kind::done, why_.empty() ? "all epochs" : why_.c_str());
 }
 

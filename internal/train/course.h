@@ -67,13 +67,23 @@ class Course final : private Checkpoints::Companion {
   void settle();
   // FAILED_PRECONDITION after the last. What a step or the disk refuses is told again by every later call.
   Result<Event> next();
+  // Ends it with that error, as if a step had refused. The directory is free when it returns.
+  void fail(Status why);
   const Options& options() const { return options_; }
-  bool in_epoch() const { return stage_ == Stage::step && failure_.ok(); }
+  // Steps and evaluations of anybody else would change what is counted: also where a stop, or a resumed course's beginning, has come in
+  // the middle of an epoch.
+  bool in_epoch() const { return (stage_ == Stage::step || batch_ > 0) && !is_over(); }
   bool is_over() const { return stage_ == Stage::over || !failure_.ok(); }
   // Outcome, history and what was best.
-  Json summary() const;
+  Json summary() const { return summary_of(stage_, failure_); }
 
  private:
+  // The model may get more variables meanwhile, so that a place in its list would not do.
+  struct Kept {
+    std::string name;
+    Tensor value;
+    NodeId assign;
+  };
   enum class Stage { begin, epoch_begin, step, validation, rate, epoch_end, epoch_checkpoint, stopped, finish, over };
   Course(Ref<Trainer> trainer, Data data, Data validation, Options options);
   Status check() const;
@@ -82,6 +92,10 @@ class Course final : private Checkpoints::Companion {
   Status count_steps();
   Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
   Status put(const RestoredSet& set) override;
+  void put_best(const Json& state);
+  void put_stopping(const RestoredSet& set, const Json& state, const std::string& why);
+  void put_plateau(const Json& state);
+  void warn(const std::string& message) const;
   Result<Event> advance();
   Result<Event> begin_epoch();
   Result<Event> step();
@@ -93,6 +107,9 @@ class Course final : private Checkpoints::Companion {
   Result<Event> judge();
   Result<Event> checkpoint();
   Result<Event> finish();
+  Status start_checkpoint();
+  Status write_results(const Status& saved);
+  Json summary_of(Stage stage, const Status& failure) const;
   Status keep_best();
   Status restore_best();
   Status write_weights(const char* file);
@@ -119,11 +136,12 @@ class Course final : private Checkpoints::Companion {
   double loss_sum_ = 0;
   double best_ = 0;  // of options_.best
   int64_t best_epoch_ = -1;
-  std::string why_;                // why it has stopped early; empty: it has not
-  std::vector<Tensor> best_kept_;  // weights of the best epoch, in the order of weights()
-  bool decided_ = false;           // by a rule, so that going on does not undo it
+  std::string why_;              // why it has stopped early; empty: it has not
+  std::vector<Kept> best_kept_;  // weights of the best epoch
+  bool decided_ = false;         // by a rule, so that going on does not undo it
   // And what it need not.
-  int64_t first_step_ = 0;  // the model's count of steps when this course had made none
+  std::optional<float> found_rate_;  // in a checkpoint; set when the course has begun
+  int64_t first_step_ = 0;           // the model's count of steps when this course had made none
   bool resumed_ = false;
   bool saved_ = false;  // what there is now is in a checkpoint
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;

@@ -57,16 +57,19 @@ Status Course::count_steps() {
 }
 
 Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
-  Json::Object state = {{"epoch", epoch_}, {"batch", batch_},          {"steps", steps_},
-                        {"rows", rows_},   {"loss_sum", loss_sum_},    {"rate", static_cast<double>(trainer_->rate())},
-                        {"best", best_},   {"best_epoch", best_epoch_}};
+  Json::Object state = {{"epoch", epoch_}, {"batch", batch_}, {"steps", steps_}, {"rows", rows_}, {"loss_sum", loss_sum_}};
+  if (trainer_->rate_is_ours()) state.emplace_back("rate", static_cast<double>(trainer_->rate()));
+  if (options_.best) {
+    Json::Object best = {{"best", best_}, {"best_epoch", best_epoch_}};
+    options_.best->sign(best);
+    state.emplace_back("best", std::move(best));
+  }
   // Only what a rule has decided stays decided.
   state.emplace_back("why", decided_ ? why_ : "");
   if (stopping_) state.emplace_back("stopping", stopping_->state());
   if (plateau_) state.emplace_back("plateau", plateau_->state());
   metadata.emplace_back(kState, Json(std::move(state)).text());
-  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
-  for (size_t i = 0; i < best_kept_.size(); ++i) tensors.push_back({kBest + weights[i]->name, best_kept_[i], TensorRole::data, "", ""});
+  for (const Kept& kept : best_kept_) tensors.push_back({kBest + kept.name, kept.value, TensorRole::data, "", ""});
   return {};
 }
 
@@ -85,21 +88,65 @@ Status Course::put(const RestoredSet& set) {
   steps_ = integer_of(state, "steps", 0);
   rows_ = integer_of(state, "rows", 0);
   loss_sum_ = real_of(state, "loss_sum", 0);
-  if (trainer_->rate_is_ours()) trainer_->set_rate(static_cast<float>(real_of(state, "rate", static_cast<double>(trainer_->rate()))));
-  if (options_.best) best_ = real_of(state, "best", options_.best->worst());
-  best_epoch_ = integer_of(state, "best_epoch", -1);
-  if (const Json* why = state.find("why"); why && why->string()) why_ = *why->string();
-  decided_ = !why_.empty();
-  if (const Json* kept = state.find("stopping"); kept && stopping_) stopping_->set_state(*kept);
-  if (const Json* kept = state.find("plateau"); kept && plateau_) plateau_->set_state(*kept);
-  std::vector<Tensor> best;
-  for (const NamedVariable* weight : weights_of(trainer_->model())) {
-    const Tensor* const kept = set.find(kBest + weight->name);
-    if (kept && kept->dtype() == weight->dtype && kept->shape() == weight->shape) best.push_back(*kept);
-  }
-  const bool all = best.size() == weights_of(trainer_->model()).size();
-  best_kept_ = all ? std::move(best) : std::vector<Tensor>();
+  // A checkpoint of a schedule's course has none.
+  if (trainer_->rate_is_ours() && state.find("rate")) found_rate_ = static_cast<float>(real_of(state, "rate", 0));
+  put_best(state);
+  const Json* const why = state.find("why");
+  put_stopping(set, state, why && why->string() ? *why->string() : "");
+  put_plateau(state);
   return {};
+}
+
+void Course::warn(const std::string& message) const {
+  if (LogSink* const log = trainer_->session().runtime().seams().log) log->write(LogLevel::warn, "fit", message);
+}
+
+// A rule that is given only now begins with the next epoch. So does one that watched something else, which is told.
+void Course::put_best(const Json& state) {
+  const Json* const kept = state.find("best");
+  if (!options_.best || !kept) return;
+  if (!options_.best->has_signed(*kept)) {
+    return warn("the best weights are those by \"" + options_.best->name +
+                "\" from here on; the checkpoint knew the best by another value");
+  }
+  best_ = real_of(*kept, "best", options_.best->worst());
+  best_epoch_ = integer_of(*kept, "best_epoch", -1);
+}
+
+// What it has decided holds while the rule is one that would decide it. `why`: empty where nothing was decided.
+void Course::put_stopping(const RestoredSet& set, const Json& state, const std::string& why) {
+  const auto goes_on = [&](const char* because) {
+    if (!why.empty()) warn(std::string("training had ended early, and goes on: ") + because);
+  };
+  if (!stopping_) return goes_on("there is no early stopping any more");
+  const Json* const kept = state.find("stopping");
+  if (!kept) return;
+  const auto anew = [&](const char* because) {
+    warn(std::string("early stopping begins anew: ") + because);
+    stopping_.emplace(*options_.stopping);
+  };
+  if (!stopping_->set_state(*kept)) return anew("the checkpoint is of one that watched another value");
+  if (stopping_->rule().restores && stopping_->best_epoch() >= 0) {
+    for (const NamedVariable* weight : weights_of(trainer_->model())) {
+      const Tensor* const best = set.find(kBest + weight->name);
+      if (best && best->dtype() == weight->dtype && best->shape() == weight->shape) {
+        best_kept_.push_back({weight->name, *best, weight->assign});
+        continue;
+      }
+      best_kept_.clear();
+      return anew("the weights of the best epoch, which it is to restore, are not in the checkpoint");
+    }
+  }
+  if (!why.empty() && !stopping_->is_over()) return goes_on("early stopping has more patience");
+  why_ = why;
+  decided_ = !why.empty();
+}
+
+void Course::put_plateau(const Json& state) {
+  const Json* const kept = state.find("plateau");
+  if (kept && plateau_ && !plateau_->set_state(*kept)) {
+    warn("the plateau begins anew: the checkpoint is of one that watched another value");
+  }
 }
 
 // Whether a save by steps or by time has begun.
@@ -113,14 +160,30 @@ Result<bool> Course::due() {
 
 Result<Course::Event> Course::checkpoint() {
   stage_ = why_.empty() ? Stage::epoch_begin : Stage::stopped;
-  DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
-  saved_ = true;
-  text_ = directory_->checkpoints();
+  DTG_TRY(start_checkpoint());
   return event(Kind::checkpoint, text_.c_str());
 }
 
+Status Course::start_checkpoint() {
+  DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
+  saved_ = true;
+  text_ = directory_->checkpoints();
+  return {};
+}
+
+// The end of a training, whose last checkpoint was saved or not.
+Status Course::write_results(const Status& saved) {
+  DTG_TRY(restore_best());
+  if (!directory_) return {};
+  DTG_TRY(write_weights("model.safetensors"));
+  return directory_->write_summary(summary_of(Stage::over, saved));
+}
+
 Status Course::keep_best() {
-  DTG_ASSIGN(best_kept_, values_of(*trainer_, weights_of(trainer_->model())));
+  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
+  DTG_ASSIGN(std::vector<Tensor> values, values_of(*trainer_, weights));
+  best_kept_.clear();
+  for (size_t i = 0; i < weights.size(); ++i) best_kept_.push_back({weights[i]->name, std::move(values[i]), weights[i]->assign});
   return {};
 }
 
@@ -129,11 +192,10 @@ Status Course::restore_best() {
   std::vector<Value> feeds;
   std::vector<const Tensor*> tensors;
   std::vector<NodeId> targets;
-  const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    feeds.push_back(trainer_->model().graph().node(weights[i]->assign).inputs[1]);
-    tensors.push_back(&best_kept_[i]);
-    targets.push_back(weights[i]->assign);
+  for (const Kept& kept : best_kept_) {
+    feeds.push_back(trainer_->model().graph().node(kept.assign).inputs[1]);
+    tensors.push_back(&kept.value);
+    targets.push_back(kept.assign);
   }
   return trainer_->session().run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
 }
@@ -163,9 +225,9 @@ Status Course::log_epoch() {
   return directory_ ? directory_->append(history_.back()) : Status();
 }
 
-Json Course::summary() const {
-  const char* const outcome = !failure_.ok() ? "failed" : stage_ != Stage::over ? "running" : why_.empty() ? "done" : "stopped";
-  Json::Object told = {{"outcome", outcome},  {"why", failure_.ok() ? why_ : failure_.message()},
+Json Course::summary_of(Stage stage, const Status& failure) const {
+  const char* const outcome = !failure.ok() ? "failed" : stage != Stage::over ? "running" : why_.empty() ? "done" : "stopped";
+  Json::Object told = {{"outcome", outcome},  {"why", failure.ok() ? why_ : failure.message()},
                        {"epochs", epoch_},    {"steps", steps_},
                        {"resumed", resumed_}, {"directory", options_.directory}};
   if (stopping_ && stopping_->best_epoch() >= 0) {

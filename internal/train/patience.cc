@@ -22,6 +22,18 @@ bool Watch::improves(double value, double over) const {
   return better_of(better, name) == Better::greater ? value - min_delta > over : value + min_delta < over;
 }
 
+void Watch::sign(Json::Object& state) const {
+  state.emplace_back("watch", name);
+  state.emplace_back("greater", better_of(better, name) == Better::greater);
+}
+
+bool Watch::has_signed(const Json& state) const {
+  const Json *const watch = state.find("watch"), *const greater = state.find("greater");
+  const std::string* const whose = watch ? watch->string() : nullptr;
+  const bool* const up = greater ? greater->boolean() : nullptr;
+  return whose && *whose == name && up && *up == (better_of(better, name) == Better::greater);
+}
+
 EarlyStopping::Verdict EarlyStopping::epoch_ended(int64_t epoch, double value) {
   if (epoch < rule_.from_epoch) return {};
   Verdict verdict;
@@ -43,12 +55,18 @@ EarlyStopping::Verdict EarlyStopping::epoch_ended(int64_t epoch, double value) {
 }
 
 // JSON has no infinity: where nothing was good yet, "best" is null.
-Json EarlyStopping::state() const { return Json(Json::Object{{"best", best_}, {"best_epoch", best_epoch_}, {"wait", wait_}}); }
+Json EarlyStopping::state() const {
+  Json::Object state = {{"best", best_}, {"best_epoch", best_epoch_}, {"wait", wait_}};
+  rule_.watch.sign(state);
+  return Json(std::move(state));
+}
 
-void EarlyStopping::set_state(const Json& state) {
+bool EarlyStopping::set_state(const Json& state) {
+  if (!rule_.watch.has_signed(state)) return false;
   best_ = real_of(state, "best", rule_.watch.worst());
   best_epoch_ = integer_of(state, "best_epoch", -1);
   wait_ = integer_of(state, "wait", 0);
+  return true;
 }
 
 std::optional<float> Plateau::epoch_ended(double value, float rate) {
@@ -68,12 +86,18 @@ std::optional<float> Plateau::epoch_ended(double value, float rate) {
   return static_cast<float>(std::max(static_cast<double>(rate) * rule_.factor, rule_.least_rate));
 }
 
-Json Plateau::state() const { return Json(Json::Object{{"best", best_}, {"wait", wait_}, {"cooling", cooling_}}); }
+Json Plateau::state() const {
+  Json::Object state = {{"best", best_}, {"wait", wait_}, {"cooling", cooling_}};
+  rule_.watch.sign(state);
+  return Json(std::move(state));
+}
 
-void Plateau::set_state(const Json& state) {
+bool Plateau::set_state(const Json& state) {
+  if (!rule_.watch.has_signed(state)) return false;
   best_ = real_of(state, "best", rule_.watch.worst());
   wait_ = integer_of(state, "wait", 0);
   cooling_ = integer_of(state, "cooling", 0);
+  return true;
 }
 
 double real_of(const Json& object, std::string_view key, double fallback) {

@@ -25,6 +25,9 @@ struct Watch {
   // Infinitely bad, for a start.
   double worst() const;
   bool improves(double value, double over) const;
+  // Into a state, so that nobody takes it for that of another value.
+  void sign(Json::Object& state) const;
+  bool has_signed(const Json& state) const;
 };
 
 class EarlyStopping {
@@ -47,8 +50,11 @@ class EarlyStopping {
   Verdict epoch_ended(int64_t epoch, double value);
   int64_t best_epoch() const { return best_epoch_; }
   double best() const { return best_; }
+  // Training would have ended by now.
+  bool is_over() const { return best_epoch_ >= 0 && wait_ >= rule_.patience; }
   Json state() const;
-  void set_state(const Json& state);
+  // False: the state is that of another watch, and nothing of it was taken.
+  bool set_state(const Json& state);
 
  private:
   const Rule rule_;
@@ -72,7 +78,7 @@ class Plateau {
   // The rate from here on, where it falls.
   std::optional<float> epoch_ended(double value, float rate);
   Json state() const;
-  void set_state(const Json& state);
+  bool set_state(const Json& state);
 
  private:
   const Rule rule_;

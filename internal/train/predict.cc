@@ -8,7 +8,7 @@ namespace dtg {
 namespace {
 
 // Batches of one output, which may differ in their number of rows only.
-Result<Tensor> join(const std::vector<std::vector<Tensor>>& batches, size_t output, MemoryBudget* budget) {
+Result<Tensor> join(const std::vector<std::vector<Tensor>>& batches, size_t output, std::span<const int64_t> rows, MemoryBudget* budget) {
   const Tensor& first = batches[0][output];
   if (first.dtype() == DType::string) return unimplemented("predict: output %zu is a string; fetch it batch by batch", output);
   if (first.shape().rank() == 0) {
@@ -16,13 +16,17 @@ Result<Tensor> join(const std::vector<std::vector<Tensor>>& batches, size_t outp
   }
   std::vector<int64_t> dims(first.shape().dims().begin(), first.shape().dims().end());
   dims[0] = 0;
-  for (const auto& batch : batches) {
-    const Tensor& each = batch[output];
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Tensor& each = batches[i][output];
     if (each.shape().rank() != first.shape().rank() || !std::equal(dims.begin() + 1, dims.end(), each.shape().dims().begin() + 1)) {
       return invalid_argument("predict: output %zu is %s for one batch and %s for another; they cannot be put together", output,
                               first.text().c_str(), each.text().c_str());
     }
-    dims[0] += each.shape().dim(0);
+    if (each.shape().dim(0) != rows[i]) {
+      return invalid_argument("predict: output %zu is %s for a batch of %lld examples; an output has a row for each example", output,
+                              each.text().c_str(), static_cast<long long>(rows[i]));
+    }
+    dims[0] += rows[i];
   }
   DTG_ASSIGN(const Shape shape, Shape::make(dims));
   // Only asked: who keeps the tensor keeps the books.
@@ -48,18 +52,20 @@ Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancel
   DTG_TRY(prepare());
   DTG_TRY(begin_epoch(data));
   std::vector<std::vector<Tensor>> batches;
+  std::vector<int64_t> rows;
   while (true) {
     DTG_ASSIGN(const bool more, data.next(element_));
     if (!more) break;
     DTG_TRY(run(predict_, element_, input_count(), cancellation));
     batches.push_back(predict_.fetched);
+    rows.push_back(rows_of(element_));
     predict_.fetched.assign(output_count(), Tensor());
   }
   element_.clear();
   if (batches.empty()) return failed_precondition("predict: the data set has no elements");
   std::vector<Tensor> joined;
   for (size_t i = 0; i < output_count(); ++i) {
-    DTG_ASSIGN(Tensor all, join(batches, i, session().runtime().seams().budget));
+    DTG_ASSIGN(Tensor all, join(batches, i, rows, session().runtime().seams().budget));
     joined.push_back(std::move(all));
   }
   return joined;

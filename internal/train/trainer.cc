@@ -50,8 +50,11 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   if (options.train.valid()) DTG_TRY(graph.check_node(options.train.node()).with_context("make a trainer, train"));
   if (options.training.valid()) {
     DTG_TRY(graph.check(options.training).with_context("make a trainer, training"));
-    const DType dtype = graph.info(options.training).dtype;
-    if (dtype != DType::boolean) return invalid_argument("make a trainer: training is %s; it is a bool placeholder", dtype_name(dtype));
+    const ValueInfo& info = graph.info(options.training);
+    if (info.dtype != DType::boolean || (info.shape.has_rank() && info.shape.rank() > 0)) {
+      return invalid_argument("make a trainer: training is %s%s; it is a placeholder of one bool", dtype_name(info.dtype),
+                              info.shape.text().c_str());
+    }
   }
   auto trainer = Ref<Trainer>::adopt(new Trainer(std::move(model), std::move(options)));
   DTG_TRY(trainer->build());
@@ -80,9 +83,9 @@ Status Trainer::build() {
 
 Status Trainer::add_metric(std::string name, const Measured& metric) {
   if (prepared_) return failed_precondition("add the metric \"%.100s\": steps have been made; add all metrics before", name.c_str());
-  const auto plain = [](char c) { return static_cast<unsigned char>(c) > ' ' && c != ',' && c != '"' && c != 127; };
+  const auto plain = [](char c) { return c > ' ' && c <= '~' && c != ',' && c != '"'; };
   if (name.empty() || name.size() > 64 || !std::ranges::all_of(name, plain)) {
-    return invalid_argument("add a metric: the name \"%.100s\" will not do; 1 to 64 characters, without spaces, commas and quotes",
+    return invalid_argument("add a metric: the name \"%.100s\" will not do; 1 to 64 characters of ASCII, without spaces, commas and quotes",
                             name.c_str());
   }
   const auto same = [&](const NamedMetric& other) { return other.name == name; };

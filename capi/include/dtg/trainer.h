@@ -79,9 +79,9 @@ DTG_API void dtg_trainer_release(dtg_trainer *trainer) DTG_NOEXCEPT;
 /* The session in which the trainer runs, as a handle more, owned by the caller. Since 0.1. */
 DTG_ERR dtg_trainer_session(const dtg_trainer *trainer, dtg_session **out) DTG_NOEXCEPT;
 
-/* From now on steps update this metric, and epochs and evaluations tell its result, under `name` ("accuracy"; 1 to 64 characters without
- * spaces, commas and quotes) and "val_" before it. The result must be a scalar. Before the first step. Errors: ALREADY_EXISTS (the name is
- * taken), FAILED_PRECONDITION (steps have been made). Since 0.1. */
+/* From now on steps update this metric, and epochs and evaluations tell its result, under `name` ("accuracy"; 1 to 64 characters of ASCII
+ * without spaces, commas and quotes) and "val_" before it. The result must be a scalar. Before the first step. Errors: ALREADY_EXISTS (the
+ * name is taken), FAILED_PRECONDITION (steps have been made). Since 0.1. */
 DTG_ERR dtg_trainer_add_metric(dtg_trainer *trainer, const char *name, size_t name_len, const dtg_metric_values *metric) DTG_NOEXCEPT;
 
 /* ---- rules of a fit ----
@@ -107,8 +107,8 @@ typedef struct dtg_early_stopping {
   double min_delta;         /* by how much a value must be better to count */
   int64_t patience;         /* epochs without progress; 0 is as 1 */
   int64_t start_from_epoch; /* so many epochs pass before it looks */
-  int32_t restore_best;     /* not 0: when the fit ends, however that is, the weights are those of the best epoch. They are kept in memory, and
-                               in each checkpoint */
+  int32_t restore_best;     /* not 0: when the fit ends, early or not, but by no error, the weights are those of the best epoch. They are kept in
+                               memory, and in each checkpoint */
   int32_t reserved0;
 } dtg_early_stopping;
 #define DTG_EARLY_STOPPING_INIT {sizeof(dtg_early_stopping), NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, 0.0, 0.0, 0, 0, 0, 0}
@@ -202,20 +202,24 @@ typedef struct dtg_fit_event {
 
 /* Begins a fit, or goes on with the one of the directory; one that was under way is given up. Variables without a value get their first
  * one; those that have values, as restored weights, keep them, unless a checkpoint of the directory says otherwise. `validation` and `how`
- * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and get no transforms meanwhile; they are two. Their
- * elements have as many components as there are feeds, of the same types. Errors: FAILED_PRECONDITION (another process trains in the
- * directory; a checkpoint that does not fit the model), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and until this one is over, has failed or is given up
+ * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on, with a rule that watches
+ * another value than before, begins that rule anew, with a warning; what early stopping has decided holds as long as the rule would decide
+ * it. Their elements have as many components as there are feeds, of the same types. Errors: FAILED_PRECONDITION (another process trains in
+ * the directory; a checkpoint that does not fit the model; data that another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS,
+ * DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
- * repeat it, and a fit that is begun anew goes on from its last checkpoint. Errors: those of dtg_session_run (a loss that is no finite
- * number is INVALID_ARGUMENT and names the first value that was not finite), of the data and of the disk; CANCELLED; FAILED_PRECONDITION
- * (no fit was begun, or it is over; data without elements). Since 0.1. */
+ * repeat it, and a fit that is begun anew goes on from its last checkpoint. The directory is free then, as after DTG_FIT_DONE. A last
+ * checkpoint that cannot be written is an error, after model.safetensors and summary.json. Errors: those of dtg_session_run (a loss that is
+ * no finite number is INVALID_ARGUMENT and names the first value that was not finite), of the data and of the disk; CANCELLED;
+ * FAILED_PRECONDITION (no fit was begun, or it is over; data without elements). Since 0.1. */
 DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEPT;
 
 /* What the host is told of an event: on the calling thread, between two steps, with nothing locked, so that it may use the trainer
- * (evaluate and predict between epochs), the session and everything else. It may not begin another fit. NULL goes on; an error, owned by
- * the library from then on, ends the fit with it. */
+ * (evaluate and predict between epochs), the session and everything else. It may not begin another fit: FAILED_PRECONDITION. NULL goes
+ * on; an error, owned by the library from then on, ends the fit with it, and dtg_trainer_next repeats it. */
 typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
 
 /* One function for each kind of event, NULL: none. */
@@ -253,7 +257,8 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
                         const dtg_fit_callbacks *callbacks) DTG_NOEXCEPT;
 
 /* Asks a fit to end in good order before its next step: with DTG_FIT_STOPPED, a last checkpoint, DTG_FIT_DONE. Does not wait. One that is
- * begun afterwards is not meant. Any thread, also from a callback; NULL is fine. Since 0.1. Semantics: stop_training of Keras. */
+ * begun afterwards is not meant; one that is just beginning is. Any thread, also from a callback; NULL is fine. Since 0.1. Semantics:
+ * stop_training of Keras. */
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
 /* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "history": [...]} of the fit that was begun last:
@@ -263,8 +268,9 @@ DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NO
 
 /* ---- for those who drive it themselves ----
  *
- * `cancellation` may be NULL. Variables without a value get their first one. In the middle of an epoch of a fit these are
- * FAILED_PRECONDITION, but for dtg_trainer_predict: they would change what it counts. */
+ * `cancellation` may be NULL. Variables without a value get their first one. In the middle of an epoch of a fit, from
+ * DTG_FIT_EPOCH_BEGIN to DTG_FIT_EPOCH_END, these are FAILED_PRECONDITION, but for dtg_trainer_predict: they would change what it counts.
+ */
 
 /* One step of training with these tensors, one per feed. `loss` (NULL: not told) receives its loss, before the step. Metrics are updated;
  * dtg_trainer_evaluate and a fit begin them anew. Allocates nothing once it is warm. Errors: those of dtg_session_run. Since 0.1.
@@ -280,7 +286,8 @@ DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t st
 
 /* The outputs of the trainer for a data set from its beginning, one row per example: outputs[i] receives those of output i, all batches one
  * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too.
- * Errors: those of dtg_session_run, FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics: keras.Model.predict. */
+ * Errors: those of dtg_session_run, INVALID_ARGUMENT (an output without a row for each example), FAILED_PRECONDITION (no elements, or no
+ * outputs). Since 0.1. Semantics: keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;
 

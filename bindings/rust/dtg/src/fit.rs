@@ -57,7 +57,7 @@ pub struct EarlyStopping<'a> {
     pub patience: i64,
     /// So many epochs pass before it looks.
     pub start_from_epoch: i64,
-    /// When the fit ends, however that is, the weights are those of the best epoch.
+    /// When the fit ends, early or not, but by no error, the weights are those of the best epoch.
     pub restore_best: bool,
 }
 

@@ -82,7 +82,7 @@ public final class EarlyStopping {
   }
 
   /**
-   * Whether the weights are those of the best epoch when the fit ends, however that is. They are kept in memory and in each checkpoint.
+   * Whether the weights are those of the best epoch when the fit ends, but by no error. They are kept in memory and in each checkpoint.
    *
    * @param restore false: those of the last step
    * @return this

@@ -112,7 +112,7 @@ public final class TrainerOptions {
   /**
    * A metric that steps update. Epochs and evaluations tell its result, a scalar, under this name, and validations with "val_" before it.
    *
-   * @param name 1 to 64 characters without spaces, commas and quotes
+   * @param name 1 to 64 characters of ASCII without spaces, commas and quotes
    * @param values what {@link Model#metric} gave
    * @return this
    * @throws DtgException.AlreadyExists when the name is taken
