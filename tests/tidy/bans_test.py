@@ -45,6 +45,8 @@ BANS = [
     (call("printf", "puts", "putchar", "vprintf"), [], "use base/log.h; the host owns standard output"),
     (call("fprintf", "fputs", "fputc", "perror", "vfprintf"), [LOG, DISK], "use base/log.h"),
     (re.compile(r"\bstd::regex\b|#\s*include\s*<regex>"), [], "write a small parser; std::regex recurses on its input"),
+    (re.compile(r"\branges::(?:unique|remove|remove_if|partition|rotate|search|equal_range)\b|\bstd::views::"), [],
+     "clang 14, which builds the sanitizers' programs, cannot compile what it answers; take the algorithm of iterators"),
     (call("setenv", "putenv", "setlocale", "sigaction", "popen", "fork"), [], "process state belongs to the host"),
     (call("getenv", "secure_getenv"), ["internal/cluster/", "capi/"], "the environment is read in one place, cluster resolvers; take an option"),
 ]
