@@ -33,8 +33,8 @@ class TensorArray final : public Resource {
     bool dynamic_size = false;
     bool clear_after_read = true;
     bool identical_shapes = false;
-    bool adds_up = false;    // an array of gradients: what is written to an element again is added
-    int64_t rows_known = 0;  // of such: how many elements are put one behind the other
+    bool adds_up = false;     // an array of gradients: what is written to an element again is added
+    int64_t rows_known = -1;  // of such: how many elements are put one behind the other; -1: all
   };
   TensorArray(std::string name, Options options);
   const char* kind() const override { return kKind.data(); }

@@ -94,7 +94,7 @@ Result<int64_t> TensorArray::size(const RunContext& c) const {
 Result<int64_t> TensorArray::rows(const RunContext& c) const {
   const std::lock_guard hold(mutex_);
   DTG_TRY(check_open(c));
-  return options_.adds_up ? options_.rows_known : static_cast<int64_t>(elements_.size());
+  return options_.adds_up && options_.rows_known >= 0 ? options_.rows_known : static_cast<int64_t>(elements_.size());
 }
 
 Status TensorArray::make_room(const RunContext& c, int64_t count, bool exactly) {
@@ -107,8 +107,11 @@ Status TensorArray::make_room(const RunContext& c, int64_t count, bool exactly) 
     elements_.resize(static_cast<size_t>(count));
     size = count;
   }
-  if (size < count || (exactly && size != count)) {
+  if (size < count) {
     return c.error("%lld elements for \"%s\", which has %lld and does not grow", wide(count), name().c_str(), wide(size));
+  }
+  if (exactly && size != count) {
+    return c.error("%lld elements for \"%s\", which has %lld; all of them are to be written", wide(count), name().c_str(), wide(size));
   }
   if (!options_.adds_up) options_.rows_known = size;
   return {};

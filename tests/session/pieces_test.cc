@@ -198,6 +198,9 @@ TEST_P(PiecesTest, ArraysRefuseWhatTensorFlowRefuses) {
   Array cut = array(2, f64);
   cut.flow = op("TensorArraySplitV3", {cut.handle, x, longs_of({4}), cut.flow});
   refused(op("TensorArrayConcatV3", {cut.handle, cut.flow}, {{"dtype", f64}}), Code::invalid_argument, "1 elements for");
+  Array fewer = array(2, f64, {{"dynamic_size", true}});
+  fewer.flow = op("TensorArraySplitV3", {fewer.handle, x, longs_of({4}), fewer.flow});
+  refused(op("TensorArraySizeV3", {fewer.handle, fewer.flow}), Code::invalid_argument, "all of them are to be written");
   Array uneven = array(2, f64);
   write(uneven, 0, x);
   write(uneven, 1, op("Transpose", {x, build->ints({1, 0})}));
@@ -233,6 +236,11 @@ TEST_P(PiecesTest, ArraysHaveGradients) {
   write(d, 0, x);
   write(d, 1, op("Square", {x}));
   expect_gradients(op("Mul", {read(d, 0, f64), read(d, 1, f64)}), weights(Shape::of({4, 2})));
+  // Written one by one, put one behind the other: what cuts the gradients is itself put together in gradients of gradients.
+  Array e = array(2, f64);
+  write(e, 0, op("Sin", {x}));
+  write(e, 1, op("Square", {x}));
+  expect_gradients(op("TensorArrayConcatV3", {e.handle, e.flow}, {type}), weights(Shape::of({8, 2})));
 }
 
 // In a body it works; gradients there are refused, and the way out is named.
