@@ -12,6 +12,7 @@ Status BodyRun::enter(const Ref<Body>& body, Frame& caller, const Instruction& c
   leave();
   DTG_ASSIGN(Frame* const frame, body->lease_frame());
   body_ = body;
+  program_ = &body->program();
   frame_ = frame;
   fresh_ = true;
   return frame->begin_in(caller.step(), caller, call);
@@ -36,6 +37,7 @@ void BodyRun::leave() {
   if (!frame_) return;
   body_->give_back(*std::exchange(frame_, nullptr));
   body_ = nullptr;
+  program_ = nullptr;
 }
 
 }  // namespace dtg

@@ -25,7 +25,7 @@ class BodyRun final : private Frame::Watcher {
   // A frame for `body`, as part of the step of `caller`; keeps what it has where that is the same. Then bind arguments and results.
   Status enter(const Ref<Body>& body, Frame& caller, const Instruction& call);
   bool entered() const { return frame_ != nullptr; }
-  const Program& program() const { return body_->program(); }
+  const Program& program() const { return *program_; }
   Frame& frame() const { return *frame_; }
   // True: it has ended, in outcome(). False: the owner will hear.
   bool go();
@@ -39,6 +39,7 @@ class BodyRun final : private Frame::Watcher {
   enum State : int { running, left, ended };
   Owner& owner_;
   Ref<Body> body_;
+  const Program* program_ = nullptr;  // of the body
   Frame* frame_ = nullptr;
   bool fresh_ = false;  // entered, and no round was run yet
   Status outcome_;

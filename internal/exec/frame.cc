@@ -112,7 +112,8 @@ Status Frame::begin_in(Step& step, const Frame& caller, const Instruction& call)
 
 void Frame::again() {
   slots_.release();
-  rewind();
+  // What runs straight counts nothing.
+  if (!program().straight) rewind();
 }
 
 // Everything counts from the beginning.

@@ -56,7 +56,7 @@ void Slots::unpin(uint32_t number) {
   if (pin.version) pin.variable->unpin(static_cast<Variable::Version*>(pin.version));
 }
 
-void Slots::release() {
+void Slots::release_all() {
   for (uint32_t i = 0; i < pin_count_; ++i) unpin(i);
   for (char* const block : leases_) memory_.give_back(block);
   for (const DeviceLease& lease : device_leases_) lease.memory->give_back(lease.block);

@@ -49,9 +49,13 @@ class Slots {
   void pin(uint32_t number, Variable* variable, void* version) { pins_[number] = {variable, version}; }
   void unpin(uint32_t number);
   // The run has ended: everything that it borrowed goes back.
-  void release();
+  void release() {
+    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty()) release_all();
+  }
 
  private:
+  void release_all();
+
   struct Pin {
     Variable* variable = nullptr;
     void* version = nullptr;

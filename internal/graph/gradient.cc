@@ -188,16 +188,16 @@ class Backward {
       any |= dy[o].any();
     }
     if (!any || node.inputs.empty() || !node.op->is_differentiable()) return {};
-    bool wanted = false;
-    for (Value input : node.inputs) wanted |= reaches_x(input);
-    if (!wanted) return {};
+    std::vector<bool> wanted;
+    for (Value input : node.inputs) wanted.push_back(reaches_x(input));
+    if (std::ranges::find(wanted, true) == wanted.end()) return {};
     if (!node.op->grad_fn()) {
       return unimplemented("gradients: %s (node \"%.*s\") lies on the path but has no gradient function", node.op->name().c_str(),
                            int(node.name.size()), node.name.data());
     }
     differentiated_[id] = true;
     std::vector<Gradient> dx(node.inputs.size());
-    GradContext context(build_, node, dy, dx, call_);
+    GradContext context(build_, node, dy, dx, call_, wanted);
     graph_.push_name_scope("gradients/" + std::string(node.name));
     graph_.push_colocation(id);
     Status status = node.op->grad_fn()(context);

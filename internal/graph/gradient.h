@@ -24,8 +24,9 @@ struct Gradient {
 // What an op's gradient function sees.
 class GradContext {
  public:
-  GradContext(Build& build, const Node& node, std::span<const Gradient> dy, std::span<Gradient> dx, std::string_view call)
-      : build_(build), node_(node), dy_(dy), dx_(dx), call_(call) {}
+  GradContext(Build& build, const Node& node, std::span<const Gradient> dy, std::span<Gradient> dx, std::string_view call,
+              const std::vector<bool>& wanted)
+      : build_(build), node_(node), dy_(dy), dx_(dx), call_(call), wanted_(wanted) {}
 
   Build& b() { return build_; }
   const Node& node() const { return node_; }
@@ -50,6 +51,8 @@ class GradContext {
   // It, as it came.
   const Gradient& raw_dy(int i = 0) const { return dy_[static_cast<size_t>(i)]; }
 
+  // Does input i lead to what is differentiated with respect to? An answer for one that does not is lost.
+  bool wants(int i) const { return wanted_[static_cast<size_t>(i)]; }
   // The answer for input i. Not answering means: no gradient flows there.
   void dx(int i, Value value) { dx_[static_cast<size_t>(i)].dense = value; }
   void dx_rows(int i, Value values, Value indices, Value dense_shape) {
@@ -64,6 +67,7 @@ class GradContext {
   std::span<const Gradient> dy_;
   std::span<Gradient> dx_;
   std::string_view call_;
+  const std::vector<bool>& wanted_;
 };
 
 // Gradients of the sum over all ys, weighted by grad_ys (empty, or one per y; an invalid value = ones).

@@ -111,7 +111,7 @@ class CallGradient {
       if (any_of(&Derivative::dy, r)) dy_.push_back(r);
     }
     for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
-      if (any_of(&Derivative::dx, i)) dx_.push_back(i);
+      if (any_of(&Derivative::dx, i) && c_.wants(static_cast<int>(first_ + i))) dx_.push_back(i);
     }
     if (dx_.empty()) return {};
     return build();
@@ -320,25 +320,57 @@ class LoopGradient {
     }
   }
 
+  // Gradients that nobody asked for are not carried along: those wanted, those that they are made of, and what all these take.
+  Status choose() {
+    const Derivative& d = *derivative_;
+    for (size_t i : d.dx) {
+      if (c_.wants(static_cast<int>(i))) kept_.push_back(i);
+    }
+    for (size_t before = 0; before != kept_.size();) {
+      before = kept_.size();
+      results_.clear();
+      for (size_t i : kept_) results_.push_back(static_cast<size_t>(std::ranges::find(d.dx, i) - d.dx.begin()));
+      slice_ = slice_of(*d.backward, results_);
+      for (size_t k = 0; k < d.dy.size(); ++k) {
+        if (!slice_.arguments[k] || std::ranges::find(kept_, d.dy[k]) != kept_.end()) continue;
+        if (std::ranges::find(d.dx, d.dy[k]) == d.dx.end())
+          return internal_error("loop variable %zu has a gradient that goes nowhere", d.dy[k]);
+        kept_.push_back(d.dy[k]);
+      }
+    }
+    const size_t direct = d.dy.size(), saved = direct + d.direct.size();
+    for (size_t k = 0; k < d.direct.size(); ++k) {
+      if (slice_.arguments[direct + k]) direct_.push_back(k);
+    }
+    for (size_t s = 0; s < saved_.size(); ++s) {
+      if (slice_.arguments[saved + s]) stacks_.push_back(s);
+    }
+    return {};
+  }
+
   Status way_back(NodeId forward) {
     Build& b = c_.b();
     Graph& graph = b.graph();
     const size_t own = body_.arguments().size();
     const Derivative& d = *derivative_;
+    DTG_TRY(choose());
+    if (kept_.empty()) return {};
     std::vector<Value> start = {graph.value(forward, static_cast<uint32_t>(own))};
     std::vector<ValueInfo> infos = {{DType::i32, DType::invalid, PartialShape::scalar()}};
-    for (size_t i : d.dy) {
+    // A gradient for each of them comes in as well: arguments and results of a loop are the same.
+    for (size_t i : kept_) {
+      if (std::ranges::find(d.dy, i) == d.dy.end()) return internal_error("loop variable %zu has a gradient that comes from nowhere", i);
       const int o = static_cast<int>(i);
       start.push_back(c_.has_dy(o) ? c_.dy(o) : zeros_for(b, c_.output(o)));
       infos.push_back(gradient_info(body_.argument_info(i)));
     }
-    for (size_t s = 0; s < saved_.size(); ++s) {
+    for (size_t s : stacks_) {
       start.push_back(graph.value(forward, static_cast<uint32_t>(own + 1 + s)));
       infos.push_back(list_info(saved_[s]));
     }
-    for (size_t i : d.direct) {
-      start.push_back(c_.input(static_cast<int>(i)));
-      infos.push_back(body_.argument_info(i));
+    for (size_t k : direct_) {
+      start.push_back(c_.input(static_cast<int>(d.direct[k])));
+      infos.push_back(body_.argument_info(d.direct[k]));
     }
     DTG_TRY(b.status());
     DTG_ASSIGN(const FunctionRef condition, back_condition(infos));
@@ -346,11 +378,7 @@ class LoopGradient {
     const Attr attrs[] = {{"cond", AttrValue(condition)}, {"body", AttrValue(body)}};
     const Value results = b.op(c_.node().op->name(), start, attrs);
     DTG_TRY(b.status());
-    for (size_t k = 0; k < d.dx.size(); ++k) {
-      // A gradient for each of them comes in as well: arguments and results of a loop are the same.
-      const auto at = std::ranges::find(d.dy, d.dx[k]) - d.dy.begin();
-      c_.dx(static_cast<int>(d.dx[k]), results.sibling(static_cast<uint32_t>(1 + at)));
-    }
+    for (size_t k = 0; k < kept_.size(); ++k) c_.dx(static_cast<int>(kept_[k]), results.sibling(static_cast<uint32_t>(1 + k)));
     return {};
   }
 
@@ -371,26 +399,23 @@ class LoopGradient {
     DTG_TRY(made.begin(body_.graph().ops()));
     DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
     Build b(made.graph());
-    const std::span<const Value> dy = std::span(arguments).subspan(1, d.dy.size());
-    const std::span<const Value> stacks = std::span(arguments).subspan(1 + d.dy.size(), saved_.size());
-    const std::span<const Value> direct = std::span(arguments).subspan(1 + d.dy.size() + saved_.size());
-    std::vector<Value> given(dy.begin(), dy.end()), rest;
-    given.insert(given.end(), direct.begin(), direct.end());
-    for (size_t s = 0; s < saved_.size(); ++s) {
-      const Value popped =
-          b.op("TensorListPopBack", {stacks[s], element_shape(b, saved_[s])}, {{"element_dtype", AttrValue(saved_[s].dtype)}});
+    const std::span<const Value> dy = std::span(arguments).subspan(1, kept_.size());
+    const std::span<const Value> stacks = std::span(arguments).subspan(1 + kept_.size(), stacks_.size());
+    const std::span<const Value> direct = std::span(arguments).subspan(1 + kept_.size() + stacks_.size());
+    std::vector<Value> given(d.backward->arguments().size()), rest;
+    for (size_t k = 0; k < kept_.size(); ++k) given[static_cast<size_t>(std::ranges::find(d.dy, kept_[k]) - d.dy.begin())] = dy[k];
+    for (size_t k = 0; k < direct_.size(); ++k) given[d.dy.size() + direct_[k]] = direct[k];
+    for (size_t k = 0; k < stacks_.size(); ++k) {
+      const ValueInfo& info = saved_[stacks_[k]];
+      const Value popped = b.op("TensorListPopBack", {stacks[k], element_shape(b, info)}, {{"element_dtype", AttrValue(info.dtype)}});
       rest.push_back(popped);
-      given.push_back(popped.sibling(1));
+      given[d.dy.size() + d.direct.size() + stacks_[k]] = popped.sibling(1);
     }
     const Value left = b.sub(arguments[0], b.integer(1));
     DTG_TRY(b.status());
-    DTG_ASSIGN(const std::vector<Value> results, inline_function(*d.backward, made.graph(), given));
+    DTG_ASSIGN(const std::vector<Value> results, inline_slice(*d.backward, slice_, results_, made.graph(), given));
     made.parts.results.push_back(left);
-    for (size_t i : d.dy) {
-      const auto at = std::ranges::find(d.dx, i);
-      if (at == d.dx.end()) return internal_error("loop variable %zu has a gradient that goes nowhere", i);
-      made.parts.results.push_back(results[static_cast<size_t>(at - d.dx.begin())]);
-    }
+    made.give(results);
     made.give(rest);
     made.give(direct);
     return made.end();
@@ -401,6 +426,10 @@ class LoopGradient {
   const Function& body_;
   DerivativeRef derivative_;
   std::vector<ValueInfo> saved_;
+  std::vector<size_t> kept_;             // loop variables whose gradients are carried along
+  std::vector<size_t> results_;          // of the way back, theirs
+  std::vector<size_t> direct_, stacks_;  // of those that the derivative names and saves, the ones that are needed
+  Slice slice_;
 };
 
 }  // namespace

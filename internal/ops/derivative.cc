@@ -4,6 +4,7 @@
 #include "ops/derivative.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "graph/gradient.h"
 
@@ -51,6 +52,39 @@ Result<std::vector<Value>> inline_function(const Function& function, Graph& into
   }
   if (controls) *controls = copier.copied(function.targets());
   return results;
+}
+
+Slice slice_of(const Function& function, std::span<const size_t> results) {
+  const Graph& graph = function.graph();
+  std::vector<bool> taken(graph.node_count());
+  for (size_t r : results) taken[function.results()[r].node()] = true;
+  Slice slice;
+  // A node's inputs were made before it.
+  for (NodeId id : function.needed() | std::views::reverse) {
+    if (!taken[id]) continue;
+    slice.nodes.push_back(id);
+    for (Value input : graph.node(id).inputs) taken[input.node()] = true;
+  }
+  std::ranges::reverse(slice.nodes);
+  for (Value argument : function.arguments()) slice.arguments.push_back(taken[argument.node()]);
+  return slice;
+}
+
+Result<std::vector<Value>> inline_slice(const Function& function, const Slice& slice, std::span<const size_t> results, Graph& into,
+                                        std::span<const Value> arguments) {
+  NodeCopier copier(function.graph(), into);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (slice.arguments[i]) copier.stand_in(function.arguments()[i], arguments[i]);
+  }
+  for (NodeId id : slice.nodes) {
+    if (!copier.has(function.graph().value(id))) DTG_TRY(copier.copy(id));
+  }
+  std::vector<Value> given;
+  for (size_t r : results) {
+    DTG_ASSIGN(const Value there, copier[function.results()[r]]);
+    given.push_back(there);
+  }
+  return given;
 }
 
 namespace {

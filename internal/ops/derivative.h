@@ -38,4 +38,14 @@ Value zeros_for(Build& b, Value value);
 Result<std::vector<Value>> inline_function(const Function& function, Graph& into, std::span<const Value> arguments,
                                            std::vector<NodeId>* controls = nullptr);
 
+// What some results of a function take.
+struct Slice {
+  std::vector<bool> arguments;
+  std::vector<NodeId> nodes;  // in the order in which they were made
+};
+Slice slice_of(const Function& function, std::span<const size_t> results);
+// As inline_function, but for those results only; arguments that are not in the slice need not be valid.
+Result<std::vector<Value>> inline_slice(const Function& function, const Slice& slice, std::span<const size_t> results, Graph& into,
+                                        std::span<const Value> arguments);
+
 }  // namespace dtg::ops

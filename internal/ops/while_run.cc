@@ -65,7 +65,13 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     char* block = nullptr;  // of the pool
     Ref<RefCounted> holder;
     Shape shape;
-    int place = 0;
+  };
+  // What a round does with a loop variable, as far as it is the same in all rounds of one body.
+  struct Turn {
+    uint32_t in_condition = 0, in_body = 0, result = 0;  // slots
+    bool swaps = false;                                  // the body writes into the place that is free, and what it writes fits
+    uint8_t place = 0;                                   // where the value is: in the first or the second
+    char* places[2] = {nullptr, nullptr};
   };
 
   Status begin(RunContext& c) {
@@ -73,9 +79,9 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     rounds_ = 0;
     now_.resize(a.variables.size());
     next_.resize(a.variables.size());
+    turns_.resize(a.variables.size());
     for (size_t i = 0; i < now_.size(); ++i) {
       now_[i].data = c.in<void>(static_cast<int>(i));
-      now_[i].place = 0;
       if (!a.variables[i].has_shape()) continue;
       DTG_ASSIGN(now_[i].shape, a.variables[i].start.shape.to_shape());
     }
@@ -84,7 +90,12 @@ class Loop final : public SpareCall, private BodyRun::Owner {
       DTG_ASSIGN(own_scratch_, frame_->memory().take(a.scratch, "the variables of a loop"));
       scratch_ = own_scratch_;
     }
+    for (size_t i = 0; i < turns_.size(); ++i) {
+      turns_[i].place = 0;
+      for (int k = 0; k < 2; ++k) turns_[i].places[k] = scratch_ + a.variables[i].places[k];
+    }
     shapes_changed_ = false;
+    condition_known_ = false;
     DTG_ASSIGN(condition_body_, a.condition->find(a.arguments));
     return {};
   }
@@ -110,7 +121,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
           break;
         case Stage::decide:
           if (status_ = condition_.outcome(); !status_.ok()) return true;
-          if (!is_true(condition_.program().fetches[0].dtype, result_shape(condition_, 0), result_data(condition_, 0))) return true;
+          if (!goes_on()) return true;
           stage_ = Stage::body;
           break;
         case Stage::body:
@@ -128,15 +139,16 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     }
   }
 
-  Status enter(BodyRun& run, const Ref<Body>& body) {
-    DTG_TRY(run.enter(body, *frame_, *instruction_));
-    for (size_t i = 0; i < now_.size(); ++i) bind_argument(run, i, now_[i].data);
-    return {};
+  void bind_arguments(Frame& frame, uint32_t Turn::*slot) const {
+    const Turn* turn = turns_.data();
+    for (const Current& current : now_) frame.bind((turn++)->*slot, const_cast<void*>(current.data));
   }
 
   // Its answer goes into the loop itself, mostly; one that is no scalar has memory of the frame.
   Status enter_condition() {
-    DTG_TRY(enter(condition_, condition_body_));
+    DTG_TRY(condition_.enter(condition_body_, *frame_, *instruction_));
+    if (!condition_known_) learn_condition();
+    bind_arguments(condition_.frame(), &Turn::in_condition);
     const Fetch& fetch = condition_.program().fetches[0];
     if (!fetch.direct) return {};
     if (fetch.shape.is_scalar()) {
@@ -146,28 +158,71 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     return condition_.frame().slots().lease(fetch.slot, fetch.dtype, fetch.shape).status();
   }
 
+  void learn_condition() {
+    const Program& program = condition_.program();
+    for (size_t i = 0; i < turns_.size(); ++i) turns_[i].in_condition = program.feeds[i].slot;
+    const Fetch& fetch = program.fetches[0];
+    is_plain_answer_ = fetch.direct && fetch.dtype == DType::boolean && fetch.shape.is_scalar();
+    condition_known_ = true;
+  }
+
+  bool goes_on() const {
+    if (is_plain_answer_) return answer_[0] != 0;
+    return is_true(condition_.program().fetches[0].dtype, result_shape(condition_, 0), result_data(condition_, 0));
+  }
+
   // It is looked for when there is a round to run: for the shapes of the end it may not be possible.
   Status enter_body() {
-    if (!body_body_) {
+    const bool is_new = !body_body_;
+    if (is_new) {
       DTG_ASSIGN(body_body_, args_->body->find(shapes_changed_ ? now_infos_ : args_->arguments));
     }
-    DTG_TRY(enter(body_, body_body_));
+    DTG_TRY(body_.enter(body_body_, *frame_, *instruction_));
+    if (is_new) learn_body();
+    Frame& frame = body_.frame();
+    bind_arguments(frame, &Turn::in_body);
+    for (const Turn& turn : turns_) {
+      if (turn.swaps) frame.bind(turn.result, turn.places[turn.place ^ 1]);
+    }
+    return is_plain_body_ ? Status() : bind_other_results();
+  }
+
+  void learn_body() {
+    const Program& program = body_.program();
+    is_plain_body_ = true;
+    for (size_t i = 0; i < turns_.size(); ++i) {
+      const LoopVariable& variable = args_->variables[i];
+      const Fetch& fetch = program.fetches[i];
+      turns_[i].in_body = program.feeds[i].slot;
+      turns_[i].result = fetch.slot;
+      turns_[i].swaps = variable.kind == LoopVariable::fixed && fetch.direct && !fetch.dynamic && variable.start.shape.admits(fetch.shape);
+      is_plain_body_ = is_plain_body_ && (turns_[i].swaps || variable.kind == LoopVariable::kept);
+    }
+  }
+
+  Status bind_other_results() {
     const std::vector<Fetch>& fetches = body_.program().fetches;
     for (size_t i = 0; i < now_.size(); ++i) {
       const LoopVariable& variable = args_->variables[i];
+      if (!fetches[i].direct || turns_[i].swaps) continue;
       if (variable.kind == LoopVariable::fixed) {
-        if (fetches[i].direct) body_.frame().bind(fetches[i].slot, place(i, now_[i].place ^ 1));
-      } else if (variable.kind == LoopVariable::open && fetches[i].direct) {
+        body_.frame().bind(fetches[i].slot, free_place(i));
+      } else if (variable.kind == LoopVariable::open) {
         DTG_TRY(take_block(i, fetches[i].shape));
         body_.frame().bind(fetches[i].slot, next_[i].block);
-      } else if (variable.kind == LoopVariable::texts && fetches[i].direct) {
+      } else if (variable.kind == LoopVariable::texts) {
         DTG_TRY(body_.frame().slots().lease(fetches[i].slot, fetches[i].dtype, fetches[i].shape).status());
       }
     }
     return {};
   }
 
-  char* place(size_t i, int which) const { return scratch_ + args_->variables[i].places[which]; }
+  char* free_place(size_t i) const { return turns_[i].places[turns_[i].place ^ 1]; }
+  void take_place(size_t i) {
+    Turn& turn = turns_[i];
+    turn.place ^= 1;
+    now_[i].data = turn.places[turn.place];
+  }
 
   Status take_block(size_t i, const Shape& shape) {
     const Bytes bytes = Bytes::of(shape.count(), dtype_size(args_->variables[i].start.dtype));
@@ -179,6 +234,12 @@ class Loop final : public SpareCall, private BodyRun::Owner {
 
   // The results of the body are the arguments of the next round.
   Status collect() {
+    if (is_plain_body_) {
+      for (size_t i = 0; i < turns_.size(); ++i) {
+        if (turns_[i].swaps) take_place(i);
+      }
+      return {};
+    }
     for (size_t i = 0; i < now_.size(); ++i) {
       const LoopVariable& variable = args_->variables[i];
       const Fetch& fetch = body_.program().fetches[i];
@@ -200,8 +261,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     for (size_t i = 0; i < now_.size(); ++i) {
       const LoopVariable& variable = args_->variables[i];
       if (variable.kind == LoopVariable::fixed) {
-        now_[i].place ^= 1;
-        now_[i].data = place(i, now_[i].place);
+        take_place(i);
       } else if (variable.kind == LoopVariable::open) {
         same = same && now_[i].shape == next_[i].shape;
         if (now_[i].block) frame_->memory().give_back(now_[i].block);
@@ -224,7 +284,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
         fetch.dynamic ? variable.start.shape.admits(body_.frame().shape(fetch.slot)) : variable.start.shape.admits(fetch.shape);
     if (!fits) return shape_left(i, result_shape(body_, i));
     if (!fetch.direct && variable.bytes > 0) {
-      std::memcpy(place(i, now_[i].place ^ 1), result_data(body_, i), static_cast<size_t>(variable.bytes));
+      std::memcpy(free_place(i), result_data(body_, i), static_cast<size_t>(variable.bytes));
     }
     return {};
   }
@@ -266,6 +326,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     }
     shapes_changed_ = true;
     body_body_ = nullptr;
+    condition_known_ = false;
     DTG_ASSIGN(condition_body_, a.condition->find(now_infos_));
     return {};
   }
@@ -335,6 +396,10 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   BodyRun condition_, body_;
   Ref<Body> condition_body_, body_body_;
   std::vector<Current> now_, next_;
+  std::vector<Turn> turns_;
+  bool condition_known_ = false;
+  bool is_plain_answer_ = false;      // one truth, in answer_
+  bool is_plain_body_ = false;        // all variables swap their places or stay where they are
   std::vector<ValueInfo> now_infos_;  // where shapes changed
   bool shapes_changed_ = false;
   int64_t rounds_ = 0;

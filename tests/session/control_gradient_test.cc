@@ -221,6 +221,13 @@ TEST_F(ControlGradientTest, RandomProgramsAndTheirGradients) {
     ASSERT_TRUE(build->ok()) << build->status().message();
     const auto made = add_gradients(*graph, {&y, 1}, inputs_, {});
     ASSERT_TRUE(made.ok()) << made.status().message();
+    // Where only one is asked for, the way back carries no others along.
+    std::vector<Gradient> alone;
+    for (const Value input : inputs_) {
+      const auto one = add_gradients(*graph, {&y, 1}, {&input, 1}, {});
+      ASSERT_TRUE(one.ok()) << one.status().message();
+      alone.push_back(one.value()[0]);
+    }
     for (int trial = 0; trial < 2; ++trial) {
       Facts facts;
       for (int i = 0; i < kFlags; ++i) facts.flags.push_back(draw.below(2));
@@ -252,7 +259,10 @@ TEST_F(ControlGradientTest, RandomProgramsAndTheirGradients) {
           expect_near(Vec(kWidth, 0.0), wanted, 1e-6, "no gradient");
           continue;
         }
-        expect_near(numbers(build->op("Identity", {densify(*build, made.value()[i])}), at, facts), wanted, 1e-5, "gradient");
+        const Vec given = numbers(build->op("Identity", {densify(*build, made.value()[i])}), at, facts);
+        expect_near(given, wanted, 1e-5, "gradient");
+        ASSERT_TRUE(alone[i].any());
+        EXPECT_EQ(numbers(build->op("Identity", {densify(*build, alone[i])}), at, facts), given) << "alone";
       }
     }
   }
