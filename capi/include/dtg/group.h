@@ -67,8 +67,8 @@ DTG_ERR dtg_group_join(dtg_server *server, const dtg_group_options *options, dtg
  * each other never both go on. The last epoch is the last that anybody there has heard of, and what was promised and may have come to be
  * counts like one; a member whose process was started anew, or that has left and joined, does not count until it has been in an epoch
  * again. All members together may always go on. Whoever was left out comes back with a later dtg_group_reform (its
- * dtg_group_join waits for that). `timeout_ns` 0: 60 s. Errors: DEADLINE_EXCEEDED (who is missing, and why), FAILED_PRECONDITION (another thread is in here),
- * INVALID_ARGUMENT (`least` beyond the members), CANCELLED (it has left). Since 0.1. */
+ * dtg_group_join waits for that). `timeout_ns` 0: 60 s. Errors: DEADLINE_EXCEEDED (who is missing, and why), FAILED_PRECONDITION
+ * (another thread is in here), INVALID_ARGUMENT (`least` beyond the members), CANCELLED (it has left). Since 0.1. */
 DTG_ERR dtg_group_reform(dtg_group *group, size_t least, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* Ends this member's part: what is under way fails with CANCELLED, here and where others need this member for it. What the others
