@@ -386,7 +386,7 @@ TEST(Succession, AFollowerLooksForItself) {
 
 TEST(Succession, NeverTwoAtOnceAndAlwaysOneInTheEnd) {
   size_t epochs = 0;
-  for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     const int size = 2 + static_cast<int>(seed % 6);
     World world(size, seed);
@@ -402,7 +402,7 @@ TEST(Succession, NeverTwoAtOnceAndAlwaysOneInTheEnd) {
     expect_all_in(world, everybody(size));
     epochs += world.formed.size();
   }
-  EXPECT_GT(epochs, 2'000u);
+  EXPECT_GT(epochs, 600u);
 }
 
 }  // namespace
