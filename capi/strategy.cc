@@ -119,6 +119,10 @@ Result<Workers> read_workers(const dtg_strategy_options& c, StrategyObject& obje
     return failed_precondition("create a strategy: this task is in no epoch of the group \"%s\"; form it anew",
                                held->group->name().c_str());
   }
+  if (!view.cause.ok()) {
+    return failed_precondition("create a strategy: the epoch of the group \"%s\" has ended: %s; form it anew", held->group->name().c_str(),
+                               view.cause.message().c_str());
+  }
   if (c.pack_bytes < 0) return invalid_argument("create a strategy: packs of %lld bytes", static_cast<long long>(c.pack_bytes));
   if (c.timeout_ns < 0) return invalid_argument("create a strategy: the timeout is negative; 0 is the group's");
   static constexpr const char* kHints[] = {"auto", "direct", "shared", "ring"};

@@ -12,7 +12,7 @@ Group::Group(const Host& host, const Timing& timing, Options options, Ref<RefCou
       timing_(timing),
       options_(std::move(options)),
       owner_(std::move(owner)),
-      wants_(options_.members.size()),
+      succession_(*this, static_cast<int>(options_.members.size()), options_.self),
       alarm_([this] { tick(); }),
       calls_(*this) {}
 
@@ -233,24 +233,16 @@ void Group::end_epoch(const Status& cause, bool announce) {
 
 void Group::peer_up(GroupPeer& peer) {
   const Entry entry(*this);
-  changed_ns_ = loop().clock().monotonic_ns();
   if (state_ == State::formed && rank_of(peer.member()) >= 0)
     end_epoch(unavailable("group \"%s\": %s has connected anew", options_.name.c_str(), name_of(rank_of(peer.member())).c_str())
                   .at_peer(peer.task()),
               true);
-  if (forming_) {
-    tell_want(followed_);
-    promise();
-    consider();
-  }
+  succession_.link_up(peer.member());
 }
 
 void Group::peer_down(GroupPeer& peer, const Status& reason) {
   const Entry entry(*this);
-  changed_ns_ = loop().clock().monotonic_ns();
-  wants_[static_cast<size_t>(peer.member())] = {};
   calls_.forget(peer.member());
-  if (promised_to_ == peer.member()) promised_to_ = -1;
   const int rank = rank_of(peer.member());
   const bool expected = !doomed_.ok() && doomed_.origin().peer == peer.task();
   if (state_ == State::formed && rank >= 0 && (!expected || calls_.needs(rank))) {
@@ -260,8 +252,7 @@ void Group::peer_down(GroupPeer& peer, const Status& reason) {
                              .at_task(self_task()),
               true);
   }
-  proposing_ = false;
-  consider();
+  succession_.link_down(peer.member());
 }
 
 void Group::leave(const Status& why) {

@@ -3,41 +3,26 @@
 // does not fit the others', ends the epoch for all of them with the name of the culprit; then they agree on the next one, with whoever
 // is there.
 //
-// Agreeing: whoever wants an epoch says so to all, with the lowest member that it sees as leader. A leader whom everybody present wants
-// proposes a number that is higher than all that were heard of, and commits it when all have promised to accept no lower one, which
-// each does when it has links to all that are in it. Links
-// last over epochs; what is said of an older epoch is not heard.
+// How they agree, and who may go on at all, is succession.h's to decide. Links last over epochs; what is said of an older epoch is not
+// heard.
 //
 // Any thread may call what is public above the line; the rest belongs to the loop's. Owner: the server, until the member leaves, and the
 // host's handle.
 #pragma once
 
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "cluster/group_calls.h"
 #include "cluster/group_peer.h"
 #include "cluster/host.h"
+#include "cluster/succession.h"
 #include "exec/collectives.h"
 
 namespace dtg {
 
-// What a GroupWord says. The numbers are part of the wire.
-enum class GroupVerb : uint8_t {
-  want = 1,       // value: the leader, number: the highest epoch that was heard of
-  propose = 2,    // epoch, ranks: who is in it
-  promise = 3,    // epoch
-  commit = 4,     // epoch
-  poison = 5,     // epoch, status
-  leave = 6,      // epoch (0: this and all that come), status
-  credit = 7,     // epoch, stream, number, lane, value: how far
-  dispute = 8,    // epoch, stream, number
-  statement = 9,  // the same, status: what it meant
-};
-
-class Group final : public CollectiveGroup, private GroupCalls::Epoch {
+class Group final : public CollectiveGroup, private GroupCalls::Epoch, private Succession::Around {
  public:
   static constexpr int64_t kCallNs = int64_t{600} * 1'000'000'000;
   struct Member {
@@ -64,8 +49,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   Group(const Host& host, const Timing& timing, Options options, Ref<RefCounted> owner);
   ~Group() override;
 
-  // Agrees on a next epoch with the members that are there: at least so many, and more than half of those of the last one, or half with
-  // its lowest; 0: all of the roster. `done` is called once, on the loop.
+  // Agrees on a next epoch with the members that are there: at least so many, and a quorum of those of the last one; 0: all of the
+  // roster. `done` is called once, on the loop.
   void form(size_t least, Deadline deadline, Done done);
   void start(Ref<GroupCall> call);
   // Ends the epoch, since the others count on this call.
@@ -125,11 +110,6 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
     Deadline deadline;
     Done done;
   };
-  struct Want {
-    int leader = -1;
-    uint64_t heard = 0;
-    Status trouble;  // what keeps it from promising
-  };
 
   // GroupCalls::Epoch
   void send(int rank, std::unique_ptr<OutFrame> frame) override;
@@ -141,20 +121,18 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   MemoryBudget& budget() override { return *host_.seams.budget; }
   Ref<RefCounted> keeper() override { return Ref<RefCounted>::share(this); }
 
+  // Succession::Around
+  int64_t now_ns() override { return host_.loop().clock().monotonic_ns(); }
+  bool is_linked(int member) override { return peers_[static_cast<size_t>(member)]->is_linked(); }
+  Status unlinked(int member) override;
+  void tell(int member, const wire::GroupWord& word) override { peers_[static_cast<size_t>(member)]->queue(word); }
+  void enter(const Succession::Set& epoch) override;
+
   void begin_forming(size_t least, Deadline deadline, Done done);
   void end_epoch(const Status& cause, bool announce);
   void stand_aside();
   int rank_of(int member) const;
-  std::vector<int> present() const;
-  bool is_quorum(const std::vector<int>& present) const;
   void tick();
-  void consider();
-  void tell_want(int leader);
-  void propose(const std::vector<int>& present);
-  void proposed(GroupPeer& peer, const wire::GroupWord& word);
-  void promise();
-  void promised(GroupPeer& peer, const wire::GroupWord& word);
-  void enter(uint64_t epoch, std::vector<int> members);
   void formed(const Status& status);
   void give_up_forming();
   void publish();
@@ -178,19 +156,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch {
   uint64_t epoch_ = 0;
   std::vector<int> members_;  // of the epoch, by rank
   std::unique_ptr<Forming> forming_;
-  int followed_ = -1;
-  std::vector<Want> wants_;
-  uint64_t promised_ = 0;  // the highest number that was promised or proposed
-  std::vector<int> promised_members_;
-  int promised_to_ = -1;
-  uint64_t asked_for_ = 0;  // a promise of this number, when there are links to all of these; 0: none
-  std::vector<int> asked_members_;
-  int asked_by_ = -1;
-  std::set<int> promises_;  // of those to whom it was proposed; this one leads
-  bool proposing_ = false;
-  int64_t proposed_ns_ = 0;
-  int64_t changed_ns_ = 0;  // who is present has
-  Status doomed_;           // somebody has left, whom no call under way needs
+  Succession succession_;
+  Status doomed_;  // somebody has left, whom no call under way needs
   std::pair<uint64_t, Status> early_poison_;
   AlarmCall alarm_;
   int entered_ = 0;

@@ -247,6 +247,14 @@ Status decode(std::string_view header, GroupWord& m) {
   m.ranks.clear();
   for (uint32_t i = 0; i < size_of(root->ranks()); ++i) m.ranks.push_back(element(root->ranks(), i));
   m.status = status(root->status());
+  m.sets.clear();
+  if (size_of(root->sets()) > GroupWord::kSetsMost) return bad(Kind::group_word, "too many epochs");
+  for (uint32_t i = 0; i < size_of(root->sets()); ++i) {
+    const fb::GroupSet* const from = root->sets()->Get(i);
+    GroupSet set{from->number(), {}};
+    for (uint32_t k = 0; k < size_of(from->ranks()); ++k) set.ranks.push_back(element(from->ranks(), k));
+    m.sets.push_back(std::move(set));
+  }
   return {};
 }
 

@@ -165,7 +165,10 @@ std::string encode(const GroupWord& m) {
   Builder b(256);
   const auto ranks = m.ranks.empty() ? 0 : b.CreateVector(m.ranks);
   const auto problem = status(b, m.status);
-  return finish(b, fb::CreateGroupWord(b, m.verb, m.epoch, m.stream, m.number, m.lane, m.value, ranks, problem));
+  std::vector<flatbuffers::Offset<fb::GroupSet>> sets;
+  for (const GroupSet& set : m.sets) sets.push_back(fb::CreateGroupSet(b, set.number, b.CreateVector(set.ranks)));
+  const auto all = sets.empty() ? 0 : b.CreateVector(sets);
+  return finish(b, fb::CreateGroupWord(b, m.verb, m.epoch, m.stream, m.number, m.lane, m.value, ranks, problem, all));
 }
 
 std::string encode(const GroupData& m) {

@@ -144,7 +144,12 @@ struct InspectReply {
   Status status;
   std::string json;
 };
+struct GroupSet {
+  uint64_t number = 0;
+  std::vector<uint32_t> ranks;
+};
 struct GroupWord {
+  static constexpr size_t kSetsMost = 256;
   static constexpr Kind kKind = Kind::group_word;
   uint8_t verb = 0;
   uint64_t epoch = 0;
@@ -154,6 +159,7 @@ struct GroupWord {
   uint64_t value = 0;
   std::vector<uint32_t> ranks;
   Status status;
+  std::vector<GroupSet> sets;
 };
 // Numbers as they come; who knows what they mean looks at them (cluster/group_words.h).
 struct GroupTerms {

@@ -269,6 +269,34 @@ TEST_F(Workers, ValuesAndWritesOverAllOfThem) {
   all(2, options, say_words);
 }
 
+// An epoch that has ended is none to make a strategy in, whoever ended it.
+TEST_F(Workers, NoStrategyIsMadeInAnEndedEpoch) {
+  of(2);
+  const dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  std::barrier through(2);
+  const auto work = [&](int rank) {
+    Worker worker(cluster_, rank, 1, options, 7);
+    dtg_strategy_options again = options_of(DTG_STRATEGY_MULTI_WORKER_MIRRORED);
+    again.group = worker.group;
+    dtg_strategy* strategy = nullptr;
+    OK(dtg_group_barrier(worker.group, kWaitNs));
+    if (worker.rank == 1) {
+      OK(dtg_group_leave(worker.group));
+      refused(dtg_group_barrier(worker.group, kWaitNs), DTG_CANCELLED, "after leaving");
+    } else {
+      refused(dtg_group_barrier(worker.group, kWaitNs), DTG_UNAVAILABLE, "without a member");
+    }
+    const std::string why = refused(dtg_strategy_create(worker.job->model, &again, &strategy), DTG_FAILED_PRECONDITION, "an ended epoch");
+    EXPECT_NE(why.find(worker.rank == 1 ? "has left" : "task:1"), why.npos) << why;
+    EXPECT_EQ(strategy, nullptr);
+    dtg_strategy_release(strategy);
+    through.arrive_and_wait();
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
+}
+
 // Worker 1 meets a loss that is no number, and later goes in the middle of a step and comes back as another process would: with no values.
 TEST_F(Workers, NoStepIsLostOrHalfMade) {
   constexpr int kAll = 3;

@@ -64,9 +64,11 @@ DTG_ERR dtg_group_join(dtg_server *server, const dtg_group_options *options, dtg
  * those of the members that are left, in the old order. `least`: how many there must be; 0: all that joined, so that a member that was
  * lost is waited for until its process is started again and joins. With fewer, who is not there 0.3 s after the last loss is
  * left out, as long as more than half of the last epoch's members are there, or half with its rank 0: two parts of a group that do not see
- * each other never both go on. Whoever was left out comes back with a later dtg_group_reform (its dtg_group_join waits for that).
- * `timeout_ns` 0: 60 s. Errors: DEADLINE_EXCEEDED (who is missing, and why), FAILED_PRECONDITION (another thread is in here),
- * INVALID_ARGUMENT (`least` beyond the members), CANCELLED (it has left). Since 0.1. */
+ * each other never both go on. The last epoch is the last that anybody there has heard of, and what was promised and may have come to be
+ * counts like one; a member whose process was started anew, or that has left and joined, does not count until it has been in an epoch
+ * again. All members together may always go on. Whoever was left out comes back with a later dtg_group_reform (its
+ * dtg_group_join waits for that). `timeout_ns` 0: 60 s. Errors: DEADLINE_EXCEEDED (who is missing, and why), FAILED_PRECONDITION
+ * (another thread is in here), INVALID_ARGUMENT (`least` beyond the members), CANCELLED (it has left). Since 0.1. */
 DTG_ERR dtg_group_reform(dtg_group *group, size_t least, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* Ends this member's part: what is under way fails with CANCELLED, here and where others need this member for it. What the others
@@ -121,7 +123,7 @@ typedef struct dtg_collective_args {
  * result is written into that tensor, whose type and shape must be the result's, and nobody else may use it meanwhile. Elements of any
  * type with a fixed size travel, from none to as many as the memory budget has; those that a reduction is not defined for are refused
  * (INVALID_ARGUMENT), strings too. Other errors: those of the epoch, see the head of this file; DEADLINE_EXCEEDED (who has not
- * come); RESOURCE_EXHAUSTED (memory; more than 256 calls under way). */
+ * come); RESOURCE_EXHAUSTED (memory; more than 4,096 calls under way). */
 
 /* The ranks' tensors of one shape, reduced element by element; every rank gets the result. `*out` may be `in`: then it is
  * reduced in place. Since 0.1. */

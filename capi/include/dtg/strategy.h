@@ -220,8 +220,8 @@ typedef struct dtg_strategy_info {
 /* A strategy for a model, which it keeps alive. A model may have several, with one scope open at a time and with variables of their own.
  * `*out` is owned by the caller. MultiWorkerMirrored: the workers make the same strategies of a group in the same order. Errors:
  * INVALID_ARGUMENT (a kind, device or number that is none, a device twice or of another worker, MultiWorkerMirrored without a group),
- * FAILED_PRECONDITION (the group is in no epoch). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy, MirroredStrategy,
- * CentralStorageStrategy, ParameterServerStrategyV1, MultiWorkerMirroredStrategy, StrategyExtended. */
+ * FAILED_PRECONDITION (the group is in no epoch, or its epoch has ended). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy,
+ * MirroredStrategy, CentralStorageStrategy, ParameterServerStrategyV1, MultiWorkerMirroredStrategy, StrategyExtended. */
 DTG_ERR dtg_strategy_create(dtg_model *model, const dtg_strategy_options *options, dtg_strategy **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the strategy; NULL for NULL. Since 0.1. */
