@@ -420,8 +420,7 @@ Status qr_prepare(PrepareContext& c) {
 template <class T>
 using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
 
-// Of a matrix that is no square: the tall one of it and its transpose is Q R, and the square R has the same values. What Eigen would do
-// beforehand, with pivots and for both shapes, was a fourth of what this file takes to compile.
+// The tall one of a matrix and its transpose is Q R; R has the same values. Eigen's own way, with pivots, takes long to compile.
 template <class T>
 void oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
   const bool tall = a.rows > a.columns;
