@@ -16,13 +16,19 @@ dtg_unite(dtg_sources internal)
 set(dtg_kernel_sources ${dtg_sources})
 list(FILTER dtg_kernel_sources INCLUDE REGEX "/internal(/|_internal_)(base|monitor|tensor|graph|device|exec|collective|ops)[/_]")
 list(REMOVE_ITEM dtg_sources ${dtg_kernel_sources})
+# What only builds graphs runs once per program: small code is worth more there than fast code.
+set(dtg_building_sources ${dtg_sources})
+list(FILTER dtg_building_sources INCLUDE REGEX "/internal(/|_internal_)(nn|strategy|train)[/_]")
+list(REMOVE_ITEM dtg_sources ${dtg_building_sources})
 dtg_unite(dtg_wire_sources wire)
 dtg_unite(dtg_capi_sources capi)
 
 # ---- objects ---------------------------------------------------------------------------------------------------------------
 add_library(dtg_kernel_objects OBJECT ${dtg_kernel_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc")
 add_library(dtg_objects OBJECT ${dtg_sources} ${dtg_wire_sources} ${DTG_GENERATED_HEADERS})
-foreach(target dtg_kernel_objects dtg_objects)
+add_library(dtg_building_objects OBJECT ${dtg_building_sources})
+target_compile_options(dtg_building_objects PRIVATE $<$<CONFIG:Release>:-Os>)
+foreach(target dtg_kernel_objects dtg_objects dtg_building_objects)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
 endforeach()
@@ -45,16 +51,34 @@ if(DTG_SANITIZE_LIBRARY)
     "-fno-sanitize=alignment,null,object-size,pointer-overflow,return,vptr;-fno-sanitize=fuzzer-no-link")
 endif()
 
+# What most files of a rung include anyway. Loops that Highway compiles for each processor include little of it.
+if(DTG_PCH)
+  set(dtg_pch_std <algorithm> <array> <cmath> <cstring> <functional> <limits> <map> <memory> <mutex> <optional> <span> <string>
+    <string_view> <unordered_map> <utility> <vector>)
+  target_precompile_headers(dtg_kernel_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/internal/exec/kernel.h"
+    "${PROJECT_SOURCE_DIR}/internal/graph/infer.h" "${PROJECT_SOURCE_DIR}/internal/graph/gradient.h"
+    "${PROJECT_SOURCE_DIR}/internal/graph/build.h" "${PROJECT_SOURCE_DIR}/internal/graph/op_def.h")
+  target_precompile_headers(dtg_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/internal/session/session.h"
+    "${PROJECT_SOURCE_DIR}/internal/cluster/worker.h")
+  target_precompile_headers(dtg_building_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/internal/nn/model.h"
+    "${PROJECT_SOURCE_DIR}/internal/nn/scope.h" "${PROJECT_SOURCE_DIR}/internal/graph/build.h")
+  set_source_files_properties(${dtg_wire_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc"
+    PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+endif()
+
 # Highway's macros are not pedantic.
 set_source_files_properties("${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" PROPERTIES COMPILE_OPTIONS "-Wno-pedantic")
 
-set(dtg_all_objects $<TARGET_OBJECTS:dtg_kernel_objects> $<TARGET_OBJECTS:dtg_objects>)
+set(dtg_all_objects $<TARGET_OBJECTS:dtg_kernel_objects> $<TARGET_OBJECTS:dtg_objects> $<TARGET_OBJECTS:dtg_building_objects>)
 if(dtg_capi_sources)
   add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
   target_include_directories(dtg_capi_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/capi/include" "${PROJECT_SOURCE_DIR}/capi")
   target_compile_definitions(dtg_capi_objects PRIVATE DTG_BUILDING)
   target_link_libraries(dtg_capi_objects PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
+  if(DTG_PCH)
+    target_precompile_headers(dtg_capi_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/capi/model.h")
+  endif()
   list(APPEND dtg_all_objects $<TARGET_OBJECTS:dtg_capi_objects>)
 endif()
 

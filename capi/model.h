@@ -61,9 +61,11 @@ Status all_or_nothing(Model& model, Fn&& fn) {
   struct Undo {
     Model& model;
     const Model::Mark before = model.mark();
+    const Graph::Trial trial = model.graph().begin_trial();
     bool done = false;
     ~Undo() {  // also where memory ran out
-      if (!done) model.go_back(before);
+      model.graph().end_trial(trial, !done);
+      if (!done) model.go_back(before, true);
     }
   } undo{model};
   const Status status = fn();

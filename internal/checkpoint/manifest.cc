@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kFront = "{\"sha256\":\"";
 constexpr size_t kHashDigits = 64;
-constexpr const char* kRoles[] = {"variable", "slot", "step", "random", "data", "reply", "other"};
+constexpr const char* kTensorRoles[] = {"variable", "slot", "step", "random", "data", "reply", "other"};
 
 // ---- writing ----------------------------------------------------------------------------------------------------------------
 
@@ -147,9 +147,9 @@ Status parse_shape(const Reader& reader, const Json& json, const std::string& pl
 Status parse_role(const Reader& reader, const Json& json, const std::string& place, ManifestTensor& tensor) {
   std::string role;
   DTG_TRY(reader.text(json, "role", place, role));
-  const auto* const at = std::ranges::find(kRoles, std::string_view(role));
+  const auto* const at = std::ranges::find(kTensorRoles, std::string_view(role));
   // A role of later days is a tensor that nobody here knows what to do with, and no reason to refuse the others.
-  tensor.role = at == std::end(kRoles) ? TensorRole::other : static_cast<TensorRole>(at - kRoles);
+  tensor.role = at == std::end(kTensorRoles) ? TensorRole::other : static_cast<TensorRole>(at - kTensorRoles);
   if (tensor.role != TensorRole::slot) return {};
   DTG_TRY(reader.text(json, "of", place, tensor.of));
   return reader.text(json, "slot", place, tensor.slot);
@@ -264,7 +264,7 @@ bool SetId::parse(std::string_view text, SetId& id) {
   return step.ec == std::errc() && save.ec == std::errc() && id.step >= 0 && id.name() == text;
 }
 
-const char* role_name(TensorRole role) { return kRoles[static_cast<size_t>(role)]; }
+const char* role_name(TensorRole role) { return kTensorRoles[static_cast<size_t>(role)]; }
 
 const ManifestTensor* Manifest::find(std::string_view name) const {
   const auto at = std::ranges::lower_bound(tensors, name, {}, [](const ManifestTensor& tensor) { return std::string_view(tensor.name); });

@@ -23,13 +23,13 @@ Status write_whole(FileWriter& file, const TensorLayout& layout) {
 }
 
 // Where a file goes: behind links, and in the place of nothing but a regular file.
-struct Place {
+struct TargetFile {
   std::string path;
   bool is_there = false;
 };
 
-Result<Place> place_of(Disk& disk, const std::string& path) {
-  Place place;
+Result<TargetFile> place_of(Disk& disk, const std::string& path) {
+  TargetFile place;
   DTG_ASSIGN(place.path, disk.follow(path));
   DTG_ASSIGN(place.is_there, disk.exists(place.path));
   if (!place.is_there) return place;
@@ -75,7 +75,7 @@ const Tensor* TensorFile::find(std::string_view name) const {
 
 Status write_tensors(Disk& disk, const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
   DTG_ASSIGN(const TensorLayout layout, lay_out_tensors(path, tensors, metadata));
-  DTG_ASSIGN(const Place place, place_of(disk, path));
+  DTG_ASSIGN(const TargetFile place, place_of(disk, path));
   std::string partial;
   DTG_ASSIGN(auto file, open_beside(disk, place.path, &partial));
   Status status = write_whole(*file, layout);

@@ -130,6 +130,18 @@ class Graph : public RefCounted {
   // The value as far as it was known from constants and shapes alone when its node was made; invalid tensor otherwise.
   Tensor constant_value(Value value) const;
 
+  // What is built until end_trial() may fail. Names and numbers that it took are then free again, and its nodes, which nobody was told of,
+  // stay without one: find() does not know them, and a written graph calls them otherwise. Trials nest.
+  struct Trial {
+    NodeId first = 0;
+    size_t changes = 0;
+  };
+  Trial begin_trial();
+  void end_trial(const Trial& trial, bool failed);
+  // Whether a trial has failed; then the name by which a node is written is this, which is its own unless the trial lost it.
+  bool has_nameless() const;
+  std::string written_name(NodeId id) const;
+
   // A name that is free: `base`, `base_1`, ... inside the current name scope.
   std::string unique_name(std::string_view base);
 
@@ -199,6 +211,7 @@ class Graph : public RefCounted {
   std::string scope_text(std::string_view name) const;
   void make_free(std::string& name);
   void make_scope_free(std::string& scope);
+  void count_up(int& counter);
 
   static constexpr int kChunks = 22;  // chunk k holds 2^6 << k nodes: 2^28 in all
   static constexpr uint32_t kFirstChunk = 1u << 6;
@@ -211,7 +224,14 @@ class Graph : public RefCounted {
   NameTable names_;
   AttrLists attr_lists_;
   std::unordered_map<std::string, int, NameHash, std::equal_to<>> name_counters_;
-  std::string_view last_device_;  // in the arena; the next node mostly asks for the same
+  struct NameChange {
+    int* counter;  // in the map, where it stays
+    int before;
+  };
+  int trials_ = 0;                                   // open ones
+  std::vector<NameChange> name_changes_;             // since the first of them began
+  std::vector<std::pair<NodeId, NodeId>> nameless_;  // first and last + 1 of what failed trials left
+  std::string_view last_device_;                     // in the arena; the next node mostly asks for the same
   Scopes scopes_;
   Draft draft_;
   std::string function_name_;

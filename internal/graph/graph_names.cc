@@ -29,6 +29,12 @@ Status check_name(std::string_view name) {
 
 }  // namespace
 
+// Remembered while a trial is open.
+void Graph::count_up(int& counter) {
+  if (trials_ > 0) name_changes_.push_back({&counter, counter});
+  ++counter;
+}
+
 // The name, or the first of name_1, name_2, ... that nobody has.
 void Graph::make_free(std::string& name) {
   if (names_.find(name) == kNoNode) return;
@@ -38,7 +44,8 @@ void Graph::make_free(std::string& name) {
   const size_t base = name.size();
   char digits[12];
   do {
-    const char* const end = std::to_chars(digits, digits + sizeof digits, ++counter->second).ptr;
+    count_up(counter->second);
+    const char* const end = std::to_chars(digits, digits + sizeof digits, counter->second).ptr;
     name.resize(base);
     name.append(digits, static_cast<size_t>(end - digits));
   } while (names_.find(name) != kNoNode);
@@ -103,10 +110,56 @@ void Graph::make_scope_free(std::string& scope) {
   const std::string base = scope;
   int& seen = name_counters_["scope:" + base];
   while (seen > 0) {
-    scope = base + "_" + std::to_string(seen++);
-    if (name_counters_.emplace("scope:" + scope, 1).second) return;
+    scope = base + "_" + std::to_string(seen);
+    count_up(seen);
+    int& other = name_counters_["scope:" + scope];
+    if (other > 0) continue;
+    count_up(other);
+    return;
   }
-  seen = 1;
+  count_up(seen);
+}
+
+Graph::Trial Graph::begin_trial() {
+  const std::lock_guard lock(mutex_);
+  nameless_.reserve(nameless_.size() + 1);  // end_trial() may not ask for memory: the lack of it may be why
+  ++trials_;
+  return {node_count(), name_changes_.size()};
+}
+
+void Graph::end_trial(const Trial& trial, bool failed) {
+  const std::lock_guard lock(mutex_);
+  if (failed) {
+    const auto was_named = [&](NodeId id) {
+      return std::ranges::none_of(nameless_, [id](const auto& range) { return id >= range.first && id < range.second; });
+    };
+    for (NodeId id = trial.first; id < node_count(); ++id) {
+      if (was_named(id)) names_.remove(id);
+    }
+    if (trial.first < node_count()) {
+      while (!nameless_.empty() && nameless_.back().first >= trial.first) nameless_.pop_back();  // of trials inside of this one
+      nameless_.emplace_back(trial.first, node_count());
+    }
+    for (; name_changes_.size() > trial.changes; name_changes_.pop_back()) *name_changes_.back().counter = name_changes_.back().before;
+  }
+  if (--trials_ == 0) name_changes_.clear();
+}
+
+bool Graph::has_nameless() const {
+  const std::lock_guard lock(mutex_);
+  return !nameless_.empty();
+}
+
+std::string Graph::written_name(NodeId id) const {
+  const std::lock_guard lock(mutex_);
+  std::string name(node(id).name);
+  if (names_.find(name) == id) return name;
+  for (const auto& [first, end] : nameless_) {
+    if (id < first || id >= end) continue;
+    name = "_unused/" + std::to_string(id);
+    while (names_.find(name) != kNoNode) name += '_';
+  }
+  return name;
 }
 
 }  // namespace dtg

@@ -31,6 +31,21 @@ void NameTable::add(NodeId node) {
   ++count_;
 }
 
+// What follows moves up, as far as it may, so that no search ends too early.
+void NameTable::remove(NodeId node) {
+  const size_t mask = entries_.size() - 1;
+  size_t hole = hash_of(graph_.node(node).name) & mask;
+  while (entries_[hole].node != node) hole = (hole + 1) & mask;
+  for (size_t at = (hole + 1) & mask; entries_[at].node != kNoNode; at = (at + 1) & mask) {
+    const size_t wanted = entries_[at].hash & mask;
+    if (((at - wanted) & mask) < ((at - hole) & mask)) continue;  // it stands between its place and here
+    entries_[hole] = entries_[at];
+    hole = at;
+  }
+  entries_[hole] = {};
+  --count_;
+}
+
 void NameTable::place(Entry entry) {
   size_t at = entry.hash;
   while (entries_[at & (entries_.size() - 1)].node != kNoNode) ++at;

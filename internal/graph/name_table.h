@@ -20,6 +20,8 @@ class NameTable {
   NodeId find(std::string_view name) const;
   // A node that is in the graph, under a name that is not in the table.
   void add(NodeId node);
+  // One that is in the table; its name is free. Asks for no memory.
+  void remove(NodeId node);
 
  private:
   struct Entry {

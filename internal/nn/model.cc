@@ -209,10 +209,11 @@ const NamedVariable* Model::find(std::string_view name) const {
   return nullptr;
 }
 
-void Model::go_back(const Mark& mark) {
+void Model::go_back(const Mark& mark, bool unnamed) {
   // Nothing here may ask for memory: the lack of it may be why.
   size_t left = mark.variables;
-  // The count of steps stays, wherever it was first asked for: another one could not have its name.
+  // The count of steps stays, wherever it was first asked for, unless another one could have its name.
+  if (unnamed && global_step_ != SIZE_MAX && global_step_ >= left) global_step_ = SIZE_MAX;
   if (global_step_ != SIZE_MAX && global_step_ >= left) {
     if (global_step_ != left) variables_[left] = std::move(variables_[global_step_]);
     global_step_ = left++;

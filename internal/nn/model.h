@@ -142,7 +142,8 @@ class Model final : public RefCounted {
     std::vector<Following> following;
   };
   Mark mark() const { return {variables_.size(), streams_, shared_, following_}; }
-  void go_back(const Mark& mark);
+  // With `unnamed`, their names are free again (Graph::end_trial).
+  void go_back(const Mark& mark, bool unnamed = false);
   // The int64 count of training steps, "global_step"; made when first asked for.
   Result<NamedVariable> global_step();
   // Null where nobody asked for one.

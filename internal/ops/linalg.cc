@@ -418,6 +418,28 @@ Status qr_prepare(PrepareContext& c) {
 }
 
 template <class T>
+using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
+
+// The tall one of a matrix and its transpose is Q R; R has the same values. Eigen's own way, with pivots, takes long to compile.
+template <class T>
+void oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
+  const bool tall = a.rows > a.columns;
+  const int64_t inner = std::min(a.rows, a.columns), length = std::max(a.rows, a.columns), columns = a.full ? length : inner;
+  Rows<T> work = in;
+  if (!tall) work = in.transpose();
+  const Eigen::HouseholderQR<Rows<T>> qr(ConstSquare<T>(work.data(), length, inner));
+  Rows<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
+  const SquareSvd<T> svd(r, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
+  std::copy_n(svd.singularValues().data(), inner, values);
+  if (!a.vectors) return;
+  Square<T> q(tall ? u : v, length, columns);
+  q.setIdentity();
+  q.topLeftCorner(inner, inner) = svd.matrixU();
+  q.applyOnTheLeft(qr.householderQ());
+  Square<T>(tall ? v : u, inner, inner) = svd.matrixV();
+}
+
+template <class T>
 Status svd_run(RunContext& c) {
   const auto& a = c.args<LinalgArgs>();
   return each_matrix(c, a, [&](int64_t m, char*) {
@@ -431,10 +453,11 @@ Status svd_run(RunContext& c) {
     }
     const ConstSquare<T> in(c.in<T>(0) + m * a.rows * a.columns, a.rows, a.columns);
     if (!in.allFinite()) return false;
-    const unsigned options = !a.vectors ? 0u
-                             : a.full   ? Eigen::ComputeFullU | Eigen::ComputeFullV
-                                        : Eigen::ComputeThinU | Eigen::ComputeThinV;
-    const Eigen::JacobiSVD<Rows<T>> svd(in, options);
+    if (a.rows != a.columns) {
+      oblong_svd(in, a, c.out<T>(0) + m * inner, u, v);
+      return true;
+    }
+    const SquareSvd<T> svd(in, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
     std::copy_n(svd.singularValues().data(), inner, c.out<T>(0) + m * inner);
     if (u) Square<T>(u, a.rows, left) = svd.matrixU();
     if (v) Square<T>(v, a.columns, right) = svd.matrixV();

@@ -108,9 +108,10 @@ class Encoder {
     }
     std::vector<Offset<wire::fb::NodeDef>> nodes;
     nodes.reserve(count);
+    const bool renames = graph.has_nameless();
     for (NodeId id = 0; id < count; ++id) {
       const Node& of = graph.node(id);
-      auto written = node(of);
+      auto written = renames ? node(of, graph.written_name(id)) : node(of, of.name);
       if (!written.ok()) return written.status().with_context("write node \"" + std::string(of.name) + "\"").at_node(of.name);
       nodes.push_back(written.value());
     }
@@ -151,7 +152,7 @@ class Encoder {
     return at->second;
   }
 
-  Result<Offset<wire::fb::NodeDef>> node(const Node& of) {
+  Result<Offset<wire::fb::NodeDef>> node(const Node& of, std::string_view called) {
     if (of.name.size() > limits_.name_bytes) {
       return invalid_argument("its name has %zu bytes; at most %zu can be written", of.name.size(), limits_.name_bytes);
     }
@@ -168,7 +169,7 @@ class Encoder {
     }
     std::vector<uint64_t> inputs;
     for (Value value : of.inputs) inputs.push_back(static_cast<uint64_t>(value.node()) << 16 | value.output());
-    const auto name = builder_.CreateString(of.name.data(), of.name.size());
+    const auto name = builder_.CreateString(called.data(), called.size());
     const auto input_list = builder_.CreateVector(inputs);
     const auto controls = of.controls.empty() ? 0 : builder_.CreateVector(of.controls.data(), of.controls.size());
     const auto colocate = of.colocate.empty() ? 0 : builder_.CreateVector(of.colocate.data(), of.colocate.size());

@@ -162,6 +162,38 @@ TEST(LabelsAndLogits, LookSwapped) {
   }
 }
 
+// A layer that fails half-way, with its kernel made: the next try has its names, and the graph can still be written and read.
+TEST(AFailedLayer, LeavesItsNameToTheNext) {
+  Small s;
+  dtg_dense layer = DTG_DENSE_INIT;
+  layer.units = 2;
+  const size_t nodes = dtg_graph_node_count(s.program.graph);
+  for (int i = 0; i < 3; ++i) {
+    layer.bias.kind = DTG_INIT_ORTHOGONAL;
+    refused(dtg_nn_dense(s.program.model, s.logits, &layer, &s.out), DTG_INVALID_ARGUMENT, "an orthogonal bias");
+  }
+  EXPECT_GT(dtg_graph_node_count(s.program.graph), nodes) << "a failure that made nothing shows nothing";
+  for (const std::string name : {"dense", "dense_1"}) {
+    layer.bias.kind = DTG_INIT_ZEROS;
+    OK(dtg_nn_dense(s.program.model, s.logits, &layer, &s.out));
+    for (const std::string part : {"/kernel", "/bias"}) {
+      dtg_variable variable = DTG_VARIABLE_INIT;
+      const size_t at = (name == "dense" ? 0 : 2) + (part == "/kernel" ? 0 : 1);
+      OK(dtg_model_variable(s.program.model, at, &variable));
+      EXPECT_EQ(std::string(variable.name, variable.name_len), name + part);
+    }
+  }
+  dtg_string* bytes = nullptr;
+  OK(dtg_graph_serialize(s.program.graph, &bytes));
+  const std::string written = taken(bytes);
+  dtg_graph* copy = nullptr;
+  OK(dtg_graph_create(nullptr, &copy));
+  OK(dtg_graph_import(copy, written.data(), written.size()));
+  dtg_value found{};
+  OK(dtg_graph_find(copy, "dense/kernel", DTG_STRLEN, &found));
+  dtg_graph_release(copy);
+}
+
 TEST(AFolderThatIsNotThere, IsNamed) {
   Small s;
   dtg_variable w = DTG_VARIABLE_INIT;

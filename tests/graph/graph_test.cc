@@ -44,6 +44,55 @@ TEST_F(GraphTest, NamesCountUpPastThoseThatAreTaken) {
   EXPECT_EQ(graph->unique_name("Neg"), "Neg_4");
 }
 
+// Trials in trials, of which any may fail: what is built afterwards has the names of a graph in which the failed ones never were.
+TEST_F(GraphTest, AFailedTrialLeavesNoNames) {
+  uint64_t state = 1;
+  const auto draw = [&](uint64_t n) { return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33 & (n - 1); };
+  OpTable table;
+  KernelTable kernels;
+  ops::register_all(table, kernels);
+  int kept = 0;
+  for (int round = 0; round < 50; ++round) {
+    const Ref<Graph> tried = Graph::create(&table).take(), plain = Graph::create(&table).take();
+    std::vector<NodeId> alive;
+    const auto step = [&](bool lost, auto&& again, int depth) -> void {
+      const bool fails = draw(2) == 0, gone = lost || fails;
+      const Graph::Trial trial = tried->begin_trial();
+      for (uint64_t i = 0, count = 1 + draw(8); i < count; ++i) {
+        const bool scoped = draw(2) == 0;
+        const char* const scope = draw(2) ? "a" : "a_1";
+        for (Graph* each : {tried.get(), plain.get()}) {
+          if (each == plain.get() && gone) continue;
+          if (scoped) each->push_name_scope(scope);
+          const Result<NodeId> made = each->add({.op = "NoOp"});
+          ASSERT_TRUE(made.ok());
+          if (each == tried.get() && !gone) alive.push_back(made.value());
+          if (scoped) (void)each->pop_name_scope();
+        }
+        if (depth < 3 && draw(4) == 0) again(gone, again, depth + 1);
+      }
+      tried->end_trial(trial, fails);
+    };
+    for (int i = 0; i < 8; ++i) step(false, step, 0);
+    ASSERT_EQ(alive.size(), plain->node_count());
+    std::vector<bool> lives(tried->node_count());
+    for (NodeId id = 0; id < plain->node_count(); ++id) {
+      lives[alive[id]] = true;
+      ASSERT_EQ(tried->node(alive[id]).name, plain->node(id).name) << round;
+      EXPECT_EQ(tried->find(plain->node(id).name), alive[id]);
+    }
+    std::vector<std::string> written;
+    for (NodeId id = 0; id < tried->node_count(); ++id) {
+      written.push_back(tried->written_name(id));
+      EXPECT_EQ(lives[id], written.back() == tried->node(id).name) << written.back();
+    }
+    std::ranges::sort(written);
+    EXPECT_EQ(std::ranges::adjacent_find(written), written.end()) << "two nodes would be written under one name";
+    kept += static_cast<int>(plain->node_count());
+  }
+  EXPECT_GT(kept, 500);
+}
+
 TEST_F(GraphTest, ScopesNeverMeet) {
   const Value one = build->scalar(DType::f32, 1);
   std::vector<std::string> names;

@@ -11,7 +11,7 @@
  *   dtg_model_init(model, &init);         then run init once and training.train every step
  *
  * Single: one thread at a time uses a model, the one that builds its graph; runs of the graph may go on meanwhile. Functions
- * that fail leave the model as it was; the graph may hold nodes that nobody uses. Errors of all functions here:
+ * that fail leave the model as it was, with their names free; the graph may hold nodes that nobody uses. Errors of all functions here:
  * INVALID_ARGUMENT (a closed handle, a value of another graph, a shape or type that does not fit; with the node and what was
  * expected) and RESOURCE_EXHAUSTED (no memory); others stand with the function.
  *
