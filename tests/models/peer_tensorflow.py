@@ -1,0 +1,214 @@
+"""The models of capi/examples/models as one writes them with TensorFlow and Keras, from the same first weights and batches.
+
+    peer_tensorflow.py losses MODEL DIR       the losses of the batches in DIR, which `example_models MODEL --dump DIR N` wrote: JSON lists
+    peer_tensorflow.py speed MODEL DIR S      steps per second over S seconds on those batches, after the first
+
+Layers are numbered as they come, by kind, as the library and Keras do: that is how weights are found. Optimizers are TensorFlow's own
+(tf.compat.v1.train), whose first values and epsilons the library has.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import keras  # noqa: E402
+import safetensors.numpy  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from keras import layers  # noqa: E402
+
+v1 = tf.compat.v1.train
+
+
+class Net:
+    """Layers by name, made at the first call with the weights of the file."""
+
+    def __init__(self, weights):
+        self.weights, self.layers, self.counts, self.own = weights, {}, {}, {}
+
+    def begin(self):
+        self.counts = {}
+
+    def name(self, kind):
+        number = self.counts.get(kind, 0)
+        self.counts[kind] = number + 1
+        return f"{kind}_{number}" if number else kind
+
+    def __call__(self, kind, make, *args, name=None, **settings):
+        name = name or self.name(kind)
+        if name not in self.layers:
+            layer = make()
+            layer(*args, **settings)
+            prefix = layer.weights[0].path.split("/")[0]
+            for weight in layer.weights:
+                if "seed_generator" not in weight.path:
+                    weight.assign(self.weights[name + weight.path[len(prefix):]])
+            self.layers[name] = layer
+        return self.layers[name](*args, **settings)
+
+    def variable(self, name):
+        if name not in self.own:
+            self.own[name] = tf.Variable(self.weights[name], name=name)
+        return self.own[name]
+
+    def variables(self, choose=lambda name: True):
+        found = [v for name, layer in self.layers.items() if choose(name) for v in layer.trainable_variables]
+        # Keras wraps; TensorFlow's optimizers want what is inside.
+        return [getattr(v, "value", v) for v in found] + [v for name, v in self.own.items() if choose(name)]
+
+    # ---- short forms, as in work.c ----
+
+    def conv(self, x, filters, kernel, stride=1, activation=None, padding="same"):
+        return self("conv2d", lambda: layers.Conv2D(filters, kernel, stride, padding, activation=activation), x)
+
+    def dense(self, x, units, activation=None):
+        return self("dense", lambda: layers.Dense(units, activation), x)
+
+    def batch_norm(self, x):
+        return self("batch_normalization", lambda: layers.BatchNormalization(momentum=0.9), x, training=True)
+
+
+def classes(labels, logits):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+
+
+class Model:
+    """A loss, and what makes it less. Two of them where two networks take turns: `phases` gives (loss, variables, optimizer) of each."""
+
+    def __init__(self, weights):
+        self.net = Net(weights)
+
+    def trained(self, _phase):
+        return self.net.variables()
+
+
+class Lenet(Model):
+    optimizers = [lambda: v1.MomentumOptimizer(0.02, 0.9)]
+
+    def loss(self, batch, _phase):
+        net = self.net
+        x = tf.nn.max_pool2d(net.conv(batch["images"], 6, 5, activation="relu"), 2, 2, "VALID")
+        x = tf.nn.max_pool2d(net.conv(x, 16, 5, activation="relu", padding="valid"), 2, 2, "VALID")
+        x = net.dense(layers.Flatten()(x), 120, "relu")
+        return classes(batch["labels"], net.dense(net.dense(x, 84, "relu"), 10))
+
+
+class Resnet(Model):
+    optimizers = [lambda: v1.MomentumOptimizer(0.01, 0.9)]
+
+    def block(self, x, filters, stride):
+        net = self.net
+        y = tf.nn.relu(net.batch_norm(net.conv(x, filters, 3, stride)))
+        y = net.batch_norm(net.conv(y, filters, 3))
+        return tf.nn.relu((net.conv(x, filters, 1, stride) if stride > 1 else x) + y)
+
+    def loss(self, batch, _phase):
+        net = self.net
+        x = tf.nn.relu(net.batch_norm(net.conv(batch["images"], 16, 3)))
+        for stage in range(3):
+            for k in range(3):
+                x = self.block(x, 16 << stage, 2 if stage and k == 0 else 1)
+        x = net.dense(tf.reduce_mean(x, [1, 2]), 10)
+        kernels = [v for v in net.variables() if len(v.shape) > 1]
+        return classes(batch["labels"], x) + 1e-4 * tf.add_n([tf.reduce_sum(v * v) for v in kernels])
+
+
+class Mobilenet(Model):
+    optimizers = [lambda: v1.RMSPropOptimizer(0.001, 0.9, 0.9, 1e-8)]
+
+    def block(self, x, filters, stride):
+        net = self.net
+        x = net("depthwise_conv2d", lambda: layers.DepthwiseConv2D(3, stride, "same", use_bias=False), x)
+        x = net.conv(tf.nn.relu6(net.batch_norm(x)), filters, 1)
+        return tf.nn.relu6(net.batch_norm(x))
+
+    def loss(self, batch, _phase):
+        net = self.net
+        x = tf.nn.relu6(net.batch_norm(net.conv(batch["images"], 16, 3, 2)))
+        for filters, stride in ((32, 1), (64, 2), (64, 1), (128, 2)):
+            x = self.block(x, filters, stride)
+        return classes(batch["labels"], net.dense(tf.reduce_mean(x, [1, 2]), 10))
+
+
+class Unet(Model):
+    optimizers = [lambda: v1.AdamOptimizer(0.002)]
+
+    def twice(self, x, filters):
+        return self.net.conv(self.net.conv(x, filters, 3, activation="relu"), filters, 3, activation="relu")
+
+    def loss(self, batch, _phase):
+        fine = self.twice(batch["images"], 8)
+        coarse = self.twice(tf.nn.max_pool2d(fine, 2, 2, "VALID"), 16)
+        x = self.twice(tf.nn.max_pool2d(coarse, 2, 2, "VALID"), 32)
+        x = self.net("conv2d_transpose", lambda: layers.Conv2DTranspose(16, 2, 2, "same"), x)
+        x = self.twice(tf.concat([coarse, x], 3), 16)
+        x = layers.UpSampling2D(2, interpolation="bilinear")(x)
+        x = self.twice(tf.concat([fine, x], 3), 8)
+        return classes(tf.reshape(batch["labels"], [-1]), tf.reshape(self.net.conv(x, 3, 1), [-1, 3]))
+
+
+class Vae(Model):
+    optimizers = [lambda: v1.AdamOptimizer(0.002)]
+
+    def loss(self, batch, _phase):
+        net, x = self.net, batch["images"]
+        y = net.dense(x, 128, "relu")
+        mean, log_variance = net.dense(y, 8), net.dense(y, 8)
+        y = mean + tf.exp(0.5 * log_variance) * batch["chance"]
+        y = net.dense(net.dense(y, 128, "relu"), 256)
+        cost = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(x, y), 1)
+        far = -0.5 * tf.reduce_sum(1 + log_variance - mean * mean - tf.exp(log_variance), 1)
+        return tf.reduce_mean(cost) + tf.reduce_mean(far)
+
+
+MODELS = {"lenet": Lenet, "resnet": Resnet, "mobilenet": Mobilenet, "unet": Unet, "vae": Vae}
+
+
+def prepare(name, folder):
+    """The step of a model as a function of its batch, and the batches."""
+    folder = pathlib.Path(folder)
+    model = MODELS[name](safetensors.numpy.load_file(folder / "weights.safetensors"))
+    batches = [{key: tf.constant(value) for key, value in safetensors.numpy.load_file(path).items()} for path in sorted(folder.glob("batch_*"))]
+    optimizers = [make() for make in model.optimizers]
+    for phase in range(len(optimizers)):
+        model.net.begin()
+        model.loss(batches[0], phase)
+
+    def one(batch, phase):
+        with tf.GradientTape() as tape:
+            model.net.begin()
+            loss = model.loss(batch, phase)
+        variables = model.trained(phase)
+        gradients = tape.gradient(loss, variables)
+        optimizers[phase].apply_gradients([pair for pair in zip(gradients, variables) if pair[0] is not None])
+        return loss
+
+    phases = [tf.function(lambda batch, phase=phase: one(batch, phase)) for phase in range(len(optimizers))]
+    return lambda batch: [phase(batch) for phase in phases], batches
+
+
+def main():
+    tf.config.threading.set_intra_op_parallelism_threads(2)
+    what, name, folder = sys.argv[1:4]
+    step, batches = prepare(name, folder)
+    if what == "losses":
+        for batch in batches:
+            print(json.dumps([float(f"{float(loss):.9g}") for loss in step(batch)]), flush=True)
+        return
+    step(batches[0])
+    start, done = time.perf_counter(), 0
+    while time.perf_counter() - start < float(sys.argv[4]):
+        losses = step(batches[done % len(batches)])
+        float(losses[-1])
+        done += 1
+    print(done / (time.perf_counter() - start))
+
+
+if __name__ == "__main__":
+    keras.utils.set_random_seed(1)
+    main()
