@@ -1,6 +1,7 @@
 """The models of capi/examples/models as one writes them with TensorFlow and Keras, from the same first weights and batches.
 
     peer_tensorflow.py losses MODEL DIR       the losses of the batches in DIR, which `example_models MODEL --dump DIR N` wrote: JSON lists
+    peer_tensorflow.py exact MODEL DIR        the same in float64, which tells rounding from mistakes
     peer_tensorflow.py speed MODEL DIR S      steps per second over S seconds on those batches, after the first
 
 Layers are numbered as they come, by kind, as the library and Keras do: that is how weights are found. Optimizers are TensorFlow's own
@@ -80,6 +81,10 @@ def classes(labels, logits):
 class Model:
     """A loss, and what makes it less. Two of them where two networks take turns: `phases` gives (loss, variables, optimizer) of each."""
 
+    # Share of the rate that trains best. Where rectifiers bend, float32 libraries part after a few steps at that, as far as TensorFlow itself
+    # in float32 and in float64; slower they stay together for the steps that are compared. The same stands in the C program.
+    calm = 0.1
+
     def __init__(self, weights):
         self.net = Net(weights)
 
@@ -88,7 +93,7 @@ class Model:
 
 
 class Lenet(Model):
-    optimizers = [lambda: v1.MomentumOptimizer(0.02, 0.9)]
+    optimizers = [lambda calm: v1.MomentumOptimizer(0.02 * calm, 0.9)]
 
     def loss(self, batch, _phase):
         net = self.net
@@ -99,7 +104,8 @@ class Lenet(Model):
 
 
 class Resnet(Model):
-    optimizers = [lambda: v1.MomentumOptimizer(0.01, 0.9)]
+    calm = 0.002
+    optimizers = [lambda calm: v1.MomentumOptimizer(0.01 * calm, 0.9)]
 
     def block(self, x, filters, stride):
         net = self.net
@@ -119,7 +125,8 @@ class Resnet(Model):
 
 
 class Mobilenet(Model):
-    optimizers = [lambda: v1.RMSPropOptimizer(0.001, 0.9, 0.9, 1e-8)]
+    calm = 0.01
+    optimizers = [lambda calm: v1.RMSPropOptimizer(0.001 * calm, 0.9, 0.9, 1e-8)]
 
     def block(self, x, filters, stride):
         net = self.net
@@ -136,7 +143,7 @@ class Mobilenet(Model):
 
 
 class Unet(Model):
-    optimizers = [lambda: v1.AdamOptimizer(0.002)]
+    optimizers = [lambda calm: v1.AdamOptimizer(0.002 * calm)]
 
     def twice(self, x, filters):
         return self.net.conv(self.net.conv(x, filters, 3, activation="relu"), filters, 3, activation="relu")
@@ -153,7 +160,7 @@ class Unet(Model):
 
 
 class Vae(Model):
-    optimizers = [lambda: v1.AdamOptimizer(0.002)]
+    optimizers = [lambda calm: v1.AdamOptimizer(0.002 * calm)]
 
     def loss(self, batch, _phase):
         net, x = self.net, batch["images"]
@@ -166,15 +173,150 @@ class Vae(Model):
         return tf.reduce_mean(cost) + tf.reduce_mean(far)
 
 
-MODELS = {"lenet": Lenet, "resnet": Resnet, "mobilenet": Mobilenet, "unet": Unet, "vae": Vae}
+class Gan(Model):
+    optimizers = [lambda calm: v1.AdamOptimizer(0.001 * calm, beta1=0.5)] * 2
+
+    def loss(self, batch, phase):
+        net = self.net
+        x = tf.reshape(net.dense(batch["chance"], 256, "elu"), [-1, 4, 4, 16])
+        for filters, activation in ((8, "elu"), (1, "tanh")):
+            x = net("conv2d_transpose", lambda f=filters, a=activation: layers.Conv2DTranspose(f, 4, 2, "same", activation=a), x)
+        x = tf.concat([batch["images"], x], 0)
+        x = net.conv(net.conv(x, 8, 4, 2, "elu"), 16, 4, 2, "elu")
+        real, fake = tf.split(net.dense(layers.Flatten()(x), 1), 2)
+        if phase:
+            return tf.reduce_mean(tf.nn.softplus(-fake))
+        return tf.reduce_mean(tf.nn.softplus(-real)) + tf.reduce_mean(tf.nn.softplus(fake))
+
+    def trained(self, phase):
+        painter = lambda name: name == "dense" or name.startswith("conv2d_transpose")  # noqa: E731
+        return self.net.variables(painter if phase else lambda name: not painter(name))
 
 
-def prepare(name, folder):
+class Word2vec(Model):
+    optimizers = [lambda calm: v1.AdagradOptimizer(0.2 * calm)]
+    calm = 1
+    scope, sampled_loss = "nce", staticmethod(tf.nn.nce_loss)
+
+    def loss(self, batch, _phase):
+        table, weights, biases = (self.net.variable(name) for name in ("embedding/embeddings", f"{self.scope}/weights", f"{self.scope}/biases"))
+        return tf.reduce_mean(self.sampled_loss(
+            weights, biases, tf.cast(batch["context"], tf.int64)[:, None], tf.nn.embedding_lookup(table, batch["words"]), 20, 200,
+            sampled_values=(batch["sampled"], batch["true_expected"], batch["sampled_expected"]), remove_accidental_hits=True))
+
+
+class Word2vecSoftmax(Word2vec):
+    scope, sampled_loss = "sampled_softmax", staticmethod(tf.nn.sampled_softmax_loss)
+
+
+class Lstm(Model):
+    optimizers = [lambda calm: v1.AdamOptimizer(0.005 * calm)]
+    calm = 1
+    kind, layer = "lstm", layers.LSTM
+
+    def loss(self, batch, _phase):
+        net = self.net
+        x = net("embedding", lambda: layers.Embedding(29, 16), batch["letters"])
+        mask = tf.sequence_mask(batch["lengths"], 48)
+        x = net.dense(net(self.kind, lambda: self.layer(64, return_sequences=True), x, mask=mask), 29)
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["next"], x)
+        return tf.reduce_sum(each * batch["mask"]) / tf.reduce_sum(batch["mask"])
+
+
+class Gru(Lstm):
+    kind, layer = "gru", layers.GRU
+
+
+class Transformer(Model):
+    optimizers = [lambda calm: v1.AdamOptimizer(0.003 * calm)]
+
+    def embed(self, x):
+        net = self.net
+        x = net("embedding", lambda: layers.Embedding(12, 32), x)
+        return x + net("embedding", lambda: layers.Embedding(8, 32), tf.range(8))
+
+    def norm(self, x):
+        return self.net("layer_normalization", layers.LayerNormalization, x)
+
+    def attend(self, x, value=None, lengths=None, causal=False):
+        y = self.norm(x)
+        mask = None if lengths is None else tf.sequence_mask(lengths, 8)[:, None, :]
+        make = lambda: layers.MultiHeadAttention(2, 16)  # noqa: E731
+        return x + self.net("multi_head_attention", make, y, y if value is None else value, attention_mask=mask, use_causal_mask=causal)
+
+    def think(self, x):
+        return x + self.net.dense(self.net.dense(self.norm(x), 64, "gelu"), 32)
+
+    def loss(self, batch, _phase):
+        lengths = batch["lengths"]
+        x = self.norm(self.think(self.attend(self.embed(batch["source"]), lengths=lengths)))
+        y = self.attend(self.embed(batch["written"]), causal=True)
+        y = self.norm(self.think(self.attend(y, x, lengths)))
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["next"], self.net.dense(y, 12))
+        return tf.reduce_sum(each * batch["mask"]) / tf.reduce_sum(batch["mask"])
+
+
+class WideDeep(Model):
+    calm = 1
+    optimizers = [lambda calm: v1.FtrlOptimizer(0.1 * calm, l1_regularization_strength=0.001), lambda calm: v1.AdagradOptimizer(0.05 * calm)]
+
+    def loss(self, batch, _phase):
+        net = self.net
+        if not hasattr(self, "table"):
+            keys = tf.lookup.KeyValueTensorInitializer([str(k) for k in range(5)], tf.range(5, dtype=tf.int64))
+            self.table = tf.lookup.StaticHashTable(keys, 5)
+        site = tf.strings.to_hash_bucket_fast(tf.strings.as_string(batch["site"]), 50)
+        kind = self.table.lookup(tf.strings.as_string(batch["kind"]))
+        rows = [tf.nn.embedding_lookup(net.variable("embedding" + end + "/embeddings"), ids)
+                for end, ids in (("", site), ("_1", kind), ("_2", site), ("_3", kind))]
+        x = net.dense(net.dense(tf.concat([batch["numbers"], *rows[2:]], 1), 32, "relu"), 16, "relu")
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(batch["clicks"], net.dense(x, 1) + rows[0] + rows[1]))
+
+    def trained(self, phase):
+        wide = ("embedding/embeddings", "embedding_1/embeddings")
+        return self.net.variables(lambda name: (name in wide) == (phase == 0))
+
+
+class Dlrm(Model):
+    calm = 1
+    optimizers = [lambda calm: v1.AdagradOptimizer(0.1 * calm)]
+
+    def loss(self, batch, _phase):
+        net = self.net
+        x = net.dense(net.dense(batch["numbers"], 16, "relu"), 8, "relu")
+        tables = [net.variable("embedding" + end + "/embeddings") for end in ("", "_1", "_2")]
+        bags = [tf.reduce_mean(tf.nn.embedding_lookup(table, batch[f"bag_{k}"]), 1) for k, table in enumerate(tables)]
+        vectors = tf.stack([x, *bags], 1)
+        products = tf.reshape(tf.matmul(vectors, vectors, transpose_b=True), [-1, 16])
+        x = tf.concat([x, tf.gather(products, [1, 2, 3, 6, 7, 11], axis=1)], 1)
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(batch["clicks"], net.dense(net.dense(x, 16, "relu"), 1)))
+
+
+class Policy(Model):
+    calm = 1
+    optimizers = [lambda calm: v1.AdamOptimizer(0.01 * calm)]
+
+    def loss(self, batch, _phase):
+        x = self.net.dense(self.net.dense(batch["states"], 16, "tanh"), 2)
+        return tf.reduce_mean(batch["advantages"] * tf.nn.sparse_softmax_cross_entropy_with_logits(batch["actions"], x))
+
+
+MODELS = {"lenet": Lenet, "resnet": Resnet, "mobilenet": Mobilenet, "unet": Unet, "vae": Vae, "gan": Gan, "word2vec": Word2vec,
+          "word2vec_softmax": Word2vecSoftmax, "lstm": Lstm, "gru": Gru, "transformer": Transformer, "wide_deep": WideDeep, "dlrm": Dlrm,
+          "policy": Policy}
+
+
+def load(path):
+    """What is in a file; numbers have the precision of the run."""
+    return {key: value.astype(keras.config.floatx()) if value.dtype == "float32" else value for key, value in safetensors.numpy.load_file(path).items()}
+
+
+def prepare(name, folder, calm=True):
     """The step of a model as a function of its batch, and the batches."""
     folder = pathlib.Path(folder)
-    model = MODELS[name](safetensors.numpy.load_file(folder / "weights.safetensors"))
-    batches = [{key: tf.constant(value) for key, value in safetensors.numpy.load_file(path).items()} for path in sorted(folder.glob("batch_*"))]
-    optimizers = [make() for make in model.optimizers]
+    model = MODELS[name](load(folder / "weights.safetensors"))
+    batches = [{key: tf.constant(value) for key, value in load(path).items()} for path in sorted(folder.glob("batch_*"))]
+    optimizers = [make(model.calm if calm else 1) for make in model.optimizers]
     for phase in range(len(optimizers)):
         model.net.begin()
         model.loss(batches[0], phase)
@@ -195,8 +337,10 @@ def prepare(name, folder):
 def main():
     tf.config.threading.set_intra_op_parallelism_threads(2)
     what, name, folder = sys.argv[1:4]
-    step, batches = prepare(name, folder)
-    if what == "losses":
+    if what == "exact":
+        keras.config.set_floatx("float64")
+    step, batches = prepare(name, folder, what != "speed")
+    if what != "speed":
         for batch in batches:
             print(json.dumps([float(f"{float(loss):.9g}") for loss in step(batch)]), flush=True)
         return

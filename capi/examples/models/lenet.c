@@ -37,4 +37,4 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
-const struct example lenet = {"lenet", "images", "accuracy", 32, build, fill, NULL};
+const struct example lenet = {"lenet", "images", "accuracy", 32, 0.1, build, fill, NULL};

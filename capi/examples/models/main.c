@@ -14,7 +14,8 @@
 
 #include "models.h"
 
-static const struct example *const examples[] = {&lenet, &resnet, &mobilenet, &unet, &vae};
+static const struct example *const examples[] = {&lenet, &resnet,      &mobilenet, &unet, &vae, &gan, &word2vec, &word2vec_softmax, &lstm, &gru,
+ &transformer, &wide_deep, &dlrm, &policy};
 enum { EXAMPLES = sizeof examples / sizeof *examples, EVALUATED = 8 };
 
 struct options {
@@ -34,6 +35,7 @@ static dtg_error *make(const struct example *e, const struct options *o, struct 
   dtg_session_options devices = DTG_SESSION_OPTIONS_INIT;
   dtg_value init;
   w->batch = e->batch;
+  w->calm = e->calm;
   w->as_reference = o->reference > 0 || o->dump;
   devices.emu_devices = strstr(o->device, "EMU") != NULL;
   TRY(dtg_graph_create(NULL, &w->graph));
@@ -43,7 +45,8 @@ static dtg_error *make(const struct example *e, const struct options *o, struct 
   TRY(e->build(w));
   TRY(dtg_model_init(w->model, &init));
   TRY(dtg_session_connect(NULL, "local", DTG_STRLEN, w->graph, &devices, &w->session));
-  return dtg_run_target(w->session, init);
+  TRY(dtg_run_target(w->session, init));
+  return w->before.id ? dtg_run_target(w->session, w->before) : NULL;
 }
 
 static void drop(struct work *w) {

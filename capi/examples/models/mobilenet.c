@@ -45,4 +45,4 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
-const struct example mobilenet = {"mobilenet", "images", "accuracy", 16, build, fill, NULL};
+const struct example mobilenet = {"mobilenet", "images", "accuracy", 16, 0.01, build, fill, NULL};

@@ -43,7 +43,9 @@ struct work {
   dtg_model *model;
   dtg_session *session;
   int64_t batch;
-  int as_reference; /* not 0: nothing is by chance but what dice say, so that another library can do the same */
+  int as_reference;   /* not 0: nothing is by chance but what dice say, and learning is slow, so that another library can do the same and
+                         rounding does not show in its first steps */
+  double calm;        /* how slow that is: a share of the rate */
   dtg_value training; /* a bool scalar that is fed: whether a run trains */
   dtg_value feeds[MAX_FEEDS];
   dtg_tensor *fed[MAX_FEEDS];
@@ -52,6 +54,7 @@ struct work {
   int phases;
   dtg_value losses[MAX_PHASES];
   dtg_training steps[MAX_PHASES];
+  dtg_value before;         /* a target to run before training, such as one that fills a table */
   dtg_value metric, output; /* a float32 scalar; what `show` looks at. {0}: none */
 };
 
@@ -59,6 +62,7 @@ struct work {
 struct example {
   const char *name, *items, *metric; /* "lenet", "images", "accuracy" */
   int64_t batch;                     /* items of a step */
+  double calm;                       /* share of the rate for comparisons with others: rectifiers make small differences large */
   dtg_error *(*build)(struct work *);
   dtg_error *(*fill)(struct work *, int64_t step); /* writes the batch of a step into `fed`; steps below 0 are for evaluation */
   dtg_error *(*show)(struct work *);               /* prints what it has learned; NULL: nothing more than the metric */
@@ -83,6 +87,7 @@ dtg_error *train_on(struct work *w, dtg_value loss, const dtg_optimizer *optimiz
 /* Runs without training: a value for what is fed. `*out` is the caller's. */
 dtg_error *look(struct work *w, dtg_value value, dtg_tensor **out);
 
-extern const struct example lenet, resnet, mobilenet, unet, vae;
+extern const struct example lenet, resnet, mobilenet, unet, vae, gan, word2vec, word2vec_softmax, lstm, gru, transformer, wide_deep, dlrm,
+    policy;
 
 #endif /* MODELS_H */

@@ -63,4 +63,4 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
-const struct example unet = {"unet", "images", "accuracy of pixels", 8, build, fill, NULL};
+const struct example unet = {"unet", "images", "accuracy of pixels", 8, 0.1, build, fill, NULL};

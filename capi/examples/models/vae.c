@@ -61,4 +61,4 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
-const struct example vae = {"vae", "images", "divergence", 64, build, fill, NULL};
+const struct example vae = {"vae", "images", "divergence", 64, 0.1, build, fill, NULL};

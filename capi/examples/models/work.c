@@ -71,9 +71,11 @@ dtg_error *classify(struct work *w, dtg_value labels, dtg_value logits) {
 }
 
 dtg_error *train_on(struct work *w, dtg_value loss, const dtg_optimizer *optimizer) {
+  dtg_optimizer calm = *optimizer;
+  if (w->as_reference) calm.rate *= w->calm;
   w->losses[w->phases] = loss;
   w->steps[w->phases] = (dtg_training)DTG_TRAINING_INIT;
-  return dtg_nn_minimize(w->model, loss, optimizer, &w->steps[w->phases++]);
+  return dtg_nn_minimize(w->model, loss, &calm, &w->steps[w->phases++]);
 }
 
 dtg_error *look(struct work *w, dtg_value value, dtg_tensor **out) {
