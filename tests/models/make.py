@@ -19,7 +19,7 @@ STEPS = 50
 def losses(program, name):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, name, "--dump", folder, str(STEPS)], check=True)
-        out = subprocess.run([sys.executable, HERE / "peer_tensorflow.py", "losses", name, folder], check=True, stdout=subprocess.PIPE, text=True)
+        out = subprocess.run([sys.executable, "-W", "ignore", HERE / "peer_tensorflow.py", "losses", name, folder], check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line) for line in out.stdout.splitlines()]
 
 
@@ -27,12 +27,12 @@ def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     listed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     path = HERE / "losses.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
     for name in sys.argv[2:] or [line.split()[0] for line in listed]:
-        known[name] = losses(program, name)
-        print(name, known[name][0], known[name][-1], flush=True)
-    lines = [f'"{name}": {json.dumps(values)}' for name, values in sorted(known.items())]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        found = losses(program, name)
+        print(name, found[0], found[-1], flush=True)
+        known = {**(json.loads(path.read_text()) if path.exists() else {}), name: found}
+        lines = [f'"{each}": {json.dumps(values)}' for each, values in sorted(known.items())]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     peer_tensorflow.py losses MODEL DIR       the losses of the batches in DIR, which `example_models MODEL --dump DIR N` wrote: JSON lists
     peer_tensorflow.py exact MODEL DIR        the same in float64, which tells rounding from mistakes
-    peer_tensorflow.py speed MODEL DIR S      steps per second over S seconds on those batches, after the first
+    peer_tensorflow.py speed MODEL DIR        for each number of seconds on a line of its input: steps per second on those batches
 
 Layers are numbered as they come, by kind, as the library and Keras do: that is how weights are found. Optimizers are TensorFlow's own
 (tf.compat.v1.train), whose first values and epsilons the library has.
@@ -47,8 +47,8 @@ class Net:
             layer(*args, **settings)
             prefix = layer.weights[0].path.split("/")[0]
             for weight in layer.weights:
-                if "seed_generator" not in weight.path:
-                    weight.assign(self.weights[name + weight.path[len(prefix):]])
+                if "seed_generator" not in weight.path:  # the cell of a recurrent layer has a scope of its own in Keras
+                    weight.assign(self.weights[name + weight.path[len(prefix):].replace(f"/{kind}_cell", "")])
             self.layers[name] = layer
         return self.layers[name](*args, **settings)
 
@@ -345,12 +345,13 @@ def main():
             print(json.dumps([float(f"{float(loss):.9g}") for loss in step(batch)]), flush=True)
         return
     step(batches[0])
-    start, done = time.perf_counter(), 0
-    while time.perf_counter() - start < float(sys.argv[4]):
-        losses = step(batches[done % len(batches)])
-        float(losses[-1])
-        done += 1
-    print(done / (time.perf_counter() - start))
+    for line in sys.stdin:
+        start, done = time.perf_counter(), 0
+        while time.perf_counter() - start < float(line):
+            for loss in step(batches[done % len(batches)]):
+                float(loss)
+            done += 1
+        print(done / (time.perf_counter() - start), flush=True)
 
 
 if __name__ == "__main__":

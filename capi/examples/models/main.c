@@ -56,13 +56,16 @@ static void drop(struct work *w) {
   dtg_graph_release(w->graph);
 }
 
-/* One step, all its phases on one batch. */
-static dtg_error *step(const struct example *e, struct work *w, int64_t number, float losses[MAX_PHASES]) {
+/* One step, all its phases on one batch; `spent` grows by the seconds of its runs. */
+static dtg_error *step(const struct example *e, struct work *w, int64_t number, float losses[MAX_PHASES], double *spent) {
+  double start;
   TRY(e->fill(w, number));
   *(uint8_t *)dtg_tensor_mutable_data(w->fed[0]) = 1;
+  start = now();
   for (int k = 0; k < w->phases; k++) {
     TRY(dtg_step_f32(w->session, w->feeds, w->fed, w->num_feeds, w->losses[k], w->steps[k].train, &losses[k]));
   }
+  *spent += now() - start;
   return NULL;
 }
 
@@ -98,8 +101,9 @@ static dtg_error *dump(const struct example *e, const struct options *o, struct 
 
 static dtg_error *reference(const struct example *e, const struct options *o, struct work *w) {
   float losses[MAX_PHASES] = {0};
+  double spent = 0;
   for (int64_t k = 0; k < o->reference; k++) {
-    TRY(step(e, w, k, losses));
+    TRY(step(e, w, k, losses, &spent));
     printf(w->phases > 1 ? "[%.9g, %.9g]\n" : "[%.9g]\n", (double)losses[0], (double)losses[1]);
   }
   return NULL;
@@ -110,15 +114,14 @@ static dtg_error *train(const struct example *e, const struct options *o, struct
   double spent = 0, said = 0;
   int64_t done = 0;
   while (done < o->steps || (o->steps == 0 && spent < o->seconds)) {
-    const double start = now();
-    TRY(step(e, w, done, losses));
-    if (done++ > 0) spent += now() - start; /* the first step plans */
+    TRY(step(e, w, done, losses, &spent));
+    if (done++ == 0) spent = 0; /* the first step plans */
     if (spent - said < 2 && done != o->steps && !(o->steps == 0 && spent >= o->seconds)) continue;
     said = spent;
     TRY(evaluate(e, w, &metric));
-    printf(o->json ? "{\"model\": \"%s\", \"step\": %lld, \"loss\": %.5g, \"metric\": %.4g, \"items_per_second\": %.5g}\n"
+    printf(o->json ? "{\"model\": \"%s\", \"step\": %lld, \"loss\": %.5g, \"metric\": %.4g, \"items_per_second\": %.5g, \"batch\": %lld}\n"
                    : "%-12s step %5lld   loss %8.5g   metric %7.4g   %9.5g items/s\n",
-           e->name, (long long)done, (double)losses[0], (double)metric, spent > 0 ? (double)((done - 1) * w->batch) / spent : 0.0);
+           e->name, (long long)done, (double)losses[0], (double)metric, spent > 0 ? (double)((done - 1) * w->batch) / spent : 0.0, (long long)w->batch);
     fflush(stdout);
   }
   return e->show && !o->json ? e->show(w) : NULL;
