@@ -176,6 +176,8 @@ endforeach()
 # The first steps of the models, held to TensorFlow's losses.
 if(TARGET example_models AND NOT DTG_SANITIZE)
   dtg_add_test(models Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>")
+  dtg_add_test(models_emu Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>"
+    --device /device:EMU:0)
 endif()
 
 # What the demo leaves behind, judged by real readers.

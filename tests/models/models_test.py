@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The first 50 steps of each model of capi/examples/models against real TensorFlow (losses.json, made by make.py): every loss to 1e-4.
 
-    models_test.py EXAMPLE_MODELS [MODEL ...]
+    models_test.py EXAMPLE_MODELS [--device /device:EMU:0] [MODEL ...]
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -13,9 +14,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOLERANCE = 1e-4
 
 
-def check(program, name, expected):
+def check(program, name, device, expected):
     """What is wrong, or None."""
-    run = subprocess.run([program, name, "--reference", str(len(expected))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    command = [program, name, "--reference", str(len(expected)), "--device", device]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if run.returncode != 0:
         return f"exit code {run.returncode}: {run.stderr.strip()}"
     found = [json.loads(line) for line in run.stdout.splitlines()]
@@ -29,13 +31,18 @@ def check(program, name, expected):
 
 
 def main():
-    program = pathlib.Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--device", default="")
+    parser.add_argument("models", nargs="*")
+    options = parser.parse_args()
+    program = options.program.resolve()
     golden = json.loads((HERE / "losses.json").read_text())
     listed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    names = sys.argv[2:] or [line.split()[0] for line in listed]
+    names = options.models or [line.split()[0] for line in listed]
     failed = 0
     for name in names:
-        wrong = check(program, name, golden[name]) if name in golden else "losses.json does not have it: run make.py"
+        wrong = check(program, name, options.device, golden[name]) if name in golden else "losses.json does not have it: run make.py"
         print(f"{name}: {wrong or 'as TensorFlow'}", flush=True)
         failed += wrong is not None
     if not names:

@@ -104,7 +104,7 @@ class Lenet(Model):
 
 
 class Resnet(Model):
-    calm = 0.002
+    calm = 0.0005
     optimizers = [lambda calm: v1.MomentumOptimizer(0.01 * calm, 0.9)]
 
     def block(self, x, filters, stride):

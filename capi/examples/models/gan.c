@@ -2,7 +2,7 @@
  * which moves its variables only. */
 #include "models.h"
 
-enum { SIDE = 16, LATENT = 8, MOST = 16 };
+enum { SIDE = 16, LATENT = 8 };
 
 static dtg_error *up(struct work *w, int64_t filters, dtg_activation activation, dtg_value *x) {
   dtg_conv layer = DTG_CONV_INIT;
@@ -38,25 +38,9 @@ static dtg_error *cost(struct work *w, dtg_value logits, float sign, dtg_value *
   return reduce(w, "Mean", 0, out);
 }
 
-/* A phase that trains the variables from number `from` to number `to` - 1. */
-static dtg_error *train_some(struct work *w, dtg_value loss, size_t from, size_t to) {
-  dtg_optimizer adam = DTG_OPTIMIZER_INIT;
-  dtg_value handles[MOST];
-  dtg_variable one = DTG_VARIABLE_INIT;
-  for (size_t i = from; i < to; i++) {
-    TRY(dtg_model_variable(w->model, i, &one));
-    handles[i - from] = one.handle;
-  }
-  adam.kind = DTG_OPT_ADAM;
-  adam.rate = 0.001;
-  adam.beta1 = 0.5;
-  adam.variables = handles;
-  adam.num_variables = to - from;
-  return train_on(w, loss, &adam);
-}
-
 static dtg_error *build(struct work *w) {
   const int64_t image[] = {w->batch, SIDE, SIDE, 1}, latent[] = {w->batch, LATENT};
+  dtg_optimizer adam = DTG_OPTIMIZER_INIT;
   dtg_value real, fake, both, half, verdicts[2], costs[2], fooled;
   size_t painters, judges;
   int32_t axis = 0;
@@ -74,8 +58,11 @@ static dtg_error *build(struct work *w) {
   TRY(cost(w, verdicts[1], -1, &fooled));
   TRY(dtg_add2(w->graph, "AddV2", costs[0], costs[1], &costs[0]));
   w->metric = fooled;
-  TRY(train_some(w, costs[0], painters, judges));
-  return train_some(w, fooled, 0, painters);
+  adam.kind = DTG_OPT_ADAM;
+  adam.rate = 0.001;
+  adam.beta1 = 0.5;
+  TRY(train_some(w, costs[0], &adam, painters, judges));
+  return train_some(w, fooled, &adam, 0, painters);
 }
 
 /* A bright disc on dark ground. */

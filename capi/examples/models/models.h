@@ -18,7 +18,7 @@
     if (error_ != NULL) return error_; \
   } while (0)
 
-enum { MAX_FEEDS = 8, MAX_PHASES = 2, DIM_LIMIT = 4 };
+enum { MAX_FEEDS = 8, MAX_PHASES = 2, MAX_TRAINED = 16, DIM_LIMIT = 4 };
 
 /* ---- data.c ---- */
 
@@ -75,6 +75,7 @@ int32_t *ints(struct work *w, size_t i);
 
 dtg_error *conv(struct work *w, int64_t filters, int64_t kernel, int64_t stride, dtg_activation activation, dtg_value *x); /* SAME */
 dtg_error *dense(struct work *w, int64_t units, dtg_activation activation, dtg_value *x);
+dtg_error *embedding(struct work *w, dtg_value ids, int64_t rows, int64_t width, dtg_value *out);
 dtg_error *batch_norm(struct work *w, dtg_activation activation, dtg_value *x);
 dtg_error *reshape(struct work *w, const int64_t *dims, int64_t rank, dtg_value *x);
 dtg_error *scaled(struct work *w, float factor, dtg_value *x);
@@ -82,8 +83,12 @@ dtg_error *reduce(struct work *w, const char *op, int64_t axis, dtg_value *x);
 dtg_error *join(struct work *w, dtg_value a, dtg_value b, int64_t axis, dtg_value *out);
 /* The mean of a cross entropy over classes, and the accuracy as the metric. */
 dtg_error *classify(struct work *w, dtg_value labels, dtg_value logits);
+/* The mean cross entropy of clicks, 0 or 1, and how often the sign of the logit is right as the metric. */
+dtg_error *guess(struct work *w, dtg_value clicks, dtg_value logits, dtg_value *loss);
 /* One phase more: this loss, made less by this optimizer. */
 dtg_error *train_on(struct work *w, dtg_value loss, const dtg_optimizer *optimizer);
+/* The same with the variables from number `from` to number `to` - 1 only. */
+dtg_error *train_some(struct work *w, dtg_value loss, const dtg_optimizer *optimizer, size_t from, size_t to);
 /* Runs without training: a value for what is fed. `*out` is the caller's. */
 dtg_error *look(struct work *w, dtg_value value, dtg_tensor **out);
 

@@ -45,4 +45,4 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
-const struct example resnet = {"resnet", "images", "accuracy", 16, 0.002, build, fill, NULL};
+const struct example resnet = {"resnet", "images", "accuracy", 16, 0.0005, build, fill, NULL};

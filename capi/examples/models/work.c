@@ -33,6 +33,13 @@ dtg_error *dense(struct work *w, int64_t units, dtg_activation activation, dtg_v
   return dtg_nn_dense(w->model, *x, &layer, x);
 }
 
+dtg_error *embedding(struct work *w, dtg_value ids, int64_t rows, int64_t width, dtg_value *out) {
+  dtg_embedding layer = DTG_EMBEDDING_INIT;
+  layer.rows = rows;
+  layer.width = width;
+  return dtg_nn_embedding(w->model, ids, &layer, out);
+}
+
 dtg_error *batch_norm(struct work *w, dtg_activation activation, dtg_value *x) {
   dtg_batch_norm layer = DTG_BATCH_NORM_INIT;
   layer.momentum = 0.9;
@@ -70,12 +77,38 @@ dtg_error *classify(struct work *w, dtg_value labels, dtg_value logits) {
   return dtg_nn_accuracy(w->model, labels, logits, &w->metric);
 }
 
+dtg_error *guess(struct work *w, dtg_value clicks, dtg_value logits, dtg_value *loss) {
+  dtg_value zero, x;
+  TRY(dtg_nn_sigmoid_cross_entropy(w->model, clicks, logits, loss));
+  TRY(dtg_const_f32(w->graph, 0, &zero));
+  TRY(dtg_add2(w->graph, "Greater", logits, zero, &x));
+  TRY(dtg_add_cast(w->graph, NULL, x, DTG_F32, NULL, &x));
+  TRY(dtg_add2(w->graph, "Equal", x, clicks, &x));
+  TRY(dtg_add_cast(w->graph, NULL, x, DTG_F32, NULL, &x));
+  TRY(reduce(w, "Mean", 0, &x));
+  w->metric = x;
+  return reduce(w, "Mean", 0, &w->metric);
+}
+
 dtg_error *train_on(struct work *w, dtg_value loss, const dtg_optimizer *optimizer) {
   dtg_optimizer calm = *optimizer;
   if (w->as_reference) calm.rate *= w->calm;
   w->losses[w->phases] = loss;
   w->steps[w->phases] = (dtg_training)DTG_TRAINING_INIT;
   return dtg_nn_minimize(w->model, loss, &calm, &w->steps[w->phases++]);
+}
+
+dtg_error *train_some(struct work *w, dtg_value loss, const dtg_optimizer *optimizer, size_t from, size_t to) {
+  dtg_optimizer how = *optimizer;
+  dtg_value handles[MAX_TRAINED];
+  dtg_variable one = DTG_VARIABLE_INIT;
+  for (size_t i = from; i < to; i++) {
+    TRY(dtg_model_variable(w->model, i, &one));
+    handles[i - from] = one.handle;
+  }
+  how.variables = handles;
+  how.num_variables = to - from;
+  return train_on(w, loss, &how);
 }
 
 dtg_error *look(struct work *w, dtg_value value, dtg_tensor **out) {
