@@ -7,6 +7,7 @@
 #                   KILL=worker, ps or any kills one of them every KILL_EVERY seconds, and nothing may be lost
 #   make test       build everything and run all tests
 #   make bench      build and run the benchmarks
+#   make models     train the models of capi/examples/models for SECONDS each (default 15), beside TensorFlow where `make bench` installed it
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make arm64      the library and the bindings for 64-bit ARM, by a cross compiler, and programs of every language in an emulator
@@ -20,16 +21,17 @@
 #   make format     reformat sources (clang-format 14); make format-check only looks, and is one of the tests
 #   make clean      remove build/
 #
-# Options: PREFIX, DESTDIR, JOBS, FUZZ_SECONDS, SEEDS, FROM, MUTANTS, KILLS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
+# Options: PREFIX, DESTDIR, JOBS, SECONDS, FUZZ_SECONDS, SEEDS, FROM, MUTANTS, KILLS, DTG_CACHE_DIR, DTG_DEPS_DIR (see .deps/build.sh), CMAKE_FLAGS (to configure).
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SEEDS ?= 10000
+SECONDS ?= 15
 KILLS ?= 1000
 CMAKE_FLAGS ?=
 export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS STRATEGY KILL KILL_EVERY
 
-.PHONY: help deps deps-test deps-sanitize build demo test bench sanitize arm64 fuzz fuzz-smoke faults sim mutants package package-test install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench models sanitize arm64 fuzz fuzz-smoke faults sim mutants package package-test install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -56,6 +58,11 @@ test: deps-test
 
 bench: deps
 	@python3 .ci/stages.py bench
+
+models: deps
+	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target example_models
+	@python3 tests/models/compare.py build/release/example_models --seconds $(SECONDS) --json build/models.json
 
 sanitize: deps-sanitize
 	@python3 .ci/stages.py sanitize

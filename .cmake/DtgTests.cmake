@@ -173,6 +173,13 @@ foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
   endif()
 endforeach()
 
+# The first steps of the models, held to TensorFlow's losses.
+if(TARGET example_models AND NOT DTG_SANITIZE)
+  dtg_add_test(models Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>")
+  dtg_add_test(models_emu Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>"
+    --device /device:EMU:0)
+endif()
+
 # What the demo leaves behind, judged by real readers.
 if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   dtg_add_test(demo_digits Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_test.py" "$<TARGET_FILE:example_fashion_mnist>"
