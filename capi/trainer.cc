@@ -282,12 +282,30 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   answer.step = event.step;
   answer.examples = event.examples;
   answer.loss = event.loss;
-  answer.learning_rate = static_cast<double>(object.trainer->rate());
+  answer.learning_rate = event.learning_rate;
   answer.examples_per_s = event.examples_per_s;
   answer.seconds = event.seconds;
   answer.text = event.text;
   lend_values(*event.values, answer);
   write_struct(answer, out);
+  return {};
+}
+
+// The host's own pull; dtg_trainer_fit's comes by itself.
+Status next_alone(TrainerObject& object, dtg_fit_event* out) {
+  if (object.in_fit.load()) {
+    return failed_precondition("go on with a fit: the call that trains does that, and has called this function; only one of them may");
+  }
+  return next(object, out);
+}
+
+Status end_early(TrainerObject& object) {
+  if (object.in_fit.load()) {
+    return failed_precondition("give up a fit: the call that trains has called this function; return an error from it, or ask it to stop");
+  }
+  if (!object.course || object.course->is_over()) return {};
+  object.course->fail(cancelled("the fit was given up"));
+  object.free_data();
   return {};
 }
 
@@ -427,7 +445,11 @@ dtg_error* dtg_trainer_begin(dtg_trainer* trainer, dtg_dataset* data, dtg_datase
 }
 
 dtg_error* dtg_trainer_next(dtg_trainer* trainer, dtg_fit_event* event) noexcept {
-  return with_trainer(trainer, [&](TrainerObject& object) { return next(object, event); });
+  return with_trainer(trainer, [&](TrainerObject& object) { return next_alone(object, event); });
+}
+
+dtg_error* dtg_trainer_give_up(dtg_trainer* trainer) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) { return end_early(object); });
 }
 
 dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how,
@@ -446,7 +468,7 @@ dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset*
   if (error) return error;
   dtg_fit_event event = DTG_FIT_EVENT_INIT;
   while (!error && event.kind != DTG_FIT_DONE) {
-    error = dtg_trainer_next(trainer, &event);
+    error = with_trainer(trainer, [&](TrainerObject& object) { return next(object, &event); });
     const dtg_fit_fn listener = error ? nullptr : listener_of(listeners, event.kind);
     dtg_error* const refused = listener ? listener(listeners.user, trainer, &event) : nullptr;
     if (refused) error = guard([&] { return end_with(*held, refused); });

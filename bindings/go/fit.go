@@ -61,7 +61,7 @@ type Fit struct {
 	ValidationSteps  int64         // 0: all of the data
 	TimeLimit        time.Duration // the fit ends in good order before the first step after that; 0: no limit
 	Directory        string        // of this run; made where it is not there. "": nothing is kept
-	CheckpointSteps  int64         // a checkpoint at each multiple of that; 0: not by steps
+	CheckpointSteps  int64         // a checkpoint at each multiple of that, exactly: it waits for the one before; 0: not by steps
 	CheckpointEvery  time.Duration // and when so much time has passed since the last one; 0: not by time
 	CheckpointEpochs int64         // and after so many epochs; 0: 1. One is made at the end in any case
 	Keep             int           // how many checkpoints; 0: 3
@@ -163,7 +163,7 @@ type FitEvent struct {
 	Step              int64   // steps made in all, before the fit went on too
 	Examples          int64   // of this epoch, so far
 	Loss              float64 // FitStep: of this step; else the mean of this epoch so far
-	LearningRate      float64 // 0 where it is a schedule, or not the trainer's
+	LearningRate      float64 // of the steps that it tells of; FitRate: from here on; 0: a schedule's, or not the trainer's
 	ExamplesPerSecond float64 // in this epoch
 	Elapsed           time.Duration
 	Values            FitValues
@@ -212,10 +212,8 @@ func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options
 				return
 			}
 			if !yield(event, nil) {
-				C.dtg_cancellation_cancel(watch.pointer)
-				for err == nil { // no more than to the next step; what it says is that it was cancelled, or is over
-					_, err = t.next()
-				}
+				// Refused where the loop's body has closed the trainer, and with that the fit.
+				_ = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_give_up(p) })
 				return
 			}
 			if event.Kind == FitDone {

@@ -103,6 +103,7 @@ Course::Event Course::event(Kind kind, const char* text) const {
   made.step = steps_;
   made.examples = rows_;
   made.loss = rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
+  made.learning_rate = static_cast<double>(trainer_->rate());
   const int64_t now = clock_.monotonic_ns();
   made.seconds = static_cast<double>(now - begun_ns_) * 1e-9;
   const double spent = static_cast<double>(now - epoch_ns_) * 1e-9;
@@ -251,6 +252,8 @@ Result<Course::Event> Course::judge() {
   if (verdict.keep && stopping_->rule().restores) DTG_TRY(keep_best());
   DTG_TRY(log_epoch());
   Event made = event(Kind::epoch_end);
+  // A fall is the next epoch's.
+  if (const double* const rate = values_.find("learning_rate")) made.learning_rate = *rate;
   ++epoch_;
   batch_ = 0;
   saved_ = false;

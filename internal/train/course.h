@@ -48,12 +48,13 @@ class Course final : private Checkpoints::Companion {
   // What has happened. What it points to is valid until the next one.
   struct Event {
     Kind kind = Kind::begin;
-    int64_t epoch = 0;     // from 1; of begin, how many are over
-    int64_t batch = 0;     // steps of the epoch so far
-    int64_t batches = -1;  // steps of an epoch, where that is known
-    int64_t step = 0;      // steps in all
-    int64_t examples = 0;  // of the epoch so far
-    double loss = 0;       // of a step: its own; else the mean over the epoch so far
+    int64_t epoch = 0;         // from 1; of begin, how many are over
+    int64_t batch = 0;         // steps of the epoch so far
+    int64_t batches = -1;      // steps of an epoch, where that is known
+    int64_t step = 0;          // steps in all
+    int64_t examples = 0;      // of the epoch so far
+    double loss = 0;           // of a step: its own; else the mean over the epoch so far
+    double learning_rate = 0;  // of the steps that it tells of; of a fall, the new one; 0: not the trainer's to say
     double examples_per_s = 0;
     double seconds = 0;  // since the course began, in this process
     const Record* values = nullptr;
@@ -67,7 +68,7 @@ class Course final : private Checkpoints::Companion {
   void settle();
   // FAILED_PRECONDITION after the last. What a step or the disk refuses is told again by every later call.
   Result<Event> next();
-  // Ends it with that error, as if a step had refused. The directory is free when it returns.
+  // Ends it with that error, as if a step had refused. The directory is free when it returns. Nothing where it is over.
   void fail(Status why);
   const Options& options() const { return options_; }
   // Steps and evaluations of anybody else would change what is counted: also where a stop, or a resumed course's beginning, has come in
@@ -95,6 +96,7 @@ class Course final : private Checkpoints::Companion {
   void put_best(const Json& state);
   void put_stopping(const RestoredSet& set, const Json& state, const std::string& why);
   void put_plateau(const Json& state);
+  void put_rate(const Json& state);
   void warn(const std::string& message) const;
   Result<Event> advance();
   Result<Event> begin_epoch();
@@ -102,6 +104,7 @@ class Course final : private Checkpoints::Companion {
   // Ok: a step is to be made, and element_ is what with. False: the epoch is over.
   Result<bool> pull();
   Result<bool> due();
+  bool at_multiple() const;
   Status end_epoch();
   Result<Event> validate();
   Result<Event> judge();
@@ -143,7 +146,8 @@ class Course final : private Checkpoints::Companion {
   std::optional<float> found_rate_;  // in a checkpoint; set when the course has begun
   int64_t first_step_ = 0;           // the model's count of steps when this course had made none
   bool resumed_ = false;
-  bool saved_ = false;  // what there is now is in a checkpoint
+  bool saved_ = false;       // what there is now is in a checkpoint
+  int64_t saved_step_ = -1;  // of the last checkpoint, in steps_
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
   Element element_;
   Record step_values_, values_;

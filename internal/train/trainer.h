@@ -67,6 +67,8 @@ class Trainer final : public RefCounted {
   // The learning rate; 0 where it is not the trainer's to say: a schedule, or a training that was made elsewhere.
   float rate() const { return rate_; }
   bool rate_is_ours() const { return rate_feed_.valid(); }
+  // What the optimizer said, before anything lowered it.
+  float first_rate() const { return first_rate_; }
   void set_rate(float rate);
 
   // Any thread; a course looks before each step.

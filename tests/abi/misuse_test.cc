@@ -629,6 +629,7 @@ void Misuse::trainer_rows() {
   ROW(dtg_trainer_add_metric, {}, h.trainer, "m", DTG_STRLEN, &outs.measured);
   ROW(dtg_trainer_begin, (S{2, 3}), h.trainer, h.dataset, nullptr, nullptr);
   ROW(dtg_trainer_next, {}, h.trainer, &outs.told);
+  ROW(dtg_trainer_give_up, {}, h.trainer);
   ROW(dtg_trainer_fit, (S{2, 3, 4}), h.trainer, h.dataset, nullptr, nullptr, nullptr);
   ROW(dtg_trainer_stop, {}, h.trainer);
   ROW(dtg_trainer_summary, {}, h.trainer, &outs.string);

@@ -159,6 +159,11 @@ static jbyteArray next(JNIEnv* env, jclass self, jlong trainer) {
   return jni_threw(env, dtg_trainer_next(AS(dtg_trainer, trainer), &event)) ? NULL : event_bytes(env, &event);
 }
 
+static void give_up(JNIEnv* env, jclass self, jlong trainer) {
+  (void)self;
+  jni_threw(env, dtg_trainer_give_up(AS(dtg_trainer, trainer)));
+}
+
 static void stop(JNIEnv* env, jclass self, jlong trainer) {
   (void)env, (void)self;
   dtg_trainer_stop(AS(dtg_trainer, trainer));
@@ -207,15 +212,11 @@ static jlongArray predict(JNIEnv* env, jclass self, jlong trainer, jlong data, j
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("trainerCreate", "(JJ[B)J", create),
-    NATIVE("trainerAddMetric", "(J[B[J)V", add_metric),
-    NATIVE("trainerSession", "(J)J", session_of),
-    NATIVE("trainerBegin", "(JJJJ[B)V", begin),
-    NATIVE("trainerNext", "(J)[B", next),
-    NATIVE("trainerStop", "(J)V", stop),
-    NATIVE("trainerSummary", "(J)[B", summary),
-    NATIVE("trainerStep", "(J[JJ)D", train_step),
-    NATIVE("trainerEvaluate", "(JJJJ)[B", evaluate),
+    NATIVE("trainerCreate", "(JJ[B)J", create),    NATIVE("trainerAddMetric", "(J[B[J)V", add_metric),
+    NATIVE("trainerSession", "(J)J", session_of),  NATIVE("trainerBegin", "(JJJJ[B)V", begin),
+    NATIVE("trainerNext", "(J)[B", next),          NATIVE("trainerGiveUp", "(J)V", give_up),
+    NATIVE("trainerStop", "(J)V", stop),           NATIVE("trainerSummary", "(J)[B", summary),
+    NATIVE("trainerStep", "(J[JJ)D", train_step),  NATIVE("trainerEvaluate", "(JJJJ)[B", evaluate),
     NATIVE("trainerPredict", "(JJJI)[J", predict),
 };
 JNI_TABLE(jni_trainer, methods);

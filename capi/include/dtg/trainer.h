@@ -144,7 +144,8 @@ typedef struct dtg_fit {
   int64_t time_limit_ns;     /* the fit ends in good order before the first step after that; 0: no limit */
   const char *directory;     /* of this run; made where it is not there. NULL: nothing is kept */
   size_t directory_len;
-  int64_t checkpoint_steps;  /* a checkpoint at each multiple of that; 0: not by steps */
+  int64_t checkpoint_steps;  /* a checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps. Steps are those
+                                that sets are named by: the model's count of them, which may have begun before the fit */
   int64_t checkpoint_ns;     /* and when so much time has passed since the last one; 0: not by time */
   int64_t checkpoint_epochs; /* and after so many epochs; 0: 1. One is made at the end in any case */
   int32_t keep;              /* how many checkpoints; 0: 3 */
@@ -189,7 +190,7 @@ typedef struct dtg_fit_event {
   int64_t step;             /* steps made in all, before the fit went on too */
   int64_t examples;         /* of this epoch, so far */
   double loss;              /* STEP: of this step; else the mean of this epoch so far */
-  double learning_rate;     /* 0 where it is a schedule, or not the trainer's */
+  double learning_rate;     /* of the steps that it tells of, as in the values; RATE: from here on. 0: a schedule's, or not the trainer's */
   double examples_per_s;    /* in this epoch */
   double seconds;           /* since the fit began, in this process */
   const char *const *names; /* of the values; each ends with NUL */
@@ -203,22 +204,31 @@ typedef struct dtg_fit_event {
 /* Begins a fit, or goes on with the one of the directory; one that was under way is given up. Variables without a value get their first
  * one; those that have values, as restored weights, keep them, unless a checkpoint of the directory says otherwise. `validation` and `how`
  * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and until this one is over, has failed or is given up
- * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on, with a rule that watches
- * another value than before, begins that rule anew, with a warning; what early stopping has decided holds as long as the rule would decide
- * it. Their elements have as many components as there are feeds, of the same types. Errors: FAILED_PRECONDITION (another process trains in
- * the directory; a checkpoint that does not fit the model; data that another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS,
- * DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on may have other data to
+ * validate with, some where there was none, more epochs, or fewer: where more are over than it asks for, it ends at once with what there
+ * is. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as long as the rule
+ * would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint was saved: then
+ * that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are feeds, of the
+ * same types. Errors: FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that
+ * another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
  * repeat it, and a fit that is begun anew goes on from its last checkpoint. The directory is free then, as after DTG_FIT_DONE. A last
  * checkpoint that cannot be written is an error, after model.safetensors and summary.json. Errors: those of dtg_session_run (a loss that is
  * no finite number is INVALID_ARGUMENT and names the first value that was not finite), of the data and of the disk; CANCELLED;
- * FAILED_PRECONDITION (no fit was begun, or it is over; data without elements). Since 0.1. */
+ * FAILED_PRECONDITION (no fit was begun, or it is over; data without elements; dtg_trainer_fit is under way). Since 0.1. */
 DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEPT;
 
+/* Gives up the fit under way where it stands, without a checkpoint: it is over as by an error, CANCELLED, and goes on from its last
+ * checkpoint where it is begun anew. A checkpoint that is being written gets written, and is waited for. Its data sets and its directory
+ * are free then, and the trainer may evaluate and make steps. A fit that is over stays as it is, and none is fine. Errors:
+ * FAILED_PRECONDITION (dtg_trainer_fit is under way: its functions return an error instead). Since 0.1. */
+DTG_ERR dtg_trainer_give_up(dtg_trainer *trainer) DTG_NOEXCEPT;
+
 /* What the host is told of an event: on the calling thread, between two steps, with nothing locked, so that it may use the trainer
- * (evaluate and predict between epochs), the session and everything else. It may not begin another fit: FAILED_PRECONDITION. NULL goes
+ * (evaluate and predict between epochs), the session and everything else. It may not begin another fit, nor pull this one:
+ * FAILED_PRECONDITION. NULL goes
  * on; an error, owned by the library from then on, ends the fit with it, and dtg_trainer_next repeats it. */
 typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
 

@@ -2417,6 +2417,7 @@ unsafe extern "C" {
     pub fn dtg_trainer_add_metric(trainer: *mut dtg_trainer, name: *const c_char, name_len: usize, metric: *const dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_trainer_begin(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit) -> *mut dtg_error;
     pub fn dtg_trainer_next(trainer: *mut dtg_trainer, event: *mut dtg_fit_event) -> *mut dtg_error;
+    pub fn dtg_trainer_give_up(trainer: *mut dtg_trainer) -> *mut dtg_error;
     pub fn dtg_trainer_fit(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit, callbacks: *const dtg_fit_callbacks) -> *mut dtg_error;
     pub fn dtg_trainer_stop(trainer: *mut dtg_trainer);
     pub fn dtg_trainer_summary(trainer: *const dtg_trainer, out: *mut *mut dtg_string) -> *mut dtg_error;

@@ -140,7 +140,7 @@ pub struct Fit<'a> {
     pub time_limit: Option<Duration>,
     /// Of this run; made where it is not there. None: nothing is kept.
     pub directory: Option<&'a Path>,
-    /// A checkpoint at each multiple of that, or later while the one before is being written. 0: not by steps.
+    /// A checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps.
     pub checkpoint_steps: i64,
     /// And when so much time has passed since the last one.
     pub checkpoint_every: Option<Duration>,
@@ -281,7 +281,7 @@ pub struct FitEvent {
     pub examples: i64,
     /// Of a step: its loss; else the mean of this epoch so far.
     pub loss: f64,
-    /// None where it is a schedule, or not the trainer's.
+    /// Of the steps that it tells of; of `Rate`, from here on. None where it is a schedule, or not the trainer's.
     pub learning_rate: Option<f64>,
     /// In this epoch.
     pub examples_per_second: f64,
@@ -319,9 +319,7 @@ impl FitEvent {
 /// between epochs, and has the data sets until it is dropped.
 ///
 /// Dropped before [`FitEventKind::Done`] it is given up where it stands, to go on from its last checkpoint. One that is being written gets
-/// written, and its directory is taken until then: the trainer's next fit waits for that, the end of the trainer does not. Until another fit
-/// is begun, [`Trainer::evaluate`] and [`Trainer::train_step`] are refused if it was in the middle of an epoch, and its data sets are
-/// neither evaluated nor predicted.
+/// written, and is waited for; the data sets and the directory are free then. One that was forgotten keeps them until the trainer's next fit.
 #[must_use = "a fit makes its steps when it is pulled"]
 pub struct Fitting<'a> {
     trainer: &'a mut Trainer,
@@ -387,6 +385,15 @@ impl<'a> Fitting<'a> {
     /// The trainer, and the event that was pulled last.
     pub(crate) fn parts(&self) -> (&Trainer, &FitEvent) {
         (self.trainer, &self.event)
+    }
+}
+
+impl Drop for Fitting<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            // SAFETY: an open trainer, borrowed mutably. It is refused inside of another call only, which the borrow rules out.
+            let _ = unsafe { check(sys::dtg_trainer_give_up(self.trainer.raw())) };
+        }
     }
 }
 

@@ -1288,6 +1288,7 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_trainer_add_metric", dtg_trainer_add_metric as *const (), "dtg_error * dtg_trainer_add_metric(dtg_trainer *, char const *, size_t, dtg_metric_values const *)"),
     ("dtg_trainer_begin", dtg_trainer_begin as *const (), "dtg_error * dtg_trainer_begin(dtg_trainer *, dtg_dataset *, dtg_dataset *, dtg_fit const *)"),
     ("dtg_trainer_next", dtg_trainer_next as *const (), "dtg_error * dtg_trainer_next(dtg_trainer *, dtg_fit_event *)"),
+    ("dtg_trainer_give_up", dtg_trainer_give_up as *const (), "dtg_error * dtg_trainer_give_up(dtg_trainer *)"),
     ("dtg_trainer_fit", dtg_trainer_fit as *const (), "dtg_error * dtg_trainer_fit(dtg_trainer *, dtg_dataset *, dtg_dataset *, dtg_fit const *, dtg_fit_callbacks const *)"),
     ("dtg_trainer_stop", dtg_trainer_stop as *const (), "void dtg_trainer_stop(dtg_trainer *)"),
     ("dtg_trainer_summary", dtg_trainer_summary as *const (), "dtg_error * dtg_trainer_summary(dtg_trainer const *, dtg_string * *)"),

@@ -14,7 +14,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -173,19 +172,6 @@ class TrainerTest {
     }
   }
 
-  /** A writer that was given up may hold the directory for a moment. */
-  private static void beginWhenFree(Lab lab, FitOptions how) throws InterruptedException {
-    for (int tries = 0; ; tries++) {
-      try {
-        lab.trainer.begin(lab.train, how);
-        return;
-      } catch (DtgException.FailedPrecondition e) {
-        if (tries == 3000) throw e;
-        TimeUnit.MILLISECONDS.sleep(10);
-      }
-    }
-  }
-
   private static FitOptions kept(Lab lab, Path directory) {
     Plateau plateau = new Plateau().monitor("loss").better(Better.LESS).factor(0.5).minDelta(0.2).minRate(0.001).patience(1).cooldown(0);
     return new FitOptions().epochs(4).validation(lab.test).directory(directory).checkpointSteps(5).checkpointEpochs(100).keep(2)
@@ -206,9 +192,13 @@ class TrainerTest {
       lab.trainer.begin(lab.train, kept(lab, cut));
       assertEquals("starts", lab.pull(FitEvent.Kind.BEGIN).text());
       assertEquals(5, lab.pull(FitEvent.Kind.CHECKPOINT).step());
+      lab.trainer.giveUp();
+      World.fails(DtgException.Cancelled.class, lab.trainer::next, "given up");
+      assertEquals(2, lab.trainer.evaluate(lab.test).size());
+      lab.trainer.giveUp();
     }
     try (Lab lab = new Lab(true)) {
-      beginWhenFree(lab, kept(lab, cut));
+      lab.trainer.begin(lab.train, kept(lab, cut));
       assertEquals("goes on after step 5", lab.pull(FitEvent.Kind.BEGIN).text());
       assertEquals(4 * BATCHES, lab.pull(FitEvent.Kind.DONE).step());
       assertEquals(bits, lab.bits());
@@ -256,6 +246,8 @@ class TrainerTest {
       how.on(FitEvent.Kind.STEP, event -> {
         World.fails(DtgException.FailedPrecondition.class, () -> lab.trainer.evaluate(other), "middle of an epoch");
         World.fails(DtgException.FailedPrecondition.class, () -> lab.trainer.fit(other, null), "listener");
+        World.fails(DtgException.FailedPrecondition.class, lab.trainer::next, "listener");
+        World.fails(DtgException.FailedPrecondition.class, lab.trainer::giveUp, "listener");
       });
       how.on(FitEvent.Kind.EPOCH_END, event -> {
         assertEquals(2, lab.trainer.evaluate(other).size());

@@ -122,7 +122,7 @@ public final class FitOptions {
   }
 
   /**
-   * Checkpoints at steps.
+   * Checkpoints at steps, exactly: one waits for the one before.
    *
    * @param steps at each multiple of that; 0: not by steps
    * @return this

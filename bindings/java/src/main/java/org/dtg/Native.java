@@ -456,6 +456,8 @@ final class Native {
 
   static native byte[] trainerNext(long trainer);
 
+  static native void trainerGiveUp(long trainer);
+
   static native void trainerStop(long trainer);
 
   static native byte[] trainerSummary(long trainer);
