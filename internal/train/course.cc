@@ -38,6 +38,7 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   DTG_TRY(course->count_steps());
   // Last, as a course that could not begin changes nothing.
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
+  course->begin_watch();
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }
@@ -52,7 +53,9 @@ Status Course::check() const {
                                                     {"checkpoint_steps", o.checkpoint_steps},
                                                     {"checkpoint_epochs", o.checkpoint_epochs - 1},
                                                     {"the time between checkpoints", o.checkpoint_ns},
-                                                    {"keep", o.keep}};
+                                                    {"keep", o.keep},
+                                                    {"tensorboard_steps", o.board_steps},
+                                                    {"histogram_epochs", o.histogram_epochs}};
   for (const auto& [name, count] : counts) {
     if (count < 0) return invalid_argument("fit: %s is out of range; no number of these may be negative, and 0 is the default", name);
   }
@@ -118,12 +121,15 @@ Result<Course::Event> Course::next() {
   if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
   auto result = advance();
   if (!result.ok()) fail(result.status());
+  else show(result.value());
   return result;
 }
 
 void Course::fail(Status why) {
   if (is_over()) return;
   failure_ = std::move(why);
+  if (progress_) progress_->wipe();
+  if (board_) board_->finished(false);
   settle();
   if (checkpoints_) checkpoints_->let_go();
 }
@@ -202,6 +208,7 @@ Result<Course::Event> Course::step() {
   loss_sum_ += loss * static_cast<double>(rows);
   saved_ = false;
   step_values_.set(0, loss);
+  if (board_ && options_.board_steps > 0 && steps_ % options_.board_steps == 0) board_->step(steps_, loss);
   Event made = event(Kind::step);
   made.loss = loss;
   made.values = &step_values_;
@@ -254,6 +261,7 @@ Result<Course::Event> Course::judge() {
   Event made = event(Kind::epoch_end);
   // A fall is the next epoch's.
   if (const double* const rate = values_.find("learning_rate")) made.learning_rate = *rate;
+  DTG_TRY(watch_epoch(made));
   ++epoch_;
   batch_ = 0;
   saved_ = false;
@@ -282,6 +290,7 @@ Result<Course::Event> Course::finish() {
   if (!saved.ok()) return saved;
   DTG_TRY(written);
   stage_ = Stage::over;
+  if (board_) board_->finished(true);
   if (checkpoints_) checkpoints_->let_go();
   return event(Kind::done, why_.empty() ? "all epochs" : why_.c_str());
 }

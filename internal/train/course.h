@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "session/checkpoints.h"
+#include "train/board.h"
 #include "train/patience.h"
+#include "train/progress.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
 
@@ -38,6 +40,11 @@ class Course final : private Checkpoints::Companion {
     std::optional<EarlyStopping::Rule> stopping = {};
     std::optional<Plateau::Rule> plateau = {};
     Ref<Cancellation> cancellation;
+    TextPairs metadata = {};       // into model.dtg
+    bool board = true;             // with a directory: curves for TensorBoard
+    int64_t board_steps = 0;       // the loss of each multiple of that; 0: of epochs only
+    int64_t histogram_epochs = 0;  // weights after so many epochs; 0: never
+    ProgressTo progress = ProgressTo::quiet;
   };
   // A data set, and who keeps it; null: none.
   struct Data {
@@ -90,6 +97,11 @@ class Course final : private Checkpoints::Companion {
   Status check() const;
   Status check_watch(const Watch& watch, const char* what) const;
   Status open_directory();
+  void begin_watch();
+  Json settings() const;
+  Status watch_epoch(const Event& event);
+  Progress::At place_of(const Event& event) const;
+  void show(const Event& event);
   Status count_steps();
   Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
   Status put(const RestoredSet& set) override;
@@ -116,6 +128,7 @@ class Course final : private Checkpoints::Companion {
   Status keep_best();
   Status restore_best();
   Status write_weights(const char* file);
+  Status write_model();
   Status log_epoch();
   Event event(Kind kind, const char* text = "") const;
   void stop_now(std::string why);
@@ -129,6 +142,8 @@ class Course final : private Checkpoints::Companion {
   Ref<Checkpoints> checkpoints_;
   std::optional<EarlyStopping> stopping_;
   std::optional<Plateau> plateau_;
+  std::optional<Board> board_;
+  std::optional<Progress> progress_;
   Stage stage_ = Stage::begin;
   Status failure_;
   // What a checkpoint keeps.

@@ -205,7 +205,20 @@ Status Course::write_results(const Status& saved) {
   DTG_TRY(restore_best());
   if (!directory_) return {};
   DTG_TRY(write_weights("model.safetensors"));
-  return directory_->write_summary(summary_of(Stage::over, saved));
+  const Status model = write_model();
+  DTG_TRY(directory_->write_summary(summary_of(Stage::over, saved)));
+  return model;
+}
+
+// A model that cannot be exported is no reason to lose a training.
+Status Course::write_model() {
+  if (trainer_->output_count() == 0) return {};
+  const auto what = trainer_->exported();
+  if (!what.ok()) {
+    warn("model.dtg is not written: " + what.status().message());
+    return {};
+  }
+  return export_model(trainer_->model(), trainer_->session(), what.value(), options_.metadata, directory_->file("model.dtg"));
 }
 
 Status Course::keep_best() {

@@ -635,6 +635,7 @@ void Misuse::trainer_rows() {
   ROW(dtg_trainer_summary, {}, h.trainer, &outs.string);
   ROW(dtg_trainer_train_step, (S{3, 4}), h.trainer, tensors, 1, nullptr, nullptr);
   ROW(dtg_trainer_evaluate, {3}, h.trainer, h.dataset, 0, nullptr, &outs.told);
+  ROW(dtg_trainer_export, {}, h.trainer, file.c_str(), DTG_STRLEN);
   ROW(dtg_trainer_predict, {2}, h.trainer, h.dataset, nullptr, fetched, 1);
 }
 

@@ -60,11 +60,11 @@ struct Lab {
 
   // `server`: of the task that the session speaks for; the model is on the ps then.
   explicit Lab(bool has_trainer = true, const outside::Server* server = nullptr, dtg_code answer = DTG_OK, bool scheduled = false,
-               float rate = 0.05f) {
+               float rate = 0.05f, dtg_runtime* runtime = nullptr) {
     const char* const target = server ? dtg_server_target(server->server) : "local";
-    OK(dtg_graph_create(server ? server->runtime : nullptr, &graph));
+    OK(dtg_graph_create(server ? server->runtime : runtime, &graph));
     OK(dtg_model_create(graph, 3, &model));
-    OK(dtg_session_connect(nullptr, target, DTG_STRLEN, graph, nullptr, &session));
+    OK(dtg_session_connect(runtime, target, DTG_STRLEN, graph, nullptr, &session));
     if (server) OK(dtg_graph_push_device(graph, "/job:ps/task:0", DTG_STRLEN));
     const int64_t dims[] = {-1, 3};
     OK(dtg_placeholder(graph, "x", DTG_F32, dims, 2, &feeds[0]));

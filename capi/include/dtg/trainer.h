@@ -26,9 +26,11 @@
  * the places of both data sets and what the rules below have counted are in a checkpoint. In the directory are
  *   checkpoints/        sets of dtg/checkpoint.h
  *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
- *   best.safetensors    the weights of the epoch that was best, with `best`
- *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
- *   summary.json        what dtg_trainer_summary says, at the end
+ *   tensorboard/        curves by steps in train/ and validation/, with Keras' names: "epoch_loss", "epoch_learning_rate", "batch_loss";
+ * the settings as a text and as a row of the table of hyperparameters; histograms best.safetensors    the weights of the epoch that was
+ * best, with `best` model.safetensors   the weights at the end (dtg_model_restore_from reads them) model.dtg           graph, weights and
+ * the names, types and shapes of inputs and outputs in one file, for dtg_model_load, where the trainer has outputs; what cannot be exported
+ * is a warning summary.json        what dtg_trainer_summary says, at the end
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
@@ -60,8 +62,10 @@ typedef struct dtg_trainer_options {
   const dtg_optimizer *optimizer; /* NULL: SGD. Not looked at where `train` is given */
   dtg_value train;                /* the target of a step that was made before, as by a strategy; {0}: dtg_nn_minimize makes it */
   dtg_value training;             /* a bool scalar placeholder, true in steps of training and false elsewhere (dropout, norms); {0}: none */
+  const char *const *input_names; /* of the inputs in model.dtg, as many as there are, each ends with NUL; NULL: the names of their nodes */
+  const char *const *output_names; /* of the outputs; NULL: "output", "output_1" and so on */
 } dtg_trainer_options;
-#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}}
+#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}, NULL, NULL}
 /* clang-format on */
 
 /* A trainer of `model`, which it keeps with its session. Adds the training to the graph, with a learning rate that a plateau may lower
@@ -132,6 +136,16 @@ typedef struct dtg_plateau {
 #define DTG_PLATEAU_INIT {sizeof(dtg_plateau), NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, 0.0, 0.0, 0.0, 0, 0}
 /* clang-format on */
 
+/* Where the progress of a fit is shown; never on stdout. */
+typedef int32_t dtg_progress;
+enum {
+  DTG_PROGRESS_BEST = 0, /* where stderr is a terminal, and the host takes no log: one line there, with a bar, the time left, the mean loss
+                            and examples/s, and a line that stays for each epoch, with its values; else as LINES */
+  DTG_PROGRESS_LINES =
+      1, /* a line per epoch to the host's log, at level INFO; without one there is nothing, as stderr gets warnings only */
+  DTG_PROGRESS_OFF = 2
+};
+
 /* How long a fit goes on, what it watches and what it keeps. Zero is the default of every field; read during the call only. */
 /* clang-format off */
 typedef struct dtg_fit {
@@ -157,8 +171,12 @@ typedef struct dtg_fit {
   const dtg_early_stopping *early_stopping; /* NULL: none */
   const dtg_plateau *plateau;               /* NULL: none */
   dtg_cancellation *cancellation;           /* ends the fit with CANCELLED, in the middle of a step too; NULL: nobody does */
+  int32_t no_tensorboard;                   /* not 0: no curves; 0: in the directory, if there is one */
+  dtg_progress progress;                    /* who looks on */
+  int64_t tensorboard_steps;                /* curves have the loss of each multiple of that too; 0: values of epochs only */
+  int64_t histogram_epochs;                 /* and histograms of the weights after so many epochs; 0: none */
 } dtg_fit;
-#define DTG_FIT_INIT {sizeof(dtg_fit), 0, 0, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, NULL, NULL, NULL}
+#define DTG_FIT_INIT {sizeof(dtg_fit), 0, 0, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, NULL, NULL, NULL, 0, 0, 0, 0}
 /* clang-format on */
 
 /* ---- events ---- */
@@ -300,6 +318,13 @@ DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t st
  * outputs). Since 0.1. Semantics: keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;
+
+/* Writes model.dtg to a path of one's own: what dtg_trainer_predict runs, as dtg_model_export writes it, with the trainer's inputs and
+ * outputs by name, the model's metadata, and the switch of training off for good. Another process, in any language, loads it with
+ * dtg_model_load and runs it, from as many threads as it likes. Also in the middle of a fit. Errors: those of dtg_model_export;
+ * FAILED_PRECONDITION (no outputs); INVALID_ARGUMENT (an input and an output of one name); UNIMPLEMENTED (variables with copies on several
+ * devices). Since 0.1. */
+DTG_ERR dtg_trainer_export(dtg_trainer *trainer, const char *path, size_t path_len) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

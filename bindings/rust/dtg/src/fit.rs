@@ -121,7 +121,8 @@ impl Plateau<'_> {
 /// How long a fit goes on, what it watches and what it keeps; write `..Default::default()` for what is not said.
 ///
 /// In the directory are `checkpoints/`; `metrics.csv` and `metrics.jsonl`, an epoch a row; `best.safetensors`, the weights of the best epoch,
-/// with `best`; and at the end `model.safetensors` and `summary.json`. [`Model::restore_from`](crate::Model::restore_from) reads weights,
+/// with `best`; and at the end `model.safetensors`, `model.dtg` for [`Model::load`](crate::Model::load) where the trainer has outputs, and
+/// `summary.json`. [`Model::restore_from`](crate::Model::restore_from) reads weights,
 /// `partial` where the model has an optimizer.
 ///
 /// A fit that was killed at any moment, and is begun again by the same program, goes on with the step after its last checkpoint, and ends
@@ -160,6 +161,38 @@ pub struct Fit<'a> {
     pub plateau: Option<Plateau<'a>>,
     /// Ends the fit with `Cancelled`, in the middle of a step too. Default: that of the trainer, if it has one.
     pub cancellation: Option<&'a Cancellation>,
+    /// No curves for TensorBoard, which the directory has otherwise, in `tensorboard/`.
+    pub no_tensorboard: bool,
+    /// Curves have the loss of each multiple of that too. 0: values of epochs only.
+    pub tensorboard_steps: i64,
+    /// And histograms of the weights after so many epochs. 0: none.
+    pub histogram_epochs: i64,
+    /// Where it shows how far it is.
+    pub progress: Progress,
+}
+
+/// Where a fit shows how far it is; never on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Progress {
+    /// stderr where that is a terminal and the program takes no log: one line with a bar, the time left, the mean loss and examples/s, and a
+    /// line that stays for each epoch. Elsewhere as `Lines`.
+    #[default]
+    Best,
+    /// A line per epoch to the program's log, at level Info; without one nothing.
+    Lines,
+    /// Nowhere.
+    Off,
+}
+
+impl Progress {
+    fn number(self) -> sys::dtg_progress {
+        match self {
+            Self::Best => sys::DTG_PROGRESS_BEST,
+            Self::Lines => sys::DTG_PROGRESS_LINES,
+            Self::Off => sys::DTG_PROGRESS_OFF,
+        }
+    }
 }
 
 /// What a fit has come to. Of an epoch the events come in this order: `EpochBegin`, `Step` for each step, `Validation`, `Rate`, `EpochEnd`,
@@ -357,6 +390,10 @@ impl<'a> Fitting<'a> {
             early_stopping: stopping.as_ref().map_or(null(), std::ptr::from_ref),
             plateau: plateau.as_ref().map_or(null(), std::ptr::from_ref),
             cancellation: how.cancellation.map_or(trainer.cancellation(), Cancellation::raw),
+            no_tensorboard: how.no_tensorboard.into(),
+            tensorboard_steps: how.tensorboard_steps,
+            histogram_epochs: how.histogram_epochs,
+            progress: how.progress.number(),
             ..sys::dtg_fit::INIT
         };
         let validation = validation.map_or(null_mut(), Dataset::lend);

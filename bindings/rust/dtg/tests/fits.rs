@@ -176,6 +176,26 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
         let read = |folder: &Folder| std::fs::read(folder.file(name)).unwrap();
         assert!(read(&straight) == read(&broken), "{name} differs");
     }
+    let (model, session) = Model::load(broken.file("model.dtg")).unwrap();
+    let answers = second.predict(&mut held_out()).unwrap();
+    let (x, y) = (model.endpoint("x").unwrap(), model.endpoint("output").unwrap());
+    let [rows, _] = tensors(2);
+    let wanted = answers.slice::<f32>(0).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let found = session.run().feed(x, &rows).fetch(y).call().unwrap();
+                    let found = found.slice::<f32>(0).unwrap();
+                    // Of one batch and of three.
+                    assert!(found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-5));
+                }
+            });
+        }
+    });
+    assert!(std::path::Path::new(&broken.file("tensorboard/train")).exists());
+    second.export(broken.file("again.dtg")).unwrap();
+    assert!(std::fs::read(broken.file("again.dtg")).unwrap() == std::fs::read(broken.file("model.dtg")).unwrap());
     let fresh = Fit { fresh: true, ..in_folder(&broken, 3) };
     refused(second.fit(&mut data(), None, &fresh, nothing), ErrorKind::AlreadyExists, "");
 }

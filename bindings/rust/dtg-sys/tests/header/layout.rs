@@ -638,6 +638,8 @@ pub const LAYOUTS: &[Layout] = &[
         ("optimizer", offset_of!(dtg_trainer_options, optimizer), width(|s: &dtg_trainer_options| &s.optimizer)),
         ("train", offset_of!(dtg_trainer_options, train), width(|s: &dtg_trainer_options| &s.train)),
         ("training", offset_of!(dtg_trainer_options, training), width(|s: &dtg_trainer_options| &s.training)),
+        ("input_names", offset_of!(dtg_trainer_options, input_names), width(|s: &dtg_trainer_options| &s.input_names)),
+        ("output_names", offset_of!(dtg_trainer_options, output_names), width(|s: &dtg_trainer_options| &s.output_names)),
     ]),
     ("dtg_early_stopping", size_of::<dtg_early_stopping>(), &[
         ("struct_size", offset_of!(dtg_early_stopping, struct_size), width(|s: &dtg_early_stopping| &s.struct_size)),
@@ -685,6 +687,10 @@ pub const LAYOUTS: &[Layout] = &[
         ("early_stopping", offset_of!(dtg_fit, early_stopping), width(|s: &dtg_fit| &s.early_stopping)),
         ("plateau", offset_of!(dtg_fit, plateau), width(|s: &dtg_fit| &s.plateau)),
         ("cancellation", offset_of!(dtg_fit, cancellation), width(|s: &dtg_fit| &s.cancellation)),
+        ("no_tensorboard", offset_of!(dtg_fit, no_tensorboard), width(|s: &dtg_fit| &s.no_tensorboard)),
+        ("progress", offset_of!(dtg_fit, progress), width(|s: &dtg_fit| &s.progress)),
+        ("tensorboard_steps", offset_of!(dtg_fit, tensorboard_steps), width(|s: &dtg_fit| &s.tensorboard_steps)),
+        ("histogram_epochs", offset_of!(dtg_fit, histogram_epochs), width(|s: &dtg_fit| &s.histogram_epochs)),
     ]),
     ("dtg_fit_event", size_of::<dtg_fit_event>(), &[
         ("struct_size", offset_of!(dtg_fit_event, struct_size), width(|s: &dtg_fit_event| &s.struct_size)),
@@ -957,6 +963,9 @@ pub const NUMBERS: &[(&str, i128)] = &[
     ("DTG_BETTER_BY_NAME", DTG_BETTER_BY_NAME as i128),
     ("DTG_BETTER_LESS", DTG_BETTER_LESS as i128),
     ("DTG_BETTER_GREATER", DTG_BETTER_GREATER as i128),
+    ("DTG_PROGRESS_BEST", DTG_PROGRESS_BEST as i128),
+    ("DTG_PROGRESS_LINES", DTG_PROGRESS_LINES as i128),
+    ("DTG_PROGRESS_OFF", DTG_PROGRESS_OFF as i128),
     ("DTG_FIT_BEGIN", DTG_FIT_BEGIN as i128),
     ("DTG_FIT_EPOCH_BEGIN", DTG_FIT_EPOCH_BEGIN as i128),
     ("DTG_FIT_STEP", DTG_FIT_STEP as i128),
@@ -1295,4 +1304,5 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_trainer_train_step", dtg_trainer_train_step as *const (), "dtg_error * dtg_trainer_train_step(dtg_trainer *, dtg_tensor const * const *, size_t, dtg_cancellation *, double *)"),
     ("dtg_trainer_evaluate", dtg_trainer_evaluate as *const (), "dtg_error * dtg_trainer_evaluate(dtg_trainer *, dtg_dataset *, int64_t, dtg_cancellation *, dtg_fit_event *)"),
     ("dtg_trainer_predict", dtg_trainer_predict as *const (), "dtg_error * dtg_trainer_predict(dtg_trainer *, dtg_dataset *, dtg_cancellation *, dtg_tensor * *, size_t)"),
+    ("dtg_trainer_export", dtg_trainer_export as *const (), "dtg_error * dtg_trainer_export(dtg_trainer *, char const *, size_t)"),
 ];

@@ -148,6 +148,24 @@ public final class Trainer extends Handle {
   }
 
   /**
+   * Writes the model as {@link #predict} runs it to a file of its own, for {@link Model#load(String)}: graph, weights, and the names, types and
+   * shapes of inputs and outputs; a fit with a directory leaves one as model.dtg. Any number of threads may run what is loaded.
+   *
+   * @param path the file
+   * @throws DtgException.FailedPrecondition for a trainer without outputs
+   * @throws DtgException.Unimplemented for variables with copies on several devices
+   */
+  public void export(String path) {
+    byte[] to = Native.utf8(given(path, "path"));
+    long mine = hold();
+    try {
+      Native.trainerExport(mine, to);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * Gives up the fit under way where it stands, without a checkpoint; it goes on from its last one where it is begun anew. One that is being
    * written gets written, and is waited for. The data sets and the directory are free then. A fit that is over stays as it is, and none is
    * fine.
