@@ -186,7 +186,7 @@ func served(t *testing.T, l *lab, path string) {
 	features, _ := labRows(t, 1007)
 	model, session, err := dtg.LoadModel(path)
 	want(t, err)
-	defer dtg.Close(model, session)
+	defer dtg.Close(session, model, model.Graph())
 	x, y := model.Endpoint("x"), model.Endpoint("output")
 	want(t, model.Err())
 	var all sync.WaitGroup

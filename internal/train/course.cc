@@ -162,7 +162,7 @@ Result<Course::Event> Course::begin_epoch() {
   }
   values_.clear();
   epoch_ns_ = clock_.monotonic_ns();
-  epoch_rows_ = 0;
+  epoch_rows_ = data_ns_ = compute_ns_ = 0;
   stage_ = Stage::step;
   return event(Kind::epoch_begin);
 }
@@ -192,7 +192,10 @@ Result<Course::Event> Course::step() {
     stop_now(late ? "the time limit" : "asked to");
     return advance();
   }
+  const int64_t asked_ns = clock_.monotonic_ns();
   DTG_ASSIGN(const bool more, pull());
+  const int64_t given_ns = clock_.monotonic_ns();
+  data_ns_ += given_ns - asked_ns;
   if (!more) {
     if (batch_ == 0) return failed_precondition("fit: the data set has no elements");
     DTG_TRY(end_epoch());
@@ -200,6 +203,7 @@ Result<Course::Event> Course::step() {
   }
   double loss = 0;
   DTG_TRY(trainer_->step(element_, options_.cancellation.get(), &loss));
+  compute_ns_ += clock_.monotonic_ns() - given_ns;
   const int64_t rows = Trainer::rows_of(element_);
   ++batch_;
   ++steps_;
@@ -261,6 +265,7 @@ Result<Course::Event> Course::judge() {
   Event made = event(Kind::epoch_end);
   // A fall is the next epoch's.
   if (const double* const rate = values_.find("learning_rate")) made.learning_rate = *rate;
+  count_epoch(made);
   DTG_TRY(watch_epoch(made));
   ++epoch_;
   batch_ = 0;

@@ -99,6 +99,10 @@ class Course final : private Checkpoints::Companion {
   Status open_directory();
   void begin_watch();
   Json settings() const;
+  // {"dtg", "cpus"}: what the speed hangs on.
+  static Json environment();
+  void count_epoch(const Event& event);
+  Status write_page(const Json& summary) const;
   Status watch_epoch(const Event& event);
   Progress::At place_of(const Event& event) const;
   void show(const Event& event);
@@ -164,6 +168,8 @@ class Course final : private Checkpoints::Companion {
   bool saved_ = false;       // what there is now is in a checkpoint
   int64_t saved_step_ = -1;  // of the last checkpoint, in steps_
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
+  int64_t data_ns_ = 0, compute_ns_ = 0;  // of the epoch's steps, in this process
+  Json::Array times_;
   Element element_;
   Record step_values_, values_;
   Json::Array history_;

@@ -206,7 +206,9 @@ Status Course::write_results(const Status& saved) {
   if (!directory_) return {};
   DTG_TRY(write_weights("model.safetensors"));
   const Status model = write_model();
-  DTG_TRY(directory_->write_summary(summary_of(Stage::over, saved)));
+  const Json summary = summary_of(Stage::over, saved);
+  DTG_TRY(directory_->write_summary(summary));
+  DTG_TRY(write_page(summary));
   return model;
 }
 
@@ -279,6 +281,9 @@ Json Course::summary_of(Stage stage, const Status& failure) const {
     told.emplace_back("best_epoch", best_epoch_ + 1);
     told.emplace_back("best", best_);
   }
+  told.emplace_back("settings", settings());
+  told.emplace_back("environment", environment());
+  told.emplace_back("times", times_);
   told.emplace_back("history", history_);
   return Json(std::move(told));
 }

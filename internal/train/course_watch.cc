@@ -1,5 +1,8 @@
 // What of a course is shown while it goes on: the line of its progress, and curves for TensorBoard. See course.h for threads.
+#include <thread>
+
 #include "train/course.h"
+#include "train/report.h"
 
 namespace dtg {
 
@@ -24,6 +27,28 @@ Json Course::settings() const {
   if (stopping_) told.emplace_back("early_stopping", stopping_->rule().watch.name);
   if (plateau_) told.emplace_back("plateau", plateau_->rule().watch.name);
   return Json(std::move(told));
+}
+
+Json Course::environment() {
+  return Json(Json::Object{{"dtg", DTG_VERSION}, {"cpus", static_cast<int64_t>(std::thread::hardware_concurrency())}});
+}
+
+// Where the time of an epoch went; the rest is what the host did between two pulls, validation, files.
+void Course::count_epoch(const Event& event) {
+  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  times_.emplace_back(Json::Object{{"epoch", event.epoch},
+                                   {"seconds", seconds(clock_.monotonic_ns() - epoch_ns_)},
+                                   {"data", seconds(data_ns_)},
+                                   {"compute", seconds(compute_ns_)},
+                                   {"examples_per_s", event.examples_per_s}});
+}
+
+Status Course::write_page(const Json& summary) const {
+  std::string name = directory_->path();
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  Json::Object run = {{"name", name.substr(name.rfind('/') + 1)}};
+  for (const auto& [key, value] : *summary.object()) run.emplace_back(key, value);
+  return write_report(*trainer_->session().runtime().seams().disk, directory_->file("report.html"), Json(std::move(run)));
 }
 
 Status Course::watch_epoch(const Event& event) {

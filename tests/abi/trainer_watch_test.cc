@@ -39,6 +39,17 @@ TEST_F(Trainer, DrawsCurvesForTensorBoard) {
   EXPECT_EQ(verdict, dtg::Verdict::fine);
 }
 
+TEST_F(Trainer, LeavesAPageThatNeedsNoNetwork) {
+  Lab lab;
+  dtg_fit how = DTG_FIT_INIT;
+  how.epochs = 4;
+  how.directory = run_.c_str();
+  OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, nullptr));
+  const dtg::Verdict verdict = dtg::judge("tests/train/report_check.py", run_);
+  if (verdict == dtg::Verdict::absent) GTEST_SKIP() << "no node here";
+  EXPECT_EQ(verdict, dtg::Verdict::fine);
+}
+
 TEST_F(Trainer, DrawsNoCurvesWhereNobodyWantsThem) {
   Lab lab;
   dtg_fit how = DTG_FIT_INIT;

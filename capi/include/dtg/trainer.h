@@ -26,11 +26,12 @@
  * the places of both data sets and what the rules below have counted are in a checkpoint. In the directory are
  *   checkpoints/        sets of dtg/checkpoint.h
  *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
- *   tensorboard/        curves by steps in train/ and validation/, with Keras' names: "epoch_loss", "epoch_learning_rate", "batch_loss";
- * the settings as a text and as a row of the table of hyperparameters; histograms best.safetensors    the weights of the epoch that was
- * best, with `best` model.safetensors   the weights at the end (dtg_model_restore_from reads them) model.dtg           graph, weights and
- * the names, types and shapes of inputs and outputs in one file, for dtg_model_load, where the trainer has outputs; what cannot be exported
- * is a warning summary.json        what dtg_trainer_summary says, at the end
+ *   tensorboard/        curves by steps, in train/ and validation/, with Keras' names ("epoch_loss", "batch_loss"); settings; histograms
+ *   best.safetensors    the weights of the epoch that was best, with `best`
+ *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
+ *   model.dtg           where the trainer has outputs: graph, weights and signature in one file, for dtg_model_load; see dtg_trainer_export
+ *   summary.json        what dtg_trainer_summary says, at the end
+ *   report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report` compares runs
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
@@ -289,9 +290,10 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
  * stop_training of Keras. */
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
-/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "history": [...]} of the fit that was begun last:
- * outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has. `*out` is owned by the caller. Errors:
- * FAILED_PRECONDITION (none was begun). Since 0.1. */
+/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "settings", "environment", "times", "history": [...]}
+ * of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times are those
+ * of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting for elements), "compute" (steps), "examples_per_s"}. `*out` is
+ * owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- for those who drive it themselves ----

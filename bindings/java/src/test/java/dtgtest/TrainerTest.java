@@ -176,7 +176,7 @@ class TrainerTest {
   private static void serves(Lab lab, Path path) throws Exception {
     lab.trainer.export(path + ".again");
     assertArrayEquals(Files.readAllBytes(path), Files.readAllBytes(Path.of(path + ".again")));
-    try (Results wanted = lab.trainer.predict(lab.test); Dataset one = rows(1000, false); Results batch = one.next();
+    try (Results wanted = lab.trainer.predict(lab.test); Dataset one = rows(2, false); Results batch = one.next();
         Model.Loaded loaded = Model.load(path)) {
       Value x = loaded.model().endpoint("x"), y = loaded.model().endpoint("output");
       java.util.stream.IntStream.range(0, 200).parallel().forEach(i -> {
