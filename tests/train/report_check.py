@@ -76,6 +76,7 @@ def main():
 
     expect(not page.links and not re.search(r"https?:|//[a-z]|@import|url\(", text), f"it leads elsewhere: {page.links}")
     expect(len(page.scripts) == 2, f"{len(page.scripts)} scripts")
+    expect("<" not in page.scripts[0], "a name could end the element that it stands in")
     data = json.loads(page.scripts[0])
     expect(data[0]["history"] == rows, "the rows are not those of metrics.jsonl")
     expect(data[0]["outcome"] == "done" and len(data[0]["times"]) > 0, f"the run is {data[0]}")
