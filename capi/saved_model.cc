@@ -152,12 +152,6 @@ dtg_error* dtg_model_export(const dtg_model* model, dtg_session* session, const 
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
-    for (const NamedVariable& variable : object.model->variables()) {
-      if (variable.copies.empty()) continue;
-      return unimplemented("export: \"%s\" has a copy on each of %zu devices; save the weights, restore them into a model of the same "
-                           "layers without the strategy, and export that",
-                           variable.name.c_str(), variable.copies.size());
-    }
     DTG_ASSIGN(const ModelExport read, read_export(*object.model, what));
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     return export_model(*object.model, *running, read, object.metadata, file);

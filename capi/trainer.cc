@@ -46,6 +46,7 @@ class TrainerObject final : public RefCounted {
 
 static_assert(static_cast<int>(Course::Kind::begin) == DTG_FIT_BEGIN && static_cast<int>(Course::Kind::step) == DTG_FIT_STEP);
 static_assert(static_cast<int>(Course::Kind::rate) == DTG_FIT_RATE && static_cast<int>(Course::Kind::done) == DTG_FIT_DONE);
+static_assert(static_cast<int>(ProgressTo::best) == DTG_PROGRESS_BEST && static_cast<int>(ProgressTo::quiet) == DTG_PROGRESS_OFF);
 static_assert(static_cast<int>(Better::greater) == DTG_BETTER_GREATER);
 
 // fn(object) on an open trainer that no other thread is inside of.
@@ -88,6 +89,17 @@ Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, co
   return list;
 }
 
+Result<std::vector<std::string>> read_names(const char* const* names, size_t count, const char* what) {
+  std::vector<std::string> list;
+  for (size_t i = 0; names && i < count; ++i) {
+    DTG_TRY(require(names[i], what));
+    list.emplace_back(names[i]);
+    if (list.back().empty() || !is_utf8(list.back())) return invalid_argument("%s: name %zu is empty, or not UTF-8", what, i);
+    if (std::ranges::count(list, list.back()) > 1) return invalid_argument("%s: \"%s\" is there twice", what, names[i]);
+  }
+  return list;
+}
+
 Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trainer** out) {
   DTG_TRY(require(out, "out"));
   dtg_trainer_options c = DTG_TRAINER_OPTIONS_INIT;
@@ -101,6 +113,8 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
     DTG_ASSIGN(options.optimizer, read_optimizer(c.optimizer));
     options.train = value_of(c.train);
     options.training = value_of(c.training);
+    DTG_ASSIGN(options.input_names, read_names(c.input_names, options.inputs, "input_names"));
+    DTG_ASSIGN(options.output_names, read_names(c.output_names, c.num_outputs, "output_names"));
     if (c.session) {
       const Held<Session> session(c.session, HandleType::session);
       DTG_TRY(session.status());
@@ -186,6 +200,10 @@ Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   options.checkpoint_epochs = number_or(c.checkpoint_epochs, 1);
   options.keep = c.keep;
   options.fresh = c.fresh != 0;
+  options.board = c.no_tensorboard == 0;
+  options.board_steps = c.tensorboard_steps;
+  options.histogram_epochs = c.histogram_epochs;
+  DTG_ASSIGN(options.progress, read_enum(c.progress, ProgressTo::quiet, "where the progress is shown"));
   if (c.best) {
     if (!c.directory) return invalid_argument("dtg_fit: the best weights are a file, and there is no directory to put it in");
     DTG_ASSIGN(options.best, read_watch(c.best, c.best_len, c.best_better, validated));
@@ -236,6 +254,7 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
     }
   }
   DTG_ASSIGN(Course::Options options, read_fit(how, validation != nullptr));
+  options.metadata = object.model->metadata;
   give_up(object);
   // Who asks from here on means the fit that begins.
   object.trainer->ask_stop(false);
@@ -282,12 +301,30 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   answer.step = event.step;
   answer.examples = event.examples;
   answer.loss = event.loss;
-  answer.learning_rate = static_cast<double>(object.trainer->rate());
+  answer.learning_rate = event.learning_rate;
   answer.examples_per_s = event.examples_per_s;
   answer.seconds = event.seconds;
   answer.text = event.text;
   lend_values(*event.values, answer);
   write_struct(answer, out);
+  return {};
+}
+
+// The host's own pull; dtg_trainer_fit's comes by itself.
+Status next_alone(TrainerObject& object, dtg_fit_event* out) {
+  if (object.in_fit.load()) {
+    return failed_precondition("go on with a fit: the call that trains does that, and has called this function; only one of them may");
+  }
+  return next(object, out);
+}
+
+Status end_early(TrainerObject& object) {
+  if (object.in_fit.load()) {
+    return failed_precondition("give up a fit: the call that trains has called this function; return an error from it, or ask it to stop");
+  }
+  if (!object.course || object.course->is_over()) return {};
+  object.course->fail(cancelled("the fit was given up"));
+  object.free_data();
   return {};
 }
 
@@ -369,6 +406,12 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   return {};
 }
 
+Status export_it(TrainerObject& object, const std::string& path) {
+  DTG_ASSIGN(const ModelExport what, object.trainer->exported());
+  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  return export_model(object.trainer->model(), object.trainer->session(), what, object.model->metadata, path);
+}
+
 // All handles or none.
 Status give_outputs(std::vector<Tensor> joined, dtg_tensor** outputs) {
   for (size_t i = 0; i < joined.size(); ++i) {
@@ -427,7 +470,11 @@ dtg_error* dtg_trainer_begin(dtg_trainer* trainer, dtg_dataset* data, dtg_datase
 }
 
 dtg_error* dtg_trainer_next(dtg_trainer* trainer, dtg_fit_event* event) noexcept {
-  return with_trainer(trainer, [&](TrainerObject& object) { return next(object, event); });
+  return with_trainer(trainer, [&](TrainerObject& object) { return next_alone(object, event); });
+}
+
+dtg_error* dtg_trainer_give_up(dtg_trainer* trainer) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) { return end_early(object); });
 }
 
 dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how,
@@ -446,7 +493,7 @@ dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset*
   if (error) return error;
   dtg_fit_event event = DTG_FIT_EVENT_INIT;
   while (!error && event.kind != DTG_FIT_DONE) {
-    error = dtg_trainer_next(trainer, &event);
+    error = with_trainer(trainer, [&](TrainerObject& object) { return next(object, &event); });
     const dtg_fit_fn listener = error ? nullptr : listener_of(listeners, event.kind);
     dtg_error* const refused = listener ? listener(listeners.user, trainer, &event) : nullptr;
     if (refused) error = guard([&] { return end_with(*held, refused); });
@@ -485,6 +532,13 @@ dtg_error* dtg_trainer_evaluate(dtg_trainer* trainer, dtg_dataset* data, int64_t
     const HeldWish wish(cancellation);
     DTG_TRY(wish.status());
     return evaluate(object, *held, steps, wish.get(), out);
+  });
+}
+
+dtg_error* dtg_trainer_export(dtg_trainer* trainer, const char* path, size_t path_len) noexcept {
+  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    return export_it(object, file);
   });
 }
 

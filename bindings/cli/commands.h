@@ -7,6 +7,7 @@ int version(int argc, char** argv);
 int ops(int argc, char** argv);
 int graph(int argc, char** argv);
 int checkpoint(int argc, char** argv);
+int report(int argc, char** argv);
 int run(int argc, char** argv);
 int keygen(int argc, char** argv);
 int server(int argc, char** argv);

@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"ops", ops, "what the library can compute: all ops, or one"},
     {"graph", graph, "what is in a serialised graph"},
     {"checkpoint", checkpoint, "sets of checkpoints: what there is, whether it is whole, in how many files"},
+    {"report", report, "fits side by side: how each ended, and a page with their curves"},
     {"version", version, "versions of the library and of this command"},
 };
 

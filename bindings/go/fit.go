@@ -53,7 +53,8 @@ type Plateau struct {
 //
 // With a Directory, a fit that was killed at any moment and is begun again by the same program goes on with the step that comes after its
 // last checkpoint, and ends with the same weights to the last bit, where training is deterministic. In it are checkpoints, metrics.csv and
-// metrics.jsonl with a row per epoch, best.safetensors (Best), and at the end model.safetensors (for Model.RestoreFrom) and summary.json.
+// metrics.jsonl with a row per epoch, best.safetensors (Best), and at the end model.safetensors (for Model.RestoreFrom), model.dtg (for
+// LoadModel, where the trainer has outputs) and summary.json.
 type Fit struct {
 	Epochs           int64         // in all, those before it went on too; 0: 1
 	StepsPerEpoch    int64         // 0: until the data ends. Otherwise an epoch goes on in the data where the one before has ended
@@ -61,7 +62,7 @@ type Fit struct {
 	ValidationSteps  int64         // 0: all of the data
 	TimeLimit        time.Duration // the fit ends in good order before the first step after that; 0: no limit
 	Directory        string        // of this run; made where it is not there. "": nothing is kept
-	CheckpointSteps  int64         // a checkpoint at each multiple of that; 0: not by steps
+	CheckpointSteps  int64         // a checkpoint at each multiple of that, exactly: it waits for the one before; 0: not by steps
 	CheckpointEvery  time.Duration // and when so much time has passed since the last one; 0: not by time
 	CheckpointEpochs int64         // and after so many epochs; 0: 1. One is made at the end in any case
 	Keep             int           // how many checkpoints; 0: 3
@@ -70,14 +71,32 @@ type Fit struct {
 	BestBetter       Better
 	EarlyStopping    *EarlyStopping // nil: none
 	Plateau          *Plateau       // nil: none
+	NoTensorBoard    bool           // no curves for TensorBoard, which a Directory has otherwise, in tensorboard/
+	TensorBoardSteps int64          // curves have the loss of each multiple of that too; 0: values of epochs only
+	HistogramEpochs  int64          // and histograms of the weights after so many epochs; 0: none
+	Progress         Progress
 }
+
+// Progress is where a fit shows how far it is; never on stdout.
+type Progress int32
+
+// The places.
+const (
+	// ProgressBest is stderr where that is a terminal and the program takes no log: one line with a bar, the time left, the mean loss and
+	// examples/s, and a line that stays for each epoch. Elsewhere as ProgressLines.
+	ProgressBest  Progress = 0
+	ProgressLines Progress = 1 // a line per epoch to the program's log, at level Info; without one nothing
+	ProgressOff   Progress = 2
+)
 
 func (f *Fit) c(held *pins) *C.dtg_fit {
 	c := &C.dtg_fit{struct_size: C.sizeof_dtg_fit, epochs: C.int64_t(f.Epochs), steps_per_epoch: C.int64_t(f.StepsPerEpoch),
 		validation_every: C.int64_t(f.ValidationEvery), validation_steps: C.int64_t(f.ValidationSteps),
 		time_limit_ns: nanoseconds(f.TimeLimit), checkpoint_steps: C.int64_t(f.CheckpointSteps),
 		checkpoint_ns: nanoseconds(f.CheckpointEvery), checkpoint_epochs: C.int64_t(f.CheckpointEpochs), keep: clamped(f.Keep),
-		fresh: flag(f.Fresh), best_better: C.dtg_better(f.BestBetter)}
+		fresh: flag(f.Fresh), best_better: C.dtg_better(f.BestBetter), no_tensorboard: flag(f.NoTensorBoard),
+		tensorboard_steps: C.int64_t(f.TensorBoardSteps), histogram_epochs: C.int64_t(f.HistogramEpochs),
+		progress: C.dtg_progress(f.Progress)}
 	c.directory, c.directory_len = held.text(f.Directory)
 	c.best, c.best_len = held.text(f.Best)
 	if e := f.EarlyStopping; e != nil {
@@ -163,7 +182,7 @@ type FitEvent struct {
 	Step              int64   // steps made in all, before the fit went on too
 	Examples          int64   // of this epoch, so far
 	Loss              float64 // FitStep: of this step; else the mean of this epoch so far
-	LearningRate      float64 // 0 where it is a schedule, or not the trainer's
+	LearningRate      float64 // of the steps that it tells of; FitRate: from here on; 0: a schedule's, or not the trainer's
 	ExamplesPerSecond float64 // in this epoch
 	Elapsed           time.Duration
 	Values            FitValues
@@ -212,10 +231,8 @@ func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options
 				return
 			}
 			if !yield(event, nil) {
-				C.dtg_cancellation_cancel(watch.pointer)
-				for err == nil { // no more than to the next step; what it says is that it was cancelled, or is over
-					_, err = t.next()
-				}
+				// Refused where the loop's body has closed the trainer, and with that the fit.
+				_ = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_give_up(p) })
 				return
 			}
 			if event.Kind == FitDone {

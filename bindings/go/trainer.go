@@ -28,6 +28,9 @@ type TrainerOptions struct {
 	Train     Value                   // the target of a step that was made before, as by a strategy; the zero Value: NewTrainer makes it
 	Training  Value                   // a Bool scalar placeholder, true in steps of training (dropout, norms); the zero Value: none
 	Metrics   map[string]MetricValues // told under these names, in alphabetical order, and with "val_" before them; scalars
+
+	InputNames  []string // of the inputs in model.dtg, all or none; nil: the names of their nodes
+	OutputNames []string // of the outputs; nil: "output", "output_1" and so on
 }
 
 // Trainer trains a model over epochs of a data set, with validation, checkpoints that a training goes on from, early stopping, and a
@@ -74,6 +77,9 @@ func (m *Model) NewTrainer(options TrainerOptions) (*Trainer, error) {
 		}
 		c.session = session
 	}
+	if err := options.names(c, &p); err != nil {
+		return nil, err
+	}
 	var out *C.dtg_trainer
 	err := m.use(func(model *C.dtg_model) *C.dtg_error { return C.dtg_trainer_create(model, c, &out) })
 	runtime.KeepAlive(options.Session)
@@ -86,6 +92,20 @@ func (m *Model) NewTrainer(options TrainerOptions) (*Trainer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// names are those of a model that is exported; C takes as many as there are inputs and outputs.
+func (o TrainerOptions) names(c *C.dtg_trainer_options, p *pins) error {
+	inputs := max(o.Inputs, 1)
+	if n := len(o.InputNames); n > 0 && n != inputs {
+		return invalid("make a trainer: InputNames has %d names for %d inputs; name all of them or none", n, inputs)
+	}
+	if n := len(o.OutputNames); n > 0 && n != len(o.Outputs) {
+		return invalid("make a trainer: OutputNames has %d names for %d outputs; name all of them or none", n, len(o.Outputs))
+	}
+	c.input_names, _ = p.cstrings(o.InputNames)
+	c.output_names, _ = p.cstrings(o.OutputNames)
+	return p.err
 }
 
 // complete adds the metrics, and finds out the session where there was none.
@@ -202,6 +222,16 @@ func (t *Trainer) Predict(ctx context.Context, data *Dataset) ([]*Tensor, error)
 		tensors[i] = wrapTensor(pointer)
 	}
 	return tensors, nil
+}
+
+// Export writes the model as Predict runs it to a file of its own, for LoadModel: graph, weights, and the names, types and shapes of inputs
+// and outputs; a fit with a directory leaves one as model.dtg. Any number of goroutines may run what LoadModel gives. Errors: those of
+// Model.Export; FailedPrecondition (no outputs); Unimplemented (variables with copies on several devices).
+func (t *Trainer) Export(path string) error {
+	return t.call(func(p *C.dtg_trainer) *C.dtg_error {
+		data, length := chars(path)
+		return C.dtg_trainer_export(p, data, length)
+	})
 }
 
 // Stop asks a fit to end in good order before its next step: with FitStopped, a last checkpoint, FitDone. Does not wait; a fit that is begun

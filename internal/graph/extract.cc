@@ -40,7 +40,8 @@ class Extraction {
   }
 
   Status copy(const Node& node) {
-    if (what_.frozen && what_.frozen->contains(node.id)) return constant(node);
+    if (what_.fixed && what_.fixed->contains(node.id)) return constant(node, what_.fixed->at(node.id));
+    if (what_.frozen && what_.frozen->contains(node.id)) return constant(node, what_.frozen->at(node.id));
     if (const Tensor* const frozen = frozen_input(node)) return read(node, *frozen);
     std::vector<Value> inputs;
     for (const Value input : node.inputs) inputs.push_back(made_.of(input));
@@ -63,11 +64,11 @@ class Extraction {
     return controls;
   }
 
-  // The handle becomes the value, under its name.
-  Status constant(const Node& handle) {
-    const Value value = build_.constant(what_.frozen->at(handle.id), handle.name);
+  // A handle, or a placeholder, becomes its value, under its name.
+  Status constant(const Node& node, const Tensor& held) {
+    const Value value = build_.constant(held, node.name);
     DTG_TRY(build_.status());
-    publish(handle, value.node());
+    publish(node, value.node());
     return {};
   }
 

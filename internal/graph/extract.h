@@ -17,6 +17,8 @@ struct Extract {
   std::span<const Value> fed = {};
   // By the node of its handle: the value that a variable is to have for good.
   const std::map<NodeId, Tensor>* frozen = nullptr;
+  // By the node: placeholders that are to have that value for good.
+  const std::map<NodeId, Tensor>* fixed = nullptr;
 };
 
 struct Extracted {

@@ -121,12 +121,19 @@ Status Checkpoints::put_places(const RestoredSet& set, Restored& restored) {
       continue;
     }
     why = "the place of the data set \"" + data.name + "\": " + why;
-    if (!options_.partial) return failed_precondition("%s; a partial restore leaves it where it stands", why.c_str());
+    if (data.place == Place::wished) warn(why + "; it stays where it stands");
+    else if (!options_.partial) return failed_precondition("%s; a partial restore leaves it where it stands", why.c_str());
     restored.notes.push_back(why);
     places.push_back({-1, {}});
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].elements >= 0) DTG_TRY(data_[i].reading->move_to(places[i]));
+    if (places[i].elements < 0) continue;
+    const Status moved = data_[i].reading->move_to(places[i]);
+    if (moved.ok()) continue;
+    if (data_[i].place == Place::needed) return moved;
+    // As many rows less, perhaps, under the same description.
+    warn("the place of the data set \"" + data_[i].name + "\": " + moved.message());
+    DTG_TRY(data_[i].reading->restart());
   }
   return {};
 }

@@ -67,14 +67,14 @@ Result<Ref<Checkpoints>> Checkpoints::open(Ref<Session> session, Ref<Model> mode
   return Ref<Checkpoints>::adopt(new Checkpoints(std::move(session), std::move(model), std::move(options)));
 }
 
-Status Checkpoints::add_data(std::string name, Reading& data, Ref<RefCounted> owner) {
+Status Checkpoints::add_data(std::string name, Reading& data, Ref<RefCounted> owner, Place place) {
   const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' || c == '/'; };
   if (name.empty() || name.size() > 64 || !std::ranges::all_of(name, plain)) {
     return invalid_argument("keep the place of a data set as \"%.100s\": a name has 1 to 64 letters, digits, or any of ._-/", name.c_str());
   }
   const auto same = [&](const Data& there) { return there.name == name; };
   if (std::ranges::any_of(data_, same)) return already_exists("keep the place of a data set: \"%s\" is one already", name.c_str());
-  data_.push_back({std::move(name), &data, std::move(owner)});
+  data_.push_back({std::move(name), &data, std::move(owner), place});
   return {};
 }
 

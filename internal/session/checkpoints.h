@@ -39,8 +39,10 @@ class Checkpoints final : public RefCounted {
   };
   static Result<Ref<Checkpoints>> open(Ref<Session> session, Ref<Model> model, Options options);
 
-  // A data set whose place is saved and restored under that name. `owner` keeps it.
-  Status add_data(std::string name, Reading& data, Ref<RefCounted> owner);
+  // A data set whose place is saved and restored under that name. `owner` keeps it. One that is read from its beginning anyway stays where
+  // it stands, with a warning, where a set does not have its place or has that of other data.
+  enum class Place { needed, wished };
+  Status add_data(std::string name, Reading& data, Ref<RefCounted> owner, Place place = Place::needed);
 
   // What else belongs to a set, such as what a trainer counts. It lives as long as it is told of.
   class Companion {
@@ -96,6 +98,7 @@ class Checkpoints final : public RefCounted {
     std::string name;
     Reading* reading;
     Ref<RefCounted> owner;
+    Place place;
   };
   Checkpoints(Ref<Session> session, Ref<Model> model, Options options);
   Status check_party(const char* attempted) const;

@@ -40,8 +40,11 @@ Status check_endpoints(const Model& model, const std::vector<Endpoint>& endpoint
 }
 
 // Who serves the model can feed only what has a name.
-Status check_fed(const Graph& graph, const std::vector<NodeId>& nodes) {
-  const auto fed = std::ranges::find_if(nodes, [&graph](NodeId id) { return must_be_fed(graph.node(id)); });
+Status check_fed(const Graph& graph, const std::vector<NodeId>& nodes, const ModelExport& what) {
+  const auto fixed = [&what](NodeId id) {
+    return std::ranges::any_of(what.fixed, [id](const auto& pair) { return pair.first.node() == id; });
+  };
+  const auto fed = std::ranges::find_if(nodes, [&](NodeId id) { return must_be_fed(graph.node(id)) && !fixed(id); });
   if (fed == nodes.end()) return {};
   return failed_precondition("export a model: the outputs need \"%s\", which is fed; name it among the inputs, or build outputs without it",
                              std::string(graph.node(*fed).name).c_str());
@@ -57,7 +60,7 @@ Result<Served> part_of(const Model& model, const ModelExport& what) {
     if (!each.input && !is_fed(part, each.value)) part.wanted.push_back(each.value.node());
   }
   const std::vector<NodeId> nodes = needed_nodes(graph, part.wanted, part.fed);
-  DTG_TRY(check_fed(graph, nodes));
+  DTG_TRY(check_fed(graph, nodes, what));
   for (const NamedVariable& variable : model.variables()) {
     if (!std::ranges::binary_search(nodes, variable.handle.node())) continue;
     part.variables.push_back(&variable);
@@ -84,10 +87,21 @@ std::string text_of(const Graph& graph, Value value) {
   return node.outputs.empty() ? std::string(node.name) : graph.value_name(value);
 }
 
+Json dims_of(const PartialShape& shape) {
+  Json::Array dims;
+  for (int i = 0; i < shape.rank(); ++i) dims.emplace_back(shape.dim(i));
+  return dims;
+}
+
 std::string signature(const Model& model, const ModelExport& what, const Served& part, const Extracted& extracted) {
   Json::Array inputs, outputs, variables;
   for (const Endpoint& each : what.endpoints) {
     Json::Object entry{{"name", each.name}, {"value", text_of(*extracted.graph, extracted.of(each.value))}};
+    if (!model.graph().node(each.value.node()).outputs.empty()) {
+      const ValueInfo& info = extracted.graph->info(extracted.of(each.value));
+      entry.emplace_back("dtype", dtype_name(info.dtype));
+      if (info.shape.has_rank()) entry.emplace_back("shape", dims_of(info.shape));
+    }
     (each.input ? inputs : outputs).emplace_back(std::move(entry));
   }
   for (const NamedVariable* variable : part.variables) {
@@ -130,10 +144,37 @@ Result<Value> find_value(const Graph& graph, const std::string& text) {
   return graph.parse_value(text);
 }
 
+// Another release may know more or less of a shape; it contradicts nothing.
+bool agrees(const PartialShape& shape, const Json* told) {
+  if (!told || !shape.has_rank()) return true;
+  const Json::Array* const dims = told->array();
+  if (!dims || dims->size() != static_cast<size_t>(shape.rank())) return false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const int64_t* const dim = (*dims)[static_cast<size_t>(i)].integer();
+    if (!dim || (*dim >= 0 && shape.dim(i) >= 0 && *dim != shape.dim(i))) return false;
+  }
+  return true;
+}
+
+// A file whose graph and signature are not of one another is not what was exported. Files of before have no types there.
+Status check_told(const Graph& graph, const Json& entry, Value value) {
+  const std::string dtype = text_of(entry, "dtype");
+  if (dtype.empty()) return {};
+  const ValueInfo nothing;
+  const bool target = graph.node(value.node()).outputs.empty();
+  const ValueInfo& info = target ? nothing : graph.info(value);
+  if (!target && dtype == dtype_name(info.dtype) && agrees(info.shape, entry.find("shape"))) return {};
+  const Json* const shape = entry.find("shape");
+  return data_loss("\"%s\" is %s %s by the file's signature, and %s%s in its graph", text_of(entry, "name").c_str(), dtype.c_str(),
+                   shape ? shape->text().c_str() : "of any shape", target ? "a target" : dtype_name(info.dtype),
+                   target ? "" : info.shape.text().c_str());
+}
+
 Status read_endpoints(const Json& json, LoadedModel& loaded) {
   for (const char* const key : {"inputs", "outputs"}) {
     for (const Json& entry : list_of(json, key)) {
       DTG_ASSIGN(const Value value, find_value(loaded.model->graph(), text_of(entry, "value")));
+      DTG_TRY(check_told(loaded.model->graph(), entry, value));
       loaded.endpoints.push_back({text_of(entry, "name"), value, std::string_view(key) == "inputs"});
     }
   }
@@ -152,15 +193,29 @@ std::vector<VariableNote> read_notes(const Json& json) {
 
 }  // namespace
 
-Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path) {
+Status check_export(const Model& model, const ModelExport& what) {
+  for (const NamedVariable& variable : model.variables()) {
+    if (variable.copies.empty()) continue;
+    return unimplemented("export: \"%s\" has a copy on each of %zu devices; save the weights, restore them into a model of the same "
+                         "layers without the strategy, and export that",
+                         variable.name.c_str(), variable.copies.size());
+  }
   DTG_TRY(check_endpoints(model, what.endpoints));
+  return part_of(model, what).status();
+}
+
+Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path) {
+  DTG_TRY(check_export(model, what));
   DTG_ASSIGN(const Served part, part_of(model, what));
   DTG_ASSIGN(std::vector<NamedTensor> tensors, values_of(part, session));
   std::map<NodeId, Tensor> frozen;
   for (size_t i = 0; what.freeze && i < tensors.size(); ++i) frozen.emplace(part.variables[i]->handle.node(), tensors[i].tensor);
   if (what.freeze) tensors.clear();
-  DTG_ASSIGN(const Extracted extracted,
-             extract_graph(model.graph(), {.wanted = part.wanted, .fed = part.fed, .frozen = what.freeze ? &frozen : nullptr}));
+  std::map<NodeId, Tensor> fixed;
+  for (const auto& [placeholder, value] : what.fixed) fixed.emplace(placeholder.node(), value);
+  DTG_ASSIGN(
+      const Extracted extracted,
+      extract_graph(model.graph(), {.wanted = part.wanted, .fed = part.fed, .frozen = what.freeze ? &frozen : nullptr, .fixed = &fixed}));
   DTG_ASSIGN(const std::string bytes, encode_graph(*extracted.graph));
   DTG_ASSIGN(const Tensor graph, bytes_tensor(bytes));
   tensors.push_back({kGraph, graph});

@@ -23,7 +23,12 @@ struct Endpoint {
 struct ModelExport {
   std::vector<Endpoint> endpoints;
   bool freeze = false;  // variables become constants
+  // Placeholders that are no inputs, with the value that each is to have for good, such as the switch of training.
+  std::vector<std::pair<Value, Tensor>> fixed = {};
 };
+
+// Would it be written? What export_model says, but for the session and the disk.
+Status check_export(const Model& model, const ModelExport& what);
 
 // Atomically, as write_tensors. FAILED_PRECONDITION where an output needs a value that nobody would feed.
 Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path);

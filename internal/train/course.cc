@@ -38,6 +38,7 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   DTG_TRY(course->count_steps());
   // Last, as a course that could not begin changes nothing.
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
+  course->begin_watch();
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }
@@ -52,7 +53,9 @@ Status Course::check() const {
                                                     {"checkpoint_steps", o.checkpoint_steps},
                                                     {"checkpoint_epochs", o.checkpoint_epochs - 1},
                                                     {"the time between checkpoints", o.checkpoint_ns},
-                                                    {"keep", o.keep}};
+                                                    {"keep", o.keep},
+                                                    {"tensorboard_steps", o.board_steps},
+                                                    {"histogram_epochs", o.histogram_epochs}};
   for (const auto& [name, count] : counts) {
     if (count < 0) return invalid_argument("fit: %s is out of range; no number of these may be negative, and 0 is the default", name);
   }
@@ -103,6 +106,7 @@ Course::Event Course::event(Kind kind, const char* text) const {
   made.step = steps_;
   made.examples = rows_;
   made.loss = rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
+  made.learning_rate = static_cast<double>(trainer_->rate());
   const int64_t now = clock_.monotonic_ns();
   made.seconds = static_cast<double>(now - begun_ns_) * 1e-9;
   const double spent = static_cast<double>(now - epoch_ns_) * 1e-9;
@@ -117,12 +121,15 @@ Result<Course::Event> Course::next() {
   if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
   auto result = advance();
   if (!result.ok()) fail(result.status());
+  else show(result.value());
   return result;
 }
 
 void Course::fail(Status why) {
   if (is_over()) return;
   failure_ = std::move(why);
+  if (progress_) progress_->wipe();
+  if (board_) board_->finished(false);
   settle();
   if (checkpoints_) checkpoints_->let_go();
 }
@@ -155,7 +162,7 @@ Result<Course::Event> Course::begin_epoch() {
   }
   values_.clear();
   epoch_ns_ = clock_.monotonic_ns();
-  epoch_rows_ = 0;
+  epoch_rows_ = data_ns_ = compute_ns_ = 0;
   stage_ = Stage::step;
   return event(Kind::epoch_begin);
 }
@@ -185,7 +192,10 @@ Result<Course::Event> Course::step() {
     stop_now(late ? "the time limit" : "asked to");
     return advance();
   }
+  const int64_t asked_ns = clock_.monotonic_ns();
   DTG_ASSIGN(const bool more, pull());
+  const int64_t given_ns = clock_.monotonic_ns();
+  data_ns_ += given_ns - asked_ns;
   if (!more) {
     if (batch_ == 0) return failed_precondition("fit: the data set has no elements");
     DTG_TRY(end_epoch());
@@ -193,6 +203,7 @@ Result<Course::Event> Course::step() {
   }
   double loss = 0;
   DTG_TRY(trainer_->step(element_, options_.cancellation.get(), &loss));
+  compute_ns_ += clock_.monotonic_ns() - given_ns;
   const int64_t rows = Trainer::rows_of(element_);
   ++batch_;
   ++steps_;
@@ -201,6 +212,7 @@ Result<Course::Event> Course::step() {
   loss_sum_ += loss * static_cast<double>(rows);
   saved_ = false;
   step_values_.set(0, loss);
+  if (board_ && options_.board_steps > 0 && steps_ % options_.board_steps == 0) board_->step(steps_, loss);
   Event made = event(Kind::step);
   made.loss = loss;
   made.values = &step_values_;
@@ -251,6 +263,10 @@ Result<Course::Event> Course::judge() {
   if (verdict.keep && stopping_->rule().restores) DTG_TRY(keep_best());
   DTG_TRY(log_epoch());
   Event made = event(Kind::epoch_end);
+  // A fall is the next epoch's.
+  if (const double* const rate = values_.find("learning_rate")) made.learning_rate = *rate;
+  count_epoch(made);
+  DTG_TRY(watch_epoch(made));
   ++epoch_;
   batch_ = 0;
   saved_ = false;
@@ -279,6 +295,7 @@ Result<Course::Event> Course::finish() {
   if (!saved.ok()) return saved;
   DTG_TRY(written);
   stage_ = Stage::over;
+  if (board_) board_->finished(true);
   if (checkpoints_) checkpoints_->let_go();
   return event(Kind::done, why_.empty() ? "all epochs" : why_.c_str());
 }

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "session/checkpoints.h"
+#include "train/board.h"
 #include "train/patience.h"
+#include "train/progress.h"
 #include "train/run_directory.h"
 #include "train/trainer.h"
 
@@ -38,6 +40,11 @@ class Course final : private Checkpoints::Companion {
     std::optional<EarlyStopping::Rule> stopping = {};
     std::optional<Plateau::Rule> plateau = {};
     Ref<Cancellation> cancellation;
+    TextPairs metadata = {};       // into model.dtg
+    bool board = true;             // with a directory: curves for TensorBoard
+    int64_t board_steps = 0;       // the loss of each multiple of that; 0: of epochs only
+    int64_t histogram_epochs = 0;  // weights after so many epochs; 0: never
+    ProgressTo progress = ProgressTo::quiet;
   };
   // A data set, and who keeps it; null: none.
   struct Data {
@@ -48,12 +55,13 @@ class Course final : private Checkpoints::Companion {
   // What has happened. What it points to is valid until the next one.
   struct Event {
     Kind kind = Kind::begin;
-    int64_t epoch = 0;     // from 1; of begin, how many are over
-    int64_t batch = 0;     // steps of the epoch so far
-    int64_t batches = -1;  // steps of an epoch, where that is known
-    int64_t step = 0;      // steps in all
-    int64_t examples = 0;  // of the epoch so far
-    double loss = 0;       // of a step: its own; else the mean over the epoch so far
+    int64_t epoch = 0;         // from 1; of begin, how many are over
+    int64_t batch = 0;         // steps of the epoch so far
+    int64_t batches = -1;      // steps of an epoch, where that is known
+    int64_t step = 0;          // steps in all
+    int64_t examples = 0;      // of the epoch so far
+    double loss = 0;           // of a step: its own; else the mean over the epoch so far
+    double learning_rate = 0;  // of the steps that it tells of; of a fall, the new one; 0: not the trainer's to say
     double examples_per_s = 0;
     double seconds = 0;  // since the course began, in this process
     const Record* values = nullptr;
@@ -67,7 +75,7 @@ class Course final : private Checkpoints::Companion {
   void settle();
   // FAILED_PRECONDITION after the last. What a step or the disk refuses is told again by every later call.
   Result<Event> next();
-  // Ends it with that error, as if a step had refused. The directory is free when it returns.
+  // Ends it with that error, as if a step had refused. The directory is free when it returns. Nothing where it is over.
   void fail(Status why);
   const Options& options() const { return options_; }
   // Steps and evaluations of anybody else would change what is counted: also where a stop, or a resumed course's beginning, has come in
@@ -89,12 +97,22 @@ class Course final : private Checkpoints::Companion {
   Status check() const;
   Status check_watch(const Watch& watch, const char* what) const;
   Status open_directory();
+  void begin_watch();
+  Json settings() const;
+  // {"dtg", "cpus"}: what the speed hangs on.
+  static Json environment();
+  void count_epoch(const Event& event);
+  Status write_page(const Json& summary) const;
+  Status watch_epoch(const Event& event);
+  Progress::At place_of(const Event& event) const;
+  void show(const Event& event);
   Status count_steps();
   Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
   Status put(const RestoredSet& set) override;
   void put_best(const Json& state);
   void put_stopping(const RestoredSet& set, const Json& state, const std::string& why);
   void put_plateau(const Json& state);
+  void put_rate(const Json& state);
   void warn(const std::string& message) const;
   Result<Event> advance();
   Result<Event> begin_epoch();
@@ -102,6 +120,7 @@ class Course final : private Checkpoints::Companion {
   // Ok: a step is to be made, and element_ is what with. False: the epoch is over.
   Result<bool> pull();
   Result<bool> due();
+  bool at_multiple() const;
   Status end_epoch();
   Result<Event> validate();
   Result<Event> judge();
@@ -113,6 +132,7 @@ class Course final : private Checkpoints::Companion {
   Status keep_best();
   Status restore_best();
   Status write_weights(const char* file);
+  Status write_model();
   Status log_epoch();
   Event event(Kind kind, const char* text = "") const;
   void stop_now(std::string why);
@@ -126,6 +146,8 @@ class Course final : private Checkpoints::Companion {
   Ref<Checkpoints> checkpoints_;
   std::optional<EarlyStopping> stopping_;
   std::optional<Plateau> plateau_;
+  std::optional<Board> board_;
+  std::optional<Progress> progress_;
   Stage stage_ = Stage::begin;
   Status failure_;
   // What a checkpoint keeps.
@@ -143,8 +165,11 @@ class Course final : private Checkpoints::Companion {
   std::optional<float> found_rate_;  // in a checkpoint; set when the course has begun
   int64_t first_step_ = 0;           // the model's count of steps when this course had made none
   bool resumed_ = false;
-  bool saved_ = false;  // what there is now is in a checkpoint
+  bool saved_ = false;       // what there is now is in a checkpoint
+  int64_t saved_step_ = -1;  // of the last checkpoint, in steps_
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
+  int64_t data_ns_ = 0, compute_ns_ = 0;  // of the epoch's steps, in this process
+  Json::Array times_;
   Element element_;
   Record step_values_, values_;
   Json::Array history_;

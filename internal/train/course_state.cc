@@ -31,13 +31,13 @@ Result<std::vector<Tensor>> values_of(Trainer& trainer, const std::vector<const 
 
 Status Course::open_directory() {
   directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
-  DTG_ASSIGN(checkpoints_, Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
-                                             {.directory = directory_->checkpoints(),
-                                              .keep = options_.keep,
-                                              .every_steps = options_.checkpoint_steps,
-                                              .every_ns = options_.checkpoint_ns}));
+  DTG_ASSIGN(checkpoints_,
+             Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
+                               {.directory = directory_->checkpoints(), .keep = options_.keep, .every_ns = options_.checkpoint_ns}));
   DTG_TRY(checkpoints_->add_data("train", *data_.reading, data_.owner));
-  if (validation_.reading) DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner));
+  if (validation_.reading) {
+    DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner, Checkpoints::Place::wished));
+  }
   checkpoints_->set_companion(this);
   Checkpoints::Restored restored;
   DTG_ASSIGN(resumed_, checkpoints_->rewind(restored));
@@ -58,7 +58,10 @@ Status Course::count_steps() {
 
 Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
   Json::Object state = {{"epoch", epoch_}, {"batch", batch_}, {"steps", steps_}, {"rows", rows_}, {"loss_sum", loss_sum_}};
-  if (trainer_->rate_is_ours()) state.emplace_back("rate", static_cast<double>(trainer_->rate()));
+  if (trainer_->rate_is_ours()) {
+    state.emplace_back("rate", static_cast<double>(trainer_->rate()));
+    state.emplace_back("first_rate", static_cast<double>(trainer_->first_rate()));
+  }
   if (options_.best) {
     Json::Object best = {{"best", best_}, {"best_epoch", best_epoch_}};
     options_.best->sign(best);
@@ -88,8 +91,8 @@ Status Course::put(const RestoredSet& set) {
   steps_ = integer_of(state, "steps", 0);
   rows_ = integer_of(state, "rows", 0);
   loss_sum_ = real_of(state, "loss_sum", 0);
-  // A checkpoint of a schedule's course has none.
-  if (trainer_->rate_is_ours() && state.find("rate")) found_rate_ = static_cast<float>(real_of(state, "rate", 0));
+  saved_step_ = steps_;
+  put_rate(state);
   put_best(state);
   const Json* const why = state.find("why");
   put_stopping(set, state, why && why->string() ? *why->string() : "");
@@ -99,6 +102,21 @@ Status Course::put(const RestoredSet& set) {
 
 void Course::warn(const std::string& message) const {
   if (LogSink* const log = trainer_->session().runtime().seams().log) log->write(LogLevel::warn, "fit", message);
+}
+
+// A rate that falls goes on from where it has come to. A rate that the program says anew is meant: Keras would put the checkpoint's over it
+// without a word. A checkpoint of a schedule's course has none.
+void Course::put_rate(const Json& state) {
+  if (!trainer_->rate_is_ours() || !state.find("rate")) return;
+  const float rate = static_cast<float>(real_of(state, "rate", 0));
+  const float first = static_cast<float>(real_of(state, "first_rate", static_cast<double>(trainer_->first_rate())));
+  if (first == trainer_->first_rate()) {
+    found_rate_ = rate;
+    return;
+  }
+  found_rate_ = trainer_->first_rate();
+  warn(format("the learning rate is %g from here on; the optimizer's was %g, and %g when the checkpoint was saved",
+              static_cast<double>(trainer_->first_rate()), static_cast<double>(first), static_cast<double>(rate)));
 }
 
 // A rule that is given only now begins with the next epoch. So does one that watched something else, which is told.
@@ -149,11 +167,21 @@ void Course::put_plateau(const Json& state) {
   }
 }
 
-// Whether a save by steps or by time has begun.
+bool Course::at_multiple() const {
+  const int64_t every = options_.checkpoint_steps;
+  return every > 0 && steps_ > 0 && steps_ != saved_step_ && (first_step_ + steps_) % every == 0;
+}
+
+// Whether a save by steps or by time has begun. One by steps waits for the one before, so that it is of the step that was asked for.
 Result<bool> Course::due() {
+  if (at_multiple()) {
+    DTG_TRY(start_checkpoint());
+    return true;
+  }
   DTG_ASSIGN(const bool began, checkpoints_->reached(first_step_ + steps_));
   if (!began) return false;
   saved_ = true;
+  saved_step_ = steps_;
   text_ = directory_->checkpoints();
   return true;
 }
@@ -167,6 +195,7 @@ Result<Course::Event> Course::checkpoint() {
 Status Course::start_checkpoint() {
   DTG_TRY(checkpoints_->start(first_step_ + steps_, Deadline::never()));
   saved_ = true;
+  saved_step_ = steps_;
   text_ = directory_->checkpoints();
   return {};
 }
@@ -176,7 +205,22 @@ Status Course::write_results(const Status& saved) {
   DTG_TRY(restore_best());
   if (!directory_) return {};
   DTG_TRY(write_weights("model.safetensors"));
-  return directory_->write_summary(summary_of(Stage::over, saved));
+  const Status model = write_model();
+  const Json summary = summary_of(Stage::over, saved);
+  DTG_TRY(directory_->write_summary(summary));
+  DTG_TRY(write_page(summary));
+  return model;
+}
+
+// A model that cannot be exported is no reason to lose a training.
+Status Course::write_model() {
+  if (trainer_->output_count() == 0) return {};
+  const auto what = trainer_->exported();
+  if (!what.ok()) {
+    warn("model.dtg is not written: " + what.status().message());
+    return {};
+  }
+  return export_model(trainer_->model(), trainer_->session(), what.value(), options_.metadata, directory_->file("model.dtg"));
 }
 
 Status Course::keep_best() {
@@ -237,6 +281,9 @@ Json Course::summary_of(Stage stage, const Status& failure) const {
     told.emplace_back("best_epoch", best_epoch_ + 1);
     told.emplace_back("best", best_);
   }
+  told.emplace_back("settings", settings());
+  told.emplace_back("environment", environment());
+  told.emplace_back("times", times_);
   told.emplace_back("history", history_);
   return Json(std::move(told));
 }

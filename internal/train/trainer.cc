@@ -120,6 +120,21 @@ Status Trainer::give_first_values() {
   return {};
 }
 
+Json::Object Trainer::described() const {
+  static constexpr const char* kNames[] = {"sgd",    "momentum", "adam", "adagrad", "rmsprop", "adamw", "adadelta",
+                                           "adamax", "nadam",    "ftrl", "lion",    "lamb",    "lars",  "adafactor"};
+  const auto kind = static_cast<size_t>(options_.optimizer.kind);
+  Json::Object told = {{"optimizer", options_.train.valid() ? "of the program" : kind < std::size(kNames) ? kNames[kind] : "another"}};
+  if (rate_is_ours()) told.emplace_back("learning_rate", static_cast<double>(rate_));
+  int64_t parameters = 0;
+  for (const NamedVariable& variable : model_->variables()) {
+    if (variable.trainable) parameters += variable.shape.count();
+  }
+  told.emplace_back("parameters", parameters);
+  told.emplace_back("seed", std::to_string(model_->seed()));
+  return told;
+}
+
 void Trainer::set_rate(float rate) {
   rate_ = rate;
   *rate_tensor_.as<float>() = rate;

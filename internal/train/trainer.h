@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "base/cancellation.h"
+#include "base/json.h"
 #include "data/position.h"
 #include "nn/metric.h"
 #include "nn/optimizer.h"
+#include "session/saved_model.h"
 #include "session/session.h"
 #include "train/record.h"
 
@@ -37,6 +39,9 @@ class Trainer final : public RefCounted {
     Optimizer optimizer;
     Value train;     // the target of a step; invalid: made by the optimizer
     Value training;  // a bool that is true while training; invalid: none
+    // What inputs and outputs are called in an exported model; empty: by their nodes, and "output" or "output_1" and so on.
+    std::vector<std::string> input_names = {};
+    std::vector<std::string> output_names = {};
   };
   // Adds the training to the graph, unless it is there.
   static Result<Ref<Trainer>> create(Ref<Model> model, Options options);
@@ -53,6 +58,10 @@ class Trainer final : public RefCounted {
   // The outputs for all of the data, one below the other.
   Result<std::vector<Tensor>> predict(Reading& data, Cancellation* cancellation);
 
+  // The model as predict() runs it, for a file: inputs and outputs by name, the switch of training off. FAILED_PRECONDITION or
+  // UNIMPLEMENTED where it cannot be exported.
+  Result<ModelExport> exported() const;
+
   Status reset_metrics();
   // Appends the results so far.
   Status read_metrics(std::string_view prefix, Record& out);
@@ -67,6 +76,10 @@ class Trainer final : public RefCounted {
   // The learning rate; 0 where it is not the trainer's to say: a schedule, or a training that was made elsewhere.
   float rate() const { return rate_; }
   bool rate_is_ours() const { return rate_feed_.valid(); }
+  // Optimizer, rate, seed and sizes, for people who look at a run.
+  Json::Object described() const;
+  // What the optimizer said, before anything lowered it.
+  float first_rate() const { return first_rate_; }
   void set_rate(float rate);
 
   // Any thread; a course looks before each step.

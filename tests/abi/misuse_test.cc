@@ -629,11 +629,13 @@ void Misuse::trainer_rows() {
   ROW(dtg_trainer_add_metric, {}, h.trainer, "m", DTG_STRLEN, &outs.measured);
   ROW(dtg_trainer_begin, (S{2, 3}), h.trainer, h.dataset, nullptr, nullptr);
   ROW(dtg_trainer_next, {}, h.trainer, &outs.told);
+  ROW(dtg_trainer_give_up, {}, h.trainer);
   ROW(dtg_trainer_fit, (S{2, 3, 4}), h.trainer, h.dataset, nullptr, nullptr, nullptr);
   ROW(dtg_trainer_stop, {}, h.trainer);
   ROW(dtg_trainer_summary, {}, h.trainer, &outs.string);
   ROW(dtg_trainer_train_step, (S{3, 4}), h.trainer, tensors, 1, nullptr, nullptr);
   ROW(dtg_trainer_evaluate, {3}, h.trainer, h.dataset, 0, nullptr, &outs.told);
+  ROW(dtg_trainer_export, {}, h.trainer, file.c_str(), DTG_STRLEN);
   ROW(dtg_trainer_predict, {2}, h.trainer, h.dataset, nullptr, fetched, 1);
 }
 

@@ -84,7 +84,8 @@ TEST_F(Trainer, BeginsRulesAnewThatWatchAnotherValue) {
   rules.how.epochs = 5;
   begin(third, rules.how);
   EXPECT_EQ(third.pull(DTG_FIT_EPOCH_END, 4).learning_rate, static_cast<double>(0.05f));
-  EXPECT_EQ(third.pull(DTG_FIT_EPOCH_END, 5).learning_rate, static_cast<double>(0.025f));
+  EXPECT_EQ(third.pull(DTG_FIT_RATE, 5).learning_rate, static_cast<double>(0.025f));
+  EXPECT_EQ(third.pull(DTG_FIT_EPOCH_END, 5).learning_rate, static_cast<double>(0.05f)) << "of the epoch's steps";
   third.finish();
   EXPECT_TRUE(tells(third, "\"best_epoch\":4")) << third.summary();
 }
@@ -150,6 +151,9 @@ dtg_error* intrude(void* user, dtg_trainer* trainer, const dtg_fit_event* event)
   if (event->step != 2) return nullptr;
   refused(dtg_trainer_fit(trainer, inside.lab.test, nullptr, nullptr, nullptr), DTG_FAILED_PRECONDITION, "a fit in a fit");
   refused(dtg_trainer_begin(trainer, inside.lab.test, nullptr, nullptr), DTG_FAILED_PRECONDITION, "a beginning in a fit");
+  dtg_fit_event stolen = DTG_FIT_EVENT_INIT;
+  refused(dtg_trainer_next(trainer, &stolen), DTG_FAILED_PRECONDITION, "an event of the fit that tells one");
+  refused(dtg_trainer_give_up(trainer), DTG_FAILED_PRECONDITION, "the end of the fit that tells one");
   return dtg_error_create(DTG_ABORTED, "enough of this", DTG_STRLEN);
 }
 
@@ -260,7 +264,7 @@ TEST_F(Trainer, ChangesNothingWhereItCannotBegin) {
   int checkpoints = 0;
   first.pull([&](const dtg_fit_event& event) { return checkpoints += event.kind == DTG_FIT_CHECKPOINT, event.kind == DTG_FIT_DONE; });
   EXPECT_EQ(checkpoints, 3) << "by epochs; no time is that long";
-  OK(dtg_dataset_shuffle(second.test, 0, 1));
+  OK(dtg_dataset_shuffle(second.train, 0, 1));
   refused(dtg_trainer_begin(second.trainer, second.train, second.test, &rules.how), DTG_FAILED_PRECONDITION, "other data");
   begin(second, dtg_fit DTG_FIT_INIT);
   EXPECT_EQ(second.pull(DTG_FIT_EPOCH_END).learning_rate, static_cast<double>(0.05f));
@@ -301,6 +305,117 @@ TEST_F(Trainer, RefusesWhatCannotBe) {
   OK(dtg_dataset_skip(lab.test, kRows));
   const std::string why = refused(dtg_trainer_fit(lab.trainer, lab.train, lab.test, nullptr, nullptr), DTG_FAILED_PRECONDITION, "no data");
   EXPECT_NE(why.find("validation"), std::string::npos) << why;
+}
+
+// The rest of a fit goes on to the same bits with other data to validate with, with some where there was none, and with none.
+TEST_F(Trainer, GoesOnWithOtherValidation) {
+  Lab straight;
+  dtg_fit how = DTG_FIT_INIT;
+  how.epochs = 4;
+  OK(dtg_trainer_fit(straight.trainer, straight.train, nullptr, &how, nullptr));
+  how.directory = run_.c_str();
+  int64_t epochs = 0;
+  const auto fits_to = [&](bool validates, bool shuffles, const char* column) {
+    Lab lab;
+    if (shuffles) OK(dtg_dataset_shuffle(lab.test, 0, 3));
+    how.epochs = ++epochs;
+    OK(dtg_trainer_fit(lab.trainer, lab.train, validates ? lab.test : nullptr, &how, nullptr));
+    EXPECT_EQ(lab.summary().find(column) != std::string::npos, epochs > 1) << epochs << lab.summary();
+    EXPECT_TRUE(epochs < 4 || lab.bits() == straight.bits());
+  };
+  fits_to(false, false, "val_loss");
+  fits_to(true, false, "val_loss");
+  fits_to(true, true, "val_loss");
+  fits_to(false, false, "val_loss");
+}
+
+TEST_F(Trainer, TakesTheRateThatIsSaidAnew) {
+  Stubborn rules(2, run_);
+  rules.how.plateau = &rules.plateau;
+  Lab first, same, other(true, nullptr, DTG_OK, false, 0.2f), again(true, nullptr, DTG_OK, false, 0.2f);
+  const auto rate_of = [&](Lab& lab, int64_t epochs) {
+    rules.how.epochs = epochs;
+    begin(lab, rules.how);
+    const double rate = lab.pull(DTG_FIT_STEP).learning_rate;
+    lab.finish();
+    return static_cast<float>(rate);
+  };
+  EXPECT_EQ(rate_of(first, 2), 0.05f);
+  EXPECT_EQ(rate_of(same, 3), 0.025f) << "it fell after the second epoch";
+  EXPECT_EQ(rate_of(other, 4), 0.2f);
+  EXPECT_LT(rate_of(again, 5), 0.2f) << "it fell again";
+}
+
+TEST_F(Trainer, EndsAtOnceWhereMoreIsOver) {
+  dtg_fit how = DTG_FIT_INIT;
+  how.epochs = 3;
+  how.directory = run_.c_str();
+  how.checkpoint_steps = 7;  // in the third epoch
+  how.checkpoint_epochs = 100;
+  std::string bits;
+  {
+    Lab lab;
+    begin(lab, how);
+    lab.pull([](const dtg_fit_event& event) { return event.kind == DTG_FIT_CHECKPOINT && event.step == 7; });
+    bits = lab.bits();
+    OK(dtg_trainer_give_up(lab.trainer));
+  }
+  for (const int64_t epochs : {1, 2}) {
+    Lab lab;
+    how.epochs = epochs;
+    begin(lab, how);
+    lab.pull(DTG_FIT_BEGIN);
+    dtg_fit_event event = DTG_FIT_EVENT_INIT;
+    OK(dtg_trainer_next(lab.trainer, &event));
+    EXPECT_EQ(event.kind, DTG_FIT_DONE);
+    EXPECT_EQ(event.step, 7);
+    EXPECT_TRUE(lab.bits() == bits);
+    EXPECT_FALSE(file("model.safetensors").empty());
+    EXPECT_TRUE(tells(lab, "\"epochs\":2")) << lab.summary();
+  }
+  Lab lab, straight;
+  how.epochs = 3;
+  fit(lab, how);
+  how.directory = nullptr;
+  fit(straight, how);
+  EXPECT_TRUE(lab.bits() == straight.bits());
+}
+
+TEST_F(Trainer, SavesAtMultiplesExactly) {
+  Lab lab;
+  dtg_fit how = DTG_FIT_INIT;
+  how.epochs = 8;
+  how.directory = run_.c_str();
+  how.checkpoint_steps = 2;
+  how.checkpoint_epochs = 100;
+  std::vector<int64_t> steps, wanted;
+  for (int64_t step = 2; step <= 8 * kBatches; step += 2) wanted.push_back(step);
+  begin(lab, how);
+  lab.pull([&](const dtg_fit_event& event) {
+    if (event.kind == DTG_FIT_CHECKPOINT && event.batch > 0) steps.push_back(event.step);
+    return event.kind == DTG_FIT_DONE;
+  });
+  EXPECT_EQ(steps, wanted);
+}
+
+TEST_F(Trainer, IsGivenUp) {
+  Lab lab, other;
+  OK(dtg_trainer_give_up(lab.trainer));
+  dtg_fit how = DTG_FIT_INIT;
+  how.epochs = 2;
+  how.directory = run_.c_str();
+  begin(lab, how);
+  lab.pull([](const dtg_fit_event& event) { return event.step == 2; });
+  OK(dtg_trainer_give_up(lab.trainer));
+  OK(dtg_trainer_give_up(lab.trainer));
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  EXPECT_NE(refused(dtg_trainer_next(lab.trainer, &event), DTG_CANCELLED, "a fit that is over").find("given up"), std::string::npos);
+  OK(dtg_trainer_evaluate(lab.trainer, lab.test, 0, nullptr, &event));
+  OK(dtg_dataset_restart(lab.train));
+  fit(other, how);
+  EXPECT_TRUE(tells(other, "\"done\""));
+  OK(dtg_trainer_give_up(other.trainer));
+  EXPECT_TRUE(tells(other, "\"done\"")) << "it was over";
 }
 
 }  // namespace

@@ -59,11 +59,12 @@ struct Lab {
   dtg_training by_hand = DTG_TRAINING_INIT;
 
   // `server`: of the task that the session speaks for; the model is on the ps then.
-  explicit Lab(bool has_trainer = true, const outside::Server* server = nullptr, dtg_code answer = DTG_OK, bool scheduled = false) {
+  explicit Lab(bool has_trainer = true, const outside::Server* server = nullptr, dtg_code answer = DTG_OK, bool scheduled = false,
+               float rate = 0.05f, dtg_runtime* runtime = nullptr) {
     const char* const target = server ? dtg_server_target(server->server) : "local";
-    OK(dtg_graph_create(server ? server->runtime : nullptr, &graph));
+    OK(dtg_graph_create(server ? server->runtime : runtime, &graph));
     OK(dtg_model_create(graph, 3, &model));
-    OK(dtg_session_connect(nullptr, target, DTG_STRLEN, graph, nullptr, &session));
+    OK(dtg_session_connect(runtime, target, DTG_STRLEN, graph, nullptr, &session));
     if (server) OK(dtg_graph_push_device(graph, "/job:ps/task:0", DTG_STRLEN));
     const int64_t dims[] = {-1, 3};
     OK(dtg_placeholder(graph, "x", DTG_F32, dims, 2, &feeds[0]));
@@ -85,8 +86,8 @@ struct Lab {
     OK(dtg_nn_metric(model, &metric, feeds[1], logits, {0}, &accuracy));
     dtg_optimizer adam = DTG_OPTIMIZER_INIT;
     adam.kind = DTG_OPT_ADAM;
-    adam.rate = 0.05;
-    if (scheduled) adam.learning_rate = constant(0.05f);
+    adam.rate = static_cast<double>(rate);
+    if (scheduled) adam.learning_rate = constant(rate);
     if (!has_trainer) {
       OK(dtg_nn_minimize(model, loss, &adam, &by_hand));
       dtg_value init;

@@ -92,7 +92,7 @@ def crc32c(data):
 
 class Answers(unittest.TestCase):
     def test_help_and_mistakes(self):
-        for command in ("version", "ops", "graph", "checkpoint", "run", "keygen", "server", "status"):
+        for command in ("version", "ops", "graph", "checkpoint", "report", "run", "keygen", "server", "status"):
             told = dtg(command, "--help")
             self.assertEqual(told.returncode, 0)
             self.assertIn(f"usage: dtg {command}", told.stdout)
@@ -148,6 +148,40 @@ class Answers(unittest.TestCase):
         self.assertIn("simplify, place, fuse, commit, split, order, program", wrong.stderr)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
+
+    def test_report(self):
+        def run(folder, name, losses, ended):
+            path = pathlib.Path(folder, name)
+            path.mkdir()
+            rows = [{"epoch": i + 1, "step": 3 * (i + 1), "loss": loss, "val_loss": None} for i, loss in enumerate(losses)]
+            path.joinpath("metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"epoch": 9')
+            if ended:
+                path.joinpath("summary.json").write_text(json.dumps({"outcome": "done", "why": "", "epochs": len(rows), "history": rows[:ended]}))
+                path.joinpath("report.html").write_text('<html><script id="data" type="application/json">[]</script><p>rest</p>')
+            return str(path)
+
+        with tempfile.TemporaryDirectory() as folder:
+            nasty = "<b>"
+            one, two = run(folder, nasty, [0.5, 0.25], 2), run(folder, "two", [0.75, 0.5, 0.375], 0)
+            words = dtg("report", one, two + "/").stdout.splitlines()
+            self.assertEqual([line.split() for line in words], [["run", "outcome", "epochs", "steps", "best", "loss", "val_loss"],
+                                                                [nasty, "done", "2", "6", "0.25"], ["two", "running", "3", "9", "0.375"]])
+            page = os.path.join(folder, "all.html")
+            told = json.loads(dtg("report", one, two, "--json", "--html", page).stdout)["runs"]
+            self.assertEqual([run["name"] for run in told], [nasty, "two"])
+            self.assertEqual(told[1]["history"][2]["loss"], 0.375)
+            text = pathlib.Path(page).read_text()
+            inside = re.search('<script id="data" type="application/json">(.*)</script><p>rest</p>$', text).group(1)
+            self.assertEqual(json.loads(inside), told)
+            self.assertNotIn("<b>", text)
+            # One that went on after its end has more rows than its summary.
+            three = run(folder, "three", [3, 2, 1], 2)
+            self.assertIn("running", dtg("report", three).stdout)
+            for words, code in ((["report"], 2), (["report", folder], 1), (["report", two, "--html", page], 1),
+                                (["report", one, "--html", folder + "/no/where.html"], 1)):
+                failed = dtg(*words)
+                self.assertEqual(failed.returncode, code, failed)
+                self.assertIn("dtg: ", failed.stderr)
 
     def test_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,18 +15,26 @@ static jlong create(JNIEnv* env, jclass self, jlong model, jlong session, jbyteA
   dtg_optimizer how;
   dtg_trainer* out = NULL;
   packet from;
+  const char **inputs, **outputs;
+  size_t named;
   (void)self;
   if (!packet_open(env, options, &from)) return 0;
   to.session = AS(dtg_session, session);
   to.feeds = packet_values(&from, &to.num_feeds);
   to.num_inputs = (size_t)packet_int(&from);
   to.outputs = packet_values(&from, &to.num_outputs);
+  inputs = packet_texts(&from, &named, NULL);
+  to.input_names = named ? inputs : NULL;
+  outputs = packet_texts(&from, &named, NULL);
+  to.output_names = named ? outputs : NULL;
   to.loss = of(packet_int(&from));
   to.train = of(packet_int(&from));
   to.training = of(packet_int(&from));
   how = jni_optimizer(&from);
   to.optimizer = &how;
   jni_threw(env, dtg_trainer_create(AS(dtg_model, model), &to, &out));
+  free((void*)(uintptr_t)inputs);
+  free((void*)(uintptr_t)outputs);
   packet_close(&from);
   return JLONG(out);
 }
@@ -98,6 +106,10 @@ static void begin(JNIEnv* env, jclass self, jlong trainer, jlong data, jlong val
   to.checkpoint_epochs = packet_int(&from);
   to.keep = (int32_t)packet_int(&from);
   to.fresh = (int32_t)packet_int(&from);
+  to.no_tensorboard = (int32_t)packet_int(&from);
+  to.tensorboard_steps = packet_int(&from);
+  to.histogram_epochs = packet_int(&from);
+  to.progress = (dtg_progress)packet_int(&from);
   to.best = packet_text(&from, &to.best_len);
   to.best_better = (dtg_better)packet_int(&from);
   if (packet_int(&from)) {
@@ -159,6 +171,19 @@ static jbyteArray next(JNIEnv* env, jclass self, jlong trainer) {
   return jni_threw(env, dtg_trainer_next(AS(dtg_trainer, trainer), &event)) ? NULL : event_bytes(env, &event);
 }
 
+static void export(JNIEnv* env, jclass self, jlong trainer, jbyteArray path) {
+  char* text;
+  size_t length;
+  (void)self;
+  if (jni_text(env, path, &text, &length)) jni_threw(env, dtg_trainer_export(AS(dtg_trainer, trainer), text, length));
+  free(text);
+}
+
+static void give_up(JNIEnv* env, jclass self, jlong trainer) {
+  (void)self;
+  jni_threw(env, dtg_trainer_give_up(AS(dtg_trainer, trainer)));
+}
+
 static void stop(JNIEnv* env, jclass self, jlong trainer) {
   (void)env, (void)self;
   dtg_trainer_stop(AS(dtg_trainer, trainer));
@@ -212,6 +237,8 @@ static const JNINativeMethod methods[] = {
     NATIVE("trainerSession", "(J)J", session_of),
     NATIVE("trainerBegin", "(JJJJ[B)V", begin),
     NATIVE("trainerNext", "(J)[B", next),
+    NATIVE("trainerExport", "(J[B)V", export),
+    NATIVE("trainerGiveUp", "(J)V", give_up),
     NATIVE("trainerStop", "(J)V", stop),
     NATIVE("trainerSummary", "(J)[B", summary),
     NATIVE("trainerStep", "(J[JJ)D", train_step),

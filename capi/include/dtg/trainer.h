@@ -26,9 +26,12 @@
  * the places of both data sets and what the rules below have counted are in a checkpoint. In the directory are
  *   checkpoints/        sets of dtg/checkpoint.h
  *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
+ *   tensorboard/        curves by steps, in train/ and validation/, with Keras' names ("epoch_loss", "batch_loss"); settings; histograms
  *   best.safetensors    the weights of the epoch that was best, with `best`
  *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
+ *   model.dtg           where the trainer has outputs: graph, weights and signature in one file, for dtg_model_load; see dtg_trainer_export
  *   summary.json        what dtg_trainer_summary says, at the end
+ *   report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report` compares runs
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
@@ -60,8 +63,10 @@ typedef struct dtg_trainer_options {
   const dtg_optimizer *optimizer; /* NULL: SGD. Not looked at where `train` is given */
   dtg_value train;                /* the target of a step that was made before, as by a strategy; {0}: dtg_nn_minimize makes it */
   dtg_value training;             /* a bool scalar placeholder, true in steps of training and false elsewhere (dropout, norms); {0}: none */
+  const char *const *input_names; /* of the inputs in model.dtg, as many as there are, each ends with NUL; NULL: the names of their nodes */
+  const char *const *output_names; /* of the outputs; NULL: "output", "output_1" and so on */
 } dtg_trainer_options;
-#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}}
+#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}, NULL, NULL}
 /* clang-format on */
 
 /* A trainer of `model`, which it keeps with its session. Adds the training to the graph, with a learning rate that a plateau may lower
@@ -132,6 +137,16 @@ typedef struct dtg_plateau {
 #define DTG_PLATEAU_INIT {sizeof(dtg_plateau), NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, 0.0, 0.0, 0.0, 0, 0}
 /* clang-format on */
 
+/* Where the progress of a fit is shown; never on stdout. */
+typedef int32_t dtg_progress;
+enum {
+  DTG_PROGRESS_BEST = 0, /* where stderr is a terminal, and the host takes no log: one line there, with a bar, the time left, the mean loss
+                            and examples/s, and a line that stays for each epoch, with its values; else as LINES */
+  DTG_PROGRESS_LINES =
+      1, /* a line per epoch to the host's log, at level INFO; without one there is nothing, as stderr gets warnings only */
+  DTG_PROGRESS_OFF = 2
+};
+
 /* How long a fit goes on, what it watches and what it keeps. Zero is the default of every field; read during the call only. */
 /* clang-format off */
 typedef struct dtg_fit {
@@ -144,7 +159,8 @@ typedef struct dtg_fit {
   int64_t time_limit_ns;     /* the fit ends in good order before the first step after that; 0: no limit */
   const char *directory;     /* of this run; made where it is not there. NULL: nothing is kept */
   size_t directory_len;
-  int64_t checkpoint_steps;  /* a checkpoint at each multiple of that; 0: not by steps */
+  int64_t checkpoint_steps;  /* a checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps. Steps are those
+                                that sets are named by: the model's count of them, which may have begun before the fit */
   int64_t checkpoint_ns;     /* and when so much time has passed since the last one; 0: not by time */
   int64_t checkpoint_epochs; /* and after so many epochs; 0: 1. One is made at the end in any case */
   int32_t keep;              /* how many checkpoints; 0: 3 */
@@ -156,8 +172,12 @@ typedef struct dtg_fit {
   const dtg_early_stopping *early_stopping; /* NULL: none */
   const dtg_plateau *plateau;               /* NULL: none */
   dtg_cancellation *cancellation;           /* ends the fit with CANCELLED, in the middle of a step too; NULL: nobody does */
+  int32_t no_tensorboard;                   /* not 0: no curves; 0: in the directory, if there is one */
+  dtg_progress progress;                    /* who looks on */
+  int64_t tensorboard_steps;                /* curves have the loss of each multiple of that too; 0: values of epochs only */
+  int64_t histogram_epochs;                 /* and histograms of the weights after so many epochs; 0: none */
 } dtg_fit;
-#define DTG_FIT_INIT {sizeof(dtg_fit), 0, 0, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, NULL, NULL, NULL}
+#define DTG_FIT_INIT {sizeof(dtg_fit), 0, 0, 0, 0, 0, NULL, DTG_STRLEN, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_BETTER_BY_NAME, 0, NULL, NULL, NULL, 0, 0, 0, 0}
 /* clang-format on */
 
 /* ---- events ---- */
@@ -189,7 +209,7 @@ typedef struct dtg_fit_event {
   int64_t step;             /* steps made in all, before the fit went on too */
   int64_t examples;         /* of this epoch, so far */
   double loss;              /* STEP: of this step; else the mean of this epoch so far */
-  double learning_rate;     /* 0 where it is a schedule, or not the trainer's */
+  double learning_rate;     /* of the steps that it tells of, as in the values; RATE: from here on. 0: a schedule's, or not the trainer's */
   double examples_per_s;    /* in this epoch */
   double seconds;           /* since the fit began, in this process */
   const char *const *names; /* of the values; each ends with NUL */
@@ -203,22 +223,31 @@ typedef struct dtg_fit_event {
 /* Begins a fit, or goes on with the one of the directory; one that was under way is given up. Variables without a value get their first
  * one; those that have values, as restored weights, keep them, unless a checkpoint of the directory says otherwise. `validation` and `how`
  * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and until this one is over, has failed or is given up
- * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on, with a rule that watches
- * another value than before, begins that rule anew, with a warning; what early stopping has decided holds as long as the rule would decide
- * it. Their elements have as many components as there are feeds, of the same types. Errors: FAILED_PRECONDITION (another process trains in
- * the directory; a checkpoint that does not fit the model; data that another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS,
- * DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on may have other data to
+ * validate with, some where there was none, more epochs, or fewer: where more are over than it asks for, it ends at once with what there
+ * is. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as long as the rule
+ * would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint was saved: then
+ * that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are feeds, of the
+ * same types. Errors: FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that
+ * another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
  * repeat it, and a fit that is begun anew goes on from its last checkpoint. The directory is free then, as after DTG_FIT_DONE. A last
  * checkpoint that cannot be written is an error, after model.safetensors and summary.json. Errors: those of dtg_session_run (a loss that is
  * no finite number is INVALID_ARGUMENT and names the first value that was not finite), of the data and of the disk; CANCELLED;
- * FAILED_PRECONDITION (no fit was begun, or it is over; data without elements). Since 0.1. */
+ * FAILED_PRECONDITION (no fit was begun, or it is over; data without elements; dtg_trainer_fit is under way). Since 0.1. */
 DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEPT;
 
+/* Gives up the fit under way where it stands, without a checkpoint: it is over as by an error, CANCELLED, and goes on from its last
+ * checkpoint where it is begun anew. A checkpoint that is being written gets written, and is waited for. Its data sets and its directory
+ * are free then, and the trainer may evaluate and make steps. A fit that is over stays as it is, and none is fine. Errors:
+ * FAILED_PRECONDITION (dtg_trainer_fit is under way: its functions return an error instead). Since 0.1. */
+DTG_ERR dtg_trainer_give_up(dtg_trainer *trainer) DTG_NOEXCEPT;
+
 /* What the host is told of an event: on the calling thread, between two steps, with nothing locked, so that it may use the trainer
- * (evaluate and predict between epochs), the session and everything else. It may not begin another fit: FAILED_PRECONDITION. NULL goes
+ * (evaluate and predict between epochs), the session and everything else. It may not begin another fit, nor pull this one:
+ * FAILED_PRECONDITION. NULL goes
  * on; an error, owned by the library from then on, ends the fit with it, and dtg_trainer_next repeats it. */
 typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
 
@@ -261,9 +290,10 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
  * stop_training of Keras. */
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
-/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "history": [...]} of the fit that was begun last:
- * outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has. `*out` is owned by the caller. Errors:
- * FAILED_PRECONDITION (none was begun). Since 0.1. */
+/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "settings", "environment", "times", "history": [...]}
+ * of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times are those
+ * of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting for elements), "compute" (steps), "examples_per_s"}. `*out` is
+ * owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- for those who drive it themselves ----
@@ -290,6 +320,13 @@ DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t st
  * outputs). Since 0.1. Semantics: keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;
+
+/* Writes model.dtg to a path of one's own: what dtg_trainer_predict runs, as dtg_model_export writes it, with the trainer's inputs and
+ * outputs by name, the model's metadata, and the switch of training off for good. Another process, in any language, loads it with
+ * dtg_model_load and runs it, from as many threads as it likes. Also in the middle of a fit. Errors: those of dtg_model_export;
+ * FAILED_PRECONDITION (no outputs); INVALID_ARGUMENT (an input and an output of one name); UNIMPLEMENTED (variables with copies on several
+ * devices). Since 0.1. */
+DTG_ERR dtg_trainer_export(dtg_trainer *trainer, const char *path, size_t path_len) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 

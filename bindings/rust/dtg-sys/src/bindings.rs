@@ -90,6 +90,7 @@ pub type dtg_strategy_kind = i32;
 pub type dtg_cross_device = i32;
 pub type dtg_assign_op = i32;
 pub type dtg_better = i32;
+pub type dtg_progress = i32;
 pub type dtg_fit_event_kind = i32;
 
 pub type dtg_log_fn = unsafe extern "C" fn(user: *mut c_void, level: dtg_log_level, component: *const c_char, message: *const c_char);
@@ -346,6 +347,9 @@ pub const DTG_ASSIGN_SUB: dtg_assign_op = 2;
 pub const DTG_BETTER_BY_NAME: dtg_better = 0;
 pub const DTG_BETTER_LESS: dtg_better = 1;
 pub const DTG_BETTER_GREATER: dtg_better = 2;
+pub const DTG_PROGRESS_BEST: dtg_progress = 0;
+pub const DTG_PROGRESS_LINES: dtg_progress = 1;
+pub const DTG_PROGRESS_OFF: dtg_progress = 2;
 pub const DTG_FIT_BEGIN: dtg_fit_event_kind = 0;
 pub const DTG_FIT_EPOCH_BEGIN: dtg_fit_event_kind = 1;
 pub const DTG_FIT_STEP: dtg_fit_event_kind = 2;
@@ -1129,6 +1133,8 @@ pub struct dtg_trainer_options {
     pub optimizer: *const dtg_optimizer,
     pub train: dtg_value,
     pub training: dtg_value,
+    pub input_names: *const *const c_char,
+    pub output_names: *const *const c_char,
 }
 
 #[repr(C)]
@@ -1185,6 +1191,10 @@ pub struct dtg_fit {
     pub early_stopping: *const dtg_early_stopping,
     pub plateau: *const dtg_plateau,
     pub cancellation: *mut dtg_cancellation,
+    pub no_tensorboard: i32,
+    pub progress: dtg_progress,
+    pub tensorboard_steps: i64,
+    pub histogram_epochs: i64,
 }
 
 #[repr(C)]
@@ -1997,6 +2007,8 @@ impl dtg_trainer_options {
         optimizer: null(),
         train: dtg_value { id: 0 },
         training: dtg_value { id: 0 },
+        input_names: null(),
+        output_names: null(),
     };
 }
 
@@ -2056,6 +2068,10 @@ impl dtg_fit {
         early_stopping: null(),
         plateau: null(),
         cancellation: null_mut(),
+        no_tensorboard: 0,
+        progress: 0,
+        tensorboard_steps: 0,
+        histogram_epochs: 0,
     };
 }
 
@@ -2417,10 +2433,12 @@ unsafe extern "C" {
     pub fn dtg_trainer_add_metric(trainer: *mut dtg_trainer, name: *const c_char, name_len: usize, metric: *const dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_trainer_begin(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit) -> *mut dtg_error;
     pub fn dtg_trainer_next(trainer: *mut dtg_trainer, event: *mut dtg_fit_event) -> *mut dtg_error;
+    pub fn dtg_trainer_give_up(trainer: *mut dtg_trainer) -> *mut dtg_error;
     pub fn dtg_trainer_fit(trainer: *mut dtg_trainer, data: *mut dtg_dataset, validation: *mut dtg_dataset, how: *const dtg_fit, callbacks: *const dtg_fit_callbacks) -> *mut dtg_error;
     pub fn dtg_trainer_stop(trainer: *mut dtg_trainer);
     pub fn dtg_trainer_summary(trainer: *const dtg_trainer, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_trainer_train_step(trainer: *mut dtg_trainer, tensors: *const *const dtg_tensor, num_tensors: usize, cancellation: *mut dtg_cancellation, loss: *mut f64) -> *mut dtg_error;
     pub fn dtg_trainer_evaluate(trainer: *mut dtg_trainer, data: *mut dtg_dataset, steps: i64, cancellation: *mut dtg_cancellation, out: *mut dtg_fit_event) -> *mut dtg_error;
     pub fn dtg_trainer_predict(trainer: *mut dtg_trainer, data: *mut dtg_dataset, cancellation: *mut dtg_cancellation, outputs: *mut *mut dtg_tensor, num_outputs: usize) -> *mut dtg_error;
+    pub fn dtg_trainer_export(trainer: *mut dtg_trainer, path: *const c_char, path_len: usize) -> *mut dtg_error;
 }

@@ -121,7 +121,8 @@ impl Plateau<'_> {
 /// How long a fit goes on, what it watches and what it keeps; write `..Default::default()` for what is not said.
 ///
 /// In the directory are `checkpoints/`; `metrics.csv` and `metrics.jsonl`, an epoch a row; `best.safetensors`, the weights of the best epoch,
-/// with `best`; and at the end `model.safetensors` and `summary.json`. [`Model::restore_from`](crate::Model::restore_from) reads weights,
+/// with `best`; and at the end `model.safetensors`, `model.dtg` for [`Model::load`](crate::Model::load) where the trainer has outputs, and
+/// `summary.json`. [`Model::restore_from`](crate::Model::restore_from) reads weights,
 /// `partial` where the model has an optimizer.
 ///
 /// A fit that was killed at any moment, and is begun again by the same program, goes on with the step after its last checkpoint, and ends
@@ -140,7 +141,7 @@ pub struct Fit<'a> {
     pub time_limit: Option<Duration>,
     /// Of this run; made where it is not there. None: nothing is kept.
     pub directory: Option<&'a Path>,
-    /// A checkpoint at each multiple of that, or later while the one before is being written. 0: not by steps.
+    /// A checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps.
     pub checkpoint_steps: i64,
     /// And when so much time has passed since the last one.
     pub checkpoint_every: Option<Duration>,
@@ -160,6 +161,38 @@ pub struct Fit<'a> {
     pub plateau: Option<Plateau<'a>>,
     /// Ends the fit with `Cancelled`, in the middle of a step too. Default: that of the trainer, if it has one.
     pub cancellation: Option<&'a Cancellation>,
+    /// No curves for TensorBoard, which the directory has otherwise, in `tensorboard/`.
+    pub no_tensorboard: bool,
+    /// Curves have the loss of each multiple of that too. 0: values of epochs only.
+    pub tensorboard_steps: i64,
+    /// And histograms of the weights after so many epochs. 0: none.
+    pub histogram_epochs: i64,
+    /// Where it shows how far it is.
+    pub progress: Progress,
+}
+
+/// Where a fit shows how far it is; never on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Progress {
+    /// stderr where that is a terminal and the program takes no log: one line with a bar, the time left, the mean loss and examples/s, and a
+    /// line that stays for each epoch. Elsewhere as `Lines`.
+    #[default]
+    Best,
+    /// A line per epoch to the program's log, at level Info; without one nothing.
+    Lines,
+    /// Nowhere.
+    Off,
+}
+
+impl Progress {
+    fn number(self) -> sys::dtg_progress {
+        match self {
+            Self::Best => sys::DTG_PROGRESS_BEST,
+            Self::Lines => sys::DTG_PROGRESS_LINES,
+            Self::Off => sys::DTG_PROGRESS_OFF,
+        }
+    }
 }
 
 /// What a fit has come to. Of an epoch the events come in this order: `EpochBegin`, `Step` for each step, `Validation`, `Rate`, `EpochEnd`,
@@ -281,7 +314,7 @@ pub struct FitEvent {
     pub examples: i64,
     /// Of a step: its loss; else the mean of this epoch so far.
     pub loss: f64,
-    /// None where it is a schedule, or not the trainer's.
+    /// Of the steps that it tells of; of `Rate`, from here on. None where it is a schedule, or not the trainer's.
     pub learning_rate: Option<f64>,
     /// In this epoch.
     pub examples_per_second: f64,
@@ -319,9 +352,7 @@ impl FitEvent {
 /// between epochs, and has the data sets until it is dropped.
 ///
 /// Dropped before [`FitEventKind::Done`] it is given up where it stands, to go on from its last checkpoint. One that is being written gets
-/// written, and its directory is taken until then: the trainer's next fit waits for that, the end of the trainer does not. Until another fit
-/// is begun, [`Trainer::evaluate`] and [`Trainer::train_step`] are refused if it was in the middle of an epoch, and its data sets are
-/// neither evaluated nor predicted.
+/// written, and is waited for; the data sets and the directory are free then. One that was forgotten keeps them until the trainer's next fit.
 #[must_use = "a fit makes its steps when it is pulled"]
 pub struct Fitting<'a> {
     trainer: &'a mut Trainer,
@@ -359,6 +390,10 @@ impl<'a> Fitting<'a> {
             early_stopping: stopping.as_ref().map_or(null(), std::ptr::from_ref),
             plateau: plateau.as_ref().map_or(null(), std::ptr::from_ref),
             cancellation: how.cancellation.map_or(trainer.cancellation(), Cancellation::raw),
+            no_tensorboard: how.no_tensorboard.into(),
+            tensorboard_steps: how.tensorboard_steps,
+            histogram_epochs: how.histogram_epochs,
+            progress: how.progress.number(),
             ..sys::dtg_fit::INIT
         };
         let validation = validation.map_or(null_mut(), Dataset::lend);
@@ -387,6 +422,15 @@ impl<'a> Fitting<'a> {
     /// The trainer, and the event that was pulled last.
     pub(crate) fn parts(&self) -> (&Trainer, &FitEvent) {
         (self.trainer, &self.event)
+    }
+}
+
+impl Drop for Fitting<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            // SAFETY: an open trainer, borrowed mutably. It is refused inside of another call only, which the borrow rules out.
+            let _ = unsafe { check(sys::dtg_trainer_give_up(self.trainer.raw())) };
+        }
     }
 }
 

@@ -108,7 +108,7 @@ pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};
 pub use expr::{Expr, Operand};
-pub use fit::{Better, EarlyStopping, Fit, FitEvent, FitEventKind, Fitting, Plateau, Scores};
+pub use fit::{Better, EarlyStopping, Fit, FitEvent, FitEventKind, Fitting, Plateau, Progress, Scores};
 pub use graph::{Gradient, Graph, PartialShape, Value};
 pub use group::{Group, GroupOptions, Reduction};
 pub use keras::{

@@ -1,18 +1,21 @@
 //! Trainers: a model with its loss, optimizer and metrics, trained over epochs of a data set. One thread at a time uses a trainer; it
 //! may move; only a stopper asks from others.
 
+use std::ffi::{CString, c_char};
 use std::fmt;
-use std::ptr::null_mut;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dtg_sys as sys;
 
 use crate::cancellation::Cancellation;
 use crate::dataset::Dataset;
-use crate::error::{Result, check};
+use crate::error::{Error, ErrorKind, Result, check};
 use crate::fit::{Fit, FitEvent, Fitting, Scores};
 use crate::graph::Value;
-use crate::handle::{Handle, string};
+use crate::handle::{Handle, c_string, string};
 use crate::keras::MetricValues;
 use crate::model::Model;
 use crate::outputs::Outputs;
@@ -43,13 +46,19 @@ pub struct TrainerOptions<'a> {
     pub train: Option<Value>,
     /// A bool scalar placeholder, true in steps of training and false elsewhere, for dropout and norms.
     pub training: Option<Value>,
+    /// Of the inputs in `model.dtg`, all or none. None: the names of their nodes.
+    pub input_names: &'a [&'a str],
+    /// Of the outputs there. None: "output", "output_1" and so on.
+    pub output_names: &'a [&'a str],
 }
 
 impl TrainerOptions<'_> {
     /// Gradient descent with a rate of 0.01, no metrics, no outputs.
     pub fn new(feeds: &[Value], loss: Value) -> Self {
         let (feeds, optimizer) = (feeds.to_vec(), Optimizer::default());
-        Self { session: None, feeds, inputs: 0, outputs: &[], loss, optimizer, metrics: &[], train: None, training: None }
+        let (session, outputs, metrics, train, training) = (None, &[][..], &[][..], None, None);
+        let (input_names, output_names) = (&[][..], &[][..]);
+        Self { session, feeds, inputs: 0, outputs, loss, optimizer, metrics, train, training, input_names, output_names }
     }
 }
 
@@ -94,6 +103,8 @@ impl Trainer {
     /// `Unimplemented` (a session that is not the chief's).
     pub fn new(model: Model, options: &TrainerOptions<'_>) -> Result<Self> {
         let optimizer = options.optimizer.raw();
+        let inputs = names_of(options.input_names, options.inputs.max(1), "input")?;
+        let outputs = names_of(options.output_names, options.outputs.len(), "output")?;
         let raw = sys::dtg_trainer_options {
             session: options.session.map_or(null_mut(), Session::raw),
             feeds: Value::raw(&options.feeds),
@@ -105,6 +116,8 @@ impl Trainer {
             optimizer: &optimizer,
             train: Value::or_none(options.train),
             training: Value::or_none(options.training),
+            input_names: inputs.pointer(),
+            output_names: outputs.pointer(),
             ..sys::dtg_trainer_options::INIT
         };
         // SAFETY: an open model; structs and arrays, with their lengths, that outlive the call.
@@ -204,6 +217,15 @@ impl Trainer {
         Ok(Outputs::new(tensors.into_iter().filter_map(|tensor| unsafe { Handle::adopt(tensor) }).map(Tensor::adopt).collect()))
     }
 
+    /// Writes the model as [`Trainer::predict`] runs it to a file of its own, for [`Model::load`]: graph, weights, and the names, types and
+    /// shapes of inputs and outputs; a fit with a directory leaves one as `model.dtg`. Any number of threads may run what is loaded. Errors:
+    /// those of [`Model::export`]; `FailedPrecondition` (no outputs); `Unimplemented` (variables with copies on several devices).
+    pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref().as_os_str().as_bytes();
+        // SAFETY: an open trainer, a text with its length.
+        unsafe { check(sys::dtg_trainer_export(self.raw(), path.as_ptr().cast(), path.len())) }
+    }
+
     /// Asks a fit to end in good order before its next step: with [`crate::FitEventKind::Stopped`], a last checkpoint, and
     /// [`crate::FitEventKind::Done`]. Does not wait. One that is begun afterwards is not meant. Semantics: stop_training of Keras.
     pub fn stop(&self) {
@@ -252,6 +274,28 @@ impl Trainer {
     pub(crate) fn cancellation(&self) -> *mut sys::dtg_cancellation {
         self.cancellation.as_ref().map_or(null_mut(), Cancellation::raw)
     }
+}
+
+/// Names for C, which takes as many as there are values.
+struct Names {
+    _texts: Vec<CString>,
+    pointers: Vec<*const c_char>,
+}
+
+impl Names {
+    fn pointer(&self) -> *const *const c_char {
+        if self.pointers.is_empty() { null() } else { self.pointers.as_ptr() }
+    }
+}
+
+fn names_of(names: &[&str], count: usize, of: &str) -> Result<Names> {
+    if !names.is_empty() && names.len() != count {
+        let text = format!("make a trainer: {of}_names has {} names for {count} {of}s; name all of them or none", names.len());
+        return Err(Error::new(ErrorKind::InvalidArgument, text));
+    }
+    let texts = names.iter().map(|name| c_string(name, "the name")).collect::<Result<Vec<_>>>()?;
+    let pointers = texts.iter().map(|text| text.as_ptr()).collect();
+    Ok(Names { _texts: texts, pointers })
 }
 
 impl fmt::Debug for Trainer {

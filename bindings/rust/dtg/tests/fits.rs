@@ -150,15 +150,16 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
     {
         let mut first = trainer();
         let (mut train, mut test) = (data(), held_out());
-        // The first checkpoint, so that none before can still be on its way to the disk and put it off.
         let how = Fit { checkpoint_steps: 5, checkpoint_epochs: 100, ..in_folder(&broken, 3) };
         let mut fit = first.begin(&mut train, Some(&mut test), &how).unwrap();
         while fit.next_event().unwrap().is_some_and(|event| event.kind != FitEventKind::Checkpoint) {}
         // In the middle of the second epoch: it may predict, and no more.
         assert_eq!(fit.predict(&mut held_out()).unwrap().tensor(0).unwrap().dims(), [ROWS, 2]);
         refused(fit.evaluate(&mut held_out(), 0), ErrorKind::FailedPrecondition, "epoch");
-        // Another fit waits until the checkpoint of this one is on the disk, and leaves the directory to whoever comes.
-        first.fit(&mut data(), None, &Fit::default(), nothing).unwrap();
+        drop(fit);
+        // Data and directory are free at once.
+        first.evaluate(&mut test, 0).unwrap();
+        train.restart().unwrap();
     }
     let mut second = trainer();
     let mut began = String::new();
@@ -175,6 +176,26 @@ fn a_fit_that_was_left_goes_on_to_the_same_bits() {
         let read = |folder: &Folder| std::fs::read(folder.file(name)).unwrap();
         assert!(read(&straight) == read(&broken), "{name} differs");
     }
+    let (model, session) = Model::load(broken.file("model.dtg")).unwrap();
+    let answers = second.predict(&mut held_out()).unwrap();
+    let (x, y) = (model.endpoint("x").unwrap(), model.endpoint("output").unwrap());
+    let [rows, _] = tensors(2);
+    let wanted = answers.slice::<f32>(0).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let found = session.run().feed(x, &rows).fetch(y).call().unwrap();
+                    let found = found.slice::<f32>(0).unwrap();
+                    // Of one batch and of three.
+                    assert!(found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-5));
+                }
+            });
+        }
+    });
+    assert!(std::path::Path::new(&broken.file("tensorboard/train")).exists());
+    second.export(broken.file("again.dtg")).unwrap();
+    assert!(std::fs::read(broken.file("again.dtg")).unwrap() == std::fs::read(broken.file("model.dtg")).unwrap());
     let fresh = Fit { fresh: true, ..in_folder(&broken, 3) };
     refused(second.fit(&mut data(), None, &fresh, nothing), ErrorKind::AlreadyExists, "");
 }

@@ -14,7 +14,6 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -173,23 +172,27 @@ class TrainerTest {
     }
   }
 
-  /** A writer that was given up may hold the directory for a moment. */
-  private static void beginWhenFree(Lab lab, FitOptions how) throws InterruptedException {
-    for (int tries = 0; ; tries++) {
-      try {
-        lab.trainer.begin(lab.train, how);
-        return;
-      } catch (DtgException.FailedPrecondition e) {
-        if (tries == 3000) throw e;
-        TimeUnit.MILLISECONDS.sleep(10);
-      }
+  /** What the trainer predicts comes from a file too, on many threads. */
+  private static void serves(Lab lab, Path path) throws Exception {
+    lab.trainer.export(path + ".again");
+    assertArrayEquals(Files.readAllBytes(path), Files.readAllBytes(Path.of(path + ".again")));
+    try (Results wanted = lab.trainer.predict(lab.test); Dataset one = rows(2, false); Results batch = one.next();
+        Model.Loaded loaded = Model.load(path)) {
+      Value x = loaded.model().endpoint("x"), y = loaded.model().endpoint("output");
+      java.util.stream.IntStream.range(0, 200).parallel().forEach(i -> {
+        try (Results found = loaded.session().run().feed(x, batch.get(0)).fetch(y).call()) {
+          float[] some = found.get(0).toFloats(), all = wanted.get(0).toFloats();
+          for (int k = 0; k < some.length; k++) assertEquals(all[k], some[k], 1e-5f);
+        }
+      });
     }
+    World.fails(DtgException.InvalidArgument.class, () -> new Trainer(lab.model, lab.options().outputNames("a", "b")), "outputNames");
   }
 
   private static FitOptions kept(Lab lab, Path directory) {
     Plateau plateau = new Plateau().monitor("loss").better(Better.LESS).factor(0.5).minDelta(0.2).minRate(0.001).patience(1).cooldown(0);
     return new FitOptions().epochs(4).validation(lab.test).directory(directory).checkpointSteps(5).checkpointEpochs(100).keep(2)
-        .best("val_accuracy").plateau(plateau).checkpointTime(Duration.ofHours(1));
+        .tensorBoardSteps(2).histogramEpochs(1).progress(Progress.LINES).best("val_accuracy").plateau(plateau).checkpointTime(Duration.ofHours(1));
   }
 
   @Test
@@ -206,13 +209,19 @@ class TrainerTest {
       lab.trainer.begin(lab.train, kept(lab, cut));
       assertEquals("starts", lab.pull(FitEvent.Kind.BEGIN).text());
       assertEquals(5, lab.pull(FitEvent.Kind.CHECKPOINT).step());
+      lab.trainer.giveUp();
+      World.fails(DtgException.Cancelled.class, lab.trainer::next, "given up");
+      assertEquals(2, lab.trainer.evaluate(lab.test).size());
+      lab.trainer.giveUp();
     }
     try (Lab lab = new Lab(true)) {
-      beginWhenFree(lab, kept(lab, cut));
+      lab.trainer.begin(lab.train, kept(lab, cut));
       assertEquals("goes on after step 5", lab.pull(FitEvent.Kind.BEGIN).text());
       assertEquals(4 * BATCHES, lab.pull(FitEvent.Kind.DONE).step());
       assertEquals(bits, lab.bits());
       World.fails(DtgException.AlreadyExists.class, () -> lab.trainer.begin(lab.train, kept(lab, straight).fresh(true)));
+      serves(lab, cut.resolve("model.dtg"));
+      assertTrue(Files.isDirectory(cut.resolve("tensorboard/validation")));
     }
     for (String file : List.of("metrics.csv", "metrics.jsonl", "model.safetensors", "best.safetensors")) {
       assertArrayEquals(Files.readAllBytes(straight.resolve(file)), Files.readAllBytes(cut.resolve(file)), file);
@@ -256,6 +265,8 @@ class TrainerTest {
       how.on(FitEvent.Kind.STEP, event -> {
         World.fails(DtgException.FailedPrecondition.class, () -> lab.trainer.evaluate(other), "middle of an epoch");
         World.fails(DtgException.FailedPrecondition.class, () -> lab.trainer.fit(other, null), "listener");
+        World.fails(DtgException.FailedPrecondition.class, lab.trainer::next, "listener");
+        World.fails(DtgException.FailedPrecondition.class, lab.trainer::giveUp, "listener");
       });
       how.on(FitEvent.Kind.EPOCH_END, event -> {
         assertEquals(2, lab.trainer.evaluate(other).size());

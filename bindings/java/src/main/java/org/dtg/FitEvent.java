@@ -19,7 +19,7 @@ import java.util.Map;
  * @param step steps made in all, also before the fit went on
  * @param examples of this epoch, so far
  * @param loss STEP: of this step; else the mean of this epoch so far
- * @param learningRate 0 where it is a schedule, or not the trainer's
+ * @param learningRate of the steps that it tells of; of RATE, from here on; 0: a schedule's, or not the trainer's
  * @param examplesPerSecond in this epoch
  * @param seconds since the fit began, in this process
  * @param values by name, in order: see {@link Kind}; cannot be changed

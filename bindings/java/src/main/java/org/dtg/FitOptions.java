@@ -28,6 +28,10 @@ public final class FitOptions {
   private Better bestBetter = Better.BY_NAME;
   private EarlyStopping earlyStopping;
   private Plateau plateau;
+  private boolean tensorBoard = true;
+  private long tensorBoardSteps;
+  private long histogramEpochs;
+  private Progress progress = Progress.BEST;
   Cancellation cancellation;
   private final Map<FitEvent.Kind, Consumer<FitEvent>> listeners = new EnumMap<>(FitEvent.Kind.class);
 
@@ -101,7 +105,7 @@ public final class FitOptions {
   }
 
   /**
-   * Where checkpoints, weights, metrics.csv, metrics.jsonl and summary.json of this run are kept, and from where it goes on after a stop.
+   * Where checkpoints, weights, model.dtg, metrics.csv, metrics.jsonl and summary.json of this run are kept, and from where it goes on after a stop.
    *
    * @param directory made where it is not there; null: nothing is kept
    * @return this
@@ -122,7 +126,7 @@ public final class FitOptions {
   }
 
   /**
-   * Checkpoints at steps.
+   * Checkpoints at steps, exactly: one waits for the one before.
    *
    * @param steps at each multiple of that; 0: not by steps
    * @return this
@@ -222,6 +226,50 @@ public final class FitOptions {
   }
 
   /**
+   * Whether a directory gets curves for TensorBoard, in tensorboard.
+   *
+   * @param wanted true unless said otherwise
+   * @return this
+   */
+  public FitOptions tensorBoard(boolean wanted) {
+    this.tensorBoard = wanted;
+    return this;
+  }
+
+  /**
+   * The loss of steps, in the curves.
+   *
+   * @param steps each multiple of that; 0: values of epochs only
+   * @return this
+   */
+  public FitOptions tensorBoardSteps(long steps) {
+    this.tensorBoardSteps = steps;
+    return this;
+  }
+
+  /**
+   * Histograms of the weights, beside the curves.
+   *
+   * @param epochs after so many; 0: none
+   * @return this
+   */
+  public FitOptions histogramEpochs(long epochs) {
+    this.histogramEpochs = epochs;
+    return this;
+  }
+
+  /**
+   * Where it shows how far it is.
+   *
+   * @param progress the place
+   * @return this
+   */
+  public FitOptions progress(Progress progress) {
+    this.progress = Handle.given(progress, "progress");
+    return this;
+  }
+
+  /**
    * Ends the fit with {@link DtgException.Cancelled}, in the middle of a step too.
    *
    * @param cancellation the wish; null: nobody's
@@ -253,6 +301,7 @@ public final class FitOptions {
   Packet packet() {
     Packet out = new Packet().integer(epochs).integer(stepsPerEpoch).integer(validationEvery).integer(validationSteps).duration(timeLimit);
     out.text(directory).integer(checkpointSteps).duration(checkpointTime).integer(checkpointEpochs).integer(keep).bool(fresh);
+    out.bool(!tensorBoard).integer(tensorBoardSteps).integer(histogramEpochs).integer(progress.ordinal());
     out.text(best).integer(bestBetter.ordinal()).bool(earlyStopping != null);
     if (earlyStopping != null) out.append(earlyStopping.packet());
     out.bool(plateau != null);

@@ -456,6 +456,10 @@ final class Native {
 
   static native byte[] trainerNext(long trainer);
 
+  static native void trainerExport(long trainer, byte[] path);
+
+  static native void trainerGiveUp(long trainer);
+
   static native void trainerStop(long trainer);
 
   static native byte[] trainerSummary(long trainer);

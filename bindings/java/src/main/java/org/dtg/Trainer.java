@@ -79,7 +79,8 @@ public final class Trainer extends Handle {
 
   /**
    * Trains: begins a fit, or goes on with the one of the directory, and tells the listeners until it is done. As keras.Model.fit. When a
-   * listener throws, that is what it throws too; the fit is still under way then: {@link #next} goes on with it, another one gives it up.
+   * listener throws, that is what it throws too; the fit is still under way then: {@link #next} goes on with it, {@link #giveUp} or another
+   * one gives it up.
    *
    * @param data what is trained on; as many components as there are feeds, of the same types
    * @param how how long and so on; null: one epoch
@@ -93,7 +94,7 @@ public final class Trainer extends Handle {
     FitOptions options = how == null ? new FitOptions() : how;
     begin(data, options);
     for (; ; ) {
-      FitEvent event = next();
+      FitEvent event = pull();
       telling = true;
       try {
         options.tell(event);
@@ -133,9 +134,49 @@ public final class Trainer extends Handle {
    * @throws DtgException.FailedPrecondition when no fit was begun, or it is over
    */
   public FitEvent next() {
+    if (telling) throw new DtgException.FailedPrecondition("go on with a fit: fit() does that, and tells a listener; only one of them may");
+    return pull();
+  }
+
+  private FitEvent pull() {
     long mine = hold();
     try {
       return FitEvent.of(Native.trainerNext(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Writes the model as {@link #predict} runs it to a file of its own, for {@link Model#load(String)}: graph, weights, and the names, types and
+   * shapes of inputs and outputs; a fit with a directory leaves one as model.dtg. Any number of threads may run what is loaded.
+   *
+   * @param path the file
+   * @throws DtgException.FailedPrecondition for a trainer without outputs
+   * @throws DtgException.Unimplemented for variables with copies on several devices
+   */
+  public void export(String path) {
+    byte[] to = Native.utf8(given(path, "path"));
+    long mine = hold();
+    try {
+      Native.trainerExport(mine, to);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Gives up the fit under way where it stands, without a checkpoint; it goes on from its last one where it is begun anew. One that is being
+   * written gets written, and is waited for. The data sets and the directory are free then. A fit that is over stays as it is, and none is
+   * fine.
+   *
+   * @throws DtgException.FailedPrecondition when {@link #fit} is under way and tells a listener
+   */
+  public void giveUp() {
+    if (telling) throw new DtgException.FailedPrecondition("give up a fit: fit() tells a listener, which throws to end it, or asks it to stop()");
+    long mine = hold();
+    try {
+      Native.trainerGiveUp(mine);
     } finally {
       drop();
     }

@@ -15,6 +15,8 @@ public final class TrainerOptions {
   private Optimizer optimizer;
   private Value train;
   private Value training;
+  private String[] inputNames = {};
+  private String[] outputNames = {};
   Session session;
   final Map<String, MetricValues> metrics = new LinkedHashMap<>();
 
@@ -52,6 +54,34 @@ public final class TrainerOptions {
   public TrainerOptions outputs(Value... outputs) {
     this.outputs = outputs;
     return this;
+  }
+
+  /**
+   * What the inputs are called in model.dtg.
+   *
+   * @param names one for each input; none: the names of their nodes
+   * @return this
+   */
+  public TrainerOptions inputNames(String... names) {
+    this.inputNames = names;
+    return this;
+  }
+
+  /**
+   * What the outputs are called in model.dtg.
+   *
+   * @param names one for each output; none: "output", "output_1" and so on
+   * @return this
+   */
+  public TrainerOptions outputNames(String... names) {
+    this.outputNames = names;
+    return this;
+  }
+
+  private static void checkNames(String[] names, int values, String what) {
+    if (names.length == 0 || names.length == values) return;
+    throw new DtgException.InvalidArgument(
+        "make a trainer: " + what + " has " + names.length + " names for " + values + " values; name all of them or none");
   }
 
   /**
@@ -127,6 +157,9 @@ public final class TrainerOptions {
 
   Packet packet() {
     Packet out = new Packet().integers(Value.ids(feeds, "feeds")).integer(inputs).integers(Value.ids(outputs, "outputs"));
+    checkNames(inputNames, Math.max(inputs, 1), "inputNames");
+    checkNames(outputNames, outputs.length, "outputNames");
+    out.plain(List.of(inputNames)).plain(List.of(outputNames));
     out.integer(Value.id(loss, "loss")).integer(Value.id(train)).integer(Value.id(training));
     return out.append(Optimizer.packet(optimizer));
   }
