@@ -105,6 +105,8 @@ class Session final : public RefCounted, private Task::Observer {
 
   const std::vector<Device>& devices() const { return driver_->devices(); }
   Runtime& runtime() const { return *runtime_; }
+  // Until when a call may take; 0: the session's default.
+  Result<Deadline> time_limit(int64_t timeout_ns) const { return deadline(timeout_ns); }
   Driver& driver() const { return *driver_; }
   Party party() const { return driver_->party(); }
   const Graph& graph() const { return *graph_; }
@@ -119,7 +121,6 @@ class Session final : public RefCounted, private Task::Observer {
   friend class Callable;
   friend class AsyncPlan;
   friend class AsyncRun;
-  friend class Coordinator;
   friend class SessionRun;
   class WaitingRun;
   Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, Ref<Driver> driver);

@@ -111,7 +111,7 @@ Status Coordinator::take_error() {
 Result<Ref<RemoteValue>> Coordinator::schedule(Ref<RemoteClosure> closure, std::vector<Tensor> inputs, int64_t timeout_ns,
                                                Cancellation* cancellation, Ref<CompletionQueue> queue, uint64_t tag) {
   DTG_TRY(check(*closure, inputs, "schedule"));
-  DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
+  DTG_ASSIGN(const Deadline until, session_->time_limit(timeout_ns));
   if (cancellation) DTG_TRY(cancellation->status());
   Status status;
   Ref<RemoteValue> work;
@@ -142,7 +142,7 @@ Result<Ref<RemoteValue>> Coordinator::schedule(Ref<RemoteClosure> closure, std::
 }
 
 Status Coordinator::join(int64_t timeout_ns, Cancellation* cancellation) {
-  DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
+  DTG_ASSIGN(const Deadline until, session_->time_limit(timeout_ns));
   if (cancellation) DTG_TRY(cancellation->status());
   Status status;
   const bool over = wait_for(state_, session_->runtime().clock(), until, cancellation, [&] {
