@@ -653,7 +653,7 @@ void Misuse::coordinator_rows() {
   ROW(dtg_coordinator_create, {1}, h.session, nullptr, &outs.coordinator);
   ROW(dtg_coordinator_retain, {}, h.coordinator);
   ROW(dtg_coordinator_release, {}, h.coordinator);
-  ROW(dtg_coordinator_prepare, {}, h.coordinator, &run, v.x, &outs.closure);
+  ROW(dtg_coordinator_prepare, {}, h.coordinator, &asked, v.x, &outs.closure);
   ROW(dtg_closure_retain, {}, h.closure);
   ROW(dtg_closure_release, {}, h.closure);
   ROW(dtg_coordinator_create_per_worker, {}, h.coordinator, h.closure, tensors, 1);
