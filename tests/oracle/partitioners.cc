@@ -7,7 +7,10 @@ namespace {
 // Those of tf.distribute and, under other words, those of TensorFlow 1 behind them.
 dtg_partitioner read(const std::string& name, const Json& args) {
   dtg_partitioner partitioner = DTG_PARTITIONER_INIT;
-  const auto given = [&](const char* a, const char* b, int64_t otherwise) { return args.value(a, args.value(b, otherwise)); };
+  const auto said = [&](const char* word) { return args.contains(word) && !args.at(word).is_null(); };
+  const auto given = [&](const char* a, const char* b, int64_t otherwise) -> int64_t {
+    return said(a) ? args.at(a).get<int64_t>() : said(b) ? args.at(b).get<int64_t>() : otherwise;
+  };
   partitioner.axis = args.value("axis", 0);
   if (name == "FixedShardsPartitioner" || name == "v1.fixed_size_partitioner") {
     partitioner.num_shards = args.at("num_shards");
@@ -18,14 +21,11 @@ dtg_partitioner read(const std::string& name, const Json& args) {
   } else {
     partitioner.kind = DTG_PARTITIONER_MAX_SIZE;
     partitioner.shard_bytes = args.at("max_shard_bytes");
-    partitioner.max_shards = args.value("max_shards", int64_t{0});
+    partitioner.max_shards = given("max_shards", "max_partitions", 0);
   }
   // A size of nothing is an error there; here 0 is the default.
-  for (int64_t* each : {&partitioner.shard_bytes, &partitioner.max_shards}) {
-    const bool said = each == &partitioner.shard_bytes ? partitioner.kind != DTG_PARTITIONER_FIXED_SHARDS
-                                                       : args.contains("max_shards") || args.contains("max_partitions");
-    if (said && *each == 0) *each = -1;
-  }
+  if (partitioner.kind != DTG_PARTITIONER_FIXED_SHARDS && partitioner.shard_bytes == 0) partitioner.shard_bytes = -1;
+  if ((said("max_shards") || said("max_partitions")) && partitioner.max_shards == 0) partitioner.max_shards = -1;
   partitioner.bytes_per_string = given("bytes_per_string", "bytes_per_string_element", 16);
   return partitioner;
 }
