@@ -47,7 +47,8 @@ static_assert(static_cast<int>(Partitioner::Kind::max_size) == DTG_PARTITIONER_M
 
 template <class Fn>
 dtg_error* with_coordinator(dtg_coordinator* handle, Fn&& fn) noexcept {
-  return with<CoordinatorObject>(handle, HandleType::coordinator, [&](CoordinatorObject& object) -> Status { return fn(*object.coordinator); });
+  return with<CoordinatorObject>(handle, HandleType::coordinator,
+                                 [&](CoordinatorObject& object) -> Status { return fn(*object.coordinator); });
 }
 
 Status create(Session& session, const dtg_coordinator_options* given, dtg_coordinator** out) {
@@ -132,7 +133,8 @@ Status schedule(Coordinator& coordinator, dtg_closure* closure, const dtg_tensor
 Status fetch(RemoteValueObject& object, dtg_tensor** fetched, size_t count, int64_t timeout_ns, dtg_cancellation* handle) {
   DTG_TRY(require_array(fetched, count, "fetched"));
   if (count != object.value->value_count())
-    return invalid_argument("fetch a remote value: its closure has %zu fetches, and there is room for %zu", object.value->value_count(), count);
+    return invalid_argument("fetch a remote value: its closure has %zu fetches, and there is room for %zu", object.value->value_count(),
+                            count);
   for (size_t i = 0; i < count; ++i) {
     if (fetched[i]) return invalid_argument("fetch a remote value: fetched[%zu] must be NULL on entry", i);
   }

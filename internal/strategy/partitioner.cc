@@ -24,7 +24,8 @@ Result<int64_t> Partitioner::shards(DType dtype, std::span<const int64_t> dims) 
     return invalid_argument("partition a variable: its shape must be known");
   const int64_t rows = dims[static_cast<size_t>(axis)];
   if (kind == Kind::fixed_shards) {
-    if (num_shards <= 0) return invalid_argument("partition a variable: num_shards is %lld, and must be positive", static_cast<long long>(num_shards));
+    if (num_shards <= 0)
+      return invalid_argument("partition a variable: num_shards is %lld, and must be positive", static_cast<long long>(num_shards));
     return std::min(num_shards, rows);
   }
   if (shard_bytes <= 0 || bytes_per_string <= 0 || max_shards < 0 || (kind == Kind::min_size && max_shards == 0))

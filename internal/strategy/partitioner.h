@@ -12,9 +12,9 @@ struct Partitioner {
   enum class Kind : uint8_t { fixed_shards, min_size, max_size };
   Kind kind = Kind::fixed_shards;
   int64_t axis = 0;
-  int64_t num_shards = 0;        // fixed_shards
-  int64_t shard_bytes = 0;       // min_size, max_size
-  int64_t max_shards = 0;        // min_size; max_size: 0 is any number
+  int64_t num_shards = 0;   // fixed_shards
+  int64_t shard_bytes = 0;  // min_size, max_size
+  int64_t max_shards = 0;   // min_size; max_size: 0 is any number
   int64_t bytes_per_string = 16;
 
   // Along its axis.

@@ -116,9 +116,9 @@ struct Outs {
   dtg_fit_event told = DTG_FIT_EVENT_INIT;
 
   void empty() {
-    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,    dataset,
-                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy, trainer,
-                coordinator, closure, remote};
+    Handles all{runtime,    tensor,       graph,    session, callable,    run,     cq,         nullptr,  string,
+                model,      dataset,      weights,  writer,  cluster,     server,  checkpoint, function, group,
+                collective, cancellation, strategy, trainer, coordinator, closure, remote};
     all.release();
     dtg_dataset_release(dataset2);
     *this = Outs();
@@ -657,12 +657,12 @@ void Misuse::coordinator_rows() {
   ROW(dtg_closure_retain, {}, h.closure);
   ROW(dtg_closure_release, {}, h.closure);
   ROW(dtg_coordinator_create_per_worker, {}, h.coordinator, h.closure, tensors, 1);
-  ROW(dtg_coordinator_schedule, (S{4, 5}), h.coordinator, h.closure, tensors, 1, nullptr, &outs.remote);
+  ROW(dtg_coordinator_schedule, (S{2, 4, 5}), h.coordinator, h.closure, tensors, 0, nullptr, &outs.remote);
   ROW(dtg_coordinator_join, {2}, h.coordinator, 1, nullptr);
   ROW(dtg_coordinator_done, {}, h.coordinator, &outs.number);
   ROW(dtg_coordinator_cancel, {}, h.coordinator);
   ROW(dtg_coordinator_status, {}, h.coordinator, &outs.string);
-  ROW(dtg_remote_value_fetch, {4}, h.remote, fetched, 1, 1, nullptr);
+  ROW(dtg_remote_value_fetch, {4}, h.remote, &outs.tensor, 1, 1, nullptr);
   ROW(dtg_remote_value_retain, {}, h.remote);
   ROW(dtg_remote_value_release, {}, h.remote);
   ROW(dtg_partitioner_shards, {}, &cuts, DTG_F32, outs.dims, 1, &outs.dims[1]);

@@ -34,8 +34,8 @@ std::string check(const Json& row) {
   const std::vector<int64_t> dims = row.at("shape");
   const dtg_partitioner partitioner = read(row.at("partitioner"), row.at("args"));
   int64_t shards = 0;
-  const Outcome failed =
-      outcome(dtg_partitioner_shards(&partitioner, dtg_dtype_from_name(row.at("dtype").get<std::string>().c_str()), dims.data(), dims.size(), &shards));
+  const Outcome failed = outcome(dtg_partitioner_shards(&partitioner, dtg_dtype_from_name(row.at("dtype").get<std::string>().c_str()),
+                                                        dims.data(), dims.size(), &shards));
   // TensorFlow fails in several ways where no cut is possible; here each is INVALID_ARGUMENT.
   if (row.contains("error")) {
     if (!failed) return "gives " + std::to_string(shards) + ", expected an error (" + row.at("error").get<std::string>() + ")";

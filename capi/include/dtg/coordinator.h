@@ -108,8 +108,8 @@ typedef struct dtg_schedule_options {
 /* Puts a closure into the queue, with one tensor per feed, which are shared until it ends (do not write to them). `options` and `out` may
  * be NULL. Errors: INVALID_ARGUMENT (number or types of the tensors; a closure of another coordinator), DEADLINE_EXCEEDED (the
  * queue stayed full), CANCELLED, and the error of an earlier closure, in which case this one is not scheduled. Since 0.1. */
-DTG_ERR dtg_coordinator_schedule(dtg_coordinator *coordinator, dtg_closure *closure, const dtg_tensor *const *feed_tensors, size_t num_feeds,
-                                 const dtg_schedule_options *options, dtg_remote_value **out) DTG_NOEXCEPT;
+DTG_ERR dtg_coordinator_schedule(dtg_coordinator *coordinator, dtg_closure *closure, const dtg_tensor *const *feed_tensors,
+                                 size_t num_feeds, const dtg_schedule_options *options, dtg_remote_value **out) DTG_NOEXCEPT;
 
 /* Waits until all that was scheduled has ended, for at most `timeout_ns` (0: the session's default) or until `cancellation` (may be NULL)
  * is used. Errors: that of the first closure that failed, at /job:worker/task:N as the error's peer; DEADLINE_EXCEEDED (the message says
@@ -169,8 +169,8 @@ DTG_ERR dtg_partitioner_shards(const dtg_partitioner *partitioner, dtg_dtype dty
                                int64_t *shards) DTG_NOEXCEPT;
 
 /* The first row of shard `shard` of `shards`, and how many it has: of `rows` rows each has floor(rows / shards), the first rows mod shards
- * one more. The way in which the rows of a partitioned variable, and the keys of an embedding lookup with the strategy "div", are dealt out.
- * Errors: INVALID_ARGUMENT (a shard that is not there). Since 0.1. */
+ * one more. The way in which the rows of a partitioned variable, and the keys of an embedding lookup with the strategy "div", are dealt
+ * out. Errors: INVALID_ARGUMENT (a shard that is not there). Since 0.1. */
 DTG_ERR dtg_shard_rows(int64_t rows, int64_t shards, int64_t shard, int64_t *first, int64_t *count) DTG_NOEXCEPT;
 
 DTG_END_DECLS
