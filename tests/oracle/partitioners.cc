@@ -25,7 +25,7 @@ dtg_partitioner read(const std::string& name, const Json& args) {
   }
   // A size of nothing is an error there; here 0 is the default.
   if (partitioner.kind != DTG_PARTITIONER_FIXED_SHARDS && partitioner.shard_bytes == 0) partitioner.shard_bytes = -1;
-  if ((said("max_shards") || said("max_partitions")) && partitioner.max_shards == 0) partitioner.max_shards = -1;
+  if (said("max_shards") && partitioner.max_shards == 0) partitioner.max_shards = -1;
   partitioner.bytes_per_string = given("bytes_per_string", "bytes_per_string_element", 16);
   return partitioner;
 }
@@ -41,6 +41,9 @@ std::string check(const Json& row) {
     if (!failed) return "gives " + std::to_string(shards) + ", expected an error (" + row.at("error").get<std::string>() + ")";
     return failed->code == DTG_INVALID_ARGUMENT ? "" : failed->text;
   }
+  // TensorFlow 1 cuts a variable into no shards at all when it is told to; nothing can be kept so, and here that is refused.
+  if (partitioner.kind == DTG_PARTITIONER_FIXED_SHARDS && partitioner.num_shards == 0)
+    return failed && failed->code == DTG_INVALID_ARGUMENT ? "" : "gives " + std::to_string(shards) + " for no shards, expected an error";
   if (failed) return failed->text;
   Json got = std::vector<int64_t>(dims.size(), 1);
   got.at(static_cast<size_t>(partitioner.axis)) = shards;
