@@ -100,6 +100,9 @@ const char* handle_type_name(HandleType type) {
     case HandleType::collective: return "collective";
     case HandleType::strategy: return "strategy";
     case HandleType::trainer: return "trainer";
+    case HandleType::coordinator: return "coordinator";
+    case HandleType::closure: return "closure";
+    case HandleType::remote_value: return "remote value";
   }
   return "object";
 }

@@ -39,6 +39,9 @@ enum class HandleType : uint8_t {
   cancellation,
   strategy,
   trainer,
+  coordinator,
+  closure,
+  remote_value,
 };
 
 const char* handle_type_name(HandleType type);

@@ -191,6 +191,28 @@ static inline dtg_error *dtg_go_prepare(dtg_session *session, const dtg_value *f
   return dtg_session_prepare(session, &args, out);
 }
 
+/* Coordinators (coordinator.go). */
+static inline dtg_error *dtg_go_closure(dtg_coordinator *coordinator, const dtg_value *feeds, size_t num_feeds, const dtg_value *fetches,
+                                        size_t num_fetches, const dtg_value *targets, size_t num_targets, dtg_value worker,
+                                        dtg_closure **out) {
+  const dtg_run_args args = dtg_go_args(feeds, NULL, num_feeds, fetches, NULL, num_fetches, targets, num_targets, 0);
+  return dtg_coordinator_prepare(coordinator, &args, worker, out);
+}
+static inline dtg_error *dtg_go_per_worker(dtg_coordinator *coordinator, dtg_closure *closure, dtg_tensor **feeds, size_t num_feeds) {
+  return dtg_coordinator_create_per_worker(coordinator, closure, (const dtg_tensor *const *)feeds, num_feeds);
+}
+static inline dtg_error *dtg_go_schedule(dtg_coordinator *coordinator, dtg_closure *closure, dtg_tensor **feeds, size_t num_feeds,
+                                         int64_t timeout_ns, dtg_cancellation *cancellation, dtg_remote_value **out) {
+  dtg_schedule_options options = DTG_SCHEDULE_OPTIONS_INIT;
+  options.timeout_ns = timeout_ns;
+  options.cancellation = cancellation;
+  return dtg_coordinator_schedule(coordinator, closure, (const dtg_tensor *const *)feeds, num_feeds, &options, out);
+}
+static inline dtg_error *dtg_go_remote_fetch(dtg_remote_value *value, dtg_tensor **fetched, size_t num_fetches, int64_t timeout_ns,
+                                             dtg_cancellation *cancellation) {
+  return dtg_remote_value_fetch(value, fetched, num_fetches, timeout_ns, cancellation);
+}
+
 static inline dtg_error *dtg_go_call(dtg_callable *callable, dtg_tensor *const *tensors, size_t num_feeds, dtg_tensor **fetched,
                                      size_t num_fetches, int64_t timeout_ns, dtg_cancellation *cancellation) {
   return dtg_callable_run_cancellable(callable, (const dtg_tensor *const *)tensors, num_feeds, fetched, num_fetches, timeout_ns,

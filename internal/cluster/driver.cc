@@ -221,6 +221,28 @@ Status Driver::keep_apart(uint32_t from, const std::vector<std::string>& others)
   return {};
 }
 
+Result<Placer*> Driver::placer_for(const std::string& task) {
+  if (task.empty()) return &*placer_;
+  const auto known = placers_.find(task);
+  if (known != placers_.end()) return &known->second;
+  DTG_ASSIGN(const DeviceName name, DeviceName::parse(task));
+  return &placers_.try_emplace(task, *placer_, name).first->second;
+}
+
+Result<Driver::Presence> Driver::presence(const std::string& task) const {
+  for (const Ref<Worker>& worker : workers_) {
+    if (worker->name() == task) return Presence{worker->is_there(), worker->life()};
+  }
+  return not_found("the session sees no task %s", task.c_str());
+}
+
+void Driver::look_for(const std::string& task, Deadline deadline, Done done) {
+  for (const Ref<Worker>& worker : workers_) {
+    if (worker->name() == task) return worker->connect(deadline, std::move(done));
+  }
+  done(not_found("the session sees no task %s", task.c_str()));
+}
+
 Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation) {
   const auto making = make_ref<PlanMaking>(Ref<Driver>::share(this), std::move(graph), std::move(request), deadline);
   struct GivesUp final : Cancellation::Listener {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "cluster/directory.h"
@@ -41,6 +42,8 @@ class Driver final : public RefCounted {
     return std::ranges::any_of(workers_, [](const Ref<Worker>& worker) { return worker->keeps_state(); });
   }
   // Waits for the other tasks, until `cancellation` (may be null) is used; PlanMaking is for who may not.
+  // As the plans of runs for that task place it (PlanRequest::at). One plan is made at a time.
+  Result<Placer*> placer_for(const std::string& task);
   Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation = nullptr);
   // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with
   // what each task would get. No task is asked anything, and nothing is left behind. Not at the same time as make_plan.
@@ -54,6 +57,17 @@ class Driver final : public RefCounted {
   Status meet_workers(const std::string& barrier, Deadline deadline, const Pause& pause);
   // The workers that are gone, for people; empty where none is known to be.
   std::string absentees() const;
+  // A task as who gives out work to it sees it: can it be asked, and which life of it was met last? With another number, what its
+  // variables held is gone. NOT_FOUND where the session sees no such task.
+  struct Presence {
+    bool there = false;
+    uint64_t life = 0;
+  };
+  Result<Presence> presence(const std::string& task) const;
+  std::vector<std::string> tasks() const { return map_.tasks; }
+  const std::string& home() const { return map_.tasks[map_.home]; }
+  // Connects to it where that is needed, and tells, by the deadline. ABORTED, once: it has lost its state since.
+  void look_for(const std::string& task, Deadline deadline, Done done);
   // What each of the others says of itself, as a JSON list.
   Result<std::string> inspect(Deadline deadline);
   void close();
@@ -85,8 +99,9 @@ class Driver final : public RefCounted {
   Ref<LocalWorker> home_;
   std::vector<Device> devices_;
   TaskMap map_;
-  std::optional<Placer> placer_;  // on all of them; where there are others
-  std::string attendance_home_;   // the task that keeps the attendance of the workers
+  std::optional<Placer> placer_;           // on all of them; where there are others
+  std::map<std::string, Placer> placers_;  // for one task each
+  std::string attendance_home_;            // the task that keeps the attendance of the workers
   const Ref<Absentees> absentees_;
   std::atomic<uint64_t> tickets_{0};
 };

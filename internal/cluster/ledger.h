@@ -24,7 +24,7 @@ struct WriteId {
 class Ledger {
  public:
   // Of one writer so many are known; who repeats an older one is told that nobody knows.
-  static constexpr size_t kRowsPerWriter = 1024;
+  static constexpr size_t kRowsPerWriter = 16384;
   static constexpr size_t kWriters = 1024;
   static constexpr uint64_t kSequences = uint64_t{1} << 47;  // numbers are below
 

@@ -43,6 +43,8 @@ class LocalWorker final : public Worker {
   void inspect(Deadline deadline, Answer<std::string> answer) override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override { return {}; }
+  bool is_there() const override { return true; }
+  uint64_t life() const override { return task_->incarnation(); }
   void close() override {}
 
  private:

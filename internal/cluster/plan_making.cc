@@ -8,6 +8,8 @@ namespace {
 
 // How long a run looks for a task that went away, which may just be starting anew.
 constexpr int64_t kReturnNs = 30'000'000'000;
+// And for one that another can stand in for.
+constexpr int64_t kReturnElsewhereNs = 1'000'000'000;
 
 // May a part be run once more, if the writes to variables that were made before are skipped then?
 bool is_repeatable(const Graph& graph) {
@@ -79,10 +81,12 @@ Result<bool> PlanMaking::cut() {
     DTG_TRY(finish(Part{driver.map_.home, graph_, request_}));
     return true;
   }
-  DTG_ASSIGN(parts_, partition(driver.home_->context(*driver.placer_, deadline_), *graph_, request_, driver.map_));
-  const Deadline back{std::min(Deadline::after(*driver.host_.seams.clock, kReturnNs).at_ns, deadline_.at_ns)};
+  DTG_ASSIGN(Placer* const placer, driver.placer_for(request_.at));
+  DTG_ASSIGN(parts_, partition(driver.home_->context(*placer, deadline_), *graph_, request_, driver.map_));
   return ask(Stage::connected, [&](size_t i, uint64_t round) {
-    driver.workers_[parts_.others[i].task]->connect(back, [self = Ref<PlanMaking>::share(this), i, round](Status status) {
+    const uint32_t task = parts_.others[i].task;
+    const int64_t time_ns = driver.map_.tasks[task] == request_.at ? kReturnElsewhereNs : kReturnNs;
+    driver.workers_[task]->connect(driver.within(time_ns, deadline_), [self = Ref<PlanMaking>::share(this), i, round](Status status) {
       self->answered(round, i, status.ok() ? Result<Worker::Part>(Worker::Part()) : Result<Worker::Part>(std::move(status)));
     });
   });

@@ -94,6 +94,16 @@ uint64_t RemoteWorker::features() const {
   return known_.features;
 }
 
+bool RemoteWorker::is_there() const {
+  const Ref<Link> present = link();
+  return present && present->is_open();
+}
+
+uint64_t RemoteWorker::life() const {
+  const std::lock_guard lock(mutex_);
+  return known_.incarnation;
+}
+
 std::string RemoteWorker::cluster() const {
   const std::lock_guard lock(mutex_);
   return known_.cluster;

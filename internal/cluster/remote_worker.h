@@ -35,6 +35,8 @@ class RemoteWorker final : public Worker {
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override;
+  bool is_there() const override;
+  uint64_t life() const override;
   bool keeps_state() const override { return (features() & wire::kKeepsState) != 0; }
   void close() override;
   // Of the last connection; null before the first.

@@ -51,6 +51,9 @@ class Worker : public RefCounted {
   virtual void inspect(Deadline deadline, Answer<std::string> answer) = 0;
   // Known after connect().
   virtual std::vector<std::string> devices() const = 0;
+  // It can be asked now. And which life of it that is: with another number, what its variables held is gone.
+  virtual bool is_there() const = 0;
+  virtual uint64_t life() const = 0;
   virtual std::string cluster() const = 0;
   // Does it come back with what its variables held?
   virtual bool keeps_state() const { return false; }

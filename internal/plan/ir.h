@@ -32,6 +32,7 @@ struct PlanRequest {
   std::vector<FeedSpec> feeds;
   std::vector<Value> fetches;
   std::vector<NodeId> targets;
+  std::string at;     // the task that does what asks for none, or only for a task of its job; "": as the placer says
   bool body = false;  // of a function: resources and variants come in and go out as well
 };
 

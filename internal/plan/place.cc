@@ -18,6 +18,15 @@ Placer::Placer(std::vector<Device> devices, const KernelTable* kernels, bool sof
   if (first != devices_.end()) first_host_ = static_cast<uint32_t>(first - devices_.begin());
 }
 
+Placer::Placer(Placer& wide, const DeviceName& task)
+    : devices_(wide.devices_),
+      preferred_(wide.preferred_),
+      first_host_(wide.first_host_),
+      kernels_(wide.kernels_),
+      soft_(wide.soft_),
+      wide_(&wide),
+      task_(task) {}
+
 uint32_t Placer::find(uint32_t node) {
   while (groups_[node].parent != node) {
     groups_[node].parent = groups_[groups_[node].parent].parent;
@@ -62,6 +71,7 @@ void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
   }
   from.parent = a;
   into.size += from.size;
+  into.holds = into.holds || from.holds;
   std::swap(into.next, from.next);  // two rings become one
   if (into.conflict == 0) into.conflict = from.conflict;
   if (into.request == from.request || from.request == 0) return;
@@ -93,6 +103,7 @@ void Placer::request(const Graph& graph, NodeId id) {
 }
 
 void Placer::update(const Graph& graph, uint32_t node_count) {
+  if (wide_) wide_->update(graph, node_count);
   if (groups_.empty()) groups_.reserve(node_count);
   for (NodeId id = static_cast<NodeId>(groups_.size()); id < node_count; ++id) {
     groups_.push_back({id, id});
@@ -103,6 +114,9 @@ void Placer::update(const Graph& graph, uint32_t node_count) {
       throw;
     }
     const Node& node = graph.node(id);
+    const auto holds = [](const ValueInfo& info) { return info.dtype == DType::resource; };
+    groups_[id].holds =
+        std::ranges::any_of(node.outputs, holds) || std::ranges::any_of(node.inputs, [&](Value input) { return holds(graph.info(input)); });
     for (Value input : node.inputs) {
       if (is_holder(graph.info(input).dtype)) join(graph, input.node(), id);
     }
@@ -170,6 +184,14 @@ Result<uint32_t> Placer::choose_or_relax(const Graph& graph, NodeId id, const De
   return chosen.ok() ? chosen : chosen.status().at_node(graph.node(id).name).in_phase("place");
 }
 
+// What is asked for, at the task that this places for.
+Result<uint32_t> Placer::narrowed(uint32_t request) {
+  const DeviceName& wanted = requests_[request];
+  if (wanted.job && (wanted.job != task_.job || wanted.task)) return request;
+  DTG_ASSIGN(const DeviceName both, DeviceName::intersect(wanted, task_));
+  return number_of(both);
+}
+
 Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
   if (!misfits_.empty()) {
     if (const auto misfit = misfits_.find(id); misfit != misfits_.end()) return conflicts_[misfit->second];
@@ -177,6 +199,10 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
   Group& group = groups_[find(id)];
   if (group.device >= 0) return static_cast<uint32_t>(group.device);
   if (group.conflict != 0) return conflicts_[group.conflict];
+  if (wide_) {
+    if (group.holds && !requests_[group.request].job) return wide_->place(graph, id);
+    DTG_ASSIGN(group.request, narrowed(group.request));
+  }
   if (group.size > 1) {
     auto chosen = choose_or_relax(graph, id, requests_[group.request]);
     if (chosen.ok()) group.device = static_cast<int32_t>(chosen.value());

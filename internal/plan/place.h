@@ -32,6 +32,9 @@ struct Device {
 class Placer {
  public:
   Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft);
+  // The same devices for one of several tasks that do the same: what asks for no task, or for any of that task's job, is done at `task`;
+  // but what holds a resource and names no job stays where `wide` places it, so that all of them share it. `wide` outlives this one.
+  Placer(Placer& wide, const DeviceName& task);
 
   // Takes in the nodes that were added since the last call.
   void update(const Graph& graph, uint32_t node_count);
@@ -47,6 +50,7 @@ class Placer {
     uint32_t parent;  // the node itself, or one nearer to who stands for the group
     uint32_t next;    // the group's members in a ring
     uint32_t size = 1;
+    bool holds = false;     // a member holds or uses a resource
     uint32_t request = 0;   // in requests_
     uint32_t conflict = 0;  // in conflicts_: why no device can satisfy all members
     int32_t device = -1;    // once placed
@@ -55,6 +59,7 @@ class Placer {
   void join(const Graph& graph, uint32_t a, NodeId joining);
   void request(const Graph& graph, NodeId node);
   uint32_t number_of(const DeviceName& request);
+  Result<uint32_t> narrowed(uint32_t request);
   uint32_t keep(Status conflict);
   Result<uint32_t> choose(const Graph& graph, NodeId node, const DeviceName& request) const;
   Result<uint32_t> choose_or_relax(const Graph& graph, NodeId node, const DeviceName& request) const;
@@ -67,6 +72,8 @@ class Placer {
   uint32_t first_host_ = 0;
   const KernelTable* kernels_;
   const bool soft_;
+  Placer* const wide_ = nullptr;  // of all tasks, where this one places for `task_`
+  const DeviceName task_;
   std::vector<Group> groups_;
   std::vector<DeviceName> requests_ = {{}};               // each once; 0: anything
   std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text

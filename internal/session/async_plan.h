@@ -20,6 +20,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
     std::vector<Tensor> tensors;
     std::vector<Value> fetches;
     std::vector<NodeId> targets;
+    std::string at;
   };
   // `answer` is called once.
   AsyncPlan(Ref<Session> session, Wanted wanted, Deadline deadline, Answer<Ref<PartitionedPlan>> answer);
@@ -35,7 +36,7 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   Status go_on();
   void end(Result<Ref<PartitionedPlan>> plan);
   void tell(Result<Ref<PartitionedPlan>> plan);
-  RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0, nullptr}; }
+  RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0, nullptr, wanted_.at}; }
 
   static constexpr int kLosses = 5;
   const Ref<Session> session_;

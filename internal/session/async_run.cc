@@ -32,13 +32,14 @@ void AsyncRun::start(Ref<PartitionedPlan> plan) {
   if (Status status = begin(std::move(plan)); !status.ok()) ended(std::move(status));
 }
 
-void AsyncRun::start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets) {
+void AsyncRun::start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets, std::string at) {
   results_.resize(fetches.size());
   AsyncPlan::Wanted wanted;
   wanted.feeds.assign(feeds.begin(), feeds.end());
   wanted.tensors = feeds_;
   wanted.fetches.assign(fetches.begin(), fetches.end());
   wanted.targets.assign(targets.begin(), targets.end());
+  wanted.at = std::move(at);
   const Ref<AsyncPlan> planning = planning_ =
       make_ref<AsyncPlan>(session_, std::move(wanted), deadline_,
                           [self = Ref<AsyncRun>::share(this)](Result<Ref<PartitionedPlan>> plan) { self->planned(std::move(plan)); });
@@ -54,6 +55,7 @@ void AsyncRun::refuse(Status why) {
 void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
   Status status = plan.ok() ? begin(plan.take()) : plan.status();
   if (status.ok()) return;
+  may_repeat_ = once_;  // nothing has begun
   // Whoever has stopped the run says why it ends.
   end(cut_short_.ok() || stopped_.load() ? std::move(status) : Session::outcome_unknown(status, cut_short_));
 }
@@ -86,7 +88,7 @@ void AsyncRun::ended(Status status) {
 }
 
 void AsyncRun::end(Status status) {
-  if (!told_) session_->count_run(status);
+  if (!told_ || once_) session_->count_run(status);
   if (repeated_ && status.ok()) {
     status = again();
     if (status.ok()) return;  // the next one is under way, or this has gone with it already
@@ -137,6 +139,10 @@ void AsyncRun::look_on() {
 bool AsyncRun::try_again(const Status& status) {
   using Remedy = PartitionedPlan::Remedy;
   const Remedy remedy = plan_->ended(*body_, status);
+  if (once_ && (remedy == Remedy::again || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew))) {
+    may_repeat_ = true;
+    return false;
+  }
   if (remedy == Remedy::none || stopped_.load() || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew)) return false;
   if (remedy == Remedy::again) {
     cut_short_ = status;
@@ -150,6 +156,7 @@ bool AsyncRun::try_again(const Status& status) {
   wanted.tensors = feeds_;
   wanted.fetches = request.fetches;
   wanted.targets = request.targets;
+  wanted.at = request.at;
   const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), back,
                                             [self = Ref<AsyncRun>::share(this)](auto plan) { self->planned(std::move(plan)); });
   {
@@ -244,6 +251,19 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
   if (Status late = check_time(args, until); !late.ok()) run->refuse(std::move(late));
   else if (plan) run->start(std::move(plan));
   else run->start(args.feeds, args.fetches, args.targets);
+  return run;
+}
+
+Result<Ref<AsyncRun>> Session::run_at(const RunArgs& args, uint64_t write, std::function<void(AsyncRun&)> told) {
+  DTG_TRY(check(args));
+  DTG_ASSIGN(const Deadline until, deadline(args.timeout_ns));
+  std::vector<Tensor> feeds;
+  for (const Tensor* tensor : args.feed_tensors) feeds.push_back(*tensor);
+  auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(feeds), until, nullptr, 0);
+  run->tell(std::move(told));
+  run->attempt_once(write);
+  if (Ref<PartitionedPlan> plan = find_kept(hash_of(args), args)) run->start(std::move(plan));
+  else run->start(args.feeds, args.fetches, args.targets, std::string(args.at));
   return run;
 }
 

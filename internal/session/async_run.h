@@ -25,11 +25,21 @@ class AsyncRun final : public Timer::Timeout {
   // Begins; from here on the end is announced whatever happens.
   void start(Ref<PartitionedPlan> plan);
   // The same, when other tasks have their parts.
-  void start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
+  void start(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets, std::string at = {});
   // Instead of start(): the end, and why nothing begins, is announced.
   void refuse(Status why);
   // Before start(): who hears of the end where there is no queue, once, on whatever thread. Such a run is part of another one.
   void tell(std::function<void(AsyncRun&)> told) { told_ = std::move(told); }
+  // Before start(): where a connection is lost it is not repeated here, as its work may be given to another task. `write`: the number of
+  // an earlier attempt; 0: there was none.
+  void attempt_once(uint64_t write) {
+    once_ = true;
+    attempts_ = write ? 1 : 0;
+    write_ = write;
+  }
+  // Once such a run has ended with an error: may it be repeated, with write()? Nothing has run, or all that took place is known by that.
+  bool may_be_repeated() const { return may_repeat_; }
+  uint64_t write() const { return write_; }
   // Sticky and idempotent; a run that has ended stays as it is.
   void cancel();
   bool finished() const { return finished_.load(std::memory_order_acquire); }
@@ -81,8 +91,10 @@ class AsyncRun final : public Timer::Timeout {
   std::optional<Body> body_;
   int attempts_ = 0;    // at the present run
   uint64_t write_ = 0;  // the number of the first
-  Status cut_short_;    // why the last was
-  Deadline back_{0};    // until when whoever was lost is waited for; 0: nobody was
+  bool once_ = false;   // no attempts but the first are made here
+  bool may_repeat_ = false;
+  Status cut_short_;  // why the last was
+  Deadline back_{0};  // until when whoever was lost is waited for; 0: nobody was
   // After a loss that is not finite: what was the first such value. The end is announced when that is known.
   std::optional<IllSearch> search_;
   std::vector<Value> ill_feeds_;

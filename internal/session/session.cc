@@ -25,7 +25,8 @@ constexpr int64_t kNoHurryNs = 1'000'000;
 
 bool same_request(const PartitionedPlan& plan, const RunArgs& args) {
   const PlanRequest& request = plan.request();
-  if (!std::ranges::equal(request.fetches, args.fetches) || !std::ranges::equal(request.targets, args.targets)) return false;
+  if (request.at != args.at || !std::ranges::equal(request.fetches, args.fetches) || !std::ranges::equal(request.targets, args.targets))
+    return false;
   if (request.feeds.size() != args.feeds.size()) return false;
   for (size_t i = 0; i < args.feeds.size(); ++i) {
     if (request.feeds[i].value != args.feeds[i]) return false;
@@ -44,6 +45,7 @@ uint64_t Session::hash_of(const RunArgs& args) {
   }
   for (Value fetch : args.fetches) hash = mix(hash, fetch.id);
   for (NodeId target : args.targets) hash = mix(hash, target);
+  for (const char letter : args.at) hash = mix(hash, static_cast<unsigned char>(letter));
   return hash;
 }
 
@@ -53,6 +55,7 @@ PlanRequest Session::request_of(const RunArgs& args) {
     request.feeds.push_back({args.feeds[i], args.feed_tensors[i]->dtype(), args.feed_tensors[i]->shape()});
   request.fetches.assign(args.fetches.begin(), args.fetches.end());
   request.targets.assign(args.targets.begin(), args.targets.end());
+  request.at = args.at;
   return request;
 }
 

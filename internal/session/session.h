@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <span>
@@ -36,6 +37,7 @@ struct RunArgs {
   std::span<const NodeId> targets;
   int64_t timeout_ns = 0;                // 0: the session's default
   Cancellation* cancellation = nullptr;  // ends it, where its caller waits; null: none
+  std::string_view at = {};              // PlanRequest::at
 };
 
 // A run with feeds, fetches and targets fixed: no hashing and no strings on the way.
@@ -81,6 +83,9 @@ class Session final : public RefCounted, private Task::Observer {
   Status run_if_brief(const RunArgs& args, std::span<Tensor> fetched, bool* ran);
   // On the pool; the end is announced in `queue` with `tag`. Feeds are shared, not copied.
   Result<Ref<AsyncRun>> run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag);
+  // For who gives out work to several tasks that can stand in for each other: one attempt at a run, at args.at. `write`: the number that
+  // an earlier attempt had, which may have been elsewhere; 0: there was none. The end is told once, from whatever thread.
+  Result<Ref<AsyncRun>> run_at(const RunArgs& args, uint64_t write, std::function<void(AsyncRun&)> told);
   // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null.
   Result<Ref<AsyncRun>> run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag);
   Result<Ref<Callable>> prepare(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
@@ -100,6 +105,9 @@ class Session final : public RefCounted, private Task::Observer {
 
   const std::vector<Device>& devices() const { return driver_->devices(); }
   Runtime& runtime() const { return *runtime_; }
+  // Until when a call may take; 0: the session's default.
+  Result<Deadline> time_limit(int64_t timeout_ns) const { return deadline(timeout_ns); }
+  Driver& driver() const { return *driver_; }
   Party party() const { return driver_->party(); }
   const Graph& graph() const { return *graph_; }
   ResourceStore& store() { return driver_->task().store(); }

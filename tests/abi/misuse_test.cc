@@ -39,6 +39,9 @@ HANDLE(dtg_collective)
 HANDLE(dtg_cancellation)
 HANDLE(dtg_strategy)
 HANDLE(dtg_trainer)
+HANDLE(dtg_coordinator)
+HANDLE(dtg_closure)
+HANDLE(dtg_remote_value)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -62,6 +65,9 @@ void* closed_of(const Handles& h, const dtg_collective*) { return h.collective; 
 void* closed_of(const Handles& h, const dtg_cancellation*) { return h.cancellation; }
 void* closed_of(const Handles& h, const dtg_strategy*) { return h.strategy; }
 void* closed_of(const Handles& h, const dtg_trainer*) { return h.trainer; }
+void* closed_of(const Handles& h, const dtg_coordinator*) { return h.coordinator; }
+void* closed_of(const Handles& h, const dtg_closure*) { return h.closure; }
+void* closed_of(const Handles& h, const dtg_remote_value*) { return h.remote; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -87,6 +93,9 @@ struct Outs {
   dtg_cancellation* cancellation = nullptr;
   dtg_strategy* strategy = nullptr;
   dtg_trainer* trainer = nullptr;
+  dtg_coordinator* coordinator = nullptr;
+  dtg_closure* closure = nullptr;
+  dtg_remote_value* remote = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   DLManagedTensor* unversioned = nullptr;
   dtg_task task = DTG_TASK_INIT;
@@ -107,8 +116,9 @@ struct Outs {
   dtg_fit_event told = DTG_FIT_EVENT_INIT;
 
   void empty() {
-    Handles all{runtime, tensor, graph,   session, callable,   run,      cq,    nullptr,    string,       model,    dataset,
-                weights, writer, cluster, server,  checkpoint, function, group, collective, cancellation, strategy, trainer};
+    Handles all{runtime,    tensor,       graph,    session, callable,    run,     cq,         nullptr,  string,
+                model,      dataset,      weights,  writer,  cluster,     server,  checkpoint, function, group,
+                collective, cancellation, strategy, trainer, coordinator, closure, remote};
     all.release();
     dtg_dataset_release(dataset2);
     *this = Outs();
@@ -196,6 +206,7 @@ class Misuse : public World {
   void group_rows();
   void strategy_rows();
   void trainer_rows();
+  void coordinator_rows();
 
   Outs outs;
   std::set<std::string> seen_;
@@ -219,6 +230,7 @@ class Misuse : public World {
   dtg_schedule schedule = DTG_SCHEDULE_INIT;
   dtg_strategy_options strategy = DTG_STRATEGY_OPTIONS_INIT;
   dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
+  dtg_partitioner cuts = DTG_PARTITIONER_INIT;
   const char* device = "/device:CPU:0";
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
@@ -639,6 +651,26 @@ void Misuse::trainer_rows() {
   ROW(dtg_trainer_predict, {2}, h.trainer, h.dataset, nullptr, fetched, 1);
 }
 
+void Misuse::coordinator_rows() {
+  ROW(dtg_coordinator_create, {1}, h.session, nullptr, &outs.coordinator);
+  ROW(dtg_coordinator_retain, {}, h.coordinator);
+  ROW(dtg_coordinator_release, {}, h.coordinator);
+  ROW(dtg_coordinator_prepare, {}, h.coordinator, &asked, v.x, &outs.closure);
+  ROW(dtg_closure_retain, {}, h.closure);
+  ROW(dtg_closure_release, {}, h.closure);
+  ROW(dtg_coordinator_create_per_worker, {}, h.coordinator, h.closure, tensors, 1);
+  ROW(dtg_coordinator_schedule, (S{2, 4, 5}), h.coordinator, h.closure, tensors, 0, nullptr, &outs.remote);
+  ROW(dtg_coordinator_join, {2}, h.coordinator, 1, nullptr);
+  ROW(dtg_coordinator_done, {}, h.coordinator, &outs.number);
+  ROW(dtg_coordinator_cancel, {}, h.coordinator);
+  ROW(dtg_coordinator_status, {}, h.coordinator, &outs.string);
+  ROW(dtg_remote_value_fetch, {4}, h.remote, &outs.tensor, 1, 1, nullptr);
+  ROW(dtg_remote_value_retain, {}, h.remote);
+  ROW(dtg_remote_value_release, {}, h.remote);
+  ROW(dtg_partitioner_shards, {}, &cuts, DTG_F32, outs.dims, 1, &outs.dims[1]);
+  ROW(dtg_shard_rows, {}, 4, 2, 1, &outs.dims[0], &outs.dims[1]);
+}
+
 TEST_F(Misuse, EveryPointerOfEveryFunction) {
   base_rows();
   tensor_rows();
@@ -653,6 +685,7 @@ TEST_F(Misuse, EveryPointerOfEveryFunction) {
   group_rows();
   strategy_rows();
   trainer_rows();
+  coordinator_rows();
   for (const auto& row : rows_) row();
   const char* const build = std::getenv("DTG_BUILD_DIR");
   if (!build) return;

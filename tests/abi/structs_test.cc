@@ -381,6 +381,36 @@ TEST_F(Structs, StrategiesOfEverySize) {
   refuse("a device of another worker", [&](auto& o) { of_workers(o), o.group = h.group, o.devices = &other; });
 }
 
+TEST_F(Structs, CoordinatorsAndPartitionersOfEverySize) {
+  dtg_coordinator_options options = DTG_COORDINATOR_OPTIONS_INIT;
+  // The session is local, which is looked at when the struct has been read.
+  each_size("dtg_coordinator_options", options, [this](auto* given) {
+    dtg_coordinator* made = nullptr;
+    dtg_error* const error = dtg_coordinator_create(h.session, given, &made);
+    if (dtg_error_code(error) != DTG_FAILED_PRECONDITION) return error;
+    dtg_error_release(error);
+    return static_cast<dtg_error*>(nullptr);
+  });
+  const dtg_schedule_options how = DTG_SCHEDULE_OPTIONS_INIT;
+  each_size("dtg_schedule_options", how,
+            [this](auto* given) { return dtg_coordinator_schedule(h.coordinator, h.closure, nullptr, 0, given, nullptr); });
+  dtg_partitioner cuts = DTG_PARTITIONER_INIT;
+  cuts.num_shards = 3;
+  const int64_t dims[] = {8, 4};
+  int64_t shards = 0;
+  each_size("dtg_partitioner", cuts, [&](auto* given) { return dtg_partitioner_shards(given, DTG_F32, dims, 2, &shards); });
+  EXPECT_EQ(shards, 3);
+  const auto wrong = [&](const char* what, auto&& change) {
+    dtg_partitioner given = cuts;
+    change(given);
+    refused(dtg_partitioner_shards(&given, DTG_F32, dims, 2, &shards), DTG_INVALID_ARGUMENT, what);
+  };
+  wrong("a kind that is none", [](auto& p) { p.kind = 3; });
+  wrong("an axis that is none", [](auto& p) { p.axis = 2; });
+  wrong("no shards", [](auto& p) { p.num_shards = 0; });
+  wrong("a size of nothing", [](auto& p) { p.kind = DTG_PARTITIONER_MAX_SIZE; });
+}
+
 TEST_F(Structs, TrainersAndFitsOfEverySize) {
   dtg_value loss{};
   OK(dtg_graph_find(h.graph, "loss", DTG_STRLEN, &loss));

@@ -70,8 +70,14 @@ struct Handles {
   dtg_cancellation* cancellation = nullptr;
   dtg_strategy* strategy = nullptr;
   dtg_trainer* trainer = nullptr;
+  dtg_coordinator* coordinator = nullptr;
+  dtg_closure* closure = nullptr;
+  dtg_remote_value* remote = nullptr;
 
   void release() {
+    dtg_remote_value_release(remote);
+    dtg_closure_release(closure);
+    dtg_coordinator_release(coordinator);
     dtg_trainer_release(trainer);
     dtg_strategy_release(strategy);
     dtg_cancellation_release(cancellation);
@@ -110,6 +116,30 @@ inline void serve(Handles& h, const std::string& directory) {
   size_t count = 0;
   OK(dtg_cq_next(h.cq, &done, 0, 1, DTG_INFINITE, &count));
   OK(done.error);
+}
+
+// A coordinator that is a client of that server, from a runtime of its own, and a closure that has ended.
+inline void coordinate(Handles& h) {
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  options.compute_threads = 1;
+  dtg_runtime* runtime = nullptr;
+  dtg_graph* graph = nullptr;
+  dtg_session* session = nullptr;
+  dtg_value one{};
+  OK(dtg_runtime_create(&options, &runtime));
+  OK(dtg_graph_create(runtime, &graph));
+  OK(dtg_const_f32(graph, 1, &one));
+  OK(dtg_session_connect(runtime, dtg_server_target(h.server), DTG_STRLEN, graph, nullptr, &session));
+  OK(dtg_coordinator_create(session, nullptr, &h.coordinator));
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.fetches = &one;
+  args.num_fetches = 1;
+  OK(dtg_coordinator_prepare(h.coordinator, &args, {}, &h.closure));
+  OK(dtg_coordinator_schedule(h.coordinator, h.closure, nullptr, 0, nullptr, &h.remote));
+  OK(dtg_coordinator_join(h.coordinator, 0, nullptr));
+  dtg_session_release(session);
+  dtg_graph_release(graph);
+  dtg_runtime_release(runtime);
 }
 
 // The graph of every test: z = x * y, both float vectors of 2 that must be fed.
@@ -166,6 +196,7 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   OK(dtg_event_writer_open(events.c_str(), DTG_STRLEN, nullptr, &h.writer));
   OK(dtg_cluster_parse("ps=unix:/p;worker=2@unix:/w", DTG_STRLEN, &h.cluster));
   serve(h, events + "/job");
+  coordinate(h);
   dtg_checkpoint_options sets = DTG_CHECKPOINT_OPTIONS_INIT;
   const std::string directory = events + "/sets";
   sets.directory = directory.c_str();

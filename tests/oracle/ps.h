@@ -18,6 +18,8 @@ void check_device_names(const std::string& path, const Json& file, const Options
 void check_tf_config(const std::string& path, const Json& file, const Options& options, Report& report);
 // Shards and batches of data sets (data_sharding.cc).
 void check_data_sharding(const std::string& path, const Json& file, const Options& options, Report& report);
+// Numbers of shards (partitioners.cc).
+void check_partitioners(const std::string& path, const Json& file, const Options& options, Report& report);
 
 // The bytes of a string of the ABI, which is released.
 std::string take_string(dtg_string* string);

@@ -79,6 +79,9 @@ static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
     case 16: dtg_cancellation_release(AS(dtg_cancellation, handle)); break;
     case 17: dtg_strategy_release(AS(dtg_strategy, handle)); break;
     case 18: dtg_trainer_release(AS(dtg_trainer, handle)); break;
+    case 19: dtg_coordinator_release(AS(dtg_coordinator, handle)); break;
+    case 20: dtg_closure_release(AS(dtg_closure, handle)); break;
+    case 21: dtg_remote_value_release(AS(dtg_remote_value, handle)); break;
     default: break;
   }
 }

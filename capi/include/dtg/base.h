@@ -13,6 +13,7 @@
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
  *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_cancellation, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
+ *              dtg_coordinator, dtg_closure, dtg_remote_value,
  *              dtg_group, dtg_collective, dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
  *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_strategy, dtg_dataset, dtg_weights,
  *              dtg_event_writer, dtg_checkpoint but for wait and status,

@@ -5,6 +5,7 @@
 #include <dtg/base.h>
 #include <dtg/checkpoint.h>
 #include <dtg/cluster.h>
+#include <dtg/coordinator.h>
 #include <dtg/data.h>
 #include <dtg/dlpack.h>
 #include <dtg/error.h>

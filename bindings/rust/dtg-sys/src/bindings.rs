@@ -36,6 +36,12 @@ pub struct dtg_checkpoint(Opaque);
 #[repr(C)]
 pub struct dtg_cluster(Opaque);
 #[repr(C)]
+pub struct dtg_coordinator(Opaque);
+#[repr(C)]
+pub struct dtg_closure(Opaque);
+#[repr(C)]
+pub struct dtg_remote_value(Opaque);
+#[repr(C)]
 pub struct dtg_dataset(Opaque);
 #[repr(C)]
 pub struct DLManagedTensor(Opaque);
@@ -60,6 +66,7 @@ pub struct dtg_trainer(Opaque);
 
 pub type dtg_code = i32;
 pub type dtg_dtype = i32;
+pub type dtg_partitioner_kind = i32;
 pub type dtg_attr_kind = i32;
 pub type dtg_setter_strategy = i32;
 pub type dtg_reduction = i32;
@@ -159,6 +166,9 @@ pub const DTG_F8_E5M2: dtg_dtype = 24;
 pub const DTG_F8_E4M3FN: dtg_dtype = 25;
 pub const DTG_I4: dtg_dtype = 29;
 pub const DTG_U4: dtg_dtype = 30;
+pub const DTG_PARTITIONER_FIXED_SHARDS: dtg_partitioner_kind = 0;
+pub const DTG_PARTITIONER_MIN_SIZE: dtg_partitioner_kind = 1;
+pub const DTG_PARTITIONER_MAX_SIZE: dtg_partitioner_kind = 2;
 pub const DTG_MISSING_DEFAULT: i32 = 0;
 pub const DTG_MISSING_DROP: i32 = 1;
 pub const DTG_MISSING_REFUSE: i32 = 2;
@@ -394,6 +404,40 @@ pub struct dtg_task {
     pub num_ps: i32,
     pub reserved: i32,
     pub rpc_layer: [c_char; 32],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_coordinator_options {
+    pub struct_size: usize,
+    pub job: *const c_char,
+    pub job_len: usize,
+    pub queue_capacity: i64,
+    pub closure_timeout_ns: i64,
+    pub worker_timeout_ns: i64,
+    pub server_timeout_ns: i64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_schedule_options {
+    pub struct_size: usize,
+    pub timeout_ns: i64,
+    pub cancellation: *mut dtg_cancellation,
+    pub cq: *mut dtg_cq,
+    pub tag: u64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_partitioner {
+    pub struct_size: usize,
+    pub kind: dtg_partitioner_kind,
+    pub axis: i32,
+    pub num_shards: i64,
+    pub shard_bytes: i64,
+    pub max_shards: i64,
+    pub bytes_per_string: i64,
 }
 
 #[repr(C)]
@@ -1263,6 +1307,43 @@ impl dtg_task {
         num_ps: 0,
         reserved: 0,
         rpc_layer: [0; 32],
+    };
+}
+
+impl dtg_coordinator_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_coordinator_options>(),
+        job: null(),
+        job_len: DTG_STRLEN,
+        queue_capacity: 0,
+        closure_timeout_ns: 0,
+        worker_timeout_ns: 0,
+        server_timeout_ns: 0,
+    };
+}
+
+impl dtg_schedule_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_schedule_options>(),
+        timeout_ns: 0,
+        cancellation: null_mut(),
+        cq: null_mut(),
+        tag: 0,
+    };
+}
+
+impl dtg_partitioner {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_partitioner>(),
+        kind: DTG_PARTITIONER_FIXED_SHARDS,
+        axis: 0,
+        num_shards: 0,
+        shard_bytes: 0,
+        max_shards: 0,
+        bytes_per_string: 0,
     };
 }
 
@@ -2148,6 +2229,23 @@ unsafe extern "C" {
     pub fn dtg_cluster_address(cluster: *const dtg_cluster, job: *const c_char, index: i32) -> *const c_char;
     pub fn dtg_cluster_retain(cluster: *mut dtg_cluster) -> *mut dtg_cluster;
     pub fn dtg_cluster_release(cluster: *mut dtg_cluster);
+    pub fn dtg_coordinator_create(session: *mut dtg_session, options: *const dtg_coordinator_options, out: *mut *mut dtg_coordinator) -> *mut dtg_error;
+    pub fn dtg_coordinator_retain(coordinator: *mut dtg_coordinator) -> *mut dtg_coordinator;
+    pub fn dtg_coordinator_release(coordinator: *mut dtg_coordinator);
+    pub fn dtg_coordinator_prepare(coordinator: *mut dtg_coordinator, args: *const dtg_run_args, worker: dtg_value, out: *mut *mut dtg_closure) -> *mut dtg_error;
+    pub fn dtg_closure_retain(closure: *mut dtg_closure) -> *mut dtg_closure;
+    pub fn dtg_closure_release(closure: *mut dtg_closure);
+    pub fn dtg_coordinator_create_per_worker(coordinator: *mut dtg_coordinator, closure: *mut dtg_closure, feed_tensors: *const *const dtg_tensor, num_feeds: usize) -> *mut dtg_error;
+    pub fn dtg_coordinator_schedule(coordinator: *mut dtg_coordinator, closure: *mut dtg_closure, feed_tensors: *const *const dtg_tensor, num_feeds: usize, options: *const dtg_schedule_options, out: *mut *mut dtg_remote_value) -> *mut dtg_error;
+    pub fn dtg_coordinator_join(coordinator: *mut dtg_coordinator, timeout_ns: i64, cancellation: *mut dtg_cancellation) -> *mut dtg_error;
+    pub fn dtg_coordinator_done(coordinator: *mut dtg_coordinator, done: *mut i32) -> *mut dtg_error;
+    pub fn dtg_coordinator_cancel(coordinator: *mut dtg_coordinator) -> *mut dtg_error;
+    pub fn dtg_coordinator_status(coordinator: *mut dtg_coordinator, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_remote_value_fetch(value: *mut dtg_remote_value, fetched: *mut *mut dtg_tensor, num_fetches: usize, timeout_ns: i64, cancellation: *mut dtg_cancellation) -> *mut dtg_error;
+    pub fn dtg_remote_value_retain(value: *mut dtg_remote_value) -> *mut dtg_remote_value;
+    pub fn dtg_remote_value_release(value: *mut dtg_remote_value);
+    pub fn dtg_partitioner_shards(partitioner: *const dtg_partitioner, dtype: dtg_dtype, dims: *const i64, rank: usize, shards: *mut i64) -> *mut dtg_error;
+    pub fn dtg_shard_rows(rows: i64, shards: i64, shard: i64, first: *mut i64, count: *mut i64) -> *mut dtg_error;
     pub fn dtg_dataset_tensors(runtime: *mut dtg_runtime, tensors: *const *const dtg_tensor, num_tensors: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_range(runtime: *mut dtg_runtime, start: i64, stop: i64, step: i64, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_idx(runtime: *mut dtg_runtime, paths: *const *const c_char, num_paths: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;

@@ -128,7 +128,9 @@ objects! {
     dtg_callable: dtg_callable_release,
     dtg_cancellation: dtg_cancellation_release,
     dtg_checkpoint: dtg_checkpoint_release,
+    dtg_closure: dtg_closure_release,
     dtg_cluster: dtg_cluster_release,
+    dtg_coordinator: dtg_coordinator_release,
     dtg_cq: dtg_cq_release,
     dtg_dataset: dtg_dataset_release,
     dtg_event_writer: dtg_event_writer_release,
@@ -136,6 +138,7 @@ objects! {
     dtg_graph: dtg_graph_release,
     dtg_group: dtg_group_release,
     dtg_model: dtg_model_release,
+    dtg_remote_value: dtg_remote_value_release,
     dtg_run: dtg_run_release,
     dtg_runtime: dtg_runtime_release,
     dtg_server: dtg_server_release,
@@ -150,7 +153,9 @@ objects! {
 shared_objects! {
     dtg_callable: dtg_callable_retain,
     dtg_cancellation: dtg_cancellation_retain,
+    dtg_closure: dtg_closure_retain,
     dtg_cluster: dtg_cluster_retain,
+    dtg_coordinator: dtg_coordinator_retain,
     dtg_cq: dtg_cq_retain,
     dtg_function: dtg_function_retain,
     dtg_group: dtg_group_retain,
@@ -172,6 +177,21 @@ unsafe impl Sync for Handle<sys::dtg_callable> {}
 unsafe impl Send for Handle<sys::dtg_cancellation> {}
 // SAFETY: as above.
 unsafe impl Sync for Handle<sys::dtg_cancellation> {}
+
+// SAFETY: dtg/base.h lists dtg_coordinator as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_coordinator> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_coordinator> {}
+
+// SAFETY: dtg/base.h lists dtg_closure as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_closure> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_closure> {}
+
+// SAFETY: dtg/base.h lists dtg_remote_value as shared: any thread, any time.
+unsafe impl Send for Handle<sys::dtg_remote_value> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<sys::dtg_remote_value> {}
 
 // SAFETY: dtg/cluster.h: an immutable value, shared.
 unsafe impl Send for Handle<sys::dtg_cluster> {}

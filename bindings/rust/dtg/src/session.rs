@@ -177,6 +177,11 @@ impl Session {
         self.run().target(target).call().map(drop)
     }
 
+    /// A coordinator with default options, which gives closures out to the workers of the session's cluster.
+    pub fn coordinator(&self) -> Result<crate::Coordinator> {
+        crate::Coordinator::new(self, &crate::CoordinatorOptions::new())
+    }
+
     /// A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible.
     pub fn prepare(&self, feeds: &[Value], fetches: &[Value], targets: &[Value]) -> Result<Callable> {
         Callable::prepare(self, feeds, fetches, targets)

@@ -35,7 +35,10 @@ public abstract class Handle implements AutoCloseable {
     GROUP("group"),
     CANCELLATION("cancellation"),
     STRATEGY("strategy"),
-    TRAINER("trainer");
+    TRAINER("trainer"),
+    COORDINATOR("coordinator"),
+    CLOSURE("closure"),
+    REMOTE_VALUE("remote value");
 
     /** As C's errors call it. */
     final String noun;

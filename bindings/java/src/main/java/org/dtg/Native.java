@@ -293,6 +293,29 @@ final class Native {
 
   static native byte[] sessionClusterStatus(long session, long timeoutNs);
 
+  // coordinator
+  static native long coordinatorCreate(long session, byte[] options);
+
+  static native long coordinatorPrepare(long coordinator, long[] feeds, long[] fetches, long[] targets, long worker);
+
+  static native void coordinatorPerWorker(long coordinator, long closure, long[] tensors);
+
+  static native long coordinatorSchedule(long coordinator, long closure, long[] tensors, long cq, long tag);
+
+  static native void coordinatorJoin(long coordinator, long timeoutNs, long cancellation);
+
+  static native boolean coordinatorDone(long coordinator);
+
+  static native void coordinatorCancel(long coordinator);
+
+  static native byte[] coordinatorStatus(long coordinator);
+
+  static native long[] remoteValueFetch(long value, int count);
+
+  static native long partitionerShards(int kind, int axis, long[] sizes, int dtype, long[] dims);
+
+  static native long[] shardRows(long rows, long shards, long shard);
+
   static native long cancellationCreate();
 
   static native void cancellationCancel(long cancellation);

@@ -12,11 +12,15 @@ import java.util.function.LongFunction;
 /** A run that nobody waits for. The thread of CompletionQueue hears of its end; it is completed on the thread that waits, or on the common pool. */
 final class RunFuture<T> extends CompletableFuture<T> {
   private static final class Running extends Handle {
-    Running(long address) {
-      super(Kind.RUN, address);
+    private final boolean ends; // a run ends when its future is cancelled; a closure that was scheduled does not
+
+    Running(Kind kind, long address) {
+      super(kind, address);
+      ends = kind == Kind.RUN;
     }
 
     void cancel() {
+      if (!ends) return;
       long mine;
       try {
         mine = hold();
@@ -31,6 +35,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
     }
   }
 
+  private final Handle.Kind kind;
   private final LongFunction<T> collect;
   private Running running; // guarded by this, as what follows
   private boolean refused; // it never started
@@ -40,11 +45,16 @@ final class RunFuture<T> extends CompletableFuture<T> {
   private Throwable error;
 
   RunFuture(LongFunction<T> collect) {
+    this(Handle.Kind.RUN, collect);
+  }
+
+  RunFuture(Handle.Kind kind, LongFunction<T> collect) {
+    this.kind = kind;
     this.collect = collect;
   }
 
   synchronized void started(long address) {
-    running = new Running(address);
+    running = new Running(kind, address);
     notifyAll();
     if (isCancelled()) running.cancel();
   }
