@@ -2,8 +2,7 @@
 // of a coordinator closes it when it goes. Any thread.
 #include "dtg/coordinator.h"
 
-#include <optional>
-
+#include "capi/cancellation.h"
 #include "capi/guard.h"
 #include "capi/nn.h"
 #include "capi/objects.h"
@@ -28,19 +27,6 @@ class RemoteValueObject final : public RefCounted {
   RemoteValueObject(Ref<Session> s, Ref<RemoteValue> v) : session(std::move(s)), value(std::move(v)) {}
   const Ref<Session> session;
   const Ref<RemoteValue> value;
-};
-
-// What may end a call, held for its length where the host gave any.
-class CallEnd {
- public:
-  explicit CallEnd(dtg_cancellation* handle) {
-    if (handle) held_.emplace(handle, HandleType::cancellation);
-  }
-  Status status() const { return held_ ? held_->status() : Status(); }
-  Cancellation* get() const { return held_ ? held_->get() : nullptr; }
-
- private:
-  std::optional<Held<Cancellation>> held_;
 };
 
 static_assert(static_cast<int>(Partitioner::Kind::max_size) == DTG_PARTITIONER_MAX_SIZE);
@@ -115,7 +101,7 @@ Status schedule(Coordinator& coordinator, dtg_closure* closure, const dtg_tensor
   dtg_schedule_options options = DTG_SCHEDULE_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_schedule_options), "dtg_schedule_options", &options));
   DTG_ASSIGN(std::vector<Tensor> inputs, closure_tensors(feed_tensors, num_feeds));
-  const CallEnd cancellation(options.cancellation);
+  const HeldCancellation cancellation(options.cancellation);
   DTG_TRY(cancellation.status());
   Ref<CompletionQueue> queue;
   if (options.cq) {
@@ -138,7 +124,7 @@ Status fetch(RemoteValueObject& object, dtg_tensor** fetched, size_t count, int6
   for (size_t i = 0; i < count; ++i) {
     if (fetched[i]) return invalid_argument("fetch a remote value: fetched[%zu] must be NULL on entry", i);
   }
-  const CallEnd cancellation(handle);
+  const HeldCancellation cancellation(handle);
   DTG_TRY(cancellation.status());
   DTG_ASSIGN(const Deadline until, object.session->time_limit(timeout_ns));
   DTG_TRY(object.value->wait(object.session->runtime().clock(), until, cancellation.get()));
@@ -201,7 +187,7 @@ dtg_error* dtg_coordinator_schedule(dtg_coordinator* coordinator, dtg_closure* c
 }
 dtg_error* dtg_coordinator_join(dtg_coordinator* coordinator, int64_t timeout_ns, dtg_cancellation* cancellation) noexcept {
   return with_coordinator(coordinator, [&](Coordinator& c) -> Status {
-    const CallEnd held(cancellation);
+    const HeldCancellation held(cancellation);
     DTG_TRY(held.status());
     return c.join(timeout_ns, held.get());
   });

@@ -3,9 +3,8 @@
 #include "dtg/session.h"
 
 #include <memory>
-#include <optional>
 
-#include "base/cancellation.h"
+#include "capi/cancellation.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/security.h"
@@ -185,19 +184,6 @@ Status connect(dtg_runtime* runtime, std::string_view target, dtg_graph* graph, 
   DTG_ASSIGN(Ref<Session> session, Session::connect(std::move(home), target, held->graph, wanted));
   return give(HandleType::session, std::move(session), out);
 }
-
-// What may end a call, held for its length where the host gave any.
-class HeldCancellation {
- public:
-  explicit HeldCancellation(dtg_cancellation* handle) {
-    if (handle) held_.emplace(handle, HandleType::cancellation);
-  }
-  Status status() const { return held_ ? held_->status() : Status(); }
-  Cancellation* get() const { return held_ ? held_->get() : nullptr; }
-
- private:
-  std::optional<Held<Cancellation>> held_;
-};
 
 // With `ran`: only where it is brief.
 Status run(Session& session, const dtg_run_args* given, bool* ran) {
