@@ -4,7 +4,6 @@
 #include "ops/derivative.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "graph/gradient.h"
 
@@ -60,12 +59,14 @@ Slice slice_of(const Function& function, std::span<const size_t> results) {
   for (size_t r : results) taken[function.results()[r].node()] = true;
   Slice slice;
   // A node's inputs were made before it.
-  for (NodeId id : function.needed() | std::views::reverse) {
+  const std::span<const NodeId> needed = function.needed();
+  for (size_t n = needed.size(); n-- > 0;) {
+    const NodeId id = needed[n];
     if (!taken[id]) continue;
     slice.nodes.push_back(id);
     for (Value input : graph.node(id).inputs) taken[input.node()] = true;
   }
-  std::ranges::reverse(slice.nodes);
+  std::reverse(slice.nodes.begin(), slice.nodes.end());
   for (Value argument : function.arguments()) slice.arguments.push_back(taken[argument.node()]);
   return slice;
 }
