@@ -1,6 +1,7 @@
 // Groups from outside: every collective with every element type against a sum on one rank, uneven and empty contributions, one to many
 // ranks, calls that do not fit, losses, leaving, coming back. The members are servers in this process, each with a runtime and a thread.
 #include <atomic>
+#include <barrier>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -335,6 +336,7 @@ dtg_error* bad_call(Member& member, int kind, const dtg_tensor* in, dtg_cq* cq) 
 // The others' next call is not this member's one after it.
 TEST_F(Groups, ARefusedCallIsCountedAndItsMemberNamed) {
   serve(3);
+  std::barrier through(3);
   all([&](Member& member) {
     dtg_tensor* const in = tensor_of<float>(DTG_F32, {8}, contribution<float>(member.rank, 8));
     dtg_cq* cq = nullptr;
@@ -345,6 +347,7 @@ TEST_F(Groups, ARefusedCallIsCountedAndItsMemberNamed) {
       // Where everybody refuses the same, nothing has happened.
       refused(bad_call(member, kind, in, cq), DTG_INVALID_ARGUMENT, what + " everywhere");
       check_reduce<float>(member, DTG_F32, DTG_REDUCE_SUM, 100, 0, false);
+      through.arrive_and_wait();  // or the end of the epoch could meet a sum that is still under way
       // It is the root of a broadcast too, from which the others only wait to hear.
       dtg_collective_args args = DTG_COLLECTIVE_ARGS_INIT;
       args.root = odd;
