@@ -119,11 +119,18 @@ Status read_tensors(GroupObject& group, const dtg_tensor* in, dtg_tensor* into, 
   return {};
 }
 
+// The call that is not made is counted as the others count theirs.
+Status refuse(GroupObject& group, const std::string& what, Status why) {
+  group.group->refuse(what, why);
+  return why;
+}
+
 Status start(GroupObject& group, Collective kind, const dtg_tensor* in, dtg_tensor* into, const dtg_collective_args* args,
              Ref<CompletionQueue> queue, uint64_t tag, Ref<CollectiveRun>* run) {
   Asked asked;
-  DTG_TRY(read_args(args, kind, &asked));
-  DTG_TRY(read_tensors(group, in, into, &asked));
+  Status status = read_args(args, kind, &asked);
+  if (status.ok()) status = read_tensors(group, in, into, &asked);
+  if (!status.ok()) return refuse(group, collective_name(kind), std::move(status));
   *run = make_ref<CollectiveRun>(group.group, std::move(queue), tag);
   const int64_t timeout_ns = asked.timeout_ns ? asked.timeout_ns : group.default_timeout_ns;
   (*run)->start(std::move(asked.call), Deadline::after(group.clock(), timeout_ns));
@@ -131,7 +138,7 @@ Status start(GroupObject& group, Collective kind, const dtg_tensor* in, dtg_tens
 }
 
 Status run(GroupObject& group, Collective kind, const dtg_tensor* in, const dtg_collective_args* args, dtg_tensor** out) {
-  DTG_TRY(require(out, "out"));
+  if (Status status = require(out, "out"); !status.ok()) return refuse(group, collective_name(kind), std::move(status));
   Ref<CollectiveRun> run;
   DTG_TRY(start(group, kind, in, *out, args, nullptr, 0, &run));
   DTG_TRY(run->wait(group.clock()));
@@ -217,9 +224,9 @@ dtg_error* dtg_group_barrier(dtg_group* group, int64_t timeout_ns) noexcept {
 dtg_error* dtg_group_start(dtg_group* group, dtg_collective_kind kind, const dtg_tensor* in, dtg_tensor* into,
                            const dtg_collective_args* args, dtg_cq* cq, uint64_t tag, dtg_collective** out) noexcept {
   return with<GroupObject>(group, HandleType::group, [&](GroupObject& g) -> Status {
-    if (kind < 0 || kind > kCollectiveMax) return invalid_argument("start a collective: kind %d is none", kind);
+    if (kind < 0 || kind > kCollectiveMax) return refuse(g, "a collective", invalid_argument("start a collective: kind %d is none", kind));
     const Held<CompletionQueue> queue(cq, HandleType::cq);
-    DTG_TRY(queue.status());
+    if (!queue.status().ok()) return refuse(g, collective_name(static_cast<Collective>(kind)), queue.status());
     Ref<CollectiveRun> run;
     DTG_TRY(start(g, static_cast<Collective>(kind), in, into, args, Ref<CompletionQueue>::share(queue.get()), tag, &run));
     return out ? give(HandleType::collective, make_ref<CollectiveObject>(std::move(run)), out) : Status();

@@ -142,6 +142,23 @@ Result<Workers> read_workers(const dtg_strategy_options& c, StrategyObject& obje
   return workers;
 }
 
+// The sessions of a server know its devices, so those that are none need not wait for a run.
+Status check_present(const GroupObject& group, const Strategy::Options& options) {
+  const std::vector<Device>& devices = group.server->server->task().devices();
+  for (const std::string& text : options.devices) {
+    DTG_ASSIGN(const DeviceName wanted, DeviceName::parse_spec(text));
+    const auto is_wanted = [&](const Device& device) { return DeviceName::intersect(device.name, wanted).ok(); };
+    if (std::ranges::any_of(devices, is_wanted)) continue;
+    // Of another worker: the strategy says so.
+    if (!DeviceName::intersect(DeviceName::parse(options.workers->task).value(), wanted).ok()) continue;
+    std::string known;
+    for (const Device& device : devices) known += (known.empty() ? "" : ", ") + device.text;
+    return invalid_argument("create a strategy: the server of %s has no device \"%s\"; it has %s", options.workers->task.c_str(),
+                            text.c_str(), known.c_str());
+  }
+  return {};
+}
+
 Result<Strategy::Options> read_strategy(const dtg_strategy_options* given, StrategyObject& object) {
   dtg_strategy_options c = DTG_STRATEGY_OPTIONS_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_strategy_options), "dtg_strategy_options", &c));
@@ -159,6 +176,7 @@ Result<Strategy::Options> read_strategy(const dtg_strategy_options* given, Strat
     DTG_ASSIGN(options.workers, read_workers(c, object));
   }
   DTG_TRY(read_devices(c, options));
+  if (options.workers) DTG_TRY(check_present(*object.group, options));
   DTG_TRY(read_facts(c, options, object));
   options.hooks = hooks_of(object);
   return options;
@@ -231,6 +249,9 @@ dtg_error* dtg_strategy_describe(const dtg_strategy* strategy, dtg_strategy_info
     const Strategy& s = *object.strategy;
     dtg_strategy_info answer = object.facts;
     answer.struct_size = room.struct_size;
+    // Another worker may be the first of a later epoch.
+    if (const int rank = object.group ? object.group->group->view().rank : -1; rank >= 0)
+      answer.should_init = answer.should_checkpoint = answer.should_save_summary = rank == 0;
     answer.num_replicas = static_cast<int32_t>(s.replicas());
     answer.num_replicas_in_sync = s.replicas_in_sync();
     answer.context = static_cast<int32_t>(s.context());

@@ -96,6 +96,13 @@ void Group::start(Ref<GroupCall> call) {
   });
 }
 
+void Group::refuse(std::string what, const Status& why) {
+  loop().post_now([self = Ref<Group>::share(this), what = std::move(what), why] {
+    const Entry entry(*self);
+    if (self->state_ == State::formed) self->calls_.refuse(0, what, why);
+  });
+}
+
 // A call belongs with the others of its run, and they with those of the other members' runs of that epoch.
 Status Group::too_old(uint64_t epoch) const {
   const std::string ended = last_end_.first == epoch ? ", which ended: " + last_end_.second.message() : ", which is over";

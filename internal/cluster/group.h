@@ -53,6 +53,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   // roster. `done` is called once, on the loop.
   void form(size_t least, Deadline deadline, Done done);
   void start(Ref<GroupCall> call);
+  // The host asked for a call that cannot be made: it is counted, and the others hear why it is not made when they come to it.
+  void refuse(std::string what, const Status& why);
   // Ends the epoch, since the others count on this call.
   void cancel(Ref<GroupCall> call);
   // Sticky: nothing of this member goes on.

@@ -56,6 +56,7 @@ void GroupCalls::restart(uint64_t epoch, int rank, std::vector<int> members) {
   ended_.clear();
   stated_.clear();
   asked_.clear();
+  std::erase_if(refused_, [&](const auto& each) { return each.first.first < epoch; });
   epoch_.loop().cancel(verdict_);
   std::erase_if(early_, [&](const auto& each) { return each.first.epoch < epoch; });
   std::erase_if(early_grants_, [&](const auto& each) { return each.first.epoch < epoch; });
@@ -79,19 +80,23 @@ std::string GroupCalls::number_text(const Key& key, const char* what, const char
 }
 
 void GroupCalls::begin(const Ref<GroupCall>& call) {
+  const std::string what = call->what_.terms.text();
+  // The refusal of an op's call ends its run, and the run the epoch.
+  const auto end = [&](const Status& why) {
+    if (call->stream_ == 0) refuse(0, what, why);
+    call->end(why, {});
+  };
   if (flights_.size() >= kCallsMost) {
-    return call->end(resource_exhausted("%s: %zu collectives of this member are under way already; wait for some of them",
-                                        call->what_.terms.text().c_str(), flights_.size()),
-                     {});
+    return end(resource_exhausted("%s: %zu collectives of this member are under way already; wait for some of them", what.c_str(),
+                                  flights_.size()));
   }
   if (!counts_.has_room() && counts_.count(call->stream_) == 0) {
-    return call->end(resource_exhausted("%s: more than %zu instances that are not numbered one after the other were called in this epoch; "
-                                        "use some of them again, or form the group \"%s\" anew",
-                                        call->what_.terms.text().c_str(), InstanceCounts::kRunsMost, epoch_.group_name().c_str()),
-                     {});
+    return end(resource_exhausted("%s: more than %zu instances that are not numbered one after the other were called in this epoch; "
+                                  "use some of them again, or form the group \"%s\" anew",
+                                  what.c_str(), InstanceCounts::kRunsMost, epoch_.group_name().c_str()));
   }
   auto exchange = Exchange::make(std::move(call->what_), rank_, static_cast<int>(members_.size()), *this, epoch_.budget());
-  if (!exchange.ok()) return call->end(exchange.status(), {});
+  if (!exchange.ok()) return end(exchange.status());
   const Key key{call->stream_, counts_.count(call->stream_)};
   exchange.value()->stream = key.stream;
   exchange.value()->number = key.number;
@@ -101,14 +106,53 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
   if (!kept->begun()) {
     // Nobody has heard of it.
     flights_.erase(key);
-    return call->end(status.ok() ? internal_error("a collective did not begin") : status, {});
+    return end(status.ok() ? internal_error("a collective did not begin") : status);
   }
   counts_.add(key.stream);
   call->alarm_ = std::make_unique<AlarmCall>([this, key] { late(key); });
   epoch_.loop().set(*call->alarm_, call->deadline().at_ns);
+  if (const auto refused = refused_.extract(std::pair(number_, key))) return epoch_.poison(refused.mapped());
   if (!status.ok()) return settle(key, status);
   if (find(key)) catch_up(key);
   if (std::erase(asked_, key) > 0) state(key);
+}
+
+void GroupCalls::refuse(uint64_t stream, const std::string& what, const Status& why) {
+  const Key key{stream, counts_.count(stream)};
+  const Status told = why.with_context(format("%s refused %s %s of group \"%s\"", epoch_.name_of(rank_).c_str(), what.c_str(),
+                                              number_text(key, "", "of ").c_str(), epoch_.group_name().c_str()));
+  if (key.number == 0 && !counts_.has_room()) return epoch_.poison(told);
+  counts_.add(stream);
+  refused_.erase({number_, key});
+  std::erase(asked_, key);
+  forget_early(key);
+  // A dispute that says at once what it is about.
+  wire::GroupWord word;
+  word.verb = static_cast<uint8_t>(GroupVerb::dispute);
+  word.epoch = number_;
+  word.stream = key.stream;
+  word.number = key.number;
+  word.status = told;
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
+    if (rank != rank_) epoch_.send(rank, word);
+  }
+}
+
+// Nobody takes what was sent ahead for that call.
+void GroupCalls::forget_early(const Key& key) {
+  for (const auto& [early, stream] : early_) {
+    if (early.epoch == number_ && early.key == key) --early_counts_[early.member];
+  }
+  std::erase_if(early_, [&](const auto& each) { return each.first.epoch == number_ && each.first.key == key; });
+  std::erase_if(early_grants_, [&](const auto& each) { return each.first.epoch == number_ && each.first.key == key; });
+}
+
+void GroupCalls::refused_elsewhere(uint64_t epoch, const Key& key, const Status& why) {
+  if (epoch == number_ && find(key)) return epoch_.poison(why);
+  // It has ended here without that member, or was refused here too.
+  if (epoch == number_ && key.number < counts_.count(key.stream)) return;
+  if (refused_.size() < kEarlyMost) refused_.try_emplace({epoch, key}, why);
+  else if (epoch == number_) epoch_.poison(why);
 }
 
 // What others have sent ahead.
@@ -302,10 +346,31 @@ void GroupCalls::late(const Key& key) {
   if (!flight) return;
   const bool silent = !flight->exchange->missing(true).empty();
   std::string names;
-  for (const int rank : flight->exchange->missing(silent)) names += (names.empty() ? "" : ", ") + epoch_.name_of(rank);
+  const auto missing = flight->exchange->missing(silent);
+  for (const int rank : missing) names += (names.empty() ? "" : ", ") + epoch_.name_of(rank);
   const std::string why =
       names.empty() ? "others have not taken what it sends" : (silent ? "nothing has come from " : "it waits for ") + names;
-  epoch_.poison(deadline_exceeded("%s did not end within its time: %s", describe(key, flight->exchange->terms()).c_str(), why.c_str()));
+  epoch_.poison(deadline_exceeded("%s did not end within its time: %s%s", describe(key, flight->exchange->terms()).c_str(), why.c_str(),
+                                  other_calls(key, {missing.begin(), missing.end()}).c_str()));
+}
+
+// Ops whose graphs number their calls differently wait for each other, and neither is the one to blame: what those called that are waited
+// for, as far as it was heard here.
+std::string GroupCalls::other_calls(const Key& key, const std::vector<int>& ranks) const {
+  if (key.stream == 0) return "";
+  std::map<int, Key> called;
+  std::string text;
+  for (const auto& [early, stream] : early_) {
+    const auto rank = std::ranges::find(members_, early.member) - members_.begin();
+    if (early.epoch != number_ || std::ranges::find(ranks, static_cast<int>(rank)) == ranks.end()) continue;
+    const auto terms = from_wire(stream.first.terms);
+    if (!terms.ok() || !called.emplace(early.member, early.key).second) continue;
+    text +=
+        "; " + epoch_.name_of(static_cast<int>(rank)) + " has called " + describe(early.key, terms.value()) + ", which was not called here";
+  }
+  return text +
+         "; where the members' graphs differ they wait for each other: check that all have made the same strategies and models of the "
+         "group, as many and in the same order, and run the same";
 }
 
 std::map<GroupCalls::Key, GroupCalls::Flight>::iterator GroupCalls::find(const Ref<GroupCall>& call) {
@@ -351,6 +416,7 @@ void GroupCalls::dispute(const Key& key) {
 
 void GroupCalls::disputed(const wire::GroupWord& word) {
   const Key key{word.stream, word.number};
+  if (!word.status.ok()) return refused_elsewhere(word.epoch, key, word.status);
   if (std::ranges::find(asked_, key) == asked_.end()) state(key);
 }
 

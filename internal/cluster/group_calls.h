@@ -75,6 +75,9 @@ class GroupCalls final : private Exchange::Carrier {
   // A new epoch: nothing is under way; what came early for it is kept.
   void restart(uint64_t epoch, int rank, std::vector<int> members);
   void begin(const Ref<GroupCall>& call);
+  // This member cannot make the call of that row that would be its next. It takes its number all the same, or later ones would meet others
+  // than they are; whoever makes it ends the epoch with this member's name. Where all refuse it, all go on.
+  void refuse(uint64_t stream, const std::string& what, const Status& why);
   void cancel(const Ref<GroupCall>& call, const Status& why);
   // It has no time left, whatever its own deadline.
   void out_of_time(const Ref<GroupCall>& call);
@@ -123,6 +126,9 @@ class GroupCalls final : private Exchange::Carrier {
   void dispute(const Key& key);
   void state(const Key& key);
   void judge(const Key& key);
+  void refused_elsewhere(uint64_t epoch, const Key& key, const Status& why);
+  void forget_early(const Key& key);
+  std::string other_calls(const Key& key, const std::vector<int>& ranks) const;
   std::string describe(const Key& key, const CallTerms& terms) const;
   std::map<Key, Flight>::iterator find(const Ref<GroupCall>& call);
   static std::string number_text(const Key& key, const char* what, const char* of_instance);
@@ -137,10 +143,11 @@ class GroupCalls final : private Exchange::Carrier {
   std::map<Key, Flight> flights_;
   std::map<EarlyKey, EarlyStream> early_;
   std::map<EarlyKey, uint64_t> early_grants_;
-  std::map<int, size_t> early_counts_;                // by member
-  std::deque<std::pair<Key, CallTerms>> ended_;       // the last ones
-  std::map<Key, std::map<int, std::string>> stated_;  // by rank: what each meant
-  std::vector<Key> asked_;                            // disputed calls that have not begun here
+  std::map<int, size_t> early_counts_;                  // by member
+  std::deque<std::pair<Key, CallTerms>> ended_;         // the last ones
+  std::map<Key, std::map<int, std::string>> stated_;    // by rank: what each meant
+  std::vector<Key> asked_;                              // disputed calls that have not begun here
+  std::map<std::pair<uint64_t, Key>, Status> refused_;  // by others, in that epoch; calls that have not begun here
   Key judging_;
   AlarmCall verdict_;
 };

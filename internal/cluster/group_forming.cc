@@ -132,7 +132,7 @@ void Group::about_epoch(GroupPeer& peer, const wire::GroupWord& word) {
       const Status status = calls_.granted(peer.member(), present ? rank : -1, word);
       if (!status.ok() && peer.is_linked()) peer.link().fail(status);
     }
-  } else if (verb == GroupVerb::dispute && present) {
+  } else if (verb == GroupVerb::dispute && (present || (word.epoch > epoch_ && forming_ && !word.status.ok()))) {
     calls_.disputed(word);
   } else if (verb == GroupVerb::statement && present) {
     calls_.stated(rank, word);

@@ -1,6 +1,9 @@
 // Calls between workers, and the nodes that level their variables. See workers.h for threads.
 #include "strategy/workers.h"
 
+#include <numeric>
+#include <string_view>
+
 #include "nn/scope.h"
 
 namespace dtg {
@@ -41,7 +44,7 @@ class Levelling {
   Result<NodeId> run() {
     const NameScope scope(model_.graph(), "level");
     find_root();
-    int32_t number = 2;
+    int32_t number = 3;
     for (const NamedVariable& variable : model_.variables()) {
       // The count of steps says who is ahead, so it comes last; each has its number whatever the others are.
       if (variable.sync == Sync::on_write && !is_step(variable)) take(variable, number);
@@ -60,9 +63,10 @@ class Levelling {
     return step && step->handle == variable.handle;
   }
 
+  int32_t instance(int32_t number) const { return workers_.how.first_instance + kWorkersInstances / 2 + number; }
   Value reduce(Value x, const char* merge, int32_t number) {
-    int32_t instance = workers_.how.first_instance + kWorkersInstances / 2 + number;
-    return WorkerCalls(build_, workers_, &instance).reduce(x, merge);
+    int32_t first = instance(number);
+    return WorkerCalls(build_, workers_, &first).reduce(x, merge);
   }
 
   Value read(const NamedVariable& variable, std::span<const NodeId> controls) {
@@ -75,7 +79,8 @@ class Levelling {
     const NamedVariable* const step = model_.step_if_any();
     const Value steps = step ? read(*step, after_) : build_.integer(0, DType::i64);
     const Value is_ahead = build_.op("Equal", {steps, reduce(steps, "Max", 0)});
-    const Value rank = build_.integer(workers_.rank);
+    int32_t third = instance(2);
+    const Value rank = WorkerCalls(build_, workers_, &third).rank();
     const Value candidate = build_.op("SelectV2", {is_ahead, rank, build_.integer(workers_.how.group_size)});
     is_root_ = build_.op("Equal", {rank, reduce(candidate, "Min", 1)});
   }
@@ -119,22 +124,40 @@ Value WorkerCalls::call(std::string_view op, std::span<const Value> inputs, size
 }
 
 Value WorkerCalls::reduce(Value x, const char* merge, std::span<const NodeId> controls) {
-  return call("CollectiveReduceV2", {&x, 1}, 1, merge, controls);
-}
-
-// bfloat16 is only added up; every one of them is a float.
-Value WorkerCalls::gather(Value x) {
-  const bool narrow = build_.ok() && build_.info(x).dtype == DType::bf16;
-  if (narrow) x = build_.cast(x, DType::f32);
-  const Value all = call("CollectiveGatherV2", {&x, 1}, 1, nullptr);
-  return narrow ? build_.cast(all, DType::bf16) : all;
-}
-
-Value WorkerCalls::from_first(Value x) {
   if (!build_.ok()) return {};
   const DType dtype = build_.info(x).dtype;
-  const Value bits = as_bits(build_, x);
-  return of_bits(build_, reduce(workers_.rank == 0 || !build_.ok() ? bits : build_.zeros_like(bits), "Add"), dtype);
+  constexpr DTypeSet kSameSums{DType::i8, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64};
+  // Sums of whole numbers are the same bits with a sign and without, and in more of them.
+  const bool as_others = std::string_view(merge) == "Add" && kSameSums.has(dtype);
+  if (as_others) x = as_bits(build_, x);
+  const Value all = call("CollectiveReduceV2", {&x, 1}, 1, merge, controls);
+  return as_others ? of_bits(build_, all, dtype) : all;
+}
+
+// What the op does not know travels as whole numbers of the same bits.
+Value WorkerCalls::gather(Value x) {
+  if (!build_.ok()) return {};
+  const DType dtype = build_.info(x).dtype;
+  constexpr DTypeSet kKnown{DType::f32, DType::f16, DType::f64, DType::i32, DType::i64};
+  const bool known = kKnown.has(dtype);
+  if (!known) x = as_bits(build_, x);
+  const Value all = call("CollectiveGatherV2", {&x, 1}, 1, nullptr);
+  return known ? all : of_bits(build_, all, dtype);
+}
+
+// The graph is the same at all of them: which one is first is found when it runs.
+Value WorkerCalls::from_first(Value x) {
+  const Value all = gather(build_.ok() ? build_.op("ExpandDims", {x, build_.integer(0)}) : Value());
+  return build_.ok() ? build_.op("GatherV2", {all, build_.integer(0), build_.integer(0)}) : Value();
+}
+
+// Everybody brings 0, 1, 2.. and gets the share of its own place.
+Value WorkerCalls::rank() {
+  std::vector<int64_t> ranks(static_cast<size_t>(workers_.how.group_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const Value all = build_.ints(ranks);
+  const Value mine = call("CollectiveReduceScatterV2", {&all, 1}, 1, "Min");
+  return build_.ok() ? build_.op("GatherV2", {mine, build_.integer(0), build_.integer(0)}) : Value();
 }
 
 Result<NodeId> level(Model& model, const Workers& workers, std::span<const NodeId> after) { return Levelling(model, workers, after).run(); }

@@ -24,12 +24,14 @@ inline constexpr int32_t kWorkersInstances = 1 << 20;
 class WorkerCalls {
  public:
   WorkerCalls(Build& build, const Workers& workers, int32_t* instance) : build_(build), workers_(workers), instance_(*instance) {}
-  // merge: "Add", "Max", "Min".
+  // merge: "Add", "Max", "Min". Sums of whole numbers of every width, which wrap around as those of one process do.
   Value reduce(Value x, const char* merge, std::span<const NodeId> controls = {});
-  // Rows of all, one behind the other; numbers of rows may differ.
+  // Rows of all, one behind the other; numbers of rows may differ. Every type of a fixed size.
   Value gather(Value x);
-  // That of rank 0; all know its shape.
+  // That of rank 0, in every type of a fixed size.
   Value from_first(Value x);
+  // This worker's rank in the epoch that the run is in; it may be another one than when the graph was built.
+  Value rank();
 
  private:
   Value call(std::string_view op, std::span<const Value> inputs, size_t keys_at, const char* merge, std::span<const NodeId> controls = {});

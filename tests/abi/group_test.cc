@@ -1,6 +1,7 @@
 // Groups from outside: every collective with every element type against a sum on one rank, uneven and empty contributions, one to many
 // ranks, calls that do not fit, losses, leaving, coming back. The members are servers in this process, each with a runtime and a thread.
 #include <atomic>
+#include <barrier>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -175,7 +176,7 @@ TEST_F(Groups, EveryTypeAndReduction) {
       refused(dtg_group_all_reduce(member.group, in, nullptr, &out), DTG_INVALID_ARGUMENT, "a sum of such");
       dtg_tensor_release(in);
     }
-    OK(dtg_group_barrier(member.group, 0));  // what is refused here is not counted
+    OK(dtg_group_barrier(member.group, 0));  // what all refuse keeps nobody waiting
   });
 }
 
@@ -311,6 +312,59 @@ TEST_F(Groups, WhoeverCallsSomethingElseIsNamed) {
         },
         ("odd" + std::to_string(odd)).c_str());
   }
+}
+
+// One way after the other in which a call is refused at its own member; none of them is made.
+dtg_error* bad_call(Member& member, int kind, const dtg_tensor* in, dtg_cq* cq) {
+  dtg_collective_args args = DTG_COLLECTIVE_ARGS_INIT;
+  dtg_tensor *out = nullptr, *const longer = tensor_of<float>(DTG_F32, {9}, contribution<float>(0, 9));
+  dtg_error* error = nullptr;
+  switch (kind) {
+    case 0: args.reduction = 17; break;
+    case 1: args.timeout_ns = -1; break;
+    case 2: error = dtg_group_all_reduce(member.group, nullptr, nullptr, &out); break;
+    case 3: error = dtg_group_all_reduce(member.group, in, nullptr, nullptr); break;
+    case 4: error = dtg_group_start(member.group, 17, in, nullptr, nullptr, cq, 1, nullptr); break;
+    case 5: error = dtg_group_start(member.group, DTG_ALL_REDUCE, in, nullptr, nullptr, nullptr, 1, nullptr); break;
+    default: out = longer; error = dtg_group_all_reduce(member.group, in, nullptr, &out);  // by the group itself: no room for the result
+  }
+  if (kind < 2) error = dtg_group_all_reduce(member.group, in, &args, &out);
+  dtg_tensor_release(longer);
+  return error;
+}
+
+// The others' next call is not this member's one after it.
+TEST_F(Groups, ARefusedCallIsCountedAndItsMemberNamed) {
+  serve(3);
+  std::barrier through(3);
+  all([&](Member& member) {
+    dtg_tensor* const in = tensor_of<float>(DTG_F32, {8}, contribution<float>(member.rank, 8));
+    dtg_cq* cq = nullptr;
+    OK(dtg_cq_create(&cq));
+    for (int kind = 0; kind < 7; ++kind) {
+      const int odd = kind % 3;
+      const std::string what = "kind " + std::to_string(kind), name = "rank " + std::to_string(odd) + " (/job:worker/replica:0/task:";
+      // Where everybody refuses the same, nothing has happened.
+      refused(bad_call(member, kind, in, cq), DTG_INVALID_ARGUMENT, what + " everywhere");
+      check_reduce<float>(member, DTG_F32, DTG_REDUCE_SUM, 100, 0, false);
+      through.arrive_and_wait();  // or the end of the epoch could meet a sum that is still under way
+      // It is the root of a broadcast too, from which the others only wait to hear.
+      dtg_collective_args args = DTG_COLLECTIVE_ARGS_INIT;
+      args.root = odd;
+      dtg_tensor* out = nullptr;
+      if (member.rank == odd) refused(bad_call(member, kind, in, cq), DTG_INVALID_ARGUMENT, what);
+      dtg_error* const error =
+          kind < 3 ? dtg_group_broadcast(member.group, in, &args, &out) : dtg_group_all_reduce(member.group, in, nullptr, &out);
+      const std::string message = error ? refused(error, DTG_INVALID_ARGUMENT, what) : "";
+      // A root is done when it has sent, and hears of the end with its next call.
+      if (!error) refused(dtg_group_barrier(member.group, 0), DTG_INVALID_ARGUMENT, what + ", after a broadcast");
+      else EXPECT_TRUE(message.find(name) != message.npos && message.find(" refused ") != message.npos) << what << ": " << message;
+      dtg_tensor_release(out);
+      OK(dtg_group_reform(member.group, 0, 0));
+    }
+    dtg_cq_release(cq);
+    dtg_tensor_release(in);
+  });
 }
 
 TEST_F(Groups, DeadlinesAndCancelsEndTheEpochForAll) {

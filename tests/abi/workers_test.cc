@@ -1,6 +1,7 @@
 // MultiWorkerMirrored, through the public headers: workers with a server each, in this process, in a thread of their own. Training is that
 // of Mirrored with as many replicas and of one process with the same shards, to the bit; values, writes and metrics over all workers; a
 // loss that is no number, a worker that goes and comes back.
+#include <atomic>
 #include <barrier>
 #include <thread>
 
@@ -267,6 +268,124 @@ TEST_F(Workers, ValuesAndWritesOverAllOfThem) {
   const dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
   all(1, options, say_words);
   all(2, options, say_words);
+}
+
+// Of each type, with bytes of which every one counts: gathered they are the same, and added up they wrap around.
+void say_types(Worker& w) {
+  StrategyJob& job = *w.job;
+  constexpr dtg_dtype kTypes[] = {DTG_BOOL, DTG_I8,  DTG_U8,  DTG_I16, DTG_U16, DTG_I32,
+                                  DTG_U32,  DTG_I64, DTG_U64, DTG_F16, DTG_F32, DTG_F64};
+  struct Made {
+    dtg_value in, rows, sum;
+  };
+  std::vector<Made> made;
+  const auto is_whole = [](dtg_dtype type) { return type != DTG_BOOL && type != DTG_F16 && type != DTG_F32 && type != DTG_F64; };
+  OK(dtg_strategy_enter(job.strategy));
+  for (const dtg_dtype type : kTypes) {
+    Made& each = made.emplace_back();
+    each.in = job.placeholder(type, {3});
+    dtg_per_replica value{};
+    const std::vector<dtg_value> same(static_cast<size_t>(w.replicas), each.in);
+    OK(dtg_strategy_distribute(job.strategy, same.data(), same.size(), &value));
+    OK(dtg_strategy_gather(job.strategy, value, 0, &each.rows));
+    if (is_whole(type)) OK(dtg_strategy_reduce(job.strategy, DTG_REDUCE_SUM, value, DTG_NO_AXIS, &each.sum));
+  }
+  OK(dtg_strategy_exit(job.strategy));
+  w.begin();
+  for (size_t t = 0; t < std::size(kTypes); ++t) {
+    const size_t width = dtg_dtype_size(kTypes[t]);
+    const auto bytes_of = [&](int rank) {
+      std::string bytes(3 * width, 0);
+      for (size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<char>(kTypes[t] == DTG_BOOL ? (rank + static_cast<int>(i)) & 1 : 61 * (rank + 1) + 7 * static_cast<int>(i));
+      return bytes;
+    };
+    std::string rows, sum;
+    for (int rank = 0; rank < 2; ++rank) {
+      for (int r = 0; r < w.replicas; ++r) rows += bytes_of(rank);
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      uint64_t total = 0;
+      for (size_t part = i; part * width < rows.size(); part += 3) {
+        uint64_t number = 0;
+        std::memcpy(&number, rows.data() + part * width, width);
+        total += number;
+      }
+      sum.append(reinterpret_cast<const char*>(&total), width);
+    }
+    const std::string mine = bytes_of(w.rank);
+    job.feed(made[t].in, kTypes[t], {3}, mine.data());
+    EXPECT_EQ(job.bytes(made[t].rows), rows) << "type " << kTypes[t];
+    if (!is_whole(kTypes[t])) continue;
+    job.feed(made[t].in, kTypes[t], {3}, mine.data());
+    EXPECT_EQ(job.bytes(made[t].sum), sum) << "type " << kTypes[t];
+  }
+}
+
+TEST_F(Workers, EveryTypeIsGatheredAndWholeNumbersAddUp) {
+  of(2);
+  const dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  all(1, options, say_types);
+  all(2, options, say_types);
+}
+
+TEST_F(Workers, ADeviceThatTheServerDoesNotHaveIsRefusedAtOnce) {
+  of(1);
+  all(2, DTG_STRATEGY_OPTIONS_INIT, [](Worker& w) {
+    for (const char* device : {"/device:EMU:2", "/job:worker/task:0/device:CPU:1", "GPU:0"}) {
+      dtg_strategy_options options = options_of(DTG_STRATEGY_MULTI_WORKER_MIRRORED);
+      const char* const devices[] = {"/device:EMU:0", device};
+      options.group = w.group;
+      options.devices = devices;
+      options.num_devices = 2;
+      dtg_strategy* strategy = nullptr;
+      const std::string why = refused(dtg_strategy_create(w.job->model, &options, &strategy), DTG_INVALID_ARGUMENT, device);
+      EXPECT_NE(why.find(device), why.npos) << why;
+      EXPECT_NE(why.find("/device:EMU:1"), why.npos) << why;
+    }
+  });
+}
+
+// Worker 1 has made another strategy before the one that it runs, so both wait. The run's first call may come late, so it gets more time.
+TEST_F(Workers, OtherNumbersOfStrategiesAreSaid) {
+  of(2);
+  dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+  std::barrier through(2);
+  std::atomic<bool> said = false;
+  const auto work = [&](int rank) {
+    Worker w(cluster_, rank, 1, options, 7);
+    dtg_strategy_options again = options_of(DTG_STRATEGY_MULTI_WORKER_MIRRORED, 0);
+    again.devices = nullptr;
+    again.group = w.group;
+    dtg_strategy* second = nullptr;
+    if (rank == 1) OK(dtg_strategy_create(w.job->model, &again, &second));
+    dtg_value one{}, sum{};
+    dtg_per_replica value{};
+    OK(dtg_const_f32(w.job->graph, 1, &one));
+    OK(dtg_strategy_distribute(second ? second : w.job->strategy, &one, 1, &value));
+    OK(dtg_strategy_reduce(second ? second : w.job->strategy, DTG_REDUCE_SUM, value, DTG_NO_AXIS, &sum));
+    OK(dtg_session_connect(w.at.runtime, dtg_server_target(w.at.server), DTG_STRLEN, w.job->graph, nullptr, &w.job->session));
+    for (int64_t ms = 250; !said && ms < 20'000; ms *= 2) {
+      through.arrive_and_wait();
+      dtg_run_args args = DTG_RUN_ARGS_INIT;
+      dtg_tensor* fetched = nullptr;
+      args.fetches = &sum;
+      args.fetched = &fetched;
+      args.num_fetches = 1;
+      args.timeout_ns = rank == 1 ? ms * 1'000'000 : kWaitNs;
+      const std::string why = refused(dtg_session_run(w.job->session, &args), DTG_DEADLINE_EXCEEDED, "another strategy");
+      const bool both = why.find("rank 0 (/job:worker/replica:0/task:0) has called all_reduce(float32[], sum) of instance 1 ") != why.npos;
+      if (rank == 0 && both && why.find("check that all have made the same strategies") != why.npos) said = true;
+      through.arrive_and_wait();
+      if (!said) OK(dtg_group_reform(w.group, 0, kWaitNs));
+    }
+    EXPECT_TRUE(said);
+    through.arrive_and_wait();
+    dtg_strategy_release(second);
+  };
+  std::thread other(work, 1);
+  work(0);
+  other.join();
 }
 
 // An epoch that has ended is none to make a strategy in, whoever ended it.

@@ -4,6 +4,7 @@
 
 #include "nn/scope.h"
 #include "session/fixture.h"
+#include "strategy/workers.h"
 
 namespace dtg {
 namespace {
@@ -103,6 +104,40 @@ TEST_F(AllReduceTest, MeansOfDenseGradientsAndRows) {
       }
     }
   }
+}
+
+// Both copies were built as rank 0, as workers are whose ranks have changed since: the first one that runs is the root all the same.
+TEST_F(AllReduceTest, RanksAreThoseOfTheRun) {
+  std::vector<Ref<Model>> members;
+  std::vector<NamedVariable> held;
+  std::vector<NodeId> levels;
+  std::vector<Value> firsts;
+  for (int copy = 0; copy < 2; ++copy) {
+    graph->push_device("/device:CPU:" + std::to_string(copy));
+    const NameScope scope(*graph, "member_" + std::to_string(copy));
+    members.push_back(make_ref<Model>(graph, 11));
+    held.push_back(good(members[static_cast<size_t>(copy)]->add_variable(
+        {.name = "v", .shape = Shape::of({2}), .initializer = Initializer::constant(copy + 1)})));
+    Workers workers;
+    workers.how.group_key = 9;
+    workers.how.group_size = 2;
+    levels.push_back(good(level(*members.back(), workers, {})));
+    int32_t instance = 7;
+    firsts.push_back(WorkerCalls(*build, workers, &instance).from_first(build->scalar(DType::f32, copy + 3)));
+    EXPECT_TRUE(graph->pop_device().ok());
+  }
+  ASSERT_TRUE(build->ok()) << build->status().message();
+  const auto run_of = [&](std::vector<Value> fetches, std::vector<NodeId> targets) {
+    std::vector<Tensor> fetched;
+    const Status status = run({}, fetches, &fetched, targets);
+    EXPECT_TRUE(status.ok()) << status.message();
+    fetched.resize(fetches.size());
+    return fetched;
+  };
+  run_of({}, {good(members[0]->init_target()), good(members[1]->init_target())});
+  run_of({}, levels);
+  for (const NamedVariable& variable : held) EXPECT_EQ(values(run_of({variable.read}, {})[0]), (std::vector<float>{1, 1}));
+  for (const Tensor& first : run_of(firsts, {})) EXPECT_EQ(values(first), std::vector<float>{3});
 }
 
 TEST_F(AllReduceTest, WhatMakesNoSenseIsRefused) {

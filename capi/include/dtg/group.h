@@ -8,7 +8,9 @@
  * All members make the same calls in the same order. Who makes another call, or the same with another type or shape, is named in the
  * error that all of them get, INVALID_ARGUMENT. So is a member that is lost, in UNAVAILABLE. Either ends the *epoch*: everything under way
  * and everything that comes after fails with that error, until the members agree on the next epoch with dtg_group_reform. The same
- * goes for a call that is cancelled or runs out of time, since the others count on it. What was under way is done on all members,
+ * goes for a call that is cancelled or runs out of time, since the others count on it. A call that is refused at once, for its arguments or
+ * because too many are under way, counts like any other: a member that makes it ends the epoch with that error and the name of the
+ * one that refused it; where all refuse it, all go on. What was under way is done on all members,
  * some, or none: a host that must know reduces a counter with it.
  *
  * Sums are added in the order of the ranks, left to right, whatever the timing and the algorithm: the bits are those of AddN

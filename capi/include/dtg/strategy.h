@@ -45,7 +45,8 @@
  * a step of training, the target of dtg_model_init) is then a collective: all workers run it, the same ones in one run. The target of
  * dtg_model_init ends with what dtg_strategy_level does, so first values are those of rank 0, whatever the seeds. Calls in
  * another order, or of other shapes, end with an error that names the task. A
- * strategy is for the number of workers that the group has when it is made.
+ * strategy is for the number of workers that the group has when it is made; their ranks may be others in a later epoch. Workers that made
+ * other strategies of the group than the others, or more of them, wait for calls that do not come: the error that ends this says so.
  *   With one device per worker, and with DTG_REDUCE_TO_ONE_DEVICE for any number, the bits are those of Mirrored with as many replicas and
  * of dtg_nn_minimize_towers over the same shares of the batch. With several devices, that has every worker gather the
  * gradients of all replicas; DTG_REDUCE_HIERARCHICAL adds up each worker's own first and sends only the sum.
@@ -219,9 +220,10 @@ typedef struct dtg_strategy_info {
 
 /* A strategy for a model, which it keeps alive. A model may have several, with one scope open at a time and with variables of their own.
  * `*out` is owned by the caller. MultiWorkerMirrored: the workers make the same strategies of a group in the same order. Errors:
- * INVALID_ARGUMENT (a kind, device or number that is none, a device twice or of another worker, MultiWorkerMirrored without a group),
- * FAILED_PRECONDITION (the group is in no epoch, or its epoch has ended). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy,
- * MirroredStrategy, CentralStorageStrategy, ParameterServerStrategyV1, MultiWorkerMirroredStrategy, StrategyExtended. */
+ * INVALID_ARGUMENT (a kind, device or number that is none, a device twice or of another worker, MultiWorkerMirrored without a group, or
+ * with a device that the worker's server does not have; those of other kinds are the session's, whose runs say so), FAILED_PRECONDITION
+ * (the group is in no epoch, or its epoch has ended). Since 0.1. Semantics: tf.distribute.OneDeviceStrategy, MirroredStrategy,
+ * CentralStorageStrategy, ParameterServerStrategyV1, MultiWorkerMirroredStrategy, StrategyExtended. */
 DTG_ERR dtg_strategy_create(dtg_model *model, const dtg_strategy_options *options, dtg_strategy **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the strategy; NULL for NULL. Since 0.1. */
@@ -277,10 +279,10 @@ DTG_ERR dtg_strategy_merge_call(dtg_strategy *strategy, const dtg_value *values,
 /* For `axis` of dtg_strategy_reduce: only over replicas. */
 #define DTG_NO_AXIS INT32_MIN
 
-/* The sum or mean of the replicas' values, on the first replica's device. With an `axis` (negative: from behind) each is added up along it
- * as well, and the mean is over all elements, so that shares of different size weigh what they are. A mean needs floating-point
- * values; that along an axis of integers is float64, of those of 8 and 16 bits float32. Default or cross-replica context. Since 0.1.
- * Semantics: tf.distribute.Strategy.reduce. */
+/* The sum or mean of the replicas' values, on the first replica's device: of numbers, and whole ones wrap around; bool has no sum. With an
+ * `axis` (negative: from behind) each is added up along it as well, and the mean is over all elements, so that shares of different size
+ * weigh what they are. A mean needs floating-point values; that along an axis of integers is float64, of those of 8 and 16 bits float32.
+ * Default or cross-replica context. Since 0.1. Semantics: tf.distribute.Strategy.reduce. */
 DTG_ERR dtg_strategy_reduce(dtg_strategy *strategy, dtg_reduction op, dtg_per_replica value, int32_t axis, dtg_value *out) DTG_NOEXCEPT;
 
 /* The replicas' values one behind the other along `axis`; they have the same rank, and may differ in that dimension. Default or
