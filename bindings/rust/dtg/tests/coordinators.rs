@@ -36,7 +36,8 @@ fn closures_come_back() {
     let number = graph.placeholder("number", DType::I64, Some(&[])).unwrap();
     let who = ops::identity(&graph, number).build().unwrap();
     let session = Session::connect(job.chief.target(), &graph).unwrap();
-    let options = CoordinatorOptions::new().job("worker").queue_capacity(100).closure_timeout(SOON).worker_timeout(SOON).closure_losses(5);
+    let options =
+        CoordinatorOptions::new().job("worker").queue_capacity(100).closure_timeout(SOON).worker_timeout(SOON).closure_losses(5);
     let coordinator = dtg::Coordinator::new(&session, &options.server_timeout(SOON)).unwrap();
     let closure = coordinator.prepare(&[x], &[square, who], &[], Some(number)).unwrap();
     let mut values = Vec::new();

@@ -33,8 +33,8 @@ class CoordinatorTest {
     try (Cluster cluster = cluster(); Server chief = Server.start(cluster, new ServerOptions().job("chief").task(0));
         Server first = Server.start(cluster, new ServerOptions().job("worker").task(0));
         Server second = Server.start(cluster, new ServerOptions().job("worker").task(1)); Graph graph = new Graph()) {
-      Value x = graph.placeholder("x", DType.F32, Shape.scalar());
-      Value number = graph.placeholder("number", DType.I64, Shape.scalar());
+      Value x = graph.placeholder("x", DType.F32);
+      Value number = graph.placeholder("number", DType.I64);
       Value square = graph.mul(x, x);
       Value who = graph.identity(number);
       CoordinatorOptions options = new CoordinatorOptions().job("worker").queueCapacity(100).closureTimeout(World.SECOND.multipliedBy(30)).closureLosses(5);
@@ -73,7 +73,7 @@ class CoordinatorTest {
     try (Cluster cluster = cluster(); Server chief = Server.start(cluster, new ServerOptions().job("chief").task(0));
         Server first = Server.start(cluster, new ServerOptions().job("worker").task(0));
         Server second = Server.start(cluster, new ServerOptions().job("worker").task(1)); Graph graph = new Graph()) {
-      Value x = graph.placeholder("x", DType.F32, Shape.scalar());
+      Value x = graph.placeholder("x", DType.F32);
       Value bad = graph.checkNumerics(x, "not a number");
       try (Session session = Session.connect(chief.target(), graph); Coordinator coordinator = new Coordinator(session, new CoordinatorOptions());
           Coordinator.Closure closure = coordinator.prepare(List.of(x), List.of(bad), List.of(), null);
