@@ -46,6 +46,7 @@ Status create(Session& session, const dtg_coordinator_options* given, dtg_coordi
   if (c.queue_capacity) options.capacity = c.queue_capacity;
   if (c.worker_timeout_ns) options.worker_timeout_ns = c.worker_timeout_ns;
   if (c.server_timeout_ns) options.server_timeout_ns = c.server_timeout_ns;
+  if (c.closure_losses) options.closure_losses = c.closure_losses;
   options.closure_timeout_ns = c.closure_timeout_ns;
   DTG_ASSIGN(Ref<Coordinator> made, Coordinator::create(Ref<Session>::share(&session), std::move(options)));
   return give(HandleType::coordinator, make_ref<CoordinatorObject>(std::move(made)), out);

@@ -142,7 +142,7 @@ bool Launch::choose_ports() {
 
 std::string Launch::cluster_json() const {
   std::string json;
-  for (const char* job : {"worker", "ps"}) {
+  for (const char* job : {"chief", "worker", "ps"}) {
     std::string list;
     for (const LaunchTask& task : tasks_) {
       if (task.job == job) list += (list.empty() ? "" : ", ") + quote(task.address);
@@ -187,6 +187,7 @@ bool Launch::make_state(const std::string& directory) {
 }
 
 bool Launch::prepare(const LaunchOptions& options) {
+  if (options.chief) tasks_.push_back({"chief", 0, "", {}});
   for (int64_t i = 0; i < options.workers; i++) tasks_.push_back({"worker", static_cast<int>(i), "", {}});
   for (int64_t i = 0; i < options.ps; i++) tasks_.push_back({"ps", static_cast<int>(i), "", {}});
   if (!make_directory()) return false;

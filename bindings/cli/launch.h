@@ -9,6 +9,7 @@ namespace dtg::cli {
 
 struct LaunchOptions {
   int64_t ps = 1, workers = 1;
+  bool chief = false;  // a task of its own, for which the workers are servers
   bool tcp = false;
   bool clear_frames = false;
   std::string state;       // "": none; otherwise each task gets a folder of its own there
@@ -30,7 +31,7 @@ class Launch {
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
-  // Makes directory, addresses and environments; false after a complaint. Tasks come workers first: chief, others, ps.
+  // Makes directory, addresses and environments; false after a complaint. The chief's task comes first, then the workers, then ps.
   bool prepare(const LaunchOptions& options);
   const std::vector<LaunchTask>& tasks() const { return tasks_; }
 

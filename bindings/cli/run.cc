@@ -33,6 +33,8 @@ bool read(int argc, char** argv, Wanted* wanted, int* code) {
   arguments.flag("--local", &wanted->local, "on this machine (the only place there is; it must be said)");
   arguments.number("--ps", "N", 0, 256, &wanted->launch.ps, "parameter servers; default 1");
   arguments.number("--workers", "M", 1, 256, &wanted->launch.workers, "workers, the first of them the chief; default 1");
+  arguments.flag("--chief", &wanted->launch.chief,
+                 "one task more, chief/0, for a program that gives the workers their work; its end is the end");
   arguments.text("--channel", "unix|tcp", &wanted->channel, "how tasks talk; tcp: 127.0.0.1, on ports found free; default unix");
   arguments.flag("--clear-frames", &wanted->launch.clear_frames, "TCP without encryption after the authenticated handshake");
   arguments.text("--log-dir", "DIR", &wanted->supervise.log_directory, "also write each task's lines to DIR/JOB-N.log");

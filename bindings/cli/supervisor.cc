@@ -1,6 +1,6 @@
 // Supervisor: see the header. One loop over pipes and signals; what happens at which time is a phase with a deadline:
-// running -> waiting_for_ps (workers done) -> ending (SIGTERM, or the user's signal) -> killing (SIGKILL) -> done.
-// Only while it is running are tasks started again; one that waits for that counts as alive.
+// running -> waiting_for_ps (the chief's task, or else all workers, done) -> ending (SIGTERM, or the user's signal) -> killing (SIGKILL) ->
+// done. Only while it is running are tasks started again; one that waits for that counts as alive.
 #include "supervisor.h"
 
 #include <poll.h>
@@ -268,8 +268,8 @@ void Supervisor::escalate() {
     screen_.say(late + " cannot be killed; giving up");
     phase_ = Phase::done;
   } else if (phase_ == Phase::waiting_for_ps) {
-    screen_.say("the workers are done, but " + late + " still runs after " + std::to_string(options_.grace.count()) +
-                " s; ending it (the chief ends the job with dtg_session_end_job)");
+    screen_.say("the " + leader() + (leader() == "chief" ? " is" : "s are") + " done, but " + late + " still runs after " +
+                std::to_string(options_.grace.count()) + " s; ending it (the chief ends the job with dtg_session_end_job)");
     ask_to_end(SIGTERM, Phase::ending);
   } else {
     screen_.say(late + " did not end within " + std::to_string(options_.grace.count()) + " s; killing");
@@ -280,7 +280,7 @@ void Supervisor::escalate() {
 void Supervisor::advance() {
   if (phase_ == Phase::running) start_again();
   if (!any_alive()) phase_ = Phase::done;
-  if (phase_ == Phase::running && !any_alive("worker")) {
+  if (phase_ == Phase::running && !any_alive(leader().c_str())) {
     phase_ = Phase::waiting_for_ps;
     deadline_ = Clock::now() + options_.grace;
   }

@@ -72,6 +72,8 @@ class Supervisor {
   void escalate();
   void advance();
   bool any_alive(const char* job = nullptr) const;
+  // Whose end is the end of the work: the chief, where it has a task of its own, or the workers.
+  const std::string& leader() const { return tasks_.front()->what->job; }
   void say_deaths();
   int timeout_ms() const;
 

@@ -25,6 +25,7 @@ type CoordinatorOptions struct {
 	ClosureTimeout time.Duration // of one attempt at a closure: the session's
 	WorkerTimeout  time.Duration // how long a lost worker is looked for, where no other is left: 1 hour
 	ServerTimeout  time.Duration // how long a task that is no worker is looked for: 30 s
+	ClosureLosses  int           // so many workers may be lost at one closure: 3
 }
 
 // Coordinator gives closures out to the workers of a session's cluster, one at a time to each. A worker that is lost gives its closure
@@ -59,6 +60,7 @@ func (s *Session) NewCoordinator(options *CoordinatorOptions) (*Coordinator, err
 		o.closure_timeout_ns = nanoseconds(options.ClosureTimeout)
 		o.worker_timeout_ns = nanoseconds(options.WorkerTimeout)
 		o.server_timeout_ns = nanoseconds(options.ServerTimeout)
+		o.closure_losses = C.int64_t(options.ClosureLosses)
 	}
 	var out *C.dtg_coordinator
 	err = failure(C.dtg_coordinator_create(session, &o, &out))

@@ -21,8 +21,9 @@ Coordinator::Coordinator(Ref<Session> session, Options options)
 Coordinator::~Coordinator() = default;
 
 Result<Ref<Coordinator>> Coordinator::create(Ref<Session> session, Options options) {
-  if (options.capacity <= 0 || options.worker_timeout_ns <= 0 || options.server_timeout_ns <= 0 || options.closure_timeout_ns < 0) {
-    return invalid_argument("create a coordinator: its capacity and timeouts must be positive; 0 in the options is the default");
+  if (options.capacity <= 0 || options.worker_timeout_ns <= 0 || options.server_timeout_ns <= 0 || options.closure_timeout_ns < 0 ||
+      options.closure_losses <= 0) {
+    return invalid_argument("create a coordinator: its capacity, timeouts and losses must be positive; 0 in the options is the default");
   }
   auto coordinator = Ref<Coordinator>::adopt(new Coordinator(std::move(session), std::move(options)));
   DTG_TRY(coordinator->find_tasks());

@@ -25,6 +25,7 @@ class Coordinator final : public RefCounted, private Pool::Task {
     int64_t closure_timeout_ns = 0;                              // of one attempt at a closure; 0: the session's
     int64_t worker_timeout_ns = int64_t{3'600} * 1'000'000'000;  // how long a lost worker is looked for
     int64_t server_timeout_ns = int64_t{30} * 1'000'000'000;     // and a task that is not a worker
+    int64_t closure_losses = 3;                                  // workers that may be lost at one closure; then it is at fault
   };
   static Result<Ref<Coordinator>> create(Ref<Session> session, Options options);
   ~Coordinator() override;
@@ -117,6 +118,7 @@ class Coordinator final : public RefCounted, private Pool::Task {
   void take_failure(Slot& slot, Ref<RemoteValue> work, const Ended& ended, const Status& status, Doings& doings);
   void take_found(const Found& found, Doings& doings);
   bool met_again(Slot& slot);
+  bool is_deadly(const RemoteValue& work) const { return static_cast<int64_t>(work.lost_.size()) >= options_.closure_losses; }
   bool servers_are_there(Doings& doings, Status* lost);
   void fail(Status why, Doings& doings);
   void drain(const Status& why, Doings& doings);

@@ -13,6 +13,12 @@ constexpr int kStrays = 5;
 constexpr uint64_t kWindow = Ledger::kRowsPerWriter / 4;
 constexpr size_t kNamed = 8;
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 }  // namespace
 
 // Any thread. Whoever finds it awake leaves word.
@@ -113,14 +119,18 @@ void Coordinator::take_failure(Slot& slot, Ref<RemoteValue> work, const Ended& e
   }
   // Somebody is gone: the closure waits for the next worker, or all wait for the server.
   const bool excused = !worker_is_there || !servers_there;
+  if (work && !worker_is_there) work->lost_.push_back(slot.task);
   if (excused && !work) return;
-  if (work && may_repeat && (excused || (may_pass && ++work->strays_ <= kStrays))) {
+  if (work && may_repeat && !is_deadly(*work) && (excused || (may_pass && ++work->strays_ <= kStrays))) {
     work->write_ = ended.run->write();
     queue_.push_front(std::move(work));
     return;
   }
   Status why = status;
-  if (work && excused && may_pass) {
+  if (work && may_repeat && is_deadly(*work)) {
+    why = status.with_context(format("closure %llu, at which %zu workers were lost, one after the other (%s), so that no other is given it",
+                                     static_cast<unsigned long long>(work->started_), work->lost_.size(), joined(work->lost_).c_str()));
+  } else if (work && excused && may_pass) {
     why = status.with_context(
         "closure, which changes more than variables, so that nobody knows what of it took place and no other worker may repeat it");
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/cancellation.h"
@@ -47,10 +48,11 @@ class RemoteValue final : public RefCounted {
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   // The coordinator's.
-  uint64_t write_ = 0;      // what its writes are known by, from the first attempt on
-  uint64_t started_ = 0;    // which start of all that was; 0: it did not start
-  int strays_ = 0;          // attempts that were cut short, and nobody was to blame
-  mutable Condition told_;  // guards what follows
+  uint64_t write_ = 0;             // what its writes are known by, from the first attempt on
+  uint64_t started_ = 0;           // which start of all that was; 0: it did not start
+  int strays_ = 0;                 // attempts that were cut short, and nobody was to blame
+  std::vector<std::string> lost_;  // workers that were lost while they were at it
+  mutable Condition told_;         // guards what follows
   bool ended_ = false;
   Status outcome_;
   std::vector<Tensor> values_;

@@ -24,6 +24,7 @@ CASES = {
     "sync-tcp": ([*LAUNCH, "--channel", "tcp"], ["--mode", "sync"], 6),
     "sync-2ps": ([*LAUNCH, "--ps", "2", "--channel", "tcp", "--clear-frames"], ["--mode", "sync"], 6),
     "multi-worker": ([*LAUNCH, "--ps", "0"], ["--strategy", "multi-worker"], 6),
+    "coordinator": ([*LAUNCH, "--chief"], ["--strategy", "coordinator"], 6),
     "sync-replicas": (LAUNCH, ["--mode", "sync-replicas"], 6),
     "async": (LAUNCH, ["--mode", "async"], 6),
 }

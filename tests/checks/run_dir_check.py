@@ -99,7 +99,7 @@ def read_curves(directory, summary, tags):
             continue
         points = [(event.step, tensor_util.make_ndarray(event.tensor_proto).item()) for event in events.Tensors(tag)]
         steps = [step for step, _ in points]
-        last = max(task["steps"] for task in summary["tasks"].values())
+        last = max(summary["steps"], *(task["steps"] for task in summary["tasks"].values()))
         expect(steps == sorted(set(steps)) and steps[-1] <= last, f"steps of {tag} are not in order")
         expect(all(math.isfinite(value) for _, value in points), f"{tag} is not finite")
         curves[tag] = [value for _, value in points]
@@ -107,11 +107,13 @@ def read_curves(directory, summary, tags):
 
 
 def check_events(directory, summary):
-    for worker in range(summary["workers"]):
+    # With a coordinator the curves are the chief's: workers are servers.
+    coordinated = summary["mode"] == "coordinator"
+    for worker in range(1 if coordinated else summary["workers"]):
         tags = ["loss", "accuracy", "learning_rate", "gradient_norm", "step_time"]
         tags += ["test_accuracy"] if worker == 0 else []
-        tags += ["staleness"] if summary["ps"] > 0 else []
-        curves = read_curves(os.path.join(directory, f"worker-{worker}"), summary, tags)
+        tags += ["staleness"] if summary["ps"] > 0 and not coordinated else []
+        curves = read_curves(os.path.join(directory, "chief-0" if coordinated else f"worker-{worker}"), summary, tags)
         if len(curves) < len(tags):
             continue
         expect(min(curves["step_time"]) > 0 and min(curves["gradient_norm"]) > 0, "step_time or gradient_norm is not positive")

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "../cluster/process.h"
+#include "base/json.h"
 #include "graph/build.h"
 #include "scratch.h"
 #include "seconds.h"
@@ -86,6 +87,9 @@ class Coordinated : public ::testing::Test {
     }
     first_values_ = init_;
     echo_ = build.add(row_, zero);
+    slow_ = build.op("Fill", {build.ints({1500, 1500}), build.cast(row_, DType::f32)}, {});
+    for (int i = 0; i < 200; ++i) slow_ = build.op("MatMul", {slow_, slow_}, {});
+    slow_ = build.op("Max", {slow_, build.ints({0, 1})}, {{"keep_dims", false}});
     // Of each worker: what it was given, which it must have before it can work.
     const Value own = variable(build, "/job:worker", "own", 1);
     graph_->push_device("/job:worker");
@@ -130,6 +134,11 @@ class Coordinated : public ::testing::Test {
     EXPECT_TRUE(value.ok()) << "seed " << seed_ << ": " << value.status().message();
     return value.ok() ? value.take() : nullptr;
   }
+  // As people are told.
+  bool is_busy(int worker) {
+    const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
+    return *told.find("workers")->array()->at(static_cast<size_t>(worker)).find("state")->string() == "busy";
+  }
   Status join() { return coordinator_->join(kLong, nullptr); }
   // Each of the first `rows` rows says `times`, all others nothing, on every server.
   void expect_ledger(int64_t rows, int64_t times) {
@@ -151,7 +160,7 @@ class Coordinated : public ::testing::Test {
   std::vector<std::unique_ptr<ServerProcess>> ps_, worker_;
   Ref<Runtime> runtime_;
   Ref<Graph> graph_;
-  Value row_, worker_number_, echo_, own_value_, bad_;
+  Value row_, worker_number_, echo_, own_value_, bad_, slow_;
   NodeId own_init_ = 0;
   std::vector<Value> rows_;
   std::vector<NodeId> init_, first_values_, count_;
@@ -178,7 +187,7 @@ TEST_F(Coordinated, EveryClosureCountsOnceAndItsValueComesBack) {
 // Whoever dies, its closure is another's, and what the dead one had done of it is not done again.
 TEST_F(Coordinated, WorkersDieAtAnyMoment) {
   start_all();
-  connect();
+  connect({.closure_losses = 100});  // all of them may be one closure's by chance
   const Ref<RemoteClosure> count = counting();
   std::vector<Ref<RemoteValue>> values;
   for (int64_t i = 0; i < kRows; ++i) values.push_back(schedule(count, i));
@@ -193,6 +202,36 @@ TEST_F(Coordinated, WorkersDieAtAnyMoment) {
   ASSERT_TRUE(joined.ok()) << "seed " << seed_ << ": " << joined.message() << " " << coordinator_->describe();
   expect_ledger(kRows, 1);
   for (const auto& value : values) EXPECT_TRUE(value->ended());
+}
+
+// It computes for long, so whoever has it dies with it.
+TEST_F(Coordinated, AClosureThatWorkersDieOfIsGivenToNobodyElse) {
+  start_all();
+  connect();
+  const Ref<RemoteClosure> count = counting();
+  const Ref<RemoteValue> deadly = schedule(coordinator_->prepare(std::array{row_}, std::array{slow_}, {}, {}).take(), 1);
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    int victim = -1;
+    while (victim < 0) {
+      for (int i = 0; i < workers_; ++i) {
+        if (is_busy(i)) victim = i;
+      }
+      ASSERT_FALSE(deadly->ended()) << "after " << deaths << " deaths";
+    }
+    pause(20);
+    worker_.at(static_cast<size_t>(victim))->kill();
+    start_worker(victim);
+    while (is_busy(victim)) pause(2);
+  }
+  const Status told = join();
+  EXPECT_EQ(told.code(), Code::unavailable) << told.message();
+  EXPECT_NE(told.message().find("closure 1, at which 3 workers were lost"), std::string::npos) << told.message();
+  EXPECT_EQ(deadly->wait(runtime_->clock(), Deadline::never(), nullptr).code(), Code::unavailable);
+  // The others are none the worse for it.
+  for (int64_t i = 0; i < 20; ++i) ASSERT_TRUE(schedule(count, i));
+  const Status next = join();
+  EXPECT_TRUE(next.ok()) << next.message();
+  expect_ledger(20, 1);
 }
 
 TEST_F(Coordinated, AnErrorEndsTheOthersAndIsToldOnce) {

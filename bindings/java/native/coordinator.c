@@ -14,6 +14,7 @@ static jlong create(JNIEnv* env, jclass self, jlong session, jbyteArray options)
   to.closure_timeout_ns = packet_int(&from);
   to.worker_timeout_ns = packet_int(&from);
   to.server_timeout_ns = packet_int(&from);
+  to.closure_losses = packet_int(&from);
   jni_threw(env, dtg_coordinator_create(AS(dtg_session, session), &to, &out));
   packet_close(&from);
   return JLONG(out);

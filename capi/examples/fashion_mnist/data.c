@@ -54,9 +54,17 @@ static dtg_error *open_shard(const struct options *options, struct data *data, i
 }
 
 dtg_error *open_data(const struct options *options, const struct place *place, struct data *data) {
+  /* A coordinator has all images, and gives each worker the share of a batch that it would take. */
+  struct options share = *options;
+  if (place->coordinates) {
+    share.batch = options->batch > count_workers(place) ? options->batch / count_workers(place) : 1;
+    data->shards = 1;
+    TRY(open_shard(&share, data, 1, 0, &data->train[0]));
+  }
   const int workers = place->cluster ? place->task.num_workers : options->shards;
   data->shards = place->cluster ? 1 : options->shards;
-  for (int i = 0; i < data->shards; i++) TRY(open_shard(options, data, workers, place->cluster ? place->task.id : i, &data->train[i]));
+  for (int i = 0; i < data->shards && !place->coordinates; i++)
+    TRY(open_shard(options, data, workers, place->cluster ? place->task.id : i, &data->train[i]));
   if (data->side == 8 && place->task.id == 0) {
     printf("no data set in %s, taking the 8x8 digits; for the real one: apt install dataset-fashion-mnist\n", options->data);
   }

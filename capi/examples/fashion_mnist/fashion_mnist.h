@@ -6,6 +6,7 @@
  *   network.c   the graph: model, losses, and how it is trained in each mode
  *   ledger.c    what outlives a worker that dies: how far each is, how it did
  *   train.c     the steps, the tests, what the person at the terminal sees
+ *   coordinate.c  the steps and tests where a chief gives them to workers that are plain servers
  *   files.c     the run directory: curves, weights, summary
  *   main.c      one after the other
  */
@@ -22,7 +23,7 @@
     if (error_ != NULL) return error_; \
   } while (0)
 
-enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16, MAX_WORKERS = 256 };
+enum { TEST_BATCH = 500, EVENTS_EVERY = 50, MAX_SHARDS = 16, MAX_WORKERS = 256, MAX_TESTS = 64 };
 
 /* ---- options.c ---- */
 
@@ -34,7 +35,8 @@ struct options {
   int epochs;
   int shards;           /* alone: towers that share a batch, as that many workers would; equal bits */
   const char *strategy; /* NULL: none. "one", "mirrored", "central", "custom": whose replicas the shards are; "multi-worker": whose
-                           replicas the workers of the cluster are */
+                           replicas the workers of the cluster are; "coordinator": workers are servers and
+                           the chief's task gives them every step */
   int batch;            /* of all workers together */
   double rate;
   uint64_t seed;
@@ -53,15 +55,18 @@ struct place {
   dtg_runtime *runtime;
   dtg_server *server;
   dtg_group *group; /* "multi-worker": the workers; they have no parameter servers. Else NULL */
+  int coordinates;  /* the chief's task feeds the workers, which are servers like the parameter servers */
   char name[80];    /* "worker-1", also of its run directory */
   int restarts;     /* how often the launcher has started this task again */
 };
 
 dtg_error *find_place(const struct options *options, struct place *place);
-int is_worker(const struct place *place);
+int is_worker(const struct place *place); /* has steps to make, or to give out */
+int count_workers(const struct place *place);
 int has_ps(const struct place *place); /* variables stand on parameter servers */
 int job_has_ended(const struct place *place);
-dtg_error *serve(const struct place *place, const struct options *options); /* a ps: until the chief ends the job */
+dtg_error *serve(const struct place *place,
+                 const struct options *options); /* a ps, or a worker for a coordinator: until the chief ends the job */
 dtg_error *connect_session(const struct place *place, const struct network *network, dtg_session **out);
 void leave_place(struct place *place);
 
@@ -101,6 +106,7 @@ struct network {
   int num_towers;
   dtg_strategy *strategy;   /* NULL: plain towers */
   dtg_per_replica losses;   /* of a strategy */
+  dtg_value worker, maker;  /* "coordinator": fed with the worker's number, and the same as a result */
   dtg_value level;          /* "multi-worker": target, gives all workers what the furthest has */
   int64_t side;             /* of an image */
   dtg_value loss, accuracy; /* means over the towers */
@@ -125,11 +131,14 @@ struct tally {
   int64_t expected, counted, lost, doubled;
 };
 
+struct desk;
+
 struct training_run {
   dtg_session *session;
   dtg_callable *step, *test, *rate;
   dtg_cq *ended; /* of the chief's update loop */
   dtg_run *updates;
+  struct desk *desk;      /* of a coordinator */
   dtg_tensor *results[5]; /* loss, accuracy, gradient norm, local and next step: written in place, so that a warm step
                              allocates nothing */
   int num_results;
@@ -172,6 +181,17 @@ dtg_error *save_set(struct training_run *run); /* where sets are kept: what trai
 dtg_error *finish_run(struct training_run *run);
 void release_run(struct training_run *run);
 float scalar(const dtg_tensor *tensor);
+dtg_error *next_batch(struct training_run *run, const struct data *data);
+dtg_error *write_events(const struct training_run *run, const struct place *place, double seconds);
+void show_progress(const struct training_run *run, const struct place *place, double since);
+
+/* ---- coordinate.c ---- */
+
+dtg_error *prepare_desk(struct training_run *run, const struct network *n);
+dtg_error *coordinate_until(int64_t goal, struct training_run *run, const struct place *place, const struct data *data);
+dtg_error *coordinate_test(struct training_run *run, dtg_dataset *data, int64_t *correct, int64_t *seen);
+dtg_error *report_for_workers(struct training_run *run, const struct place *place);
+void release_desk(struct desk *desk);
 
 /* ---- files.c ---- */
 

@@ -77,7 +77,7 @@ static void write_ledger(FILE *file, const struct training_run *run) {
 }
 
 static void write_tasks(FILE *file, const struct place *place, const struct training_run *run) {
-  const int workers = place->cluster ? place->task.num_workers : 1;
+  const int workers = count_workers(place);
   fputs("\"tasks\": {", file);
   for (int i = 0; i < workers && i < MAX_WORKERS; i++) {
     const struct report *r = &run->reports[i];
@@ -101,11 +101,13 @@ int write_summary(const struct options *options, const struct place *place, cons
           data->name, run->accuracy, loss, (long long)run->steps, options->epochs, run->seconds, speed, (unsigned long long)options->seed,
           interrupted ? "true" : "false");
   fprintf(file, "\"mode\": \"%s\", \"channel\": \"%s\", \"workers\": %d, \"ps\": %d, \"shards\": %d, ",
-          place->cluster ? options->mode : "alone",
+          !place->cluster      ? "alone"
+          : place->coordinates ? options->strategy
+                               : options->mode,
           !place->cluster ? "none"
           : channel       ? channel
                           : "unknown",
-          place->cluster ? place->task.num_workers : 1, place->cluster ? place->task.num_ps : 0, options->shards);
+          count_workers(place), place->cluster ? place->task.num_ps : 0, options->shards);
   write_ledger(file, run);
   write_tasks(file, place, run);
   fputs("}\n", file);

@@ -106,7 +106,7 @@ dtg_error *has_values(dtg_session *session, dtg_graph *graph, const dtg_model *m
 dtg_error *find_progress(dtg_session *session, const struct place *place, const struct network *n, int64_t *steps) {
   *steps = 0;
   if (!place->cluster) return NULL;
-  if (place->group) return fetch(session, n->training.global_step, steps, sizeof *steps);
+  if (place->group || place->coordinates) return fetch(session, n->training.global_step, steps, sizeof *steps);
   return fetch(session, n->ledger.progress ? n->ledger.mine : n->replicated.global_step, steps, sizeof *steps);
 }
 
@@ -131,7 +131,8 @@ static dtg_error *check_workers(struct training_run *run, const struct network *
 dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n) {
   struct tally *tally = &run->tally;
   if (!place->cluster || sync_mode(options) == DTG_SYNC_REPLICAS || interrupted) return NULL;
-  TRY(fetch(run->session, place->group ? n->training.global_step : n->replicated.global_step, &tally->counted, sizeof tally->counted));
+  TRY(fetch(run->session, place->group || place->coordinates ? n->training.global_step : n->replicated.global_step, &tally->counted,
+            sizeof tally->counted));
   tally->expected = run->total;
   if (n->ledger.progress) TRY(check_workers(run, n));
   if (tally->counted < tally->expected) tally->lost += tally->expected - tally->counted;

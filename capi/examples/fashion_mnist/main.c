@@ -4,6 +4,7 @@
  *   example_fashion_mnist                                                       alone, in one process
  *   dtg run --local --ps 1 --workers 2 -- example_fashion_mnist --mode sync     a cluster; see --help
  *   dtg run --local --ps 0 --workers 4 -- example_fashion_mnist --strategy multi-worker    another, without parameter servers
+ *   dtg run --local --chief --workers 2 -- example_fashion_mnist --strategy coordinator         one task feeds workers that are servers
  *
  * Ctrl-C ends early and saves. With --checkpoint DIR, sets of all that training has come to are saved there while it goes on, and the
  * same command goes on from the newest.
@@ -22,7 +23,8 @@ static void on_interrupt(int signal) {
 /* What the chief, or the only process, leaves behind. */
 static dtg_error *leave_results(const struct options *options, const struct place *place, const struct data *data, const struct network *n,
                                 struct training_run *run, int *written) {
-  if (!run->reports[0].steps) run->reports[0] = report_of(run, place);
+  if (place->coordinates) TRY(report_for_workers(run, place));
+  else if (!run->reports[0].steps) run->reports[0] = report_of(run, place);
   TRY(finish_run(run));
   TRY(check_ledger(options, run, place, n));
   TRY(save_set(run));
@@ -30,7 +32,8 @@ static dtg_error *leave_results(const struct options *options, const struct plac
   TRY(dtg_event_writer_close(run->events));
   *written = write_summary(options, place, data, run) && *written;
   /* After Ctrl-C the chief ends the job, whatever the others are at. */
-  if (has_ps(place)) TRY(interrupted ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
+  if (has_ps(place))
+    TRY(interrupted || place->coordinates ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
   if (*written) printf("%.2f%% of the test images are right; weights, curves and summary are in %s\n", 100 * run->accuracy, options->run);
   return NULL;
 }

@@ -49,9 +49,9 @@ static dtg_error *mean_of_towers(struct network *n, size_t field, dtg_value *out
 /* Half a cosine down to 0 after a short warm-up, by the count of updates. The count lives on a parameter server, and so does
  * what follows from it. */
 static dtg_error *add_rate(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
-  const int async = place->cluster && sync_mode(options) == DTG_SYNC_ASYNC;
-  const int updates = async ? place->task.num_workers : 1; /* per step of a worker, each from a share of the batch */
-  const double total = (double)(data->steps * options->epochs * updates),
+  const int async = place->cluster && (place->coordinates || sync_mode(options) == DTG_SYNC_ASYNC);
+  const int updates = async ? count_workers(place) : 1; /* per step of a worker, each from a share of the batch */
+  const double total = (double)(data->steps * options->epochs * (place->coordinates ? 1 : updates)),
                warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
   dtg_variable step = DTG_VARIABLE_INIT;
   TRY(dtg_model_global_step(n->model, &step));
@@ -70,7 +70,8 @@ static dtg_error *add_training(const struct options *options, const struct place
   n->training = (dtg_training)DTG_TRAINING_INIT;
   n->replicated = (dtg_replicated)DTG_REPLICATED_INIT;
   for (int i = 0; i < n->num_towers; i++) losses[i] = n->towers[i].loss;
-  if (!place->cluster) return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
+  if (!place->cluster || place->coordinates)
+    return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
   replication.mode = sync_mode(options);
   replication.worker = place->task.id;
   replication.total = place->task.num_workers;
@@ -137,6 +138,7 @@ static dtg_error *push_placement(const struct place *place, struct network *n) {
   char here[96];
   dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
   snprintf(here, sizeof here, "/job:%s/task:%d", place->task.type, (int)place->task.index);
+  if (place->coordinates) snprintf(here, sizeof here, "/job:worker"); /* whichever takes the closure */
   setter.cluster = place->cluster;
   setter.worker_device = here;
   return dtg_graph_push_device_setter(n->graph, &setter);
@@ -160,7 +162,11 @@ dtg_error *build_network(const struct options *options, const struct place *plac
   }
   TRY(add_rate(options, place, data, n));
   TRY(n->strategy ? train_by_strategy(n) : add_training(options, place, n));
-  if (has_ps(place)) TRY(build_ledger(options, place, n));
+  if (place->coordinates) {
+    TRY(dtg_placeholder(n->graph, NULL, DTG_I64, NULL, 0, &n->worker));
+    TRY(dtg_add1(n->graph, "Identity", n->worker, &n->maker));
+  }
+  if (has_ps(place) && !place->coordinates) TRY(build_ledger(options, place, n));
   TRY(mean_of_towers(n, offsetof(struct tower, loss), &n->loss));
   TRY(mean_of_towers(n, offsetof(struct tower, accuracy), &n->accuracy));
   return dtg_model_init(n->model, &n->init);

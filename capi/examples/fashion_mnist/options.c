@@ -17,7 +17,8 @@ static int usage(const char *program) {
       "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
       "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
       "  --strategy S    alone: one, mirrored, central or custom: the shards are replicas of a strategy, each on an emulated accelerator;\n"
-      "                  multi-worker: the workers of a cluster are replicas, and there are no parameter servers\n"
+      "                  multi-worker: the workers of a cluster are replicas, and there are no parameter servers;\n"
+      "                  coordinator: the task chief/0 feeds the workers, which are servers: dtg run --local --chief\n"
       "  --batch N       images per step of all workers together; default 64\n"
       "  --rate R        learning rate at its top; default 0.05\n"
       "  --seed N        default 1\n"
@@ -32,7 +33,8 @@ static int known_mode(const char *mode) {
 
 static int known_strategy(const struct options *options) {
   const char *const s = options->strategy;
-  if (s && strcmp(s, "multi-worker") == 0) return options->shards == 1 && strcmp(options->mode, "sync") == 0;
+  if (s && (strcmp(s, "multi-worker") == 0 || strcmp(s, "coordinator") == 0))
+    return options->shards == 1 && strcmp(options->mode, "sync") == 0;
   if (!s || strcmp(s, "mirrored") == 0 || strcmp(s, "central") == 0 || strcmp(s, "custom") == 0) return 1;
   return strcmp(s, "one") == 0 && options->shards == 1;
 }
@@ -71,6 +73,12 @@ int read_options(int argc, char **argv, struct options *options) {
   if (options->epochs < 1 || options->shards < 1 || options->shards > MAX_SHARDS || options->batch < options->shards ||
       options->rate <= 0 || options->every < 1 || !known_mode(options->mode) || !known_strategy(options)) {
     return usage(argv[0]);
+  }
+  if (options->checkpoint && options->strategy && strcmp(options->strategy, "coordinator") == 0) {
+    fprintf(
+        stderr,
+        "--checkpoint: not with --strategy coordinator yet; let the parameter servers keep their state instead (dtg run --state DIR)\n");
+    return 3;
   }
   if (options->checkpoint && options->strategy && strcmp(options->strategy, "multi-worker") == 0) {
     fprintf(stderr, "--checkpoint: not with --strategy multi-worker yet; a worker that is started again has what the others have\n");

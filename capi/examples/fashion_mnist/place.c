@@ -33,6 +33,15 @@ static dtg_error *meet_workers(struct place *place) {
   return dtg_group_join(place->server, &group, &place->group);
 }
 
+/* Who gives out the work must be a task beside the workers. */
+static dtg_error *check_chief(const struct place *place) {
+  static const char why[] =
+      "--strategy coordinator needs a cluster with a chief, workers and parameter servers: dtg run --local --chief --ps 1 --workers 2";
+  const int all =
+      place->cluster && dtg_cluster_task_count(place->cluster, "chief") == 1 && place->task.num_ps > 0 && count_workers(place) > 0;
+  return all ? NULL : dtg_error_create(DTG_INVALID_ARGUMENT, why, DTG_STRLEN);
+}
+
 dtg_error *find_place(const struct options *options, struct place *place) {
   dtg_server_options which = DTG_SERVER_OPTIONS_INIT;
   const int equals = options->strategy && strcmp(options->strategy, "multi-worker") == 0;
@@ -45,20 +54,27 @@ dtg_error *find_place(const struct options *options, struct place *place) {
   TRY(create_runtime(&place->runtime));
   TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
   snprintf(place->name, sizeof place->name, "%s-%d", place->cluster ? place->task.type : "worker", place->cluster ? place->task.index : 0);
+  place->coordinates = options->strategy && strcmp(options->strategy, "coordinator") == 0;
+  if (place->coordinates) TRY(check_chief(place));
   if (!place->cluster) return NULL;
   which.job = place->task.type;
   which.task = place->task.index;
   which.security = wanted_security();
   which.key_file = getenv("DTG_KEY_FILE");
-  if (is_worker(place)) which.device_filters = filters, which.num_device_filters = 1;
-  else keep_state(&which);
+  if (is_worker(place) && !place->coordinates) which.device_filters = filters, which.num_device_filters = 1;
+  if (strcmp(place->task.type, "ps") == 0) keep_state(&which);
   TRY(dtg_server_start(place->runtime, place->cluster, &which, &place->server));
   return equals && is_worker(place) ? meet_workers(place) : NULL;
 }
 
 int has_ps(const struct place *place) { return place->cluster && !place->group; }
 
-int is_worker(const struct place *place) { return strcmp(place->task.type, "ps") != 0; }
+int is_worker(const struct place *place) { return place->coordinates ? place->task.is_chief : strcmp(place->task.type, "ps") != 0; }
+
+int count_workers(const struct place *place) {
+  if (!place->cluster) return 1;
+  return place->coordinates ? (int)dtg_cluster_task_count(place->cluster, "worker") : place->task.num_workers;
+}
 
 int job_has_ended(const struct place *place) {
   dtg_error *error = place->server ? dtg_server_join(place->server, 0) : NULL;

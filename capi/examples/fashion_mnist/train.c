@@ -169,6 +169,7 @@ dtg_error *prepare_run(struct training_run *run, const struct place *place, cons
     TRY(skip_steps(data, run->begun_at));
   }
   run->steps = run->taken = run->begun_at;
+  if (place->coordinates) return prepare_desk(run, n);
   TRY(prepare_callables(run, place, n));
   TRY(dtg_cq_create(&run->ended));
   return start_updates(run, n);
@@ -183,7 +184,7 @@ static int draws(void) {
 }
 
 /* One line, drawn over itself ten times a second, never wider than the terminal. */
-static void show_progress(const struct training_run *run, const struct place *place, double since) {
+void show_progress(const struct training_run *run, const struct place *place, double since) {
   static double drawn;
   if (!draws() || (now() - drawn < 0.1 && run->steps < run->total)) return;
   drawn = now();
@@ -222,7 +223,7 @@ static dtg_error *point(const struct training_run *run, const char *curve, doubl
   return dtg_event_writer_scalar(run->events, curve, DTG_STRLEN, run->steps, value);
 }
 
-static dtg_error *write_events(const struct training_run *run, const struct place *place, double seconds) {
+dtg_error *write_events(const struct training_run *run, const struct place *place, double seconds) {
   dtg_tensor *rate = NULL;
   TRY(dtg_callable_run(run->rate, NULL, 0, &rate, 1, 0));
   dtg_error *error = point(run, "learning_rate", scalar(rate));
@@ -231,7 +232,7 @@ static dtg_error *write_events(const struct training_run *run, const struct plac
   TRY(point(run, "loss", run->loss));
   TRY(point(run, "accuracy", scalar(run->results[1])));
   TRY(point(run, "gradient_norm", scalar(run->results[2])));
-  if (has_ps(place)) TRY(point(run, "staleness", (double)run->staleness));
+  if (has_ps(place) && !place->coordinates) TRY(point(run, "staleness", (double)run->staleness));
   return point(run, "step_time", seconds);
 }
 
@@ -240,7 +241,7 @@ static void release_batch(struct training_run *run) {
 }
 
 /* The next batch of every tower; at the end of the data it begins again. */
-static dtg_error *next_batch(struct training_run *run, const struct data *data) {
+dtg_error *next_batch(struct training_run *run, const struct data *data) {
   release_batch(run);
   for (int i = 0; i < data->shards; i++) {
     int32_t more = 0;
@@ -280,8 +281,7 @@ static dtg_error *next_step(struct training_run *run, const struct place *place,
   return place->group ? go_on_with_equals(run, place, n) : go_on_after_loss(run, place, n);
 }
 
-static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
-  int64_t correct = 0, seen = 0;
+static dtg_error *test_here(struct training_run *run, dtg_dataset *data, int64_t *correct, int64_t *seen) {
   int32_t more = 0;
   dtg_tensor *batch[2], *count = NULL;
   TRY(dtg_dataset_restart(data));
@@ -290,13 +290,19 @@ static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
     if (!more) break;
     const dtg_tensor *feeds[2] = {batch[0], batch[1]};
     dtg_error *error = dtg_callable_run(run->test, feeds, 2, &count, 1, 0);
-    if (!error) correct += integer(count);
-    seen += dtg_tensor_dim(batch[0], 0);
+    if (!error) *correct += integer(count);
+    *seen += dtg_tensor_dim(batch[0], 0);
     dtg_tensor_release(batch[0]);
     dtg_tensor_release(batch[1]);
     TRY(error);
   }
   dtg_tensor_release(count);
+  return NULL;
+}
+
+static dtg_error *test_all(struct training_run *run, dtg_dataset *data) {
+  int64_t correct = 0, seen = 0;
+  TRY(run->desk ? coordinate_test(run, data, &correct, &seen) : test_here(run, data, &correct, &seen));
   run->accuracy = seen ? (double)correct / (double)seen : 0;
   return point(run, "test_accuracy", run->accuracy);
 }
@@ -349,9 +355,11 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
   const int64_t passed = run->begun_at / data->steps; /* epochs, by earlier lives; the last one is tested again */
   for (int epoch = passed < options->epochs ? (int)passed + 1 : options->epochs;
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
-    TRY(train_until(epoch * data->steps, run, place, n, data, options));
+    const int64_t goal = epoch * data->steps;
+    TRY(run->desk ? coordinate_until(goal, run, place, data) : train_until(goal, run, place, n, data, options));
     if (!is_chief(place)) continue;
-    if (epoch == options->epochs && !interrupted) TRY(place->group ? end_with_equals(run, place, n) : take_reports(run, place, n));
+    if (epoch == options->epochs && !interrupted && !run->desk)
+      TRY(place->group ? end_with_equals(run, place, n) : take_reports(run, place, n));
     TRY(test_all(run, data->test));
     show_epoch(run, epoch, options->epochs);
   }
@@ -376,6 +384,7 @@ dtg_error *finish_run(struct training_run *run) {
 void release_run(struct training_run *run) {
   for (int i = 0; i < 5; i++) dtg_tensor_release(run->results[i]);
   release_batch(run);
+  release_desk(run->desk);
   dtg_run_release(run->updates);
   dtg_cq_release(run->ended);
   dtg_callable_release(run->step);

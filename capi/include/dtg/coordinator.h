@@ -18,7 +18,8 @@
  * in the queue. The coordinator is the writer of its updates, and they keep their number whichever worker computes them: of what the lost
  * attempt had changed on parameter servers nothing is changed again, and what it had not changed is changed now. So every closure counts
  * once, where TensorFlow's count at least once. That holds for variables; a closure that takes from a queue or puts into one is not made
- * again, and its error says so. What a worker keeps for itself (its own variables) goes with it.
+ * again, and its error says so. A closure at which `closure_losses` workers were lost, one after the other, is taken to be the cause: it
+ * is given to nobody else, and is UNAVAILABLE with their names. What a worker keeps for itself (its own variables) goes with it.
  *
  * Losses. A lost worker is looked for, and when it is back it is given its own resources anew (dtg_coordinator_create_per_worker) and then
  * closures. While a parameter server is away nothing is given out; one that comes back with what it held (a state_dir) is no error,
@@ -60,8 +61,9 @@ typedef struct dtg_coordinator_options {
   int64_t closure_timeout_ns;  /* of one attempt at a closure; 0: the session's default */
   int64_t worker_timeout_ns;   /* how long a lost worker is looked for, where no other is left; 0: 1 hour */
   int64_t server_timeout_ns;   /* how long a task that is no worker is looked for; 0: 30 s */
+  int64_t closure_losses;      /* so many workers may be lost at one closure; 0: 3 */
 } dtg_coordinator_options;
-#define DTG_COORDINATOR_OPTIONS_INIT {sizeof(dtg_coordinator_options), NULL, DTG_STRLEN, 0, 0, 0, 0}
+#define DTG_COORDINATOR_OPTIONS_INIT {sizeof(dtg_coordinator_options), NULL, DTG_STRLEN, 0, 0, 0, 0, 0}
 /* clang-format on */
 
 /* Makes a coordinator for the workers that the session's cluster has, which it keeps alive. One process drives a job so; several

@@ -416,6 +416,7 @@ pub struct dtg_coordinator_options {
     pub closure_timeout_ns: i64,
     pub worker_timeout_ns: i64,
     pub server_timeout_ns: i64,
+    pub closure_losses: i64,
 }
 
 #[repr(C)]
@@ -1320,6 +1321,7 @@ impl dtg_coordinator_options {
         closure_timeout_ns: 0,
         worker_timeout_ns: 0,
         server_timeout_ns: 0,
+        closure_losses: 0,
     };
 }
 

@@ -33,6 +33,7 @@ pub struct CoordinatorOptions {
     closure_timeout: Option<Duration>,
     worker_timeout: Option<Duration>,
     server_timeout: Option<Duration>,
+    closure_losses: i64,
 }
 
 impl CoordinatorOptions {
@@ -68,6 +69,12 @@ impl CoordinatorOptions {
     /// How long a task that is no worker is looked for. Default: 30 s.
     pub fn server_timeout(mut self, time: Duration) -> Self {
         self.server_timeout = Some(time);
+        self
+    }
+
+    /// How many workers may be lost at one closure, one after the other, before it is taken to be the cause. Default: 3.
+    pub fn closure_losses(mut self, workers: i64) -> Self {
+        self.closure_losses = workers;
         self
     }
 }
@@ -127,6 +134,7 @@ impl Coordinator {
             closure_timeout_ns: or_default(options.closure_timeout),
             worker_timeout_ns: or_default(options.worker_timeout),
             server_timeout_ns: or_default(options.server_timeout),
+            closure_losses: options.closure_losses,
             ..sys::dtg_coordinator_options::INIT
         };
         // SAFETY: an open session, options whose text outlives the call.

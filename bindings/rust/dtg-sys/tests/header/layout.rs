@@ -46,6 +46,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("closure_timeout_ns", offset_of!(dtg_coordinator_options, closure_timeout_ns), width(|s: &dtg_coordinator_options| &s.closure_timeout_ns)),
         ("worker_timeout_ns", offset_of!(dtg_coordinator_options, worker_timeout_ns), width(|s: &dtg_coordinator_options| &s.worker_timeout_ns)),
         ("server_timeout_ns", offset_of!(dtg_coordinator_options, server_timeout_ns), width(|s: &dtg_coordinator_options| &s.server_timeout_ns)),
+        ("closure_losses", offset_of!(dtg_coordinator_options, closure_losses), width(|s: &dtg_coordinator_options| &s.closure_losses)),
     ]),
     ("dtg_schedule_options", size_of::<dtg_schedule_options>(), &[
         ("struct_size", offset_of!(dtg_schedule_options, struct_size), width(|s: &dtg_schedule_options| &s.struct_size)),

@@ -11,6 +11,7 @@ public final class CoordinatorOptions {
   private Duration closureTimeout;
   private Duration workerTimeout;
   private Duration serverTimeout;
+  private long closureLosses;
 
   /** All defaults. */
   public CoordinatorOptions() {}
@@ -70,7 +71,18 @@ public final class CoordinatorOptions {
     return this;
   }
 
+  /**
+   * How many workers may be lost at one closure, one after the other, before it is taken to be the cause.
+   *
+   * @param workers 0: 3
+   * @return this
+   */
+  public CoordinatorOptions closureLosses(long workers) {
+    closureLosses = workers;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().text(job).integer(queueCapacity).duration(closureTimeout).duration(workerTimeout).duration(serverTimeout);
+    return new Packet().text(job).integer(queueCapacity).duration(closureTimeout).duration(workerTimeout).duration(serverTimeout).integer(closureLosses);
   }
 }
