@@ -233,10 +233,11 @@ class World {
   // An epoch lives while none of its members has been started anew, or promised to go on to another.
   void check_alive() {
     int alive = 0;
-    for (const auto& [key, each] : formed) {
+    for (const auto& entry : formed) {
+      const auto& each = entry.second;
       alive += std::ranges::all_of(each.members, [&](int member) {
         return lives_[static_cast<size_t>(member)] == each.lives[static_cast<size_t>(member)] && nodes[static_cast<size_t>(member)] &&
-               at(member).succession.promised().number == key.second;
+               at(member).succession.promised().number == entry.first.second;
       });
     }
     ASSERT_LE(alive, 1);

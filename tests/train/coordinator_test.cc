@@ -220,8 +220,9 @@ TEST_F(Coordinated, AClosureThatWorkersDieOfIsGivenToNobodyElse) {
     }
     pause(20);
     worker_.at(static_cast<size_t>(victim))->kill();
-    start_worker(victim);
+    // Before it is back, or it would be given the closure again, and these lines could wait until that has ended.
     while (is_busy(victim)) pause(2);
+    start_worker(victim);
   }
   const Status told = join();
   EXPECT_EQ(told.code(), Code::unavailable) << told.message();
