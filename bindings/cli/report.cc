@@ -28,12 +28,19 @@ bool read(const std::string& path, std::string* text) {
   return file.good() || file.eof();
 }
 
+// A value of a file that somebody else may have written: no deeper than anything of a fit is, as who shows it goes down level by level.
+json parsed(const std::string& text) {
+  constexpr int kDeepest = 64;
+  return json::parse(
+      text, [](int depth, json::parse_event_t, json&) { return depth <= kDeepest; }, false);
+}
+
 // Rows up to one that is cut.
 json rows_in(const std::string& text) {
   json rows = json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    json row = json::parse(line, nullptr, false);
+    json row = parsed(line);
     if (!row.is_object()) break;
     rows.push_back(std::move(row));
   }
@@ -46,8 +53,9 @@ json read_run(std::string directory) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   std::string text;
   json run;
-  if (read(directory + "/summary.json", &text)) run = json::parse(text, nullptr, false);
-  const bool ended = run.is_object() && run.contains("history") && run["history"].is_array();
+  if (read(directory + "/summary.json", &text)) run = parsed(text);
+  const bool ended = run.is_object() && run.contains("history") && run["history"].is_array() &&
+                     std::ranges::all_of(run["history"], [](const json& row) { return row.is_object(); });
   if (!ended) run = {{"outcome", "running"}, {"why", ""}, {"history", json::array()}};
   std::string lines;
   const bool begun = read(directory + "/metrics.jsonl", &lines);
@@ -67,8 +75,15 @@ json read_run(std::string directory) {
   return run;
 }
 
+// Names come from folders and files, and none of them may tell the terminal what to do.
 std::string cell(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) {
+    std::string word = value.get<std::string>();
+    std::ranges::replace_if(
+        word, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+    return word;
+  }
+  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
   if (!value.is_number()) return "";
   char text[32];

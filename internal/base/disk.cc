@@ -35,11 +35,17 @@ Status errno_status(const char* action, const std::string& path, int error) {
   return Status(code, format("%s \"%s\": %s", action, path.c_str(), reason));
 }
 
-int open_file(const std::string& path, int how) {
-  for (;;) {
-    const int fd = ::open(path.c_str(), how | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EINTR) return fd;
-  }
+// A host that has closed its stderr, as services do, still writes there: no file of ours may stand in its place, nor in stdin's or
+// stdout's.
+int open_file(const std::string& path, int how, mode_t mode = 0666) {
+  int fd = -1;
+  do fd = ::open(path.c_str(), how | O_CLOEXEC, mode);
+  while (fd < 0 && errno == EINTR);
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), failed = errno;
+  ::close(fd);
+  errno = failed;
+  return moved;
 }
 
 class PosixWriter final : public FileWriter {
@@ -115,7 +121,7 @@ class PosixLock final : public FileLock {
 class SystemDisk final : public Disk {
  public:
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (fd < 0) return errno_status("lock", path, errno);
     auto held = std::make_unique<PosixLock>(fd);
     // Of the open file, not of the process: so it also keeps out who is in the same one, and a forked child frees nothing.

@@ -1,6 +1,7 @@
 // What hosts' threads do: preparing, scheduling, waiting, ending. What goes on by itself is in dispatch.cc.
 #include "train/coordinator.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/json.h"
@@ -70,8 +71,11 @@ Result<Ref<RemoteClosure>> Coordinator::prepare(std::span<const Value> feeds, st
   if (worker.valid()) {
     DTG_TRY(graph.check(worker).with_context("prepare a closure, worker"));
     const ValueInfo& info = graph.info(worker);
-    if (info.dtype != DType::i64)
-      return invalid_argument("prepare a closure: `worker` must be an int64 scalar, and is %s", dtype_name(info.dtype));
+    if (info.dtype != DType::i64 || (info.shape.has_rank() && info.shape.rank() > 0))
+      return invalid_argument("prepare a closure: `worker` must be an int64 scalar, and is %s%s", dtype_name(info.dtype),
+                              info.shape.text().c_str());
+    if (std::ranges::find(feeds, worker) != feeds.end())
+      return invalid_argument("prepare a closure: `worker` is a feed too; it is fed by the coordinator, so leave it out of the feeds");
     closure->feeds.push_back(worker);
     closure->feeds_worker = true;
   }

@@ -45,13 +45,13 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
 
 Status Course::check() const {
   const Options& o = options_;
-  const std::pair<const char*, int64_t> counts[] = {{"epochs", o.epochs - 1},
+  const std::pair<const char*, int64_t> counts[] = {{"epochs", o.epochs > 0 ? 0 : -1},
                                                     {"steps_per_epoch", o.steps_per_epoch},
-                                                    {"validation_every", o.validation_every - 1},
+                                                    {"validation_every", o.validation_every > 0 ? 0 : -1},
                                                     {"validation_steps", o.validation_steps},
                                                     {"the time limit", o.time_limit_ns},
                                                     {"checkpoint_steps", o.checkpoint_steps},
-                                                    {"checkpoint_epochs", o.checkpoint_epochs - 1},
+                                                    {"checkpoint_epochs", o.checkpoint_epochs > 0 ? 0 : -1},
                                                     {"the time between checkpoints", o.checkpoint_ns},
                                                     {"keep", o.keep},
                                                     {"tensorboard_steps", o.board_steps},

@@ -204,12 +204,16 @@ Status Course::start_checkpoint() {
 Status Course::write_results(const Status& saved) {
   DTG_TRY(restore_best());
   if (!directory_) return {};
-  DTG_TRY(write_weights("model.safetensors"));
-  const Status model = write_model();
-  const Json summary = summary_of(Stage::over, saved);
-  DTG_TRY(directory_->write_summary(summary));
-  DTG_TRY(write_page(summary));
-  return model;
+  // Each is tried, as a disk that has no room for the weights may have some for what became of them. The first that fails is told.
+  Status failed = write_weights("model.safetensors");
+  const auto also = [&](Status written) {
+    if (failed.ok()) failed = std::move(written);
+  };
+  also(write_model());
+  const Json summary = summary_of(Stage::over, saved.ok() ? failed : saved);
+  also(directory_->write_summary(summary));
+  also(write_page(summary));
+  return failed;
 }
 
 // A model that cannot be exported is no reason to lose a training.

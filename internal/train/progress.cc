@@ -44,7 +44,8 @@ void Progress::step(const At& at) {
   for (int i = 0; i < kBar; ++i) bar[i] = i < done ? '=' : i == done ? '>' : ' ';
   if (known && at.batch > began_batch_) {
     const double each = static_cast<double>(now - began_ns_) * 1e-9 / static_cast<double>(at.batch - began_batch_);
-    put_time(left, each * static_cast<double>((at.epochs - at.epoch) * at.batches + at.batches - at.batch));
+    put_time(left, each * (static_cast<double>(at.epochs - at.epoch) * static_cast<double>(at.batches) +
+                           static_cast<double>(at.batches - at.batch)));
   }
   // Over the line before, of which nothing may be left behind this one's end.
   const int length =

@@ -177,6 +177,19 @@ class Answers(unittest.TestCase):
             # One that went on after its end has more rows than its summary.
             three = run(folder, "three", [3, 2, 1], 2)
             self.assertIn("running", dtg("report", three).stdout)
+            # Nobody has promised that a fit wrote these: no crash, and nothing that a terminal would follow.
+            deep = '{"outcome": "done", "history": [], "x": ' + "[" * 200000 + "]" * 200000 + "}"
+            for i, text in enumerate(('{"outcome": "done", "history": [1]}', '{"outcome": "done", "history": ["x"]}', '{"history": [[]]}', deep)):
+                odd = run(folder, f"odd{i}", [], 0)
+                pathlib.Path(odd, "summary.json").write_text(text)
+                for words in (["report", odd], ["report", odd, "--json"]):
+                    self.assertEqual(dtg(*words).returncode, 0, words)
+            evil = run(folder, "e\x1b[2J", [2], 0)
+            pathlib.Path(evil, "metrics.jsonl").write_text('{"epoch": 1, "step": 18446744073709551615, "\\u001b]0;m\\u0007": 1}\n')
+            told = dtg("report", evil)
+            self.assertEqual(told.returncode, 0)
+            self.assertFalse(set(told.stdout) & set("\x1b\x07"), told.stdout)
+            self.assertIn("18446744073709551615", told.stdout)
             for words, code in ((["report"], 2), (["report", folder], 1), (["report", two, "--html", page], 1),
                                 (["report", one, "--html", folder + "/no/where.html"], 1)):
                 failed = dtg(*words)

@@ -396,6 +396,8 @@ TEST_F(Coordinated, Misuse) {
   connect();
   EXPECT_EQ(coordinator_->prepare({}, {}, {}, {}).status().code(), Code::invalid_argument);
   EXPECT_EQ(coordinator_->prepare({}, std::array{echo_}, {}, bad_).status().code(), Code::invalid_argument);
+  EXPECT_EQ(coordinator_->prepare(std::array{worker_number_}, std::array{worker_number_}, {}, worker_number_).status().code(),
+            Code::invalid_argument);
   const Ref<RemoteClosure> count = counting();
   EXPECT_EQ(coordinator_->schedule(count, {}, kLong, nullptr).status().code(), Code::invalid_argument);
   const float wrong = 1;
