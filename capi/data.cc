@@ -53,7 +53,7 @@ template <class Fn>
 dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
   return with_dataset(handle, [&](DatasetObject& object) -> Status {
     auto longer = fn(object.reading.take());
-    if (!longer.ok()) return object.broken = longer.status();
+    if (!longer.ok()) return object.give_up(longer.status());
     object.reading.put(longer.take());
     return {};
   });
@@ -223,7 +223,7 @@ dtg_error* dtg_dataset_scale(dtg_dataset* dataset, size_t component, double divi
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_ASSIGN(const int index, component_of(object, component));
     auto scaled = make_scale(object.reading.take(), index, static_cast<float>(divisor));
-    if (!scaled.ok()) return object.broken = scaled.status();
+    if (!scaled.ok()) return object.give_up(scaled.status());
     object.reading.put(scaled.take());
     return {};
   });
@@ -234,7 +234,7 @@ dtg_error* dtg_dataset_cast(dtg_dataset* dataset, size_t component, dtg_dtype dt
     DTG_ASSIGN(const int index, component_of(object, component));
     if (!dtype_is_known(dtype)) return invalid_argument("%d is not an element type; use the DTG_ constants", dtype);
     auto cast = make_cast(object.reading.take(), index, static_cast<DType>(dtype));
-    if (!cast.ok()) return object.broken = cast.status();
+    if (!cast.ok()) return object.give_up(cast.status());
     object.reading.put(cast.take());
     return {};
   });
@@ -246,7 +246,7 @@ dtg_error* dtg_dataset_normalize(dtg_dataset* dataset, size_t component, const c
     DTG_TRY(require(normalization, "normalization"));
     DTG_ASSIGN(Normalization numbers, Normalization::parse(text(normalization, normalization_len)));
     auto normalized = make_normalize(object.reading.take(), index, std::move(numbers));
-    if (!normalized.ok()) return object.broken = normalized.status();
+    if (!normalized.ok()) return object.give_up(normalized.status());
     object.reading.put(normalized.take());
     return {};
   });
@@ -339,9 +339,7 @@ int64_t dtg_dataset_cardinality(const dtg_dataset* dataset) noexcept {
 
 size_t dtg_dataset_component_count(const dtg_dataset* dataset) noexcept {
   const Held<DatasetObject> held(dataset, HandleType::dataset);
-  if (!held) return 0;
-  const Owner::Turn turn(held->owner, Owner::Use::change);
-  return turn.inside() && held->reading.valid() ? held->reading.data().spec().size() : 0;
+  return held ? held->reading.width() : 0;
 }
 
 dtg_error* dtg_dataset_component(const dtg_dataset* dataset, size_t i, dtg_dtype* dtype, int64_t* dims, size_t cap,

@@ -24,6 +24,11 @@ class DatasetObject final : public RefCounted {
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};
 
+  // A transform failed and took the pipeline with it.
+  Status give_up(Status why) {
+    reading.lose();
+    return broken = std::move(why);
+  }
   // Nobody else may read or change it then: the fit would go on with other elements than it thinks.
   Status check_apart(const char* attempted) const {
     if (!fit.load(std::memory_order_relaxed)) return {};

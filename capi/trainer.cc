@@ -113,12 +113,8 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
     DTG_ASSIGN(options.optimizer, read_optimizer(c.optimizer));
     options.train = value_of(c.train);
     options.training = value_of(c.training);
-    // There are as many names as inputs, so a number that cannot be right must not be read by.
-    if (options.inputs > options.feeds.size()) {
-      return invalid_argument("make a trainer: %zu inputs, of %zu feeds; the inputs are the first of the feeds", options.inputs,
-                              options.feeds.size());
-    }
-    DTG_ASSIGN(options.input_names, read_names(c.input_names, options.inputs, "input_names"));
+    // There are as many names as inputs, and a number that cannot be right, which the trainer refuses, must not be read by.
+    DTG_ASSIGN(options.input_names, read_names(c.input_names, std::min(options.inputs, options.feeds.size()), "input_names"));
     DTG_ASSIGN(options.output_names, read_names(c.output_names, c.num_outputs, "output_names"));
     if (c.session) {
       const Held<Session> session(c.session, HandleType::session);

@@ -5,6 +5,8 @@
 // Reading keeps a pipeline together with its position. One thread at a time, as the pipeline.
 #pragma once
 
+#include <atomic>
+
 #include "data/dataset.h"
 
 namespace dtg {
@@ -16,14 +18,21 @@ struct DataPosition {
 
 class Reading {
  public:
-  explicit Reading(DatasetPtr data) : data_(std::move(data)) {}
+  explicit Reading(DatasetPtr data) : data_(std::move(data)), width_(data_ ? data_->spec().size() : 0) {}
 
   Dataset& data() const { return *data_; }
   // Null after take().
   bool valid() const { return data_ != nullptr; }
   // Gives the pipeline up, to be made longer, and takes it back. What was handed out before is then no position of the longer one.
   DatasetPtr take();
-  void put(DatasetPtr data) { data_ = std::move(data); }
+  void put(DatasetPtr data) {
+    data_ = std::move(data);
+    width_.store(data_->spec().size(), std::memory_order_relaxed);
+  }
+  // What was taken does not come back.
+  void lose() { width_.store(0, std::memory_order_relaxed); }
+  // Tensors per element, as it last was. Any thread: a second one that asks while this is in use is refused by what it does next.
+  size_t width() const { return width_.load(std::memory_order_relaxed); }
 
   Result<bool> next(Element& element);
   Status restart();
@@ -39,6 +48,7 @@ class Reading {
 
  private:
   DatasetPtr data_;
+  std::atomic<size_t> width_;
   DataPosition at_;
   bool begun_ = false;  // since the last restart; at_.epochs is valid
   bool lost_ = false;   // until the next restart, nobody can tell where it stands

@@ -196,7 +196,7 @@ DTG_ERR dtg_dataset_move_to(dtg_dataset *dataset, const int64_t *numbers, size_t
 /* Elements (batches, after batch) per epoch; -1: endless, -2: not known before they are read, also for a bad handle.
  * Since 0.1. */
 DTG_API int64_t dtg_dataset_cardinality(const dtg_dataset *dataset) DTG_NOEXCEPT;
-/* Number of tensors per element; 0 for a bad handle. Since 0.1. */
+/* Number of tensors per element; 0 for a bad handle. Any thread, also while another one uses the data set. Since 0.1. */
 DTG_API size_t dtg_dataset_component_count(const dtg_dataset *dataset) DTG_NOEXCEPT;
 /* Type and shape of component `i` of every element: `rank` receives the number of dimensions, or -1 when unknown; up to
  * `cap` of them are written to `dims` (-1: not the same for all). `dtype` may be NULL. Errors: OUT_OF_RANGE. Since 0.1. */
