@@ -65,6 +65,14 @@ TEST_F(Trainer, TellsOfItsEndWhereWeightsCannotBeWritten) {
   EXPECT_FALSE(file("model.dtg").empty());
 }
 
+// The thread sanitizer follows descriptors by their numbers, and here a host writes to numbers that it does not own.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DTG_DESCRIPTORS_ARE_WATCHED
+#endif
+#endif
+#ifndef DTG_DESCRIPTORS_ARE_WATCHED
+
 // A host without stdin, stdout and stderr: what it writes there all the same must not come into a file of the fit.
 void closed_host(const std::string& directory) {
   for (int i = 0; i < 3; ++i) close(i);
@@ -89,5 +97,7 @@ TEST_F(Trainer, PutsNoFileInThePlaceOfStderr) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(closed_host(run_), testing::ExitedWithCode(0), "");
 }
+
+#endif
 
 }  // namespace
