@@ -30,6 +30,9 @@
  * out of the next dtg_coordinator_schedule, join or done, once, when nothing runs any more; then the coordinator can be used again.
  * Nothing waits for ever: each attempt at a closure has a deadline, and so has each call here; what was over time names who is missing.
  *
+ * The end. Workers are plain servers and never say that they are done: dtg_session_end_job_now ends the job, where dtg_session_end_job
+ * would wait for them until its deadline.
+ *
  * To be the chief, which may give variables new values, let the coordinator's process be a task of the job "chief" and connect at the
  * target of its server; a client that is no task is the chief only of a cluster without workers, and may otherwise give variables their
  * first values and update them (dtg_session_connect).
