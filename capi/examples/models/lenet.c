@@ -1,7 +1,7 @@
 /* lenet.c: LeNet-5 with rectifiers: two convolutions with pooling and three dense layers tell ten textures apart. Momentum. */
 #include "models.h"
 
-enum { SIDE = 28, CLASSES = 10 };
+enum { SIDE = 28 };
 
 static dtg_error *build(struct work *w) {
   const int64_t image[] = {w->batch, SIDE, SIDE, 1};
@@ -20,7 +20,7 @@ static dtg_error *build(struct work *w) {
   TRY(dtg_nn_flatten(w->model, x, &x));
   TRY(dense(w, 120, DTG_ACT_RELU, &x));
   TRY(dense(w, 84, DTG_ACT_RELU, &x));
-  TRY(dense(w, CLASSES, DTG_ACT_NONE, &x));
+  TRY(dense(w, TEXTURES, DTG_ACT_NONE, &x));
   TRY(classify(w, labels, x));
   momentum.kind = DTG_OPT_MOMENTUM;
   momentum.momentum = 0.9;
@@ -29,11 +29,7 @@ static dtg_error *build(struct work *w) {
 }
 
 static dtg_error *fill(struct work *w, int64_t step) {
-  struct dice dice = dice_of(1, (uint64_t)step, 0);
-  for (int64_t i = 0; i < w->batch; i++) {
-    ints(w, 2)[i] = (int32_t)below(&dice, CLASSES);
-    textured(&dice, ints(w, 2)[i], SIDE, 1, floats(w, 1) + i * SIDE * SIDE);
-  }
+  textured_batch(w, dice_of(1, (uint64_t)step, 0), SIDE, 1);
   return NULL;
 }
 

@@ -2,7 +2,7 @@
  * normalization. RMSProp. */
 #include "models.h"
 
-enum { SIDE = 32, COLOURS = 3, CLASSES = 10 };
+enum { SIDE = 32, COLOURS = 3 };
 
 static dtg_error *block(struct work *w, int64_t filters, int64_t stride, dtg_value *x) {
   dtg_conv by_channel = DTG_CONV_INIT;
@@ -28,7 +28,7 @@ static dtg_error *build(struct work *w) {
   TRY(block(w, 64, 1, &x));
   TRY(block(w, 128, 2, &x));
   TRY(dtg_nn_global_avg_pool(w->model, x, 0, &x));
-  TRY(dense(w, CLASSES, DTG_ACT_NONE, &x));
+  TRY(dense(w, TEXTURES, DTG_ACT_NONE, &x));
   TRY(classify(w, labels, x));
   rms.kind = DTG_OPT_RMSPROP;
   rms.momentum = 0.9;
@@ -37,11 +37,7 @@ static dtg_error *build(struct work *w) {
 }
 
 static dtg_error *fill(struct work *w, int64_t step) {
-  struct dice dice = dice_of(3, (uint64_t)step, 0);
-  for (int64_t i = 0; i < w->batch; i++) {
-    ints(w, 2)[i] = (int32_t)below(&dice, CLASSES);
-    textured(&dice, ints(w, 2)[i], SIDE, COLOURS, floats(w, 1) + i * SIDE * SIDE * COLOURS);
-  }
+  textured_batch(w, dice_of(3, (uint64_t)step, 0), SIDE, COLOURS);
   return NULL;
 }
 

@@ -27,6 +27,8 @@ struct dice {
   uint64_t state;
 };
 
+enum { TEXTURES = 10 };
+
 struct dice dice_of(uint64_t model, uint64_t step, uint64_t what);
 uint64_t draw(struct dice *dice);                    /* 64 bits */
 int64_t below(struct dice *dice, int64_t limit);     /* 0 to limit - 1 */
@@ -72,6 +74,8 @@ struct example {
 dtg_error *feed(struct work *w, const char *name, dtg_dtype dtype, const int64_t *dims, size_t rank, dtg_value *out);
 float *floats(struct work *w, size_t i);
 int32_t *ints(struct work *w, size_t i);
+/* Feeds 1 and 2: images of textures, and which texture each shows. */
+void textured_batch(struct work *w, struct dice dice, int64_t side, int64_t channels);
 
 dtg_error *conv(struct work *w, int64_t filters, int64_t kernel, int64_t stride, dtg_activation activation, dtg_value *x); /* SAME */
 dtg_error *dense(struct work *w, int64_t units, dtg_activation activation, dtg_value *x);

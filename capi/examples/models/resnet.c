@@ -2,7 +2,7 @@
  * added to what comes out; where a stage begins, a convolution of one pixel makes that fit. Momentum with decay of the kernels. */
 #include "models.h"
 
-enum { SIDE = 16, COLOURS = 3, CLASSES = 10, BLOCKS = 3 };
+enum { SIDE = 16, COLOURS = 3, BLOCKS = 3 };
 
 static dtg_error *block(struct work *w, int64_t filters, int64_t stride, dtg_value *x) {
   dtg_value y = *x;
@@ -27,7 +27,7 @@ static dtg_error *build(struct work *w) {
     for (int k = 0; k < BLOCKS; k++) TRY(block(w, 16 << stage, stage > 0 && k == 0 ? 2 : 1, &x));
   }
   TRY(dtg_nn_global_avg_pool(w->model, x, 0, &x));
-  TRY(dense(w, CLASSES, DTG_ACT_NONE, &x));
+  TRY(dense(w, TEXTURES, DTG_ACT_NONE, &x));
   TRY(classify(w, labels, x));
   TRY(dtg_nn_regularize(w->model, w->losses[0], NULL, 0, 0, 1e-4, &w->losses[0]));
   momentum.kind = DTG_OPT_MOMENTUM;
@@ -37,11 +37,7 @@ static dtg_error *build(struct work *w) {
 }
 
 static dtg_error *fill(struct work *w, int64_t step) {
-  struct dice dice = dice_of(2, (uint64_t)step, 0);
-  for (int64_t i = 0; i < w->batch; i++) {
-    ints(w, 2)[i] = (int32_t)below(&dice, CLASSES);
-    textured(&dice, ints(w, 2)[i], SIDE, COLOURS, floats(w, 1) + i * SIDE * SIDE * COLOURS);
-  }
+  textured_batch(w, dice_of(2, (uint64_t)step, 0), SIDE, COLOURS);
   return NULL;
 }
 

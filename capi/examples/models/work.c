@@ -16,6 +16,13 @@ float *floats(struct work *w, size_t i) { return (float *)dtg_tensor_mutable_dat
 
 int32_t *ints(struct work *w, size_t i) { return (int32_t *)dtg_tensor_mutable_data(w->fed[i]); }
 
+void textured_batch(struct work *w, struct dice dice, int64_t side, int64_t channels) {
+  for (int64_t i = 0; i < w->batch; i++) {
+    ints(w, 2)[i] = (int32_t)below(&dice, TEXTURES);
+    textured(&dice, ints(w, 2)[i], side, channels, floats(w, 1) + i * side * side * channels);
+  }
+}
+
 dtg_error *conv(struct work *w, int64_t filters, int64_t kernel, int64_t stride, dtg_activation activation, dtg_value *x) {
   dtg_conv2d layer = DTG_CONV2D_INIT;
   layer.filters = filters;
