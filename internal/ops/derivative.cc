@@ -37,18 +37,33 @@ Value zeros_for(Build& b, Value value) {
   return b.op("Fill", {b.shape(value), zero});
 }
 
+namespace {
+
+// But for those that something stands in for.
+Status copy_all(NodeCopier& copier, const Function& function, std::span<const NodeId> nodes) {
+  for (NodeId id : nodes) {
+    if (!copier.has(function.graph().value(id))) DTG_TRY(copier.copy(id));
+  }
+  return {};
+}
+
+Result<std::vector<Value>> copies_of(const NodeCopier& copier, std::span<const Value> values) {
+  std::vector<Value> copies;
+  for (Value value : values) {
+    DTG_ASSIGN(const Value there, copier[value]);
+    copies.push_back(there);
+  }
+  return copies;
+}
+
+}  // namespace
+
 Result<std::vector<Value>> inline_function(const Function& function, Graph& into, std::span<const Value> arguments,
                                            std::vector<NodeId>* controls) {
   NodeCopier copier(function.graph(), into);
   for (size_t i = 0; i < arguments.size(); ++i) copier.stand_in(function.arguments()[i], arguments[i]);
-  for (NodeId id : function.needed()) {
-    if (!copier.has(function.graph().value(id))) DTG_TRY(copier.copy(id));
-  }
-  std::vector<Value> results;
-  for (Value result : function.results()) {
-    DTG_ASSIGN(const Value there, copier[result]);
-    results.push_back(there);
-  }
+  DTG_TRY(copy_all(copier, function, function.needed()));
+  DTG_ASSIGN(std::vector<Value> results, copies_of(copier, function.results()));
   if (controls) *controls = copier.copied(function.targets());
   return results;
 }
@@ -77,15 +92,10 @@ Result<std::vector<Value>> inline_slice(const Function& function, const Slice& s
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (slice.arguments[i]) copier.stand_in(function.arguments()[i], arguments[i]);
   }
-  for (NodeId id : slice.nodes) {
-    if (!copier.has(function.graph().value(id))) DTG_TRY(copier.copy(id));
-  }
-  std::vector<Value> given;
-  for (size_t r : results) {
-    DTG_ASSIGN(const Value there, copier[function.results()[r]]);
-    given.push_back(there);
-  }
-  return given;
+  DTG_TRY(copy_all(copier, function, slice.nodes));
+  std::vector<Value> wanted;
+  for (size_t r : results) wanted.push_back(function.results()[r]);
+  return copies_of(copier, wanted);
 }
 
 namespace {
