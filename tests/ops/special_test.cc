@@ -63,5 +63,16 @@ TEST_F(Special, TheEndsOfTheDomains) {
   EXPECT_EQ(of("Lgamma", {values<double>({2}, {0, -3})}), (std::vector<double>{INFINITY, INFINITY}));
 }
 
+// An order that no integer type holds is even: each pole of it goes up. (UBSan watches the question.)
+TEST_F(Special, PolesOfOrdersBeyondIntegers) {
+  const std::vector<double> orders{1e30, 0x1p63, 0x1p53, INFINITY};
+  const Tensor order = values<double>({4}, orders), at = values<double>({4}, {0, -1, -2, -3}),
+               between = values<double>({4}, {0.5, 1, 2, 3});
+  const std::vector<double> up(4, INFINITY);
+  EXPECT_EQ(of("Zeta", {order, at}), up);
+  EXPECT_EQ(of("Polygamma", {order, at}), up);
+  EXPECT_EQ(of("Zeta", {order, between})[1], 1.0);
+}
+
 }  // namespace
 }  // namespace dtg

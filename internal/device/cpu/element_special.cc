@@ -30,6 +30,22 @@ C inverse_erf(C x) {
   return static_cast<C>(Eigen::numext::ndtri(static_cast<double>(x) * 0.5 + 0.5) * M_SQRT1_2);
 }
 
+// Eigen asks whether the order of a pole is even by a cast to long, which has no room for the largest orders. Those are even.
+template <class C>
+bool pole_of_large_order(C order, C at) {
+  return order >= C(1LL << 53) && at <= C(0) && at == std::floor(at);
+}
+
+template <class C>
+C hurwitz_zeta(C x, C q) {
+  return pole_of_large_order(x, q) ? std::numeric_limits<C>::infinity() : C(Eigen::numext::zeta(x, q));
+}
+
+template <class C>
+C derivative_of_digamma(C n, C x) {
+  return pole_of_large_order(n, x) ? std::numeric_limits<C>::infinity() : C(Eigen::numext::polygamma(n, x));
+}
+
 // Bounds one after the other, the lower one last: it wins where they cross.
 template <class C>
 C clipped(C a, C low, C high) {
@@ -68,8 +84,8 @@ DTG_ELEMENT1(BesselY1, C(fn::bessel_y1(a)));
 DTG_ELEMENT2(Igamma, C(fn::igamma(a, b)));
 DTG_ELEMENT2(Igammac, C(fn::igammac(a, b)));
 DTG_ELEMENT2(IgammaGradA, C(fn::igamma_der_a(a, b)));
-DTG_ELEMENT2(Zeta, C(fn::zeta(a, b)));
-DTG_ELEMENT2(Polygamma, C(fn::polygamma(a, b)));
+DTG_ELEMENT2(Zeta, hurwitz_zeta(a, b));
+DTG_ELEMENT2(Polygamma, derivative_of_digamma(a, b));
 struct Betainc {
   template <class C>
   static C of(C a, C b, C x) { return C(fn::betainc(a, b, x)); }
