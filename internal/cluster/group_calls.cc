@@ -24,12 +24,14 @@ wire::GroupTerms to_wire(const CallTerms& terms) {
   out.bucket = terms.bucket;
   out.shape = terms.shape;
   out.parts = terms.parts;
+  if (terms.purpose) out.purpose = *terms.purpose;
   return out;
 }
 
 Result<CallTerms> from_wire(const wire::GroupTerms& terms) {
   if (terms.kind > kCollectiveMax || terms.reduction > kReductionMax || terms.algorithm > kAlgorithmMax)
     return data_loss("a collective came that this library does not know");
+  if (terms.purpose.size() > CallTerms::kPurposeMax) return data_loss("the purpose of a collective came with too many letters");
   CallTerms out;
   out.kind = static_cast<Collective>(terms.kind);
   out.reduction = static_cast<Reduction>(terms.reduction);
@@ -41,6 +43,7 @@ Result<CallTerms> from_wire(const wire::GroupTerms& terms) {
   out.shape = terms.shape;
   out.parts = terms.parts;
   out.rows = terms.rows;
+  if (!terms.purpose.empty()) out.purpose = std::make_shared<const std::string>(terms.purpose);
   return out;
 }
 

@@ -30,7 +30,7 @@ bool is_reduction(Collective kind) { return kind == Collective::all_reduce || ki
 }  // namespace
 
 bool CallTerms::agrees(const CallTerms& other) const {
-  if (kind != other.kind) return false;
+  if (kind != other.kind || (purpose && other.purpose && *purpose != *other.purpose)) return false;
   if (kind == Collective::barrier) return true;
   if (kind == Collective::broadcast) {
     const bool known = !open && !other.open;
@@ -46,6 +46,7 @@ bool CallTerms::agrees(const CallTerms& other) const {
 
 std::string CallTerms::text() const {
   std::string text = std::string(collective_name(kind)) + "(";
+  const std::string end = purpose ? ", for the " + *purpose + ")" : ")";
   if (kind == Collective::barrier) return text + ")";
   if (open) text += root == kAnyRoot ? std::string(dtype_name(dtype)) + ", receives" : "any tensor";
   else text += dtype_name(dtype) + shape.text();
@@ -54,7 +55,7 @@ std::string CallTerms::text() const {
   if (is_reduction(kind) && algorithm != Algorithm::automatic) text += ", algorithm " + std::to_string(static_cast<int>(algorithm));
   if (is_reduction(kind) && parts != 1) text += ", from " + std::to_string(parts) + " devices of each member";
   if (kind == Collective::broadcast && root != kAnyRoot) text += ", root " + std::to_string(root);
-  return text + ")";
+  return text + end;
 }
 
 }  // namespace dtg

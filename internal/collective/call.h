@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,11 @@ struct CallTerms {
   Shape shape;         // of the input; of a broadcast's receiver: nothing
   bool open = false;   // a broadcast's receiver, who takes whatever shape comes
   int64_t rows = 0;    // that one stream brings; no part of what the call means
+  // What a strategy calls for, in words: tensors of one shape can mean a sum here and a mean there. Nothing: the caller's affair.
+  std::shared_ptr<const std::string> purpose;
   static constexpr uint32_t kAnyRoot = UINT32_MAX;
   static constexpr uint32_t kPartsMax = 128;
+  static constexpr size_t kPurposeMax = 256;
 
   // Do both mean the same call? What may differ between ranks is left out.
   bool agrees(const CallTerms& other) const;

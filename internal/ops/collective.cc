@@ -115,7 +115,9 @@ OpDef&& with_keys(OpDef&& op) {
       .input("instance_key: int32", {.rank = 0});
 }
 
-OpDef&& with_options(OpDef&& op) { return std::move(op).attr("communication_hint: string = 'auto'").attr("timeout_seconds: float = 0"); }
+OpDef&& with_options(OpDef&& op) {
+  return std::move(op).attr("communication_hint: string = 'auto'").attr("timeout_seconds: float = 0").attr("_purpose: string = ''");
+}
 
 OpDef&& with_tokens(OpDef&& op) {
   return with_options(std::move(op)

@@ -27,6 +27,7 @@ struct CollectiveArgs {
   int64_t timeout_ns = 0;
   bool instance_known = false;                 // when it was planned
   Algorithm algorithm = Algorithm::automatic;  // between tasks
+  std::shared_ptr<const std::string> purpose;
   DeviceRank rank;
   std::string device, who;
   Ref<Collectives> collectives;
@@ -43,6 +44,7 @@ CollectiveCall call_of(const RunContext& c, const CollectiveArgs& a) {
   call.terms.kind = a.part.kind;
   call.terms.reduction = a.part.reduction;
   call.terms.algorithm = a.algorithm;
+  call.terms.purpose = a.purpose;
   call.terms.open = !a.part.sends && a.part.kind == Collective::broadcast;
   // Nobody knows beforehand who sends.
   if (a.part.kind == Collective::broadcast) call.terms.root = CallTerms::kAnyRoot;
@@ -292,6 +294,10 @@ Status collective_prepare(PrepareContext& c) {
   if (!(seconds >= 0) || seconds > 1e9) return c.error("timeout_seconds is %g; it must be from 0 (none) to 1e9", seconds);
   a->timeout_ns = static_cast<int64_t>(std::ceil(seconds * 1e9));
   a->algorithm = algorithm_of(c, a->part);
+  const std::string& purpose = c.attr<std::string>("_purpose");
+  if (purpose.size() > CallTerms::kPurposeMax)
+    return c.error("_purpose has %zu letters; %zu is the most", purpose.size(), CallTerms::kPurposeMax);
+  if (!purpose.empty()) a->purpose = std::make_shared<const std::string>(purpose);
   a->result = c.num_outputs() > 0;
   if (a->part.sends) {
     a->dtype = c.input(0).dtype;

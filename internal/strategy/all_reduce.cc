@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/crc32c.h"
 #include "nn/clipping.h"
 #include "nn/scope.h"
 
@@ -11,6 +12,7 @@ namespace dtg {
 namespace {
 
 constexpr double kTimeoutMost = 1e9;
+constexpr size_t kPurposeMost = 256;  // letters that the ops take
 
 class Reducer {
  public:
@@ -33,9 +35,19 @@ class Reducer {
     int64_t bytes = 0;
   };
 
+  // Members whose packs, means or numbers of replicas differ would add up what does not belong together.
+  Attr purpose() const {
+    std::string text = mean_ ? "mean" : "sum";
+    text += " over " + std::to_string(how_.shares) + (how_.shares == 1 ? " replica" : " replicas") + " of each worker";
+    if (how_.stacked) text += ", in their order,";
+    text += " of the gradients of";
+    for (const NamedVariable* variable : about_) text += " " + variable->shape.text();
+    return purpose_attr(std::move(text));
+  }
+
   Value call(std::string_view op, Value input, const char* last = nullptr) {
     const Value inputs[] = {input, build_.integer(how_.group_size), build_.integer(how_.group_key), build_.integer(instance_++)};
-    std::vector<Attr> attrs = {{"timeout_seconds", how_.timeout_seconds}, {"communication_hint", how_.hint}};
+    std::vector<Attr> attrs = {{"timeout_seconds", how_.timeout_seconds}, {"communication_hint", how_.hint}, purpose()};
     if (last) attrs.insert(attrs.end(), {Attr{"merge_op", "Add"}, Attr{"final_op", last}});
     return build_.op(op, inputs, attrs, {}, controls_);
   }
@@ -54,6 +66,7 @@ class Reducer {
 
   // What the members bring, as one value; of stacked ones, which are [shares, elements], as a vector.
   Value reduced(Value x, bool mean) {
+    mean_ = mean;
     if (!how_.stacked) {
       const Value sum = call("CollectiveReduceV2", x, mean && how_.shares == 1 ? "Div" : "Id");
       return mean && how_.shares > 1 ? shared_out(sum) : sum;
@@ -69,6 +82,7 @@ class Reducer {
   Value flat(Value x) { return build_.reshape(x, how_.stacked ? build_.ints({how_.shares, -1}) : build_.ints({-1})); }
 
   void alone(VariableGradient& each) {
+    about_ = {&each.variable};
     Value& dense = each.gradient.dense;
     if (!how_.stacked) dense = reduced(dense, to_mean(each));
     else dense = build_.reshape(reduced(flat(dense), to_mean(each)), build_.ints(each.variable.shape.dims(), DType::i64));
@@ -100,6 +114,8 @@ class Reducer {
       parts.push_back(flat(each->gradient.dense));
       sizes.push_back(each->variable.shape.count());
     }
+    about_.clear();
+    for (const VariableGradient* each : members) about_.push_back(&each->variable);
     parts.push_back(build_.integer(how_.stacked ? 1 : 0));
     const Value sum = reduced(build_.op("ConcatV2", parts), to_mean(*members[0]));
     const auto count = static_cast<int64_t>(members.size());
@@ -114,6 +130,8 @@ class Reducer {
   void rows(VariableGradient& each) {
     const ColocationScope beside(graph_, each.variable.handle.node());
     Gradient& gradient = each.gradient;
+    about_ = {&each.variable};
+    mean_ = to_mean(each);
     gradient.values = gathered(gradient.values);
     gradient.indices = call("CollectiveGatherV2", build_.cast(gradient.indices, DType::i64));
     if (to_mean(each)) gradient.values = shared_out(gradient.values);
@@ -125,10 +143,21 @@ class Reducer {
   const AllReduce& how_;
   const std::span<const NodeId> controls_;
   int32_t instance_;
+  std::vector<const NamedVariable*> about_;  // whose gradients the next calls move, and whether to their mean
+  bool mean_ = false;
   std::map<std::tuple<DType, bool, std::string>, Pack> packs_;  // by type, whether to the mean, device
 };
 
 }  // namespace
+
+Attr purpose_attr(std::string purpose) {
+  if (purpose.size() > kPurposeMost) {
+    const std::string number = ".. #" + std::to_string(crc32c(purpose));
+    purpose.resize(kPurposeMost - number.size());
+    purpose += number;
+  }
+  return {"_purpose", std::move(purpose)};
+}
 
 Status check_all_reduce(const AllReduce& how) {
   if (how.group_size < 1) return invalid_argument("all-reduce: the group has %d members; it needs at least one", how.group_size);

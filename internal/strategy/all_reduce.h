@@ -25,6 +25,9 @@ struct AllReduce {
 
 Status check_all_reduce(const AllReduce& how);
 
+// What a call is for, as members compare it (CallTerms::purpose): a text that is too long ends in a number made of all of it.
+Attr purpose_attr(std::string purpose);
+
 // The gradients' means (or sums) over the members. Dense ones are packed by type, the last variables first, since their gradients are there
 // first. Rows stay rows: those of all members one behind the other. Nodes come after `controls`. Returns the instance that is free next.
 Result<int32_t> all_reduce_gradients(Model& model, std::vector<VariableGradient>* gradients, const AllReduce& how,

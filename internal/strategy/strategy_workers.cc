@@ -10,7 +10,9 @@ namespace dtg {
 
 Result<Value> Strategy::combine_workers(Reduce reduce, std::span<const Value> parts) {
   Build build(graph());
-  WorkerCalls calls(build, *options_.workers, &instance_);
+  const std::string purpose = std::string(reduce == Reduce::mean ? "mean" : "sum") + " over " + std::to_string(replicas()) +
+                              (in_order() ? " replicas of each worker, in their order" : " replicas of each worker");
+  WorkerCalls calls(build, *options_.workers, &instance_, purpose);
   Value made;
   if (in_order()) {
     const int64_t all = replicas_in_sync();
@@ -29,8 +31,9 @@ Result<Value> Strategy::combine_workers(Reduce reduce, std::span<const Value> pa
 // A gather is along the first axis, so another one changes places with it.
 Result<Value> Strategy::gather_workers(Value value, int32_t axis) {
   Build build(graph());
-  WorkerCalls calls(build, *options_.workers, &instance_);
   const int32_t rank = build.info(value).shape.rank(), place = axis < 0 ? axis + rank : axis;
+  const std::string purpose = "gather along axis " + std::to_string(place);
+  WorkerCalls calls(build, *options_.workers, &instance_, purpose);
   if (place == 0) {
     value = calls.gather(value);
   } else {
@@ -46,7 +49,7 @@ Result<Value> Strategy::gather_workers(Value value, int32_t axis) {
 
 Result<Value> Strategy::value_of_first(Value value) {
   Build build(graph());
-  const Value made = WorkerCalls(build, *options_.workers, &instance_).from_first(value);
+  const Value made = WorkerCalls(build, *options_.workers, &instance_, "value of the first replica").from_first(value);
   DTG_TRY(build.status().with_context("the first replica's value, for all workers"));
   return made;
 }

@@ -64,9 +64,9 @@ class Levelling {
   }
 
   int32_t instance(int32_t number) const { return workers_.how.first_instance + kWorkersInstances / 2 + number; }
-  Value reduce(Value x, const char* merge, int32_t number) {
+  Value reduce(Value x, const char* merge, int32_t number, std::string_view purpose) {
     int32_t first = instance(number);
-    return WorkerCalls(build_, workers_, &first).reduce(x, merge);
+    return WorkerCalls(build_, workers_, &first, purpose).reduce(x, merge);
   }
 
   Value read(const NamedVariable& variable, std::span<const NodeId> controls) {
@@ -78,11 +78,11 @@ class Levelling {
   void find_root() {
     const NamedVariable* const step = model_.step_if_any();
     const Value steps = step ? read(*step, after_) : build_.integer(0, DType::i64);
-    const Value is_ahead = build_.op("Equal", {steps, reduce(steps, "Max", 0)});
+    const Value is_ahead = build_.op("Equal", {steps, reduce(steps, "Max", 0, "most steps of a worker")});
     int32_t third = instance(2);
-    const Value rank = WorkerCalls(build_, workers_, &third).rank();
+    const Value rank = WorkerCalls(build_, workers_, &third, "place of each worker").rank();
     const Value candidate = build_.op("SelectV2", {is_ahead, rank, build_.integer(workers_.how.group_size)});
-    is_root_ = build_.op("Equal", {rank, reduce(candidate, "Min", 1)});
+    is_root_ = build_.op("Equal", {rank, reduce(candidate, "Min", 1, "first worker with the most steps")});
   }
 
   void take(const NamedVariable& variable, int32_t number, std::span<const NodeId> behind = {}) {
@@ -92,7 +92,7 @@ class Levelling {
     const ColocationScope beside(model_.graph(), variable.handle.node());
     const Value bits = as_bits(build_, read(variable, controls));
     const Value mine = build_.ok() ? build_.op("SelectV2", {is_root_, bits, build_.zeros_like(bits)}) : Value();
-    const Value value = of_bits(build_, reduce(mine, "Add", number), variable.dtype);
+    const Value value = of_bits(build_, reduce(mine, "Add", number, "value that all workers begin with"), variable.dtype);
     std::vector<NodeId> written;
     for (size_t i = 0; i == 0 || i < variable.copies.size(); ++i) {
       const Value handle = variable.at_replica(i).handle;
@@ -118,7 +118,8 @@ Value WorkerCalls::call(std::string_view op, std::span<const Value> inputs, size
   const AllReduce& how = workers_.how;
   const Value keys[] = {build_.integer(how.group_size), build_.integer(how.group_key), build_.integer(instance_++)};
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(keys_at), std::begin(keys), std::end(keys));
-  std::vector<Attr> attrs = {{"timeout_seconds", how.timeout_seconds}, {"communication_hint", how.hint}};
+  std::vector<Attr> attrs = {
+      {"timeout_seconds", how.timeout_seconds}, {"communication_hint", how.hint}, purpose_attr(std::string(purpose_))};
   if (merge) attrs.insert(attrs.end(), {Attr{"merge_op", merge}, Attr{"final_op", "Id"}});
   return build_.op(op, all, attrs, {}, controls);
 }

@@ -23,7 +23,9 @@ inline constexpr int32_t kWorkersInstances = 1 << 20;
 // Calls of collectives with the instances that follow; all workers make the same.
 class WorkerCalls {
  public:
-  WorkerCalls(Build& build, const Workers& workers, int32_t* instance) : build_(build), workers_(workers), instance_(*instance) {}
+  // `purpose`: what they are for, which all workers compare; text that lives as long.
+  WorkerCalls(Build& build, const Workers& workers, int32_t* instance, std::string_view purpose)
+      : build_(build), workers_(workers), instance_(*instance), purpose_(purpose) {}
   // merge: "Add", "Max", "Min". Sums of whole numbers of every width, which wrap around as those of one process do.
   Value reduce(Value x, const char* merge, std::span<const NodeId> controls = {});
   // Rows of all, one behind the other; numbers of rows may differ. Every type of a fixed size.
@@ -38,6 +40,7 @@ class WorkerCalls {
   Build& build_;
   const Workers& workers_;
   int32_t& instance_;
+  const std::string_view purpose_;
 };
 
 // The target that gives all variables of the model, but those that each replica has its own value of, what the worker has that has made the

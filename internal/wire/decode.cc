@@ -278,6 +278,7 @@ Status decode(std::string_view header, GroupData& m) {
   m.terms.bucket = terms->bucket();
   m.terms.parts = terms->parts();
   m.terms.rows = terms->rows();
+  m.terms.purpose = text_of(terms->purpose());
   if (terms->dtype() != 0 && (!dtype_is_known(terms->dtype()) || dtype_size(static_cast<DType>(terms->dtype())) == 0))
     return bad(Kind::group_data, "its element type cannot travel");
   m.terms.dtype = static_cast<DType>(terms->dtype());

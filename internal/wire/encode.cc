@@ -175,9 +175,11 @@ std::string encode(const GroupData& m) {
   Builder b(256);
   flatbuffers::Offset<fb::GroupTerms> terms = 0;
   if (m.has_terms) {
+    flatbuffers::Offset<flatbuffers::String> purpose = 0;
+    if (!m.terms.purpose.empty()) purpose = b.CreateString(m.terms.purpose);
     const auto dims = b.CreateVector(m.terms.shape.dims().data(), m.terms.shape.dims().size());
     terms = fb::CreateGroupTerms(b, m.terms.kind, m.terms.reduction, m.terms.algorithm, m.terms.open, static_cast<int32_t>(m.terms.dtype),
-                                 m.terms.root, m.terms.bucket, dims, m.terms.parts, m.terms.rows);
+                                 m.terms.root, m.terms.bucket, dims, m.terms.parts, m.terms.rows, purpose);
   }
   return finish(b, fb::CreateGroupData(b, m.epoch, m.stream, m.number, m.lane, m.offset, m.total, terms));
 }

@@ -173,6 +173,7 @@ struct GroupTerms {
   Shape shape;
   uint32_t parts = 1;
   int64_t rows = 0;
+  std::string purpose;
 };
 struct GroupData {  // payload: bytes [offset, offset + payload) of the stream
   static constexpr Kind kKind = Kind::group_data;

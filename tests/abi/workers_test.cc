@@ -374,7 +374,10 @@ TEST_F(Workers, OtherNumbersOfStrategiesAreSaid) {
       args.num_fetches = 1;
       args.timeout_ns = rank == 1 ? ms * 1'000'000 : kWaitNs;
       const std::string why = refused(dtg_session_run(w.job->session, &args), DTG_DEADLINE_EXCEEDED, "another strategy");
-      const bool both = why.find("rank 0 (/job:worker/replica:0/task:0) has called all_reduce(float32[], sum) of instance 1 ") != why.npos;
+      const bool both =
+          why.find(
+              "rank 0 (/job:worker/replica:0/task:0) has called all_reduce(float32[], sum, for the sum over 1 replica of each worker) of instance 1 ") !=
+          why.npos;
       if (rank == 0 && both && why.find("check that all have made the same strategies") != why.npos) said = true;
       through.arrive_and_wait();
       if (!said) OK(dtg_group_reform(w.group, 0, kWaitNs));
@@ -386,6 +389,49 @@ TEST_F(Workers, OtherNumbersOfStrategiesAreSaid) {
   std::thread other(work, 1);
   work(0);
   other.join();
+}
+
+// Tensors of one shape, which mean a sum to one worker and a mean to the other, or come from other numbers of replicas.
+TEST_F(Workers, ThoseThatMeanOtherThingsHearIt) {
+  of(2);
+  const auto heard = [&](int replicas, const std::function<void(Worker&)>& step) {
+    std::barrier through(2);
+    const auto work = [&](int rank) {
+      dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
+      options.cross_device = DTG_REDUCE_HIERARCHICAL;
+      Worker w(cluster_, rank, rank == 1 ? replicas : 1, options, 7);
+      step(w);
+      through.arrive_and_wait();
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+  };
+  const auto add_up = [](Worker& w, dtg_reduction reduce, const char* odd) {
+    std::vector<dtg_value> ones(static_cast<size_t>(w.replicas));
+    for (dtg_value& one : ones) OK(dtg_const_f32(w.job->graph, 1, &one));
+    dtg_per_replica value{};
+    dtg_value sum{};
+    OK(dtg_strategy_distribute(w.job->strategy, ones.data(), ones.size(), &value));
+    OK(dtg_strategy_reduce(w.job->strategy, reduce, value, DTG_NO_AXIS, &sum));
+    OK(dtg_session_connect(w.at.runtime, dtg_server_target(w.at.server), DTG_STRLEN, w.job->graph, nullptr, &w.job->session));
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    dtg_tensor* fetched = nullptr;
+    args.fetches = &sum;
+    args.fetched = &fetched;
+    args.num_fetches = 1;
+    args.timeout_ns = kWaitNs;
+    const std::string why = refused(dtg_session_run(w.job->session, &args), DTG_INVALID_ARGUMENT, odd);
+    EXPECT_NE(why.find(odd), why.npos) << why;
+  };
+  heard(1, [&](Worker& w) { add_up(w, w.rank == 1 ? DTG_REDUCE_MEAN : DTG_REDUCE_SUM, "for the mean over 1 replica of each worker"); });
+  heard(2, [&](Worker& w) { add_up(w, DTG_REDUCE_SUM, "for the sum over 2 replicas of each worker"); });
+  heard(1, [&](Worker& w) {
+    Model model(w, {DTG_OPT_SGD, false, w.rank == 1});  // uneven shares are summed
+    w.begin();
+    const std::string why = refused(model.step(0, 2), DTG_INVALID_ARGUMENT, "gradients");
+    EXPECT_NE(why.find("for the sum over 1 replica of each worker of the gradients of"), why.npos) << why;
+  });
 }
 
 // An epoch that has ended is none to make a strategy in, whoever ended it.

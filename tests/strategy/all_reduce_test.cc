@@ -123,7 +123,7 @@ TEST_F(AllReduceTest, RanksAreThoseOfTheRun) {
     workers.how.group_size = 2;
     levels.push_back(good(level(*members.back(), workers, {})));
     int32_t instance = 7;
-    firsts.push_back(WorkerCalls(*build, workers, &instance).from_first(build->scalar(DType::f32, copy + 3)));
+    firsts.push_back(WorkerCalls(*build, workers, &instance, "test").from_first(build->scalar(DType::f32, copy + 3)));
     EXPECT_TRUE(graph->pop_device().ok());
   }
   ASSERT_TRUE(build->ok()) << build->status().message();
@@ -138,6 +138,35 @@ TEST_F(AllReduceTest, RanksAreThoseOfTheRun) {
   run_of({}, levels);
   for (const NamedVariable& variable : held) EXPECT_EQ(values(run_of({variable.read}, {})[0]), (std::vector<float>{1, 1}));
   for (const Tensor& first : run_of(firsts, {})) EXPECT_EQ(values(first), std::vector<float>{3});
+}
+
+// The same tensors, but a mean here and a sum there, or other gradients: nobody adds them up.
+TEST_F(AllReduceTest, MembersThatMeanOtherThingsAreTold) {
+  const auto sums_of = [&](std::string_view first, std::string_view second) {
+    std::vector<Value> sums;
+    for (int copy = 0; copy < 2; ++copy) {
+      graph->push_device("/device:CPU:" + std::to_string(copy));
+      Workers workers;
+      workers.how.group_key = 9;
+      workers.how.group_size = 2;
+      int32_t instance = 7;
+      sums.push_back(
+          WorkerCalls(*build, workers, &instance, copy == 0 ? first : second).reduce(build->scalar(DType::f32, copy + 3), "Add"));
+      EXPECT_TRUE(graph->pop_device().ok());
+    }
+    EXPECT_TRUE(build->ok()) << build->status().message();
+    std::vector<Tensor> fetched;
+    return run({}, sums, &fetched, {});
+  };
+  EXPECT_TRUE(sums_of("sum", "sum").ok());
+  const Status odd = sums_of("sum", "mean");
+  EXPECT_EQ(odd.code(), Code::invalid_argument);
+  EXPECT_NE(odd.message().find("for the sum"), std::string::npos) << odd.message();
+  EXPECT_NE(odd.message().find("for the mean"), std::string::npos) << odd.message();
+  // What is cut off from a long text counts as well.
+  const std::string letters(1000, 'x');
+  EXPECT_TRUE(sums_of(letters + "1", letters + "1").ok());
+  EXPECT_EQ(sums_of(letters + "1", letters + "2").code(), Code::invalid_argument);
 }
 
 TEST_F(AllReduceTest, WhatMakesNoSenseIsRefused) {
