@@ -76,7 +76,8 @@ class Coordinator final : public RefCounted, private Pool::Task {
     Ref<RemoteValue> work;
     Ref<AsyncRun> run;
     int64_t closures = 0;  // that ended well there
-    int64_t losses = 0;
+    int64_t losses = 0;    // times that it was gone, or came in a new life before anybody saw that it was
+    bool gone = false;     // this loss is counted
   };
   struct Ended {
     size_t slot;

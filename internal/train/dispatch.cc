@@ -101,10 +101,7 @@ void Coordinator::take_end(Ended& ended, Doings& doings) {
 // `work` is null where a worker's own resource was made.
 void Coordinator::take_failure(Slot& slot, Ref<RemoteValue> work, const Ended& ended, const Status& status, Doings& doings) {
   const bool worker_is_there = met_again(slot);
-  if (!worker_is_there) {
-    ++slot.losses;
-    slot.why = status;
-  }
+  if (!worker_is_there) slot.why = status;
   Status lost;
   const bool servers_there = servers_are_there(doings, &lost);
   if (draining_) {
@@ -142,8 +139,11 @@ void Coordinator::take_failure(Slot& slot, Ref<RemoteValue> work, const Ended& e
 // The worker is there, if perhaps in a new life; then its resources have to be made again.
 bool Coordinator::met_again(Slot& slot) {
   const auto presence = session_->driver().presence(slot.task);
-  if (!presence.ok() || !presence.value().there) return false;
-  const bool same = presence.value().life == slot.life;
+  const bool there = presence.ok() && presence.value().there;
+  const bool same = there && presence.value().life == slot.life;
+  if (!same && !slot.gone) ++slot.losses;
+  slot.gone = !there;
+  if (!there) return false;
   slot.life = presence.value().life;
   if (!same) slot.made = 0;
   return same;
@@ -254,14 +254,13 @@ void Coordinator::dispatch(Doings& doings) {
     Slot& slot = slots_[i];
     const bool wanted = slot.made < per_worker_.size() || !queue_.empty();
     if (slot.busy || slot.looking || !wanted) continue;
-    const auto presence = session_->driver().presence(slot.task);
-    if (!presence.ok() || !presence.value().there) {
+    (void)met_again(slot);
+    if (slot.gone) {
       slot.looking = true;
       if (slot.why.ok()) slot.why = unavailable("its connection was lost");
       doings.looks.push_back(i);
       continue;
     }
-    if (presence.value().life != slot.life) (void)met_again(slot);
     slot.why = {};
     slot.resource = slot.made < per_worker_.size();
     if (slot.resource) {

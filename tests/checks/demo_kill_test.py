@@ -54,8 +54,8 @@ def check(summary, kills, workers, mode):
     if summary["ledger"] != {"expected": total, "counted": total, "lost": 0, "doubled": 0}:
         problems.append(f"the ledger of {workers} workers does not hold: {summary['ledger']}, {total} steps")
     # Who was killed when it had just reported does not report again; a synchronous worker may itself end for the loss of another.
-    # A coordinator tells of the workers that it lost in the middle of a step; one that dies again before it is met is no other loss.
-    least = 0 if mode == "coordinator" else kills - 1
+    # To a coordinator a worker that dies again before it is met is no other loss.
+    least = min(kills, 1) if mode == "coordinator" else kills - 1
     if not least <= summary["recoveries"] or (mode in ("async", "coordinator") and summary["recoveries"] > kills):
         problems.append(f"{kills} kills, but {summary['recoveries']} recoveries")
     if summary["accuracy"] < 0.85:

@@ -142,6 +142,10 @@ class Coordinated : public ::testing::Test {
     const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
     return *told.find("workers")->array()->at(static_cast<size_t>(worker)).find("state")->string() == "busy";
   }
+  int64_t told_of(int worker, const char* what) {
+    const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
+    return *told.find("workers")->array()->at(static_cast<size_t>(worker)).find(what)->integer();
+  }
   Status join() { return coordinator_->join(kLong, nullptr); }
   // Each of the first `rows` rows says `times`, all others nothing, on every server.
   void expect_ledger(int64_t rows, int64_t times) {
@@ -205,6 +209,25 @@ TEST_F(Coordinated, WorkersDieAtAnyMoment) {
   ASSERT_TRUE(joined.ok()) << "seed " << seed_ << ": " << joined.message() << " " << coordinator_->describe();
   expect_ledger(kRows, 1);
   for (const auto& value : values) EXPECT_TRUE(value->ended());
+}
+
+// Whether it was at work or not when it went, and whoever saw it first.
+TEST_F(Coordinated, EachLossOfAWorkerIsCountedOnce) {
+  start_all();
+  connect();
+  const Ref<RemoteClosure> count = counting();
+  for (int64_t deaths = 1; deaths <= 4; ++deaths) {
+    const int64_t before = told_of(0, "closures");
+    worker_.at(0)->kill();
+    start_worker(0);
+    while (told_of(0, "closures") == before) {
+      ASSERT_TRUE(schedule(count, 0));
+      const Status joined = join();
+      ASSERT_TRUE(joined.ok()) << joined.message();
+    }
+    EXPECT_EQ(told_of(0, "losses"), deaths);
+  }
+  EXPECT_EQ(told_of(1, "losses"), 0);
 }
 
 // It computes for long, so whoever has it dies with it.

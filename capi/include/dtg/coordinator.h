@@ -129,6 +129,7 @@ DTG_ERR dtg_coordinator_done(dtg_coordinator *coordinator, int32_t *done) DTG_NO
 DTG_ERR dtg_coordinator_cancel(dtg_coordinator *coordinator) DTG_NOEXCEPT;
 
 /* What it is at, as JSON: waiting, workers [{task, state: idle, busy or lost, closures, losses}], servers [{task, state: there or lost}].
+ * A worker's losses are how often it was gone, or came in a new life; one that is lost again before it is met counts once.
  * `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_coordinator_status(dtg_coordinator *coordinator, dtg_string **out) DTG_NOEXCEPT;
 
