@@ -29,6 +29,16 @@ pub enum Reduction {
 }
 
 impl Reduction {
+    pub(crate) fn of(number: i32) -> Self {
+        match number {
+            sys::DTG_REDUCE_MEAN => Self::Mean,
+            sys::DTG_REDUCE_MIN => Self::Min,
+            sys::DTG_REDUCE_MAX => Self::Max,
+            sys::DTG_REDUCE_PRODUCT => Self::Product,
+            _ => Self::Sum,
+        }
+    }
+
     pub(crate) fn number(self) -> i32 {
         match self {
             Self::Sum => sys::DTG_REDUCE_SUM,

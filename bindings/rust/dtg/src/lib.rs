@@ -66,6 +66,7 @@ mod fit;
 mod graph;
 mod group;
 mod handle;
+mod hooks;
 mod keras;
 mod layers;
 mod model;
@@ -113,6 +114,7 @@ pub use expr::{Expr, Operand};
 pub use fit::{Better, EarlyStopping, Fit, FitEvent, FitEventKind, Fitting, Plateau, Progress, Scores};
 pub use graph::{Gradient, Graph, PartialShape, Value};
 pub use group::{Group, GroupOptions, Reduction};
+pub use hooks::{Hooks, VariablePlace};
 pub use keras::{
     Average, Curve, Loss, LossKind, LossReduction, Metric, MetricKind, MetricValues, SampledKind, SampledLoss, Summation,
 };
@@ -131,7 +133,7 @@ pub use sequence::{Attention, Direction, Recurrent, RecurrentKind, RecurrentResu
 pub use server::{Security, Server, ServerOptions, keygen};
 pub use serving::{Export, RestoreOptions};
 pub use session::{Session, SessionOptions};
-pub use strategy::{Assign, CrossDevice, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
+pub use strategy::{Assign, CrossDevice, CustomOptions, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;
 pub use trainer::{Stopper, Trainer, TrainerOptions};
 pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};

@@ -102,6 +102,26 @@ pub enum Aggregation {
     OnlyFirstReplica,
 }
 
+impl Aggregation {
+    pub(crate) fn of(number: i32) -> Self {
+        match number {
+            sys::DTG_AGGREGATION_SUM => Self::Sum,
+            sys::DTG_AGGREGATION_MEAN => Self::Mean,
+            sys::DTG_AGGREGATION_ONLY_FIRST_REPLICA => Self::OnlyFirstReplica,
+            _ => Self::None,
+        }
+    }
+
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Self::None => sys::DTG_AGGREGATION_NONE,
+            Self::Sum => sys::DTG_AGGREGATION_SUM,
+            Self::Mean => sys::DTG_AGGREGATION_MEAN,
+            Self::OnlyFirstReplica => sys::DTG_AGGREGATION_ONLY_FIRST_REPLICA,
+        }
+    }
+}
+
 impl<'a> VariableSpec<'a> {
     /// A trainable float32 scalar that begins at 0.
     pub const fn new(name: &'a str) -> Self {
@@ -219,12 +239,7 @@ impl Model {
             rank: spec.dims.len(),
             initializer: spec.initializer.raw(),
             synchronization: if spec.on_read { sys::DTG_VARIABLE_ON_READ } else { sys::DTG_VARIABLE_ON_WRITE },
-            aggregation: match spec.aggregation {
-                Aggregation::None => sys::DTG_AGGREGATION_NONE,
-                Aggregation::Sum => sys::DTG_AGGREGATION_SUM,
-                Aggregation::Mean => sys::DTG_AGGREGATION_MEAN,
-                Aggregation::OnlyFirstReplica => sys::DTG_AGGREGATION_ONLY_FIRST_REPLICA,
-            },
+            aggregation: spec.aggregation.number(),
             ..sys::dtg_variable_spec::INIT
         };
         let model = self.raw();

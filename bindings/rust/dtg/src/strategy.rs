@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::ptr::{null, null_mut};
+use std::rc::Rc;
 use std::time::Duration;
 
 use dtg_sys as sys;
@@ -11,6 +12,7 @@ use crate::error::{Result, check};
 use crate::graph::Value;
 use crate::group::{Group, Reduction};
 use crate::handle::{Handle, c_string, or_default};
+use crate::hooks::Hooks;
 use crate::model::{Model, Variable};
 use crate::replicas::{Replicated, Replication};
 use crate::training::{Optimizer, Training};
@@ -83,6 +85,25 @@ pub struct StrategyOptions<'a> {
     pub timeout: Option<Duration>,
 }
 
+/// A strategy of one's own to make; write `..Default::default()` for what is not said. Its steps are [`Hooks`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CustomOptions<'a> {
+    /// Of the replicas: `"/device:EMU:0"`.
+    pub devices: &'a [&'a str],
+    /// Where the one copy of each variable stands. Default: each replica has its own.
+    pub variable_device: Option<&'a str>,
+    /// Replicas of all processes; 0: those here.
+    pub replicas_in_sync: i32,
+    /// Each process builds a graph of its own.
+    pub between_graph: bool,
+    /// Another process gives the variables their first values.
+    pub not_init: bool,
+    /// Another process saves.
+    pub not_checkpoint: bool,
+    /// Another process writes what is plotted.
+    pub not_summary: bool,
+}
+
 /// One value for each replica of one strategy.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
@@ -124,6 +145,8 @@ pub enum Assign {
 pub struct Strategy<'m> {
     handle: Handle<sys::dtg_strategy>,
     model: &'m Model,
+    /// What C calls as long as the strategy is there: dropped behind the handle, where it stays whatever moves.
+    _hooks: Option<Rc<Hooks<'m>>>,
 }
 
 impl<'m> Strategy<'m> {
@@ -162,7 +185,34 @@ impl<'m> Strategy<'m> {
         };
         // SAFETY: an open model; what the options point to outlives the call.
         let handle = unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) }?;
-        Ok(Self { handle, model })
+        Ok(Self { handle, model, _hooks: None })
+    }
+
+    /// A strategy of one's own: whatever is not said by a hook is done as by [`StrategyKind::Mirrored`], or as by
+    /// [`StrategyKind::CentralStorage`] where a device of variables is given. Errors: as of [`Strategy::new`].
+    pub fn custom(model: &'m Model, options: &CustomOptions<'_>, hooks: Hooks<'m>) -> Result<Self> {
+        let names = options.devices.iter().map(|device| c_string(device, "a device")).collect::<Result<Vec<_>>>()?;
+        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
+        let hooks = Rc::new(hooks);
+        let called = hooks.raw();
+        let raw = sys::dtg_strategy_options {
+            kind: sys::DTG_STRATEGY_CUSTOM,
+            devices: pointers.as_ptr(),
+            num_devices: pointers.len(),
+            variable_device: variables.as_ref().map_or(null(), |name| name.as_ptr()),
+            hooks: &called,
+            user: Rc::as_ptr(&hooks).cast_mut().cast(),
+            replicas_in_sync: options.replicas_in_sync,
+            between_graph: options.between_graph.into(),
+            not_init: options.not_init.into(),
+            not_checkpoint: options.not_checkpoint.into(),
+            not_summary: options.not_summary.into(),
+            ..sys::dtg_strategy_options::INIT
+        };
+        // SAFETY: an open model; what the options point to outlives the call, and the hooks the strategy.
+        let handle = unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) }?;
+        Ok(Self { handle, model, _hooks: Some(hooks) })
     }
 
     fn raw(&self) -> *mut sys::dtg_strategy {

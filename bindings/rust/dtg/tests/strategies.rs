@@ -1,15 +1,16 @@
 //! Strategies: a mirrored model on emulated accelerators against towers, per-replica values, aggregated writes, misuse, and a strategy of
-//! one's own over the C ABI. One test at a time.
+//! one's own. One test at a time.
 
 mod common;
 
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Activation, Assign, Cluster, CrossDevice, DType, Dense, ErrorKind, Graph, GroupOptions, Model, Optimizer, ReduceAlgorithm,
-    Reduction, Result, Server, ServerOptions, Session, SessionOptions, Strategy, StrategyKind, StrategyOptions, Tensor, Training,
-    Value, VariableSpec, ops,
+    Activation, Assign, Cluster, CrossDevice, CustomOptions, DType, Dense, ErrorKind, Graph, GroupOptions, Hooks, Initializer,
+    Model, Optimizer, ReduceAlgorithm, Reduction, Result, Scope, Server, ServerOptions, Session, SessionOptions, Strategy,
+    StrategyKind, StrategyOptions, Tensor, Training, Value, VariableSpec, ops,
 };
 
 const BATCH: [f32; 12] = [1.0, 2.0, 3.0, -1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 2.0, -2.0, 1.0];
@@ -168,163 +169,115 @@ fn misuse_says_where_it_belongs() {
     refused(strategy.replicated(), ErrorKind::FailedPrecondition, "parameter servers");
 }
 
-/// A strategy of one's own, over the C ABI alone, as a program would write it that wants what this crate leaves out.
-mod of_ones_own {
-    use std::ffi::{CStr, c_char, c_void};
-    use std::ptr::{null, null_mut};
-
-    use dtg::sys;
-
-    pub struct Counts {
-        graph: *mut sys::dtg_graph,
-        model: *mut sys::dtg_model,
-        weight: sys::dtg_value,
-        pub variables: usize,
-        pub reductions: usize,
-    }
-
-    fn ok(error: *mut sys::dtg_error) {
-        // SAFETY: an error of the library, or NULL.
-        let text = unsafe { CStr::from_ptr(sys::dtg_error_message(error, null_mut())) };
-        assert!(error.is_null(), "{}", text.to_string_lossy());
-    }
-
-    /// A node of these inputs.
-    unsafe fn add(
-        graph: *mut sys::dtg_graph,
-        op: &CStr,
-        inputs: &[sys::dtg_value],
-        out: *mut sys::dtg_value,
-    ) -> *mut sys::dtg_error {
-        let spec = sys::dtg_op_spec {
-            r#type: op.as_ptr(),
-            type_len: op.to_bytes().len(),
-            inputs: inputs.as_ptr(),
-            num_inputs: inputs.len(),
-            ..sys::dtg_op_spec::INIT
-        };
-        // SAFETY: an open graph; the spec outlives the call.
-        unsafe { sys::dtg_graph_add_op(graph, &spec, out, 1) }
-    }
-
-    unsafe extern "C" fn create_variable(
-        user: *mut c_void,
-        _: *mut sys::dtg_strategy,
-        place: *mut sys::dtg_variable_place,
-    ) -> *mut sys::dtg_error {
-        struct Names([*const c_char; 2]);
-        // SAFETY: literals, never written to.
-        unsafe impl Sync for Names {}
-        static DEVICES: Names = Names([c"/device:EMU:1".as_ptr(), c"/device:EMU:0".as_ptr()]); // the other way round
-        // SAFETY: what the options said; a struct of the library.
-        unsafe {
-            (*user.cast::<Counts>()).variables += 1;
-            (*place).devices = DEVICES.0.as_ptr();
-            (*place).num_devices = 2;
-        }
-        null_mut()
-    }
-
-    unsafe extern "C" fn reduce_to(
-        user: *mut c_void,
-        _: *mut sys::dtg_strategy,
-        op: sys::dtg_reduction,
-        parts: *const sys::dtg_value,
-        count: usize,
-        out: *mut sys::dtg_value,
-    ) -> *mut sys::dtg_error {
-        assert_eq!((op, count), (sys::DTG_REDUCE_SUM, 2));
-        // SAFETY: what the options said; an array of that length.
-        unsafe {
-            let counts = &mut *user.cast::<Counts>();
-            counts.reductions += 1;
-            add(counts.graph, c"AddV2", &[*parts.add(1), *parts], out)
-        }
-    }
-
-    /// The loss of a replica is the square of its copy of the weight.
-    unsafe extern "C" fn build(
-        user: *mut c_void,
-        strategy: *mut sys::dtg_strategy,
-        replica: i32,
-        _: *const sys::dtg_value,
-        _: usize,
-        results: *mut sys::dtg_value,
-        _: usize,
-    ) -> *mut sys::dtg_error {
-        let mut info = sys::dtg_strategy_info::INIT;
-        // SAFETY: what was given to the run; room for one result.
-        unsafe {
-            ok(sys::dtg_strategy_describe(strategy, &mut info));
-            assert_eq!((info.replica, info.num_replicas_in_sync), (replica, 2));
-            let counts = &mut *user.cast::<Counts>();
-            let mut weight = sys::dtg_variable::INIT;
-            let spec = sys::dtg_variable_spec {
-                name: c"w".as_ptr(),
-                initializer: sys::dtg_initializer { kind: sys::DTG_INIT_CONSTANT, reserved0: 0, a: 8.0, b: 0.0 },
-                ..sys::dtg_variable_spec::INIT
-            };
-            ok(sys::dtg_model_add_variable(counts.model, &spec, &mut weight));
-            counts.weight = weight.read;
-            add(counts.graph, c"Square", &[weight.read], results)
-        }
-    }
-
-    /// What the last replica reads after three steps that halve the weight of 8, and what the hooks were asked.
-    pub fn train() -> (f32, Counts) {
-        let devices = [c"/device:EMU:0".as_ptr(), c"/device:EMU:1".as_ptr()];
-        let mut counts =
-            Counts { graph: null_mut(), model: null_mut(), weight: sys::dtg_value { id: 0 }, variables: 0, reductions: 0 };
-        let hooks = sys::dtg_strategy_hooks {
-            create_variable: Some(create_variable),
-            reduce_to: Some(reduce_to),
-            ..sys::dtg_strategy_hooks::INIT
-        };
-        let (mut model, mut strategy, mut session) = (null_mut(), null_mut(), null_mut());
-        let (mut loss, mut init) = (sys::dtg_per_replica { id: 0 }, sys::dtg_value { id: 0 });
-        let mut training = sys::dtg_training::INIT;
-        let mut fetched = null_mut();
-        // SAFETY: each object is open where it is used and released once; all structs and arrays outlive their calls.
-        unsafe {
-            ok(sys::dtg_graph_create(null_mut(), &mut counts.graph));
-            ok(sys::dtg_model_create(counts.graph, 1, &mut model));
-            counts.model = model;
-            let options = sys::dtg_strategy_options {
-                kind: sys::DTG_STRATEGY_CUSTOM,
-                devices: devices.as_ptr(),
-                num_devices: 2,
-                hooks: &hooks,
-                user: (&raw mut counts).cast(),
-                ..sys::dtg_strategy_options::INIT
-            };
-            ok(sys::dtg_strategy_create(model, &options, &mut strategy));
-            ok(sys::dtg_strategy_run(strategy, Some(build), (&raw mut counts).cast(), null(), 0, &mut loss, 1));
-            let sgd = sys::dtg_optimizer { rate: 0.125, ..sys::dtg_optimizer::INIT };
-            ok(sys::dtg_strategy_minimize(strategy, loss, sys::DTG_REDUCE_SUM, &sgd, &mut training));
-            ok(sys::dtg_model_init(model, &mut init));
-            let local = sys::dtg_session_options { emu_devices: 2, ..sys::dtg_session_options::INIT };
-            ok(sys::dtg_session_connect(null_mut(), c"local".as_ptr(), 5, counts.graph, &local, &mut session));
-            for target in [init, training.train, training.train, training.train] {
-                let args = sys::dtg_run_args { targets: &target, num_targets: 1, ..sys::dtg_run_args::INIT };
-                ok(sys::dtg_session_run(session, &args));
+/// Two replicas, whose weights stand the other way round, and whose gradients meet from the last to the first; what each hook was asked.
+#[test]
+fn a_strategy_of_ones_own() {
+    let _world = world();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let asked = RefCell::new(Vec::new());
+    let note = |what: String| asked.borrow_mut().push(what);
+    let hooks = Hooks::new()
+        .create_variable(|place| {
+            note(format!("variable {} {:?} {}", place.name, place.dims, place.trainable));
+            if place.trainable {
+                place.devices = EMUS.iter().rev().map(ToString::to_string).collect();
             }
-            let args =
-                sys::dtg_run_args { fetches: &counts.weight, fetched: &mut fetched, num_fetches: 1, ..sys::dtg_run_args::INIT };
-            ok(sys::dtg_session_run(session, &args));
-            let last = *sys::dtg_tensor_data(fetched, null_mut()).cast::<f32>();
-            sys::dtg_tensor_release(fetched);
-            sys::dtg_session_release(session);
-            sys::dtg_strategy_release(strategy);
-            sys::dtg_model_release(model);
-            sys::dtg_graph_release(counts.graph);
-            (last, counts)
-        }
+            Ok(())
+        })
+        .begin_replica(|replica| {
+            note(format!("begin {replica}"));
+            model.push(Scope::Name("mine"))
+        })
+        .end_replica(|replica| {
+            note(format!("end {replica}"));
+            model.pop(Scope::Name("mine"))
+        })
+        .reduce_to(|reduction, parts| {
+            note(format!("{reduction:?} of {}", parts.len()));
+            ops::add_v2(&model, parts[1], parts[0]).build()
+        })
+        .begin_update(|name, copy| {
+            note(format!("write {copy} of {name}"));
+            Ok(())
+        })
+        .gather(|parts, axis| {
+            note(format!("gather {} along {axis}", parts.len()));
+            Ok(parts[1])
+        })
+        .local_results(|values| Ok(values[1..].to_vec()));
+    let options = CustomOptions { devices: &EMUS, ..Default::default() };
+    let strategy = Strategy::custom(&model, &options, hooks).unwrap();
+    let mut weight = None;
+    let (training, gathered, kept, write) = strategy
+        .scope(|| {
+            let [losses, rows] = strategy.run(&[], |replica, _| {
+                let spec = VariableSpec { initializer: Initializer::Constant(8.0), ..VariableSpec::new("w") };
+                let own = model.add_variable(&spec)?;
+                let loss = ops::square(&model, own.read).build()?;
+                weight = Some(own);
+                Ok([loss, model.constant(&Tensor::from_slice(&[1], &[replica as f32])?)?])
+            })?;
+            let training = strategy.minimize(losses, Reduction::Sum, &Optimizer::sgd(0.125))?;
+            let gathered = strategy.gather(rows, 0)?;
+            let write = strategy.assign(weight.as_ref().unwrap(), Assign::Set, model.scalar(3f32)?)?.unwrap();
+            Ok((training, gathered, strategy.local_results(rows)?, write))
+        })
+        .unwrap();
+    let init = model.init().unwrap();
+    let session = session(&model);
+    session.run_target(init).unwrap();
+    for _ in 0..3 {
+        session.run_target(training.train).unwrap();
     }
+    let read = weight.unwrap().read;
+    let got = session.run().fetch(read).fetch(gathered).call().unwrap();
+    assert_eq!((got.scalar::<f32>(0).unwrap(), got.slice::<f32>(1).unwrap()[0], kept.len()), (1.0, 1.0, 1));
+    session.run_target(write).unwrap();
+    assert_eq!(session.run().fetch(read).call().unwrap().scalar::<f32>(0).unwrap(), 3.0);
+    let asked = asked.borrow();
+    let count = |what: &str| asked.iter().filter(|each| each.starts_with(what)).count();
+    assert!(asked.contains(&"variable w [] true".to_owned()), "{asked:?}");
+    assert_eq!(
+        (count("begin"), count("end"), count("Sum of 2"), count("write 0"), count("write 1"), count("gather 2 along 0")),
+        (2, 2, 1, 1, 1, 1),
+        "{asked:?}"
+    );
 }
 
+/// An error of a hook is that of the call, and so is a panic; afterwards the strategy works.
 #[test]
-fn a_strategy_of_ones_own_over_the_c_abi() {
+fn hooks_that_fail() {
     let _world = world();
-    let (last, counts) = of_ones_own::train();
-    assert_eq!((last, counts.variables, counts.reductions), (1.0, 1, 1));
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let mood = Cell::new(0);
+    let hooks = Hooks::new()
+        .split(|batch, count| match mood.get() {
+            0 => ops::identity(&model, model.scalar(1i32)?)
+                .build()
+                .and_then(|one| ops::mat_mul(&model, one, one).build().map(|v| vec![v])),
+            1 => panic!("thrown by a hook, and caught"),
+            2 => Ok(vec![batch]),
+            _ => Ok(vec![batch; count]),
+        })
+        .create_variable(|place| {
+            place.devices = vec!["no device".into()];
+            Ok(())
+        });
+    let strategy = Strategy::custom(&model, &CustomOptions { devices: &EMUS, ..Default::default() }, hooks).unwrap();
+    let batch = model.placeholder("x", DType::F32, Some(&[4, 3])).unwrap();
+    for (kind, word) in [
+        (ErrorKind::InvalidArgument, "MatMul"),
+        (ErrorKind::Internal, "panicked"),
+        (ErrorKind::InvalidArgument, "split gave 1 values; it has to give 2"),
+    ] {
+        let error = strategy.split(batch).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.message().contains(word), "{error}");
+        mood.set(mood.get() + 1);
+    }
+    strategy.split(batch).unwrap();
+    let error = strategy.scope(|| model.add_variable(&VariableSpec::new("w"))).unwrap_err();
+    assert!(error.message().contains("no device"), "{error}");
+    let none = Strategy::custom(&model, &CustomOptions::default(), Hooks::new()).unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::InvalidArgument, "{none}");
 }
