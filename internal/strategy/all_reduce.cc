@@ -37,10 +37,7 @@ class Reducer {
 
   // Members whose packs, means or numbers of replicas differ would add up what does not belong together.
   Attr purpose() const {
-    std::string text = mean_ ? "mean" : "sum";
-    text += " over " + std::to_string(how_.shares) + (how_.shares == 1 ? " replica" : " replicas") + " of each worker";
-    if (how_.stacked) text += ", in their order,";
-    text += " of the gradients of";
+    std::string text = over_replicas(mean_ ? Reduce::mean : Reduce::sum, how_.shares, how_.stacked) + " of the gradients of";
     for (const NamedVariable* variable : about_) text += " " + variable->shape.text();
     return purpose_attr(std::move(text));
   }
@@ -149,6 +146,12 @@ class Reducer {
 };
 
 }  // namespace
+
+std::string over_replicas(Reduce reduce, int64_t shares, bool in_order) {
+  std::string text = reduce == Reduce::mean ? "mean" : "sum";
+  text += " over " + std::to_string(shares) + (shares == 1 ? " replica" : " replicas") + " of each worker";
+  return in_order ? text + ", in their order," : text;
+}
 
 Attr purpose_attr(std::string purpose) {
   if (purpose.size() > kPurposeMost) {

@@ -27,6 +27,8 @@ Status check_all_reduce(const AllReduce& how);
 
 // What a call is for, as members compare it (CallTerms::purpose): a text that is too long ends in a number made of all of it.
 Attr purpose_attr(std::string purpose);
+// "mean over 2 replicas of each worker"
+std::string over_replicas(Reduce reduce, int64_t shares, bool in_order);
 
 // The gradients' means (or sums) over the members. Dense ones are packed by type, the last variables first, since their gradients are there
 // first. Rows stay rows: those of all members one behind the other. Nodes come after `controls`. Returns the instance that is free next.

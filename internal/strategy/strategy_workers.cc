@@ -10,8 +10,7 @@ namespace dtg {
 
 Result<Value> Strategy::combine_workers(Reduce reduce, std::span<const Value> parts) {
   Build build(graph());
-  const std::string purpose = std::string(reduce == Reduce::mean ? "mean" : "sum") + " over " + std::to_string(replicas()) +
-                              (in_order() ? " replicas of each worker, in their order" : " replicas of each worker");
+  const std::string purpose = over_replicas(reduce, static_cast<int64_t>(replicas()), in_order());
   WorkerCalls calls(build, *options_.workers, &instance_, purpose);
   Value made;
   if (in_order()) {
