@@ -111,7 +111,7 @@ Status Frame::begin_in(Step& step, const Frame& caller, const Instruction& call)
 }
 
 void Frame::again() {
-  slots_.release();
+  slots_.release_for_another();
   // What runs straight counts nothing.
   if (!program().straight) rewind();
 }

@@ -38,8 +38,6 @@ void release_lasting(void* block, int64_t bytes) {
   else release_block(block, bytes);
 }
 
-int64_t size_of(const char* block) { return reinterpret_cast<const Header*>(block - kHeaderBytes)->bytes; }
-
 template <class T>
 bool put(std::atomic<T*>* cells, int count, T* thing) {
   for (int i = 0; i < count; ++i) {
@@ -74,6 +72,8 @@ class MemoryPool::Recycled final : public Buffer {
 };
 
 MemoryPool::~MemoryPool() { close(); }
+
+int64_t MemoryPool::size_of(const char* block) { return reinterpret_cast<const Header*>(block - kHeaderBytes)->bytes; }
 
 void MemoryPool::close() {
   trim(0);

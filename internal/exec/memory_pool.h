@@ -25,6 +25,8 @@ class MemoryPool final : public RefCounted {
   // At least `bytes`, aligned for tensors, contents undefined. `what` names the purpose in an error.
   Result<char*> take(int64_t bytes, const char* what);
   void give_back(char* block);
+  // What a block has room for.
+  static int64_t size_of(const char* block);
   // Counted memory; it comes back by itself.
   Result<Ref<Buffer>> take_buffer(int64_t bytes);
 

@@ -50,11 +50,17 @@ class Slots {
   void unpin(uint32_t number);
   // The run has ended: everything that it borrowed goes back.
   void release() {
-    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty()) release_all();
+    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty()) release_all(0);
+  }
+  // The same runs once more at once: what it leased is there for its leases.
+  void release_for_another() {
+    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty()) release_all(leased_);
   }
 
  private:
-  void release_all();
+  void release_all(size_t kept);
+  char* take_kept(int64_t bytes);
+  void give_up_kept();
 
   struct Pin {
     Variable* variable = nullptr;
@@ -70,7 +76,8 @@ class Slots {
     DeviceMemory* memory;
     char* block;
   };
-  std::vector<char*> leases_;
+  std::vector<char*> leases_;  // so many are used now, behind them those that were before
+  size_t leased_ = 0;
   std::vector<DeviceLease> device_leases_;
   std::vector<Ref<RefCounted>> holders_;
 };

@@ -24,11 +24,6 @@ struct Steps {
   Value outputs, cells;
 };
 
-// Part `index` of `count` equal ones along the last dimension of a matrix.
-Value part(Build& build, Value x, int64_t index, int64_t units) {
-  return build.op("Slice", {x, build.ints({0, index * units}), build.ints({-1, units})});
-}
-
 // One direction over x[time, batch, in], which starts at its first step.
 class OneWay {
  public:
@@ -90,18 +85,28 @@ class OneWay {
     bias_of_hidden_ = is_gru && bias_.valid() ? row(bias_, 1, gates) : Value();
     DTG_TRY(build_.status());
     const DType dtype = build_.info(x_).dtype;
-    inputs_ = build_.op("TensorListFromTensor", {from_x, build_.ints({-1, gates})}, {{"element_dtype", dtype}, {"shape_type", DType::i32}});
+    // A batch that is known lets the rounds be planned with it.
+    batch_ = agreed_batch(hidden);
+    inputs_ =
+        build_.op("TensorListFromTensor", {from_x, build_.ints({batch_, gates})}, {{"element_dtype", dtype}, {"shape_type", DType::i32}});
     const Value steps = steps_of(x_);
     const Value list =
-        build_.op("TensorListReserve", {build_.ints({-1, units}), steps}, {{"element_dtype", dtype}, {"shape_type", DType::i32}});
+        build_.op("TensorListReserve", {build_.ints({batch_, units}), steps}, {{"element_dtype", dtype}, {"shape_type", DType::i32}});
     DTG_TRY(build_.status());
     const Value start[] = {build_.integer(0), hidden, list};
     DTG_ASSIGN(Closure condition, test(start, steps));
     DTG_ASSIGN(Closure body, round(start));
     DTG_ASSIGN(const std::vector<Value> outs, add_while(model_.graph(), start, std::move(condition), std::move(body)));
-    const Value outputs = build_.op("TensorListStack", {outs[2], build_.ints({-1, units})}, {{"element_dtype", dtype}});
+    const Value outputs = build_.op("TensorListStack", {outs[2], build_.ints({batch_, units})}, {{"element_dtype", dtype}});
     DTG_TRY(build_.status());
     return Steps{outputs, {}};
+  }
+
+  // -1 where the input and the state do not both tell the same one.
+  int64_t agreed_batch(Value hidden) {
+    const PartialShape x = build_.info(x_).shape, state = build_.info(hidden).shape;
+    const bool agreed = x.has_rank() && state.has_rank() && x.dim(1) == state.dim(0);
+    return agreed ? x.dim(1) : -1;
   }
 
   Value row(Value x, int64_t index, int64_t width) {
@@ -113,9 +118,8 @@ class OneWay {
     std::array<Value, 3> made;
     for (size_t i = 0; i < 3; ++i) {
       ValueInfo info = model_.graph().info(start[i]);
-      // The batch may be open in the input and known of the state, or the other way round.
       if (i == 1) {
-        DTG_ASSIGN(info.shape, PartialShape::make(std::array<int64_t, 2>{-1, layer_.units}));
+        DTG_ASSIGN(info.shape, PartialShape::make(std::array<int64_t, 2>{batch_, layer_.units}));
       }
       DTG_ASSIGN(made[i], body.add_argument(info));
     }
@@ -137,7 +141,7 @@ class OneWay {
     Build build(*body);
     const DType dtype = model_.graph().info(x_).dtype;
     const int64_t gates = kGates[static_cast<int>(layer_.kind)] * layer_.units;
-    const Value x = build.op("TensorListGetItem", {inputs_, state[0], build.ints({-1, gates})}, {{"element_dtype", dtype}});
+    const Value x = build.op("TensorListGetItem", {inputs_, state[0], build.ints({batch_, gates})}, {{"element_dtype", dtype}});
     Value h = build.op("MatMul", {state[1], recurrent_});
     if (bias_of_hidden_.valid()) h = build.op("BiasAdd", {h, bias_of_hidden_});
     const Value after = layer_.kind == Kind::gru ? gru_step(build, x, h, state[1]) : build.op("Tanh", {build.add(x, h)});
@@ -147,13 +151,18 @@ class OneWay {
     return finish_function(std::move(body), "step", {next, after, list});
   }
 
-  // The update gate, the reset gate and the candidate, in this order.
+  // The update gate, the reset gate and the candidate, in this order. Splits rather than slices, since the way back of one is a single
+  // concatenation.
   Value gru_step(Build& build, Value x, Value h, Value before) const {
-    const int64_t units = layer_.units;
-    const auto gate = [&](int64_t k) { return build.op("Sigmoid", {build.add(part(build, x, k, units), part(build, h, k, units))}); };
-    const Value update = gate(0), reset = gate(1);
-    const Value candidate = build.op("Tanh", {build.add(part(build, x, 2, units), build.mul(reset, part(build, h, 2, units)))});
+    const Value axis = build.integer(1), sizes = build.ints({2 * layer_.units, layer_.units}, DType::i64);
+    const Value from_x = build.op("SplitV", {x, sizes, axis}, {{"num_split", int64_t{2}}});
+    const Value from_h = build.op("SplitV", {h, sizes, axis}, {{"num_split", int64_t{2}}});
     if (!build.ok()) return {};
+    const Value gates = build.op("Sigmoid", {build.add(from_x, from_h)});
+    const Value update = build.op("Split", {axis, gates}, {{"num_split", int64_t{2}}});
+    if (!build.ok()) return {};
+    const Value reset = update.sibling(1);
+    const Value candidate = build.op("Tanh", {build.add(from_x.sibling(1), build.mul(reset, from_h.sibling(1)))});
     return build.add(build.mul(update, before), build.mul(build.sub(build.like(update, 1), update), candidate));
   }
 
@@ -162,6 +171,7 @@ class OneWay {
   Build build_;
   const Value x_;
   const int64_t in_;
+  int64_t batch_ = -1;
   Value kernel_, recurrent_, bias_, bias_of_hidden_, inputs_;
 };
 
