@@ -57,7 +57,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           break;
         }
         case 1: (void)!::ftruncate(peers.get(), static_cast<off_t>(program.number() & 0xffffff)); break;
-        case 2: ::fallocate(peers.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(program.byte() << 12), 1 << 16); break;
+        case 2:
+          ::fallocate(peers.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(program.byte() << 12), 1 << 16);
+          break;
         case 3: {
           const auto slot = static_cast<uint32_t>(program.number());
           const uint64_t bytes = program.number();

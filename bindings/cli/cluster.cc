@@ -95,7 +95,8 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   arguments.number("--task", "N", 0, INT32_MAX, &place->task, "which task; default 0");
   arguments.text("--key-file", "FILE", &place->key_file, "the job key, for TCP beyond this machine: see dtg keygen");
   arguments.flag("--clear-frames", &place->clear_frames, "TCP without encryption after the authenticated handshake; every task must ask");
-  arguments.flag("--no-shared-memory", &place->no_shared_memory, "large values go through the socket also to processes of this host and user");
+  arguments.flag("--no-shared-memory", &place->no_shared_memory,
+                 "large values go through the socket also to processes of this host and user");
   arguments.flag("--json", &place->as_json, "where it listens, and errors, as JSON");
   arguments.exit_codes("0 the job ended, or a signal ended this task; 1 it could not serve or stop; 2 a mistake on the command line.");
   if (!arguments.read(argc, argv, code)) return false;

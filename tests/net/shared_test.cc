@@ -255,9 +255,11 @@ const Attack kAttacks[] = {
        say(announcement(), std::vector<int>(60, one.get()));
      }},
     {"one_too_early", "which needs none", [](const Say& say) { say(wire::make_frame(wire::Heartbeat{1}), {sealed().get()}); }},
-    {"one_with_a_return", "which needs none", [](const Say& say) { say(wire::make_frame(wire::Release{1, {}}), {sealed().get()}); }},
-    {"one_with_an_end", "is gone",
-     [](const Say& say) { say(announcement(1, 0, 0), {sealed().get()}); }},
+    {"one_with_a_return", "which needs none",
+     [](const Say& say) {
+       say(wire::make_frame(wire::Release{1, {}}), {sealed().get()});
+     }},
+    {"one_with_an_end", "is gone", [](const Say& say) { say(announcement(1, 0, 0), {sealed().get()}); }},
     {"too_many_slots", "up to 64", [](const Say& say) { say(announcement(1, 65, 4096), {sealed(65 * 4096).get()}); }},
     {"slots_without_room", "up to 64", [](const Say& say) { say(announcement(1, 4, 0), {sealed(0).get()}); }},
     {"slots_too_large", "up to 64", [](const Say& say) { say(announcement(1, 1, 2 << 20), {sealed(2 << 20).get()}); }},
@@ -291,11 +293,14 @@ const Attack kAttacks[] = {
      }},
     {"not_agreed", "was not agreed on", [](const Say& say) { say(announcement(), {sealed().get()}); }, false},
     {"a_slot_not_agreed", "was not agreed on", [](const Say& say) { say(in_slot(0, 4096), {}); }, false},
-    {"a_return_not_agreed", "was not agreed on", [](const Say& say) { say(wire::make_frame(wire::Release{0, {0}}), {}); }, false},
+    {"a_return_not_agreed", "was not agreed on",
+     [](const Say& say) {
+       say(wire::make_frame(wire::Release{0, {0}}), {});
+     },
+     false},
 };
 
-INSTANTIATE_TEST_SUITE_P(Peers, Hostile, ::testing::ValuesIn(kAttacks),
-                         [](const auto& attack) { return std::string(attack.param.name); });
+INSTANTIATE_TEST_SUITE_P(Peers, Hostile, ::testing::ValuesIn(kAttacks), [](const auto& attack) { return std::string(attack.param.name); });
 
 // What the seals are for: nobody makes it shorter once it is accepted, so it can be read to its end.
 TEST_F(Shared, CannotBeCutUnderAReader) {

@@ -1,4 +1,5 @@
-// The same conversation over everything that carries one: memory, unix sockets, those with shared memory beside them, TCP with TLS, TCP with frames in the clear.
+// The same conversation over everything that carries one: memory, unix sockets, those with shared memory beside them, TCP with TLS, TCP
+// with frames in the clear.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -83,8 +83,8 @@ typedef struct dtg_server_options {
  *
  * Sessions and tasks that reach this one over a unix: address are processes of one user on one host. With those, large values (48 KiB and
  * more) go through memory that both have in common (memfds, sealed; nothing in the file system): up to 8 MiB for each direction of a
- * connection, out of the runtime's memory budget, given back when a connection has not needed it for a heartbeat. Where there is no memory or
- * no descriptor for it, and with releases that do not know it, they go through the socket.
+ * connection, out of the runtime's memory budget, given back when a connection has not needed it for a heartbeat. Where there is no memory
+ * or no descriptor for it, and with releases that do not know it, they go through the socket.
  *
  * With a state_dir the task first goes on with what an earlier one has left there, then listens. It keeps variables, and of each
  * session which of its updates took place. It does not keep queues: they are empty then. Accumulators, the destruction of variables,
