@@ -165,7 +165,8 @@ TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
   const auto has_shared = [](const std::string& text) { return text.find("\"shared_bytes\":0") == text.npos; };
   for (int i = 0; i < 20; ++i) {
     WorkerProcess worker(at("ps"));
-    ASSERT_TRUE(step(10'000 * kMillisecond).ok());
+    // What the first of them moves may still have gone through the socket.
+    for (int k = 0; k < 3; ++k) ASSERT_TRUE(step(10'000 * kMillisecond).ok());
     ASSERT_TRUE(state([&](const std::string& text) { return shares(text, 2) && has_shared(text); })) << "seed " << seed_;
     pause();
     worker.kill();
