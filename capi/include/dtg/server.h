@@ -81,7 +81,7 @@ typedef struct dtg_server_options {
  * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there, or uses the state_dir),
  * DATA_LOSS (the state_dir is damaged), UNIMPLEMENTED (DTG_DURABILITY_REPLAY).
  *
- * Sessions and tasks that reach this one over a unix: address are processes of one user on one host. With those, large values (48 KiB and
+ * Sessions and tasks that reach this one over a unix: address are processes of one user on one host. With those, large values (32 KiB and
  * more) go through memory that both have in common (memfds, sealed; nothing in the file system): up to 8 MiB for each direction of a
  * connection, out of the runtime's memory budget, given back when a connection has not needed it for a heartbeat. Where there is no memory
  * or no descriptor for it, and with releases that do not know it, they go through the socket.
