@@ -70,10 +70,8 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 	defer p.Unpin()
 	c := &C.dtg_server_options{struct_size: C.sizeof_dtg_server_options, task: p.int32(o.Task, "Task"), cpu_devices: p.int32(o.CPUDevices, "CPUDevices"),
 		emu_devices: p.int32(o.EmuDevices, "EmuDevices"), emu_memory_bytes: C.int64_t(o.EmuMemoryBytes),
-		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead)}
-	if o.NoSharedMemory {
-		c.no_shared_memory = 1
-	}
+		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead),
+		no_shared_memory: flag(o.NoSharedMemory)}
 	c.job, c.job_len = p.text(o.Job)
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
 	c.state_dir, c.state_dir_len = p.text(o.StateDir)
