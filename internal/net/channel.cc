@@ -124,9 +124,6 @@ void Channel::take_inbox() {
     (frame->data ? data_ : control_).push_back(std::move(frame));
   }
   if (!open_) return;
-  if (control_bytes_ > limits_.outbound_bytes) {
-    return fail(resource_exhausted("send to a peer that does not read: more than %zu bytes are waiting", limits_.outbound_bytes));
-  }
   flush();
 }
 
@@ -172,6 +169,9 @@ void Channel::gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames) {
 }
 
 void Channel::flush() {
+  if (control_bytes_ > limits_.outbound_bytes) {
+    return fail(resource_exhausted("send to a peer that does not read: more than %zu bytes are waiting", limits_.outbound_bytes));
+  }
   std::vector<iovec> list;
   std::vector<OutFrame*> frames;
   while (open_ && (partial_ || !control_.empty() || !data_.empty())) {
@@ -245,7 +245,7 @@ void Channel::let_go(const void* owner) {
   }
   std::erase(data_, nullptr);
   for (auto& frame : dropped) {
-    if (frame->slot >= 0) out_slots_->take_back(static_cast<uint32_t>(frame->slot));
+    if (frame->slot >= 0 && out_slots_) out_slots_->take_back(static_cast<uint32_t>(frame->slot));
     if (frame->taken) frame->taken();
   }
 }

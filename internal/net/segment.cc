@@ -50,15 +50,23 @@ Status check(int descriptor, size_t bytes) {
                            static_cast<long long>(found.st_size), bytes);
 }
 
+// Null where there is no room. A child that the host forks has no use for it, and would keep the memory.
+char* map_pages(int descriptor, size_t bytes, int protection) {
+  void* const at = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) return nullptr;
+  ::madvise(at, bytes, MADV_DONTFORK);
+  return static_cast<char*>(at);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Segment>> Segment::make(size_t bytes, Descriptor* descriptor) {
   Descriptor fresh(::memfd_create("dtg", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fresh.get() < 0) return no_memory("memfd_create", bytes);
   if (::ftruncate(fresh.get(), static_cast<off_t>(bytes)) != 0) return no_memory("ftruncate", bytes);
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fresh.get(), 0);
-  if (at == MAP_FAILED) return no_memory("mmap", bytes);
-  std::unique_ptr<Segment> segment(new Segment(static_cast<char*>(at), bytes));
+  char* const at = map_pages(fresh.get(), bytes, PROT_READ | PROT_WRITE);
+  if (!at) return no_memory("mmap", bytes);
+  std::unique_ptr<Segment> segment(new Segment(at, bytes));
   if (!seal(fresh.get())) return no_memory("seal", bytes);
   *descriptor = std::move(fresh);
   return segment;
@@ -66,9 +74,9 @@ Result<std::unique_ptr<Segment>> Segment::make(size_t bytes, Descriptor* descrip
 
 Result<std::unique_ptr<Segment>> Segment::map(const Descriptor& descriptor, size_t bytes) {
   DTG_TRY(check(descriptor.get(), bytes));
-  void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor.get(), 0);
-  if (at == MAP_FAILED) return no_memory("mmap", bytes);
-  return std::unique_ptr<Segment>(new Segment(static_cast<char*>(at), bytes));
+  char* const at = map_pages(descriptor.get(), bytes, PROT_READ);
+  if (!at) return no_memory("mmap", bytes);
+  return std::unique_ptr<Segment>(new Segment(at, bytes));
 }
 
 Segment::~Segment() { ::munmap(data_, bytes_); }
