@@ -51,7 +51,11 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_server_options), "dtg_server_options", &options));
   if (options.heartbeat_ns < 0 || options.dead_ns < 0) return invalid_argument("start a server: a time of the options is negative");
+  if (options.no_shared_memory != 0 && options.no_shared_memory != 1) {
+    return invalid_argument("start a server: no_shared_memory is %d; it is 0 or 1", options.no_shared_memory);
+  }
   Server::Options wanted;
+  wanted.shared_memory = options.no_shared_memory == 0;
   wanted.cluster = spec->spec;
   wanted.job = text(options.job, options.job_len);
   wanted.task = options.task;

@@ -29,7 +29,7 @@ struct ReleaseCluster {
 
 struct Place {
   std::string spec, job, key_file;
-  bool tf_config = false, clear_frames = false, as_json = false;
+  bool tf_config = false, clear_frames = false, no_shared_memory = false, as_json = false;
   int64_t task = -1;
 };
 
@@ -95,6 +95,8 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   arguments.number("--task", "N", 0, INT32_MAX, &place->task, "which task; default 0");
   arguments.text("--key-file", "FILE", &place->key_file, "the job key, for TCP beyond this machine: see dtg keygen");
   arguments.flag("--clear-frames", &place->clear_frames, "TCP without encryption after the authenticated handshake; every task must ask");
+  arguments.flag("--no-shared-memory", &place->no_shared_memory,
+                 "large values go through the socket also to processes of this host and user");
   arguments.flag("--json", &place->as_json, "where it listens, and errors, as JSON");
   arguments.exit_codes("0 the job ended, or a signal ended this task; 1 it could not serve or stop; 2 a mistake on the command line.");
   if (!arguments.read(argc, argv, code)) return false;
@@ -195,6 +197,7 @@ int server(int argc, char** argv) {
   options.task = static_cast<int32_t>(place.task);
   options.key_file = place.key_file.empty() ? nullptr : place.key_file.c_str();
   options.security = place.clear_frames ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS;
+  options.no_shared_memory = place.no_shared_memory;
   // Before the server starts its threads, so that they do not get these signals either.
   const sigset_t awaited = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &awaited, nullptr);

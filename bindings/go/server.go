@@ -39,6 +39,9 @@ type ServerOptions struct {
 	// StateDir is where the task keeps its variables, for itself alone: every update is there before whoever asked for it is told, and a
 	// server that is started anew on its address with the same StateDir goes on with them. "": they die with the process.
 	StateDir string
+	// NoSharedMemory sends large values through the socket also between processes of one host and user, where they go through shared
+	// memory otherwise.
+	NoSharedMemory bool
 }
 
 // Server is one task of a cluster. A session connected to its target can place ops on every task of the cluster; a parameter
@@ -67,7 +70,8 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 	defer p.Unpin()
 	c := &C.dtg_server_options{struct_size: C.sizeof_dtg_server_options, task: p.int32(o.Task, "Task"), cpu_devices: p.int32(o.CPUDevices, "CPUDevices"),
 		emu_devices: p.int32(o.EmuDevices, "EmuDevices"), emu_memory_bytes: C.int64_t(o.EmuMemoryBytes),
-		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead)}
+		security: C.dtg_security(o.Security), heartbeat_ns: nanoseconds(o.Heartbeat), dead_ns: nanoseconds(o.Dead),
+		no_shared_memory: flag(o.NoSharedMemory)}
 	c.job, c.job_len = p.text(o.Job)
 	c.key_file, c.key_file_len = p.text(o.KeyFile)
 	c.state_dir, c.state_dir_len = p.text(o.StateDir)

@@ -10,7 +10,11 @@ namespace {
 constexpr size_t kPartsMax = 1024;
 constexpr size_t kRegistrationsMax = 64;  // of one session at a time
 
-const char* channel_name(std::string_view security) { return security == "uid" ? "unix" : security == "memory" ? "memory" : "tcp"; }
+const char* channel_name(const Channel& channel) {
+  const std::string_view security = channel.security();
+  if (channel.shares_memory()) return "shared memory";
+  return security == "uid" ? "unix" : security == "memory" ? "memory" : "tcp";
+}
 
 }  // namespace
 
@@ -276,7 +280,8 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   wire::HelloReply reply;
   reply.status = status;
   reply.version = std::min(wire::kVersion, hello.version_max);
-  reply.features = (hello.features & wire::kFeatures) | (task_->log() ? wire::kKeepsState : 0);
+  const uint64_t both = hello.features & wire::kFeatures & ~(server_->options_.shared_memory ? 0 : wire::kSharedMemory);
+  reply.features = both | (task_->log() ? wire::kKeepsState : 0);
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -298,10 +303,11 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   }
   rights_ = rights_of(server_->options_.cluster, peer_task_, task_->name());
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
-               timing_.agreed_heartbeat_ns(hello.heartbeat_ns), hello.features & wire::kFeatures);
+               timing_.agreed_heartbeat_ns(hello.heartbeat_ns), both);
+  link_->share_memory(both, *task_->host().seams.budget);
   if (member_) member_->attach(link_);
   attend(hello);
-  tell(link_->peer() + " has connected, " + channel_name(link_->channel().security()) + ", " + link_->channel().security());
+  tell(link_->peer() + " has connected, " + channel_name(link_->channel()) + ", " + link_->channel().security());
 }
 
 // Who comes while others are gone is told of them.
@@ -528,8 +534,9 @@ Json Connection::state() const {
                                : member_  ? "a group with " + link_->peer()
                                           : link_->peer()},
                       {"task", peer_task_},
-                      {"channel", channel_name(link_->channel().security())},
+                      {"channel", channel_name(link_->channel())},
                       {"security", link_->channel().security()},
+                      {"shared_bytes", static_cast<int64_t>(link_->channel().shared_bytes())},
                       {"parts", static_cast<int64_t>(parts_.size())},
                       {"runs", static_cast<int64_t>(runs_.size())}};
 }

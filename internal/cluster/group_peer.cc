@@ -64,6 +64,7 @@ void GroupPeer::greeted(const Ref<Link>& link, const Status& status, const wire:
   }
   const Timing& timing = group_->timing();
   link->trust(task_, timing.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, group_->self_task());
+  link->share_memory(reply.features, *group_->host().seams.budget);
   attach(link);
 }
 

@@ -54,6 +54,7 @@ void Link::tick() {
   if (channel_->stalled_ns() >= timing_.stall_ns && !stalled) {
     return fail(unavailable("it has read nothing for %.1f s", static_cast<double>(channel_->stalled_ns()) * 1e-9));
   }
+  channel_->tidy();
   // It looks twice as often as it speaks, so that who falls silent is noticed no later than half a heartbeat after its time.
   if (++beats_ % 2 == 1) send(wire::Heartbeat{beats_ / 2 + 1});
   loop_.set(alarm_, now + timing_.heartbeat_ns / 2);

@@ -49,6 +49,10 @@ class Link final : public RefCounted, private Channel::Sink {
   void open();
   // The other end said who it is: its name goes into errors, and from now on it must be heard, as often as was agreed.
   void trust(std::string peer, int64_t heartbeat_ns, uint64_t features = 0, std::string home = {});
+  // What both ends can: large values go through shared memory where the channel can do that. After trust().
+  void share_memory(uint64_t features, MemoryBudget& budget) {
+    if ((features & wire::kSharedMemory) != 0) channel_->share_memory(budget);
+  }
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }

@@ -215,6 +215,7 @@ void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::Hel
 Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
   if (name_.empty()) name_ = reply.task;
   link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, self_);
+  link->share_memory(reply.features, *host_.seams.budget);
   const std::lock_guard lock(mutex_);
   const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
   link_ = link;

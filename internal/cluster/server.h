@@ -36,6 +36,7 @@ class Server final : public RefCounted {
     int64_t set_bytes = CommitLog::kSetBytes;  // so much of a log is worth a set
     bool waits_for_disk = true;                // before an update is told to have taken place
     AcceptLimits accept;
+    bool shared_memory = true;  // with processes of this host and user, over unix sockets
     Timing timing;
   };
   // Listens when it returns. `owner` keeps what `host` points to.

@@ -124,15 +124,21 @@ void Channel::take_inbox() {
     (frame->data ? data_ : control_).push_back(std::move(frame));
   }
   if (!open_) return;
-  if (control_bytes_ > limits_.outbound_bytes) {
-    return fail(resource_exhausted("send to a peer that does not read: more than %zu bytes are waiting", limits_.outbound_bytes));
-  }
   flush();
 }
 
 int64_t Channel::stalled_ns() const {
   if (!partial_ && control_.empty() && data_.empty()) return 0;
   return loop_.clock().monotonic_ns() - progress_ns_;
+}
+
+// What it queues itself.
+void Channel::queue_control(std::string head, Descriptor descriptor) {
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = std::move(head);
+  frame->descriptor = std::move(descriptor);
+  control_bytes_ += frame->head.size();
+  control_.push_back(std::move(frame));
 }
 
 // The frame that was begun goes on, then control, then data.
@@ -152,21 +158,29 @@ void Channel::gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames) {
   for (const auto* queue : {&control_, &data_}) {
     for (const auto& frame : *queue) {
       if (list.size() + 2 > kPieces || bytes >= kWriteBytes) return;
+      const bool brings = frame->descriptor.get() >= 0;
+      if (wants_slot(*frame) || (brings && !list.empty())) return;
       piece(frame->head.data(), frame->head.size());
       piece(static_cast<const char*>(frame->payload), frame->payload_bytes);
       frames.push_back(frame.get());
+      if (brings) return;
     }
   }
 }
 
 void Channel::flush() {
+  if (control_bytes_ > limits_.outbound_bytes) {
+    return fail(resource_exhausted("send to a peer that does not read: more than %zu bytes are waiting", limits_.outbound_bytes));
+  }
   std::vector<iovec> list;
   std::vector<OutFrame*> frames;
   while (open_ && (partial_ || !control_.empty() || !data_.empty())) {
     list.clear();
     frames.clear();
+    fill_slots();
     gather(list, frames);
-    auto sent = write_bytes(list.data(), static_cast<int>(list.size()));
+    if (list.empty()) break;  // until slots come back
+    auto sent = write_some(list);
     if (!sent.ok()) return fail(sent.status());
     if (sent.value() == 0) return want_write(true);
     progress_ns_ = loop_.clock().monotonic_ns();
@@ -198,6 +212,22 @@ void Channel::written(size_t bytes) {
   }
 }
 
+// A descriptor is the whole business of its write.
+Result<size_t> Channel::write_some(const std::vector<iovec>& list) {
+  const int count = static_cast<int>(list.size());
+  const int descriptor = partial_ || control_.empty() ? -1 : control_.front()->descriptor.get();
+  if (descriptor < 0) return write_bytes(list.data(), count);
+  auto sent = write_with(list.data(), count, descriptor);
+  if (sent.ok() && sent.value() == 0) return sent;
+  control_.front()->descriptor = Descriptor();
+  if (sent.status().code() != Code::resource_exhausted) return sent;
+  // The frame goes without; who gets it sees that, so nothing of it may go.
+  out_slots_->fail();
+  control_bytes_ -= control_.front()->head.size();
+  control_.pop_front();
+  return size_t{0};
+}
+
 void Channel::let_go(const void* owner) {
   take_inbox();
   if (landing_.owner == owner && reading_ == Reading::payload) landing_ = {};
@@ -215,6 +245,7 @@ void Channel::let_go(const void* owner) {
   }
   std::erase(data_, nullptr);
   for (auto& frame : dropped) {
+    if (frame->slot >= 0 && out_slots_) out_slots_->take_back(static_cast<uint32_t>(frame->slot));
     if (frame->taken) frame->taken();
   }
 }
@@ -223,6 +254,9 @@ void Channel::close() {
   if (!open_) return;
   open_ = false;
   shut();
+  out_slots_ = nullptr;
+  in_slots_ = nullptr;
+  descriptor_ = Descriptor();
   if (const auto frame = std::move(partial_)) give_up(*frame);
   // Nothing is queued any more, so this comes to an end; and it takes no memory, of which there may be none.
   for (auto* queue : {&control_, &data_}) {
@@ -248,6 +282,7 @@ void Channel::on_readable() {
     Status status = read_some(&more);
     if (status.ok()) status = parse();
     if (!status.ok()) return fail(status);
+    give_back();
   }
 }
 
@@ -281,6 +316,7 @@ Status Channel::read_some(bool* more) {
   if (bytes == 0) return {};
   heard_ = true;
   bytes_in_ += bytes;
+  if (descriptor_upto_ == UINT64_MAX) descriptor_upto_ = bytes_in_;
   if (!trusted_ && bytes_in_ > limits_.pre_auth_bytes) {
     return resource_exhausted("a peer sent more than %zu bytes before it said who it is", limits_.pre_auth_bytes);
   }
@@ -320,7 +356,7 @@ Status Channel::parse_header() {
   if (prefix_.payload_bytes > 0) {
     DTG_ASSIGN(landing_, sink_->begin(prefix_, header_));
   }
-  return {};
+  return prefix_.in_slot ? take_from_slot() : Status();
 }
 
 void Channel::take_payload() {
@@ -339,6 +375,8 @@ Status Channel::finish_frame() {
     DTG_TRY(wire::check_payload(prefix_, {static_cast<const char*>(landing_.data), static_cast<size_t>(prefix_.payload_bytes)}));
   }
   landing_ = {};
+  if (prefix_.kind == wire::Kind::segment || prefix_.kind == wire::Kind::release) return own_frame();
+  DTG_TRY(check_descriptor());
   return forgotten ? Status() : sink_->receive(prefix_, header_);
 }
 

@@ -5,6 +5,10 @@
 // has an owner (a step): let_go(owner) returns when the channel touches none of the owner's memory any more, in
 // either direction and whatever the peer does, so that an aborted run never waits for a peer that is stuck.
 //
+// Between processes of one host and user large payloads of the data lane go through shared memory (slots.h), where both ends have agreed
+// on it. It is announced by a frame of the channel's own, which brings a descriptor; until the other end has it, and where that fails,
+// everything goes through the socket.
+//
 // What is thrown while a channel works, in its sink too, ends the conversation, with RESOURCE_EXHAUSTED where there was no memory.
 //
 // Belongs to the loop's thread; only send() and its halves may be called from others.
@@ -20,7 +24,9 @@
 #include <vector>
 
 #include "base/ref.h"
+#include "net/descriptor.h"
 #include "net/loop.h"
+#include "net/slots.h"
 #include "wire/frame.h"
 
 namespace dtg {
@@ -32,6 +38,8 @@ struct OutFrame {
   size_t payload_bytes = 0;
   const void* owner = nullptr;
   bool data = false;
+  int slot = -1;          // where the payload is, if it has been copied into shared memory
+  Descriptor descriptor;  // travels with the first byte
   // Called once on the loop's thread when the payload is not needed any more: written, given up, or copied.
   std::function<void()> taken;
 };
@@ -62,6 +70,13 @@ class Channel : public RefCounted {
   void trust();
   // Payloads carry checksums from now on, in both directions: the other end does the same.
   void check_payloads() { checks_payloads_ = true; }
+  // Large payloads go through shared memory from now on where this kind of channel can do that; the other end has agreed. After trust().
+  void share_memory(MemoryBudget& budget);
+  bool shares_memory() const { return in_slots_ != nullptr; }
+  // Of payloads that went that way, in both directions.
+  uint64_t shared_bytes() const { return shared_bytes_; }
+  // From time to time: gives back what lies idle.
+  void tidy();
   void send(std::unique_ptr<OutFrame> frame);
   // A frame without payload.
   void send(std::string head);
@@ -90,6 +105,11 @@ class Channel : public RefCounted {
   // Both say 0 when nothing can be moved now. The end of the stream is an error.
   virtual Result<size_t> read_bytes(const iovec* into, int count) = 0;
   virtual Result<size_t> write_bytes(const iovec* from, int count) = 0;
+  // Where descriptors can travel too: writes as write_bytes, with one. RESOURCE_EXHAUSTED: none can travel now, and nothing was written.
+  virtual bool passes_descriptors() const { return false; }
+  virtual Result<size_t> write_with(const iovec* from, int count, int descriptor);
+  // For read_bytes to call: a descriptor came with these bytes, or (none) was lost as this process may have no more.
+  Status descriptor_came(Descriptor descriptor);
   virtual void want_write(bool want) = 0;
   virtual void start() = 0;
   virtual void shut() = 0;
@@ -119,6 +139,15 @@ class Channel : public RefCounted {
   void post_inbox(Post&& post);
   void take_inbox();
   void flush();
+  void queue_control(std::string head, Descriptor descriptor = Descriptor());
+  bool wants_slot(const OutFrame& frame) const;
+  void fill_slots();
+  void open_slots();
+  Result<size_t> write_some(const std::vector<iovec>& list);
+  Status take_from_slot();
+  Status own_frame();
+  Status check_descriptor() const;
+  void give_back();
   void gather(std::vector<iovec>& list, std::vector<OutFrame*>& frames);
   void written(size_t bytes);
   Status read_some(bool* more);
@@ -136,6 +165,9 @@ class Channel : public RefCounted {
   std::atomic<bool> checks_payloads_{false};
   bool heard_ = false;
   uint64_t bytes_in_ = 0;
+  std::unique_ptr<OutSlots> out_slots_;  // both or none
+  std::unique_ptr<InSlots> in_slots_;
+  uint64_t shared_bytes_ = 0;
 
   // In.
   Reading reading_ = Reading::prefix;
@@ -145,6 +177,9 @@ class Channel : public RefCounted {
   std::string header_;
   Landing landing_;
   uint64_t payload_left_ = 0;
+  Descriptor descriptor_;  // came, and waits for the frame that it came with
+  bool descriptor_lost_ = false;
+  uint64_t descriptor_upto_ = 0;  // where that has begun at the latest
 
   // Out.
   std::unique_ptr<OutFrame> partial_;  // begun, not finished

@@ -2,32 +2,18 @@
 // Non-blocking, without SIGPIPE, closed on exec. Belongs to the loop's thread.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <utility>
 
 #include "net/channel.h"
+#include "net/descriptor.h"
 #include "net/uv_loop.h"
 
 namespace dtg {
 
 // "Connection refused" of errno.
 std::string socket_problem(int error);
-
-// A file descriptor that is closed with its owner.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : number_(other.leak()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int get() const { return number_; }
-  int leak() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 class SocketChannel : public Channel, private UvLoop::Watch {
  public:
@@ -39,6 +25,7 @@ class SocketChannel : public Channel, private UvLoop::Watch {
  protected:
   Result<size_t> read_bytes(const iovec* into, int count) override;
   Result<size_t> write_bytes(const iovec* from, int count) override;
+  Result<size_t> write_with(const iovec* from, int count, int descriptor) override;
   void want_write(bool want) override;
   void start() override;
   void shut() override;
@@ -48,6 +35,7 @@ class SocketChannel : public Channel, private UvLoop::Watch {
 
  private:
   void ready(bool readable, bool writable) override;
+  Status take_descriptors(const msghdr& message);
 
   UvLoop& uv_;
   Descriptor socket_;

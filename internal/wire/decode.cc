@@ -290,6 +290,23 @@ Status decode(std::string_view header, GroupData& m) {
   return {};
 }
 
+Status decode(std::string_view header, Segment& m) {
+  DTG_ASSIGN(const auto root, open<fb::Segment>(header, Kind::segment));
+  m.number = root->number();
+  m.slots = root->slots();
+  m.slot_bytes = root->slot_bytes();
+  return {};
+}
+
+Status decode(std::string_view header, Release& m) {
+  DTG_ASSIGN(const auto root, open<fb::Release>(header, Kind::release));
+  m.number = root->number();
+  if (size_of(root->slots()) > Release::kSlotsMost) return bad(Kind::release, "too many slots");
+  m.slots.clear();
+  for (uint32_t i = 0; i < size_of(root->slots()); ++i) m.slots.push_back(element(root->slots(), i));
+  return {};
+}
+
 namespace {
 template <class M>
 Status check(std::string_view header) {
@@ -322,6 +339,8 @@ Status check_message(Kind kind, std::string_view header) {
     case Kind::roll: return check<Roll>(header);
     case Kind::group_word: return check<GroupWord>(header);
     case Kind::group_data: return check<GroupData>(header);
+    case Kind::segment: return check<Segment>(header);
+    case Kind::release: return check<Release>(header);
   }
   return unimplemented("read a message of kind %u: it is not known here", static_cast<unsigned>(kind));
 }

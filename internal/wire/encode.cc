@@ -184,4 +184,15 @@ std::string encode(const GroupData& m) {
   return finish(b, fb::CreateGroupData(b, m.epoch, m.stream, m.number, m.lane, m.offset, m.total, terms));
 }
 
+std::string encode(const Segment& m) {
+  Builder b(64);
+  return finish(b, fb::CreateSegment(b, m.number, m.slots, m.slot_bytes));
+}
+
+std::string encode(const Release& m) {
+  Builder b(128);
+  const auto slots = b.CreateVector(m.slots);
+  return finish(b, fb::CreateRelease(b, m.number, slots));
+}
+
 }  // namespace dtg::wire

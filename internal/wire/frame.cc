@@ -10,6 +10,8 @@ namespace dtg::wire {
 namespace {
 
 constexpr char kMagic[4] = {'D', 'T', 'G', 1};
+constexpr size_t kFlagsAt = 7;
+constexpr uint8_t kInSlot = 1;
 constexpr size_t kCrcAt = 24;
 constexpr size_t kPayloadCrcAt = 28;
 
@@ -59,6 +61,8 @@ const char* kind_name(Kind kind) {
     case Kind::arrive: return "arrival at a barrier";
     case Kind::arrive_reply: return "answer of a barrier";
     case Kind::roll: return "word of who is there";
+    case Kind::segment: return "segment of shared memory";
+    case Kind::release: return "return of slots";
   }
   return "unknown";
 }
@@ -95,8 +99,12 @@ Result<Prefix> read_prefix(std::string_view bytes, const Limits& limits) {
   prefix.call = get<uint32_t>(at + 12);
   prefix.payload_bytes = get<uint64_t>(at + 16);
   prefix.crc = get<uint32_t>(at + kCrcAt);
-  prefix.payload_crc = get<uint32_t>(at + kPayloadCrcAt);
-  if (prefix.lane != lane_of(prefix.kind) || at[7] != 0 || (prefix.payload_bytes == 0 && prefix.payload_crc != 0)) {
+  const auto flags = get<uint8_t>(at + kFlagsAt);
+  prefix.in_slot = flags == kInSlot;
+  (prefix.in_slot ? prefix.slot : prefix.payload_crc) = get<uint32_t>(at + kPayloadCrcAt);
+  const bool nowhere = prefix.payload_bytes == 0 && (prefix.payload_crc != 0 || prefix.in_slot);
+  const bool no_data = prefix.in_slot && prefix.lane != Lane::data;
+  if (prefix.lane != lane_of(prefix.kind) || flags > kInSlot || nowhere || no_data) {
     return data_loss("read a %s frame: its prefix contradicts itself", kind_name(prefix.kind));
   }
   if (prefix.header_bytes > limits.control_bytes || prefix.payload_bytes > payload_max(prefix.kind, limits)) {
@@ -114,6 +122,12 @@ Status check_header(std::string_view prefix_bytes, std::string_view header) {
 std::string_view payload_in(std::string_view head) { return head.substr(kPrefixBytes + get<uint32_t>(head.data() + 8)); }
 
 void stamp_payload(std::string& head, std::string_view payload) { put<uint32_t>(head.data() + kPayloadCrcAt, crc32c(payload)); }
+
+void place_in_slot(std::string& head, uint32_t slot) {
+  put<uint8_t>(head.data() + kFlagsAt, kInSlot);
+  put<uint32_t>(head.data() + kCrcAt, checksum(head, std::string_view(head).substr(kPrefixBytes, get<uint32_t>(head.data() + 8))));
+  put<uint32_t>(head.data() + kPayloadCrcAt, slot);
+}
 
 Status check_payload(const Prefix& prefix, std::string_view payload) {
   if (crc32c(payload) == prefix.payload_crc) return {};

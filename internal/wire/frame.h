@@ -4,7 +4,7 @@
 //   4  layout, 8 bit              12  call number, 32 bit        28  CRC-32C of the payload where both ends agreed on it, or 0
 //   5  kind, 8 bit                16  payload length, 64 bit
 //   6  lane, 8 bit
-//   7  flags, 8 bit, 0
+//   7  flags, 8 bit: 1 where the payload lies in a slot of shared memory and not behind the header; its number is at 28 then
 //
 // All numbers are little-endian. A unix socket loses nothing, and TLS brings a checksum of its own; payloads in the clear
 // have one here. Values; any thread.
@@ -28,7 +28,8 @@ inline constexpr uint64_t kPayloadChecksums = 1;  // on channels that do not bri
 inline constexpr uint64_t kWriteIds = 2;          // a run that is repeated under its first number writes once
 inline constexpr uint64_t kKeepsState = 4;        // said by a task: what its variables hold outlives its process
 inline constexpr uint64_t kAttendance = 8;        // barriers of the workers, and news of who of them is gone
-inline constexpr uint64_t kFeatures = kPayloadChecksums | kWriteIds | kAttendance;
+inline constexpr uint64_t kSharedMemory = 16;     // between processes of one host and user: large payloads lie in slots
+inline constexpr uint64_t kFeatures = kPayloadChecksums | kWriteIds | kAttendance | kSharedMemory;
 inline constexpr size_t kPrefixBytes = 32;
 inline constexpr uint64_t kChunkBytes = uint64_t{1} << 20;  // payload of one data frame
 // Payload that a step may send to a part before the part's run grants more. A part whose known inputs are not larger, and
@@ -58,8 +59,10 @@ enum class Kind : uint8_t {
   arrive = 20,
   arrive_reply = 21,
   roll = 22,
+  segment = 23,
+  release = 24,
 };
-inline constexpr uint8_t kKindMax = 22;
+inline constexpr uint8_t kKindMax = 24;
 const char* kind_name(Kind kind);
 
 // Control is always read and goes ahead of data that waits to be written.
@@ -73,6 +76,8 @@ struct Prefix {
   uint64_t payload_bytes = 0;
   uint32_t crc = 0;
   uint32_t payload_crc = 0;
+  bool in_slot = false;  // the payload lies in shared memory
+  uint32_t slot = 0;
 };
 
 // Prefix and header as they go out.
@@ -87,6 +92,8 @@ Status check_header(std::string_view prefix_bytes, std::string_view header);
 std::string_view payload_in(std::string_view head);
 // Writes the checksum of its payload into a head.
 void stamp_payload(std::string& head, std::string_view payload);
+// Says in a head that its payload lies in that slot.
+void place_in_slot(std::string& head, uint32_t slot);
 Status check_payload(const Prefix& prefix, std::string_view payload);
 
 }  // namespace dtg::wire

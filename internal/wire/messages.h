@@ -187,6 +187,21 @@ struct GroupData {  // payload: bytes [offset, offset + payload) of the stream
   GroupTerms terms;
 };
 
+// The sender's slots of shared memory from now on; a descriptor comes with it. Without slots: it has none any more, and none comes.
+struct Segment {
+  static constexpr Kind kKind = Kind::segment;
+  uint64_t number = 0;
+  uint32_t slots = 0;
+  uint64_t slot_bytes = 0;
+};
+// The receiver is through with these slots of that segment; the first of a segment says that it is there.
+struct Release {
+  static constexpr Kind kKind = Kind::release;
+  static constexpr size_t kSlotsMost = 64;
+  uint64_t number = 0;
+  std::vector<uint32_t> slots;
+};
+
 // Header bytes.
 std::string encode(const Hello& message);
 std::string encode(const HelloReply& message);
@@ -210,6 +225,8 @@ std::string encode(const ArriveReply& message);
 std::string encode(const Roll& message);
 std::string encode(const GroupWord& message);
 std::string encode(const GroupData& message);
+std::string encode(const Segment& message);
+std::string encode(const Release& message);
 
 // From header bytes that come from anywhere.
 Status decode(std::string_view header, Hello& message);
@@ -234,6 +251,8 @@ Status decode(std::string_view header, ArriveReply& message);
 Status decode(std::string_view header, Roll& message);
 Status decode(std::string_view header, GroupWord& message);
 Status decode(std::string_view header, GroupData& message);
+Status decode(std::string_view header, Segment& message);
+Status decode(std::string_view header, Release& message);
 
 // Prefix and header of a message without payload.
 template <class M>

@@ -192,6 +192,9 @@ TEST_F(Server, WhatCannotStartSaysWhy) {
   bad.heartbeat_ns = -1;
   refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "a negative heartbeat");
   bad.heartbeat_ns = 0;
+  bad.no_shared_memory = 2;
+  refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "more than a yes");
+  bad.no_shared_memory = 0;
   bad.security = 9;
   refused(dtg_server_start(h.runtime, open, &bad, &server), DTG_INVALID_ARGUMENT, "an unknown security");
   const char* const filters[] = {"/job:/nonsense:"};

@@ -100,6 +100,24 @@ TEST_F(Hostile, VersionsAreCompared) {
   EXPECT_EQ(newer.features, wire::kFeatures);
 }
 
+// What is used is what both have said, and a server that was told not to does not say it.
+TEST_F(Hostile, FeaturesAreAgreedOn) {
+  const auto answer = [](const std::string& path, uint64_t features) {
+    Peer peer(path);
+    peer.say(wire::make_frame(wire::Hello{.features = features, .session = 5}, 1));
+    return peer.hear<wire::HelloReply>().features;
+  };
+  EXPECT_EQ(answer(path_, wire::kFeatures & ~wire::kSharedMemory) & wire::kSharedMemory, 0u);
+  EXPECT_EQ(answer(path_, wire::kFeatures) & wire::kSharedMemory, wire::kSharedMemory);
+  Server::Options options;
+  options.cluster = ClusterSpec::parse("ps=unix:" + path_ + "2").take();
+  options.shared_memory = false;
+  auto server = Server::start(runtime_->host().take(), options, runtime_);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  EXPECT_EQ(answer(path_ + "2", wire::kFeatures), wire::kFeatures & ~wire::kSharedMemory);
+  EXPECT_TRUE(server.value()->stop(5'000'000'000).ok());
+}
+
 TEST_F(Hostile, ServerIsAskedForSomebodyElse) {
   Peer peer(path_);
   peer.say(wire::make_frame(wire::Hello{.wanted_task = "/job:worker/replica:0/task:0"}, 1));

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -136,6 +138,48 @@ TEST_F(Kill, WorkersDieAndStopAtAnyMoment) {
   for (int64_t i = 0; i < Steps::kCount; ++i) ASSERT_EQ(out[0].as<float>()[i], 1.0f) << i;
   session_ = nullptr;
   EXPECT_EQ(ps.end(), 0);
+}
+
+// Memory that a process has in common with others: how many such mappings it has, and descriptors of them.
+struct Common {
+  size_t mapped = 0, open = 0;
+  explicit Common(const OtherProcess& process) {
+    std::ifstream maps(process.about("maps"));
+    for (std::string line; std::getline(maps, line);) mapped += line.find("memfd:dtg") != line.npos;
+    std::error_code failed;
+    for (const auto& each : std::filesystem::directory_iterator(process.about("fd"), failed))
+      open += std::filesystem::read_symlink(each.path(), failed).string().find("memfd:dtg") != std::string::npos;
+  }
+};
+
+// Whoever dies in the middle of reading or writing shared memory takes it along: nothing of it stays with the other end.
+TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
+  ServerProcess ps("ps=" + at("ps"), "ps", 0);
+  ASSERT_TRUE(connect().ok());
+  ASSERT_TRUE(assign().ok());
+  const auto shares = [](const std::string& text, size_t sessions) {
+    size_t count = 0;
+    for (size_t at = 0; (at = text.find("\"channel\":\"shared memory\"", at)) != text.npos; ++at) ++count;
+    return count == sessions;
+  };
+  const auto has_shared = [](const std::string& text) { return text.find("\"shared_bytes\":0") == text.npos; };
+  for (int i = 0; i < 20; ++i) {
+    WorkerProcess worker(at("ps"));
+    // What the first of them moves may still have gone through the socket.
+    for (int k = 0; k < 3; ++k) ASSERT_TRUE(step(10'000 * kMillisecond).ok());
+    ASSERT_TRUE(state([&](const std::string& text) { return shares(text, 2) && has_shared(text); })) << "seed " << seed_;
+    pause();
+    worker.kill();
+    ASSERT_TRUE(state([](const std::string& text) { return sessions(text) == 1; })) << "seed " << seed_;
+    // Of this process's own session there may be one in each direction.
+    const Common left(ps);
+    EXPECT_LE(left.mapped, 2u) << "seed " << seed_;
+    EXPECT_EQ(left.open, 0u) << "seed " << seed_;
+  }
+  // Nor does it stay while nobody needs it.
+  for (const int64_t until = now() + 30'000 * kMillisecond; Common(ps).mapped > 0 && now() < until;) pause();
+  EXPECT_EQ(Common(ps).mapped, 0u);
+  EXPECT_TRUE(step(10'000 * kMillisecond).ok());
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ class OtherProcess {
     signal(SIGKILL);
     wait();
   }
+  // Of the kernel's account of it: "maps", "fd" and the like.
+  std::string about(const char* what) const { return "/proc/" + std::to_string(pid_) + "/" + what; }
   // From now on it may have so many descriptors open.
   void allow_descriptors(rlim_t count) const {
     rlimit limit{};

@@ -1,4 +1,5 @@
-// The same conversation over everything that carries one: memory, unix sockets, TCP with TLS, TCP with frames in the clear.
+// The same conversation over everything that carries one: memory, unix sockets, those with shared memory beside them, TCP with TLS, TCP
+// with frames in the clear.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -82,7 +83,7 @@ class End final : public Channel::Sink {
   Status reason_;
 };
 
-enum class Kind { memory, unix_socket, tls, clear };
+enum class Kind { memory, unix_socket, shared, tls, clear };
 
 // Connects and waits for it.
 Result<Ref<Channel>> connect_now(UvLoop& loop, const Address& address, const Credentials& credentials, int64_t timeout_ns) {
@@ -166,17 +167,27 @@ class Transport : public Endpoints, public ::testing::WithParamInterface<Kind> {
     }
     options_.security = GetParam() == Kind::clear ? Security::clear_frames : Security::tls;
     const std::string path = "unix:" + scratch_ / "socket";
-    const Status served = serve(GetParam() == Kind::unix_socket ? path.c_str() : "127.0.0.1:0");
+    const Status served = serve(GetParam() <= Kind::shared ? path.c_str() : "127.0.0.1:0");
     ASSERT_TRUE(served.ok()) << served.message();
     const Status connected = connect(options_);
     ASSERT_TRUE(connected.ok()) << connected.message();
   }
   void trust() {
     loop_->call([&] {
-      here_.channel->trust();
-      there_.channel->trust();
+      for (End* end : {&here_, &there_}) {
+        end->channel->trust();
+        if (GetParam() != Kind::unix_socket) end->channel->share_memory(budget_);
+        EXPECT_EQ(end->channel->shares_memory(), GetParam() == Kind::shared);
+      }
     });
   }
+  // What of the payloads went through shared memory, and what of that memory is there now.
+  uint64_t shared_bytes() {
+    uint64_t bytes = 0;
+    loop_->call([&] { bytes = here_.channel->shared_bytes() + there_.channel->shared_bytes(); });
+    return bytes;
+  }
+  MemoryBudget budget_{int64_t{1} << 30};
   static std::string pattern(size_t bytes, uint32_t seed) {
     std::string text(bytes, '\0');
     for (char& c : text) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
@@ -189,7 +200,7 @@ TEST_P(Transport, SaysWhatProtectsIt) {
   here_.channel->send(wire::make_frame(wire::Heartbeat{1}));
   there_.channel->send(wire::make_frame(wire::Heartbeat{1}));
   ASSERT_TRUE(here_.wait_frames(1) && there_.wait_frames(1));
-  const char* const expected[] = {"memory", "uid", "tls1.3", "clear"};
+  const char* const expected[] = {"memory", "uid", "uid", "tls1.3", "clear"};
   loop_->call([&] {
     for (End* end : {&here_, &there_}) EXPECT_STREQ(end->channel->security(), expected[static_cast<int>(GetParam())]);
     const bool proven = GetParam() == Kind::tls || GetParam() == Kind::clear;
@@ -234,6 +245,18 @@ TEST_P(Transport, MuchBothWaysAtOnce) {
     ASSERT_TRUE(end->wait_frames(48));
     for (const std::string& heard : end->payloads()) EXPECT_TRUE(heard == payload);
   }
+  // The first of them only may have gone through the socket, and nothing that lay in a slot is kept.
+  if (GetParam() == Kind::shared) EXPECT_GT(shared_bytes(), payload.size());
+  else EXPECT_EQ(shared_bytes(), 0u);
+  loop_->call([&] {
+    for (int i = 0; i < 2; ++i) {
+      for (End* end : {&here_, &there_}) end->channel->tidy();
+    }
+  });
+  here_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  there_.channel->send(wire::make_frame(wire::Heartbeat{1}));
+  ASSERT_TRUE(here_.wait_frames(49) && there_.wait_frames(49));
+  EXPECT_EQ(budget_.used(), 0);
 }
 
 TEST_P(Transport, MemoryIsGivenBackAtOnce) {
@@ -303,9 +326,9 @@ TEST_P(Transport, StrangersMaySayLittle) {
   EXPECT_LE(there_.kinds().size() * wire::make_frame(wire::Heartbeat{1}).size(), wire::Limits().pre_auth_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Carriers, Transport, ::testing::Values(Kind::memory, Kind::unix_socket, Kind::tls, Kind::clear),
+INSTANTIATE_TEST_SUITE_P(Carriers, Transport, ::testing::Values(Kind::memory, Kind::unix_socket, Kind::shared, Kind::tls, Kind::clear),
                          [](const auto& kind) {
-                           return std::string(std::array{"memory", "unix", "tls", "clear"}[static_cast<size_t>(kind.param)]);
+                           return std::string(std::array{"memory", "unix", "shared", "tls", "clear"}[static_cast<size_t>(kind.param)]);
                          });
 
 TEST_F(Endpoints, OneEndClear) {

@@ -40,6 +40,8 @@ std::vector<std::pair<Kind, std::string>> samples() {
           {Kind::goodbye, encode(Goodbye{sample_status()})},
           {Kind::register_part, encode(part)},
           {Kind::register_reply, encode(registered)},
+          {Kind::segment, encode(Segment{4, 8, kChunkBytes})},
+          {Kind::release, encode(Release{4, {0, 7, 3}})},
           {Kind::drop_part, encode(DropPart{1})},
           {Kind::run_part, encode(RunPart{.part = 1, .sequence = 2})},
           {Kind::run_reply, encode(ran)},
@@ -99,6 +101,20 @@ TEST(Messages, ArrivalsThereAndBack) {
   EXPECT_EQ(decode(encode(Arrive{.name = std::string(257, 'n')}), long_name).code(), Code::data_loss);
 }
 
+TEST(Messages, OfSharedMemory) {
+  const Segment segment = back(Segment{4, 8, kChunkBytes});
+  EXPECT_EQ(segment.number, 4u);
+  EXPECT_EQ(segment.slots, 8u);
+  EXPECT_EQ(segment.slot_bytes, kChunkBytes);
+  const Release release = back(Release{5, {0, 7, 3}});
+  EXPECT_EQ(release.number, 5u);
+  EXPECT_EQ(release.slots, (std::vector<uint32_t>{0, 7, 3}));
+  EXPECT_TRUE(back(Release{5, {}}).slots.empty());
+  Release read;
+  EXPECT_TRUE(decode(encode(Release{5, std::vector<uint32_t>(Release::kSlotsMost)}), read).ok());
+  EXPECT_EQ(decode(encode(Release{5, std::vector<uint32_t>(Release::kSlotsMost + 1)}), read).code(), Code::data_loss);
+}
+
 TEST(Messages, LiesAboutSizes) {
   Data data{.dtype = DType::f32, .shape = Shape::of({4}), .offset = 17};
   Data read;
@@ -133,6 +149,26 @@ TEST(Frames, PrefixIsChecked) {
     std::string bad = frame;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     EXPECT_FALSE(read_prefix(bad, {}).ok() && check_header(bad, std::string_view(bad).substr(kPrefixBytes)).ok()) << bit;
+  }
+}
+
+// The payload of a data frame, and of no other, may lie in a slot, whose number says where.
+TEST(Frames, PayloadsInSlots) {
+  std::string head = make_head(Kind::data, 0, encode(Data{.dtype = DType::u8, .shape = Shape::of({9})}), 9);
+  EXPECT_FALSE(read_prefix(head, {}).value().in_slot);
+  place_in_slot(head, 0xfedcba98);
+  const auto prefix = read_prefix(head, {});
+  ASSERT_TRUE(prefix.ok()) << prefix.status().message();
+  EXPECT_TRUE(prefix.value().in_slot);
+  EXPECT_EQ(prefix.value().slot, 0xfedcba98);
+  EXPECT_EQ(prefix.value().payload_crc, 0u);
+  EXPECT_TRUE(check_header(head, std::string_view(head).substr(kPrefixBytes)).ok());
+  std::string unknown = head;
+  unknown[7] = 2;
+  EXPECT_EQ(read_prefix(unknown, {}).status().code(), Code::data_loss);
+  for (std::string other : {make_head(Kind::register_part, 0, "part", 9), make_head(Kind::data, 0, "nothing", 0), make_frame(Heartbeat{1})}) {
+    place_in_slot(other, 0);
+    EXPECT_EQ(read_prefix(other, {}).status().code(), Code::data_loss);
   }
 }
 

@@ -29,6 +29,7 @@ static jlong start(JNIEnv* env, jclass self, jlong runtime, jlong cluster, jbyte
   to.state_dir = packet_text(&from, &to.state_dir_len);
   to.emu_devices = (int32_t)packet_int(&from);
   to.emu_memory_bytes = packet_int(&from);
+  to.no_shared_memory = (int32_t)packet_int(&from);
   jni_threw(env, dtg_server_start(AS(dtg_runtime, runtime), AS(dtg_cluster, cluster), &to, &out));
   free((void*)(uintptr_t)filters);
   packet_close(&from);

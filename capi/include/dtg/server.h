@@ -57,7 +57,8 @@ typedef struct dtg_server_options {
                                   of the user's own is made and found by itself */
   size_t key_file_len;
   dtg_security security;
-  int32_t reserved0;
+  int32_t no_shared_memory;    /* 1: large values go through the socket also between processes of one host and user; other numbers
+                                  but 0 are refused. 0: they go through shared memory there, over unix: addresses */
   const char *const *device_filters;  /* sessions of this server see only tasks that match one of these, such as
                                          "/job:ps" and "/job:worker/task:1"; none: all. Its own task always matches */
   size_t num_device_filters;
@@ -80,6 +81,11 @@ typedef struct dtg_server_options {
  * without a key; the message has the line that mends it), ALREADY_EXISTS (another process listens there, or uses the state_dir),
  * DATA_LOSS (the state_dir is damaged), UNIMPLEMENTED (DTG_DURABILITY_REPLAY).
  *
+ * Sessions and tasks that reach this one over a unix: address are processes of one user on one host. With those, large values (32 KiB and
+ * more) go through memory that both have in common (memfds, sealed; nothing in the file system): up to 8 MiB for each direction of a
+ * connection, out of the runtime's memory budget, given back when a connection has not needed it for a heartbeat. Where there is no memory
+ * or no descriptor for it, and with releases that do not know it, they go through the socket.
+ *
  * With a state_dir the task first goes on with what an earlier one has left there, then listens. It keeps variables, and of each
  * session which of its updates took place. It does not keep queues: they are empty then. Accumulators, the destruction of variables,
  * dtg_session_reset and sessions in the process of the server itself are UNIMPLEMENTED there. A disk that fails ends the updates of the
@@ -99,7 +105,9 @@ DTG_ERR dtg_server_join(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
  * be called again. Variables go with the last reference. Errors: DEADLINE_EXCEEDED. Since 0.1. */
 DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
 
-/* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security, parts, runs}],
+/* What the server is doing, as JSON: task, incarnation, address, devices, sessions [{peer, task, channel, security,
+ * shared_bytes, parts, runs}] with channel "shared memory" (a unix socket, beside which large values go through memory that both processes
+ * have in common: shared_bytes of them so far), "unix", "tcp" or "memory",
  * variables {count, bytes}, attendance (null but at the first ps, or the chief without one) {workers [{task, presence: there, awaited,
  * lost or left, done, and of who is gone seconds and reason}], barriers [{name, arrived}]}, commits {repetitions, durability; with a
  * state_dir also number, on_disk, sets, bytes, failure}. A task that brings values for somebody's session is among the sessions, with the

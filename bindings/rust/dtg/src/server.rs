@@ -64,6 +64,7 @@ pub struct ServerOptions {
     heartbeat: Option<Duration>,
     dead: Option<Duration>,
     state_dir: Option<PathBuf>,
+    no_shared_memory: bool,
 }
 
 impl ServerOptions {
@@ -140,6 +141,12 @@ impl ServerOptions {
         self
     }
 
+    /// Large values go through the socket also between processes of one host and user. Default: through shared memory there.
+    pub fn no_shared_memory(mut self, yes: bool) -> Self {
+        self.no_shared_memory = yes;
+        self
+    }
+
     /// Starts the server; it listens when this returns. An address `host:0` lets the system choose the port, which
     /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
     /// without a key), `AlreadyExists` (the address is taken), `PermissionDenied` (a socket where others may enter).
@@ -159,6 +166,7 @@ impl ServerOptions {
             key_file,
             key_file_len,
             security: self.security.number(),
+            no_shared_memory: self.no_shared_memory.into(),
             device_filters: filters.0.as_ptr(),
             num_device_filters: filters.0.len(),
             heartbeat_ns: or_default(self.heartbeat),

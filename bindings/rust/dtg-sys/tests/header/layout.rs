@@ -534,7 +534,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("key_file", offset_of!(dtg_server_options, key_file), width(|s: &dtg_server_options| &s.key_file)),
         ("key_file_len", offset_of!(dtg_server_options, key_file_len), width(|s: &dtg_server_options| &s.key_file_len)),
         ("security", offset_of!(dtg_server_options, security), width(|s: &dtg_server_options| &s.security)),
-        ("reserved0", offset_of!(dtg_server_options, reserved0), width(|s: &dtg_server_options| &s.reserved0)),
+        ("no_shared_memory", offset_of!(dtg_server_options, no_shared_memory), width(|s: &dtg_server_options| &s.no_shared_memory)),
         ("device_filters", offset_of!(dtg_server_options, device_filters), width(|s: &dtg_server_options| &s.device_filters)),
         ("num_device_filters", offset_of!(dtg_server_options, num_device_filters), width(|s: &dtg_server_options| &s.num_device_filters)),
         ("heartbeat_ns", offset_of!(dtg_server_options, heartbeat_ns), width(|s: &dtg_server_options| &s.heartbeat_ns)),

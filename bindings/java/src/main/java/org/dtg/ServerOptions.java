@@ -18,6 +18,7 @@ public final class ServerOptions {
   Duration heartbeat;
   Duration dead;
   String stateDir;
+  boolean noSharedMemory;
 
   /** All defaults. */
   public ServerOptions() {}
@@ -121,6 +122,18 @@ public final class ServerOptions {
   }
 
   /**
+   * Whether large values go through the socket also between processes of one host and user, where they go through shared memory
+   * otherwise.
+   *
+   * @param noSharedMemory true: through the socket
+   * @return this
+   */
+  public ServerOptions noSharedMemory(boolean noSharedMemory) {
+    this.noSharedMemory = noSharedMemory;
+    return this;
+  }
+
+  /**
    * Time between two signs of life.
    *
    * @param heartbeat null: 1 s
@@ -166,6 +179,7 @@ public final class ServerOptions {
 
   Packet packet() {
     return new Packet().text(job).integer(task).integer(cpuDevices).text(keyFile).integer(security.ordinal()).plain(deviceFilters)
-        .duration(heartbeat).duration(dead).text(stateDir).integer(emuDevices).integer(emuMemoryBytes);
+        .duration(heartbeat).duration(dead).text(stateDir).integer(emuDevices).integer(emuMemoryBytes)
+        .integer(noSharedMemory ? 1 : 0);
   }
 }
