@@ -88,6 +88,7 @@ Status Channel::take_from_slot() {
 }
 
 Status Channel::own_frame() {
+  if (!trusted_) return unauthenticated("a %s frame came before hello", wire::kind_name(prefix_.kind));
   if (!in_slots_) return data_loss("a %s frame came, which was not agreed on", wire::kind_name(prefix_.kind));
   if (prefix_.kind == wire::Kind::release) {
     DTG_TRY(check_descriptor());
