@@ -186,6 +186,7 @@ Status while_shape(InferContext& c) {
   DTG_ASSIGN(const Function* const body, function_of(node, "body"));
   const Function* const both[] = {condition, body};
   DTG_TRY(refuse_state(c, both));
+  if (c.integer(OpDef::kCommitAttr) != -1) return c.error("%s is the planner's: leave it out", OpDef::kCommitAttr);
   const auto& types = c.attr<std::vector<DType>>("T");
   if (condition->results().size() != 1) {
     return c.error("function \"%s\" gives %zu results; a condition gives one", condition->name().c_str(), condition->results().size());
@@ -278,8 +279,10 @@ OpDef make_while(bool stateful) {
       .attr("output_shapes: list(shape) = []")
       .attr("parallel_iterations: int = 10")
       .attr("_extends: int = -1")
+      .attr("_commit: int = -1")
       .shape(while_shape)
       .forwards_each()
+      .repeats()
       .gradient(while_grad)
       .doc("Calls body on what it gave the last time, first on the input, for as long as cond says so. Shapes stay, where the body's "
            "arguments do not declare wider ones.");
