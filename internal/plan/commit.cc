@@ -1,7 +1,8 @@
 // Commit: writes that may take effect together become a unit. Before those of a phase stands a gate that waits for all they are made
 // from, behind them a point that waits for all of them; in between the run cannot be aborted from outside (exec/commits.h). A call whose
-// functions write is a write like others; a loop is none, as its rounds are units, but has its turn among them. Where the writes are to be logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that
-// writes the same from it.
+// functions write is a write like others; a loop is none, as its rounds are units, but has its turn among them. Where the writes are to be
+// logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that writes the same from
+// it.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -163,7 +164,7 @@ class Joiner {
       acts |= ir_.values[node.inputs[i]].info->dtype == DType::resource && (accesses_of(*node.node, i) & kActs) != 0;
     }
     if (!acts) return {};
-    const char* const why = !writes || node.waits ? "act on a queue, or wait in another way"
+    const char* const why = !writes || node.waits   ? "act on a queue, or wait in another way"
                             : has_loops(*node.node) ? "hold a loop"
                                                     : why_not_logged(*node.node);
     if (!why) return {};

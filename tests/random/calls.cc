@@ -83,8 +83,7 @@ Result<Value> Calls::rebuild(Graph& body, const Piece& piece, Instead instead, s
     for (const auto& [name, value] : record.attrs) attrs.push_back({name, value});
     // What extends another node does so only beside that one.
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
-    DTG_ASSIGN(here[n],
-               body.add({.op = record.op, .device = device_inside(n), .inputs = inputs, .controls = controls, .attrs = attrs}));
+    DTG_ASSIGN(here[n], body.add({.op = record.op, .device = device_inside(n), .inputs = inputs, .controls = controls, .attrs = attrs}));
     if (nodes) nodes->push_back(here[n]);
   }
   return value_of(piece.result);

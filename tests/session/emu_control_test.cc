@@ -1,5 +1,5 @@
-// Loops over emulated accelerators: borders between devices inside a body, variables that a body was given, memory that ends in the midst of
-// a loop, and a loop that somebody else ends.
+// Loops over emulated accelerators: borders between devices inside a body, variables that a body was given, memory that ends in the midst
+// of a loop, and a loop that somebody else ends.
 #include <thread>
 
 #include "control_fixture.h"

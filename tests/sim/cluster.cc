@@ -69,7 +69,8 @@ NodeId add_in_rounds(const Ref<Graph>& graph, Value handle, Value index) {
 // A session and the graph of a worker.
 class WorkerHost {
  public:
-  WorkerHost(Process& process, int servers, int count, Adding adding) : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
+  WorkerHost(Process& process, int servers, int count, Adding adding)
+      : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
     Build b(*graph_);
     index_ = b.op("Placeholder", {}, {{"dtype", DType::i32}, {"shape", PartialShape(Shape::of({1}))}}, "index");
     const Value zeros = b.constant([count] {
@@ -148,7 +149,7 @@ Cluster::Cluster(uint64_t seed, bool talks)
       workers_(static_cast<int>(world_.between(1, 4))),
       strict_(world_.one_in(24)),
       keeps_state_(world_.one_in(2)),
-      adding_(seed % 3 == 0   ? Adding::plain
+      adding_(seed % 3 == 0                   ? Adding::plain
               : seed % 3 == 1 || keeps_state_ ? Adding::in_branch
                                               : Adding::in_rounds),
       ledger_(servers_, workers_),
