@@ -48,7 +48,10 @@ class WritesOnly {
     spec.location = node.node->location;
     spec.device = context_.placer->devices()[node.device].text;
     spec.inputs = inputs;
-    spec.attrs = node.node->attrs;
+    // Which node another one extends, by its number in the graph that was asked for, has done its work in prune.
+    std::vector<Attr> attrs(node.node->attrs.begin(), node.node->attrs.end());
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
+    spec.attrs = attrs;
     return into_.graph->add(spec);
   }
 
