@@ -60,7 +60,7 @@ class CharLstm {
 
   /** One step of an LSTM: {@code letter} is a vector, one element per sequence. The answer is the new h and c. */
   List<Value> cell(Graph b, Value letter, Value h, Value c) {
-    try (Scope scope = b.device(cellDevice)) {
+    try (Graph.Scope scope = b.device(cellDevice)) {
       return step(b, letter, h, c);
     }
   }
