@@ -186,7 +186,6 @@ Status while_shape(InferContext& c) {
   DTG_ASSIGN(const Function* const body, function_of(node, "body"));
   const Function* const both[] = {condition, body};
   DTG_TRY(refuse_state(c, both));
-  if (c.integer(OpDef::kCommitAttr) != -1) return c.error("%s is the planner's: leave it out", OpDef::kCommitAttr);
   const auto& types = c.attr<std::vector<DType>>("T");
   if (condition->results().size() != 1) {
     return c.error("function \"%s\" gives %zu results; a condition gives one", condition->name().c_str(), condition->results().size());
