@@ -1,8 +1,8 @@
 /* char_lstm.c: a recurrent network learns six words, letter by letter, in sequences of different lengths, and then writes them from their
  * first letter. Alone it trains in this process; as the worker of a job (TF_CONFIG) it keeps its variables on the ps, with the same losses.
- * --device places everything else. The same in Go, Rust and Java: bindings/.
+ * --device places everything else, and --cell the steps of the network, inside the loops. The same in Go, Rust and Java: bindings/.
  *
- *   example_char_lstm [--device /device:CPU:0]
+ *   example_char_lstm [--device /device:EMU:0 [--cell /device:EMU:1]]
  *   dtg run --local --ps 1 --workers 1 -- example_char_lstm
  */
 #include <dtg/dtg.h>
@@ -20,6 +20,7 @@ struct network { /* what is NULL was not made */
   dtg_value rows, kernel, bias, output, offset; /* weights */
   dtg_value text, lengths, first;               /* fed */
   dtg_value loss, written, init; dtg_training training;
+  const char *cell_device; /* "": as what is around it */
 };
 
 /* ---- small things ---- */
@@ -59,6 +60,7 @@ static dtg_error *variable(struct network *n, const char *name, dtg_initializer_
 /* One step of an LSTM: letter is a vector, one element per sequence. state is h and c, before and after. */
 static dtg_error *cell(const struct network *n, dtg_graph *g, dtg_value letter, const dtg_value before[2], dtg_value after[2]) {
   dtg_error *err = NULL; dtg_value axis, x, z, gates[4], one, in, out, forget, candidate, kept, added;
+  TRY(dtg_graph_push_device(g, n->cell_device, DTG_STRLEN));
   TRY(i32(g, 0, &axis)); TRY(dtg_addn(g, "GatherV2", OF(n->rows, letter, axis), &x));
   TRY(i32(g, 1, &axis)); TRY(dtg_addn(g, "ConcatV2", OF(x, before[0], axis), &z));
   TRY(dtg_add2(g, "MatMul", z, n->kernel, &z)); TRY(dtg_add2(g, "BiasAdd", z, n->bias, &z));
@@ -68,6 +70,7 @@ static dtg_error *cell(const struct network *n, dtg_graph *g, dtg_value letter, 
   TRY(dtg_add2(g, "Mul", forget, before[1], &kept)); TRY(dtg_add2(g, "Mul", in, candidate, &added));
   TRY(dtg_add2(g, "AddV2", kept, added, &after[1]));
   TRY(dtg_add1(g, "Sigmoid", gates[3], &out)); TRY(dtg_add1(g, "Tanh", after[1], &added)); TRY(dtg_add2(g, "Mul", out, added, &after[0]));
+  TRY(dtg_graph_pop_device(g));
 done:
   return err;
 }
@@ -250,7 +253,9 @@ done:
 int main(int argc, char **argv) {
   dtg_error *err = NULL; struct network n = {.training = DTG_TRAINING_INIT}; dtg_cluster *cluster = NULL; dtg_server *server = NULL;
   dtg_task self = DTG_TASK_INIT; dtg_server_options place = DTG_SERVER_OPTIONS_INIT; dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
-  const char *const device = argc == 3 && strcmp(argv[1], "--device") == 0 ? argv[2] : ""; char here[160];
+  const char *device = ""; char here[160];
+  n.cell_device = "";
+  for (int i = 1; i + 1 < argc; i += 2) *(strcmp(argv[i], "--cell") == 0 ? &n.cell_device : &device) = argv[i + 1];
   TRY(dtg_cluster_from_tf_config(NULL, 0, &cluster, &self)); TRY(dtg_graph_create(NULL, &n.graph));
   if (!cluster) { TRY(dtg_graph_push_device(n.graph, device, DTG_STRLEN)); TRY(work(&n, "local", strstr(device, "EMU") ? 2 : 0)); goto done; }
   place.job = self.type; place.task = self.index;

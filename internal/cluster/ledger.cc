@@ -5,24 +5,39 @@
 
 namespace dtg {
 
-Result<bool> Ledger::has(const WriteId& write, uint32_t phase) {
-  // A first attempt has nothing behind it, whatever was forgotten.
-  if (!write.repeated) return false;
-  const std::lock_guard lock(mutex_);
+// Null: it was not committed.
+Result<const Ledger::Known::Outcome*> Ledger::find(const WriteId& write, uint32_t phase) {
   const auto writer = writers_.find(write.writer);
   if (writer != writers_.end()) {
     const auto row = writer->second.rows.find(key(write.sequence, phase));
     if (row != writer->second.rows.end()) {
-      ++repetitions_;
-      if (!row->second.ok()) return row->second.with_context("repeat a run whose commit failed");
-      return true;
+      if (!row->second.failure.ok()) return row->second.failure.with_context("repeat a run whose commit failed");
+      return &row->second;
     }
   }
   const bool may_be_forgotten = writer == writers_.end() ? dropped_ : write.sequence < writer->second.forgotten;
-  if (!may_be_forgotten) return false;
+  if (!may_be_forgotten) return static_cast<const Known::Outcome*>(nullptr);
   return aborted("repeat run %llu: so many runs of the session were committed since its first attempt that nobody knows any more "
                  "whether its updates took place",
                  static_cast<unsigned long long>(write.sequence));
+}
+
+Result<bool> Ledger::has(const WriteId& write, uint32_t phase) {
+  // A first attempt has nothing behind it, whatever was forgotten.
+  if (!write.repeated) return false;
+  const std::lock_guard lock(mutex_);
+  DTG_ASSIGN(const auto* const row, find(write, phase));
+  if (row) ++repetitions_;
+  return row != nullptr;
+}
+
+Result<bool> Ledger::has_round(const WriteId& write, uint32_t loop, int64_t round) {
+  if (!write.repeated) return false;
+  const std::lock_guard lock(mutex_);
+  DTG_ASSIGN(const auto* const row, find(write, row_of_loop(loop)));
+  if (!row || row->rounds <= round) return false;
+  if (round == 0) ++repetitions_;
+  return true;
 }
 
 Ledger::Known& Ledger::known(uint64_t writer) {
@@ -41,19 +56,27 @@ Ledger::Known& Ledger::known(uint64_t writer) {
   return at->second;
 }
 
-void Ledger::add(Known& known, uint64_t sequence, uint32_t phase, const Status& failure) {
-  if (!known.rows.emplace(key(sequence, phase), failure).second) return;
+Ledger::Known::Outcome& Ledger::add(Known& known, uint64_t sequence, uint32_t phase) {
+  const auto [at, fresh] = known.rows.try_emplace(key(sequence, phase));
+  if (!fresh) return at->second;
   known.order.emplace_back(sequence, phase);
-  if (known.order.size() <= kRowsPerWriter) return;
+  if (known.order.size() <= kRowsPerWriter) return at->second;
   const auto [oldest, of] = known.order.front();
   known.order.pop_front();
   known.rows.erase(key(oldest, of));
   known.forgotten = std::max(known.forgotten, oldest + 1);
+  return at->second;
 }
 
 void Ledger::enter(const WriteId& write, uint32_t phase, const Status& failure) {
   const std::lock_guard lock(mutex_);
-  add(known(write.writer), write.sequence, phase, failure);
+  Known::Outcome& row = add(known(write.writer), write.sequence, phase);
+  if (row.failure.ok()) row.failure = failure;
+}
+
+void Ledger::enter_round(const WriteId& write, uint32_t loop, int64_t round) {
+  const std::lock_guard lock(mutex_);
+  add(known(write.writer), write.sequence, row_of_loop(loop)).rounds = round + 1;
 }
 
 std::vector<Ledger::Writer> Ledger::list() const {
@@ -62,7 +85,7 @@ std::vector<Ledger::Writer> Ledger::list() const {
   for (auto at = recent_.rbegin(); at != recent_.rend(); ++at) {
     const Known& known = writers_.at(*at);
     Writer& writer = all.emplace_back(Writer{*at, known.forgotten, {}});
-    for (const auto& [sequence, phase] : known.order) writer.rows.push_back({sequence, phase, known.rows.at(key(sequence, phase))});
+    for (const auto& [sequence, phase] : known.order) writer.rows.push_back({sequence, phase, known.rows.at(key(sequence, phase)).failure});
   }
   return all;
 }
@@ -71,7 +94,10 @@ void Ledger::restore(const Writer& writer) {
   const std::lock_guard lock(mutex_);
   Known& known = this->known(writer.number);
   known.forgotten = std::max(known.forgotten, writer.forgotten);
-  for (const Row& row : writer.rows) add(known, row.sequence, row.phase, row.failure);
+  for (const Row& row : writer.rows) {
+    Known::Outcome& restored = add(known, row.sequence, row.phase);
+    if (restored.failure.ok()) restored.failure = row.failure;
+  }
 }
 
 bool Ledger::has_dropped() const {

@@ -42,6 +42,10 @@ class Ledger {
   // Was that phase of the write committed? An error where that failed, or where nobody knows any more.
   Result<bool> has(const WriteId& write, uint32_t phase);
   void enter(const WriteId& write, uint32_t phase, const Status& failure = {});
+  // A loop that writes has one row, which counts its rounds; only tasks that keep no log have such rows.
+  static constexpr uint32_t row_of_loop(uint32_t loop) { return 0x8000 + (loop & 0x7fff); }
+  Result<bool> has_round(const WriteId& write, uint32_t loop, int64_t round);
+  void enter_round(const WriteId& write, uint32_t loop, int64_t round);
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);
@@ -53,14 +57,19 @@ class Ledger {
 
  private:
   struct Known {
-    std::unordered_map<uint64_t, Status> rows;  // by number and phase
+    struct Outcome {
+      Status failure;
+      int64_t rounds = 0;  // of a loop
+    };
+    std::unordered_map<uint64_t, Outcome> rows;  // by number and phase
     std::deque<std::pair<uint64_t, uint32_t>> order;
     uint64_t forgotten = 0;
     std::list<uint64_t>::iterator place;
   };
   static uint64_t key(uint64_t sequence, uint32_t phase) { return sequence << 16 | (phase & 0xffff); }
   Known& known(uint64_t writer);
-  void add(Known& known, uint64_t sequence, uint32_t phase, const Status& failure);
+  Known::Outcome& add(Known& known, uint64_t sequence, uint32_t phase);
+  Result<const Known::Outcome*> find(const WriteId& write, uint32_t phase);
 
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, Known> writers_;

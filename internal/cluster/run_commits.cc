@@ -106,6 +106,27 @@ void RunCommits::enter_row() {
   task.log()->when_on_disk(number_, *this);
 }
 
+Status RunCommits::enter_round(uint32_t loop, int64_t round, Step& step) {
+  dtg::Task& task = part_.task();
+  if (task.log()) return internal_error("round %lld of a loop that writes: it cannot be logged", static_cast<long long>(round));
+  DTG_ASSIGN(const bool had, task.ledger().has_round(write_, loop, round));
+  if (had) {
+    step.skip_writes(true);
+    return {};
+  }
+  if (!step.seal()) return step.cause();
+  phase_ = Ledger::row_of_loop(loop);
+  open_ = true;
+  return {};
+}
+
+void RunCommits::leave_round(uint32_t loop, int64_t round, Step& step) {
+  if (step.skips_writes()) return step.skip_writes(false);
+  part_.task().ledger().enter_round(write_, loop, round);
+  open_ = false;
+  step.unseal();
+}
+
 void RunCommits::on_disk(const Status& status) { go_on(status); }
 
 void RunCommits::go_on(Status status) {

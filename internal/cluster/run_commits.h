@@ -20,6 +20,8 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
 
   void enter(uint32_t phase, Completion done) override;
   void leave(uint32_t phase, Completion done) override;
+  Status enter_round(uint32_t loop, int64_t round, Step& step) override;
+  void leave_round(uint32_t loop, int64_t round, Step& step) override;
   // Nothing of the run goes on; what was entered and not left has failed.
   void end(const Status& status);
 

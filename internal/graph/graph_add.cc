@@ -438,6 +438,14 @@ Status Graph::resolve(const NodeSpec& spec) {
 }
 
 Result<NodeId> Graph::add(const NodeSpec& spec) {
+  for (const Attr& attr : spec.attrs) {
+    // What was not asked for stands at -1 in nodes that are copied.
+    const auto* const number = attr.name == OpDef::kCommitAttr ? attr.value.get<int64_t>() : nullptr;
+    if (number && *number != -1) {
+      return invalid_argument("add a node of %.*s: %s is the planner's; leave it out", int(spec.op.size()), spec.op.data(),
+                              OpDef::kCommitAttr);
+    }
+  }
   if (is_closed()) {
     return failed_precondition("add a node of %.*s: the graph is the body of a function that was finished; make another function",
                                int(spec.op.size()), spec.op.data());

@@ -262,6 +262,11 @@ OpDef&& OpDef::role(Role role) && {
   role_ = role;
   return std::move(*this);
 }
+OpDef&& OpDef::repeats() && {
+  repeats_ = true;
+  return std::move(*this);
+}
+
 OpDef&& OpDef::transient() && {
   transient_ = true;
   return std::move(*this);

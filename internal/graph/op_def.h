@@ -122,6 +122,10 @@ class OpDef {
   // Looks whether its first input is a finite number, or tells of one that is not: where it fails, its run is worth a search for what
   // made it so.
   OpDef&& judges() &&;
+  // Calls its functions again and again: what they write is not one unit but one in each round, which the kernel sees to, told by the
+  // attribute kCommitAttr.
+  OpDef&& repeats() &&;
+  static constexpr const char* kCommitAttr = "_commit";
   // Output 0 may be the memory of input 0 (or each output that of its input): no copy is made. Kernels may do so for declared
   // pairs only.
   OpDef&& forwards() &&;
@@ -145,6 +149,7 @@ class OpDef {
   Role role() const { return role_; }
   bool is_transient() const { return transient_; }
   bool is_judge() const { return judges_; }
+  bool is_repeating() const { return repeats_; }
   // Of the k-th value that a node takes, which is a resource; list arguments take none with an effect.
   Access access_of(size_t input) const;
   bool forwards(size_t input, size_t output) const;
@@ -180,6 +185,7 @@ class OpDef {
   bool stateful_ = false;
   bool transient_ = false;
   bool judges_ = false;
+  bool repeats_ = false;
   bool differentiable_ = false;
   bool gradient_declared_ = false;
   friend class OpTable;

@@ -278,8 +278,10 @@ OpDef make_while(bool stateful) {
       .attr("output_shapes: list(shape) = []")
       .attr("parallel_iterations: int = 10")
       .attr("_extends: int = -1")
+      .attr("_commit: int = -1")
       .shape(while_shape)
       .forwards_each()
+      .repeats()
       .gradient(while_grad)
       .doc("Calls body on what it gave the last time, first on the input, for as long as cond says so. Shapes stay, where the body's "
            "arguments do not declare wider ones.");

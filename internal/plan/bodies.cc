@@ -10,7 +10,8 @@ namespace {
 
 // A body's nodes are placed by themselves; plans that are under way keep the placer.
 struct OwnPlacer final : RefCounted {
-  OwnPlacer(std::vector<Device> devices, const KernelTable* kernels) : placer(std::move(devices), kernels, /*soft=*/true) {}
+  OwnPlacer(std::vector<Device> devices, const KernelTable* kernels)
+      : placer(std::move(devices), kernels, /*soft=*/true, Placer::Preference::first) {}
   Placer placer;
 };
 
@@ -20,14 +21,15 @@ bool same_argument(const ValueInfo& a, const ValueInfo& b) { return a.dtype == b
 
 BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device)
     : function_(std::move(function)), context_(context), call_(call.name), device_(device) {
-  std::vector<Device> here;
-  for (const Device& each : context.placer->devices()) {
-    if (each.text == device) here.push_back(each);
+  const std::vector<Device>& all = context.placer->devices();
+  const auto at = std::ranges::find(all, device, &Device::text);
+  std::vector<Device> here = {at != all.end() ? *at : all[0]};
+  // What cannot run on an accelerator does so on a CPU beside it, and what asks for another device of the same task is done there.
+  DeviceName task = here[0].name;
+  task.drop_type_and_id();
+  for (const Device& each : all) {
+    if (each.text != here[0].text && task.matches(each.name)) here.push_back(each);
   }
-  // What cannot run on an accelerator does so on a CPU beside it.
-  const auto host = std::ranges::find_if(context.placer->devices(), &Device::is_host);
-  if (!here.empty() && !here[0].is_host() && host != context.placer->devices().end()) here.push_back(*host);
-  if (here.empty()) here.push_back(context.placer->devices()[0]);
   auto own = make_ref<OwnPlacer>(std::move(here), context.kernels);
   context_.placer = &own->placer;
   context_.holder = std::move(own);

@@ -1,7 +1,8 @@
 // Commit: writes that may take effect together become a unit. Before those of a phase stands a gate that waits for all they are made
-// from, behind them a point that waits for all of them; in between the run cannot be aborted from outside (exec/commits.h). Where the
-// writes are to be logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that
-// writes the same from it.
+// from, behind them a point that waits for all of them; in between the run cannot be aborted from outside (exec/commits.h). A call whose
+// functions write is a write like others; a loop is none, as its rounds are units, but has its turn among them. Where the writes are to be
+// logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that writes the same from
+// it.
 #include <algorithm>
 #include <map>
 #include <queue>
@@ -47,7 +48,10 @@ class WritesOnly {
     spec.location = node.node->location;
     spec.device = context_.placer->devices()[node.device].text;
     spec.inputs = inputs;
-    spec.attrs = node.node->attrs;
+    // Which node another one extends, by its number in the graph that was asked for, has done its work in prune.
+    std::vector<Attr> attrs(node.node->attrs.begin(), node.node->attrs.end());
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
+    spec.attrs = attrs;
     return into_.graph->add(spec);
   }
 
@@ -124,8 +128,8 @@ class Joiner {
 
   Status run() {
     find_kernels(context_, ir_);
-    DTG_TRY(refuse_calls());
     const Effects effects = find_effects(context_, ir_);
+    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) DTG_TRY(check_call(ir_.nodes[n], effects.writes[n]));
     before_ = find_before(ir_, effects);
     number_phases(ir_, effects, before_);
     forget_pins();
@@ -135,29 +139,87 @@ class Joiner {
     if (writes_.empty()) return {};
     original_ = static_cast<uint32_t>(ir_.nodes.size());
     uint32_t last = kNone;
-    for (const auto& [phase, writes] : writes_) {
-      ends_.emplace_back(writes.front(), writes.back());
-      DTG_TRY(join(phase, writes, last));
-      last = static_cast<uint32_t>(ir_.nodes.size()) - 1;
+    for (auto& [phase, writes] : writes_) {
+      const auto loops = std::stable_partition(writes.begin(), writes.end(), [&](uint32_t n) { return !repeats(n); });
+      const std::vector<uint32_t> in_rounds(loops, writes.end());
+      writes.erase(loops, writes.end());
+      if (!writes.empty()) {
+        ends_.emplace_back(writes.front(), writes.back());
+        DTG_TRY(join(phase, writes, last));
+        last = static_cast<uint32_t>(ir_.nodes.size()) - 1;
+      }
+      for (uint32_t loop : in_rounds) {
+        take_turn(loop, last);
+        last = loop;
+      }
     }
     return renumber();
   }
 
  private:
-  // A body writes when it comes to it, so its writes cannot stand behind a gate with others yet.
-  Status refuse_calls() const {
-    for (const IrNode& node : ir_.nodes) {
-      if (node.dead || node.barrier || !calls_functions(*node.node)) continue;
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (ir_.values[node.inputs[i]].info->dtype != DType::resource || (accesses_of(*node.node, i) & kActs) == 0) continue;
-        return unimplemented(
-                   "\"%.*s\" (%s): its functions act on a variable or a queue of a task whose writes are units; do that outside of "
-                   "them, or run the task without a state directory, in a session of its own",
-                   static_cast<int>(node.node->name.size()), node.node->name.data(), node.node->op->name().c_str())
-            .at_node(node.node->name);
-      }
+  bool repeats(uint32_t n) const { return ir_.nodes[n].node->op->is_repeating(); }
+
+  // What a function does while its writes are a unit must end by itself: nobody can abort it.
+  Status check_call(const IrNode& node, bool writes) const {
+    if (node.dead || node.barrier || !calls_functions(*node.node)) return {};
+    bool acts = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      acts |= ir_.values[node.inputs[i]].info->dtype == DType::resource && (accesses_of(*node.node, i) & kActs) != 0;
     }
-    return {};
+    if (!acts) return {};
+    const char* const why = !writes || node.waits   ? "act on a queue, or wait in another way"
+                            : has_loops(*node.node) ? "hold a loop"
+                                                    : why_not_logged(*node.node);
+    if (!why) return {};
+    return unimplemented("\"%.*s\" (%s): its functions act on what a task has whose writes are units, and %s; do that outside of them, "
+                         "or run the task %s",
+                         static_cast<int>(node.node->name.size()), node.node->name.data(), node.node->op->name().c_str(), why,
+                         context_.committing == Committing::logged ? "without a state directory" : "in a session of its own")
+        .at_node(node.node->name);
+  }
+
+  static bool has_loops(const Node& call) {
+    return any_inside(call, [](const Node& node) { return node.op->is_repeating(); });
+  }
+
+  // What is logged of a call is its operands: it must do the same with them again.
+  const char* why_not_logged(const Node& call) const {
+    if (context_.committing != Committing::logged) return nullptr;
+    if (call.op->is_repeating()) return "are called in rounds, which are not logged";
+    const auto draws = [](const Node& node) {
+      return node.op->is_stateful() && !calls_functions(node) && !node.outputs.empty() && node.op->role() != Role::argument &&
+             node.op->access_of(0) == Access::undeclared;
+    };
+    return any_inside(call, draws) ? "hold what gives something else each time" : nullptr;
+  }
+
+  template <class Fn>
+  static bool any_inside(const Node& call, const Fn& fn) {
+    bool found = false;
+    for_each_function(call, [&](const Function& function) {
+      for (NodeId id : function.needed()) {
+        const Node& node = function.graph().node(id);
+        found = found || fn(node) || any_inside(node, fn);
+      }
+    });
+    return found;
+  }
+
+  // A loop comes after all units that come before it, and is told its number.
+  void take_turn(uint32_t n, uint32_t last) {
+    IrNode& node = ir_.nodes[n];
+    Node* const made = ir_.arena.make<Node>();
+    *made = *node.node;
+    std::vector<Attr> attrs(node.node->attrs.begin(), node.node->attrs.end());
+    std::erase_if(attrs, [](const Attr& attr) { return attr.name == OpDef::kCommitAttr; });
+    attrs.push_back({OpDef::kCommitAttr, AttrValue(loops_++)});
+    made->attrs = ir_.attr_lists.keep(*made->op, attrs);
+    node.node = made;
+    if (last == kNone) return;
+    std::vector<uint32_t> controls(node.controls.begin(), node.controls.end());
+    controls.push_back(last);
+    node.controls = ir_.arena.copy(std::span<const uint32_t>(controls));
+    ir_.nodes[last].controlled = true;
   }
 
   // The order pass looks again, at other numbers.
@@ -290,6 +352,7 @@ class Joiner {
   std::map<uint32_t, std::vector<uint32_t>> writes_;  // by phase
   std::vector<std::pair<uint32_t, uint32_t>> ends_;   // the first and the last of them, in its order
   uint32_t original_ = 0;                             // nodes before any were added
+  int64_t loops_ = 0;                                 // that write
 };
 
 }  // namespace

@@ -9,9 +9,10 @@ namespace dtg {
 namespace {
 
 // Does whoever comes after it wait for others? Not for what is sent, which goes as the peer takes it, nor for what arrives, whose
-// phase is known.
+// phase is known. A loop that writes is a row of units of its own.
 bool ends_a_phase(const IrNode& node) {
   const Role role = node.node->op->role();
+  if (node.write && node.node->op->is_repeating()) return true;
   return node.blocking() && role != Role::send && role != Role::receive;
 }
 

@@ -7,11 +7,12 @@
 
 namespace dtg {
 
-Placer::Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft)
+Placer::Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft, Preference preference)
     : devices_(std::move(devices)), kernels_(kernels), soft_(soft) {
+  if (preference == Preference::first && !devices_.empty()) preferred_.push_back(0);
   for (const bool host : {false, true}) {
     for (uint32_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].is_host() == host) preferred_.push_back(i);
+      if (devices_[i].is_host() == host && (preferred_.empty() || preferred_[0] != i)) preferred_.push_back(i);
     }
   }
   const auto first = std::ranges::find_if(devices_, &Device::is_host);
@@ -72,6 +73,7 @@ void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
   from.parent = a;
   into.size += from.size;
   into.holds = into.holds || from.holds;
+  into.given = into.given || from.given;
   std::swap(into.next, from.next);  // two rings become one
   if (into.conflict == 0) into.conflict = from.conflict;
   if (into.request == from.request || from.request == 0) return;
@@ -117,6 +119,7 @@ void Placer::update(const Graph& graph, uint32_t node_count) {
     const auto holds = [](const ValueInfo& info) { return info.dtype == DType::resource; };
     groups_[id].holds =
         std::ranges::any_of(node.outputs, holds) || std::ranges::any_of(node.inputs, [&](Value input) { return holds(graph.info(input)); });
+    groups_[id].given = node.op->role() == Role::argument && node.outputs[0].dtype == DType::resource;
     for (Value input : node.inputs) {
       if (is_holder(graph.info(input).dtype)) join(graph, input.node(), id);
     }
@@ -135,15 +138,13 @@ bool Placer::has_kernels(const Graph& graph, NodeId member, const Device& device
   return true;
 }
 
-// Somebody in the group would run on the host although it is placed on that device; then another one is the better place. Not where the
-// group uses a resource that a body was given: that lies where the call is.
+// Somebody in the group would run on the host although it is placed on that device; then another one is the better place.
 bool Placer::is_for_host(const Graph& graph, NodeId member, const Device& device) const {
   if (device.is_host()) return false;
   bool somebody = false;
   NodeId at = member;
   do {
     const Node& node = graph.node(at);
-    if (node.op->role() == Role::argument && node.outputs[0].dtype == DType::resource) return false;
     const KernelRow* const row = kernels_->find(node, device.type);
     somebody = somebody || (row && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }));
     at = groups_[at].next;
@@ -198,6 +199,7 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
   }
   Group& group = groups_[find(id)];
   if (group.device >= 0) return static_cast<uint32_t>(group.device);
+  if (group.given) return group.device = 0;
   if (group.conflict != 0) return conflicts_[group.conflict];
   if (wide_) {
     if (group.holds && !requests_[group.request].job) return wide_->place(graph, id);
@@ -209,7 +211,7 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
     return chosen;
   }
   // Nodes of one op that ask for the same get the same, where all are the host's; otherwise it hangs on their types.
-  if (!preferred_.empty() && !devices_[preferred_.front()].is_host()) {
+  if (!std::ranges::all_of(devices_, &Device::is_host)) {
     auto chosen = choose_or_relax(graph, id, requests_[group.request]);
     if (chosen.ok()) group.device = static_cast<int32_t>(chosen.value());
     return chosen;

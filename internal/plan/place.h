@@ -31,7 +31,9 @@ struct Device {
 
 class Placer {
  public:
-  Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft);
+  // Where a node goes that asks for nothing: to the first accelerator, or to the first of all devices.
+  enum class Preference : uint8_t { accelerators, first };
+  Placer(std::vector<Device> devices, const KernelTable* kernels, bool soft, Preference preference = Preference::accelerators);
   // The same devices for one of several tasks that do the same: what asks for no task, or for any of that task's job, is done at `task`;
   // but what holds a resource and names no job stays where `wide` places it, so that all of them share it. `wide` outlives this one.
   Placer(Placer& wide, const DeviceName& task);
@@ -51,6 +53,7 @@ class Placer {
     uint32_t next;    // the group's members in a ring
     uint32_t size = 1;
     bool holds = false;     // a member holds or uses a resource
+    bool given = false;     // a member is a resource that a body was given, which lies where the call is: at the first device
     uint32_t request = 0;   // in requests_
     uint32_t conflict = 0;  // in conflicts_: why no device can satisfy all members
     int32_t device = -1;    // once placed

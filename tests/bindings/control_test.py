@@ -1,5 +1,6 @@
 """One recurrent network with a loop, a condition and a list, in every language: each prints the losses that the one in C prints, to the bit,
-alone, on a device that is named, and with its variables on a parameter server in another process; and spells the words that it learnt.
+alone, on a device that is named, over two emulated devices with the border between them inside the loops, and with its variables on a
+parameter server in another process; and spells the words that it learnt.
 
     tests/bindings/control_test.py PREFIX BUILD_DIR SOURCE_DIR
 """
@@ -11,7 +12,11 @@ from report import Report
 
 STEPS = 60
 WORDS = ["if", "loop", "case", "graph", "tensor", "variable"]
-DEVICES = ["/device:CPU:0", "/device:EMU:1"]  # everything but the variables of a ps goes there
+PLACES = {  # everything but the variables of a ps goes to the device, and the steps of the network to that of the cell
+    "on CPU:0": ["--device", "/device:CPU:0"],
+    "on EMU:1": ["--device", "/device:EMU:1"],
+    "over two EMUs": ["--device", "/device:EMU:0", "--cell", "/device:EMU:1"],
+}
 
 
 def lines(text):
@@ -45,8 +50,8 @@ def main():
         program = its["char_lstm"]
         if language != "c":
             report.case(f"in {language} as in c", program, env=env, check=same)
-        for device in DEVICES:
-            report.case(f"in {language} on {device}", [*program, "--device", device], env=env, check=same)
+        for where, options in PLACES.items():
+            report.case(f"in {language} {where}", [*program, *options], env=env, check=same)
         cluster = [prefix / "bin" / "dtg", "run", "--local", "--ps", "1", "--workers", "1", "--", *program]
         report.case(f"in {language} with its variables on a ps", cluster, env=env, timeout=120, check=same)
     report.finish()

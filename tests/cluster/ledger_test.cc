@@ -28,6 +28,23 @@ TEST(LedgerOfATask, AFailedCommitFailsAgain) {
   EXPECT_NE(had.status().message().find("it does not fit"), std::string::npos);
 }
 
+// A loop has one row, whatever the number of its rounds.
+TEST(LedgerOfATask, CountsTheRoundsOfALoop) {
+  Ledger ledger;
+  const int64_t rounds = 10 * int64_t{Ledger::kRowsPerWriter};
+  for (int64_t round = 0; round < rounds; ++round) ledger.enter_round({7, 1, false}, 2, round);
+  EXPECT_TRUE(ledger.has_round(again(7, 1), 2, 0).value());
+  EXPECT_TRUE(ledger.has_round(again(7, 1), 2, rounds - 1).value());
+  EXPECT_FALSE(ledger.has_round(again(7, 1), 2, rounds).value());
+  EXPECT_FALSE(ledger.has_round(again(7, 1), 1, 0).value());
+  EXPECT_FALSE(ledger.has_round({7, 1, false}, 2, 0).value());
+  EXPECT_FALSE(ledger.has(again(7, 1), 2).value());
+  EXPECT_EQ(ledger.repetitions(), 1u);
+  // A round that failed in the middle fails again.
+  ledger.enter({7, 1, false}, Ledger::row_of_loop(2), aborted("no"));
+  EXPECT_EQ(ledger.has_round(again(7, 1), 2, 0).status().code(), Code::aborted);
+}
+
 TEST(LedgerOfATask, WhatItForgotNobodyKnows) {
   Ledger ledger;
   const uint64_t count = Ledger::kRowsPerWriter + 10;

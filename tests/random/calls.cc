@@ -52,6 +52,18 @@ std::optional<Calls::Piece> Calls::piece(const std::function<bool(const Known&)>
   return made;
 }
 
+// Where there are accelerators, borders between them run through bodies; elsewhere these are wishes that nothing comes of. What deals
+// with lists and resources is where they are.
+const char* Calls::device_inside(int n) const {
+  static constexpr const char* kDevices[] = {"", "", "/device:EMU:0", "/device:EMU:1", "/device:CPU:0"};
+  const char* const device = kDevices[w_.draw.between(0, 4)];
+  const auto holds = [](const ValueInfo& info) { return is_holder(info.dtype); };
+  const auto& outputs = w_.graph().node(w_.value({n, 0}).node()).outputs;
+  const auto& inputs = w_.scene.nodes[static_cast<size_t>(n)].inputs;
+  const auto given = [&](const Port& port) { return holds(w_.graph().info(w_.value(port))); };
+  return std::ranges::any_of(outputs, holds) || std::ranges::any_of(inputs, given) ? "" : device;
+}
+
 Result<Value> Calls::rebuild(Graph& body, const Piece& piece, Instead instead, std::vector<NodeId>* nodes) const {
   std::map<int, NodeId> here;
   const auto value_of = [&](const Port& port) {
@@ -71,7 +83,7 @@ Result<Value> Calls::rebuild(Graph& body, const Piece& piece, Instead instead, s
     for (const auto& [name, value] : record.attrs) attrs.push_back({name, value});
     // What extends another node does so only beside that one.
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == Graph::kExtendsAttr; });
-    DTG_ASSIGN(here[n], body.add({.op = record.op, .inputs = inputs, .controls = controls, .attrs = attrs}));
+    DTG_ASSIGN(here[n], body.add({.op = record.op, .device = device_inside(n), .inputs = inputs, .controls = controls, .attrs = attrs}));
     if (nodes) nodes->push_back(here[n]);
   }
   return value_of(piece.result);

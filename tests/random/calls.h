@@ -29,6 +29,7 @@ class Calls {
   std::optional<Piece> piece(const std::function<bool(const Known&)>& wanted);
   bool is_fit(int node);
   // The nodes again, in `body`; ports that stand in `instead` are those values there.
+  const char* device_inside(int n) const;
   Result<Value> rebuild(Graph& body, const Piece& piece, Instead instead, std::vector<NodeId>* nodes) const;
   Result<Closure> closure(const Piece& piece, std::span<const Port> arguments);
   Result<Closure> branch(DType dtype, const Shape& shape);

@@ -268,20 +268,24 @@ Result<Ref<Session>> Stage::connect(const Mode& mode, Ref<Graph> graph, Ref<Runt
 }
 
 std::string Stage::check(const Mode& mode, const Scene& scene, const Truth& truth) {
-  // Where writes are units, as on all tasks of a cluster, functions must not write.
-  if ((mode.committing != Committing::singly || mode.places == Places::tasks) && acts_in_functions(scene)) return {};
   auto shared = runtime(mode.threads);
   if (!shared.ok()) return shared.status().message();
   auto graph = Graph::create(&shared.value()->ops());
   if (!graph.ok()) return graph.status().message();
   auto session = connect(mode, graph.value(), shared.value());
   if (!session.ok()) return session.status().message();
+  const bool units = (mode.committing != Committing::singly || mode.places == Places::tasks) && acts_in_functions(scene);
   std::string text;
   for (size_t i = 0; i < truth.size() && text.empty(); ++i) {
     const Status grown = replay(scene, scene.runs[i].nodes, mode.places, *graph.value());
     if (!grown.ok()) text = grown.message();
     for (int time = 1; time <= truth[i].times && text.empty(); ++time)
       text = run_one(*session.value(), mode, scene, scene.runs[i], time < truth[i].times ? Outcome() : truth[i]);
+    // Functions that write are units there, or are refused: those that wait, loops in others, loops in a log.
+    if (units && text.find("whose writes are units") != std::string::npos) {
+      text.clear();
+      break;
+    }
     if (!text.empty()) text = "run " + std::to_string(i) + ": " + text;
   }
   if (mode.places == Places::tasks) {

@@ -5,6 +5,7 @@
 
 #include "cluster/server.h"
 #include "graph/build.h"
+#include "graph/closure.h"
 #include "session/async_run.h"
 #include "strict.h"
 
@@ -21,16 +22,57 @@ Value cells(Build& b, Graph& graph, int server, int count) {
   return handle;
 }
 
+NodeId add_once(Build& b, Value handle, Value index, int64_t amount) {
+  const Value amounts = b.constant(Tensor::of<int64_t>(Shape::of({1}), {&amount, 1}).take());
+  return b.node("ResourceScatterAdd", std::vector<Value>{handle, index, amounts});
+}
+
+Ref<Graph> inside(const Ref<Graph>& graph) { return Graph::create_inside(graph).take(); }
+
+// In a function, which is one unit as a whole.
+NodeId add_in_branch(const Ref<Graph>& graph, Value handle, Value index) {
+  std::vector<Closure> branches;
+  for (const int64_t amount : {1, 1000}) {
+    const Ref<Graph> body = inside(graph);
+    Build b(*body);
+    const NodeId add = add_once(b, handle, index, amount);
+    branches.push_back(finish_function(body, "add", {b.integer(0)}, {add}).take());
+  }
+  Build b(*graph);
+  const Value zero = b.integer(0);
+  return add_case(*graph, b.op("Minimum", {b.op("Squeeze", {index}), zero}), std::move(branches)).take()[0].node();
+}
+
+// Three rounds, each of which is a unit, and the second adds.
+NodeId add_in_rounds(const Ref<Graph>& graph, Value handle, Value index) {
+  Build b(*graph);
+  const Value start[] = {b.integer(0)};
+  const auto round = [&](Ref<Graph>& body) {
+    body = inside(graph);
+    return body->add_argument(graph->info(start[0])).take();
+  };
+  Ref<Graph> body;
+  const Value of_condition = round(body);
+  Build c(*body);
+  const Value more = c.op("Less", {of_condition, c.integer(3)});
+  Closure condition = finish_function(body, "more", {more}).take();
+  const Value number = round(body);
+  Build d(*body);
+  const Value amounts = d.op("Reshape", {d.cast(d.op("Equal", {number, d.integer(1)}), DType::i64), d.ints({1})});
+  const NodeId add = d.node("ResourceScatterAdd", std::vector<Value>{handle, index, amounts});
+  Closure rounds = finish_function(body, "add", {d.add(number, d.integer(1))}, {add}).take();
+  return add_while(*graph, start, std::move(condition), std::move(rounds)).take()[0].node();
+}
+
 }  // namespace
 
 // A session and the graph of a worker.
 class WorkerHost {
  public:
-  WorkerHost(Process& process, int servers, int count) : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
+  WorkerHost(Process& process, int servers, int count, Adding adding)
+      : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
     Build b(*graph_);
     index_ = b.op("Placeholder", {}, {{"dtype", DType::i32}, {"shape", PartialShape(Shape::of({1}))}}, "index");
-    const int64_t one = 1;
-    const Value ones = b.constant(Tensor::of<int64_t>(Shape::of({1}), {&one, 1}).take());
     const Value zeros = b.constant([count] {
       Tensor none = Tensor::allocate(DType::i64, Shape::of({count})).take();
       std::fill_n(none.as<int64_t>(), count, int64_t{0});
@@ -39,7 +81,9 @@ class WorkerHost {
     for (int p = 0; p < servers; ++p) {
       const Value handle = cells(b, *graph_, p, count);
       graph_->push_device("/job:ps/task:" + std::to_string(p));
-      add_.push_back(b.node("ResourceScatterAdd", std::vector<Value>{handle, index_, ones}));
+      add_.push_back(adding == Adding::plain       ? add_once(b, handle, index_, 1)
+                     : adding == Adding::in_branch ? add_in_branch(graph_, handle, index_)
+                                                   : add_in_rounds(graph_, handle, index_));
       clear_.push_back(b.node("AssignVariableOp", std::vector<Value>{handle, zeros}));
       is_there_.push_back(b.op("VarIsInitializedOp", {handle}));
       read_.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::i64}}));
@@ -105,6 +149,9 @@ Cluster::Cluster(uint64_t seed, bool talks)
       workers_(static_cast<int>(world_.between(1, 4))),
       strict_(world_.one_in(24)),
       keeps_state_(world_.one_in(2)),
+      adding_(seed % 3 == 0                   ? Adding::plain
+              : seed % 3 == 1 || keeps_state_ ? Adding::in_branch
+                                              : Adding::in_rounds),
       ledger_(servers_, workers_),
       next_step_(static_cast<size_t>(workers_)),
       last_done_ns_(static_cast<size_t>(workers_)) {
@@ -170,7 +217,7 @@ void Cluster::work(Process& process, int index) {
 }
 
 void Cluster::add(Process& process, const std::string& target, int index) {
-  WorkerHost host(process, servers_, ledger_.cells());
+  WorkerHost host(process, servers_, ledger_.cells(), adding_);
   Status status;
   while (!process.is_cut_off() && !quiet_ && !(status = host.connect(target)).ok()) {
     world_.say(process.name() + " cannot connect: " + status.message());
@@ -243,7 +290,7 @@ void Cluster::audit_steps(Process& process) {
 
 // A client that reads all cells when it is calm, and judges.
 void Cluster::audit(Process& process) {
-  WorkerHost host(process, servers_, ledger_.cells());
+  WorkerHost host(process, servers_, ledger_.cells(), adding_);
   Status status = host.connect("unix:/sim/ps0");
   std::vector<Tensor> read;
   if (status.ok()) status = host.run(host.read(), {}, &read);

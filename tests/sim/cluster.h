@@ -14,6 +14,7 @@
 namespace dtg::sim {
 
 class WorkerHost;
+enum class Adding : uint8_t { plain, in_branch, in_rounds };  // how a worker adds to a cell
 
 inline constexpr double kSimulatedSeconds = 65;  // of a seed, at least
 
@@ -59,6 +60,7 @@ class Cluster final {
   int servers_, workers_;
   const bool strict_;       // synchronous training, on servers that keep their state or are not killed
   const bool keeps_state_;  // the servers do
+  const Adding adding_;
   Ledger ledger_;
   std::vector<Member> members_;
   std::vector<std::unique_ptr<Process>> remains_;  // of those that were killed

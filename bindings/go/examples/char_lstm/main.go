@@ -1,8 +1,8 @@
 // char_lstm: a recurrent network learns six words, letter by letter, in sequences of different lengths, and then writes them from their
 // first letter; capi/examples/char_lstm.c in Go. Alone it trains in this process; as the worker of a job (TF_CONFIG) it keeps its variables
-// on the ps, with the same losses. -device places everything else.
+// on the ps, with the same losses. -device places everything else, and -cell the steps of the network, inside the loops.
 //
-//	char_lstm [-device /device:CPU:0]
+//	char_lstm [-device /device:EMU:0 [-cell /device:EMU:1]]
 //	dtg run --local --ps 1 --workers 1 -- char_lstm
 package main
 
@@ -29,6 +29,7 @@ type values = []dtg.Value
 type network struct {
 	g                                        *dtg.Graph
 	letterRows, kernel, bias, output, offset dtg.Value
+	cellDevice                               string // "": as what is around it
 }
 
 func (n *network) build(m *dtg.Model) {
@@ -45,13 +46,16 @@ func (n *network) build(m *dtg.Model) {
 func i32(g *dtg.Graph, value int32) dtg.Value { return dtg.ConstScalar(g, value) }
 
 // cell is one step of an LSTM: letter is a vector, one element per sequence.
-func (n *network) cell(b *dtg.Graph, letter, h, c dtg.Value) (dtg.Value, dtg.Value) {
-	x := b.GatherV2(n.letterRows, letter, i32(b, 0))
-	z := b.BiasAdd(b.MatMul(b.ConcatV2(values{x, h}, i32(b, 1)), n.kernel), n.bias)
-	gates := b.Split(i32(b, 1), z, 4) // input, forget, candidate, output
-	forget := b.Sigmoid(b.AddV2(gates[1], b.ConstF32(1)))
-	c = b.AddV2(b.Mul(forget, c), b.Mul(b.Sigmoid(gates[0]), b.Tanh(gates[2])))
-	return b.Mul(b.Sigmoid(gates[3]), b.Tanh(c)), c
+func (n *network) cell(b *dtg.Graph, letter, h, c dtg.Value) (newH, newC dtg.Value) {
+	b.Device(n.cellDevice, func() {
+		x := b.GatherV2(n.letterRows, letter, i32(b, 0))
+		z := b.BiasAdd(b.MatMul(b.ConcatV2(values{x, h}, i32(b, 1)), n.kernel), n.bias)
+		gates := b.Split(i32(b, 1), z, 4) // input, forget, candidate, output
+		forget := b.Sigmoid(b.AddV2(gates[1], b.ConstF32(1)))
+		newC = b.AddV2(b.Mul(forget, c), b.Mul(b.Sigmoid(gates[0]), b.Tanh(gates[2])))
+		newH = b.Mul(b.Sigmoid(gates[3]), b.Tanh(newC))
+	})
+	return newH, newC
 }
 
 func (n *network) logits(b *dtg.Graph, h dtg.Value) dtg.Value {
@@ -117,8 +121,8 @@ func batch(of [sequences]string) (text []int32, lengths []int32) {
 	return text, lengths
 }
 
-func train(ctx context.Context, target string, setter dtg.DeviceSetter, device string) error {
-	n := &network{g: dtg.NewGraph()}
+func train(ctx context.Context, target string, setter dtg.DeviceSetter, device, cell string) error {
+	n := &network{g: dtg.NewGraph(), cellDevice: cell}
 	var text, lengths, first, loss, written, init dtg.Value
 	var training dtg.Training
 	var model *dtg.Model
@@ -181,13 +185,13 @@ func train(ctx context.Context, target string, setter dtg.DeviceSetter, device s
 	return nil
 }
 
-func run(ctx context.Context, device string) error {
+func run(ctx context.Context, device, cell string) error {
 	cluster, self, err := dtg.ClusterFromTFConfig()
 	if err != nil {
 		return err
 	}
 	if cluster == nil {
-		return train(ctx, "local", dtg.DeviceSetter{}, device)
+		return train(ctx, "local", dtg.DeviceSetter{}, device, cell)
 	}
 	defer cluster.Close()
 	server, err := dtg.StartServer(cluster, dtg.ServerOptions{Job: self.Type, Task: self.Index})
@@ -199,13 +203,14 @@ func run(ctx context.Context, device string) error {
 		return server.Join(ctx)
 	}
 	here := fmt.Sprintf("/job:%s/task:%d", self.Type, self.Index)
-	return train(ctx, server.Target(), dtg.DeviceSetter{Cluster: cluster, WorkerDevice: here + device}, "")
+	return train(ctx, server.Target(), dtg.DeviceSetter{Cluster: cluster, WorkerDevice: here + device}, "", cell)
 }
 
 func main() {
 	device := flag.String("device", "", "where everything but the variables of a ps goes")
+	cell := flag.String("cell", "", "where the steps of the network go, inside the loops")
 	flag.Parse()
-	if err := run(context.Background(), *device); err != nil {
+	if err := run(context.Background(), *device, *cell); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,8 +1,8 @@
 //! A recurrent network learns six words, letter by letter, in sequences of different lengths, and then writes them from their first
 //! letter: capi/examples/char_lstm.c in Rust. Alone it trains in this process; as the worker of a job (TF_CONFIG) it keeps its variables on
-//! the ps, with the same losses. --device places everything else. One thread.
+//! the ps, with the same losses. --device places everything else, and --cell the steps of the network, inside the loops. One thread.
 //!
-//!     char_lstm [--device /device:CPU:0]
+//!     char_lstm [--device /device:EMU:0 [--cell /device:EMU:1]]
 //!     dtg run --local --ps 1 --workers 1 -- char_lstm
 
 use dtg::{
@@ -18,9 +18,10 @@ const STEPS: usize = 60;
 const LONGEST: i32 = 12;
 const WORDS: [[&str; SEQUENCES]; 2] = [["if", "loop", "case"], ["graph", "tensor", "variable"]];
 
-/// The weights.
+/// The weights, and where the steps are done; "": where everything around them is.
 #[derive(Clone, Copy)]
-struct Network {
+struct Network<'a> {
+    device: &'a str,
     rows: Value,
     kernel: Value,
     bias: Value,
@@ -39,12 +40,13 @@ struct Program {
     init: Value,
 }
 
-impl Network {
-    fn new(model: &Model) -> Result<Self> {
+impl<'a> Network<'a> {
+    fn new(model: &Model, device: &'a str) -> Result<Self> {
         let variable = |name, initializer, dims: &[i64]| {
             Ok(model.add_variable(&VariableSpec { initializer, dims, ..VariableSpec::new(name) })?.read)
         };
         Ok(Self {
+            device,
             rows: variable("embedding", Initializer::GlorotUniform, &[LETTERS, EMBEDDING])?,
             kernel: variable("kernel", Initializer::GlorotUniform, &[EMBEDDING + HIDDEN, 4 * HIDDEN])?,
             bias: variable("bias", Initializer::Zeros, &[4 * HIDDEN])?,
@@ -54,7 +56,11 @@ impl Network {
     }
 
     /// One step of an LSTM: `letter` is a vector, one element per sequence.
-    fn cell(&self, b: &Graph, letter: Value, [h, c]: [Value; 2]) -> Result<[Value; 2]> {
+    fn cell(&self, b: &Graph, letter: Value, state: [Value; 2]) -> Result<[Value; 2]> {
+        b.within(Scope::Device(self.device), |b| self.step(b, letter, state))
+    }
+
+    fn step(&self, b: &Graph, letter: Value, [h, c]: [Value; 2]) -> Result<[Value; 2]> {
         let (rows, columns, one) = (b.scalar(0i32)?, b.scalar(1i32)?, b.scalar(1.0f32)?);
         let x = ops::gather_v2(b, self.rows, letter, rows).build()?;
         let z = ops::concat_v2(b, &[x, h], columns).build()?;
@@ -148,8 +154,8 @@ fn zeros(g: &Graph, rows: usize) -> Result<Value> {
     g.constant(&Tensor::from_slice(&[rows, columns], &vec![0.0f32; rows * columns])?)
 }
 
-fn build(model: &Model) -> Result<Program> {
-    let network = Network::new(model)?;
+fn build(model: &Model, cell: &str) -> Result<Program> {
+    let network = Network::new(model, cell)?;
     let text = model.placeholder("text", DType::I32, Some(&[-1, SEQUENCES as i64]))?;
     let lengths = model.placeholder("lengths", DType::I32, Some(&[SEQUENCES as i64]))?;
     let first = model.placeholder("first", DType::I32, Some(&[]))?;
@@ -191,11 +197,12 @@ fn train(session: &Session, program: &Program) -> Result<()> {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let device = if let [flag, device] = arguments.as_slice() { if flag == "--device" { device } else { "" } } else { "" };
+    let option = |name: &str| arguments.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1)).map_or("", String::as_str);
+    let (device, cell) = (option("--device"), option("--cell"));
     let model = Model::new(Graph::new()?, 7)?;
     let (cluster, task) = Cluster::from_env()?;
     let Some(cluster) = cluster else {
-        let program = model.within(Scope::Device(device), build)?;
+        let program = model.within(Scope::Device(device), |model| build(model, cell))?;
         let emulated = if device.contains("EMU") { 2 } else { 0 };
         return train(&SessionOptions::new().emu_devices(emulated).connect("local", &model)?, &program);
     };
@@ -205,7 +212,7 @@ fn main() -> Result<()> {
     }
     let here = format!("/job:{}/task:{}{device}", task.job, task.index.unwrap_or(0));
     let setter = DeviceSetter { cluster: Some(&cluster), worker_device: Some(&here), ..Default::default() };
-    let program = model.within(Scope::Setter(&setter), build)?;
+    let program = model.within(Scope::Setter(&setter), |model| build(model, cell))?;
     let session = Session::connect(server.target(), &model)?;
     train(&session, &program)?;
     session.end_job(std::time::Duration::from_secs(60))

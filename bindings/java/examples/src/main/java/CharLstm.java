@@ -1,8 +1,8 @@
 // CharLstm.java: a recurrent network learns six words, letter by letter, in sequences of different lengths, and then writes them from
 // their first letter; capi/examples/char_lstm.c in Java. Alone it trains in this process; as the worker of a job (TF_CONFIG) it keeps
-// its variables on the ps, with the same losses. --device places everything else.
+// its variables on the ps, with the same losses. --device places everything else, and --cell the steps of the network, inside the loops.
 //
-//   java ... CharLstm [--device /device:CPU:0]
+//   java ... CharLstm [--device /device:EMU:0 [--cell /device:EMU:1]]
 //   dtg run --local --ps 1 --workers 1 -- java ... CharLstm
 
 import java.math.BigDecimal;
@@ -20,13 +20,15 @@ class CharLstm {
   static final String[][] WORDS = {{"if", "loop", "case"}, {"graph", "tensor", "variable"}};
 
   final Graph graph;
+  final String cellDevice; // "": as what is around it
   final Value rows, kernel, bias, output, offset; // weights
   final Value text, lengths, first; // fed
   final Value loss, written;
   final Training training;
 
-  CharLstm(Graph graph, Model model) {
+  CharLstm(Graph graph, Model model, String cellDevice) {
     this.graph = graph;
+    this.cellDevice = cellDevice;
     rows = variable(model, "embedding", Initializer.of(Initializer.Kind.GLOROT_UNIFORM), LETTERS, EMBEDDING);
     kernel = variable(model, "kernel", Initializer.of(Initializer.Kind.GLOROT_UNIFORM), EMBEDDING + HIDDEN, 4 * HIDDEN);
     bias = variable(model, "bias", Initializer.ZEROS, 4 * HIDDEN);
@@ -58,6 +60,12 @@ class CharLstm {
 
   /** One step of an LSTM: {@code letter} is a vector, one element per sequence. The answer is the new h and c. */
   List<Value> cell(Graph b, Value letter, Value h, Value c) {
+    try (Graph.Scope scope = b.device(cellDevice)) {
+      return step(b, letter, h, c);
+    }
+  }
+
+  List<Value> step(Graph b, Value letter, Value h, Value c) {
     Value x = b.gatherV2(rows, letter, b.constant(0));
     Value z = b.biasAdd(b.matMul(b.concatV2(List.of(x, h), b.constant(1)), kernel), bias);
     List<Value> gates = b.split(b.constant(1), z, 4); // input, forget, candidate, output
@@ -153,11 +161,11 @@ class CharLstm {
     }
   }
 
-  static void work(Cluster.Place place, String device) {
+  static void work(Cluster.Place place, String device, String cell) {
     try (Graph graph = new Graph(); Model model = new Model(graph, 7)) {
       if (place.cluster() == null) {
         graph.device(device);
-        CharLstm program = new CharLstm(graph, model);
+        CharLstm program = new CharLstm(graph, model, cell);
         SessionOptions devices = new SessionOptions().emuDevices(device.contains("EMU") ? 2 : 0);
         try (Session session = Session.connect(null, "local", graph, devices)) {
           train(program, model, session);
@@ -171,7 +179,7 @@ class CharLstm {
           return;
         }
         graph.device(new DeviceSetter().cluster(place.cluster()).workerDevice("/job:" + self.type() + "/task:" + self.index() + device));
-        CharLstm program = new CharLstm(graph, model);
+        CharLstm program = new CharLstm(graph, model, cell);
         try (Session session = Session.connect(server.target(), graph)) {
           train(program, model, session);
           session.endJob(null);
@@ -180,9 +188,16 @@ class CharLstm {
     }
   }
 
+  static String option(String[] args, String name) {
+    for (int i = 0; i + 1 < args.length; i += 2) {
+      if (args[i].equals(name)) return args[i + 1];
+    }
+    return "";
+  }
+
   public static void main(String[] args) {
     try (Cluster.Place place = Cluster.fromTfConfig()) {
-      work(place, args.length == 2 && args[0].equals("--device") ? args[1] : "");
+      work(place, option(args, "--device"), option(args, "--cell"));
     } catch (DtgException e) {
       System.err.println(e.code() + ": " + e.getMessage());
       System.exit(1);
