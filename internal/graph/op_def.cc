@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/spelling.h"
+
 namespace dtg {
 namespace {
 

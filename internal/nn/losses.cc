@@ -1,6 +1,7 @@
 // Adds the nodes of losses and metrics. Called by the thread that builds the graph.
 #include "nn/losses.h"
 
+#include "nn/layer.h"
 #include "nn/loss_parts.h"
 #include "nn/scope.h"
 
@@ -45,7 +46,14 @@ Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value log
 }  // namespace
 
 Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
-  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, "sparse softmax cross entropy");
+  constexpr const char* kWhat = "sparse softmax cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  DTG_TRY(check_order(graph, kWhat, labels, logits));
+  if (const DType dtype = graph.info(labels).dtype; dtype_is_floating(dtype) || dtype == DType::boolean) {
+    return invalid_argument("%s: the labels are %s; they are numbers of classes here, so feed or cast them as int32 or int64", kWhat,
+                            described(graph, labels).c_str());
+  }
+  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, kWhat);
 }
 
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {

@@ -15,7 +15,7 @@ std::string report_page(const Json& run) {
 
 Status write_report(Disk& disk, const std::string& path, const Json& run) {
   const std::string draft = path + ".new";
-  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, disk.open_write(draft));
+  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, disk.open_draft(draft));
   DTG_TRY(writer->append(report_page(run)));
   DTG_TRY(writer->sync());
   DTG_TRY(writer->close());

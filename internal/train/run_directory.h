@@ -20,8 +20,8 @@ class RunDirectory {
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string file(const char* name) const { return path_ + "/" + name; }
 
-  // Keeps the rows of the first `epochs` epochs, gives them, and is ready for the next.
-  Result<Json::Array> open(int64_t epochs);
+  // Keeps the rows of the first `epochs` epochs, gives them, and is ready for the next. `damaged` grows by the rows that could not be read.
+  Result<Json::Array> open(int64_t epochs, size_t& damaged);
   // On the disk when it returns, in both files.
   Status append(const Json& row);
   // Atomically.

@@ -321,6 +321,37 @@ TEST_F(Layers, LengthsAreThoseOfTheSequence) {
   dtg_tensor_release(given);
 }
 
+// Errors that everybody meets in the first hour say what to do.
+TEST_F(Layers, WhatIsFedIsToldWithAWayOut) {
+  const dtg_value fixed = input("fixed", DTG_F32, {8, 3}), open = input("open", DTG_F32, {-1, 3}), real = input("real", DTG_F32, {-1});
+  dtg_value loss{};
+  const std::string labels =
+      refused(dtg_nn_sparse_softmax_cross_entropy(h.model, real, open, &loss), DTG_INVALID_ARGUMENT, "labels of floating-point numbers");
+  EXPECT_NE(labels.find("\"real:0\" of float32"), std::string::npos) << labels;
+  EXPECT_NE(labels.find("int64"), std::string::npos) << labels;
+  const std::vector<float> numbers(12, 0.5f);
+  const auto attempt = [&](dtg_value fed, std::vector<int64_t> dims) {
+    dtg_tensor *given = nullptr, *fetched = nullptr;
+    int64_t count = 1;
+    for (const int64_t dim : dims) count *= dim;
+    OK(dtg_tensor_create(DTG_F32, dims.data(), static_cast<int32_t>(dims.size()), numbers.data(), static_cast<size_t>(count) * 4, nullptr,
+                         nullptr, &given));
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    args.feeds = args.fetches = &fed;
+    args.feed_tensors = &given;
+    args.num_feeds = args.num_fetches = 1;
+    args.fetched = &fetched;
+    const std::string message = refused(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, "another shape");
+    dtg_tensor_release(given);
+    return message;
+  };
+  EXPECT_NE(attempt(fixed, {4, 3}).find("first dimension is open (-1)"), std::string::npos);
+  EXPECT_NE(attempt(open, {3}).find("as a batch of 1"), std::string::npos);
+  for (const std::vector<int64_t>& other : {std::vector<int64_t>{4, 2}, {4}, {1, 4, 3}}) {
+    EXPECT_TRUE(attempt(open, other).ends_with("was given")) << attempt(open, other);
+  }
+}
+
 TEST_F(Layers, WhatDoesNotFitIsRefused) {
   const size_t before = dtg_model_variable_count(h.model);
   const dtg_value sequence = input("s", DTG_F32, {2, 3, 4}), image = input("i", DTG_F32, {2, 8, 8, 6}),
