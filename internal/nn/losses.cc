@@ -15,6 +15,15 @@ Status check_both(Graph& graph, Value a, Value b, const char* what) {
   return graph.check(b).with_context(what);
 }
 
+// A column of predictions and a row of labels would become a square of differences, and a loss that falls and teaches nothing.
+Status check_ranks(const Graph& graph, Value labels, Value predictions, const char* what) {
+  const PartialShape &l = graph.info(labels).shape, &p = graph.info(predictions).shape;
+  if (l.rank() < 1 || p.rank() < 1 || l.rank() == p.rank()) return {};
+  return invalid_argument("%s: the labels are %s and the predictions %s; each would be compared with every other one, so Reshape one of "
+                          "them to the shape of the other",
+                          what, described(graph, labels).c_str(), described(graph, predictions).c_str());
+}
+
 Result<Value> done(const Build& build, Value value, const char* what) {
   DTG_TRY(build.status().with_context(what));
   return value;
@@ -63,6 +72,7 @@ Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
 Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
   constexpr const char* kWhat = "sigmoid cross entropy";
   DTG_TRY(check_both(graph, labels, logits, kWhat));
+  DTG_TRY(check_ranks(graph, labels, logits, kWhat));
   const NameScope scope(graph, "sigmoid_cross_entropy");
   Build build(graph);
   return done(build, mean(build, sigmoid_entropy(build, labels, logits)), kWhat);
@@ -71,6 +81,7 @@ Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
 Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) {
   constexpr const char* kWhat = "mean squared error";
   DTG_TRY(check_both(graph, labels, predictions, kWhat));
+  DTG_TRY(check_ranks(graph, labels, predictions, kWhat));
   const NameScope scope(graph, "mean_squared_error");
   Build build(graph);
   return done(build, mean(build, build.op("SquaredDifference", {predictions, labels})), kWhat);

@@ -329,6 +329,11 @@ TEST_F(Layers, WhatIsFedIsToldWithAWayOut) {
       refused(dtg_nn_sparse_softmax_cross_entropy(h.model, real, open, &loss), DTG_INVALID_ARGUMENT, "labels of floating-point numbers");
   EXPECT_NE(labels.find("\"real:0\" of float32"), std::string::npos) << labels;
   EXPECT_NE(labels.find("int64"), std::string::npos) << labels;
+  const dtg_value column = input("column", DTG_F32, {-1, 1});
+  for (auto* const pairs : {dtg_nn_mean_squared_error, dtg_nn_sigmoid_cross_entropy}) {
+    const std::string square = refused(pairs(h.model, real, column, &loss), DTG_INVALID_ARGUMENT, "a row against a column");
+    EXPECT_NE(square.find("\"column:0\" of float32[?,1]"), std::string::npos) << square;
+  }
   const std::vector<float> numbers(12, 0.5f);
   const auto attempt = [&](dtg_value fed, std::vector<int64_t> dims) {
     dtg_tensor *given = nullptr, *fetched = nullptr;
