@@ -314,13 +314,6 @@ std::string parent_directory(const std::string& path) {
 
 Status remove_tree(Disk& disk, const std::string& path) { return remove_nested(disk, path, 8); }
 
-Result<std::unique_ptr<FileWriter>> Disk::open_draft(const std::string& path) {
-  // One that a killed process has left, or a link: the name goes, what it leads to is not touched.
-  const Status gone = remove(path);
-  if (!gone.ok() && gone.code() != Code::not_found) return gone;
-  return open_new(path);
-}
-
 Result<std::unique_ptr<FileLock>> Disk::lock(const std::string&) { return std::make_unique<FileLock>(); }
 
 Disk& system_disk() {

@@ -60,8 +60,6 @@ class Disk {
   // Creates; ALREADY_EXISTS where there is something of that name.
   virtual Result<std::unique_ptr<FileWriter>> open_new(const std::string& path) = 0;
   // The whole file, refused with RESOURCE_EXHAUSTED when longer than `bytes_max`.
-  // A draft that is to be renamed: always a file of its own, whatever somebody has put in the place of its name, a link included.
-  Result<std::unique_ptr<FileWriter>> open_draft(const std::string& path);
   virtual Result<std::string> read_file(const std::string& path, int64_t bytes_max) = 0;
   // Makes the directory and its parents; one that exists is fine.
   virtual Status make_directories(const std::string& path) = 0;

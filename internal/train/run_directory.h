@@ -13,6 +13,9 @@
 
 namespace dtg {
 
+// A draft that is to be renamed: always a file of its own, whatever somebody has put in the place of its name, a link included.
+Result<std::unique_ptr<FileWriter>> open_draft(Disk& disk, const std::string& path);
+
 class RunDirectory {
  public:
   RunDirectory(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}

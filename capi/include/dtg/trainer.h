@@ -290,12 +290,10 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
  * stop_training of Keras. */
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
-/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "monitor", "settings", "environment", "times", "history": [...]}
- * of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times are those
- * of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting for elements), "compute" (steps), "validation", "files" (checkpoints,
- * the best weights, the row of the epoch), "examples_per_s"}; the rest of "seconds" is the host's. "best" is the best value so far of what
- * "monitor" names, as early stopping or `best` watches it. `*out` is
- * owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
+/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best" (of "monitor"), "settings", "environment", "times",
+ * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times
+ * are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation", "files", "examples_per_s"}.
+ * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- for those who drive it themselves ----
