@@ -74,7 +74,10 @@ json read_run(std::string directory) {
     run["outcome"] = "running";
     run["history"] = std::move(rows);
   }
-  if (run["outcome"] == "running") run["epochs"] = run["history"].size();
+  if (run["outcome"] == "running") {
+    const json& rows_now = run["history"];
+    run["epochs"] = rows_now.empty() ? json(0) : rows_now.back().value("epoch", json(rows_now.size()));
+  }
   run["name"] = directory.substr(directory.rfind('/') + 1);
   run["directory"] = directory;
   return run;
@@ -129,8 +132,12 @@ std::string compare(const std::vector<json>& runs) {
   for (const std::string& name : names) rows[0].emplace_back(name);
   for (const json& run : runs) {
     const json last = run["history"].empty() ? json::object() : run["history"].back();
-    std::vector<json> row = {run["name"], run.value("outcome", json()), run.value("epochs", json()), last.value("step", json()),
-                             run.value("best", json()), run.value("monitor", json())};
+    std::vector<json> row = {run["name"],
+                             run.value("outcome", json()),
+                             run.value("epochs", json()),
+                             last.value("step", json()),
+                             run.value("best", json()),
+                             run.value("monitor", json())};
     for (const std::string& name : names) row.push_back(last.value(name, json()));
     rows.push_back(std::move(row));
   }

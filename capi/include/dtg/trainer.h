@@ -291,8 +291,9 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
 /* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best" (of "monitor"), "settings", "environment", "times",
- * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times
- * are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation", "files", "examples_per_s"}.
+ * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl
+ * has; times are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation",
+ * "files", "examples_per_s"}.
  * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 
