@@ -303,7 +303,7 @@ class Parser {
         drop |= selected.column.policy == CsvMissing::drop_row;
         if (selected.column.policy == CsvMissing::refuse) {
           return data_loss(
-              "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them "
+              "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep them "
               "(NaN), or put the mean or a constant",
               path_.c_str(), line, selected.column.name.c_str());
         }

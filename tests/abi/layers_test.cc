@@ -334,13 +334,12 @@ TEST_F(Layers, WhatIsFedIsToldWithAWayOut) {
     const std::string square = refused(pairs(h.model, real, column, &loss), DTG_INVALID_ARGUMENT, "a row against a column");
     EXPECT_NE(square.find("\"column:0\" of float32[?,1]"), std::string::npos) << square;
   }
-  const std::vector<float> numbers(12, 0.5f);
+  std::vector<float> numbers(12, 0.5f);
   const auto attempt = [&](dtg_value fed, std::vector<int64_t> dims) {
     dtg_tensor *given = nullptr, *fetched = nullptr;
     int64_t count = 1;
     for (const int64_t dim : dims) count *= dim;
-    OK(dtg_tensor_create(DTG_F32, dims.data(), static_cast<int32_t>(dims.size()), numbers.data(), static_cast<size_t>(count) * 4, nullptr,
-                         nullptr, &given));
+    OK(dtg_tensor_create(DTG_F32, dims.data(), dims.size(), numbers.data(), static_cast<size_t>(count) * 4, nullptr, nullptr, &given));
     dtg_run_args args = DTG_RUN_ARGS_INIT;
     args.feeds = args.fetches = &fed;
     args.feed_tensors = &given;
