@@ -14,6 +14,12 @@ endif()
 if(DTG_CLI)
   install(TARGETS dtg_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 endif()
+# The pages and programs of the first hour, and what they learn from: they compile where they lie, against what is installed.
+install(FILES "${PROJECT_SOURCE_DIR}/capi/FIRST_HOUR.md" "${PROJECT_SOURCE_DIR}/capi/RECIPES.md" "${PROJECT_SOURCE_DIR}/capi/WHEN_SOMETHING_DIES.md"
+  "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/capi/examples/" DESTINATION "${CMAKE_INSTALL_DATADIR}/dtg/examples" COMPONENT development
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.h")
+install(FILES "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz" DESTINATION "${CMAKE_INSTALL_DATADIR}/dtg/examples" COMPONENT development)
 # Whose code is inside: the licences that binaries must carry along, under the name of each part.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 file(GLOB dtg_mimalloc_licence "${DTG_MIMALLOC_HOME}/../sources-*/libmimalloc-sys/c_src/mimalloc/v3/LICENSE")

@@ -35,14 +35,14 @@ json parsed(const std::string& text) {
       text, [](int depth, json::parse_event_t, json&) { return depth <= kDeepest; }, false);
 }
 
-// Rows up to one that is cut.
-json rows_in(const std::string& text) {
+// Rows but for those that are damaged, which are counted; a last one without its line's end is being written.
+json rows_in(const std::string& text, size_t& damaged) {
   json rows = json::array();
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     json row = parsed(line);
-    if (!row.is_object()) break;
-    rows.push_back(std::move(row));
+    if (row.is_object()) rows.push_back(std::move(row));
+    else if (!lines.eof()) ++damaged;
   }
   return rows;
 }
@@ -64,12 +64,20 @@ json read_run(std::string directory) {
              ": no directory of a fit; there is neither a whole summary.json nor metrics.jsonl\n  give the `directory` of a fit");
     return nullptr;
   }
-  json rows = rows_in(lines);
+  size_t damaged = 0;
+  json rows = rows_in(lines, damaged);
+  if (damaged > 0) {
+    complain(directory + "/metrics.jsonl: " + std::to_string(damaged) + " of its lines " + (damaged == 1 ? "is" : "are") +
+             " damaged\n  the others are shown");
+  }
   if (rows.size() > run["history"].size()) {
     run["outcome"] = "running";
     run["history"] = std::move(rows);
   }
-  if (run["outcome"] == "running") run["epochs"] = run["history"].size();
+  if (run["outcome"] == "running") {
+    const json& rows_now = run["history"];
+    run["epochs"] = rows_now.empty() ? json(0) : rows_now.back().value("epoch", json(rows_now.size()));
+  }
   run["name"] = directory.substr(directory.rfind('/') + 1);
   run["directory"] = directory;
   return run;
@@ -120,12 +128,16 @@ std::string compare(const std::vector<json>& runs) {
       if (name != "epoch" && name != "step" && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  std::vector<std::vector<json>> rows = {{"run", "outcome", "epochs", "steps", "best"}};
+  std::vector<std::vector<json>> rows = {{"run", "outcome", "epochs", "steps", "best", "of"}};
   for (const std::string& name : names) rows[0].emplace_back(name);
   for (const json& run : runs) {
     const json last = run["history"].empty() ? json::object() : run["history"].back();
-    std::vector<json> row = {run["name"], run.value("outcome", json()), run.value("epochs", json()), last.value("step", json()),
-                             run.value("best", json())};
+    std::vector<json> row = {run["name"],
+                             run.value("outcome", json()),
+                             run.value("epochs", json()),
+                             last.value("step", json()),
+                             run.value("best", json()),
+                             run.value("monitor", json())};
     for (const std::string& name : names) row.push_back(last.value(name, json()));
     rows.push_back(std::move(row));
   }

@@ -54,7 +54,8 @@ func (p *pins) endpoints(of map[string]Value) (**C.char, *C.dtg_value, C.size_t)
 // both. Errors: NotFound, DataLoss (cut, damaged, or no exported model), Unimplemented (of a later release), ResourceExhausted.
 //
 //	model, session, err := dtg.LoadModel("model.dtg")
-//	err = session.Run(ctx, dtg.Feed(model.Endpoint("x"), x), dtg.FetchSlice(model.Endpoint("y"), &y))
+//	in, out := dtg.Must(model.Endpoint("x")), dtg.Must(model.Endpoint("y"))
+//	err = session.Run(ctx, dtg.Feed(in, x), dtg.FetchSlice(out, &y))
 func LoadModel(path string) (*Model, *Session, error) { return (*Runtime)(nil).LoadModel(path) }
 
 // LoadModel is the same over the ops and with the memory limit of r.
@@ -88,13 +89,14 @@ func (r *Runtime) LoadModel(path string) (*Model, *Session, error) {
 	return m, s, nil
 }
 
-// Endpoint is the input or output of that name of a model that was loaded. The first error sticks, as where nodes are added: NotFound,
-// with the names that there are.
-func (m *Model) Endpoint(name string) Value {
-	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
+// Endpoint is the input or output of that name of a model that was loaded. It adds nothing, so its error is its own and the model stays as it
+// was: NotFound, with the names that there are.
+func (m *Model) Endpoint(name string) (out Value, err error) {
+	err = m.use(func(p *C.dtg_model) *C.dtg_error {
 		data, length := chars(name)
-		return C.dtg_model_endpoint(p, data, length, out)
+		return C.dtg_model_endpoint(p, data, length, out.out())
 	})
+	return out, err
 }
 
 // Endpoint is one input or output of a loaded model.

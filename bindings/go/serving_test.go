@@ -59,16 +59,17 @@ func TestSplitNormalizeTrainExportServe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dtg.Check(alone.Run(ctx, dtg.Feed(served.Endpoint("x"), x), dtg.FetchSlice(served.Endpoint("y"), &got)))
+		if _, err := served.Endpoint("z"); !errors.Is(err, dtg.ErrNotFound) || served.Err() != nil {
+			t.Errorf("an output that is none: %v, which the model keeps as %v", err, served.Err())
+		}
+		in, out := dtg.Must(served.Endpoint("x")), dtg.Must(served.Endpoint("y"))
+		dtg.Check(alone.Run(ctx, dtg.Feed(in, x), dtg.FetchSlice(out, &got)))
 		if !slices.Equal(want, got) {
 			t.Errorf("served %v, trained %v", got, want)
 		}
 		inputs, outputs, err := served.Endpoints()
 		if err != nil || len(inputs) != 1 || len(outputs) != 1 || outputs[0].Name != "y" || !slices.Equal(outputs[0].Shape, []int64{-1, 1}) {
 			t.Errorf("endpoints %v %v %v", inputs, outputs, err)
-		}
-		if served.Endpoint("z"); !errors.Is(served.Err(), dtg.ErrNotFound) {
-			t.Errorf("an output that is none: %v", served.Err())
 		}
 		dtg.Close(alone, served, served.Graph())
 	}

@@ -187,7 +187,7 @@ func served(t *testing.T, l *lab, path string) {
 	model, session, err := dtg.LoadModel(path)
 	want(t, err)
 	defer dtg.Close(session, model, model.Graph())
-	x, y := model.Endpoint("x"), model.Endpoint("output")
+	x, y := dtg.Must(model.Endpoint("x")), dtg.Must(model.Endpoint("output"))
 	want(t, model.Err())
 	var all sync.WaitGroup
 	for range 4 {

@@ -113,7 +113,12 @@ Result<RestoredSet> restore_newest(Disk& disk, CheckpointDirectory& directory, O
       if (on_damage == OnDamage::fail || set.status().code() != Code::data_loss) return set.status();
       if (options.passed_over) options.passed_over(sets[i].id, set.status());
     }
-    if (!vanished) return first;
+    if (!vanished) {
+      return data_loss(
+          "restore from \"%s\": none of its %zu checkpoints is whole; `dtg checkpoint verify` tells what is damaged of each; bring one "
+          "back from a copy, or move the directory away to begin anew. The newest: %s",
+          directory.path().c_str(), sets.size(), first.message().c_str());
+    }
   }
   return unavailable("restore from \"%s\": sets go while they are looked for; try again", directory.path().c_str());
 }

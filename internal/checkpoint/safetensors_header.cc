@@ -155,7 +155,7 @@ Result<ParsedTensorHeader> parse_tensor_header(std::string_view json, const std:
   }
   auto root = parse_json(json, "the header", {.bytes_max = kTensorHeaderMax, .values_max = size_t{1} << 22, .depth_max = 8});
   if (!root.ok()) {
-    return Status(Code::data_loss, "read tensors from \"" + path + "\": " + root.status().message());
+    return data_loss("read tensors from \"%s\": %s; the file is damaged or not safetensors", path.c_str(), root.status().message().c_str());
   }
   ParsedTensorHeader parsed;
   for (const Json::Member& member : *root.value().object()) {

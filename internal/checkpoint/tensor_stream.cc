@@ -89,7 +89,8 @@ Status read_exactly(FileReader& file, void* into, size_t count, const std::strin
   for (size_t done = 0; done < count;) {
     DTG_ASSIGN(const size_t got, file.read(at + done, count - done));
     if (got == 0) {
-      return data_loss("read tensors from \"%s\": the file ends inside %s, %zu bytes short", path.c_str(), what, count - done);
+      return data_loss("read tensors from \"%s\": the file ends inside %s, %zu bytes short; it was cut, or is not safetensors",
+                       path.c_str(), what, count - done);
     }
     done += got;
   }

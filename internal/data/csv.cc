@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/spelling.h"
 #include "data/gzip.h"
 
 namespace dtg {
@@ -302,7 +303,7 @@ class Parser {
         drop |= selected.column.policy == CsvMissing::drop_row;
         if (selected.column.policy == CsvMissing::refuse) {
           return data_loss(
-              "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them "
+              "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep them "
               "(NaN), or put the mean or a constant",
               path_.c_str(), line, selected.column.name.c_str());
         }
@@ -527,8 +528,10 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
   size_t label = 0;
   while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
   if (label == table.columns.size()) {
-    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns; without a header they are c0, c1, ...", path.c_str(),
-                     options.label.c_str(), table.columns.size());
+    std::vector<std::string_view> names;
+    for (const CsvColumn& column : table.columns) names.push_back(column.name);
+    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns: %s", path.c_str(), options.label.c_str(), names.size(),
+                     names_text(options.label, names).c_str());
   }
   DTG_ASSIGN(Tensor features, pack_features(table, label, options.doubles));
   tensors.push_back(std::move(features));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/spelling.h"
+
 namespace dtg {
 namespace {
 
@@ -171,21 +173,6 @@ Result<AttrDef> parse_attr(std::string_view spec) {
     DTG_ASSIGN(attr.fallback, parse_default(fallback, attr.kind));
   }
   return attr;
-}
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace
@@ -383,7 +370,7 @@ std::vector<const OpDef*> OpTable::list() const {
 
 std::string_view OpTable::closest(std::string_view name) const {
   std::string_view best;
-  size_t best_distance = std::min<size_t>(4, name.size() / 2 + 1);
+  size_t best_distance = alike_below(name);
   for (const auto& [candidate, def] : ops_) {
     if (candidate.starts_with("_")) continue;
     const size_t distance = edit_distance(name, candidate);

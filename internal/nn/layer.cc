@@ -58,7 +58,7 @@ Value counting(Build& build, Value below) { return build.op("Range", {build.inte
 // Each is looked up among those that are possible, which names one that is not.
 Value checked_lengths(Build& build, Value lengths, Value limit) {
   const Value possible = counting(build, build.add(limit, build.integer(1)));
-  return build.op("GatherV2", {possible, lengths, build.integer(0)}, {}, "lengths");
+  return build.op("GatherV2", {possible, lengths, build.integer(0)}, {{"_lengths", true}}, "lengths");
 }
 
 Value shaped(Build& build, Value x, const PartialShape& shape) {

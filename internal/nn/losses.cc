@@ -1,6 +1,7 @@
 // Adds the nodes of losses and metrics. Called by the thread that builds the graph.
 #include "nn/losses.h"
 
+#include "nn/layer.h"
 #include "nn/loss_parts.h"
 #include "nn/scope.h"
 
@@ -12,6 +13,15 @@ Value mean(Build& build, Value x) { return build.op("Mean", {x, axes_from(build,
 Status check_both(Graph& graph, Value a, Value b, const char* what) {
   DTG_TRY(graph.check(a).with_context(what));
   return graph.check(b).with_context(what);
+}
+
+// A column of predictions and a row of labels would become a square of differences, and a loss that falls and teaches nothing.
+Status check_ranks(const Graph& graph, Value labels, Value predictions, const char* what) {
+  const PartialShape &l = graph.info(labels).shape, &p = graph.info(predictions).shape;
+  if (l.rank() < 1 || p.rank() < 1 || l.rank() == p.rank()) return {};
+  return invalid_argument("%s: the labels are %s and the predictions %s; each would be compared with every other one, so Reshape one of "
+                          "them to the shape of the other",
+                          what, described(graph, labels).c_str(), described(graph, predictions).c_str());
 }
 
 Result<Value> done(const Build& build, Value value, const char* what) {
@@ -45,7 +55,14 @@ Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value log
 }  // namespace
 
 Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
-  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, "sparse softmax cross entropy");
+  constexpr const char* kWhat = "sparse softmax cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  DTG_TRY(check_order(graph, kWhat, labels, logits));
+  if (const DType dtype = graph.info(labels).dtype; dtype_is_floating(dtype) || dtype == DType::boolean) {
+    return invalid_argument("%s: the labels are %s; they are numbers of classes here, so feed or cast them as int32 or int64", kWhat,
+                            described(graph, labels).c_str());
+  }
+  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, kWhat);
 }
 
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
@@ -55,6 +72,7 @@ Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
 Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
   constexpr const char* kWhat = "sigmoid cross entropy";
   DTG_TRY(check_both(graph, labels, logits, kWhat));
+  DTG_TRY(check_ranks(graph, labels, logits, kWhat));
   const NameScope scope(graph, "sigmoid_cross_entropy");
   Build build(graph);
   return done(build, mean(build, sigmoid_entropy(build, labels, logits)), kWhat);
@@ -63,6 +81,7 @@ Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {
 Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) {
   constexpr const char* kWhat = "mean squared error";
   DTG_TRY(check_both(graph, labels, predictions, kWhat));
+  DTG_TRY(check_ranks(graph, labels, predictions, kWhat));
   const NameScope scope(graph, "mean_squared_error");
   Build build(graph);
   return done(build, mean(build, build.op("SquaredDifference", {predictions, labels})), kWhat);

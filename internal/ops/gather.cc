@@ -250,10 +250,15 @@ void gather_rows(const Picture& p, const GatherArgs& a, const I* indices, const 
   }
 }
 
+// What is looked up may be lengths of sequences (checked_lengths of nn): then who reads of it knows lengths, and no indices.
 template <class I>
 Status check_indices(RunContext& c, const I* indices, int64_t count, int64_t extent) {
   for (int64_t i = 0; i < count; ++i) {
     if (static_cast<uint64_t>(static_cast<int64_t>(indices[i])) < static_cast<uint64_t>(extent)) continue;
+    if (c.node().attr<bool>("_lengths")) {
+      return c.error("lengths[%lld] is %lld, and the sequences have %lld steps: give lengths from 0 to %lld", static_cast<long long>(i),
+                     static_cast<long long>(indices[i]), static_cast<long long>(extent - 1), static_cast<long long>(extent - 1));
+    }
     return c.error("index %lld is %lld, not in [0, %lld)", static_cast<long long>(i), static_cast<long long>(indices[i]),
                    static_cast<long long>(extent));
   }
@@ -317,6 +322,7 @@ void register_gather(OpTable& ops, KernelTable& kernels) {
               .attr("Tparams: type")
               .attr("Tindices: {int16, int32, int64}")
               .attr("Taxis: {int32, int64}")
+              .attr("_lengths: bool = false")
               .shape(gather_v2_shape)
               .gradient(gather_v2_grad)
               .doc("The slices of params along an axis that the indices name."));

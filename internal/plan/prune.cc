@@ -53,6 +53,22 @@ class Pruner {
     return {};
   }
 
+  // Most often it is the first dimension, how many examples there are, that is fixed where it should be open, or left out.
+  static const char* batch_hint(const PartialShape& wanted, const Shape& given) {
+    const auto fits = [&](int from, int skip) {
+      for (int i = from; i < wanted.rank(); ++i) {
+        if (wanted.dim(i) >= 0 && wanted.dim(i) != given.dim(i - skip)) return false;
+      }
+      return true;
+    };
+    if (wanted.rank() < 1) return "";
+    if (wanted.rank() == given.rank() && fits(1, 0)) {
+      return "; if that is the number of examples, make a placeholder whose first dimension is open (-1), which takes any number of them";
+    }
+    if (wanted.rank() == given.rank() + 1 && fits(1, 1)) return "; the batch comes first: give one example as a batch of 1";
+    return "";
+  }
+
   Status check_feed(const FeedSpec& feed, const ValueInfo& info) const {
     const std::string name = graph_.value_name(feed.value);
     if (request_.body && is_holder(feed.dtype)) return {};
@@ -64,8 +80,8 @@ class Pruner {
                               dtype_name(feed.dtype));
     }
     if (!info.shape.admits(feed.shape)) {
-      return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given", name.c_str(), info.shape.text().c_str(),
-                              feed.shape.text().c_str());
+      return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given%s", name.c_str(), info.shape.text().c_str(),
+                              feed.shape.text().c_str(), batch_hint(info.shape, feed.shape));
     }
     return {};
   }

@@ -162,7 +162,7 @@ Result<Course::Event> Course::begin_epoch() {
   }
   values_.clear();
   epoch_ns_ = clock_.monotonic_ns();
-  epoch_rows_ = data_ns_ = compute_ns_ = 0;
+  epoch_rows_ = data_ns_ = compute_ns_ = validation_ns_ = files_ns_ = 0;
   stage_ = Stage::step;
   return event(Kind::epoch_begin);
 }
@@ -183,7 +183,9 @@ Result<bool> Course::pull() {
 
 Result<Course::Event> Course::step() {
   if (checkpoints_ && !saved_) {
+    const int64_t began_ns = clock_.monotonic_ns();
     DTG_ASSIGN(const bool saves, due());
+    files_ns_ += clock_.monotonic_ns() - began_ns;
     if (saves) return event(Kind::checkpoint, text_.c_str());
   }
   if (options_.cancellation) DTG_TRY(options_.cancellation->status());
@@ -230,8 +232,10 @@ Status Course::end_epoch() {
 }
 
 Result<Course::Event> Course::validate() {
+  const int64_t began_ns = clock_.monotonic_ns();
   DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_)
               .with_context("fit, validation"));
+  validation_ns_ += clock_.monotonic_ns() - began_ns;
   stage_ = Stage::rate;
   return event(Kind::validation);
 }
@@ -259,9 +263,11 @@ Result<Course::Event> Course::judge() {
   }
   const double* const watched = stopping_ ? values_.find(stopping_->rule().watch.name) : nullptr;
   const EarlyStopping::Verdict verdict = watched ? stopping_->epoch_ended(epoch_, *watched) : EarlyStopping::Verdict{};
+  const int64_t began_ns = clock_.monotonic_ns();
   if (keep && directory_) DTG_TRY(write_weights("best.safetensors"));
   if (verdict.keep && stopping_->rule().restores) DTG_TRY(keep_best());
   DTG_TRY(log_epoch());
+  files_ns_ += clock_.monotonic_ns() - began_ns;
   Event made = event(Kind::epoch_end);
   // A fall is the next epoch's.
   if (const double* const rate = values_.find("learning_rate")) made.learning_rate = *rate;

@@ -102,6 +102,7 @@ class Course final : private Checkpoints::Companion {
   // {"dtg", "cpus"}: what the speed hangs on.
   static Json environment();
   void count_epoch(const Event& event);
+  void add_files(int64_t ns);  // to the times of the epoch that was counted last
   Status write_page(const Json& summary) const;
   Status watch_epoch(const Event& event);
   Progress::At place_of(const Event& event) const;
@@ -168,7 +169,8 @@ class Course final : private Checkpoints::Companion {
   bool saved_ = false;       // what there is now is in a checkpoint
   int64_t saved_step_ = -1;  // of the last checkpoint, in steps_
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
-  int64_t data_ns_ = 0, compute_ns_ = 0;  // of the epoch's steps, in this process
+  // Of the epoch, in this process: waiting for elements, steps, validation, and writing checkpoints and the best weights.
+  int64_t data_ns_ = 0, compute_ns_ = 0, validation_ns_ = 0, files_ns_ = 0;
   Json::Array times_;
   Element element_;
   Record step_values_, values_;

@@ -42,7 +42,12 @@ Status Course::open_directory() {
   Checkpoints::Restored restored;
   DTG_ASSIGN(resumed_, checkpoints_->rewind(restored));
   saved_ = resumed_;
-  DTG_ASSIGN(history_, directory_->open(epoch_));
+  size_t damaged = 0;
+  DTG_ASSIGN(history_, directory_->open(epoch_, damaged));
+  if (damaged > 0) {
+    warn(format("%zu lines of \"%s\" are damaged and left out; the history has the other %zu of %lld epochs", damaged,
+                directory_->file("metrics.jsonl").c_str(), history_.size(), static_cast<long long>(epoch_)));
+  }
   return {};
 }
 
@@ -188,7 +193,9 @@ Result<bool> Course::due() {
 
 Result<Course::Event> Course::checkpoint() {
   stage_ = why_.empty() ? Stage::epoch_begin : Stage::stopped;
+  const int64_t began_ns = clock_.monotonic_ns();
   DTG_TRY(start_checkpoint());
+  add_files(clock_.monotonic_ns() - began_ns);
   return event(Kind::checkpoint, text_.c_str());
 }
 
@@ -281,9 +288,11 @@ Json Course::summary_of(Stage stage, const Status& failure) const {
   if (stopping_ && stopping_->best_epoch() >= 0) {
     told.emplace_back("best_epoch", stopping_->best_epoch() + 1);
     told.emplace_back("best", stopping_->best());
+    told.emplace_back("monitor", stopping_->rule().watch.name);
   } else if (best_epoch_ >= 0) {
     told.emplace_back("best_epoch", best_epoch_ + 1);
     told.emplace_back("best", best_);
+    told.emplace_back("monitor", options_.best->name);
   }
   told.emplace_back("settings", settings());
   told.emplace_back("environment", environment());

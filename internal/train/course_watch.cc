@@ -33,14 +33,24 @@ Json Course::environment() {
   return Json(Json::Object{{"dtg", DTG_VERSION}, {"cpus", static_cast<int64_t>(std::thread::hardware_concurrency())}});
 }
 
-// Where the time of an epoch went; the rest is what the host did between two pulls, validation, files.
+// Where the time of an epoch went; the rest is what the host did between two pulls. The checkpoint behind an epoch is added when it has
+// begun (checkpoint()).
 void Course::count_epoch(const Event& event) {
   const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   times_.emplace_back(Json::Object{{"epoch", event.epoch},
                                    {"seconds", seconds(clock_.monotonic_ns() - epoch_ns_)},
                                    {"data", seconds(data_ns_)},
                                    {"compute", seconds(compute_ns_)},
+                                   {"validation", seconds(validation_ns_)},
+                                   {"files", seconds(files_ns_)},
                                    {"examples_per_s", event.examples_per_s}});
+}
+
+void Course::add_files(int64_t ns) {
+  if (times_.empty()) return;
+  for (auto& [name, value] : *times_.back().object()) {
+    if (name == "seconds" || name == "files") value = Json(*value.real() + static_cast<double>(ns) * 1e-9);
+  }
 }
 
 Status Course::write_page(const Json& summary) const {

@@ -89,12 +89,12 @@ function table(head, body) {
 function overview() {
   const values = [];
   for (const run of runs) for (const key of Object.keys(rows(run).at(-1) || {})) if (!["epoch", "step"].includes(key) && !values.includes(key)) values.push(key);
-  return table(["run", "outcome", "why", "epochs", "steps", "best", "in epoch", ...values], runs.map(run => {
+  return table(["run", "outcome", "why", "epochs", "steps", "best", "of", "in epoch", ...values], runs.map(run => {
     const last = rows(run).at(-1) || {};
-    return [run.name, run.outcome, run.why, run.epochs, run.steps ?? last.step, run.best, run.best_epoch, ...values.map(key => last[key])];
+    return [run.name, run.outcome, run.why, run.epochs, run.steps ?? last.step, run.best, run.monitor, run.best_epoch, ...values.map(key => last[key])];
   }));
 }
-const parts = [["data", "#ff7f0e"], ["compute", "#1f77b4"], ["other", "#999999"]];
+const parts = [["data", "#ff7f0e"], ["compute", "#1f77b4"], ["validation", "#2ca02c"], ["files", "#9467bd"], ["other", "#999999"]];
 function times() {
   let html = `<div class="key">` + parts.map(([name, fill]) => `<span><span class="bar" style="width:12px;background:${fill}"></span> ${name}</span>`).join("") + "</div>";
   for (const run of runs) {
@@ -102,9 +102,9 @@ function times() {
     const sum = name => run.times.reduce((all, one) => all + (one[name] || 0), 0);
     const whole = sum("seconds") || 1;
     html += `<p>${esc(run.name)}, ${show(sum("seconds"))} s in ${run.times.length} epochs<br>` + parts.map(([name, fill]) => {
-      const share = name === "other" ? Math.max(0, 1 - (sum("data") + sum("compute")) / whole) : sum(name) / whole;
+      const share = name === "other" ? Math.max(0, 1 - (sum("data") + sum("compute") + sum("validation") + sum("files")) / whole) : sum(name) / whole;
       return `<span class="bar" title="${name}" style="width:${(share * 90).toFixed(1)}%;background:${fill}"></span>`;
-    }).join("") + "</p>" + table(["epoch", "seconds", "data", "compute", "examples/s"], run.times.map(one => [one.epoch, one.seconds, one.data, one.compute, one.examples_per_s]));
+    }).join("") + "</p>" + table(["epoch", "seconds", "data", "compute", "validation", "files", "examples/s"], run.times.map(one => [one.epoch, one.seconds, one.data, one.compute, one.validation, one.files, one.examples_per_s]));
   }
   return html;
 }

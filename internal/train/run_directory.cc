@@ -29,8 +29,16 @@ std::string cells_of(const Json& row) {
 
 }  // namespace
 
-// What does not end with a line's end was cut by the machine's, and its epoch is trained again.
-Result<Json::Array> RunDirectory::open(int64_t epochs) {
+Result<std::unique_ptr<FileWriter>> open_draft(Disk& disk, const std::string& path) {
+  // One that a killed process has left, or a link: the name goes, what it leads to is not touched.
+  const Status gone = disk.remove(path);
+  if (!gone.ok() && gone.code() != Code::not_found) return gone;
+  return disk.open_new(path);
+}
+
+// What does not end with a line's end was cut by the machine's, and its epoch is trained again. Elsewhere a line that cannot be read costs
+// its own epoch's values, not those of the others.
+Result<Json::Array> RunDirectory::open(int64_t epochs, size_t& damaged) {
   DTG_TRY(disk_.make_directories(path_));
   Json::Array rows;
   const std::string path = file("metrics.jsonl");
@@ -40,13 +48,18 @@ Result<Json::Array> RunDirectory::open(int64_t epochs) {
     size_t begin = 0;
     for (size_t end = text.find('\n'); end != std::string::npos; begin = end + 1, end = text.find('\n', begin)) {
       auto row = parse_json(std::string_view(text).substr(begin, end - begin), "a row of metrics.jsonl");
-      if (!row.ok() || !row.value().object() || integer_of(row.value(), "epoch", 0) > epochs) break;
+      if (!row.ok() || !row.value().object()) {
+        if (row.status().code() == Code::resource_exhausted) return row.status();
+        ++damaged;
+        continue;
+      }
+      if (integer_of(row.value(), "epoch", 0) > epochs) break;
       rows.push_back(row.take());
     }
   }
   const std::string drafts[] = {path + ".new", file("metrics.csv.new")};
-  DTG_ASSIGN(lines_, disk_.open_write(drafts[0]));
-  DTG_ASSIGN(table_, disk_.open_write(drafts[1]));
+  DTG_ASSIGN(lines_, open_draft(disk_, drafts[0]));
+  DTG_ASSIGN(table_, open_draft(disk_, drafts[1]));
   columns_.clear();
   for (const Json& row : rows) {
     DTG_TRY(lines_->append(row.text() + "\n"));
@@ -78,7 +91,7 @@ Status RunDirectory::append(const Json& row) {
 
 Status RunDirectory::write_summary(const Json& summary) {
   const std::string path = file("summary.json"), draft = path + ".new";
-  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, disk_.open_write(draft));
+  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, open_draft(disk_, draft));
   DTG_TRY(writer->append(summary.text() + "\n"));
   DTG_TRY(writer->sync());
   DTG_TRY(writer->close());

@@ -13,6 +13,9 @@
 
 namespace dtg {
 
+// A draft that is to be renamed: always a file of its own, whatever somebody has put in the place of its name, a link included.
+Result<std::unique_ptr<FileWriter>> open_draft(Disk& disk, const std::string& path);
+
 class RunDirectory {
  public:
   RunDirectory(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
@@ -20,8 +23,8 @@ class RunDirectory {
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string file(const char* name) const { return path_ + "/" + name; }
 
-  // Keeps the rows of the first `epochs` epochs, gives them, and is ready for the next.
-  Result<Json::Array> open(int64_t epochs);
+  // Keeps the rows of the first `epochs` epochs, gives them, and is ready for the next. `damaged` grows by the rows that could not be read.
+  Result<Json::Array> open(int64_t epochs, size_t& damaged);
   // On the disk when it returns, in both files.
   Status append(const Json& row);
   // Atomically.

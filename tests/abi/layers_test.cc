@@ -315,10 +315,45 @@ TEST_F(Layers, LengthsAreThoseOfTheSequence) {
     OK(attempt(fetch, {0, 2}));
     for (const int64_t wrong : {5, 99, -1}) {
       const std::string message = refused(attempt(fetch, {wrong, 2}), DTG_INVALID_ARGUMENT, "a length");
-      EXPECT_NE(message.find("lengths"), std::string::npos) << message;
+      EXPECT_NE(message.find("lengths[0] is " + std::to_string(wrong) + ", and the sequences have 4 steps"), std::string::npos) << message;
     }
   }
   dtg_tensor_release(given);
+}
+
+// Errors that everybody meets in the first hour say what to do.
+TEST_F(Layers, WhatIsFedIsToldWithAWayOut) {
+  const dtg_value fixed = input("fixed", DTG_F32, {8, 3}), open = input("open", DTG_F32, {-1, 3}), real = input("real", DTG_F32, {-1});
+  dtg_value loss{};
+  const std::string labels =
+      refused(dtg_nn_sparse_softmax_cross_entropy(h.model, real, open, &loss), DTG_INVALID_ARGUMENT, "labels of floating-point numbers");
+  EXPECT_NE(labels.find("\"real:0\" of float32"), std::string::npos) << labels;
+  EXPECT_NE(labels.find("int64"), std::string::npos) << labels;
+  const dtg_value column = input("column", DTG_F32, {-1, 1});
+  for (auto* const pairs : {dtg_nn_mean_squared_error, dtg_nn_sigmoid_cross_entropy}) {
+    const std::string square = refused(pairs(h.model, real, column, &loss), DTG_INVALID_ARGUMENT, "a row against a column");
+    EXPECT_NE(square.find("\"column:0\" of float32[?,1]"), std::string::npos) << square;
+  }
+  std::vector<float> numbers(12, 0.5f);
+  const auto attempt = [&](dtg_value fed, std::vector<int64_t> dims) {
+    dtg_tensor *given = nullptr, *fetched = nullptr;
+    int64_t count = 1;
+    for (const int64_t dim : dims) count *= dim;
+    OK(dtg_tensor_create(DTG_F32, dims.data(), dims.size(), numbers.data(), static_cast<size_t>(count) * 4, nullptr, nullptr, &given));
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    args.feeds = args.fetches = &fed;
+    args.feed_tensors = &given;
+    args.num_feeds = args.num_fetches = 1;
+    args.fetched = &fetched;
+    const std::string message = refused(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, "another shape");
+    dtg_tensor_release(given);
+    return message;
+  };
+  EXPECT_NE(attempt(fixed, {4, 3}).find("first dimension is open (-1)"), std::string::npos);
+  EXPECT_NE(attempt(open, {3}).find("as a batch of 1"), std::string::npos);
+  for (const std::vector<int64_t>& other : {std::vector<int64_t>{4, 2}, {4}, {1, 4, 3}}) {
+    EXPECT_TRUE(attempt(open, other).ends_with("was given")) << attempt(open, other);
+  }
 }
 
 TEST_F(Layers, WhatDoesNotFitIsRefused) {

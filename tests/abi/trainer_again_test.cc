@@ -1,6 +1,7 @@
 // Fits that are changed, refused or left in the middle, through the public headers: what goes on with another rule than before, what
 // others may do meanwhile, and what an end by an error leaves behind.
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "trainer_lab.h"
@@ -396,6 +397,58 @@ TEST_F(Trainer, SavesAtMultiplesExactly) {
     return event.kind == DTG_FIT_DONE;
   });
   EXPECT_EQ(steps, wanted);
+}
+
+// A row that cannot be read costs its own epoch's values, and is told.
+TEST_F(Trainer, KeepsTheRowsThatCanBeRead) {
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  how.epochs = 3;
+  how.best = "loss";
+  {
+    Lab lab;
+    fit(lab, how);
+    EXPECT_TRUE(tells(lab, R"("monitor":"loss")")) << lab.summary();
+  }
+  std::string rows = text_of(run_ + "/metrics.jsonl");
+  const size_t second = rows.find('\n') + 1;
+  rows.replace(second, 4, "????");
+  std::ofstream(run_ + "/metrics.jsonl") << rows;
+  std::string said;
+  dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
+  options.log_user = &said;
+  options.log = [](void* into, dtg_log_level, const char*, const char* text) { static_cast<std::string*>(into)->append(text) += "\n"; };
+  dtg_runtime* runtime = nullptr;
+  OK(dtg_runtime_create(&options, &runtime));
+  how.epochs = 4;
+  {
+    Lab lab(true, nullptr, DTG_OK, false, 0.05f, runtime);
+    fit(lab, how);
+    const std::string told = lab.summary();
+    for (const int epoch : {1, 3, 4}) EXPECT_NE(told.find("{\"epoch\":" + std::to_string(epoch) + ",\"step\""), std::string::npos) << told;
+    EXPECT_EQ(told.find("{\"epoch\":2,\"step\""), std::string::npos) << told;
+    for (const char* part : {"\"validation\":", "\"files\":"}) EXPECT_NE(told.find(part), std::string::npos) << told;
+  }
+  dtg_runtime_release(runtime);
+  EXPECT_NE(said.find("1 lines of"), std::string::npos) << said;
+}
+
+// Somebody who may write into the directory must not lead a fit's files elsewhere.
+TEST_F(Trainer, FollowsNoLinkOfADraft) {
+  std::filesystem::create_directories(run_);
+  const std::string victim = run_ + ".victim";
+  std::ofstream(victim) << "mine";
+  const char* const drafts[] = {"metrics.jsonl.new", "metrics.csv.new", "summary.json.new", "report.html.new"};
+  for (const char* draft : drafts) std::filesystem::create_symlink(victim, run_ + "/" + draft);
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  Lab lab;
+  fit(lab, how);
+  EXPECT_EQ(text_of(victim), "mine");
+  for (const char* file : {"metrics.jsonl", "metrics.csv", "summary.json", "report.html"}) {
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(run_ + "/" + file))) << file;
+  }
+  std::filesystem::remove(victim);
 }
 
 TEST_F(Trainer, IsGivenUp) {

@@ -4,7 +4,10 @@ program that is compiled and run, and the programs print the same in every langu
     tests/bindings/pages_test.py PREFIX BUILD_DIR SOURCE_DIR
 """
 
+import os
+import pathlib
 import re
+import subprocess
 import tempfile
 
 import programs
@@ -55,6 +58,25 @@ def check_page(page, fence, program, source):
     return ""
 
 
+def pasted(name, blocks):
+    """The programs of C that somebody has who pastes the pieces of a page: one after the other, each behind what all share."""
+    if name == "recipes":
+        return [blocks[0] + block for block in blocks[1:]] + ["".join(blocks)]
+    head, tail, *pieces = blocks
+    return [head + "".join(pieces[: count + 1]) + tail for count in range(len(pieces))]
+
+
+def compile_pasted(report, source, env, scratch):
+    """Each of them is compiled as it is; that the whole of them runs is the example's own case."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "dtg"], env={**os.environ, **env}, check=True, capture_output=True, text=True).stdout.split()
+    for name in ("first_hour", "recipes"):
+        blocks = re.findall(r"^```c\n(.*?)^```$", (source / "capi" / f"{name.upper()}.md").read_text(), flags=re.S | re.M)
+        for number, program in enumerate(pasted(name, blocks)):
+            path = pathlib.Path(scratch) / f"{name}{number}.c"
+            path.write_text(program)
+            report.case(f"{name.upper()}.md in C, pasted up to piece {number}", ["cc", "-std=c11", "-c", path, *flags, "-o", path.with_suffix(".o")], env=env)
+
+
 def main():
     prefix, build, source = programs.arguments()
     report = Report("bindings_pages")
@@ -67,6 +89,11 @@ def main():
     env = programs.environment(prefix)
     made_of_all = programs.build_all(report, prefix, build, source)
     with tempfile.TemporaryDirectory() as scratch:
+        compile_pasted(report, source, env, scratch)
+        examples = pathlib.Path(prefix) / "share" / "dtg" / "examples"
+        report.case("the installed first_hour.c", ["sh", "-c", f"cc first_hour.c $(pkg-config --cflags --libs dtg) -o {scratch}/installed && "
+                                                   f"{scratch}/installed digits.csv.gz {scratch}/installed.dtg"],
+                    cwd=examples, env=env, check=lambda text: None if len(text.splitlines()) > 5 else text)
         for name in ("first_hour", "recipes"):
             expected = None
             for language, made in made_of_all.items():

@@ -164,7 +164,7 @@ class Answers(unittest.TestCase):
             nasty = "<b>"
             one, two = run(folder, nasty, [0.5, 0.25], 2), run(folder, "two", [0.75, 0.5, 0.375], 0)
             words = dtg("report", one, two + "/").stdout.splitlines()
-            self.assertEqual([line.split() for line in words], [["run", "outcome", "epochs", "steps", "best", "loss", "val_loss"],
+            self.assertEqual([line.split() for line in words], [["run", "outcome", "epochs", "steps", "best", "of", "loss", "val_loss"],
                                                                 [nasty, "done", "2", "6", "0.25"], ["two", "running", "3", "9", "0.375"]])
             page = os.path.join(folder, "all.html")
             told = json.loads(dtg("report", one, two, "--json", "--html", page).stdout)["runs"]
@@ -174,6 +174,14 @@ class Answers(unittest.TestCase):
             inside = re.search('<script id="data" type="application/json">(.*)</script><p>rest</p>$', text).group(1)
             self.assertEqual(json.loads(inside), told)
             self.assertNotIn("<b>", text)
+            # What its best is of, and a row that cannot be read, which costs the others nothing.
+            four = run(folder, "four", [3, 2, 1], 0)
+            lines = pathlib.Path(four, "metrics.jsonl").read_text().splitlines(keepends=True)
+            pathlib.Path(four, "metrics.jsonl").write_text(lines[0] + "?" + "".join(lines[1:]))
+            pathlib.Path(four, "summary.json").write_text(json.dumps({"outcome": "running", "best": 1, "monitor": "loss", "history": []}))
+            told = dtg("report", four)
+            self.assertEqual(told.stdout.splitlines()[1].split(), ["four", "running", "3", "9", "1", "loss", "1"])
+            self.assertIn("metrics.jsonl: 1 of its lines is damaged", told.stderr)
             # One that went on after its end has more rows than its summary.
             three = run(folder, "three", [3, 2, 1], 2)
             self.assertIn("running", dtg("report", three).stdout)

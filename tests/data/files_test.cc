@@ -336,6 +336,9 @@ TEST(Csv, DigitsAreReady) {
   EXPECT_EQ(pixels, 561718.0);
   const Status wrong = make_csv(system_disk(), path, {.label = "digit"}).status();
   EXPECT_EQ(wrong.code(), Code::not_found);
+  EXPECT_NE(wrong.message().find("none of its 65 columns: there are c0, c1, c2,"), std::string::npos) << wrong.message();
+  const Status near = make_csv(system_disk(), path, {.label = "c64 "}).status();
+  EXPECT_NE(near.message().find("did you mean \"c64\"?"), std::string::npos) << near.message();
 }
 
 }  // namespace

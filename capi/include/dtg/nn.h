@@ -421,8 +421,8 @@ DTG_ERR dtg_nn_softmax_cross_entropy(dtg_model *model, dtg_value labels, dtg_val
  * Semantics: tf.nn.sigmoid_cross_entropy_with_logits, averaged. */
 DTG_ERR dtg_nn_sigmoid_cross_entropy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
-/* Mean over all elements of (labels - predictions)^2; both of one floating-point type, with shapes that broadcast to each other.
- * Since 0.1. Semantics: tf.keras.losses.MeanSquaredError. */
+/* Mean over all elements of (labels - predictions)^2; both of one floating-point type, of equal rank (or one a scalar), as a row [batch]
+ * and a column [batch, 1] would make a square. Since 0.1. Semantics: tf.keras.losses.MeanSquaredError, but for that. */
 DTG_ERR dtg_nn_mean_squared_error(dtg_model *model, dtg_value labels, dtg_value predictions, dtg_value *out) DTG_NOEXCEPT;
 
 /* Share of rows whose greatest logit is the label's: float32 in [0, 1]. Labels int32 or int64 [batch], logits[batch, classes]; the

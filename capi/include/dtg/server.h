@@ -2,7 +2,7 @@
  * (dtg/cluster.h) in this process. A session that is connected to a server's target can place ops on every task of the
  * cluster. There is no master and no parameter server as such: a parameter server is a server that holds variables.
  *
- *   dtg_server_start(NULL, cluster, &options, &server);                 options.job, options.task: which one this is
+ *   options.job = self.type; options.task = self.index; dtg_server_start(NULL, cluster, &options, &server);   which one this is
  *   dtg_server_join(server, DTG_INFINITE);                              a ps: until the chief ends the job
  *   dtg_session_connect(NULL, dtg_server_target(server), DTG_STRLEN, graph, NULL, &session);    a worker
  */

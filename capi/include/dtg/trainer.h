@@ -290,10 +290,11 @@ DTG_ERR dtg_trainer_fit(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *va
  * stop_training of Keras. */
 DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
 
-/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best", "settings", "environment", "times", "history": [...]}
- * of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl has; times are those
- * of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting for elements), "compute" (steps), "examples_per_s"}. `*out` is
- * owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
+/* {"outcome", "why", "epochs", "steps", "resumed", "directory", "best_epoch", "best" (of "monitor"), "settings", "environment", "times",
+ * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl
+ * has; times are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation",
+ * "files", "examples_per_s"}.
+ * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- for those who drive it themselves ----

@@ -61,7 +61,8 @@ func main() {
 	dtg.Check(err)
 	defer dtg.Close(server, served, served.Graph())
 	var found []int64
-	dtg.Check(server.Run(ctx, dtg.Feed(served.Endpoint("pixels"), seen[0]), dtg.FetchSlice(served.Endpoint("digit"), &found)))
+	in, out := dtg.Must(served.Endpoint("pixels")), dtg.Must(served.Endpoint("digit"))
+	dtg.Check(server.Run(ctx, dtg.Feed(in, seen[0]), dtg.FetchSlice(out, &found)))
 	for i, label := range dtg.Must(dtg.Copy[int64](seen[1]))[:5] {
 		fmt.Printf("a %d, taken for a %d\n", label, found[i])
 	}

@@ -123,7 +123,7 @@ func (t *task) switched() float32 {
 	dtg.Check(err)
 	defer dtg.Close(server, served, served.Graph())
 	var scores []float32
-	in, out := served.Endpoint("pixels"), served.Endpoint("scores")
+	in, out := dtg.Must(served.Endpoint("pixels")), dtg.Must(served.Endpoint("scores"))
 	dtg.Check(server.Run(ctx, dtg.FeedSlice(in, pixels, 32, 64), dtg.FetchSlice(out, &scores)))
 	return scores[0]
 }

@@ -236,6 +236,7 @@ class ModelTest {
       World.fails(DtgException.OutOfRange.class, () -> rows.component(1));
     }
     try (Tensor x = Tensor.of(new float[] {1, 2, 3, 4}); Dataset slices = Dataset.tensors(x).autoShard(1, 0).batch(4, true).rebatch(2)) {
+      assertEquals("Dataset(float32[-1])", slices.toString());
       try (Results half = slices.next()) {
         assertArrayEquals(new float[] {1, 2}, half.get(0).toFloats());
       }

@@ -479,6 +479,18 @@ public final class Dataset extends Handle {
     }
   }
 
+  /** Types and shapes of an element's components: {@code Dataset(float32[32, 3], float32[32])}. Never fails. */
+  @Override
+  public String toString() {
+    try {
+      java.util.StringJoiner all = new java.util.StringJoiner(", ", "Dataset(", ")");
+      for (long i = 0; i < componentCount(); i++) all.add(component(i).toString());
+      return all.toString();
+    } catch (DtgException | IllegalStateException e) {
+      return "Dataset(closed)"; // or moved on into another one
+    }
+  }
+
   /**
    * Type and shape of a component.
    *

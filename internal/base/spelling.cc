@@ -1,0 +1,41 @@
+// The distance is Levenshtein's, a row at a time.
+#include "base/spelling.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace dtg {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+size_t alike_below(std::string_view name) { return std::min<size_t>(4, name.size() / 2 + 1); }
+
+std::string names_text(std::string_view meant, std::span<const std::string_view> names) {
+  constexpr size_t kShown = 12, kLetters = 60;
+  std::string_view near;
+  size_t least = alike_below(meant);
+  std::string all;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i < kShown) all += (i > 0 ? ", " : "") + std::string(names[i].substr(0, kLetters));
+    if (names[i].size() > meant.size() + 4 || meant.size() > names[i].size() + 4) continue;
+    if (const size_t distance = edit_distance(meant, names[i]); distance < least) least = distance, near = names[i];
+  }
+  if (names.size() > kShown) all += ", ...";
+  const std::string there = "there " + std::string(names.size() == 1 ? "is " : "are ") + (names.empty() ? "none" : all);
+  return near.empty() ? there : "did you mean \"" + std::string(near) + "\"? " + there;
+}
+
+}  // namespace dtg
