@@ -7,6 +7,7 @@
 
 #include "capi/objects.h"
 #include "capi/owner.h"
+#include "data/json_lines.h"
 #include "data/position.h"
 #include "dtg/data.h"
 
@@ -19,7 +20,8 @@ class DatasetObject final : public RefCounted {
   const Ref<Runtime> runtime;
   Reading reading;
   Status broken;
-  std::string schema;  // of a CSV file
+  std::string schema;  // of a CSV file or JSON lines
+  BadRows bad;         // that its source passed over
   Owner owner;
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};
