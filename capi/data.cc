@@ -3,6 +3,7 @@
 #include "dtg/data.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "capi/data.h"
 #include "capi/guard.h"
@@ -64,6 +65,56 @@ dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
     auto longer = fn(object.reading.take());
     if (!longer.ok()) return object.give_up(longer.status());
     object.reading.put(longer.take());
+    return {};
+  });
+}
+
+// A data set that another one takes, entered for the length of a call.
+struct Taken {
+  explicit Taken(const dtg_dataset* handle) : held(handle, HandleType::dataset) {
+    if (held) turn.emplace(held->owner, Owner::Use::change);
+  }
+  Status check(const char* what) const {
+    DTG_TRY(held.status());
+    DTG_TRY(turn->status("data set"));
+    DTG_TRY(held->usable());
+    DTG_TRY(held->check_apart(what));
+    DTG_ASSIGN(const DataPosition at, held->reading.position());
+    if (at.elements == 0) return {};
+    return failed_precondition("%s: elements have been taken from one of the data sets; restart it first", what);
+  }
+  const Held<DatasetObject> held;
+  std::optional<Owner::Turn> turn;
+};
+
+// fn makes one pipeline of that of `handle` and those of the others, which are given up.
+template <class Fn>
+dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count, const char* what, Fn&& fn) {
+  return guard([&]() -> Status {
+    DTG_TRY(require_array(others, count, "others"));
+    std::vector<std::unique_ptr<Taken>> all;
+    for (size_t i = 0; i <= count; ++i) {
+      const dtg_dataset* const next = i == 0 ? handle : others[i - 1];
+      for (size_t k = 0; k < i; ++k) {
+        if (next && next == (k == 0 ? handle : others[k - 1])) return invalid_argument("%s: one data set is given twice", what);
+      }
+      all.push_back(std::make_unique<Taken>(next));
+      DTG_TRY(all.back()->check(what));
+    }
+    DatasetObject& object = *all[0]->held;
+    std::vector<Ref<Runtime>> lent = object.lent;
+    std::vector<DatasetPtr> parts(all.size());
+    for (size_t i = 1; i < all.size(); ++i) {
+      lent.push_back(all[i]->held->runtime);
+      lent.insert(lent.end(), all[i]->held->lent.begin(), all[i]->held->lent.end());
+    }
+    const Status part_of = failed_precondition("the data set is a part of another one now, which was made of it: %s", what);
+    object.lent = std::move(lent);
+    for (size_t i = 0; i < all.size(); ++i) parts[i] = all[i]->held->reading.take();
+    for (size_t i = 1; i < all.size(); ++i) static_cast<void>(all[i]->held->give_up(part_of));
+    auto made = fn(std::move(parts));
+    if (!made.ok()) return object.give_up(made.status());
+    object.reading.put(made.take());
     return {};
   });
 }
@@ -280,6 +331,48 @@ dtg_error* dtg_dataset_skip(dtg_dataset* dataset, int64_t count) noexcept {
 }
 dtg_error* dtg_dataset_prefetch(dtg_dataset* dataset, int64_t count) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_prefetch(std::move(source), count); });
+}
+
+dtg_error* dtg_dataset_zip(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
+  return combine(dataset, others, num_others, "zip data sets", [](std::vector<DatasetPtr> parts) { return make_zip(std::move(parts)); });
+}
+dtg_error* dtg_dataset_concatenate(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
+  return combine(dataset, others, num_others, "concatenate data sets",
+                 [](std::vector<DatasetPtr> parts) { return make_concatenate(std::move(parts)); });
+}
+dtg_error* dtg_dataset_interleave(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others, int64_t block) noexcept {
+  return combine(dataset, others, num_others, "interleave data sets",
+                 [&](std::vector<DatasetPtr> parts) { return make_interleave(std::move(parts), block); });
+}
+
+dtg_error* dtg_dataset_cache(dtg_dataset* dataset) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    auto longer = make_cache(object.reading.take(), object.runtime->seams().budget);
+    if (!longer.ok()) return object.give_up(longer.status());
+    object.reading.put(longer.take());
+    return {};
+  });
+}
+dtg_error* dtg_dataset_window(dtg_dataset* dataset, int64_t size, int64_t shift, int64_t stride, int32_t drop_remainder) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_window(std::move(source), {size, shift, stride, drop_remainder != 0}); });
+}
+dtg_error* dtg_dataset_padded_batch(dtg_dataset* dataset, int64_t size, int32_t drop_remainder, double padding) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_padded_batch(std::move(source), size, drop_remainder != 0, padding); });
+}
+dtg_error* dtg_dataset_bucket_batch(dtg_dataset* dataset, size_t component, const int64_t* boundaries, size_t num_boundaries,
+                                    const int64_t* sizes, size_t num_sizes, int32_t drop_remainder, double padding) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require_array(boundaries, num_boundaries, "boundaries"));
+    DTG_TRY(require_array(sizes, num_sizes, "sizes"));
+    DTG_TRY(component_of(object, component).status());
+    BucketOptions options{component, {}, {}, drop_remainder != 0, padding};
+    options.boundaries.assign(boundaries, boundaries + num_boundaries);
+    options.sizes.assign(sizes, sizes + num_sizes);
+    auto longer = make_buckets(object.reading.take(), std::move(options));
+    if (!longer.ok()) return object.give_up(longer.status());
+    object.reading.put(longer.take());
+    return {};
+  });
 }
 
 dtg_error* dtg_dataset_scale(dtg_dataset* dataset, size_t component, double divisor) noexcept {

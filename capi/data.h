@@ -18,6 +18,7 @@ class DatasetObject final : public RefCounted {
  public:
   DatasetObject(Ref<Runtime> r, DatasetPtr d) : runtime(std::move(r)), reading(std::move(d)) {}
   const Ref<Runtime> runtime;
+  std::vector<Ref<Runtime>> lent;  // of the data sets that it is made of, whose disks and budgets it goes on using
   Reading reading;
   Status broken;
   std::string schema;  // of a CSV file or JSON lines

@@ -179,6 +179,38 @@ DTG_ERR dtg_dataset_repeat(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 DTG_ERR dtg_dataset_take(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 /* All but the first `count` elements. Since 0.1. Semantics: Dataset.skip. */
 DTG_ERR dtg_dataset_skip(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
+/* Makes `dataset` one of itself and the others: elements have the components of all, side by side, and end with the first that ends. The
+ * others are a part of it from then on: every later call on them is FAILED_PRECONDITION, and their handles are still the caller's to
+ * release. No element may have been taken from any since its last restart. Errors: INVALID_ARGUMENT (also one given twice),
+ * FAILED_PRECONDITION; then, unless the transform itself failed, all are as they were. Since 0.1. Semantics: Dataset.zip. */
+DTG_ERR dtg_dataset_zip(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
+/* The elements of the others after its own, in that order; components must be of equal number and types. What becomes of the others, and
+ * errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.concatenate. */
+DTG_ERR dtg_dataset_concatenate(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
+/* `block` elements of each in turn, itself first; who has ended is left out, so that all elements of all come. Components must be of equal
+ * number and types. What becomes of the others, and errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.interleave over as many
+ * data sets as its cycle_length, deterministic. */
+DTG_ERR dtg_dataset_interleave(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others, int64_t block) DTG_NOEXCEPT;
+/* Keeps the elements of the first epoch in memory, where that one gets to them, and hands them out again in every epoch: what stands before
+ * is read once, and a shuffle before it shuffles once. Rows of tensors and of files take no memory twice; other elements count towards the
+ * memory limit of the runtime, and the tensors handed out are the kept ones, which must not be written to. Going to a position
+ * (dtg_dataset_move_to) reads what stands before anew. Errors: INVALID_ARGUMENT (an endless data set); at dtg_dataset_next
+ * RESOURCE_EXHAUSTED. Since 0.1. Semantics: Dataset.cache in memory. */
+DTG_ERR dtg_dataset_cache(dtg_dataset *dataset) DTG_NOEXCEPT;
+/* Windows: number k is the elements k * shift, k * shift + stride, ..., `size` of them, stacked along a new first dimension. Those at the
+ * end of the data that are not whole are handed out, or dropped with a non-zero `drop_remainder`. Elements of one window must be alike.
+ * Since 0.1. Semantics: Dataset.window, each window batched. */
+DTG_ERR dtg_dataset_window(dtg_dataset *dataset, int64_t size, int64_t shift, int64_t stride, int32_t drop_remainder) DTG_NOEXCEPT;
+/* As dtg_dataset_batch for elements of different sizes: along every dimension each is made as long as the longest of its batch, with
+ * `padding`, which every component must be able to hold (0 always can be). Since 0.1. Semantics: Dataset.padded_batch. */
+DTG_ERR dtg_dataset_padded_batch(dtg_dataset *dataset, int64_t size, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
+/* Padded batches of elements of like length, which is the first dimension of component `component`, so that little is padding: the
+ * rising `boundaries` make num_boundaries + 1 buckets, of lengths below the first, from the first up to and not including the second, and
+ * so on; a bucket with sizes[i] elements is handed out as a batch at once. What is left at the end of the data comes in the order of the
+ * buckets, or is dropped. Errors: INVALID_ARGUMENT, OUT_OF_RANGE (no such component). Since 0.1. Semantics:
+ * Dataset.bucket_by_sequence_length. */
+DTG_ERR dtg_dataset_bucket_batch(dtg_dataset *dataset, size_t component, const int64_t *boundaries, size_t num_boundaries,
+                                 const int64_t *sizes, size_t num_sizes, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
 /* Component `component` as float32, divided by `divisor` (255 for pixels). Since 0.1. */
 DTG_ERR dtg_dataset_scale(dtg_dataset *dataset, size_t component, double divisor) DTG_NOEXCEPT;
 /* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64. Since 0.1. */
