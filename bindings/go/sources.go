@@ -89,7 +89,7 @@ func featureWords(features []Feature) (string, error) {
 	}
 	words, err := json.Marshal(all)
 	if err != nil {
-		return "", invalid("the default of a feature is no number: " + err.Error())
+		return "", invalid("the default of a feature is no number: %v", err)
 	}
 	return string(words), nil
 }

@@ -499,13 +499,13 @@ void Misuse::data_rows() {
   ROW(dtg_dataset_skip, {}, h.dataset, 2);
   ROW(dtg_dataset_scale, {}, h.dataset, 0, 2);
   ROW(dtg_dataset_normalize, {}, h.dataset, 0, "{\"shift\": [0], \"scale\": [1]}", DTG_STRLEN);
-  static const int64_t lengths[] = {4, 4};
+  static const int64_t four[] = {4, 4};
   dtg_dataset* spare[1] = {};
   ASSERT_EQ(dtg_dataset_range(h.runtime, 0, 3, 1, &spare[0]), nullptr);
   ROW(dtg_dataset_cache, {}, h.dataset);
   ROW(dtg_dataset_window, {}, h.dataset, 2, 1, 1, 0);
   ROW(dtg_dataset_padded_batch, {}, h.dataset, 2, 0, 0.0);
-  ROW(dtg_dataset_bucket_batch, {}, h.dataset, 0, lengths, 1, lengths, 2, 0, 0.0);
+  ROW(dtg_dataset_bucket_batch, {}, h.dataset, 0, four, 1, four, 2, 0, 0.0);
   ROW(dtg_dataset_zip, {}, h.dataset, spare, 1);
   ROW(dtg_dataset_concatenate, {}, h.dataset, spare, 1);
   ROW(dtg_dataset_interleave, {}, h.dataset, spare, 1, 1);

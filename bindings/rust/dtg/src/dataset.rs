@@ -338,10 +338,8 @@ impl Dataset {
             ..sys::dtg_json_lines_options::INIT
         };
         // SAFETY: an open runtime or NULL; a text with its length, options that outlive the call.
-        unsafe {
-            Handle::create(|out| sys::dtg_dataset_json_lines(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out))
-        }
-        .map(|handle| Self(handle, false))
+        unsafe { Handle::create(|out| sys::dtg_dataset_json_lines(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
+            .map(|handle| Self(handle, false))
     }
 
     pub(crate) fn raw(&self) -> *mut sys::dtg_dataset {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Feature, Header, JsonLines, Missing, Runtime, RuntimeOptions, Tensor,
-    Weights,
+    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Feature, Header, JsonLines, Missing, Runtime, RuntimeOptions,
+    Tensor, Weights,
 };
 
 fn all(data: &mut Dataset) -> Vec<i64> {
