@@ -3,25 +3,35 @@
 #include "dtg/data.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "capi/data.h"
 #include "capi/guard.h"
 #include "data/csv.h"
 #include "data/normalize.h"
+#include "data/npy.h"
 #include "data/split.h"
+#include "data/tfrecord.h"
 
 namespace dtg::capi {
 namespace {
+
+// What a source found out about its data.
+struct Found {
+  std::string schema;
+  BadRows bad;
+};
 
 template <class Fn>
 dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
   return guard([&]() -> Status {
     DTG_TRY(require(out, "out"));
     DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
-    std::string schema;
-    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), schema));
+    Found found;
+    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
     auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
-    object->schema = std::move(schema);
+    object->schema = std::move(found.schema);
+    object->bad = std::move(found.bad);
     return give(HandleType::dataset, std::move(object), out);
   });
 }
@@ -59,10 +69,70 @@ dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
   });
 }
 
+// A data set that another one takes, entered for the length of a call.
+struct Taken {
+  explicit Taken(const dtg_dataset* handle) : held(handle, HandleType::dataset) {
+    if (held) turn.emplace(held->owner, Owner::Use::change);
+  }
+  Status check(const char* what) const {
+    DTG_TRY(held.status());
+    DTG_TRY(turn->status("data set"));
+    DTG_TRY(held->usable());
+    DTG_TRY(held->check_apart(what));
+    DTG_ASSIGN(const DataPosition at, held->reading.position());
+    if (at.elements == 0) return {};
+    return failed_precondition("%s: elements have been taken from one of the data sets; restart it first", what);
+  }
+  const Held<DatasetObject> held;
+  std::optional<Owner::Turn> turn;
+};
+
+// fn makes one pipeline of that of `handle` and those of the others, which are given up.
+template <class Fn>
+dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count, const char* what, Fn&& fn) {
+  return guard([&]() -> Status {
+    DTG_TRY(require_array(others, count, "others"));
+    std::vector<std::unique_ptr<Taken>> all;
+    for (size_t i = 0; i <= count; ++i) {
+      const dtg_dataset* const next = i == 0 ? handle : others[i - 1];
+      for (size_t k = 0; k < i; ++k) {
+        if (next && next == (k == 0 ? handle : others[k - 1])) return invalid_argument("%s: one data set is given twice", what);
+      }
+      all.push_back(std::make_unique<Taken>(next));
+      DTG_TRY(all.back()->check(what));
+    }
+    DatasetObject& object = *all[0]->held;
+    std::vector<Ref<Runtime>> lent = object.lent;
+    std::vector<DatasetPtr> parts(all.size());
+    for (size_t i = 1; i < all.size(); ++i) {
+      lent.push_back(all[i]->held->runtime);
+      lent.insert(lent.end(), all[i]->held->lent.begin(), all[i]->held->lent.end());
+    }
+    const Status part_of = failed_precondition("the data set is a part of another one now, which was made of it: %s", what);
+    object.lent = std::move(lent);
+    for (size_t i = 0; i < all.size(); ++i) parts[i] = all[i]->held->reading.take();
+    for (size_t i = 1; i < all.size(); ++i) static_cast<void>(all[i]->held->give_up(part_of));
+    auto made = fn(std::move(parts));
+    if (!made.ok()) return object.give_up(made.status());
+    object.reading.put(made.take());
+    return {};
+  });
+}
+
 Result<int> component_of(const DatasetObject& object, size_t component) {
   const size_t count = object.reading.data().spec().size();
   if (component < count) return static_cast<int>(component);
   return out_of_range("component %zu: elements have %zu", component, count);
+}
+
+Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
+  DTG_TRY(require_array(texts, count, all));
+  std::vector<std::string> list;
+  for (size_t i = 0; i < count; ++i) {
+    DTG_TRY(require(texts[i], one));
+    list.emplace_back(texts[i]);
+  }
+  return list;
 }
 
 CsvMissing missing_of(int32_t number) {
@@ -81,18 +151,31 @@ Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
     return invalid_argument("dtg_csv_options: header %d, missing %d, delimiter %d; one of them is out of range", c.header, c.missing,
                             c.delimiter);
   }
-  DTG_TRY(require_array(c.columns, c.num_columns, "columns"));
   CsvOptions options;
   options.header = static_cast<CsvHeader>(c.header);
   options.missing = missing_of(c.missing);
   if (c.delimiter) options.delimiter = static_cast<char>(c.delimiter);
   options.label = text(c.label, c.label_len);
-  for (size_t i = 0; i < c.num_columns; ++i) {
-    DTG_TRY(require(c.columns[i], "an entry of columns"));
-    options.columns.emplace_back(c.columns[i]);
-  }
+  DTG_ASSIGN(options.columns, read_texts(c.columns, c.num_columns, "columns", "an entry of columns"));
   const std::string_view schema = text(c.schema, c.schema_len);
   if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options));
+  return options;
+}
+
+Result<JsonLinesOptions> read_json_lines_options(const dtg_json_lines_options* given) {
+  dtg_json_lines_options c = DTG_JSON_LINES_OPTIONS_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_json_lines_options), "dtg_json_lines_options", &c));
+  if (c.missing < 0 || c.missing > DTG_MISSING_MEAN || c.skip_bad_rows < 0 || c.skip_bad_rows > 1) {
+    return invalid_argument("dtg_json_lines_options: missing %d, skip_bad_rows %d; one of them is out of range", c.missing,
+                            c.skip_bad_rows);
+  }
+  JsonLinesOptions options;
+  options.skip_bad = c.skip_bad_rows != 0;
+  options.table.missing = missing_of(c.missing);
+  options.table.label = text(c.label, c.label_len);
+  DTG_ASSIGN(options.table.columns, read_texts(c.columns, c.num_columns, "columns", "an entry of columns"));
+  const std::string_view schema = text(c.schema, c.schema_len);
+  if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options.table));
   return options;
 }
 
@@ -134,7 +217,7 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* tensors, size_t num_tensors, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](const Seams&, std::string&) -> Result<DatasetPtr> {
+  return make_source(runtime, out, [&](const Seams&, Found&) -> Result<DatasetPtr> {
     DTG_TRY(require_array(tensors, num_tensors, "tensors"));
     std::vector<Tensor> list;
     for (size_t i = 0; i < num_tensors; ++i) {
@@ -149,28 +232,59 @@ dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* te
 }
 
 dtg_error* dtg_dataset_range(dtg_runtime* runtime, int64_t start, int64_t stop, int64_t step, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](const Seams&, std::string&) { return make_range(start, stop, step); });
+  return make_source(runtime, out, [&](const Seams&, Found&) { return make_range(start, stop, step); });
 }
 
 dtg_error* dtg_dataset_idx(dtg_runtime* runtime, const char* const* paths, size_t num_paths, dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](const Seams& seams, std::string&) -> Result<DatasetPtr> {
-    DTG_TRY(require_array(paths, num_paths, "paths"));
-    std::vector<std::string> list;
-    for (size_t i = 0; i < num_paths; ++i) {
-      DTG_TRY(require(paths[i], "an entry of paths"));
-      list.emplace_back(paths[i]);
-    }
+  return make_source(runtime, out, [&](const Seams& seams, Found&) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const auto list, read_texts(paths, num_paths, "paths", "an entry of paths"));
     return make_idx(*seams.disk, list, seams.budget);
+  });
+}
+
+dtg_error* dtg_dataset_npy(dtg_runtime* runtime, const char* const* paths, size_t num_paths, dtg_dataset** out) noexcept {
+  return make_source(runtime, out, [&](const Seams& seams, Found&) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const auto list, read_texts(paths, num_paths, "paths", "an entry of paths"));
+    return make_npy(*seams.disk, list, seams.budget);
+  });
+}
+
+dtg_error* dtg_dataset_npz(dtg_runtime* runtime, const char* path, size_t path_len, const char* const* names, size_t num_names,
+                           dtg_dataset** out) noexcept {
+  return make_source(runtime, out, [&](const Seams& seams, Found&) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_ASSIGN(const auto list, read_texts(names, num_names, "names", "an entry of names"));
+    return make_npz(*seams.disk, file, list, seams.budget);
+  });
+}
+
+dtg_error* dtg_dataset_tfrecord(dtg_runtime* runtime, const char* const* paths, size_t num_paths, const char* features, size_t features_len,
+                                dtg_dataset** out) noexcept {
+  return make_source(runtime, out, [&](const Seams& seams, Found&) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const auto list, read_texts(paths, num_paths, "paths", "an entry of paths"));
+    DTG_TRY(require(features, "features"));
+    DTG_ASSIGN(const auto wanted, read_features(text(features, features_len)));
+    return make_tfrecord(*seams.disk, list, wanted);
+  });
+}
+
+dtg_error* dtg_dataset_json_lines(dtg_runtime* runtime, const char* path, size_t path_len, const dtg_json_lines_options* options,
+                                  dtg_dataset** out) noexcept {
+  return make_source(runtime, out, [&](const Seams& seams, Found& found) -> Result<DatasetPtr> {
+    DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_ASSIGN(JsonLinesOptions read, read_json_lines_options(options));
+    read.table.budget = seams.budget;
+    return make_json_lines(*seams.disk, file, read, found.bad, &found.schema);
   });
 }
 
 dtg_error* dtg_dataset_csv(dtg_runtime* runtime, const char* path, size_t path_len, const dtg_csv_options* options,
                            dtg_dataset** out) noexcept {
-  return make_source(runtime, out, [&](const Seams& seams, std::string& schema) -> Result<DatasetPtr> {
+  return make_source(runtime, out, [&](const Seams& seams, Found& found) -> Result<DatasetPtr> {
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(CsvOptions read, read_csv_options(options));
     read.budget = seams.budget;
-    return make_csv(*seams.disk, file, read, &schema);
+    return make_csv(*seams.disk, file, read, &found.schema);
   });
 }
 
@@ -217,6 +331,48 @@ dtg_error* dtg_dataset_skip(dtg_dataset* dataset, int64_t count) noexcept {
 }
 dtg_error* dtg_dataset_prefetch(dtg_dataset* dataset, int64_t count) noexcept {
   return transform(dataset, [&](DatasetPtr source) { return make_prefetch(std::move(source), count); });
+}
+
+dtg_error* dtg_dataset_zip(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
+  return combine(dataset, others, num_others, "zip data sets", [](std::vector<DatasetPtr> parts) { return make_zip(std::move(parts)); });
+}
+dtg_error* dtg_dataset_concatenate(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
+  return combine(dataset, others, num_others, "concatenate data sets",
+                 [](std::vector<DatasetPtr> parts) { return make_concatenate(std::move(parts)); });
+}
+dtg_error* dtg_dataset_interleave(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others, int64_t block) noexcept {
+  return combine(dataset, others, num_others, "interleave data sets",
+                 [&](std::vector<DatasetPtr> parts) { return make_interleave(std::move(parts), block); });
+}
+
+dtg_error* dtg_dataset_cache(dtg_dataset* dataset) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    auto longer = make_cache(object.reading.take(), object.runtime->seams().budget);
+    if (!longer.ok()) return object.give_up(longer.status());
+    object.reading.put(longer.take());
+    return {};
+  });
+}
+dtg_error* dtg_dataset_window(dtg_dataset* dataset, int64_t size, int64_t shift, int64_t stride, int32_t drop_remainder) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_window(std::move(source), {size, shift, stride, drop_remainder != 0}); });
+}
+dtg_error* dtg_dataset_padded_batch(dtg_dataset* dataset, int64_t size, int32_t drop_remainder, double padding) noexcept {
+  return transform(dataset, [&](DatasetPtr source) { return make_padded_batch(std::move(source), size, drop_remainder != 0, padding); });
+}
+dtg_error* dtg_dataset_bucket_batch(dtg_dataset* dataset, size_t component, const int64_t* boundaries, size_t num_boundaries,
+                                    const int64_t* sizes, size_t num_sizes, int32_t drop_remainder, double padding) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require_array(boundaries, num_boundaries, "boundaries"));
+    DTG_TRY(require_array(sizes, num_sizes, "sizes"));
+    DTG_TRY(component_of(object, component).status());
+    BucketOptions options{component, {}, {}, drop_remainder != 0, padding};
+    options.boundaries.assign(boundaries, boundaries + num_boundaries);
+    options.sizes.assign(sizes, sizes + num_sizes);
+    auto longer = make_buckets(object.reading.take(), std::move(options));
+    if (!longer.ok()) return object.give_up(longer.status());
+    object.reading.put(longer.take());
+    return {};
+  });
 }
 
 dtg_error* dtg_dataset_scale(dtg_dataset* dataset, size_t component, double divisor) noexcept {
@@ -284,10 +440,21 @@ dtg_error* dtg_dataset_split(const dtg_dataset* dataset, const dtg_split* option
   });
 }
 
+dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_string** why) noexcept {
+  return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
+    DTG_TRY(require(count, "count"));
+    std::string reasons;
+    for (const std::string& reason : object.bad.reasons) reasons += reason + "\n";
+    if (why) DTG_TRY(give(HandleType::string, make_ref<StringObject>(std::move(reasons)), why));
+    *count = object.bad.count;
+    return {};
+  });
+}
+
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file");
+    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file or from JSON lines");
     return give(HandleType::string, make_ref<StringObject>(object.schema), out);
   });
 }

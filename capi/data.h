@@ -7,6 +7,7 @@
 
 #include "capi/objects.h"
 #include "capi/owner.h"
+#include "data/json_lines.h"
 #include "data/position.h"
 #include "dtg/data.h"
 
@@ -17,9 +18,11 @@ class DatasetObject final : public RefCounted {
  public:
   DatasetObject(Ref<Runtime> r, DatasetPtr d) : runtime(std::move(r)), reading(std::move(d)) {}
   const Ref<Runtime> runtime;
+  std::vector<Ref<Runtime>> lent;  // of the data sets that it is made of, whose disks and budgets it goes on using
   Reading reading;
   Status broken;
-  std::string schema;  // of a CSV file
+  std::string schema;  // of a CSV file or JSON lines
+  BadRows bad;         // that its source passed over
   Owner owner;
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};

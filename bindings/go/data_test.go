@@ -3,6 +3,7 @@
 package dtg_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,82 @@ func firsts(t *testing.T, d *dtg.Dataset) (out []int64) {
 		out = append(out, element[0].Int64s()...)
 	}
 	return out
+}
+
+// One example, {"y": 7, "x": [0.5, 2]}, as TensorFlow frames it.
+const oneExample = "2100000000000000017becf60a1f0a0a0a017912051a030a01070a110a0178120c120a0a080000003f00000040ad7fc379"
+
+func TestSources(t *testing.T) {
+	leaves(t)
+	folder := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		want(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	head := "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }"
+	array := "\x93NUMPY\x01\x00" + string([]byte{byte(len(head)), 0}) + head + "\x05" + strings.Repeat("\x00", 7) + "\x06" + strings.Repeat("\x00", 7) +
+		"\x07" + strings.Repeat("\x00", 7)
+	numbers := write("a.npy", array)
+	equal(t, firsts(t, closing(t, dtg.DatasetNPY(numbers))), []int64{5, 6, 7})
+	refused(t, dtg.DatasetNPY(numbers, filepath.Join(folder, "none.npy")).Err(), dtg.NotFound)
+	refused(t, dtg.DatasetNPZ(numbers, "a").Err(), dtg.DataLoss)
+
+	lines := write("a.jsonl", "{\"a\": 4, \"b\": \"x\"}\n{\"a\": {}}\n{\"a\": 5, \"b\": \"w\"}\n")
+	refused(t, dtg.DatasetJSONLines(lines).Err(), dtg.DataLoss)
+	rows := closing(t, dtg.DatasetJSONLines(lines, dtg.JSONLinesOptions{Columns: []string{"b", "a"}, SkipBadRows: true}))
+	equal(t, firsts(t, rows), []int64{1, 0})
+	count, why, err := rows.BadRows()
+	want(t, err)
+	if count != 1 || !strings.Contains(why, "line 2") {
+		t.Errorf("%d: %s", count, why)
+	}
+	schema, err := rows.Schema()
+	want(t, err)
+	again := closing(t, dtg.DatasetJSONLines(write("b.jsonl", "{\"a\": 1, \"b\": \"x\"}"), dtg.JSONLinesOptions{Schema: schema}))
+	equal(t, firsts(t, again), []int64{1})
+
+	bytes, err := hex.DecodeString(oneExample)
+	want(t, err)
+	file := write("a.tfrecord", string(bytes)+string(bytes))
+	seven := 7.5
+	features := []dtg.Feature{{Name: "y", DType: dtg.Int64}, {Name: "x", DType: dtg.Float32, Variable: true},
+		{Name: "z", DType: dtg.Float32, Shape: []int64{2}, Default: &seven}}
+	examples := closing(t, dtg.DatasetTFRecord([]string{file}, features...))
+	element, err := examples.Next()
+	want(t, err)
+	equal(t, element[0].Int64s(), []int64{7})
+	equal(t, element[1].Float32s(), []float32{0.5, 2})
+	equal(t, element[2].Float32s(), []float32{7.5, 7.5})
+	for _, tensor := range element {
+		tensor.Close()
+	}
+	torn := closing(t, dtg.DatasetTFRecord([]string{write("b.tfrecord", string(bytes[:40]))}, features...))
+	_, err = torn.Next()
+	refused(t, err, dtg.DataLoss)
+	refused(t, dtg.DatasetTFRecord([]string{file}).Err(), dtg.InvalidArgument)
+}
+
+func TestCombinations(t *testing.T) {
+	leaves(t)
+	numbers := func(begin, end int64) *dtg.Dataset { return closing(t, dtg.DatasetRange(begin, end, 1)) }
+	other := numbers(10, 13)
+	zipped := numbers(0, 5).Zip(other)
+	if zipped.ComponentCount() != 2 || zipped.Cardinality() != 3 {
+		t.Errorf("%d components, %d elements", zipped.ComponentCount(), zipped.Cardinality())
+	}
+	_, err := other.Next()
+	refused(t, err, dtg.FailedPrecondition)
+	equal(t, firsts(t, numbers(0, 2).Concatenate(numbers(5, 7), numbers(9, 10))), []int64{0, 1, 5, 6, 9})
+	equal(t, firsts(t, numbers(0, 5).Interleave(2, numbers(10, 11))), []int64{0, 1, 10, 2, 3, 4})
+	twice := numbers(0, 3)
+	refused(t, twice.Zip(twice).Err(), dtg.InvalidArgument)
+	equal(t, firsts(t, numbers(0, 5).Window(2, 2, 2, true)), []int64{0, 2, 2, 4})
+	equal(t, firsts(t, numbers(0, 3).Window(2, 1, 1, false).PaddedBatch(3, false, -1)), []int64{0, 1, 1, 2, 2, -1})
+	buckets := numbers(0, 3).Window(2, 1, 1, false).BucketBatch(0, []int64{2}, []int64{5, 2}, false, 0)
+	equal(t, firsts(t, buckets), []int64{0, 1, 1, 2, 2})
+	cached := numbers(0, 5).Shuffle(0, 3).Cache()
+	equal(t, firsts(t, cached), firsts(t, cached))
 }
 
 func TestTransforms(t *testing.T) {

@@ -261,9 +261,9 @@ func (d *Dataset) MoveTo(position []int64) error {
 	return failure(C.dtg_dataset_move_to(p, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(position))), C.size_t(len(position))))
 }
 
-// Schema is what was found out about the columns of a CSV file, as JSON: give it to the reading of other files (CSVOptions.Schema), so
+// Schema is what was found out about the columns of a CSV file or of JSON lines, as JSON: give it to the reading of other files (CSVOptions.Schema), so
 // that names have the same numbers and missing values the same means there; keep it with the weights by Model.SetMetadata. Errors:
-// FailedPrecondition (not from a CSV file).
+// FailedPrecondition (from neither of them).
 func (d *Dataset) Schema() (string, error) {
 	p, err := d.c()
 	if err != nil {

@@ -128,3 +128,77 @@ func BatchSizes(globalBatch, numWorkers, replicasPerWorker, worker int64) ([]int
 	_, err = ask(sizes)
 	return sizes, err
 }
+
+// combine makes the data set one of itself and the others, which are a part of it from then on.
+func (d *Dataset) combine(others []*Dataset, add func(*C.dtg_dataset, **C.dtg_dataset, C.size_t) *C.dtg_error) *Dataset {
+	all := make([]*C.dtg_dataset, len(others))
+	for i, other := range others {
+		p, err := other.c()
+		if err != nil {
+			if d != nil && d.err == nil {
+				d.err = err
+			}
+			return d
+		}
+		all[i] = p
+	}
+	defer runtime.KeepAlive(others)
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return add(p, unsafe.SliceData(all), C.size_t(len(all))) })
+}
+
+// Zip adds the components of the others to those of the data set, side by side; it ends with the first that ends. The others are a part of
+// it from then on: every later call on them fails, but Close. No element may have been taken from any since its last restart. Semantics:
+// Dataset.zip.
+func (d *Dataset) Zip(others ...*Dataset) *Dataset {
+	return d.combine(others, func(p *C.dtg_dataset, all **C.dtg_dataset, count C.size_t) *C.dtg_error {
+		return C.dtg_dataset_zip(p, all, count)
+	})
+}
+
+// Concatenate is the elements of the others after its own; components must be of equal number and types. The others become a part, as in
+// Zip. Semantics: Dataset.concatenate.
+func (d *Dataset) Concatenate(others ...*Dataset) *Dataset {
+	return d.combine(others, func(p *C.dtg_dataset, all **C.dtg_dataset, count C.size_t) *C.dtg_error {
+		return C.dtg_dataset_concatenate(p, all, count)
+	})
+}
+
+// Interleave is block elements of each in turn, itself first, without those that have ended. The others become a part, as in Zip.
+// Semantics: Dataset.interleave over as many data sets as its cycle_length.
+func (d *Dataset) Interleave(block int64, others ...*Dataset) *Dataset {
+	return d.combine(others, func(p *C.dtg_dataset, all **C.dtg_dataset, count C.size_t) *C.dtg_error {
+		return C.dtg_dataset_interleave(p, all, count, C.int64_t(block))
+	})
+}
+
+// Cache keeps the elements of the first epoch in memory and hands them out again in every epoch; a shuffle before it shuffles once. Its
+// tensors must not be written to. Semantics: Dataset.cache.
+func (d *Dataset) Cache() *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error { return C.dtg_dataset_cache(p) })
+}
+
+// Window stacks the elements k * shift, k * shift + stride, ..., size of them, for every k; windows at the end that are not whole are
+// handed out, or dropped. Semantics: Dataset.window, each window batched.
+func (d *Dataset) Window(size, shift, stride int64, dropRemainder bool) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_window(p, C.int64_t(size), C.int64_t(shift), C.int64_t(stride), flag(dropRemainder))
+	})
+}
+
+// PaddedBatch is Batch for elements of different sizes: each is made as long as the longest of its batch, with padding. Semantics:
+// Dataset.padded_batch.
+func (d *Dataset) PaddedBatch(size int64, dropRemainder bool, padding float64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_padded_batch(p, C.int64_t(size), flag(dropRemainder), C.double(padding))
+	})
+}
+
+// BucketBatch is PaddedBatch of elements of like length, the first dimension of a component: rising boundaries make a bucket more than there
+// are of them, each with a size of its batches. Semantics: Dataset.bucket_by_sequence_length.
+func (d *Dataset) BucketBatch(component int, boundaries, sizes []int64, dropRemainder bool, padding float64) *Dataset {
+	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_bucket_batch(p, C.size_t(component), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(boundaries))),
+			C.size_t(len(boundaries)), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(sizes))), C.size_t(len(sizes)), flag(dropRemainder),
+			C.double(padding))
+	})
+}

@@ -66,6 +66,12 @@ class Dataset {
   // For positions (data/position.h): the stage below, null for a source; what this one does, with all it was told, in words (empty:
   // nothing that could be seen); and the number of the epoch, where the order hangs on it, which may be set right after restart() only.
   virtual Dataset* source() const { return nullptr; }
+  // All that are below: the one, or those that are made one of.
+  virtual std::vector<Dataset*> sources() const { return source() ? std::vector<Dataset*>{source()} : std::vector<Dataset*>(); }
+  // The epochs of all stages below, where what they did in an earlier one is what counts; else null.
+  virtual const std::vector<int64_t>* epochs_below() const { return nullptr; }
+  // Drops what was kept of earlier epochs, so that the next restart() goes down to the source; false where nothing is ever kept.
+  virtual bool forget() { return false; }
   virtual std::string stage() const { return "data"; }
   virtual int64_t epoch() const { return 0; }
   // How many leading dimensions of the elements are of batches.
@@ -126,6 +132,34 @@ Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor);
 // Component `component` as float32, float64, int32 or int64. Reals lose their fraction and are held to
 // the range of the integer; NaN becomes 0.
 Result<DatasetPtr> make_cast(DatasetPtr source, int component, DType dtype);
+// One data set of several, which it takes. zip: the components of all, side by side, until the first ends. concatenate: one after the
+// other. interleave: `block` elements of each in turn, without those that have ended. The last two want the same types everywhere.
+Result<DatasetPtr> make_zip(std::vector<DatasetPtr> parts);
+Result<DatasetPtr> make_concatenate(std::vector<DatasetPtr> parts);
+Result<DatasetPtr> make_interleave(std::vector<DatasetPtr> parts, int64_t block);
+// Keeps the elements in memory: every epoch is the first one again.
+Result<DatasetPtr> make_cache(DatasetPtr source, MemoryBudget* budget = nullptr);
+// Windows of `size` elements stacked along a new first dimension: number k holds elements k * shift, k * shift + stride, ... Those at the
+// end that are not whole are handed out, or dropped.
+struct WindowOptions {
+  int64_t size = 1;
+  int64_t shift = 1;
+  int64_t stride = 1;
+  bool drop_remainder = false;
+};
+Result<DatasetPtr> make_window(DatasetPtr source, WindowOptions options);
+// As make_batch for elements of different sizes: each is made as large as the largest of its batch, with `padding`.
+Result<DatasetPtr> make_padded_batch(DatasetPtr source, int64_t size, bool drop_remainder, double padding);
+// Padded batches of elements of like length, which is the first dimension of `component`: bucket i takes lengths from boundary i - 1 up to,
+// not including, boundary i, and is handed out when it has sizes[i]; what is left at the end comes in the order of the buckets.
+struct BucketOptions {
+  size_t component = 0;
+  std::vector<int64_t> boundaries{};
+  std::vector<int64_t> sizes{};  // one more
+  bool drop_remainder = false;
+  double padding = 0;
+};
+Result<DatasetPtr> make_buckets(DatasetPtr source, BucketOptions options);
 // Keeps up to `count` elements ready, made by a thread of its own that starts with the first next() and
 // ends, after the element in hand, with restart() or the data set.
 Result<DatasetPtr> make_prefetch(DatasetPtr source, int64_t count);

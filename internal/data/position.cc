@@ -9,22 +9,43 @@ namespace {
 // A pipeline without end would be walked through for years.
 constexpr int64_t kElementsMax = int64_t{1} << 40;
 
-// Those that have a say in what comes when; the last one first.
+// Those that have a say in what comes when: a stage, then those below it.
+void collect(Dataset& data, std::vector<Dataset*>& stages) {
+  if (!data.stage().empty()) stages.push_back(&data);
+  for (Dataset* below : data.sources()) collect(*below, stages);
+}
+
 std::vector<Dataset*> stages_of(Dataset& data) {
   std::vector<Dataset*> stages;
-  for (Dataset* stage = &data; stage; stage = stage->source()) {
-    if (!stage->stage().empty()) stages.push_back(stage);
-  }
+  collect(data, stages);
   return stages;
 }
 
-std::vector<int64_t> epochs_of(Dataset& data) {
-  std::vector<int64_t> epochs;
-  for (const Dataset* stage : stages_of(data)) epochs.push_back(stage->epoch());
-  return epochs;
+// The source first; several are parts of the stage that makes one of them.
+std::string text_of(const Dataset& data) {
+  std::string text;
+  const std::vector<Dataset*> below = data.sources();
+  for (const Dataset* part : below) text += (text.empty() ? "" : "; ") + text_of(*part);
+  if (below.size() > 1) text = "{" + text + "}";
+  if (data.stage().empty()) return text;
+  return text.empty() ? data.stage() : text + ", " + data.stage();
 }
 
 }  // namespace
+
+std::vector<int64_t> epochs_of(const Dataset& data) {
+  std::vector<int64_t> epochs;
+  if (!data.stage().empty()) epochs.push_back(data.epoch());
+  if (const std::vector<int64_t>* kept = data.epochs_below()) {
+    epochs.insert(epochs.end(), kept->begin(), kept->end());
+    return epochs;
+  }
+  for (const Dataset* below : data.sources()) {
+    const std::vector<int64_t> theirs = epochs_of(*below);
+    epochs.insert(epochs.end(), theirs.begin(), theirs.end());
+  }
+  return epochs;
+}
 
 DatasetPtr Reading::take() {
   lost_ = lost_ || at_.elements > 0;
@@ -66,6 +87,10 @@ Status Reading::move_to(const DataPosition& position) {
                             static_cast<long long>(position.elements), position.epochs.size(), stages.size());
   }
   DTG_TRY(restart());
+  // Only now no thread is at work above what is forgotten.
+  bool forgotten = false;
+  for (Dataset* stage : stages) forgotten |= stage->forget();
+  if (forgotten) DTG_TRY(restart());
   for (size_t i = 0; i < stages.size(); ++i) stages[i]->set_epoch(position.epochs[i]);
   at_ = {0, position.epochs};
   begun_ = lost_ = true;
@@ -79,11 +104,6 @@ Status Reading::move_to(const DataPosition& position) {
   return {};
 }
 
-std::string Reading::text() const {
-  std::string text;
-  if (!data_) return text;
-  for (const Dataset* stage : stages_of(*data_)) text = text.empty() ? stage->stage() : stage->stage() + ", " + text;
-  return text;
-}
+std::string Reading::text() const { return data_ ? text_of(*data_) : ""; }
 
 }  // namespace dtg

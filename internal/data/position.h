@@ -11,6 +11,9 @@
 
 namespace dtg {
 
+// The epoch of each stage that has a say in what comes when: a stage, then those below it.
+std::vector<int64_t> epochs_of(const Dataset& data);
+
 struct DataPosition {
   int64_t elements = 0;         // since the last restart
   std::vector<int64_t> epochs;  // as it began, by stage, the last one first; those that count none have 0

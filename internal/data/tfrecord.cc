@@ -33,8 +33,7 @@ class ExampleParser {
         each_field(bytes, [this](const ProtoField& field) { return field.number == kFeatures ? parse_features(field.bytes) : Status(); }));
     Element element;
     for (size_t i = 0; i < features_.size(); ++i) {
-      DTG_ASSIGN(Tensor tensor, Tensor::allocate(features_[i].dtype, features_[i].shape));
-      DTG_TRY(fill(i, tensor));
+      DTG_ASSIGN(Tensor tensor, make(i));
       element.push_back(std::move(tensor));
     }
     return element;
@@ -78,41 +77,76 @@ class ExampleParser {
     return {};
   }
 
-  Status wrong_count(size_t i, size_t found) const {
-    return data_loss("%s: feature \"%.100s\" has %zu values, %s%s needs %lld", where_.c_str(), features_[i].name.c_str(), found,
-                     dtype_name(features_[i].dtype), features_[i].shape.text().c_str(), static_cast<long long>(features_[i].shape.count()));
-  }
-
-  Status fill(size_t i, const Tensor& tensor) {
+  Result<Tensor> make(size_t i) {
     const ExampleFeature& feature = features_[i];
-    if (kinds_[i] == 0) return fill_fallback(feature, tensor);
+    if (kinds_[i] == 0) {
+      DTG_ASSIGN(const Shape shape, shape_for(i, 0));
+      DTG_ASSIGN(Tensor tensor, Tensor::allocate(feature.dtype, shape));
+      if (!feature.variable) DTG_TRY(fill_fallback(feature, tensor));
+      return tensor;
+    }
     if (kinds_[i] != list_of(feature.dtype)) {
       return data_loss("%s: feature \"%.100s\" is %s, asked for as %s", where_.c_str(), feature.name.c_str(), kListNames[kinds_[i]],
                        dtype_name(feature.dtype));
     }
-    if (feature.dtype == DType::f32) return fill_numbers(i, tensor.as<float>(), floats_, proto_append_floats);
-    if (feature.dtype == DType::i64) return fill_numbers(i, tensor.as<int64_t>(), integers_, proto_append_integers);
+    if (feature.dtype == DType::f32) return make_numbers(i, floats_, proto_append_floats);
+    if (feature.dtype == DType::i64) return make_numbers(i, integers_, proto_append_integers);
+    return make_bytes(i);
+  }
+
+  // What `found` values are the contents of.
+  Result<Shape> shape_for(size_t i, size_t found) const {
+    const ExampleFeature& feature = features_[i];
+    if (!feature.variable) return feature.shape;
+    const int64_t each = feature.shape.count();
+    const auto all = static_cast<int64_t>(found);
+    if (each == 0 ? all != 0 : all % each != 0) return wrong_count(i, found);
+    std::vector<int64_t> dims{each == 0 ? 0 : all / each};
+    dims.insert(dims.end(), feature.shape.dims().begin(), feature.shape.dims().end());
+    return Shape::make(dims);
+  }
+
+  Status wrong_count(size_t i, size_t found) const {
+    if (features_[i].variable) {
+      return data_loss("%s: feature \"%.100s\" has %zu values, which are no whole number of %s%s", where_.c_str(),
+                       features_[i].name.c_str(), found, dtype_name(features_[i].dtype), features_[i].shape.text().c_str());
+    }
+    return data_loss("%s: feature \"%.100s\" has %zu values, %s%s needs %lld", where_.c_str(), features_[i].name.c_str(), found,
+                     dtype_name(features_[i].dtype), features_[i].shape.text().c_str(), static_cast<long long>(features_[i].shape.count()));
+  }
+
+  Result<Tensor> make_bytes(size_t i) {
+    std::optional<std::string_view> only;
     size_t strings = 0;
     DTG_TRY(each_field(lists_[i], [&](const ProtoField& field) {
       if (field.number != kListValue || field.wire != ProtoWire::bytes) return Status();
-      if (++strings > 1 || field.bytes.size() != static_cast<size_t>(tensor.bytes())) {
-        return wrong_count(i, field.bytes.size());
-      }
-      if (!field.bytes.empty()) std::memcpy(tensor.data(), field.bytes.data(), field.bytes.size());
+      only = field.bytes;
+      ++strings;
       return Status();
     }));
-    return strings == 1 ? Status() : wrong_count(i, 0);
+    if (strings > 1 || (strings == 0 && !features_[i].variable)) {
+      return data_loss("%s: feature \"%.100s\" has %zu strings; uint8 is read from one", where_.c_str(), features_[i].name.c_str(),
+                       strings);
+    }
+    const std::string_view bytes = only.value_or(std::string_view());
+    DTG_ASSIGN(const Shape shape, shape_for(i, bytes.size()));
+    if (static_cast<int64_t>(bytes.size()) != shape.count()) return wrong_count(i, bytes.size());
+    DTG_ASSIGN(Tensor tensor, Tensor::allocate(DType::u8, shape));
+    if (!bytes.empty()) std::memcpy(tensor.data(), bytes.data(), bytes.size());
+    return tensor;
   }
 
   template <class T, class Append>
-  Status fill_numbers(size_t i, T* to, std::vector<T>& values, Append append) {
+  Result<Tensor> make_numbers(size_t i, std::vector<T>& values, Append append) {
     values.clear();
     DTG_TRY(each_field(lists_[i], [&](const ProtoField& field) {
       return field.number == kListValue ? append(field, values).with_context(where_) : Status();
     }));
-    if (static_cast<int64_t>(values.size()) != features_[i].shape.count()) return wrong_count(i, values.size());
-    std::copy(values.begin(), values.end(), to);
-    return {};
+    DTG_ASSIGN(const Shape shape, shape_for(i, values.size()));
+    if (static_cast<int64_t>(values.size()) != shape.count()) return wrong_count(i, values.size());
+    DTG_ASSIGN(Tensor tensor, Tensor::allocate(features_[i].dtype, shape));
+    std::copy(values.begin(), values.end(), tensor.as<T>());
+    return tensor;
   }
 
   static Status proto_append_floats(const ProtoField& field, std::vector<float>& values) { return proto_append_reals(field, values); }
@@ -142,7 +176,13 @@ class Records final : public Dataset {
  public:
   Records(Disk& disk, std::span<const std::string> paths, std::span<const ExampleFeature> features)
       : disk_(disk), paths_(paths.begin(), paths.end()), features_(features.begin(), features.end()) {
-    for (const ExampleFeature& feature : features_) spec_.push_back({feature.dtype, feature.shape});
+    for (const ExampleFeature& feature : features_) {
+      ComponentSpec& component = spec_.emplace_back();
+      component.dtype = feature.dtype;
+      component.shape = PartialShape::of_rank(feature.shape.rank() + feature.variable);
+      if (feature.variable) component.shape.set_dim(0, -1);
+      for (int i = 0; i < feature.shape.rank(); ++i) component.shape.set_dim(i + feature.variable, feature.shape.dim(i));
+    }
   }
 
   Status restart() override {
@@ -194,10 +234,15 @@ Result<Element> parse_example(std::string_view bytes, std::span<const ExampleFea
 
 Result<DatasetPtr> make_tfrecord(Disk& disk, std::span<const std::string> paths, std::span<const ExampleFeature> features) {
   if (features.empty()) return invalid_argument("read TFRecord files: no feature is asked for");
+  if (paths.empty()) return invalid_argument("read TFRecord files: no file is given");
   for (const ExampleFeature& feature : features) {
     if (list_of(feature.dtype) == 0) {
       return invalid_argument("read TFRecord files: feature \"%.100s\" as %s; float32, int64 and uint8 are possible", feature.name.c_str(),
                               dtype_name(feature.dtype));
+    }
+    if (feature.variable && (feature.fallback || feature.shape.rank() == kRankMax)) {
+      return invalid_argument("read TFRecord files: feature \"%.100s\" of variable length %s", feature.name.c_str(),
+                              feature.fallback ? "has a default; a message without it has none of its values" : "has too many dimensions");
     }
     const double fallback = feature.fallback.value_or(0);
     const double bound = feature.dtype == DType::u8 ? 255 : 0x1p53;

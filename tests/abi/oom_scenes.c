@@ -47,7 +47,7 @@ static void drain(dtg_dataset *data) {
 
 static void data_set(int prefetched) {
   const int64_t dims[] = {20, 3};
-  dtg_dataset *data = NULL;
+  dtg_dataset *data = NULL, *other = NULL;
   dtg_tensor *parts[2] = {NULL, NULL};
   if (fine(dtg_tensor_allocate(DTG_U8, dims, 2, &parts[0])) && fine(dtg_tensor_allocate(DTG_I64, dims, 1, &parts[1]))) {
     memset(dtg_tensor_mutable_data(parts[0]), 1, 60);
@@ -63,6 +63,10 @@ static void data_set(int prefetched) {
     fine(dtg_dataset_repeat(data, 2));
     fine(dtg_dataset_batch(data, 4, 0));
     fine(dtg_dataset_rebatch(data, 2));
+    fine(dtg_dataset_window(data, 2, 1, 1, 0));
+    fine(dtg_dataset_cache(data));
+    fine(dtg_dataset_padded_batch(data, 2, 0, 0));
+    if (fine(dtg_dataset_range(runtime, 0, 9, 1, &other))) fine(dtg_dataset_zip(data, &other, 1));
     if (prefetched) fine(dtg_dataset_prefetch(data, 2));
     dtg_dataset_cardinality(data);
     drain(data);
@@ -70,6 +74,7 @@ static void data_set(int prefetched) {
     drain(data);
   }
   dtg_dataset_release(data);
+  dtg_dataset_release(other);
   for (int i = 0; i < 2; i++) dtg_tensor_release(parts[i]);
 }
 

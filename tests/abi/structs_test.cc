@@ -59,6 +59,15 @@ TEST_F(Structs, OptionsOfEverySize) {
     dtg_dataset_release(made);
     return error;
   });
+  const dtg_json_lines_options lines = DTG_JSON_LINES_OPTIONS_INIT;
+  const std::string objects = folder("rows.jsonl");
+  ASSERT_EQ(std::system(("printf '{\"a\": 1}\\n' > '" + objects + "'").c_str()), 0);
+  each_size("dtg_json_lines_options", lines, [&](auto* options) {
+    dtg_dataset* made = nullptr;
+    dtg_error* const error = dtg_dataset_json_lines(nullptr, objects.c_str(), DTG_STRLEN, options, &made);
+    dtg_dataset_release(made);
+    return error;
+  });
   dtg_checkpoint_options sets = DTG_CHECKPOINT_OPTIONS_INIT;
   const std::string directory = folder("sets");
   sets.directory = directory.c_str();

@@ -79,6 +79,32 @@ TEST(TfRecord, WrongFeaturesAreNamed) {
   EXPECT_EQ(parse_example(out.text(), std::span(&image, 1), "test").status().code(), Code::data_loss);
 }
 
+TEST(TfRecord, VariableLengthHasWhatIsThere) {
+  const auto features =
+      read_features(R"([{"name": "x", "dtype": "float32", "variable": true}, {"name": "none", "dtype": "int64", "shape": [2],
+      "variable": true}, {"name": "image", "dtype": "uint8", "variable": true, "shape": [2]}, {"name": "label", "dtype": "int64"},
+      {"name": "lost", "dtype": "float32", "default": 0.5, "shape": [2]}])");
+  ASSERT_TRUE(features.ok()) << features.status().message();
+  auto element = parse_example(example(3, false), features.value(), "test");
+  ASSERT_TRUE(element.ok()) << element.status().message();
+  EXPECT_EQ(element.value()[0].text(), "float32[3]");
+  EXPECT_EQ(element.value()[0].as<float>()[1], -2);
+  EXPECT_EQ(element.value()[1].text(), "int64[0,2]");
+  EXPECT_EQ(element.value()[2].text(), "uint8[2,2]");
+  EXPECT_EQ(element.value()[2].as<uint8_t>()[2], 3);
+  EXPECT_EQ(element.value()[3].int_at(0), 3);
+  EXPECT_EQ(element.value()[4].as<float>()[1], 0.5f);
+  const ExampleFeature pairs{.name = "x", .dtype = DType::f32, .shape = Shape::of({2}), .variable = true};
+  const Status odd = parse_example(example(3, true), std::span(&pairs, 1), "test").status();
+  EXPECT_NE(odd.message().find("3 values, which are no whole number of float32[2]"), std::string::npos) << odd.message();
+  for (const char* bad : {"", "{}", "[1]", "[{}]", R"([{"name": "x"}])", R"([{"name": "x", "dtype": "floaty"}])", R"([{"name": 1}])",
+                          R"([{"name": "x", "dtype": "float32", "shape": 3}])", R"([{"name": "x", "dtype": "float32", "shape": [-1]}])",
+                          R"([{"name": "x", "dtype": "float32", "default": "0"}])", R"([{"name": "x", "dtype": "float32", "more": 1}])",
+                          R"([{"name": "x", "dtype": "float32", "variable": 1}])"}) {
+    EXPECT_EQ(read_features(bad).status().code(), Code::invalid_argument) << bad;
+  }
+}
+
 TEST(TfRecord, FilesAreOneStream) {
   const Scratch scratch;
   std::string first, second;

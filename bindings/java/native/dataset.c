@@ -54,6 +54,83 @@ static jlong csv(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
   return JLONG(out);
 }
 
+static jlong npy(JNIEnv* env, jclass self, jlong runtime, jbyteArray paths) {
+  dtg_dataset* out = NULL;
+  packet from;
+  size_t count;
+  const char** all;
+  (void)self;
+  if (!packet_open(env, paths, &from)) return 0;
+  all = packet_texts(&from, &count, NULL);
+  jni_threw(env, dtg_dataset_npy(AS(dtg_runtime, runtime), all, count, &out));
+  free((void*)(uintptr_t)all);
+  packet_close(&from);
+  return JLONG(out);
+}
+
+static jlong npz(JNIEnv* env, jclass self, jlong runtime, jbyteArray what) {
+  dtg_dataset* out = NULL;
+  packet from;
+  size_t count, length;
+  const char *path, **names;
+  (void)self;
+  if (!packet_open(env, what, &from)) return 0;
+  path = packet_text(&from, &length);
+  names = packet_texts(&from, &count, NULL);
+  jni_threw(env, dtg_dataset_npz(AS(dtg_runtime, runtime), path, length, names, count, &out));
+  free((void*)(uintptr_t)names);
+  packet_close(&from);
+  return JLONG(out);
+}
+
+static jlong tfrecord(JNIEnv* env, jclass self, jlong runtime, jbyteArray what) {
+  dtg_dataset* out = NULL;
+  packet from;
+  size_t count, length;
+  const char *features, **paths;
+  (void)self;
+  if (!packet_open(env, what, &from)) return 0;
+  features = packet_text(&from, &length);
+  paths = packet_texts(&from, &count, NULL);
+  jni_threw(env, dtg_dataset_tfrecord(AS(dtg_runtime, runtime), paths, count, features, length, &out));
+  free((void*)(uintptr_t)paths);
+  packet_close(&from);
+  return JLONG(out);
+}
+
+static jlong json_lines(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
+  dtg_json_lines_options to = DTG_JSON_LINES_OPTIONS_INIT;
+  dtg_dataset* out = NULL;
+  packet from;
+  const char *path, **columns;
+  size_t length;
+  (void)self;
+  if (!packet_open(env, options, &from)) return 0;
+  path = packet_text(&from, &length);
+  to.label = packet_text(&from, &to.label_len);
+  to.columns = columns = packet_texts(&from, &to.num_columns, NULL);
+  to.missing = (int32_t)packet_int(&from);
+  to.skip_bad_rows = (int32_t)packet_int(&from);
+  to.schema = packet_text(&from, &to.schema_len);
+  jni_threw(env, dtg_dataset_json_lines(AS(dtg_runtime, runtime), path, length, &to, &out));
+  free((void*)(uintptr_t)columns);
+  packet_close(&from);
+  return JLONG(out);
+}
+
+static jlong bad_rows(JNIEnv* env, jclass self, jlong data) {
+  int64_t count = 0;
+  (void)self;
+  return jni_threw(env, dtg_dataset_bad_rows(AS(dtg_dataset, data), &count, NULL)) ? 0 : count;
+}
+
+static jbyteArray why_bad(JNIEnv* env, jclass self, jlong data) {
+  int64_t count = 0;
+  dtg_string* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_dataset_bad_rows(AS(dtg_dataset, data), &count, &out)) ? NULL : jni_string(env, out);
+}
+
 /* The transforms, numbered as in Dataset.java. */
 static void transform(JNIEnv* env, jclass self, jlong handle, jint which, jlong a, jlong b, jdouble divisor) {
   dtg_dataset* data = AS(dtg_dataset, handle);
@@ -71,10 +148,46 @@ static void transform(JNIEnv* env, jclass self, jlong handle, jint which, jlong 
     case 8: error = dtg_dataset_scale(data, (size_t)a, divisor); break;
     case 9: error = dtg_dataset_cast(data, (size_t)a, (dtg_dtype)b); break;
     case 10: error = dtg_dataset_prefetch(data, a); break;
+    case 13: error = dtg_dataset_cache(data); break;
+    case 14: error = dtg_dataset_padded_batch(data, a, (int32_t)b, divisor); break;
     case 12: error = dtg_dataset_shuffle_once(data, a, (uint64_t)b); break;
     default: error = dtg_dataset_restart(data); break;
   }
   jni_threw(env, error);
+}
+
+/* zip, concatenate, interleave, by number. */
+static void combine(JNIEnv* env, jclass self, jlong handle, jint which, jlongArray others, jlong block) {
+  dtg_dataset* data = AS(dtg_dataset, handle);
+  size_t count;
+  int64_t* all = jni_longs(env, others, &count);
+  dtg_dataset* const* list = (dtg_dataset* const*)(const void*)all;
+  (void)self;
+  if (!all) return;
+  switch (which) {
+    case 0: jni_threw(env, dtg_dataset_zip(data, list, count)); break;
+    case 1: jni_threw(env, dtg_dataset_concatenate(data, list, count)); break;
+    default: jni_threw(env, dtg_dataset_interleave(data, list, count, block)); break;
+  }
+  free(all);
+}
+
+static void window(JNIEnv* env, jclass self, jlong data, jlong size, jlong shift, jlong stride, jint drop_remainder) {
+  (void)self;
+  jni_threw(env, dtg_dataset_window(AS(dtg_dataset, data), size, shift, stride, drop_remainder));
+}
+
+static void buckets(JNIEnv* env, jclass self, jlong data, jlong component, jlongArray boundaries, jlongArray sizes, jint drop_remainder,
+                    jdouble padding) {
+  size_t edges = 0, batches = 0;
+  int64_t* const to = jni_longs(env, boundaries, &edges);
+  int64_t* const of = to ? jni_longs(env, sizes, &batches) : NULL;
+  (void)self;
+  if (of) {
+    jni_threw(env, dtg_dataset_bucket_batch(AS(dtg_dataset, data), (size_t)component, to, edges, of, batches, drop_remainder, padding));
+  }
+  free(of);
+  free(to);
 }
 
 static jlongArray batch_sizes(JNIEnv* env, jclass self, jlong global_batch, jlong workers, jlong replicas, jlong worker) {
@@ -205,7 +318,16 @@ static const JNINativeMethod methods[] = {
     NATIVE("datasetRange", "(JJJJ)J", range),
     NATIVE("datasetIdx", "(J[B)J", idx),
     NATIVE("datasetCsv", "(J[B)J", csv),
+    NATIVE("datasetNpy", "(J[B)J", npy),
+    NATIVE("datasetNpz", "(J[B)J", npz),
+    NATIVE("datasetTfrecord", "(J[B)J", tfrecord),
+    NATIVE("datasetJsonLines", "(J[B)J", json_lines),
+    NATIVE("datasetBadRows", "(J)J", bad_rows),
+    NATIVE("datasetWhyBad", "(J)[B", why_bad),
     NATIVE("datasetTransform", "(JIJJD)V", transform),
+    NATIVE("datasetCombine", "(JI[JJ)V", combine),
+    NATIVE("datasetWindow", "(JJJJI)V", window),
+    NATIVE("datasetBuckets", "(JJ[J[JID)V", buckets),
     NATIVE("batchSizes", "(JJJJ)[J", batch_sizes),
     NATIVE("datasetNext", "(J)[J", next),
     NATIVE("datasetPosition", "(J)[J", position),

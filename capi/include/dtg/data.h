@@ -34,6 +34,33 @@ DTG_ERR dtg_dataset_range(dtg_runtime *runtime, int64_t start, int64_t stop, int
  * end with NUL. Errors: NOT_FOUND, DATA_LOSS (not IDX, cut), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_dataset_idx(dtg_runtime *runtime, const char *const *paths, size_t num_paths, dtg_dataset **out) DTG_NOEXCEPT;
 
+/* NumPy's .npy files, plain or gzip: one component per file, with equal numbers of rows (first dimensions). All types of a fixed size that
+ * tensors have, in both orders of memory (Fortran's is turned); a tensor has the type of its array. Paths end with NUL. Errors: NOT_FOUND,
+ * DATA_LOSS (not NumPy's, cut, longer than announced), UNIMPLEMENTED (big-endian numbers, Python objects, texts, dates, structures: the
+ * message names the type), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. Semantics: numpy.load without pickles. */
+DTG_ERR dtg_dataset_npy(dtg_runtime *runtime, const char *const *paths, size_t num_paths, dtg_dataset **out) DTG_NOEXCEPT;
+
+/* Arrays of a .npz file, as numpy.savez and numpy.savez_compressed write it: one component per name, in that order, with equal numbers of
+ * rows; NULL with num_names 0: all arrays, in the order of the file. Names end with NUL. Checksums are verified. Errors: those of
+ * dtg_dataset_npy, and NOT_FOUND for a name that is not there, with those that are. Since 0.1. Semantics: numpy.load. */
+DTG_ERR dtg_dataset_npz(dtg_runtime *runtime, const char *path, size_t path_len, const char *const *names, size_t num_names,
+                        dtg_dataset **out) DTG_NOEXCEPT;
+
+/* The tf.Example messages of TFRecord files, plain or gzip, in the order of the files: one component per feature that `features` names, as
+ * JSON:
+ *
+ *   [{"name": "image", "dtype": "uint8", "shape": [28, 28]}, {"name": "label", "dtype": "int64", "default": -1},
+ *    {"name": "words", "dtype": "int64", "variable": true}]
+ *
+ * float32 is read from a float_list, int64 from an int64_list, uint8 from the one string of a bytes_list. A feature has as many values as
+ * its shape (none said: one); what lacks it has "default" in all of them, or is an error. One of variable length has any number of its
+ * shape, and none where it is lacking: a tensor [n, shape...], for dtg_dataset_padded_batch. Files are read as they are needed, so errors
+ * of theirs are those of dtg_dataset_next: NOT_FOUND, DATA_LOSS (a bad checksum or a torn file, with record and byte; a feature that is
+ * lacking or other than said). For several workers give each its own files, or dtg_dataset_shard. Errors: INVALID_ARGUMENT. Since 0.1.
+ * Semantics: TFRecordDataset, parse_single_example with FixedLenFeature and FixedLenSequenceFeature. */
+DTG_ERR dtg_dataset_tfrecord(dtg_runtime *runtime, const char *const *paths, size_t num_paths, const char *features, size_t features_len,
+                             dtg_dataset **out) DTG_NOEXCEPT;
+
 /* How a CSV file is read. Read during the call only. */
 /* clang-format off */
 typedef struct dtg_csv_options {
@@ -80,9 +107,39 @@ enum {
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
                         dtg_dataset **out) DTG_NOEXCEPT;
 
-/* What was found out about the columns of a CSV file, as a schema: give it to the reading of other files, so that names have the same
- * numbers and missing values the same means there; keep it with the weights by dtg_model_set_metadata. `*out` is owned by the caller.
- * Errors: FAILED_PRECONDITION (not from a CSV file). Since 0.1. */
+/* How JSON lines are read. Read during the call only. */
+/* clang-format off */
+typedef struct dtg_json_lines_options {
+  size_t struct_size;
+  const char *label;         /* name of the column to predict. Then elements are {all other columns as a float32 vector, lists one
+                                number after the other, label}; NULL: one component per column */
+  size_t label_len;
+  const char *const *columns; /* those to read, in this order, each ending with NUL; NULL: all, in order of appearance */
+  size_t num_columns;
+  int32_t missing;           /* a DTG_MISSING_ constant, for columns of which the schema says nothing else */
+  int32_t skip_bad_rows;     /* 0: a bad row is an error; 1: it is passed over and counted, see dtg_dataset_bad_rows */
+  const char *schema;        /* what is known of the columns, as for CSV files; NULL: nothing */
+  size_t schema_len;
+} dtg_json_lines_options;
+#define DTG_JSON_LINES_OPTIONS_INIT {sizeof(dtg_json_lines_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, NULL, DTG_STRLEN}
+/* clang-format on */
+
+/* The rows of a file of JSON lines, one object per line, plain or gzip; the members of the objects are the columns. Whole numbers, true (1)
+ * and false (0) are int64, other numbers float32, texts names, numbered in sorted order; lists of numbers, nested or not, are components
+ * of that shape, which is the same in all rows. A member that is null or not there is missing. A row is bad where it is no JSON object,
+ * lacks what may not be missing, or has something else in a column than rows before or the schema; the error, or dtg_dataset_bad_rows,
+ * tells file, line and column. Blank lines are nothing. `options` may be NULL. dtg_dataset_schema tells what was found. Errors: NOT_FOUND
+ * (no file, no such column), DATA_LOSS (a bad row; no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
+DTG_ERR dtg_dataset_json_lines(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_json_lines_options *options,
+                               dtg_dataset **out) DTG_NOEXCEPT;
+
+/* How many rows its source passed over as bad (0 for sources that do not), and why, for the first ten of them, a line of text each; `why`
+ * may be NULL, and `*why` is owned by the caller. Since 0.1. */
+DTG_ERR dtg_dataset_bad_rows(const dtg_dataset *dataset, int64_t *count, dtg_string **why) DTG_NOEXCEPT;
+
+/* What was found out about the columns of a CSV file or of JSON lines, as a schema: give it to the reading of other files, so that names
+ * have the same numbers and missing values the same means there; keep it with the weights by dtg_model_set_metadata. `*out` is owned by the
+ * caller. Errors: FAILED_PRECONDITION (from neither of them). Since 0.1. */
 DTG_ERR dtg_dataset_schema(const dtg_dataset *dataset, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the data set; NULL for NULL. Since 0.1. */
@@ -122,6 +179,38 @@ DTG_ERR dtg_dataset_repeat(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 DTG_ERR dtg_dataset_take(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 /* All but the first `count` elements. Since 0.1. Semantics: Dataset.skip. */
 DTG_ERR dtg_dataset_skip(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
+/* Makes `dataset` one of itself and the others: elements have the components of all, side by side, and end with the first that ends. The
+ * others are a part of it from then on: every later call on them is FAILED_PRECONDITION, and their handles are still the caller's to
+ * release. No element may have been taken from any since its last restart. Errors: INVALID_ARGUMENT (also one given twice),
+ * FAILED_PRECONDITION; then, unless the transform itself failed, all are as they were. Since 0.1. Semantics: Dataset.zip. */
+DTG_ERR dtg_dataset_zip(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
+/* The elements of the others after its own, in that order; components must be of equal number and types. What becomes of the others, and
+ * errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.concatenate. */
+DTG_ERR dtg_dataset_concatenate(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
+/* `block` elements of each in turn, itself first; who has ended is left out, so that all elements of all come. Components must be of equal
+ * number and types. What becomes of the others, and errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.interleave over as many
+ * data sets as its cycle_length, deterministic. */
+DTG_ERR dtg_dataset_interleave(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others, int64_t block) DTG_NOEXCEPT;
+/* Keeps the elements of the first epoch in memory, where that one gets to them, and hands them out again in every epoch: what stands before
+ * is read once, and a shuffle before it shuffles once. Rows of tensors and of files take no memory twice; other elements count towards the
+ * memory limit of the runtime, and the tensors handed out are the kept ones, which must not be written to. Going to a position
+ * (dtg_dataset_move_to) reads what stands before anew. Errors: INVALID_ARGUMENT (an endless data set); at dtg_dataset_next
+ * RESOURCE_EXHAUSTED. Since 0.1. Semantics: Dataset.cache in memory. */
+DTG_ERR dtg_dataset_cache(dtg_dataset *dataset) DTG_NOEXCEPT;
+/* Windows: number k is the elements k * shift, k * shift + stride, ..., `size` of them, stacked along a new first dimension. Those at the
+ * end of the data that are not whole are handed out, or dropped with a non-zero `drop_remainder`. Elements of one window must be alike.
+ * Since 0.1. Semantics: Dataset.window, each window batched. */
+DTG_ERR dtg_dataset_window(dtg_dataset *dataset, int64_t size, int64_t shift, int64_t stride, int32_t drop_remainder) DTG_NOEXCEPT;
+/* As dtg_dataset_batch for elements of different sizes: along every dimension each is made as long as the longest of its batch, with
+ * `padding`, which every component must be able to hold (0 always can be). Since 0.1. Semantics: Dataset.padded_batch. */
+DTG_ERR dtg_dataset_padded_batch(dtg_dataset *dataset, int64_t size, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
+/* Padded batches of elements of like length, which is the first dimension of component `component`, so that little is padding: the
+ * rising `boundaries` make num_boundaries + 1 buckets, of lengths below the first, from the first up to and not including the second, and
+ * so on; a bucket with sizes[i] elements is handed out as a batch at once. What is left at the end of the data comes in the order of the
+ * buckets, or is dropped. Errors: INVALID_ARGUMENT, OUT_OF_RANGE (no such component). Since 0.1. Semantics:
+ * Dataset.bucket_by_sequence_length. */
+DTG_ERR dtg_dataset_bucket_batch(dtg_dataset *dataset, size_t component, const int64_t *boundaries, size_t num_boundaries,
+                                 const int64_t *sizes, size_t num_sizes, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
 /* Component `component` as float32, divided by `divisor` (255 for pixels). Since 0.1. */
 DTG_ERR dtg_dataset_scale(dtg_dataset *dataset, size_t component, double divisor) DTG_NOEXCEPT;
 /* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64. Since 0.1. */

@@ -459,6 +459,20 @@ pub struct dtg_csv_options {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct dtg_json_lines_options {
+    pub struct_size: usize,
+    pub label: *const c_char,
+    pub label_len: usize,
+    pub columns: *const *const c_char,
+    pub num_columns: usize,
+    pub missing: i32,
+    pub skip_bad_rows: i32,
+    pub schema: *const c_char,
+    pub schema_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct dtg_split {
     pub struct_size: usize,
     pub fraction: f64,
@@ -1366,6 +1380,21 @@ impl dtg_csv_options {
     };
 }
 
+impl dtg_json_lines_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_json_lines_options>(),
+        label: null(),
+        label_len: DTG_STRLEN,
+        columns: null(),
+        num_columns: 0,
+        missing: 0,
+        skip_bad_rows: 0,
+        schema: null(),
+        schema_len: DTG_STRLEN,
+    };
+}
+
 impl dtg_split {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -2251,7 +2280,12 @@ unsafe extern "C" {
     pub fn dtg_dataset_tensors(runtime: *mut dtg_runtime, tensors: *const *const dtg_tensor, num_tensors: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_range(runtime: *mut dtg_runtime, start: i64, stop: i64, step: i64, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_idx(runtime: *mut dtg_runtime, paths: *const *const c_char, num_paths: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_npy(runtime: *mut dtg_runtime, paths: *const *const c_char, num_paths: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_npz(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, names: *const *const c_char, num_names: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_tfrecord(runtime: *mut dtg_runtime, paths: *const *const c_char, num_paths: usize, features: *const c_char, features_len: usize, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_dataset_csv(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, options: *const dtg_csv_options, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_json_lines(runtime: *mut dtg_runtime, path: *const c_char, path_len: usize, options: *const dtg_json_lines_options, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_bad_rows(dataset: *const dtg_dataset, count: *mut i64, why: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_dataset_schema(dataset: *const dtg_dataset, out: *mut *mut dtg_string) -> *mut dtg_error;
     pub fn dtg_dataset_retain(dataset: *mut dtg_dataset) -> *mut dtg_dataset;
     pub fn dtg_dataset_release(dataset: *mut dtg_dataset);
@@ -2265,6 +2299,13 @@ unsafe extern "C" {
     pub fn dtg_dataset_repeat(dataset: *mut dtg_dataset, count: i64) -> *mut dtg_error;
     pub fn dtg_dataset_take(dataset: *mut dtg_dataset, count: i64) -> *mut dtg_error;
     pub fn dtg_dataset_skip(dataset: *mut dtg_dataset, count: i64) -> *mut dtg_error;
+    pub fn dtg_dataset_zip(dataset: *mut dtg_dataset, others: *const *mut dtg_dataset, num_others: usize) -> *mut dtg_error;
+    pub fn dtg_dataset_concatenate(dataset: *mut dtg_dataset, others: *const *mut dtg_dataset, num_others: usize) -> *mut dtg_error;
+    pub fn dtg_dataset_interleave(dataset: *mut dtg_dataset, others: *const *mut dtg_dataset, num_others: usize, block: i64) -> *mut dtg_error;
+    pub fn dtg_dataset_cache(dataset: *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_dataset_window(dataset: *mut dtg_dataset, size: i64, shift: i64, stride: i64, drop_remainder: i32) -> *mut dtg_error;
+    pub fn dtg_dataset_padded_batch(dataset: *mut dtg_dataset, size: i64, drop_remainder: i32, padding: f64) -> *mut dtg_error;
+    pub fn dtg_dataset_bucket_batch(dataset: *mut dtg_dataset, component: usize, boundaries: *const i64, num_boundaries: usize, sizes: *const i64, num_sizes: usize, drop_remainder: i32, padding: f64) -> *mut dtg_error;
     pub fn dtg_dataset_scale(dataset: *mut dtg_dataset, component: usize, divisor: f64) -> *mut dtg_error;
     pub fn dtg_dataset_cast(dataset: *mut dtg_dataset, component: usize, dtype: dtg_dtype) -> *mut dtg_error;
     pub fn dtg_dataset_normalize(dataset: *mut dtg_dataset, component: usize, normalization: *const c_char, normalization_len: usize) -> *mut dtg_error;

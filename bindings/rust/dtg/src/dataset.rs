@@ -1,5 +1,6 @@
 //! Data sets: pipelines that hand out elements, one or more tensors each. One thread at a time uses a data set; it may move.
 
+use std::ffi::CString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -42,6 +43,17 @@ pub enum Missing {
     Mean,
 }
 
+impl Missing {
+    fn number(self) -> i32 {
+        match self {
+            Self::Refuse => sys::DTG_MISSING_REFUSE,
+            Self::Drop => sys::DTG_MISSING_DROP,
+            Self::Keep => sys::DTG_MISSING_KEEP,
+            Self::Mean => sys::DTG_MISSING_MEAN,
+        }
+    }
+}
+
 /// How a CSV file is read; write `..Default::default()` for what is not said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Csv<'a> {
@@ -58,6 +70,65 @@ pub struct Csv<'a> {
     /// What is known of the columns, as JSON: the [`Dataset::schema`] of another data set, or rules of one's own, as dtg/data.h tells:
     /// `{"rules": [{"name": "age", "missing": "mean"}, {"name": "kind", "names": ["cat", "dog"]}]}`.
     pub schema: Option<&'a str>,
+}
+
+/// How JSON lines are read; write `..Default::default()` for what is not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct JsonLines<'a> {
+    /// The column to predict: elements are then {all other columns as a float32 vector, label}. None: one component per column.
+    pub label: Option<&'a str>,
+    /// The columns to read, in this order. None: all.
+    pub columns: Option<&'a [&'a str]>,
+    /// What happens to rows in which a value is missing.
+    pub missing: Missing,
+    /// Bad rows are passed over and counted, see [`Dataset::bad_rows`]; otherwise they are an error.
+    pub skip_bad_rows: bool,
+    /// What is known of the columns, as JSON; see [`Csv::schema`].
+    pub schema: Option<&'a str>,
+}
+
+/// One component that [`Dataset::tfrecord`] reads of each tf.Example.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Feature<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// `F32` of a float_list, `I64` of an int64_list, `U8` of the one string of a bytes_list.
+    pub dtype: DType,
+    /// Empty: one value.
+    pub shape: &'a [i64],
+    /// What stands in all of its values where an example lacks it. None: that is an error.
+    pub default: Option<f64>,
+    /// Any number of `shape`, `[n, shape...]`, and none where an example lacks it.
+    pub variable: bool,
+}
+
+impl<'a> Feature<'a> {
+    /// A feature that every example has, of that shape.
+    #[must_use]
+    pub fn new(name: &'a str, dtype: DType, shape: &'a [i64]) -> Self {
+        Self { name, dtype, shape, default: None, variable: false }
+    }
+
+    // As C takes it: JSON.
+    fn words(&self) -> String {
+        let mut words = String::from("{\"name\": \"");
+        for c in self.name.chars() {
+            match c {
+                '"' | '\\' => words.extend(['\\', c]),
+                c if c < ' ' => words += &format!("\\u{:04x}", u32::from(c)),
+                c => words.push(c),
+            }
+        }
+        words += &format!("\", \"dtype\": \"{}\", \"shape\": {:?}, \"variable\": {}", self.dtype, self.shape, self.variable);
+        if let Some(default) = self.default {
+            words += &format!(", \"default\": {default:?}");
+        }
+        words + "}"
+    }
+}
+
+fn c_strings(texts: &[&str], what: &str) -> Result<Vec<CString>> {
+    texts.iter().map(|text| c_string(text, what)).collect()
 }
 
 /// How a data set is cut in two; write `..Default::default()` for what is not said.
@@ -173,12 +244,7 @@ impl Dataset {
                 Header::Yes => 1,
                 Header::No => 2,
             },
-            missing: match options.missing {
-                Missing::Refuse => sys::DTG_MISSING_REFUSE,
-                Missing::Drop => sys::DTG_MISSING_DROP,
-                Missing::Keep => sys::DTG_MISSING_KEEP,
-                Missing::Mean => sys::DTG_MISSING_MEAN,
-            },
+            missing: options.missing.number(),
             delimiter: options.delimiter.map_or(0, i32::from),
             schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
             schema_len: options.schema.map_or(0, str::len),
@@ -186,6 +252,93 @@ impl Dataset {
         };
         // SAFETY: an open runtime or NULL; a text with its length, options that outlive the call.
         unsafe { Handle::create(|out| sys::dtg_dataset_csv(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
+            .map(|handle| Self(handle, false))
+    }
+
+    /// NumPy's .npy files, plain or gzip: one component per file, with equal numbers of rows. A tensor has the type of its array. Errors:
+    /// `NotFound`, `DataLoss` (not NumPy's, cut), `Unimplemented` (big-endian numbers, Python objects, texts, dates, structures),
+    /// `InvalidArgument`, `ResourceExhausted`.
+    pub fn npy(paths: &[impl AsRef<Path>]) -> Result<Self> {
+        Self::npy_in(&Runtime::default(), paths)
+    }
+
+    /// As [`Dataset::npy`], under the memory limit of a runtime.
+    pub fn npy_in(runtime: &Runtime, paths: &[impl AsRef<Path>]) -> Result<Self> {
+        let paths =
+            paths.iter().map(|path| c_string(path.as_ref().as_os_str().as_bytes(), "the path")).collect::<Result<Vec<_>>>()?;
+        let raw: Vec<_> = paths.iter().map(|path| path.as_ptr()).collect();
+        // SAFETY: an open runtime or NULL; texts that end with NUL and their number.
+        unsafe { Handle::create(|out| sys::dtg_dataset_npy(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
+            .map(|handle| Self(handle, false))
+    }
+
+    /// Arrays of a .npz file, one component per name, in that order; without names all of them. Errors: those of [`Dataset::npy`], and
+    /// `NotFound` for a name that is not there, with those that are.
+    pub fn npz(path: impl AsRef<Path>, names: &[&str]) -> Result<Self> {
+        Self::npz_in(&Runtime::default(), path, names)
+    }
+
+    /// As [`Dataset::npz`], under the memory limit of a runtime.
+    pub fn npz_in(runtime: &Runtime, path: impl AsRef<Path>, names: &[&str]) -> Result<Self> {
+        let path = path.as_ref().as_os_str().as_bytes();
+        let names = c_strings(names, "the name")?;
+        let raw: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        // SAFETY: an open runtime or NULL; a text with its length, texts that end with NUL and their number.
+        unsafe {
+            Handle::create(|out| {
+                sys::dtg_dataset_npz(runtime.raw(), path.as_ptr().cast(), path.len(), raw.as_ptr(), raw.len(), out)
+            })
+        }
+        .map(|handle| Self(handle, false))
+    }
+
+    /// The tf.Example messages of TFRecord files, plain or gzip, in the order of the files. They are read as they are needed, so errors of
+    /// theirs are those of the elements: `NotFound`, `DataLoss` (a bad checksum or a torn file, with record and byte; a feature that is
+    /// lacking or other than said).
+    pub fn tfrecord(paths: &[impl AsRef<Path>], features: &[Feature<'_>]) -> Result<Self> {
+        Self::tfrecord_in(&Runtime::default(), paths, features)
+    }
+
+    /// As [`Dataset::tfrecord`], under the memory limit of a runtime.
+    pub fn tfrecord_in(runtime: &Runtime, paths: &[impl AsRef<Path>], features: &[Feature<'_>]) -> Result<Self> {
+        let paths =
+            paths.iter().map(|path| c_string(path.as_ref().as_os_str().as_bytes(), "the path")).collect::<Result<Vec<_>>>()?;
+        let raw: Vec<_> = paths.iter().map(|path| path.as_ptr()).collect();
+        let words = format!("[{}]", features.iter().map(Feature::words).collect::<Vec<_>>().join(", "));
+        // SAFETY: an open runtime or NULL; texts that end with NUL and their number, a text with its length.
+        unsafe {
+            Handle::create(|out| {
+                sys::dtg_dataset_tfrecord(runtime.raw(), raw.as_ptr(), raw.len(), words.as_ptr().cast(), words.len(), out)
+            })
+        }
+        .map(|handle| Self(handle, false))
+    }
+
+    /// The rows of a file of JSON lines, one object per line, plain or gzip. Whole numbers and bools are int64, other numbers float32,
+    /// texts names, numbered in sorted order, lists of numbers components of that shape. Errors: `NotFound`, `DataLoss` (a bad row, with
+    /// file, line and column), `InvalidArgument`, `ResourceExhausted`.
+    pub fn json_lines(path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
+        Self::json_lines_in(&Runtime::default(), path, options)
+    }
+
+    /// As [`Dataset::json_lines`], under the memory limit of a runtime.
+    pub fn json_lines_in(runtime: &Runtime, path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
+        let path = path.as_ref().as_os_str().as_bytes();
+        let columns = c_strings(options.columns.unwrap_or_default(), "the column")?;
+        let names: Vec<_> = columns.iter().map(|name| name.as_ptr()).collect();
+        let raw = sys::dtg_json_lines_options {
+            label: options.label.map_or(null(), |label| label.as_ptr().cast()),
+            label_len: options.label.map_or(0, str::len),
+            columns: if options.columns.is_some() { names.as_ptr() } else { null() },
+            num_columns: names.len(),
+            missing: options.missing.number(),
+            skip_bad_rows: options.skip_bad_rows.into(),
+            schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
+            schema_len: options.schema.map_or(0, str::len),
+            ..sys::dtg_json_lines_options::INIT
+        };
+        // SAFETY: an open runtime or NULL; a text with its length, options that outlive the call.
+        unsafe { Handle::create(|out| sys::dtg_dataset_json_lines(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
             .map(|handle| Self(handle, false))
     }
 
@@ -226,6 +379,71 @@ impl Dataset {
         let (text, length) = (normalization.as_ptr().cast(), normalization.len());
         // SAFETY: an open data set, owned, a text with its length.
         self.with(|data| unsafe { sys::dtg_dataset_normalize(data, component, text, length) })
+    }
+
+    // The others are given up whether that goes well or not.
+    fn combine(
+        self,
+        others: Vec<Dataset>,
+        add: impl FnOnce(*mut sys::dtg_dataset, *const *mut sys::dtg_dataset, usize) -> *mut sys::dtg_error,
+    ) -> Result<Self> {
+        let raw: Vec<_> = others.iter().map(Dataset::raw).collect();
+        self.with(|data| add(data, raw.as_ptr(), raw.len()))
+    }
+
+    /// The components of all, side by side, until the first ends. No element may have been taken from any since its last restart.
+    pub fn zip_with(self, others: Vec<Dataset>) -> Result<Self> {
+        // SAFETY: open data sets, owned, and their number.
+        self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_zip(data, all, count) })
+    }
+
+    /// The elements of the others after its own; components must be of equal number and types.
+    pub fn concatenate(self, others: Vec<Dataset>) -> Result<Self> {
+        // SAFETY: open data sets, owned, and their number.
+        self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_concatenate(data, all, count) })
+    }
+
+    /// `block` elements of each in turn, itself first, without those that have ended.
+    pub fn interleave(self, others: Vec<Dataset>, block: i64) -> Result<Self> {
+        // SAFETY: open data sets, owned, and their number.
+        self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_interleave(data, all, count, block) })
+    }
+
+    /// Keeps the elements of the first epoch in memory and hands them out again in every epoch; a shuffle before it shuffles once.
+    pub fn cache(self) -> Result<Self> {
+        // SAFETY: an open data set, owned.
+        self.with(|data| unsafe { sys::dtg_dataset_cache(data) })
+    }
+
+    /// Windows of the elements k * shift, k * shift + stride, ..., `size` of them, stacked; those at the end that are not whole are handed out
+    /// or dropped.
+    pub fn window(self, size: i64, shift: i64, stride: i64, drop_remainder: bool) -> Result<Self> {
+        // SAFETY: an open data set, owned.
+        self.with(|data| unsafe { sys::dtg_dataset_window(data, size, shift, stride, drop_remainder.into()) })
+    }
+
+    /// As [`Dataset::batch`] for elements of different sizes: each is made as long as the longest of its batch, with `padding`.
+    pub fn padded_batch(self, size: i64, drop_remainder: bool, padding: f64) -> Result<Self> {
+        // SAFETY: an open data set, owned.
+        self.with(|data| unsafe { sys::dtg_dataset_padded_batch(data, size, drop_remainder.into(), padding) })
+    }
+
+    /// Padded batches of elements of like length, the first dimension of a component: rising `boundaries` make a bucket more than there are
+    /// of them, each with a size of its batches.
+    pub fn bucket_batch(
+        self,
+        component: usize,
+        boundaries: &[i64],
+        sizes: &[i64],
+        drop_remainder: bool,
+        padding: f64,
+    ) -> Result<Self> {
+        let (edges, count) = (boundaries.as_ptr(), boundaries.len());
+        let drop = drop_remainder.into();
+        // SAFETY: an open data set, owned, and two slices with their lengths.
+        self.with(|data| unsafe {
+            sys::dtg_dataset_bucket_batch(data, component, edges, count, sizes.as_ptr(), sizes.len(), drop, padding)
+        })
     }
 
     /// Stacks `size` elements along a new first dimension; a shorter last batch is handed out or dropped.
@@ -342,12 +560,20 @@ impl Dataset {
         Ok(Some(tensors.into_iter().filter_map(|tensor| unsafe { Handle::adopt(tensor) }).map(Tensor::adopt_shared).collect()))
     }
 
-    /// What was found out about the columns of a CSV file, as JSON: give it to the reading of other files ([`Csv::schema`]), so that names
+    /// What was found out about the columns of a CSV file or of JSON lines, as JSON: give it to the reading of other files ([`Csv::schema`]), so that names
     /// have the same numbers and missing values the same means there; keep it with the weights by
     /// [`Model::set_metadata`](crate::Model::set_metadata). Errors: `FailedPrecondition` (not from a CSV file).
     pub fn schema(&self) -> Result<String> {
         // SAFETY: an open data set.
         unsafe { string(|out| sys::dtg_dataset_schema(self.raw(), out)) }
+    }
+
+    /// How many rows the source passed over as bad, and why, for the first ten of them, a line each.
+    pub fn bad_rows(&self) -> Result<(i64, String)> {
+        let mut count = 0;
+        // SAFETY: an open data set, a place for the count.
+        let why = unsafe { string(|out| sys::dtg_dataset_bad_rows(self.raw(), &mut count, out)) }?;
+        Ok((count, why))
     }
 
     /// Begins the next epoch, wherever this one stands.

@@ -6,11 +6,72 @@ use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Header, Missing, Runtime, RuntimeOptions, Tensor, Weights,
+    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Feature, Header, JsonLines, Missing, Runtime, RuntimeOptions,
+    Tensor, Weights,
 };
 
 fn all(data: &mut Dataset) -> Vec<i64> {
     data.by_ref().flat_map(|element| element.unwrap()[0].as_slice::<i64>().unwrap().to_vec()).collect()
+}
+
+#[test]
+fn sources_of_files() {
+    let _world = world();
+    let folder = Folder::new("sources");
+    let write = |name: &str, content: &[u8]| {
+        let path = folder.file(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    };
+    let head = b"{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }";
+    let mut array = b"\x93NUMPY\x01\x00".to_vec();
+    array.extend([u8::try_from(head.len()).unwrap(), 0]);
+    array.extend(head);
+    array.extend([5_i64, 6, 7].iter().flat_map(|x| x.to_le_bytes()));
+    let numbers = write("a.npy", &array);
+    assert_eq!(all(&mut Dataset::npy(&[&numbers]).unwrap()), [5, 6, 7]);
+    refused(Dataset::npz(&numbers, &["a"]), ErrorKind::DataLoss, "zip");
+
+    let lines = write("a.jsonl", b"{\"a\": 4, \"b\": \"x\"}\n{\"a\": {}}\n{\"a\": 5, \"b\": \"w\"}\n");
+    refused(Dataset::json_lines(&lines, &JsonLines::default()), ErrorKind::DataLoss, "line 2");
+    let options = JsonLines { columns: Some(&["b", "a"]), skip_bad_rows: true, ..JsonLines::default() };
+    let mut rows = Dataset::json_lines(&lines, &options).unwrap();
+    let (count, why) = rows.bad_rows().unwrap();
+    assert!(count == 1 && why.contains("line 2"), "{count}: {why}");
+    assert_eq!(all(&mut rows), [1, 0]);
+
+    let hex = "2100000000000000017becf60a1f0a0a0a017912051a030a01070a110a0178120c120a0a080000003f00000040ad7fc379";
+    let bytes: Vec<u8> = (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let features = [
+        Feature::new("y", DType::I64, &[]),
+        Feature { variable: true, ..Feature::new("x", DType::F32, &[]) },
+        Feature { default: Some(7.5), ..Feature::new("a \"name\"", DType::F32, &[2]) },
+    ];
+    let mut examples = Dataset::tfrecord(&[write("a.tfrecord", &bytes)], &features).unwrap();
+    let element = examples.next_element().unwrap().unwrap();
+    assert_eq!(element[0].to_scalar::<i64>().unwrap(), 7);
+    assert_eq!(element[1].as_slice::<f32>().unwrap(), [0.5, 2.0]);
+    assert_eq!(element[2].as_slice::<f32>().unwrap(), [7.5, 7.5]);
+    let mut torn = Dataset::tfrecord(&[write("b.tfrecord", &bytes[..40])], &features).unwrap();
+    refused(torn.next_element(), ErrorKind::DataLoss, "byte 40");
+}
+
+#[test]
+fn several_as_one() {
+    let _world = world();
+    let range = |begin, end| Dataset::range(begin, end, 1).unwrap();
+    let zipped = range(0, 5).zip_with(vec![range(10, 13)]).unwrap();
+    assert_eq!((zipped.component_count(), zipped.cardinality()), (2, Some(3)));
+    assert_eq!(all(&mut range(0, 2).concatenate(vec![range(5, 7), range(9, 10)]).unwrap()), [0, 1, 5, 6, 9]);
+    assert_eq!(all(&mut range(0, 5).interleave(vec![range(10, 11)], 2).unwrap()), [0, 1, 10, 2, 3, 4]);
+    assert_eq!(all(&mut range(0, 5).window(2, 2, 2, true).unwrap()), [0, 2, 2, 4]);
+    let windows = || range(0, 3).window(2, 1, 1, false).unwrap();
+    assert_eq!(all(&mut windows().padded_batch(3, false, -1.0).unwrap()), [0, 1, 1, 2, 2, -1]);
+    assert_eq!(all(&mut windows().bucket_batch(0, &[2], &[5, 2], false, 0.0).unwrap()), [0, 1, 1, 2, 2]);
+    let mut cached = range(0, 9).shuffle(0, 3).unwrap().cache().unwrap();
+    let first = all(&mut cached);
+    assert_eq!(all(&mut cached), first);
+    refused(windows().padded_batch(3, false, 0.5), ErrorKind::InvalidArgument, "0.5");
 }
 
 #[test]

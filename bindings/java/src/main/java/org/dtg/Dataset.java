@@ -142,10 +142,258 @@ public final class Dataset extends Handle {
     }
   }
 
+  /**
+   * NumPy's .npy files, plain or gzip: one component per file, with equal numbers of rows.
+   *
+   * @param paths one per component
+   * @return the data set
+   */
+  public static Dataset npy(String... paths) {
+    return npy(null, paths);
+  }
+
+  /**
+   * NumPy's .npy files, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param paths one per component
+   * @return the data set
+   */
+  public static Dataset npy(DtgRuntime runtime, String... paths) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetNpy(it, new Packet().plain(List.of(paths)).bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * Arrays of a .npz file.
+   *
+   * @param path the file
+   * @param names one per component, in this order; none: all there are
+   * @return the data set
+   */
+  public static Dataset npz(String path, String... names) {
+    return npz(null, path, names);
+  }
+
+  /**
+   * Arrays of a .npz file, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @param names one per component, in this order; none: all there are
+   * @return the data set
+   */
+  public static Dataset npz(DtgRuntime runtime, String path, String... names) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetNpz(it, new Packet().text(path).plain(List.of(names)).bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * The tf.Example messages of TFRecord files, plain or gzip. They are read as they are needed, so {@link #next} tells errors of theirs: a
+   * torn file or a bad checksum is {@link DtgException.DataLoss}, with record and byte.
+   *
+   * @param paths the files, read one after the other
+   * @param features one per component
+   * @return the data set
+   */
+  public static Dataset tfrecord(List<String> paths, Feature... features) {
+    return tfrecord(null, paths, features);
+  }
+
+  /**
+   * The tf.Example messages of TFRecord files, for a runtime.
+   *
+   * @param runtime null: the default one
+   * @param paths the files, read one after the other
+   * @param features one per component
+   * @return the data set
+   */
+  public static Dataset tfrecord(DtgRuntime runtime, List<String> paths, Feature... features) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetTfrecord(it, new Packet().text(Feature.words(features)).plain(paths).bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * The rows of a file of JSON lines, one object per line, plain or gzip.
+   *
+   * @param path the file
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset jsonLines(String path, JsonLinesOptions options) {
+    return jsonLines(null, path, options);
+  }
+
+  /**
+   * The rows of a file of JSON lines, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset jsonLines(DtgRuntime runtime, String path, JsonLinesOptions options) {
+    long it = hold(runtime);
+    try {
+      Packet how = (options == null ? new JsonLinesOptions() : options).packet();
+      return new Dataset(Native.datasetJsonLines(it, new Packet().text(path).append(how).bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * How many rows the source passed over as bad.
+   *
+   * @return 0 for sources that pass over none
+   */
+  public long badRows() {
+    long mine = hold();
+    try {
+      return Native.datasetBadRows(mine);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Why rows were passed over.
+   *
+   * @return of the first ten, a line each
+   */
+  public String whyBad() {
+    long mine = hold();
+    try {
+      return Native.text(Native.datasetWhyBad(mine));
+    } finally {
+      drop();
+    }
+  }
+
   private Dataset transform(int which, long a, long b, double divisor) {
     long mine = hold();
     try {
       Native.datasetTransform(mine, which, a, b, divisor);
+      return this;
+    } finally {
+      drop();
+    }
+  }
+
+  private Dataset combine(int which, long block, Dataset... others) {
+    long mine = hold();
+    try {
+      long[] all = hold(others);
+      try {
+        Native.datasetCombine(mine, which, all, block);
+        return this;
+      } finally {
+        drop(others);
+      }
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The components of all, side by side, until the first ends. The others are a part of this one from then on: every later call on them
+   * fails, but close. No element may have been taken from any since its last restart.
+   *
+   * @param others whose components come after these
+   * @return this
+   */
+  public Dataset zip(Dataset... others) {
+    return combine(0, 0, others);
+  }
+
+  /**
+   * The elements of the others after its own. The others become a part, as in {@link #zip}.
+   *
+   * @param others of as many components of the same types
+   * @return this
+   */
+  public Dataset concatenate(Dataset... others) {
+    return combine(1, 0, others);
+  }
+
+  /**
+   * Some elements of each in turn, itself first, without those that have ended. The others become a part, as in {@link #zip}.
+   *
+   * @param block how many elements
+   * @param others of as many components of the same types
+   * @return this
+   */
+  public Dataset interleave(long block, Dataset... others) {
+    return combine(2, block, others);
+  }
+
+  /**
+   * Keeps the elements of the first epoch in memory and hands them out again in every epoch; a shuffle before it shuffles once. Its tensors
+   * must not be written to.
+   *
+   * @return this
+   */
+  public Dataset cache() {
+    return transform(13, 0, 0, 0);
+  }
+
+  /**
+   * Windows of the elements k * shift, k * shift + stride, ..., stacked.
+   *
+   * @param size how many elements
+   * @param shift from the first of one window to the first of the next
+   * @param stride from one element of a window to the next
+   * @param dropRemainder whether windows at the end that are not whole are dropped
+   * @return this
+   */
+  public Dataset window(long size, long shift, long stride, boolean dropRemainder) {
+    long mine = hold();
+    try {
+      Native.datasetWindow(mine, size, shift, stride, dropRemainder ? 1 : 0);
+      return this;
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * As {@link #batch} for elements of different sizes: each is made as long as the longest of its batch.
+   *
+   * @param size elements a batch
+   * @param dropRemainder whether a shorter last batch is dropped
+   * @param padding what stands behind the shorter ones
+   * @return this
+   */
+  public Dataset paddedBatch(long size, boolean dropRemainder, double padding) {
+    return transform(14, size, dropRemainder ? 1 : 0, padding);
+  }
+
+  /**
+   * Padded batches of elements of like length.
+   *
+   * @param component whose first dimension is the length
+   * @param boundaries rising; they make one bucket more than there are of them
+   * @param sizes elements a batch, of each bucket
+   * @param dropRemainder whether what is left at the end is dropped
+   * @param padding what stands behind the shorter ones
+   * @return this
+   */
+  public Dataset bucketBatch(int component, long[] boundaries, long[] sizes, boolean dropRemainder, double padding) {
+    long mine = hold();
+    try {
+      Native.datasetBuckets(mine, component, boundaries, sizes, dropRemainder ? 1 : 0, padding);
       return this;
     } finally {
       drop();
@@ -366,7 +614,7 @@ public final class Dataset extends Handle {
   }
 
   /**
-   * What was found out about the columns of a CSV file. Give it to the reading of other files ({@link CsvOptions#schema}), so that names have
+   * What was found out about the columns of a CSV file or of JSON lines. Give it to the reading of other files ({@link CsvOptions#schema}), so that names have
    * the same numbers and missing values the same means there; keep it with the weights by {@link Model#metadata(String, String)}.
    *
    * @return the schema, as JSON

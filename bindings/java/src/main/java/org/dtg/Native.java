@@ -422,6 +422,24 @@ final class Native {
 
   static native long datasetCsv(long runtime, byte[] options);
 
+  static native void datasetCombine(long dataset, int which, long[] others, long block);
+
+  static native void datasetWindow(long dataset, long size, long shift, long stride, int dropRemainder);
+
+  static native void datasetBuckets(long dataset, long component, long[] boundaries, long[] sizes, int dropRemainder, double padding);
+
+  static native long datasetNpy(long runtime, byte[] paths);
+
+  static native long datasetNpz(long runtime, byte[] what);
+
+  static native long datasetTfrecord(long runtime, byte[] what);
+
+  static native long datasetJsonLines(long runtime, byte[] options);
+
+  static native long datasetBadRows(long data);
+
+  static native byte[] datasetWhyBad(long data);
+
   static native void datasetTransform(long dataset, int which, long a, long b, double divisor);
 
   static native long[] batchSizes(long globalBatch, long workers, long replicas, long worker);

@@ -34,6 +34,7 @@ final class Words {
     "dtg_event_writer_options", "EventWriterOptions",
     "dtg_coordinator_options", "CoordinatorOptions",
     "dtg_checkpoint_options", "CheckpointOptions",
+    "dtg_json_lines_options", "JsonLinesOptions",
     "dtg_recurrent_result", "RecurrentResult",
     "dtg_schedule_options", "ScheduleOptions",
     "dtg_strategy_options", "StrategyOptions",

@@ -1,0 +1,432 @@
+// Reads JSON lines in one pass: a row is looked at as a whole before any of it is kept, so that a bad one leaves nothing behind; what is
+// missing is decided at the end, when all columns are known. See json_lines.h.
+#include "data/json_lines.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/reservation.h"
+#include "data/gzip.h"
+
+namespace dtg {
+namespace {
+
+constexpr size_t kColumnsMax = 1 << 16;
+constexpr JsonLimits kLineLimits{.bytes_max = size_t{1} << 26, .values_max = size_t{1} << 22};
+
+long long ll(int64_t value) { return static_cast<long long>(value); }
+
+// What one row has in one column.
+struct Cell {
+  enum class Type : uint8_t { missing, number, boolean, text } type = Type::missing;
+  bool whole = true;  // all its numbers are
+  std::vector<int64_t> wholes;
+  std::vector<double> reals;
+  std::vector<int64_t> dims;
+  const std::string* text = nullptr;
+};
+
+struct Growing {
+  CsvColumn column;
+  const CsvRule* rule = nullptr;
+  std::optional<CsvKind> kind;  // that it must have
+  bool has_names = false;
+  Cell::Type type = Cell::Type::missing;  // of the first value met
+  std::vector<int64_t> dims;
+  int64_t width = 1;
+  std::vector<int64_t> wholes;  // width per row: numbers while all are whole, and numbers of names
+  std::vector<double> reals;    // width per row, from the first that is not whole
+  std::vector<bool> present;
+  std::unordered_map<std::string, int64_t, BytesHash, std::equal_to<>> ids;
+
+  size_t rows() const { return present.size(); }
+  void skip_to(size_t row) {
+    present.resize(row);
+    if (column.kind == CsvKind::real) reals.resize(row * static_cast<size_t>(width));
+    else wholes.resize(row * static_cast<size_t>(width));
+  }
+};
+
+const char* name_of(Cell::Type type) {
+  switch (type) {
+    case Cell::Type::number: return "a number";
+    case Cell::Type::boolean: return "true or false";
+    case Cell::Type::text: return "a text";
+    default: return "nothing";
+  }
+}
+
+std::string dims_text(const std::vector<int64_t>& dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
+  return "[" + text + "]";
+}
+
+// Numbers of a list, row-major. A reason, or null.
+const char* read_list(const Json& json, size_t depth, Cell& cell) {
+  if (const Json::Array* items = json.array()) {
+    const auto count = static_cast<int64_t>(items->size());
+    if (depth >= 8) return "a list of more than 8 dimensions";
+    if (cell.dims.size() == depth && cell.wholes.empty()) cell.dims.push_back(count);
+    else if (depth >= cell.dims.size() || cell.dims[depth] != count) return "a list whose parts differ in length";
+    for (const Json& item : *items) {
+      if (const char* why = read_list(item, depth + 1, cell)) return why;
+    }
+    return nullptr;
+  }
+  if (depth != cell.dims.size()) return "a list whose parts differ in length";
+  if (const int64_t* whole = json.integer()) {
+    cell.wholes.push_back(*whole);
+    cell.reals.push_back(static_cast<double>(*whole));
+  } else if (const double* real = json.real()) {
+    cell.whole = false;
+    cell.wholes.push_back(0);
+    cell.reals.push_back(*real);
+  } else {
+    return depth == 0 ? "an object" : "a list of something else than numbers";
+  }
+  return nullptr;
+}
+
+const char* read_cell(const Json& json, Cell& cell) {
+  if (json.is_null()) return nullptr;
+  if (const std::string* text = json.string()) {
+    cell.type = Cell::Type::text;
+    cell.text = text;
+    return nullptr;
+  }
+  if (const bool* boolean = json.boolean()) {
+    cell.type = Cell::Type::boolean;
+    cell.wholes = {*boolean ? 1 : 0};
+    cell.reals = {*boolean ? 1.0 : 0.0};
+    return nullptr;
+  }
+  cell.type = Cell::Type::number;
+  return read_list(json, 0, cell);
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, const JsonLinesOptions& options, BadRows& bad)
+      : path_(path), options_(options), bad_(bad), held_(options.table.budget, 0) {}
+
+  Result<CsvTable> read(std::string_view text) {
+    for (const std::string& name : options_.table.columns) DTG_TRY(column_named(name).status());
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    for (int64_t line = 1; !text.empty(); ++line) {
+      const size_t end = std::min(text.find('\n'), text.size());
+      std::string_view row = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      while (!row.empty() && (row.back() == '\r' || row.back() == ' ' || row.back() == '\t')) row.remove_suffix(1);
+      if (row.empty()) continue;
+      const Status status = read_row(row, line);
+      if (!status.ok()) DTG_TRY(judge(status));
+    }
+    DTG_TRY(check_columns());
+    DTG_TRY(choose_rows());
+    CsvTable table;
+    table.rows = static_cast<int64_t>(kept_.size());
+    for (Growing& growing : columns_) {
+      DTG_TRY(finish(growing));
+      table.columns.push_back(std::move(growing.column));
+    }
+    return table;
+  }
+
+ private:
+  // Passes over a bad row, where that is asked for.
+  Status judge(const Status& status) {
+    if (!options_.skip_bad || status.code() != Code::data_loss) return status;
+    ++bad_.count;
+    if (bad_.reasons.size() < BadRows::kReasonsMax) bad_.reasons.push_back(status.message());
+    return {};
+  }
+
+  Result<size_t> column_named(const std::string& name) {
+    const auto found = places_.find(name);
+    if (found != places_.end()) return found->second;
+    if (columns_.size() == kColumnsMax) return resource_exhausted("read \"%s\": more than %zu columns", path_.c_str(), kColumnsMax);
+    columns_.push_back(begin(name));
+    places_.emplace(name, columns_.size() - 1);
+    return columns_.size() - 1;
+  }
+
+  Growing begin(const std::string& name) const {
+    Growing growing;
+    growing.column.name = name;
+    for (const CsvRule& rule : options_.table.rules) {
+      if (rule.name == name) growing.rule = &rule;
+    }
+    growing.column.policy = growing.rule && growing.rule->missing ? *growing.rule->missing : options_.table.missing;
+    if (growing.rule && growing.rule->kind) growing.kind = growing.column.kind = *growing.rule->kind;
+    if (growing.rule && growing.rule->names) {
+      growing.has_names = true;
+      growing.column.categories = *growing.rule->names;
+      for (const std::string& known : growing.column.categories) growing.ids.emplace(known, static_cast<int64_t>(growing.ids.size()));
+    }
+    return growing;
+  }
+
+  Status read_row(std::string_view text, int64_t line) {
+    auto parsed = parse_json(text, "the row", kLineLimits);
+    if (!parsed.ok()) {
+      return data_loss("read \"%s\": line %lld: %s", path_.c_str(), ll(line), parsed.status().message().c_str());
+    }
+    const Json::Object* const object = parsed.value().object();
+    if (!object) return data_loss("read \"%s\": line %lld is %s, not an object", path_.c_str(), ll(line), parsed.value().kind());
+    std::vector<std::pair<const std::string*, Cell>> cells;
+    int64_t bytes = 0;
+    for (const auto& [name, value] : *object) {
+      const auto found = places_.find(name);
+      if (found == places_.end() && !options_.table.columns.empty()) continue;
+      Cell cell;
+      const char* why = read_cell(value, cell);
+      if (why) return misfit(line, name, why, "numbers, texts, true, false, null, and lists of numbers of one shape are possible");
+      DTG_TRY(check_cell(found != places_.end() ? columns_[found->second] : begin(name), cell, line));
+      bytes += 16 + 16 * static_cast<int64_t>(cell.reals.size());
+      cells.emplace_back(&name, std::move(cell));
+    }
+    DTG_TRY(held_.grow(bytes, path_.c_str()));
+    for (const auto& [name, cell] : cells) {
+      DTG_ASSIGN(const size_t place, column_named(*name));
+      keep(columns_[place], cell);
+    }
+    lines_.push_back(line);
+    return {};
+  }
+
+  Status misfit(int64_t line, const std::string& name, const char* found, const char* expected) const {
+    return data_loss("read \"%s\": line %lld has %s in column \"%.100s\"; %s", path_.c_str(), ll(line), found, name.c_str(), expected);
+  }
+
+  Status check_cell(const Growing& growing, const Cell& cell, int64_t line) const {
+    if (cell.type == Cell::Type::missing) return {};
+    const std::string& name = growing.column.name;
+    const bool is_name = cell.type == Cell::Type::text;
+    if (growing.kind && is_name != (*growing.kind == CsvKind::category)) {
+      return misfit(line, name, name_of(cell.type), "the schema gives it another kind");
+    }
+    if (growing.kind == CsvKind::whole && !cell.whole)
+      return misfit(line, name, "a number with a fraction", "the schema says whole numbers");
+    if (is_name && growing.has_names && growing.ids.find(*cell.text) == growing.ids.end()) {
+      return misfit(line, name, ("\"" + cell.text->substr(0, 100) + "\"").c_str(), "the schema does not have that name");
+    }
+    if (growing.type == Cell::Type::missing) return {};
+    if (growing.type != cell.type) return misfit(line, name, name_of(cell.type), "rows before have another type there");
+    if (growing.dims != cell.dims) {
+      return misfit(line, name, ("a list of shape " + dims_text(cell.dims)).c_str(),
+                    ("rows before have " + dims_text(growing.dims) + " there").c_str());
+    }
+    return {};
+  }
+
+  void keep(Growing& growing, const Cell& cell) {
+    if (cell.type == Cell::Type::missing) return;
+    if (growing.type == Cell::Type::missing) {
+      growing.type = cell.type;
+      growing.dims = cell.dims;
+      growing.width = 1;
+      for (const int64_t dim : cell.dims) growing.width *= dim;
+      if (cell.type == Cell::Type::text) growing.column.kind = CsvKind::category;
+      growing.wholes.clear();
+      growing.reals.clear();
+    }
+    growing.skip_to(lines_.size());
+    growing.present.push_back(true);
+    if (cell.type == Cell::Type::text) {
+      growing.wholes.push_back(growing.ids.emplace(*cell.text, static_cast<int64_t>(growing.ids.size())).first->second);
+      return;
+    }
+    if (!cell.whole && growing.column.kind == CsvKind::whole) {
+      growing.column.kind = CsvKind::real;
+      growing.reals.assign(growing.wholes.begin(), growing.wholes.end());
+      growing.wholes = {};
+    }
+    if (growing.column.kind == CsvKind::real) growing.reals.insert(growing.reals.end(), cell.reals.begin(), cell.reals.end());
+    else growing.wholes.insert(growing.wholes.end(), cell.wholes.begin(), cell.wholes.end());
+  }
+
+  // Columns that are asked for, or have rules, must be there.
+  Status check_columns() {
+    std::string known;
+    for (const Growing& growing : columns_) {
+      if (growing.type != Cell::Type::missing && known.size() < 400)
+        known += (known.empty() ? "" : ", ") + growing.column.name.substr(0, 100);
+    }
+    const auto missing = [&](const std::string& name) {
+      return not_found("read \"%s\": no column \"%.100s\"; it has %s", path_.c_str(), name.c_str(), known.c_str());
+    };
+    for (const std::string& name : options_.table.columns) {
+      if (columns_[places_.find(name)->second].type == Cell::Type::missing) return missing(name);
+    }
+    for (const CsvRule& rule : options_.table.rules) {
+      if (options_.table.columns.empty() && places_.find(rule.name) == places_.end()) return missing(rule.name);
+    }
+    return {};
+  }
+
+  Status choose_rows() {
+    for (Growing& growing : columns_) growing.skip_to(lines_.size());
+    for (size_t row = 0; row < lines_.size(); ++row) {
+      bool drop = false;
+      Status status;
+      for (const Growing& growing : columns_) {
+        if (growing.present[row]) continue;
+        drop |= growing.column.policy == CsvMissing::drop_row;
+        if (growing.column.policy != CsvMissing::refuse || !status.ok()) continue;
+        status = data_loss(
+            "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them (NaN), or "
+            "put the mean or a constant",
+            path_.c_str(), ll(lines_[row]), growing.column.name.c_str());
+      }
+      if (!status.ok()) DTG_TRY(judge(status));
+      if (!drop && status.ok()) kept_.push_back(row);
+    }
+    if (!kept_.empty()) return {};
+    return data_loss("read \"%s\": none of its %zu rows is left%s%s", path_.c_str(), lines_.size() + static_cast<size_t>(bad_.count),
+                     bad_.reasons.empty() ? "" : "; the first bad one: ", bad_.reasons.empty() ? "" : bad_.reasons[0].c_str());
+  }
+
+  Status finish(Growing& growing) {
+    CsvColumn& column = growing.column;
+    for (const size_t row : kept_) column.missing += !growing.present[row];
+    if (column.kind == CsvKind::whole && column.missing != 0) {
+      column.kind = CsvKind::real;
+      growing.reals.assign(growing.wholes.begin(), growing.wholes.end());
+      growing.wholes = {};
+    }
+    DTG_TRY(find_fill(growing));
+    std::vector<int64_t> dims{static_cast<int64_t>(kept_.size())};
+    dims.insert(dims.end(), growing.dims.begin(), growing.dims.end());
+    DTG_ASSIGN(const Shape shape, Shape::make(dims));
+    const bool is_real = column.kind == CsvKind::real;
+    DTG_TRY(held_.grow(shape.count() * (is_real ? 4 : 8), path_.c_str()));
+    DTG_ASSIGN(column.values, Tensor::allocate(is_real ? DType::f32 : DType::i64, shape));
+    const std::vector<int64_t> renamed = column.kind == CsvKind::category ? sort_names(growing) : std::vector<int64_t>();
+    const auto width = static_cast<size_t>(growing.width);
+    size_t to = 0;
+    for (const size_t row : kept_) {
+      for (size_t from = row * width; from < (row + 1) * width; ++from, ++to) {
+        if (is_real) column.values.as<float>()[to] = static_cast<float>(growing.present[row] ? growing.reals[from] : column.fill);
+        else if (column.kind == CsvKind::whole) column.values.as<int64_t>()[to] = growing.wholes[from];
+        else column.values.as<int64_t>()[to] = growing.present[row] ? renamed[static_cast<size_t>(growing.wholes[from])] : -1;
+      }
+    }
+    if (column.policy == CsvMissing::keep) column.fill = 0;
+    return {};
+  }
+
+  // What stands for missing numbers; NaN where they are kept, which finish() takes back.
+  Status find_fill(Growing& growing) {
+    CsvColumn& column = growing.column;
+    if (column.policy == CsvMissing::keep) column.fill = std::numeric_limits<double>::quiet_NaN();
+    const bool by_mean = column.policy == CsvMissing::mean;
+    if (!by_mean && column.policy != CsvMissing::constant) return {};
+    if (column.kind == CsvKind::category) {
+      if (!(growing.rule && growing.rule->missing) && column.missing == 0) {
+        column.policy = CsvMissing::refuse;
+        return {};
+      }
+      return invalid_argument(
+          "read \"%s\": missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows or keep them", path_.c_str(),
+          column.name.c_str());
+    }
+    if (growing.rule && growing.rule->value) {
+      column.fill = *growing.rule->value;
+      return {};
+    }
+    if (!growing.dims.empty() && column.missing > 0) {
+      return invalid_argument("read \"%s\": column \"%.100s\" holds lists, of which there is no mean; drop such rows, or say a constant",
+                              path_.c_str(), column.name.c_str());
+    }
+    double sum = 0;
+    int64_t count = 0;
+    for (const size_t row : kept_) {
+      if (!growing.present[row] || growing.width != 1) continue;
+      sum += column.kind == CsvKind::real ? growing.reals[row] : static_cast<double>(growing.wholes[row]);
+      ++count;
+    }
+    if (count > 0) column.fill = sum / static_cast<double>(count);
+    if (count > 0 || !growing.dims.empty()) return {};
+    return data_loss("read \"%s\": column \"%.100s\" has no value that a mean could be taken of", path_.c_str(), column.name.c_str());
+  }
+
+  // Numbers by name instead of by appearance, so that shuffled copies of a file agree on them; by number of appearance.
+  static std::vector<int64_t> sort_names(Growing& growing) {
+    std::vector<int64_t> renamed(growing.ids.size());
+    std::vector<std::string>& names = growing.column.categories;
+    if (!growing.has_names) {
+      for (const auto& [name, id] : growing.ids) names.push_back(name);
+      std::sort(names.begin(), names.end());
+    }
+    for (size_t i = 0; i < names.size(); ++i) renamed[static_cast<size_t>(growing.ids.find(names[i])->second)] = static_cast<int64_t>(i);
+    return renamed;
+  }
+
+  const std::string& path_;
+  const JsonLinesOptions& options_;
+  BadRows& bad_;
+  Reservation held_;
+  std::vector<Growing> columns_;
+  std::unordered_map<std::string, size_t, BytesHash, std::equal_to<>> places_;
+  std::vector<int64_t> lines_;  // of each row
+  std::vector<size_t> kept_;
+};
+
+// All columns but the label, side by side.
+Result<Tensor> pack_features(const CsvTable& table, size_t label) {
+  int64_t width = 0;
+  const auto width_of = [&](const CsvColumn& column) { return column.values.count() / table.rows; };
+  for (size_t i = 0; i < table.columns.size(); ++i) width += i == label ? 0 : width_of(table.columns[i]);
+  const int64_t dims[] = {table.rows, width};
+  DTG_ASSIGN(const Shape shape, Shape::make(dims));
+  DTG_ASSIGN(Tensor features, Tensor::allocate(DType::f32, shape));
+  int64_t at = 0;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (i == label) continue;
+    const Tensor& values = table.columns[i].values;
+    const int64_t here = width_of(table.columns[i]);
+    for (int64_t k = 0; k < values.count(); ++k) {
+      const float value = values.dtype() == DType::i64 ? static_cast<float>(values.as<int64_t>()[k]) : values.as<float>()[k];
+      features.as<float>()[k / here * width + at + k % here] = value;
+    }
+    at += here;
+  }
+  return features;
+}
+
+}  // namespace
+
+Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, BadRows& bad) {
+  return Reader(path, options, bad).read(text);
+}
+
+Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const JsonLinesOptions& options, BadRows& bad,
+                                   std::string* schema) {
+  DTG_ASSIGN(auto file, open_plain(disk, path));
+  Reservation held(options.table.budget, 0);
+  DTG_ASSIGN(const std::string text, read_all(*file, path, options.table.bytes_max, held));
+  DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, options, bad));
+  if (schema) *schema = csv_schema_text(table, options.table.label);
+  std::vector<Tensor> tensors;
+  if (options.table.label.empty()) {
+    for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
+    return make_slices(tensors);
+  }
+  size_t label = 0;
+  while (label < table.columns.size() && table.columns[label].name != options.table.label) ++label;
+  if (label == table.columns.size()) {
+    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns", path.c_str(), options.table.label.c_str(),
+                     table.columns.size());
+  }
+  DTG_ASSIGN(Tensor features, pack_features(table, label));
+  tensors.push_back(std::move(features));
+  tensors.push_back(table.columns[label].values);
+  return make_slices(tensors);
+}
+
+}  // namespace dtg

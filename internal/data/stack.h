@@ -1,0 +1,19 @@
+// Elements stacked along a new first dimension, as windows and padded batches hand them out. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "data/dataset.h"
+
+namespace dtg {
+
+// One or more elements with as many components each. Without `padding` the tensors of a component must be of one shape; with it, of one
+// rank: each is made as long as the longest along every dimension, with that value. `what` begins the errors.
+Result<Element> stack_elements(std::span<const Element> elements, std::optional<double> padding, const char* what);
+// Whether a component of that type can be padded with it.
+Status check_padding(std::span<const ComponentSpec> spec, double padding, const char* what);
+// The spec of stacked elements; the first dimension is `size`, or -1.
+Result<std::vector<ComponentSpec>> stacked_spec(std::span<const ComponentSpec> spec, int64_t size, const char* what);
+
+}  // namespace dtg
