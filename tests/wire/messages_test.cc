@@ -166,7 +166,8 @@ TEST(Frames, PayloadsInSlots) {
   std::string unknown = head;
   unknown[7] = 2;
   EXPECT_EQ(read_prefix(unknown, {}).status().code(), Code::data_loss);
-  for (std::string other : {make_head(Kind::register_part, 0, "part", 9), make_head(Kind::data, 0, "nothing", 0), make_frame(Heartbeat{1})}) {
+  for (std::string other :
+       {make_head(Kind::register_part, 0, "part", 9), make_head(Kind::data, 0, "nothing", 0), make_frame(Heartbeat{1})}) {
     place_in_slot(other, 0);
     EXPECT_EQ(read_prefix(other, {}).status().code(), Code::data_loss);
   }

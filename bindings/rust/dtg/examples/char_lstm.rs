@@ -197,7 +197,8 @@ fn train(session: &Session, program: &Program) -> Result<()> {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let option = |name: &str| arguments.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1)).map_or("", String::as_str);
+    let option =
+        |name: &str| arguments.chunks(2).find(|pair| pair[0] == name).and_then(|pair| pair.get(1)).map_or("", String::as_str);
     let (device, cell) = (option("--device"), option("--cell"));
     let model = Model::new(Graph::new()?, 7)?;
     let (cluster, task) = Cluster::from_env()?;
