@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "data/dataset.h"
+#include "data/stack.h"
 
 namespace dtg {
 namespace {
@@ -42,27 +43,13 @@ class Batch final : public Dataset {
   }
 
   Status init() {
-    for (const ComponentSpec& component : source_->spec()) {
-      if (component.shape.has_rank() && component.shape.rank() == kRankMax) {
-        return invalid_argument("batch a data set: its elements have rank %d already, the highest there is", kRankMax);
-      }
-      ComponentSpec& mine = spec_.emplace_back();
-      mine.dtype = component.dtype;
-      if (!component.shape.has_rank()) continue;
-      mine.shape = PartialShape::of_rank(component.shape.rank() + 1);
-      mine.shape.set_dim(0, drop_remainder_ ? size_ : -1);
-      for (int i = 0; i < component.shape.rank(); ++i) mine.shape.set_dim(i + 1, component.shape.dim(i));
-    }
+    DTG_ASSIGN(spec_, stacked_spec(source_->spec(), drop_remainder_ ? size_ : -1, "batch a data set"));
     return {};
   }
 
   Status restart() override { return source_->restart(); }
 
-  int64_t cardinality() const override {
-    const int64_t all = source_->cardinality();
-    if (all < 0) return all;
-    return all / size_ + (!drop_remainder_ && all % size_ != 0 ? 1 : 0);
-  }
+  int64_t cardinality() const override { return batches_of(source_->cardinality(), size_, drop_remainder_); }
 
   Result<bool> pull(Item& item) override {
     item.row = -1;
@@ -73,7 +60,7 @@ class Batch final : public Dataset {
   Result<int64_t> skip(int64_t count) override {
     if (count > INT64_MAX / size_) return Dataset::skip(count);
     DTG_ASSIGN(const int64_t passed, source_->skip(count * size_));
-    return passed / size_ + (!drop_remainder_ && passed % size_ != 0 ? 1 : 0);
+    return batches_of(passed, size_, drop_remainder_);
   }
   Dataset* source() const override { return source_.get(); }
   int batch_rank() const override { return source_->batch_rank() + 1; }

@@ -31,6 +31,17 @@ class Combination : public Dataset {
 
  protected:
   virtual void begin() = 0;
+  int64_t sum_of_cardinalities() const {
+    int64_t all = 0;
+    bool unknown = false;
+    for (const DatasetPtr& part : parts_) {
+      const int64_t here = part->cardinality();
+      if (here == kInfinite) return kInfinite;
+      unknown |= here == kUnknown;
+      if (here >= 0) all = here > INT64_MAX - all ? INT64_MAX : all + here;
+    }
+    return unknown ? kUnknown : all;
+  }
   const std::vector<DatasetPtr> parts_;
 };
 
@@ -114,17 +125,7 @@ class Concatenation final : public Combination {
  public:
   explicit Concatenation(std::vector<DatasetPtr> parts) : Combination(std::move(parts)) {}
   Status init() { return join_specs(parts_, "concatenate", spec_); }
-  int64_t cardinality() const override {
-    int64_t all = 0;
-    bool unknown = false;
-    for (const DatasetPtr& part : parts_) {
-      const int64_t here = part->cardinality();
-      if (here == kInfinite) return kInfinite;
-      unknown |= here == kUnknown;
-      if (here >= 0) all = here > INT64_MAX - all ? INT64_MAX : all + here;
-    }
-    return unknown ? kUnknown : all;
-  }
+  int64_t cardinality() const override { return sum_of_cardinalities(); }
   Result<bool> pull(Item& item) override {
     item.row = -1;
     for (; at_ < parts_.size(); ++at_) {
@@ -154,17 +155,7 @@ class Interleaving final : public Combination {
  public:
   Interleaving(std::vector<DatasetPtr> parts, int64_t block) : Combination(std::move(parts)), block_(block), ended_(parts_.size()) {}
   Status init() { return join_specs(parts_, "interleave", spec_); }
-  int64_t cardinality() const override {
-    int64_t all = 0;
-    bool unknown = false;
-    for (const DatasetPtr& part : parts_) {
-      const int64_t here = part->cardinality();
-      if (here == kInfinite) return kInfinite;
-      unknown |= here == kUnknown;
-      if (here >= 0) all = here > INT64_MAX - all ? INT64_MAX : all + here;
-    }
-    return unknown ? kUnknown : all;
-  }
+  int64_t cardinality() const override { return sum_of_cardinalities(); }
   Result<bool> pull(Item& item) override {
     item.row = -1;
     for (size_t over = 0; over <= parts_.size();) {

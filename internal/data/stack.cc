@@ -131,4 +131,9 @@ Result<std::vector<ComponentSpec>> stacked_spec(std::span<const ComponentSpec> s
   return stacked;
 }
 
+int64_t batches_of(int64_t elements, int64_t size, bool drop_remainder) {
+  if (elements < 0) return elements;
+  return elements / size + (!drop_remainder && elements % size != 0 ? 1 : 0);
+}
+
 }  // namespace dtg

@@ -1,4 +1,4 @@
-// Elements stacked along a new first dimension, as windows and padded batches hand them out. Pure; any thread.
+// Elements stacked along a new first dimension, as windows and batches hand them out. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -15,5 +15,8 @@ Result<Element> stack_elements(std::span<const Element> elements, std::optional<
 Status check_padding(std::span<const ComponentSpec> spec, double padding, const char* what);
 // The spec of stacked elements; the first dimension is `size`, or -1.
 Result<std::vector<ComponentSpec>> stacked_spec(std::span<const ComponentSpec> spec, int64_t size, const char* what);
+
+// So many batches are made of so many elements (negative where that is not known, and so is the answer).
+int64_t batches_of(int64_t elements, int64_t size, bool drop_remainder);
 
 }  // namespace dtg

@@ -103,11 +103,7 @@ class PaddedBatch final : public Stacking {
     return {};
   }
   Status restart() override { return source_->restart(); }
-  int64_t cardinality() const override {
-    const int64_t all = source_->cardinality();
-    if (all < 0) return all;
-    return all / size_ + (!drop_remainder_ && all % size_ != 0 ? 1 : 0);
-  }
+  int64_t cardinality() const override { return batches_of(source_->cardinality(), size_, drop_remainder_); }
   Result<bool> pull(Item& item) override {
     item.row = -1;
     std::vector<Element> elements;
@@ -124,7 +120,7 @@ class PaddedBatch final : public Stacking {
   Result<int64_t> skip(int64_t count) override {
     if (count > INT64_MAX / size_) return Dataset::skip(count);
     DTG_ASSIGN(const int64_t passed, source_->skip(count * size_));
-    return passed / size_ + (!drop_remainder_ && passed % size_ != 0 ? 1 : 0);
+    return batches_of(passed, size_, drop_remainder_);
   }
   std::string stage() const override {
     return format("padded_batch(%lld, %.17g%s)", ll(size_), padding_, drop_remainder_ ? ", whole" : "");
