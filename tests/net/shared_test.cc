@@ -191,6 +191,22 @@ class Shared : public ::testing::Test {
     }
     return all;
   }
+  // What the channel announces before its first large payload.
+  wire::Segment announced(Descriptor* came) {
+    std::string header;
+    EXPECT_EQ(listen_for(&header, came).kind, wire::Kind::segment);
+    wire::Segment segment;
+    EXPECT_TRUE(wire::decode(header, segment).ok());
+    return segment;
+  }
+  // The peer has it, and all slots are the channel's.
+  void accept(const wire::Segment& segment) {
+    wire::Release there{segment.number, {}};
+    for (uint32_t i = 0; i < segment.slots; ++i) there.slots.push_back(i);
+    say(wire::make_frame(there));
+    say(wire::make_frame(wire::Heartbeat{1}));
+    ear_.frames(1);
+  }
 
   Scratch scratch_;
   std::string path_;
@@ -330,11 +346,9 @@ TEST_F(Shared, WhatItMakes) {
   meet();
   const std::string payload(wire::kChunkBytes, 'p');
   channel_->send(data_frame(payload));
-  std::string header;
   Descriptor came;
-  ASSERT_EQ(listen_for(&header, &came).kind, wire::Kind::segment);
-  wire::Segment segment;
-  ASSERT_TRUE(wire::decode(header, segment).ok());
+  const wire::Segment segment = announced(&came);
+  std::string header;
   struct stat found {};
   ASSERT_EQ(::fstat(came.get(), &found), 0);
   EXPECT_EQ(static_cast<uint64_t>(found.st_size), segment.slots * segment.slot_bytes);
@@ -345,11 +359,7 @@ TEST_F(Shared, WhatItMakes) {
   wire::Prefix prefix = listen_for(&header);
   EXPECT_FALSE(prefix.in_slot);
   EXPECT_EQ(take(prefix.payload_bytes), payload);
-  wire::Release there{segment.number, {}};
-  for (uint32_t i = 0; i < segment.slots; ++i) there.slots.push_back(i);
-  say(wire::make_frame(there));
-  say(wire::make_frame(wire::Heartbeat{1}));
-  ear_.frames(1);
+  accept(segment);
   channel_->send(data_frame(payload));
   prefix = listen_for(&header);
   EXPECT_TRUE(prefix.in_slot);
@@ -372,17 +382,11 @@ TEST_F(Shared, WaitsForSlots) {
   meet();
   const std::string payload(wire::kChunkBytes, 'p');
   channel_->send(data_frame(payload));
-  std::string header;
   Descriptor came;
-  ASSERT_EQ(listen_for(&header, &came).kind, wire::Kind::segment);
-  wire::Segment segment;
-  ASSERT_TRUE(wire::decode(header, segment).ok());
+  const wire::Segment segment = announced(&came);
+  std::string header;
   EXPECT_EQ(take(listen_for(&header).payload_bytes), payload);
-  wire::Release there{segment.number, {}};
-  for (uint32_t i = 0; i < segment.slots; ++i) there.slots.push_back(i);
-  say(wire::make_frame(there));
-  say(wire::make_frame(wire::Heartbeat{1}));
-  ear_.frames(1);
+  accept(segment);
   int owner = 0, taken = 0;
   for (uint32_t i = 0; i < segment.slots + 2; ++i) {
     auto frame = data_frame(payload, &owner);
