@@ -19,18 +19,24 @@ static jlong range(JNIEnv* env, jclass self, jlong runtime, jlong begin, jlong e
   return jni_threw(env, dtg_dataset_range(AS(dtg_runtime, runtime), begin, end, step, &out)) ? 0 : JLONG(out);
 }
 
-static jlong idx(JNIEnv* env, jclass self, jlong runtime, jbyteArray paths) {
+typedef dtg_error* (*of_files_fn)(dtg_runtime*, const char* const*, size_t, dtg_dataset**);
+
+static jlong of_files(JNIEnv* env, jlong runtime, jbyteArray paths, of_files_fn make) {
   dtg_dataset* out = NULL;
   packet from;
   size_t count;
   const char** all;
-  (void)self;
   if (!packet_open(env, paths, &from)) return 0;
   all = packet_texts(&from, &count, NULL);
-  jni_threw(env, dtg_dataset_idx(AS(dtg_runtime, runtime), all, count, &out));
+  jni_threw(env, make(AS(dtg_runtime, runtime), all, count, &out));
   free((void*)(uintptr_t)all);
   packet_close(&from);
   return JLONG(out);
+}
+
+static jlong idx(JNIEnv* env, jclass self, jlong runtime, jbyteArray paths) {
+  (void)self;
+  return of_files(env, runtime, paths, dtg_dataset_idx);
 }
 
 static jlong csv(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
@@ -55,17 +61,8 @@ static jlong csv(JNIEnv* env, jclass self, jlong runtime, jbyteArray options) {
 }
 
 static jlong npy(JNIEnv* env, jclass self, jlong runtime, jbyteArray paths) {
-  dtg_dataset* out = NULL;
-  packet from;
-  size_t count;
-  const char** all;
   (void)self;
-  if (!packet_open(env, paths, &from)) return 0;
-  all = packet_texts(&from, &count, NULL);
-  jni_threw(env, dtg_dataset_npy(AS(dtg_runtime, runtime), all, count, &out));
-  free((void*)(uintptr_t)all);
-  packet_close(&from);
-  return JLONG(out);
+  return of_files(env, runtime, paths, dtg_dataset_npy);
 }
 
 static jlong npz(JNIEnv* env, jclass self, jlong runtime, jbyteArray what) {
