@@ -1,6 +1,5 @@
 //! Data sets: pipelines that hand out elements, one or more tensors each. One thread at a time uses a data set; it may move.
 
-use std::ffi::CString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,7 +10,7 @@ use dtg_sys as sys;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::{PartialShape, partial_shape};
-use crate::handle::{Handle, c_string, string};
+use crate::handle::{Handle, Texts, string};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
 
@@ -127,10 +126,6 @@ impl<'a> Feature<'a> {
     }
 }
 
-fn c_strings(texts: &[&str], what: &str) -> Result<Vec<CString>> {
-    texts.iter().map(|text| c_string(text, what)).collect()
-}
-
 /// How a data set is cut in two; write `..Default::default()` for what is not said.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Split {
@@ -214,9 +209,7 @@ impl Dataset {
 
     /// As [`Dataset::idx`], under the memory limit of a runtime.
     pub fn idx_in(runtime: &Runtime, paths: &[impl AsRef<Path>]) -> Result<Self> {
-        let paths =
-            paths.iter().map(|path| c_string(path.as_ref().as_os_str().as_bytes(), "the path")).collect::<Result<Vec<_>>>()?;
-        let raw: Vec<_> = paths.iter().map(|path| path.as_ptr()).collect();
+        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number.
         unsafe { Handle::create(|out| sys::dtg_dataset_idx(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
             .map(|handle| Self(handle, false))
@@ -231,9 +224,7 @@ impl Dataset {
     /// As [`Dataset::csv`], under the memory limit of a runtime.
     pub fn csv_in(runtime: &Runtime, path: impl AsRef<Path>, options: &Csv<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let columns =
-            options.columns.unwrap_or_default().iter().map(|name| c_string(name, "the column")).collect::<Result<Vec<_>>>()?;
-        let names: Vec<_> = columns.iter().map(|name| name.as_ptr()).collect();
+        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
         let raw = sys::dtg_csv_options {
             label: options.label.map_or(null(), |label| label.as_ptr().cast()),
             label_len: options.label.map_or(0, str::len),
@@ -264,9 +255,7 @@ impl Dataset {
 
     /// As [`Dataset::npy`], under the memory limit of a runtime.
     pub fn npy_in(runtime: &Runtime, paths: &[impl AsRef<Path>]) -> Result<Self> {
-        let paths =
-            paths.iter().map(|path| c_string(path.as_ref().as_os_str().as_bytes(), "the path")).collect::<Result<Vec<_>>>()?;
-        let raw: Vec<_> = paths.iter().map(|path| path.as_ptr()).collect();
+        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number.
         unsafe { Handle::create(|out| sys::dtg_dataset_npy(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
             .map(|handle| Self(handle, false))
@@ -281,8 +270,7 @@ impl Dataset {
     /// As [`Dataset::npz`], under the memory limit of a runtime.
     pub fn npz_in(runtime: &Runtime, path: impl AsRef<Path>, names: &[&str]) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let names = c_strings(names, "the name")?;
-        let raw: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let raw = Texts::new(names, "the name")?;
         // SAFETY: an open runtime or NULL; a text with its length, texts that end with NUL and their number.
         unsafe {
             Handle::create(|out| {
@@ -301,9 +289,7 @@ impl Dataset {
 
     /// As [`Dataset::tfrecord`], under the memory limit of a runtime.
     pub fn tfrecord_in(runtime: &Runtime, paths: &[impl AsRef<Path>], features: &[Feature<'_>]) -> Result<Self> {
-        let paths =
-            paths.iter().map(|path| c_string(path.as_ref().as_os_str().as_bytes(), "the path")).collect::<Result<Vec<_>>>()?;
-        let raw: Vec<_> = paths.iter().map(|path| path.as_ptr()).collect();
+        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
         let words = format!("[{}]", features.iter().map(Feature::words).collect::<Vec<_>>().join(", "));
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number, a text with its length.
         unsafe {
@@ -324,8 +310,7 @@ impl Dataset {
     /// As [`Dataset::json_lines`], under the memory limit of a runtime.
     pub fn json_lines_in(runtime: &Runtime, path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let columns = c_strings(options.columns.unwrap_or_default(), "the column")?;
-        let names: Vec<_> = columns.iter().map(|name| name.as_ptr()).collect();
+        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
         let raw = sys::dtg_json_lines_options {
             label: options.label.map_or(null(), |label| label.as_ptr().cast()),
             label_len: options.label.map_or(0, str::len),

@@ -1,7 +1,7 @@
 //! Handles of the C ABI: who releases them, and which threads may use them. The whole thread table of `dtg/base.h` stands here, once
 //! per type; the public types get Send and Sync from their handle by themselves.
 
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
 
 use dtg_sys as sys;
@@ -308,6 +308,34 @@ pub(crate) fn c_string(text: impl AsRef<[u8]>, what: &str) -> Result<std::ffi::C
             format!("{what} {shown:?} holds a NUL byte at {}; leave it out", error.nul_position()),
         )
     })
+}
+
+/// Several of them, as C takes them: pointers and their number, which hold as long as this lives.
+#[derive(Default)]
+pub(crate) struct Texts {
+    _kept: Vec<std::ffi::CString>,
+    pointers: Vec<*const std::ffi::c_char>,
+}
+
+impl Texts {
+    pub(crate) fn new<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>, what: &str) -> Result<Self> {
+        let kept = texts.into_iter().map(|text| c_string(text, what)).collect::<Result<Vec<_>>>()?;
+        let pointers = kept.iter().map(|text| text.as_ptr()).collect();
+        Ok(Self { _kept: kept, pointers })
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const *const std::ffi::c_char {
+        self.pointers.as_ptr()
+    }
+
+    /// NULL for none.
+    pub(crate) fn or_null(&self) -> *const *const std::ffi::c_char {
+        if self.pointers.is_empty() { null() } else { self.as_ptr() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pointers.len()
+    }
 }
 
 #[cfg(test)]

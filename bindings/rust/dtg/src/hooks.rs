@@ -2,7 +2,7 @@
 //! the model, and whatever else they need, from their surroundings.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Value;
 use crate::group::Reduction;
-use crate::handle::c_string;
+use crate::handle::Texts;
 use crate::model::Aggregation;
 
 /// Where a custom strategy wants a variable: what [`Hooks::create_variable`] is asked, and what it may change.
@@ -86,7 +86,7 @@ pub struct Hooks<'m> {
     split: Given<Spread<'m>>,
     local_results: Given<LocalResults<'m>>,
     /// The devices that the last variable was given, which the library reads when the hook has returned.
-    devices: RefCell<(Vec<CString>, Vec<*const c_char>)>,
+    devices: RefCell<Texts>,
 }
 
 impl<'m> Hooks<'m> {
@@ -280,13 +280,10 @@ unsafe extern "C" fn create_variable(
             given(&hooks.create_variable)?(&mut asked)?;
             place.synchronization = if asked.on_read { sys::DTG_VARIABLE_ON_READ } else { sys::DTG_VARIABLE_ON_WRITE };
             place.aggregation = asked.aggregation.number();
-            let names = asked.devices.iter().map(|device| c_string(device, "a device")).collect::<Result<Vec<_>>>()?;
-            let mut kept = hooks.devices.borrow_mut();
-            *kept = (names, Vec::new());
-            let pointers = kept.0.iter().map(|name| name.as_ptr()).collect();
-            kept.1 = pointers;
-            place.devices = kept.1.as_ptr();
-            place.num_devices = kept.1.len();
+            let devices = Texts::new(&asked.devices, "a device")?;
+            place.devices = devices.as_ptr();
+            place.num_devices = devices.len();
+            hooks.devices.replace(devices);
             Ok(())
         })
     }

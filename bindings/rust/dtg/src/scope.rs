@@ -8,7 +8,7 @@ use dtg_sys as sys;
 use crate::cluster::Cluster;
 use crate::error::{Result, check};
 use crate::graph::{Graph, Value};
-use crate::handle::c_string;
+use crate::handle::{Texts, c_string};
 
 /// What everything added inside gets.
 #[derive(Debug, Clone, Copy)]
@@ -137,8 +137,7 @@ impl Graph {
 unsafe fn push_setter(graph: *mut sys::dtg_graph, setter: &DeviceSetter<'_>) -> Result<()> {
     let ps_device = setter.ps_device.map(|device| c_string(device, "the ps device")).transpose()?;
     let worker_device = setter.worker_device.map(|device| c_string(device, "the worker device")).transpose()?;
-    let ops = setter.ps_ops.unwrap_or_default().iter().map(|op| c_string(op, "the op")).collect::<Result<Vec<_>>>()?;
-    let names: Vec<_> = ops.iter().map(|op| op.as_ptr()).collect();
+    let names = Texts::new(setter.ps_ops.unwrap_or_default(), "the op")?;
     let raw = sys::dtg_device_setter {
         cluster: setter.cluster.map_or(null(), |cluster| cluster.raw().cast_const()),
         ps_tasks: setter.ps_tasks,

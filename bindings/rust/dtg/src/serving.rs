@@ -1,6 +1,5 @@
 //! Models that others built: exported, loaded, restored by other names. One thread at a time uses a model.
 
-use std::ffi::{CString, c_char};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,7 +9,7 @@ use dtg_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::Value;
-use crate::handle::{Handle, c_string, string};
+use crate::handle::{Handle, Texts, string};
 use crate::model::Model;
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -36,13 +35,10 @@ pub struct RestoreOptions<'a> {
     pub partial: bool,
 }
 
-/// Names with NULs, values, and pointers to the names, which live as long as the first part.
-type Endpoints = (Vec<CString>, Vec<Value>, Vec<*const c_char>);
-
-fn endpoints(of: &[(&str, Value)]) -> Result<Endpoints> {
-    let names = of.iter().map(|(name, _)| c_string(name, "the name")).collect::<Result<Vec<_>>>()?;
-    let pointers = names.iter().map(|name| name.as_ptr()).collect();
-    Ok((names, of.iter().map(|(_, value)| *value).collect(), pointers))
+/// Names and values.
+fn endpoints(of: &[(&str, Value)]) -> Result<(Texts, Vec<Value>)> {
+    let names = Texts::new(of.iter().map(|(name, _)| name), "the name")?;
+    Ok((names, of.iter().map(|(_, value)| *value).collect()))
 }
 
 /// The pairs as a JSON object; nothing for none.
@@ -80,8 +76,8 @@ impl Model {
     /// without value), those of a run and of the disk.
     pub fn export(&self, session: &Session, path: impl AsRef<Path>, what: &Export<'_>) -> Result<()> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let (_inputs, fed, input_names) = endpoints(what.inputs)?;
-        let (_outputs, fetched, output_names) = endpoints(what.outputs)?;
+        let (input_names, fed) = endpoints(what.inputs)?;
+        let (output_names, fetched) = endpoints(what.outputs)?;
         let raw = sys::dtg_export {
             input_names: input_names.as_ptr(),
             inputs: Value::raw(&fed),

@@ -9,7 +9,7 @@ use dtg_sys as sys;
 use crate::callable::Callable;
 use crate::error::{Result, borrowed, check};
 use crate::graph::{Graph, Value};
-use crate::handle::{Handle, c_string, nanoseconds, or_default, string};
+use crate::handle::{Handle, Texts, nanoseconds, or_default, string};
 use crate::request::Request;
 use crate::run::Run;
 use crate::server::{Security, path_of};
@@ -209,10 +209,9 @@ impl Session {
     /// Drops variables, queues and accumulators in the named containers; with none named, those in the default container. Who waits
     /// for them fails.
     pub fn reset(&self, containers: &[&str]) -> Result<()> {
-        let names = containers.iter().map(|name| c_string(name, "the container")).collect::<Result<Vec<_>>>()?;
-        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let names = Texts::new(containers, "the container")?;
         // SAFETY: an open session, texts that end with NUL and their number.
-        unsafe { check(sys::dtg_session_reset(self.raw(), pointers.as_ptr(), pointers.len())) }
+        unsafe { check(sys::dtg_session_reset(self.raw(), names.as_ptr(), names.len())) }
     }
 
     /// Refuses new runs, cancels those under way and waits for their end, for so long; zero: not at all. May be called again. Errors: `DeadlineExceeded` when runs

@@ -11,7 +11,7 @@ use dtg_sys as sys;
 use crate::error::{Result, check};
 use crate::graph::Value;
 use crate::group::{Group, Reduction};
-use crate::handle::{Handle, c_string, or_default};
+use crate::handle::{Handle, Texts, c_string, or_default};
 use crate::hooks::Hooks;
 use crate::model::{Model, Variable};
 use crate::replicas::{Replicated, Replication};
@@ -152,8 +152,7 @@ pub struct Strategy<'m> {
 impl<'m> Strategy<'m> {
     /// A strategy for a model. Errors: `InvalidArgument` (a device that is none, a device twice, a number that does not fit the kind).
     pub fn new(model: &'m Model, options: &StrategyOptions<'_>) -> Result<Self> {
-        let names = options.devices.iter().map(|device| c_string(device, "a device")).collect::<Result<Vec<_>>>()?;
-        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let devices = Texts::new(options.devices, "a device")?;
         let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
         let replication = options.replication.map(Replication::raw);
         let raw = sys::dtg_strategy_options {
@@ -168,8 +167,8 @@ impl<'m> Strategy<'m> {
                 CrossDevice::ReduceToOneDevice => sys::DTG_REDUCE_TO_ONE_DEVICE,
                 CrossDevice::Hierarchical => sys::DTG_REDUCE_HIERARCHICAL,
             },
-            devices: pointers.as_ptr(),
-            num_devices: pointers.len(),
+            devices: devices.as_ptr(),
+            num_devices: devices.len(),
             variable_device: variables.as_ref().map_or(null(), |name| name.as_ptr()),
             replication: replication.as_ref().map_or(null(), |given| given),
             group: options.group.map_or(null_mut(), Group::raw),
@@ -191,15 +190,14 @@ impl<'m> Strategy<'m> {
     /// A strategy of one's own: whatever is not said by a hook is done as by [`StrategyKind::Mirrored`], or as by
     /// [`StrategyKind::CentralStorage`] where a device of variables is given. Errors: as of [`Strategy::new`].
     pub fn custom(model: &'m Model, options: &CustomOptions<'_>, hooks: Hooks<'m>) -> Result<Self> {
-        let names = options.devices.iter().map(|device| c_string(device, "a device")).collect::<Result<Vec<_>>>()?;
-        let pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+        let devices = Texts::new(options.devices, "a device")?;
         let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
         let hooks = Rc::new(hooks);
         let called = hooks.raw();
         let raw = sys::dtg_strategy_options {
             kind: sys::DTG_STRATEGY_CUSTOM,
-            devices: pointers.as_ptr(),
-            num_devices: pointers.len(),
+            devices: devices.as_ptr(),
+            num_devices: devices.len(),
             variable_device: variables.as_ref().map_or(null(), |name| name.as_ptr()),
             hooks: &called,
             user: Rc::as_ptr(&hooks).cast_mut().cast(),

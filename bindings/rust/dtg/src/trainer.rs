@@ -1,11 +1,10 @@
 //! Trainers: a model with its loss, optimizer and metrics, trained over epochs of a data set. One thread at a time uses a trainer; it
 //! may move; only a stopper asks from others.
 
-use std::ffi::{CString, c_char};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dtg_sys as sys;
@@ -15,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::fit::{Fit, FitEvent, Fitting, Scores};
 use crate::graph::Value;
-use crate::handle::{Handle, c_string, string};
+use crate::handle::{Handle, Texts, string};
 use crate::keras::MetricValues;
 use crate::model::Model;
 use crate::outputs::Outputs;
@@ -116,8 +115,8 @@ impl Trainer {
             optimizer: &optimizer,
             train: Value::or_none(options.train),
             training: Value::or_none(options.training),
-            input_names: inputs.pointer(),
-            output_names: outputs.pointer(),
+            input_names: inputs.or_null(),
+            output_names: outputs.or_null(),
             ..sys::dtg_trainer_options::INIT
         };
         // SAFETY: an open model; structs and arrays, with their lengths, that outlive the call.
@@ -276,26 +275,13 @@ impl Trainer {
     }
 }
 
-/// Names for C, which takes as many as there are values.
-struct Names {
-    _texts: Vec<CString>,
-    pointers: Vec<*const c_char>,
-}
-
-impl Names {
-    fn pointer(&self) -> *const *const c_char {
-        if self.pointers.is_empty() { null() } else { self.pointers.as_ptr() }
-    }
-}
-
-fn names_of(names: &[&str], count: usize, of: &str) -> Result<Names> {
+/// Names, as many as there are values, or none.
+fn names_of(names: &[&str], count: usize, of: &str) -> Result<Texts> {
     if !names.is_empty() && names.len() != count {
         let text = format!("make a trainer: {of}_names has {} names for {count} {of}s; name all of them or none", names.len());
         return Err(Error::new(ErrorKind::InvalidArgument, text));
     }
-    let texts = names.iter().map(|name| c_string(name, "the name")).collect::<Result<Vec<_>>>()?;
-    let pointers = texts.iter().map(|text| text.as_ptr()).collect();
-    Ok(Names { _texts: texts, pointers })
+    Texts::new(names, "the name")
 }
 
 impl fmt::Debug for Trainer {
