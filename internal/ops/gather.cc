@@ -231,6 +231,7 @@ struct GatherArgs {
   DType index_dtype = DType::i32;
   int64_t size = 0, batch_dims = 0;
   bool has_axis = false;
+  bool lengths = false;  // what is looked up are lengths of sequences
   Integers axis;
   OutputSpec out;
 };
@@ -250,12 +251,13 @@ void gather_rows(const Picture& p, const GatherArgs& a, const I* indices, const 
   }
 }
 
-// What is looked up may be lengths of sequences (checked_lengths of nn): then who reads of it knows lengths, and no indices.
+// Of lengths of sequences (checked_lengths of nn): who reads of it knows lengths, and no indices.
 template <class I>
-Status check_indices(RunContext& c, const I* indices, int64_t count, int64_t extent) {
+Status check_indices(RunContext& c, const GatherArgs& a, const I* indices, int64_t extent) {
+  const int64_t count = a.indices.count();
   for (int64_t i = 0; i < count; ++i) {
     if (static_cast<uint64_t>(static_cast<int64_t>(indices[i])) < static_cast<uint64_t>(extent)) continue;
-    if (c.node().attr<bool>("_lengths")) {
+    if (a.lengths) {
       return c.error("lengths[%lld] is %lld, and the sequences have %lld steps: give lengths from 0 to %lld", static_cast<long long>(i),
                      static_cast<long long>(indices[i]), static_cast<long long>(extent - 1), static_cast<long long>(extent - 1));
     }
@@ -272,7 +274,7 @@ Status gather_run(RunContext& c) {
   if (!picture.ok()) return c.error("%s", picture.status().message().c_str());
   const Picture& p = picture.value();
   return with_indices(a.index_dtype, c.in<char>(1), [&](const auto* indices) -> Status {
-    DTG_TRY(check_indices(c, indices, a.indices.count(), a.params.dim(p.axis)));
+    DTG_TRY(check_indices(c, a, indices, a.params.dim(p.axis)));
     DTG_ASSIGN(char* out, a.out.memory(c, p.out));
     const int64_t row = a.params.count(p.axis + 1, a.params.rank());
     const int64_t rows = row == 0 ? 0 : p.out.count() / row;
@@ -295,6 +297,8 @@ Status gather_prepare(PrepareContext& c) {
   a->batch_dims = batch_dims_of(c.node());
   a->has_axis = c.num_inputs() > 2;
   if (a->has_axis) DTG_TRY(a->axis.prepare(c, 2));
+  const AttrValue* const lengths = c.node().find_attr("_lengths");  // Gather has none
+  a->lengths = lengths && *lengths->get<bool>();
   a->out.prepare(c, 0);
   return c.sync(gather_run);
 }
