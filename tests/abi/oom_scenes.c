@@ -61,9 +61,9 @@ static void data_set(int prefetched) {
     fine(dtg_dataset_shuffle(data, 0, 1));
     fine(dtg_dataset_shard(data, 2, 0));
     fine(dtg_dataset_repeat(data, 2));
+    fine(dtg_dataset_window(data, 2, 1, 1, 1)); /* of rows, which are alike however many there are */
     fine(dtg_dataset_batch(data, 4, 0));
     fine(dtg_dataset_rebatch(data, 2));
-    fine(dtg_dataset_window(data, 2, 1, 1, 0));
     fine(dtg_dataset_cache(data));
     fine(dtg_dataset_padded_batch(data, 2, 0, 0));
     if (fine(dtg_dataset_range(runtime, 0, 9, 1, &other))) fine(dtg_dataset_zip(data, &other, 1));
