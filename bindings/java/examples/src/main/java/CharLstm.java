@@ -59,6 +59,7 @@ class CharLstm {
   }
 
   /** One step of an LSTM: {@code letter} is a vector, one element per sequence. The answer is the new h and c. */
+  @SuppressWarnings("try") // the scope is only there to be left
   List<Value> cell(Graph b, Value letter, Value h, Value c) {
     try (Graph.Scope scope = b.device(cellDevice)) {
       return step(b, letter, h, c);
