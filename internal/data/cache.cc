@@ -16,17 +16,16 @@ class Cache final : public Dataset {
 
   Status restart() override {
     at_ = 0;
-    if (!forgotten_) return {};
-    forgotten_ = false;
-    return source_->restart();
+    return {};
   }
-  bool forget() override {
+  Status forget() override {
+    // First, for a thread below may still be filling.
+    DTG_TRY(source_->restart());
     kept_.clear();
     if (held_.budget) held_.budget->release(held_.bytes);
     held_.bytes = 0;
     complete_ = begun_ = false;
-    forgotten_ = true;
-    return true;
+    return {};
   }
   int64_t cardinality() const override { return complete_ ? static_cast<int64_t>(kept_.size()) : source_->cardinality(); }
 
@@ -74,9 +73,8 @@ class Cache final : public Dataset {
   std::vector<Item> kept_;
   std::vector<int64_t> epochs_;
   size_t at_ = 0;
-  bool begun_ = false;      // the source was asked
-  bool complete_ = false;   // it has ended
-  bool forgotten_ = false;  // it is to begin anew
+  bool begun_ = false;     // the source was asked
+  bool complete_ = false;  // it has ended
 };
 
 }  // namespace

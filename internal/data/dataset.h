@@ -70,8 +70,8 @@ class Dataset {
   virtual std::vector<Dataset*> sources() const { return source() ? std::vector<Dataset*>{source()} : std::vector<Dataset*>(); }
   // The epochs of all stages below, where what they did in an earlier one is what counts; else null.
   virtual const std::vector<int64_t>* epochs_below() const { return nullptr; }
-  // Drops what was kept of earlier epochs, so that the next restart() goes down to the source; false where nothing is ever kept.
-  virtual bool forget() { return false; }
+  // Drops what was kept of earlier epochs, and begins what is below anew; right after restart(), which does not go down to there.
+  virtual Status forget() { return {}; }
   virtual std::string stage() const { return "data"; }
   virtual int64_t epoch() const { return 0; }
   // How many leading dimensions of the elements are of batches.

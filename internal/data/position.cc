@@ -87,10 +87,8 @@ Status Reading::move_to(const DataPosition& position) {
                             static_cast<long long>(position.elements), position.epochs.size(), stages.size());
   }
   DTG_TRY(restart());
-  // Only now no thread is at work above what is forgotten.
-  bool forgotten = false;
-  for (Dataset* stage : stages) forgotten |= stage->forget();
-  if (forgotten) DTG_TRY(restart());
+  // From above downwards: what forgets begins what is below anew, and only then no thread of a stage in between is at work there.
+  for (Dataset* stage : stages) DTG_TRY(stage->forget());
   for (size_t i = 0; i < stages.size(); ++i) stages[i]->set_epoch(position.epochs[i]);
   at_ = {0, position.epochs};
   begun_ = lost_ = true;
