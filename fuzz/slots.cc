@@ -45,6 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     InSlots in;
     OutSlots out(budget);
     Descriptor peers;
+    const Descriptor none;
     for (int i = 0; i < 64 && program.more(); ++i) {
       switch (program.byte() % 6) {
         case 0: {
@@ -53,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           const uint64_t true_size = program.byte() % 4 != 0 ? said.slots * said.slot_bytes : program.number();
           (void)!::ftruncate(peers.get(), static_cast<off_t>(true_size & ((uint64_t{1} << 40) - 1)));
           ::fcntl(peers.get(), F_ADD_SEALS, static_cast<int>(program.byte() % 32));
-          (void)in.change(said, program.byte() % 8 != 0 ? peers : Descriptor(), program.byte() % 2 != 0).ok();
+          (void)in.change(said, program.byte() % 8 != 0 ? peers : none, program.byte() % 2 != 0).ok();
           break;
         }
         case 1: (void)!::ftruncate(peers.get(), static_cast<off_t>(program.number() & 0xffffff)); break;
