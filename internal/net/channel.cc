@@ -229,6 +229,8 @@ Result<size_t> Channel::write_some(const std::vector<iovec>& list) {
 }
 
 void Channel::let_go(const void* owner) {
+  // What is in the inbox may be the end of the conversation, and of whoever had the channel.
+  const Ref<Channel> self = Ref<Channel>::share(this);
   take_inbox();
   if (landing_.owner == owner && reading_ == Reading::payload) landing_ = {};
   if (partial_ && partial_->owner == owner && partial_->owner) {
