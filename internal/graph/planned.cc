@@ -13,11 +13,13 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"while. statelesswhile. if. statelessif. case. statelesscase. partitionedcall. statefulpartitionedcall. symbolicgradient. remotecall. for.",
-     "control flow and functions, which are planned"},
+    {"symbolicgradient. remotecall. for. mapdefun. statefulfor.",
+     "functions of TensorFlow's that are said otherwise here: While and PartitionedCall, placed on the device or task that is meant; gradients by dtg_graph_add_gradients"},
     {"switch. merge. enter. exit. nextiteration. loopcond. refswitch. refmerge. refenter. refexit.",
      "the control flow of TensorFlow's first graphs, which imports will turn into today's"},
-    {"tensorlist tensorarray emptytensorlist stackv2. stackpush stackpop", "lists of tensors, which are planned with control flow"},
+    {"tensorlistpushbackbatch.", "tensors whose elements are lists; a list is a value of its own here, which TensorListPushBack adds to"},
+    {"tensorlist tensorarray tensormap",
+     "lists, arrays and maps of tensors; those of today are the ops TensorList... and TensorArray...V3"},
     {"string regex unicode asstring. substr. staticregex decoderaw. decodebase64. encodebase64. reducejoin. unsortedsegmentjoin.",
      "text, which is planned"},
     {"lookuptable hashtable mutablehashtable mutabledensehashtable anonymoushashtable initializetable",

@@ -35,6 +35,28 @@ Status grad_shape(InferContext& c) {
   return {};
 }
 
+// What stands before each gradient's own dimensions: of as many elements as the op is told, of unknown rank where it is told in the run.
+Result<PartialShape> widened(InferContext& c, const PartialShape& element) {
+  const Tensor known = c.constant(2);
+  if (!known.valid()) return PartialShape::unknown();
+  PartialShape all = PartialShape::scalar();
+  for (int64_t i = 0; i < known.count(); ++i) {
+    if (known.int_at(i) < 0)
+      return c.error("shape_to_prepend[%lld] is %lld", static_cast<long long>(i), static_cast<long long>(known.int_at(i)));
+    DTG_TRY(all.append(known.int_at(i)));
+  }
+  if (!element.has_rank()) return element;
+  for (const int64_t dim : element.dims()) DTG_TRY(all.append(dim));
+  return all;
+}
+
+Status wide_grad_shape(InferContext& c) {
+  DTG_ASSIGN(PartialShape element, widened(c, c.input(0)));
+  c.output_held(0, c.held_dtype(0), std::move(element));
+  c.output(1, PartialShape::scalar());
+  return {};
+}
+
 Status write_shape(InferContext& c) {
   DTG_TRY(check_held(c, "T"));
   DTG_TRY(both_shapes(c, c.input(0), c.input(2)).status());
@@ -194,6 +216,20 @@ void register_makers(OpTable& ops) {
               // The array and all arrays of its gradients are one, as far as the order of what is done to them goes.
               .forwards()
               .gradient(mirror_grad));
+  ops.add(
+      begin("TensorArrayGradWithShape",
+            "The array of the gradients of an array, as TensorArrayGradV3 gives it, whose elements have shape_to_prepend before their own "
+            "dimensions: for the gradients of several values at once.")
+          .input("handle: resource")
+          .input("flow_in: float", {.rank = 0})
+          .input("shape_to_prepend: int32", {.rank = 1})
+          .output("grad_handle: resource")
+          .output("flow_out: float")
+          .attr("source: string")
+          .shape(wide_grad_shape)
+          .access(Access::produce)
+          .forwards()
+          .gradient(mirror_grad));
   ops.add(begin("TensorArraySizeV3", "How many elements an array has.")
               .input("handle: resource")
               .input("flow_in: float", {.rank = 0})

@@ -34,6 +34,7 @@ class TensorArray final : public Resource {
     bool clear_after_read = true;
     bool identical_shapes = false;
     bool adds_up = false;     // an array of gradients: what is written to an element again is added
+    Shape before;             // of such: what stands before the dimensions of the elements it has gradients of
     int64_t rows_known = -1;  // of such: how many elements are put one behind the other; -1: all
   };
   TensorArray(std::string name, Options options);
@@ -56,8 +57,9 @@ class TensorArray final : public Resource {
   Status make_room(const RunContext& c, int64_t count, bool exactly);
   // What an op says of its elements.
   Status narrow(const RunContext& c, const PartialShape& shape);
-  // Its array of gradients under that name, made when first asked for. The array itself grows no more.
-  Result<Ref<TensorArray>> gradients(const RunContext& c, const std::string& source);
+  // Its array of gradients under that name, made when first asked for; `before` stands before the dimensions of each element. The array
+  // itself grows no more.
+  Result<Ref<TensorArray>> gradients(const RunContext& c, const std::string& source, const Shape& before);
   void close();
 
  private:

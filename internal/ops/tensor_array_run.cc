@@ -73,7 +73,12 @@ Status make_prepare(PrepareContext& c) {
 
 Status grad_run(RunContext& c) {
   DTG_ASSIGN(TensorArray * array, array_at(c));
-  DTG_ASSIGN(Ref<TensorArray> gradients, array->gradients(c, *c.args<ArrayArgs>().source));
+  const auto& a = c.args<ArrayArgs>();
+  std::vector<int64_t> before(static_cast<size_t>(a.count));
+  for (size_t i = 0; i < before.size(); ++i) before[i] = c.in<int32_t>(2)[i];
+  auto wide = Shape::make(before);
+  if (!wide.ok()) return c.error("shape_to_prepend: %s", wide.status().message().c_str());
+  DTG_ASSIGN(Ref<TensorArray> gradients, array->gradients(c, *a.source, wide.take()));
   give_array(c, std::move(gradients));
   pass_flow(c, 1);
   return {};
@@ -84,6 +89,12 @@ Status grad_prepare(PrepareContext& c) {
   a->source = &c.attr<std::string>("source");
   a->flow = 1;
   return c.sync(grad_run);
+}
+
+Status wide_grad_prepare(PrepareContext& c) {
+  DTG_TRY(grad_prepare(c));
+  c.args<ArrayArgs>()->count = c.input(2).shape.count();
+  return {};
 }
 
 // --- writing ---
@@ -320,11 +331,11 @@ Status close_prepare(PrepareContext& c) {
 }  // namespace
 
 std::span<const ArrayKernel> array_kernels() {
-  static constexpr ArrayKernel kKernels[] = {{"TensorArrayV3", make_prepare},         {"TensorArrayGradV3", grad_prepare},
-                                             {"TensorArrayWriteV3", write_prepare},   {"TensorArrayScatterV3", scatter_prepare},
-                                             {"TensorArraySplitV3", split_prepare},   {"TensorArrayReadV3", read_prepare},
-                                             {"TensorArrayGatherV3", gather_prepare}, {"TensorArrayConcatV3", concat_prepare},
-                                             {"TensorArraySizeV3", size_prepare},     {"TensorArrayCloseV3", close_prepare}};
+  static constexpr ArrayKernel kKernels[] = {
+      {"TensorArrayV3", make_prepare},       {"TensorArrayGradV3", grad_prepare},       {"TensorArrayGradWithShape", wide_grad_prepare},
+      {"TensorArrayWriteV3", write_prepare}, {"TensorArrayScatterV3", scatter_prepare}, {"TensorArraySplitV3", split_prepare},
+      {"TensorArrayReadV3", read_prepare},   {"TensorArrayGatherV3", gather_prepare},   {"TensorArrayConcatV3", concat_prepare},
+      {"TensorArraySizeV3", size_prepare},   {"TensorArrayCloseV3", close_prepare}};
   return kKernels;
 }
 

@@ -7,6 +7,12 @@ namespace {
 
 long long wide(int64_t number) { return static_cast<long long>(number); }
 
+std::vector<int64_t> joined(const Shape& before, std::span<const int64_t> dims) {
+  std::vector<int64_t> all(before.dims().begin(), before.dims().end());
+  all.insert(all.end(), dims.begin(), dims.end());
+  return all;
+}
+
 }  // namespace
 
 TensorArray::TensorArray(std::string name, Options options)
@@ -125,25 +131,33 @@ Status TensorArray::narrow(const RunContext& c, const PartialShape& shape) {
   return {};
 }
 
-Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::string& source) {
+Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::string& source, const Shape& before) {
   const std::lock_guard hold(mutex_);
   DTG_TRY(check_open(c));
   options_.dynamic_size = false;
-  Ref<TensorArray>& made = gradients_[source];
-  if (made) return made;
+  const auto had = gradients_.find(source);
+  if (had != gradients_.end()) {
+    if (had->second->options_.before == before) return had->second;
+    return c.error("the gradients of \"%s\" for source \"%s\" were made with %s before each element's dimensions, not %s", name().c_str(),
+                   source.c_str(), had->second->options_.before.text().c_str(), before.text().c_str());
+  }
   Options options = options_;
   options.size = static_cast<int64_t>(elements_.size());
   // What was added up in one element has one gradient, which each of the addends asks for.
   options.clear_after_read = !options_.adds_up;
   options.adds_up = true;
-  made = make_ref<TensorArray>(name() + "@" + source, std::move(options));
+  options.before = before;
+  if (options.element_shape.has_rank()) {
+    DTG_ASSIGN(options.element_shape, PartialShape::make(joined(before, options.element_shape.dims())));
+  }
+  auto made = make_ref<TensorArray>(name() + "@" + source, std::move(options));
   for (size_t i = 0; i < elements_.size(); ++i) {
     if (!elements_[i].written) continue;
     // Nothing has come yet: zeros.
-    made->elements_[i].shape = elements_[i].shape;
+    DTG_ASSIGN(made->elements_[i].shape, Shape::make(joined(before, elements_[i].shape.dims())));
     made->elements_[i].written = true;
   }
-  return made;
+  return gradients_[source] = std::move(made);
 }
 
 void TensorArray::close() {

@@ -243,6 +243,45 @@ TEST_P(PiecesTest, ArraysHaveGradients) {
   expect_gradients(op("TensorArrayConcatV3", {e.handle, e.flow}, {type}), weights(Shape::of({8, 2})));
 }
 
+// Gradients of several values at once meet in elements that have a dimension more.
+TEST_P(PiecesTest, GradientsOfArraysMayBeWider) {
+  Array a = array(2, f64);
+  write(a, 0, x);
+  write(a, 1, op("Transpose", {x, build->ints({1, 0})}));
+  const auto wide = [&](std::initializer_list<int64_t> before) {
+    const Value handle = op("TensorArrayGradWithShape", {a.handle, a.flow, build->ints(before)}, {{"source", std::string("pass")}});
+    return Array{handle, build->ok() ? handle.sibling(1) : Value()};
+  };
+  Array g = wide({3});
+  // What nobody wrote is zeros of 3 x 2 x 4.
+  EXPECT_EQ(at(read(g, 1, f64), point_), Vec(24, 0.0));
+  const Value three[] = {x, op("Neg", {x}), op("AddV2", {x, x})};
+  write(g, 0, build->op("Pack", three));
+  write(g, 0, build->op("Pack", three));
+  const Vec sums = at(read(g, 0, f64), point_);
+  ASSERT_EQ(sums.size(), 24u);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(sums[i], 2 * point_[i]);
+    EXPECT_EQ(sums[8 + i], -2 * point_[i]);
+    EXPECT_EQ(sums[16 + i], 4 * point_[i]);
+  }
+  // Elements of a shape that is known are known to be wider.
+  const Array known = array(2, f64, {{"element_shape", PartialShape(Shape::of({2}))}});
+  const Value of_known = op("TensorArrayGradWithShape", {known.handle, known.flow, build->ints({5, 1})}, {{"source", std::string("pass")}});
+  const Value element = read({of_known, of_known.sibling(1)}, 0, f64);
+  EXPECT_EQ(build->info(element).shape.text(), "[5,1,2]");
+  EXPECT_EQ(at(element, point_), Vec(10, 0.0));
+
+  Array narrow = wide({3});
+  write(narrow, 0, x);
+  refused(read(narrow, 0, f64), Code::invalid_argument, "add to element 0");
+  Array other = wide({3});
+  const Value again = op("TensorArrayGradWithShape", {a.handle, other.flow, build->ints({4})}, {{"source", std::string("pass")}});
+  refused(read({again, again.sibling(1)}, 0, f64), Code::invalid_argument, "were made with");
+  wide({-1});
+  refused_at_once("shape_to_prepend[0] is -1");
+}
+
 // In a body it works; gradients there are refused, and the way out is named.
 TEST_P(PiecesTest, ArraysInLoops) {
   const Array a = array(0, f64, {{"dynamic_size", true}});
