@@ -98,10 +98,7 @@ Result<char*> Frame::lease_on_device(const SegmentState& state, const LaterChunk
   if (chunk.device_bytes == 0) return nullptr;
   const Program::Part& part = program().parts[program().lanes[state.index] - 1];
   auto leased = slots_.lease_block(chunk.device_bytes, "values whose shape depends on data", part.device->memory().get());
-  if (leased.ok()) return leased;
-  const Node* const node = chunk.chunk.instructions.empty() ? nullptr : chunk.chunk.instructions.front().node;
-  if (!node) return leased.status().in_phase("run");
-  return leased.status().with_context("run from \"" + std::string(node->name) + "\" on").at_node(node->name).in_phase("run");
+  return leased.ok() ? std::move(leased) : no_room(chunk, leased.status());
 }
 
 void Frame::enqueue(SegmentState& state) {

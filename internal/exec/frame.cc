@@ -284,7 +284,9 @@ Status Frame::enter_next_chunk(SegmentState& state) {
   DTG_ASSIGN(const LaterChunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
   char* host = nullptr;
   if (chunk->bytes > 0) {
-    DTG_ASSIGN(host, slots_.lease_block(chunk->bytes, "values whose shape depends on data"));
+    auto leased = slots_.lease_block(chunk->bytes, "values whose shape depends on data");
+    if (!leased.ok()) return no_room(*chunk, leased.status());
+    host = leased.take();
   }
   char* base = host;
   if (is_on_device(state.index)) {
@@ -300,19 +302,29 @@ Status Frame::enter_next_chunk(SegmentState& state) {
 }
 
 void Frame::fail(const Instruction& instruction, const Status& status) {
-  const Node* node = instruction.node;
-  if (!node) return step_->fail(status.in_phase("run"));
+  if (!instruction.node) return step_->fail(status.in_phase("run"));
   try {
-    std::string where = "run \"" + std::string(node->name) + "\"";
-    if (!node->location.empty()) where += " (made at " + std::string(node->location) + ")";
-    // From the inside out: whose body it stands in.
-    for (const Frame* frame = this; frame->caller_; frame = frame->caller_) {
-      where += " in function \"" + frame->program().name + "\", called by \"" + std::string(frame->call_->node->name) + "\"";
-    }
-    step_->fail(status.with_context(where).at_node(node->name).in_phase("run"));
+    step_->fail(placed(*instruction.node, status));
   } catch (const std::bad_alloc&) {
     step_->fail(status);
   }
+}
+
+Status Frame::placed(const Node& node, const Status& status) const {
+  std::string where = "run \"" + std::string(node.name) + "\"";
+  if (!node.location.empty()) where += " (made at " + std::string(node.location) + ")";
+  // From the inside out: whose body it stands in.
+  for (const Frame* frame = this; frame->caller_; frame = frame->caller_) {
+    where += " in function \"" + frame->program().name + "\", called by \"" + std::string(frame->call_->node->name) + "\"";
+  }
+  return status.with_context(where).at_node(node.name).in_phase("run");
+}
+
+Status Frame::no_room(const LaterChunk& chunk, const Status& status) const {
+  for (const Instruction& instruction : chunk.chunk.instructions) {
+    if (instruction.node) return placed(*instruction.node, status);
+  }
+  return status.in_phase("run");
 }
 
 void Frame::finish_segment(SegmentState& state) {

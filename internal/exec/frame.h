@@ -139,6 +139,10 @@ class Frame final {
   bool run_async(SegmentState& state, const Instruction& instruction, RunContext& context);
   Status enter_next_chunk(SegmentState& state);
   void fail(const Instruction& instruction, const Status& status);
+  // A failure with its node, where that was made, and the functions and calls around it.
+  Status placed(const Node& node, const Status& status) const;
+  // No memory for what a chunk is about to do.
+  Status no_room(const LaterChunk& chunk, const Status& status) const;
   Status begin_duties();
   void settle_duties();
   void finish_segment(SegmentState& state);

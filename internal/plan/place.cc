@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/function.h"
 #include "plan/passes.h"
 
 namespace dtg {
@@ -138,7 +139,8 @@ bool Placer::has_kernels(const Graph& graph, NodeId member, const Device& device
   return true;
 }
 
-// Somebody in the group would run on the host although it is placed on that device; then another one is the better place.
+// Somebody in the group would run on the host although it is placed on that device; then another one is the better place. What calls
+// functions is no such node: it runs on the host, but where it is placed their nodes go.
 bool Placer::is_for_host(const Graph& graph, NodeId member, const Device& device) const {
   if (device.is_host()) return false;
   bool somebody = false;
@@ -146,7 +148,7 @@ bool Placer::is_for_host(const Graph& graph, NodeId member, const Device& device
   do {
     const Node& node = graph.node(at);
     const KernelRow* const row = kernels_->find(node, device.type);
-    somebody = somebody || (row && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }));
+    somebody = somebody || (row && !calls_functions(node) && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }));
     at = groups_[at].next;
   } while (at != member);
   return somebody;

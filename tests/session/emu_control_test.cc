@@ -98,11 +98,42 @@ TEST_F(EmuControl, MemoryThatEndsInTheMidstOfALoop) {
     std::vector<Tensor> got;
     const Status status = run({{count, whole(40)}}, {out[1]}, &got);
     EXPECT_EQ(status.code(), Code::resource_exhausted) << status.message();
-    for (const char* part : {"/device:EMU:0", "filler"}) EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    for (const char* part : {"/device:EMU:0", "filler", "in function \"body\", called by \"While"})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
     EXPECT_FALSE(status.origin().node.empty()) << status.message();
     // What was done before stays done, and the next run is right.
     EXPECT_GT(values(fetch(read(handle)))[0], 4);
     EXPECT_EQ(values(fetch(out[1], {{count, whole(4)}})), std::vector<float>{-2});
+  }
+}
+
+// What a body needs is known before it runs; that there is no room for it is told with whose body it is all the same.
+TEST_F(EmuControl, MemoryThatABodyOfKnownSizeDoesNotGet) {
+  connect(1, 1 << 20);
+  const Value count = placeholder(DType::i32, PartialShape::scalar());
+  // Nobody asks for a device: the loop, the If in it and what both call go to the accelerator.
+  const Values out = rounds(count, {build->scalar(DType::f32, 1)}, [&](Build& b, const Values& v) {
+    const Value late[] = {v[0], b.integer(2)};
+    return when(
+        b.graph(), b.op("Greater", late),
+        [&](Build& in, const Values&) {
+          // Each has room; all three have not, and none can be let go of before the last is made.
+          Values large{in.op("Fill", {in.ints({100'000}), v[1]})};
+          for (int i = 0; i < 3; ++i) large.push_back(in.op("Cumsum", {large.back(), in.integer(0)}));
+          const Value all = in.op("Max", {in.op("AddN", large), in.integer(0)});
+          return Values{all};
+        },
+        [&](Build& in, const Values&) { return Values{in.op("Identity", {v[1]})}; });
+  });
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Tensor> got;
+    const Status status = run({{count, whole(9)}}, {out[1]}, &got);
+    EXPECT_EQ(status.code(), Code::resource_exhausted) << status.message();
+    for (const char* part : {"/device:EMU:0", "\"yes\", called by \"StatelessIf\"", "\"body\", called by \"StatelessWhile\""}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << part << " is not in: " << status.message();
+    }
+    EXPECT_FALSE(status.origin().node.empty()) << status.message();
+    EXPECT_EQ(values(fetch(out[1], {{count, whole(3)}})), std::vector<float>{1});
   }
 }
 
