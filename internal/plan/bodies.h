@@ -1,5 +1,5 @@
 // BodyPlans: the bodies of one function for one node that calls it, planned for the shapes that they are first met with and kept, least
-// recently used going first. A body runs on the device of the node that calls.
+// recently used going first. A body runs on the task of the node that calls, and on its device where its nodes ask for nothing else.
 //
 // Owner: the argument block of the call. Any thread; the planning itself is done by one at a time.
 #pragma once
