@@ -13,6 +13,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/file_limit.h"
+
 namespace dtg {
 namespace {
 
@@ -56,6 +58,7 @@ class PosixWriter final : public FileWriter {
   }
   Status append(std::string_view bytes) override {
     if (fd_ < 0) return failed_precondition("write \"%s\": the file is closed", path_.c_str());
+    const FileLimit limit;
     while (!bytes.empty()) {
       const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
       if (done < 0 && errno == EINTR) continue;
@@ -67,6 +70,7 @@ class PosixWriter final : public FileWriter {
   Status reserve(int64_t bytes) override {
     if (fd_ < 0) return failed_precondition("reserve \"%s\": the file is closed", path_.c_str());
     if (bytes <= 0) return {};
+    const FileLimit limit;
     int done = 0;
     do done = ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes);
     while (done != 0 && errno == EINTR);

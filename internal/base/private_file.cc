@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_limit.h"
 #include "base/random.h"
 
 namespace dtg {
@@ -51,6 +52,7 @@ Status check_private(const std::string& path, const struct stat& found, size_t b
 }
 
 Status write_all(int descriptor, const std::string& path, std::span<const char> bytes) {
+  const FileLimit limit;
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor, bytes.data(), bytes.size());
     if (done < 0 && errno == EINTR) continue;

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/file_limit.h"
+
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010  // Linux 5.1
 #endif
@@ -63,6 +65,7 @@ char* map_pages(int descriptor, size_t bytes, int protection) {
 Result<std::unique_ptr<Segment>> Segment::make(size_t bytes, Descriptor* descriptor) {
   Descriptor fresh(::memfd_create("dtg", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fresh.get() < 0) return no_memory("memfd_create", bytes);
+  const FileLimit limit;  // it holds for memfds too
   if (::ftruncate(fresh.get(), static_cast<off_t>(bytes)) != 0) return no_memory("ftruncate", bytes);
   char* const at = map_pages(fresh.get(), bytes, PROT_READ | PROT_WRITE);
   if (!at) return no_memory("mmap", bytes);

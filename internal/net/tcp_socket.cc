@@ -29,13 +29,16 @@ SocketAddress own_end(int socket) {
   return own;
 }
 
-// A port of the range that the system takes its own ends from may meet itself where nobody listens.
+}  // namespace
+
 bool met_itself(int socket, const SocketAddress& number) {
   const SocketAddress own = own_end(socket);
-  return own.size == number.size && own.port() == number.port() && number.is_loopback();
+  if (own.size != number.size || own.port() != number.port() || !number.is_loopback()) return false;
+  // A farewell would keep the address for a minute from whoever is to listen there.
+  const linger none{1, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+  return true;
 }
-
-}  // namespace
 
 void tune_tcp(int socket, int64_t dead_ns) {
   const int on = 1;
@@ -58,7 +61,9 @@ Result<Descriptor> listen_tcp(Address* address, bool loopback_only, const Clock&
   if (number.storage.ss_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (::bind(socket.get(), number.get(), number.size) != 0 || ::listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
-    if (error == EADDRINUSE) return already_exists("%s: another process listens there", what.c_str());
+    if (error == EADDRINUSE)
+      return already_exists("%s: the address is in use: another process listens there, or a connection from that port has just ended",
+                            what.c_str());
     return failed_precondition("%s: %s", what.c_str(), socket_problem(error).c_str());
   }
   if (address->port == 0) address->port = own_end(socket.get()).port();

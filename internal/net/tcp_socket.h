@@ -42,6 +42,10 @@ class TcpDial final : private UvLoop::Watch {
   Status last_ = unavailable("nobody answered in time");
 };
 
+// A port of the range that the system takes its own ends from may meet itself where nobody listens. Such a socket leaves nothing behind
+// when it is closed.
+bool met_itself(int socket, const SocketAddress& number);
+
 // No delay, and the end of a connection whose other end acknowledges nothing for so long.
 void tune_tcp(int socket, int64_t dead_ns);
 

@@ -420,23 +420,29 @@ Status qr_prepare(PrepareContext& c) {
 template <class T>
 using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
 
-// The tall one of a matrix and its transpose is Q R; R has the same values. Eigen's own way, with pivots, takes long to compile.
+// The tall one of a matrix and its transpose is Q R; R has the same values. Eigen's own way, with pivots, takes long to compile. By a power
+// of two the largest element is brought near one, without which the lengths of columns would overflow where their elements do not.
 template <class T>
-void oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
+bool oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
   const bool tall = a.rows > a.columns;
   const int64_t inner = std::min(a.rows, a.columns), length = std::max(a.rows, a.columns), columns = a.full ? length : inner;
   Rows<T> work = in;
   if (!tall) work = in.transpose();
+  int power = 0;
+  std::frexp(work.cwiseAbs().maxCoeff(), &power);
+  work = work.unaryExpr([power](T x) { return std::ldexp(x, -power); });
   const Eigen::HouseholderQR<Rows<T>> qr(ConstSquare<T>(work.data(), length, inner));
   Rows<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
   const SquareSvd<T> svd(r, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
-  std::copy_n(svd.singularValues().data(), inner, values);
-  if (!a.vectors) return;
+  if (svd.info() != Eigen::Success) return false;
+  std::transform(svd.singularValues().data(), svd.singularValues().data() + inner, values, [power](T x) { return std::ldexp(x, power); });
+  if (!a.vectors) return true;
   Square<T> q(tall ? u : v, length, columns);
   q.setIdentity();
   q.topLeftCorner(inner, inner) = svd.matrixU();
   q.applyOnTheLeft(qr.householderQ());
   Square<T>(tall ? v : u, inner, inner) = svd.matrixV();
+  return true;
 }
 
 template <class T>
@@ -453,11 +459,9 @@ Status svd_run(RunContext& c) {
     }
     const ConstSquare<T> in(c.in<T>(0) + m * a.rows * a.columns, a.rows, a.columns);
     if (!in.allFinite()) return false;
-    if (a.rows != a.columns) {
-      oblong_svd(in, a, c.out<T>(0) + m * inner, u, v);
-      return true;
-    }
+    if (a.rows != a.columns) return oblong_svd(in, a, c.out<T>(0) + m * inner, u, v);
     const SquareSvd<T> svd(in, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
+    if (svd.info() != Eigen::Success) return false;
     std::copy_n(svd.singularValues().data(), inner, c.out<T>(0) + m * inner);
     if (u) Square<T>(u, a.rows, left) = svd.matrixU();
     if (v) Square<T>(v, a.columns, right) = svd.matrixV();

@@ -65,6 +65,7 @@ class Coordinator final : public RefCounted, private Pool::Task {
     std::string task;
     uint64_t life = 0;     // whose variables are known
     bool looking = false;  // a connection is wanted
+    uint64_t sought = 0;   // the life it had when that began
     Status why;            // it is not there
   };
   struct Slot : Other {
@@ -121,6 +122,7 @@ class Coordinator final : public RefCounted, private Pool::Task {
   bool met_again(Slot& slot);
   bool is_deadly(const RemoteValue& work) const { return static_cast<int64_t>(work.lost_.size()) >= options_.closure_losses; }
   bool servers_are_there(Doings& doings, Status* lost);
+  void seek(size_t other, Doings& doings);
   void fail(Status why, Doings& doings);
   void drain(const Status& why, Doings& doings);
   void dispatch(Doings& doings);

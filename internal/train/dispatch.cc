@@ -162,7 +162,7 @@ bool Coordinator::servers_are_there(Doings& doings, Status* lost) {
                           server.task.c_str(), lost_variables(server.task).c_str())
                   .at_peer(server.task);
     }
-    if (!there && !std::exchange(server.looking, true)) doings.looks.push_back(slots_.size() + i);
+    if (!there && !server.looking) seek(slots_.size() + i, doings);
     all = all && there;
   }
   return all;
@@ -184,6 +184,14 @@ std::string Coordinator::lost_variables(const std::string& task) const {
   return names.empty() ? "none of this graph" : names;
 }
 
+void Coordinator::seek(size_t i, Doings& doings) {
+  Other& other = this->other(i);
+  const auto presence = session_->driver().presence(other.task);
+  other.looking = true;
+  other.sought = presence.ok() ? presence.value().life : 0;
+  doings.looks.push_back(i);
+}
+
 void Coordinator::take_found(const Found& found, Doings& doings) {
   Other& other = this->other(found.other);
   other.looking = false;
@@ -191,6 +199,12 @@ void Coordinator::take_found(const Found& found, Doings& doings) {
   const bool is_worker = found.other < slots_.size();
   const auto presence = session_->driver().presence(other.task);
   const bool there = presence.ok() && presence.value().there;
+  // It was met and is gone once more, before anybody came to see it: it has its time anew.
+  const bool was_met = found.status.ok() || (presence.ok() && presence.value().life != other.sought);
+  if (!there && was_met) {
+    other.why = unavailable("its connection was lost as soon as it was back");
+    return seek(found.other, doings);
+  }
   if (is_worker) {
     if (there) {
       (void)met_again(slots_[found.other]);
@@ -256,9 +270,8 @@ void Coordinator::dispatch(Doings& doings) {
     if (slot.busy || slot.looking || !wanted) continue;
     (void)met_again(slot);
     if (slot.gone) {
-      slot.looking = true;
       if (slot.why.ok()) slot.why = unavailable("its connection was lost");
-      doings.looks.push_back(i);
+      seek(i, doings);
       continue;
     }
     slot.why = {};

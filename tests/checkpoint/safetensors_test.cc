@@ -3,6 +3,7 @@
 #include "checkpoint/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,6 +55,21 @@ std::string file_of(const std::string& json, const std::string& data) {
 
 Status problem(const Scratch& scratch, const std::string& bytes) {
   return read_tensors(system_disk(), scratch.write("f.safetensors", bytes)).status();
+}
+
+// A limit of files (ulimit -f) is an error; by itself it would end the process.
+TEST(Safetensors, NoLargerThanTheProcessMayWrite) {
+  const Scratch scratch;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit few{1024, before.rlim_max};
+  const std::vector<NamedTensor> items = {{"large", tensor<float>({1000}, std::vector<float>(1000))}};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  const Status refused = write_tensors(system_disk(), scratch / "f.safetensors", items);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(refused.code(), Code::resource_exhausted) << refused.message();
+  const Status written = write_tensors(system_disk(), scratch / "f.safetensors", items);
+  EXPECT_TRUE(written.ok()) << written.message();
 }
 
 TEST(Safetensors, RoundTrip) {

@@ -18,6 +18,7 @@
 
 #include "data_frame.h"
 #include "net/endpoint.h"
+#include "net/segment.h"
 #include "net/unix_socket.h"
 #include "scratch.h"
 #include "wire/messages.h"
@@ -456,6 +457,24 @@ TEST_F(Shared, NoDescriptorsLeft) {
   EXPECT_EQ(listen_for(&header, &came).kind, wire::Kind::segment);
   EXPECT_GE(came.get(), 0);
   loop_->call([] {});  // TSan does not see that what came through the socket has left the sender's memory
+}
+
+// Nor is a limit of files that is smaller than the memory, which would end the process.
+TEST_F(Shared, FilesMayNotBeAsLarge) {
+  meet();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit few{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &few), 0);
+  const std::string payload(wire::kChunkBytes, 'p');
+  Descriptor mine;
+  EXPECT_FALSE(Segment::make(wire::kChunkBytes, &mine).ok());
+  channel_->send(data_frame(payload));
+  std::string header;
+  const wire::Prefix prefix = listen_for(&header);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(prefix.in_slot);
+  EXPECT_EQ(take(prefix.payload_bytes), payload);
 }
 
 // A budget that is used up is no error either.

@@ -17,6 +17,7 @@
 #include "net/endpoint.h"
 #include "net/memory_channel.h"
 #include "net/socket_channel.h"
+#include "net/tcp_socket.h"
 #include "scratch.h"
 #include "wire/messages.h"
 
@@ -384,6 +385,28 @@ TEST_F(Endpoints, NothingBeyondThisMachineWithoutAKey) {
   EXPECT_EQ(bound.status().code(), Code::failed_precondition) << bound.status().message();
   const auto connected = connect_now(*loop_, Address::parse("192.0.2.1:9").take(), local, kSecond);
   EXPECT_EQ(connected.status().code(), Code::failed_precondition) << connected.status().message();
+}
+
+// Whoever tries again and again to reach a task that is down is once given the task's own port as his, and reaches himself.
+TEST_F(Endpoints, ASocketThatMeetsItselfLeavesThePortFree) {
+  SocketAddress number;
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&number.storage);
+  v4->sin_family = AF_INET;
+  v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  number.size = sizeof *v4;
+  Address address;
+  {
+    const Descriptor self(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(self.get(), number.get(), number.size), 0);
+    ASSERT_EQ(::getsockname(self.get(), reinterpret_cast<sockaddr*>(&number.storage), &number.size), 0);
+    ASSERT_EQ(::connect(self.get(), number.get(), number.size), 0);
+    EXPECT_TRUE(met_itself(self.get(), number));
+  }
+  auto there = Address::parse("127.0.0.1:" + std::to_string(number.port()));
+  ASSERT_TRUE(there.ok());
+  address = there.take();
+  const auto listens = listen_tcp(&address, true, system_clock(), Deadline::after(system_clock(), 10'000'000'000));
+  EXPECT_TRUE(listens.ok()) << listens.status().message();
 }
 
 TEST_F(Endpoints, ListensExactlyThere) {

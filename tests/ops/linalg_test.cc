@@ -70,6 +70,24 @@ TEST(Linalg, ComesTogetherAgain) {
   }
 }
 
+// Columns whose length no float could square: what comes of them is as long as they are, and no memory that nobody wrote.
+TEST(Linalg, SingularValuesOfVeryLargeAndVerySmallNumbers) {
+  OneOp one({ops::register_linalg});
+  for (const float unit : {4e37f, 1e20f, 1e-20f, 1e-40f}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{2, 1}, {1, 2}}) {
+      const auto svd = one.run("Svd", {values<float>({rows, columns}, {3 * unit, -4 * unit})});
+      ASSERT_TRUE(svd.ok()) << svd.status().message();
+      EXPECT_NEAR(as_vector<float>(svd.value()[0])[0] / unit, 5, 1e-4) << unit;
+      const auto side = as_vector<float>(svd.value()[rows == 2 ? 1 : 2]);
+      EXPECT_NEAR(std::fabs(side[0]), 0.6, 1e-4);
+      EXPECT_NEAR(side[1] / side[0], -4.0 / 3, 1e-4);
+    }
+  }
+  const auto beyond = one.run("Svd", {values<float>({2, 1}, {3e38f, 3e38f})});
+  ASSERT_TRUE(beyond.ok()) << beyond.status().message();
+  EXPECT_TRUE(std::isinf(as_vector<float>(beyond.value()[0])[0]));
+}
+
 TEST(Linalg, SolvesWhatItIsGiven) {
   OneOp one({ops::register_linalg});
   for (int64_t n : {1, 4, 30}) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <random>
@@ -352,6 +353,90 @@ TEST_F(Coordinated, AServerThatKeepsItsStateIsWaitedFor) {
   const Status joined = join();
   ASSERT_TRUE(joined.ok()) << "seed " << seed_ << ": " << joined.message();
   expect_ledger(120, 1);
+}
+
+// Keeps every thread of a pool for itself, so that what is submitted waits.
+class Occupied {
+ public:
+  explicit Occupied(Pool& pool) {
+    // Threads that a pool has beside who calls it, and one more for whoever it starts for tasks alone.
+    for (int i = 0; i <= pool.threads(); ++i) pool.submit(new Sitter(*this));
+  }
+  ~Occupied() {
+    over_ = true;
+    while (sitting_ > 0) std::this_thread::yield();
+  }
+
+ private:
+  struct Sitter final : Pool::Task {
+    explicit Sitter(Occupied& o) : owner(o) { ++owner.sitting_; }
+    void run() override {
+      while (!owner.over_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --owner.sitting_;
+      delete this;
+    }
+    Occupied& owner;
+  };
+  std::atomic<bool> over_{false};
+  std::atomic<int> sitting_{0};
+};
+
+// A task that is met again and lost again before the coordinator came to see it: it is looked for once more, and nobody is told of a loss.
+TEST_F(Coordinated, ATaskThatIsLostAgainBeforeItWasSeenIsLookedForOnceMore) {
+  servers_ = 1;
+  workers_ = 1;
+  ps_.resize(1);
+  worker_.resize(1);
+  const std::string state = scratch_ / "state";
+  start_server(0, state);
+  start_worker(0);
+  build();
+  connect({.closure_losses = 100});
+  const Ref<RemoteClosure> count = counting();
+  ASSERT_TRUE(schedule(count, 0));
+  ASSERT_TRUE(join().ok());
+  const auto is_there = [&](const char* task) { return session_->driver().presence(task).value().there; };
+  const auto until = [&](const char* task, bool there) {
+    for (int i = 0; i < 30'000 && is_there(task) != there; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_EQ(is_there(task), there) << task;
+  };
+  const char *const server = "/job:ps/replica:0/task:0", *const worker = "/job:worker/replica:0/task:0";
+  const auto until_looked_for = [&](const char* list) {
+    for (;;) {
+      const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
+      if (*told.find(list)->array()->at(0).find("state")->string() == "lost") return;
+      pause(2);
+    }
+  };
+  int64_t row = 1;
+  for (const bool of_server : {true, false, true, false}) {
+    Ref<RemoteValue> looked_for;
+    if (of_server) {
+      // A run waits for a server by itself, until its worker is lost too.
+      ps_.at(0)->kill();
+      until(server, false);
+      looked_for = schedule(count, row++);
+      while (!is_busy(0)) pause(2);
+    }
+    worker_.at(0)->kill();
+    until(worker, false);
+    if (!of_server) looked_for = schedule(count, row++);
+    until_looked_for(of_server ? "servers" : "workers");
+    const auto begin = [&] { of_server ? start_server(0, state) : start_worker(0); };
+    {
+      const Occupied pool(runtime_->pool());
+      begin();
+      until(of_server ? server : worker, true);
+      (of_server ? ps_ : worker_).at(0)->kill();
+      until(of_server ? server : worker, false);
+    }
+    begin();
+    if (of_server) start_worker(0);
+    const Status joined = join();
+    ASSERT_TRUE(joined.ok()) << joined.message();
+    ASSERT_TRUE(looked_for && looked_for->ended());
+  }
+  expect_ledger(row, 1);
 }
 
 TEST_F(Coordinated, TheQueueIsBoundedAndWaitsEndInTime) {
