@@ -189,7 +189,8 @@ def sim(tally):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
     seeds = int(os.environ.get("SEEDS", "10000"))
     # A group's seed takes some three times as long as a cluster's.
-    for name, count, words in (("simulated clusters", seeds, []), ("simulated groups", max(1, seeds // 4), ["--groups"])):
+    for name, count, words in (("simulated clusters", seeds, []), ("simulated groups", max(1, seeds // 4), ["--groups"]),
+                               ("simulated closures", seeds, ["--closures"])):
         command = [ROOT / "build" / "release" / "sim_cluster", *words, "--from", first, "--count", count, "--jobs", JOBS,
                    "--ledger", ROOT / "tests" / "sim" / "ledger.tsv", "--commit", commit or "-"]
         if stage(name, command):

@@ -130,8 +130,11 @@ void GroupHost::look_around() {
       if (name == GroupWatch::task(member)) tasks_.push_back(member);
     }
   }
-  const auto [at, fresh] = watch_.epochs.try_emplace(view_.epoch, view_.members);
-  if (!fresh && at->second != view_.members) watch_.wrong("epoch " + std::to_string(view_.epoch) + " has other members elsewhere");
+  GroupWatch::Seen& seen = watch_.epochs[view_.epoch];
+  const bool lives_on = std::ranges::any_of(seen.lives, [this](uint64_t life) { return watch_.living.contains(life); });
+  if (!lives_on) seen = {view_.members, {}};
+  seen.lives.insert(life_);
+  if (seen.members != view_.members) watch_.wrong("epoch " + std::to_string(view_.epoch) + " has other members elsewhere");
   if (view_.rank < 0 || tasks_.size() != view_.members.size() || tasks_[static_cast<size_t>(view_.rank)] != member_)
     watch_.wrong(process_.name() + " has another rank than its place");
 }
@@ -263,6 +266,7 @@ void GroupHost::ended(Call& call, const Status& status) {
   ++watch_.failed;
   watch_.world.say(process_.name() + " failed: " + status.message());
   watch_.judge_error(process_.name(), "a call", status);
+  watch_.epoch_ended(view_.epoch);
 }
 
 void GroupHost::leave(Server& server) {

@@ -5,7 +5,9 @@
 // The fiber of its process.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,17 +44,30 @@ struct GroupWatch {
   int64_t calm_from_ns = 0;
   bool quiet = false;  // no step is begun that not all begin
   bool over = false;   // everybody goes home
-  std::map<uint64_t, std::vector<std::string>> epochs;
+  // Whom an epoch was seen with, and by which lives of members. Where none of them lives any more, a group begins anew with 1.
+  struct Seen {
+    std::vector<std::string> members;
+    std::set<uint64_t> lives;
+  };
+  std::map<uint64_t, Seen> epochs;
+  uint64_t lives = 0;
+  std::set<uint64_t> living;
   std::vector<int64_t> guilty_until_ns;  // by member
   std::vector<int64_t> last_done_ns;
-  std::vector<size_t> done_in;  // how many were in the epoch of the last step
+  std::vector<size_t> done_in;                // how many were in the epoch of the last step
+  std::function<void(uint64_t)> epoch_ended;  // somebody was told that it has
   int64_t done = 0, failed = 0;
   std::string first_wrong;
 };
 
 class GroupHost final {
  public:
-  GroupHost(GroupWatch& watch, Process& process, int member) : watch_(watch), process_(process), member_(member) {}
+  GroupHost(GroupWatch& watch, Process& process, int member) : watch_(watch), process_(process), member_(member), life_(++watch.lives) {
+    watch_.living.insert(life_);
+  }
+  uint64_t life() const { return life_; }
+  // Its process was killed.
+  void died() { watch_.living.erase(life_); }
   void run();
   // Null while it has not joined.
   const Ref<Group>& group() const { return group_; }
@@ -83,6 +98,7 @@ class GroupHost final {
   GroupWatch& watch_;
   Process& process_;
   const int member_;
+  const uint64_t life_;
   Ref<CompletionQueue> queue_;
   Ref<Group> group_;
   Group::View view_;

@@ -14,6 +14,7 @@ constexpr int64_t kDeadNs = Timing().dead_ns;
 GroupJob::GroupJob(uint64_t seed, bool talks)
     : world_(seed), net_(world_), only_kills_(world_.one_in(4)), watch_(world_, seed, static_cast<int>(world_.between(2, 6))) {
   world_.talks = talks;
+  watch_.epoch_ended = [this](uint64_t epoch) { expect_end(epoch, "a call of it failed"); };
   watch_.spec = "worker=";
   for (int m = 0; m < watch_.members; ++m) {
     Member& member = members_.emplace_back();
@@ -38,26 +39,27 @@ void GroupJob::start(Member& member) {
 void GroupJob::kill(Member& member, int64_t back_in_ns) {
   world_.say("kill " + member.name);
   watch_.accuse(member.number, back_in_ns + 14 * kSecond);
-  if (only_kills_) expect_end(member.number);
+  if (const Ref<Group>& group = member.host->group(); group && group->view().cause.ok())
+    expect_end(group->view().epoch, member.name + " was killed");
+  member.host->died();
   member.process->kill();
   remains_.push_back(std::move(member.process));
   hosts_.push_back(std::move(member.host));
   world_.after(back_in_ns, [this, &member] { start(member); });
 }
 
-// Who is in an epoch with a member that is killed hears of it within T_dead + 1 s.
-void GroupJob::expect_end(int killed) {
-  const std::string task = GroupWatch::task(killed);
-  for (const Member& member : members_) {
-    if (member.number == killed || !member.host || !member.host->group()) continue;
-    const Group::View view = member.host->group()->view();
-    if (!view.cause.ok() || std::ranges::find(view.members, task) == view.members.end()) continue;
-    world_.after(kDeadNs + kSecond, [this, &member, task, group = Ref<Group>(member.host->group()), epoch = view.epoch] {
-      if (!member.host || member.host->group().get() != group.get()) return;
-      const Group::View now = group->view();
-      if (now.epoch == epoch && now.cause.ok()) watch_.wrong(member.name + " has not heard that " + task + " was killed");
-    });
-  }
+// Who is in an epoch that has ended for one member, or with one that is killed, hears of it within T_dead + 1 s. Other faults than deaths
+// may hold that up.
+void GroupJob::expect_end(uint64_t epoch, const std::string& why) {
+  if (!only_kills_ || epoch == 0) return;
+  world_.after(kDeadNs + kSecond, [this, why, epoch, begun = watch_.lives] {
+    for (const Member& member : members_) {
+      if (!member.host || !member.host->group() || member.host->life() > begun) continue;
+      const Group::View now = member.host->group()->view();
+      if (now.epoch == epoch && now.cause.ok())
+        watch_.wrong(member.name + " has not heard of the end of epoch " + std::to_string(epoch) + ": " + why);
+    }
+  });
 }
 
 // One fault, and when it is over.
@@ -89,7 +91,8 @@ void GroupJob::disturb() {
       break;
     case 3:
     case 4:
-      if (one.process) kill(one, lasts_ns / 2);
+      // Who stays away shows whether its end is noticed, and not only that it is back.
+      if (one.process) kill(one, only_kills_ && world_.one_in(2) ? world_.between(7, 10) * kSecond : lasts_ns / 2);
       break;
     default:
       world_.say("break a connection");

@@ -28,7 +28,7 @@ class GroupJob final {
   };
   void start(Member& member);
   void kill(Member& member, int64_t back_in_ns);
-  void expect_end(int killed);
+  void expect_end(uint64_t epoch, const std::string& why);
   void disturb();
   void rest();
   void check_calm();

@@ -3,6 +3,7 @@
 //   sim_cluster --from 1 --count 1000 --jobs 2 --seconds 120
 //   sim_cluster --seed 17 --talk
 //   sim_cluster --groups --count 300
+//   sim_cluster --closures --count 300
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <execinfo.h>
 #include <signal.h>
@@ -16,11 +17,13 @@
 #include <ctime>
 #include <string>
 
+#include "closure_job.h"
 #include "cluster.h"
 #include "group_job.h"
 
 namespace {
 
+using dtg::sim::ClosureJob;
 using dtg::sim::Cluster;
 using dtg::sim::GroupJob;
 using dtg::sim::Outcome;
@@ -29,7 +32,7 @@ struct Options {
   uint64_t from = 1, count = 100, jobs = 1;
   double seconds = 1e9;
   bool talks = false;
-  bool groups = false;
+  std::string what = "cluster";
   std::string ledger, commit = "-";
 };
 
@@ -59,13 +62,17 @@ void watch_crashes() {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-Outcome run_once(uint64_t seed, bool groups, bool talks) { return groups ? GroupJob(seed, talks).run() : Cluster(seed, talks).run(); }
+Outcome run_once(uint64_t seed, const std::string& what, bool talks) {
+  if (what == "groups") return GroupJob(seed, talks).run();
+  if (what == "closures") return ClosureJob(seed, talks).run();
+  return Cluster(seed, talks).run();
+}
 
 // Every fiftieth twice: it must end in the same history.
 bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
   running_seed = seed;
-  Outcome outcome = run_once(seed, options.groups, options.talks);
-  if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, options.groups, false).history != outcome.history)
+  Outcome outcome = run_once(seed, options.what, options.talks);
+  if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, options.what, false).history != outcome.history)
     outcome.wrong = "a second run of the seed was another";
   ++sum->seeds;
   sum->done += static_cast<uint64_t>(outcome.done);
@@ -75,7 +82,7 @@ bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
   if (outcome.wrong.empty()) return true;
   ++sum->failed;
   std::printf("seed %llu: %s\n    again: sim_cluster %s--seed %llu --talk\n", static_cast<unsigned long long>(seed), outcome.wrong.c_str(),
-              options.groups ? "--groups " : "", static_cast<unsigned long long>(seed));
+              options.what == "cluster" ? "" : ("--" + options.what + " ").c_str(), static_cast<unsigned long long>(seed));
   std::fflush(stdout);
   return false;
 }
@@ -96,10 +103,10 @@ bool enter(const Options& options, const Sum& sum) {
   char date[32];
   const std::time_t seconds = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&seconds));
-  std::fprintf(
-      file, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\n", date, options.commit.c_str(), static_cast<unsigned long long>(options.from),
-      static_cast<unsigned long long>(sum.seeds), static_cast<unsigned long long>(sum.faults), static_cast<unsigned long long>(sum.done),
-      static_cast<unsigned long long>(sum.unknown), static_cast<unsigned long long>(sum.failed), options.groups ? "groups" : "cluster");
+  std::fprintf(file, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\n", date, options.commit.c_str(),
+               static_cast<unsigned long long>(options.from), static_cast<unsigned long long>(sum.seeds),
+               static_cast<unsigned long long>(sum.faults), static_cast<unsigned long long>(sum.done),
+               static_cast<unsigned long long>(sum.unknown), static_cast<unsigned long long>(sum.failed), options.what.c_str());
   return std::fclose(file) == 0;
 }
 
@@ -114,7 +121,7 @@ int main(int argc, char** argv) {
     else if (word == "--count") options.count = value();
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
-    else if (word == "--groups") options.groups = true;
+    else if (word == "--groups" || word == "--closures") options.what = word.substr(2);
     else if (word == "--talk") options.talks = true;
     else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
     else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];
