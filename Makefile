@@ -12,7 +12,8 @@
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make arm64      the library and the bindings for 64-bit ARM, by a cross compiler, and programs of every language in an emulator
 #   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 20 s each
-#   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, and enter the sum into tests/sim/ledger.tsv
+#   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, then groups and coordinators, and enter the sums
+#                   into tests/sim/ledger.tsv
 #   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains
 #   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice
 #   make package    Debian packages, crates, a Go module proxy and a Maven repository, in build/packages; make package-test (as root)

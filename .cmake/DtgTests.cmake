@@ -118,6 +118,12 @@ if(sources AND NOT DTG_SANITIZE STREQUAL "thread")
   endif()
   dtg_add_test(sim_cluster sim_cluster sim --seconds 110 --count ${dtg_sim_count} --jobs 2)
   set_tests_properties(sim_cluster PROPERTIES PROCESSORS 2)
+  # Groups and their collectives. A seed takes a second.
+  dtg_add_test(sim_groups sim_cluster sim --groups --seconds 60 --count 12 --jobs 2)
+  set_tests_properties(sim_groups PROPERTIES PROCESSORS 2)
+  # A coordinator, whose workers are killed. In seeds 3, 11 and 13 a server went on sending to the life before.
+  dtg_add_test(sim_closures sim_cluster sim --closures --seconds 60 --count 40 --jobs 2)
+  set_tests_properties(sim_closures PROPERTIES PROCESSORS 2)
 endif()
 
 # ---- faults of the disk ----------------------------------------------------------------------------------------------------

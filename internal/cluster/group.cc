@@ -235,7 +235,7 @@ void Group::end_epoch(const Status& cause, bool announce) {
   publish();
   say(host_, LogLevel::warn,
       format("group \"%s\", epoch %llu: %s", options_.name.c_str(), static_cast<unsigned long long>(epoch_), cause.message().c_str()));
-  calls_.fail_all(cause);
+  calls_.fail_all(cause, false);
 }
 
 void Group::peer_up(GroupPeer& peer) {
@@ -271,7 +271,7 @@ void Group::leave_now(const Status& why) {
   state_ = State::left;
   cause_ = why;
   if (options_.ops) options_.ops->leave(options_.key, *this, why);
-  calls_.fail_all(why);
+  calls_.fail_all(why, true);
   give_up_forming();
   loop().cancel(alarm_);
   for (const Ref<GroupPeer>& peer : peers_) {

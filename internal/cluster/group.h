@@ -76,6 +76,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   // ---- the loop's ----
   void open();
   bool has_left() const { return state_ == State::left; }
+  // So many things of calls, under way or not: none where all of them have ended.
+  size_t kept() const { return calls_.kept(); }
   void leave_now(const Status& why);
   Loop& loop() override { return host_.loop(); }
   const Host& host() const { return host_; }

@@ -56,11 +56,16 @@ void GroupCalls::restart(uint64_t epoch, int rank, std::vector<int> members) {
   rank_ = rank;
   members_ = std::move(members);
   counts_.clear();
+  drop_before(epoch);
+}
+
+// Nobody asks for what came or was said in earlier epochs.
+void GroupCalls::drop_before(uint64_t epoch) {
   ended_.clear();
   stated_.clear();
   asked_.clear();
-  std::erase_if(refused_, [&](const auto& each) { return each.first.first < epoch; });
   epoch_.loop().cancel(verdict_);
+  std::erase_if(refused_, [&](const auto& each) { return each.first.first < epoch; });
   std::erase_if(early_, [&](const auto& each) { return each.first.epoch < epoch; });
   std::erase_if(early_grants_, [&](const auto& each) { return each.first.epoch < epoch; });
   early_counts_.clear();
@@ -389,13 +394,14 @@ void GroupCalls::cancel(const Ref<GroupCall>& call, const Status& why) {
   if (at != flights_.end()) epoch_.poison(why.with_context(describe(at->first, at->second.exchange->terms())));
 }
 
-void GroupCalls::fail_all(const Status& cause) {
+void GroupCalls::fail_all(const Status& cause, bool ends_for_good) {
   auto flights = std::exchange(flights_, {});
   for (auto& [key, flight] : flights) {
     if (flight.call->alarm_) epoch_.loop().cancel(*flight.call->alarm_);
     epoch_.let_go(*flight.exchange);
   }
-  epoch_.loop().cancel(verdict_);
+  // What comes for a later one is kept: others may be in it already.
+  drop_before(ends_for_good ? UINT64_MAX : number_ + 1);
   for (auto& [key, flight] : flights) flight.call->end(cause, {});
 }
 

@@ -81,10 +81,13 @@ class GroupCalls final : private Exchange::Carrier {
   void cancel(const Ref<GroupCall>& call, const Status& why);
   // It has no time left, whatever its own deadline.
   void out_of_time(const Ref<GroupCall>& call);
-  void fail_all(const Status& cause);
+  // The epoch is over, and nothing of it is kept; `ends_for_good`: nor of any other.
+  void fail_all(const Status& cause, bool ends_for_good);
   // Some call cannot end without that rank.
   bool needs(int rank) const;
   size_t size() const { return flights_.size(); }
+  // What is under way, and what came or was said of calls that are not.
+  size_t kept() const { return flights_.size() + early_.size() + early_grants_.size() + stated_.size() + asked_.size() + refused_.size(); }
 
   // From the member with that number (in the roster) and rank (-1: the epoch is still to come).
   Result<Channel::Landing> piece_begins(int member, int rank, const wire::GroupData& data, uint64_t bytes, Ref<Buffer>* early);
@@ -128,6 +131,7 @@ class GroupCalls final : private Exchange::Carrier {
   void judge(const Key& key);
   void refused_elsewhere(uint64_t epoch, const Key& key, const Status& why);
   void forget_early(const Key& key);
+  void drop_before(uint64_t epoch);
   std::string other_calls(const Key& key, const std::vector<int>& ranks) const;
   std::string describe(const Key& key, const CallTerms& terms) const;
   std::map<Key, Flight>::iterator find(const Ref<GroupCall>& call);

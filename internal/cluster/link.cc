@@ -29,6 +29,12 @@ void Link::trust(std::string peer, int64_t heartbeat_ns, uint64_t features, std:
   if (open_) loop_.set(alarm_, heard_ns_ + timing_.heartbeat_ns);
 }
 
+// Who slept himself accuses nobody here either.
+bool Link::is_silent() const {
+  const int64_t now = loop_.clock().monotonic_ns(), most_ns = 2 * timing_.heartbeat_ns;
+  return trusted_ && now - heard_ns_ > most_ns && now - ticked_ns_ <= most_ns && !channel_->has_heard();
+}
+
 // Without its alarm nobody would notice a dead peer any more, so what is thrown ends the link.
 void Link::watch() {
   const Ref<Link> self = Ref<Link>::share(this);

@@ -56,6 +56,8 @@ class Link final : public RefCounted, private Channel::Sink {
   const std::string& peer() const { return peer_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
+  // It has been silent for longer than somebody is who lives, if not for so long that it is taken for dead. Loop thread.
+  bool is_silent() const;
   // The other end went because it was through, and said so. Loop thread.
   bool said_goodbye() const { return said_goodbye_; }
   // Why it is of no use any more. Any thread.

@@ -17,7 +17,8 @@ std::vector<Neighbours::Target> Neighbours::missing(const ServedPart& part, cons
     if (neighbour.incoming) continue;
     Ref<RemoteWorker>& worker = targets_[neighbour.task];
     const Ref<Link> link = worker ? worker->link() : nullptr;
-    if (link && link->is_open()) continue;
+    // The session has just met a task that may have been started anew, while this one still takes the dead one for slow.
+    if (link && link->is_open() && !link->is_silent()) continue;
     const ClusterSpec::Task* const task = cluster.find(neighbour.task);
     // One that is being connected for another part is shared; one that was lost is not asked again.
     if (task && (!worker || link))

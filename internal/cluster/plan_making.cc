@@ -102,6 +102,9 @@ bool PlanMaking::ask(Stage next, const std::function<void(size_t i, uint64_t rou
     asked_.left = count;
     asked_.status.assign(count, Status());
     asked_.parts.assign(count, Worker::Part());
+    // Who has lost a task is told at once: another that is to send there dials it in vain until this session is there again, which
+    // comes behind this plan.
+    asked_.ends_early = next == Stage::registered;
   }
   stage_ = next;
   for (size_t i = 0; i < count; ++i) question(i, round);
@@ -115,7 +118,8 @@ void PlanMaking::answered(uint64_t round, size_t i, Result<Worker::Part> answer)
     if (round == asked_.round && asked_.given_up.ok()) {
       if (answer.ok()) asked_.parts[i] = answer.take();
       else asked_.status[i] = answer.status();
-      if (--asked_.left == 0) then = std::exchange(asked_.then, nullptr);
+      if (!answer.ok() && asked_.ends_early) asked_.given_up = answer.status();
+      if (--asked_.left == 0 || !asked_.given_up.ok()) then = std::exchange(asked_.then, nullptr);
       if (!then) return;
     }
   }

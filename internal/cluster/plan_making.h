@@ -36,6 +36,7 @@ class PlanMaking final : public RefCounted {
     std::vector<Worker::Part> parts;
     std::function<void()> then;
     Status given_up;
+    bool ends_early = false;  // with the first error
   };
 
   Result<bool> step();

@@ -92,8 +92,9 @@ class Channel : public RefCounted {
   bool is_open() const { return open_; }
   // How long something has been waiting to be written without any progress.
   int64_t stalled_ns() const;
-  // Bytes came in since the last call.
+  // Bytes came in since the last call of the first.
   bool heard() { return std::exchange(heard_, false); }
+  bool has_heard() const { return heard_; }
   // What keeps strangers out of the bytes: "uid" (a unix socket, the other process is this user's), "tls1.3", "clear" (TLS
   // authenticated, then frames travel readable), "memory".
   virtual const char* security() const = 0;

@@ -2,6 +2,8 @@
 //
 //   sim_cluster --from 1 --count 1000 --jobs 2 --seconds 120
 //   sim_cluster --seed 17 --talk
+//   sim_cluster --groups --count 300
+//   sim_cluster --closures --count 300
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <execinfo.h>
 #include <signal.h>
@@ -15,17 +17,22 @@
 #include <ctime>
 #include <string>
 
+#include "closure_job.h"
 #include "cluster.h"
+#include "group_job.h"
 
 namespace {
 
+using dtg::sim::ClosureJob;
 using dtg::sim::Cluster;
+using dtg::sim::GroupJob;
 using dtg::sim::Outcome;
 
 struct Options {
   uint64_t from = 1, count = 100, jobs = 1;
   double seconds = 1e9;
   bool talks = false;
+  std::string what = "cluster";
   std::string ledger, commit = "-";
 };
 
@@ -55,13 +62,17 @@ void watch_crashes() {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-Outcome run_once(uint64_t seed, bool talks) { return Cluster(seed, talks).run(); }
+Outcome run_once(uint64_t seed, const std::string& what, bool talks) {
+  if (what == "groups") return GroupJob(seed, talks).run();
+  if (what == "closures") return ClosureJob(seed, talks).run();
+  return Cluster(seed, talks).run();
+}
 
 // Every fiftieth twice: it must end in the same history.
 bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
   running_seed = seed;
-  Outcome outcome = run_once(seed, options.talks);
-  if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, false).history != outcome.history)
+  Outcome outcome = run_once(seed, options.what, options.talks);
+  if (outcome.wrong.empty() && seed % 50 == 0 && run_once(seed, options.what, false).history != outcome.history)
     outcome.wrong = "a second run of the seed was another";
   ++sum->seeds;
   sum->done += static_cast<uint64_t>(outcome.done);
@@ -70,8 +81,8 @@ bool run_seed(uint64_t seed, const Options& options, Sum* sum) {
   sum->events += outcome.events;
   if (outcome.wrong.empty()) return true;
   ++sum->failed;
-  std::printf("seed %llu: %s\n    again: sim_cluster --seed %llu --talk\n", static_cast<unsigned long long>(seed), outcome.wrong.c_str(),
-              static_cast<unsigned long long>(seed));
+  std::printf("seed %llu: %s\n    again: sim_cluster %s--seed %llu --talk\n", static_cast<unsigned long long>(seed), outcome.wrong.c_str(),
+              options.what == "cluster" ? "" : ("--" + options.what + " ").c_str(), static_cast<unsigned long long>(seed));
   std::fflush(stdout);
   return false;
 }
@@ -84,17 +95,18 @@ Sum run_share(const Options& options, uint64_t share) {
   return sum;
 }
 
-// One line of the ledger: date, commit, first seed, seeds, faults, steps done, steps of unknown outcome, failed.
+// One line of the ledger: date, commit, first seed, seeds, faults, steps done, steps of unknown outcome, failed, what was simulated. Of
+// groups the steps of each member count, and what is unknown are calls that failed.
 bool enter(const Options& options, const Sum& sum) {
   FILE* const file = std::fopen(options.ledger.c_str(), "a");
   if (!file) return std::perror(options.ledger.c_str()), false;
   char date[32];
   const std::time_t seconds = std::time(nullptr);
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&seconds));
-  std::fprintf(file, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\n", date, options.commit.c_str(),
+  std::fprintf(file, "%s\t%s\t%llu\t%llu\t%llu\t%llu\t%llu\t%llu\t%s\n", date, options.commit.c_str(),
                static_cast<unsigned long long>(options.from), static_cast<unsigned long long>(sum.seeds),
                static_cast<unsigned long long>(sum.faults), static_cast<unsigned long long>(sum.done),
-               static_cast<unsigned long long>(sum.unknown), static_cast<unsigned long long>(sum.failed));
+               static_cast<unsigned long long>(sum.unknown), static_cast<unsigned long long>(sum.failed), options.what.c_str());
   return std::fclose(file) == 0;
 }
 
@@ -109,6 +121,7 @@ int main(int argc, char** argv) {
     else if (word == "--count") options.count = value();
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
+    else if (word == "--groups" || word == "--closures") options.what = word.substr(2);
     else if (word == "--talk") options.talks = true;
     else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
     else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];

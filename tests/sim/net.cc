@@ -292,7 +292,7 @@ void Net::cut_off(Process& process) {
     if (&listener->second->process() == &process) listeners_.erase(listener);
   }
   // A process that dies is missed at once, as a rule; a machine that dies is not.
-  const bool told = !world_.one_in(4);
+  const bool told = always_tells_ || !world_.one_in(4);
   for (const auto& weak : streams_) {
     const auto stream = weak.lock();
     if (!stream || !stream->joins(process)) continue;

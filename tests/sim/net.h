@@ -24,7 +24,8 @@ class Net final {
   World& world() { return world_; }
   // What the runtime of a process is handed.
   Result<std::unique_ptr<Network>> of(Process& process, const Clock& clock);
-  // Nobody hears of it again, and it hears of nobody; some are told that their connections are gone.
+  // Nobody hears of it again, and it hears of nobody; as a rule those who are connected with it are told, and always where that is said.
+  void always_tell() { always_tells_ = true; }
   void cut_off(Process& process);
 
   // Faults. What is sent from one to the other is held back; both ways are to be said.
@@ -44,6 +45,7 @@ class Net final {
   World& world_;
   std::set<std::pair<std::string, std::string>> blocked_;
   int64_t slow_ns_ = 0;
+  bool always_tells_ = false;
   std::map<std::string, SimListener*> listeners_;
   std::vector<std::weak_ptr<Stream>> streams_;  // in the order in which they were made
 };
