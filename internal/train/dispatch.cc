@@ -211,22 +211,12 @@ void Coordinator::take_found(const Found& found, Doings& doings) {
       other.why = {};
       return;
     }
-    // It was there, and has gone again.
-    if (found.status.ok()) {
-      other.why = unavailable("its connection was lost");
-      return;
-    }
     const bool some = std::ranges::any_of(slots_, [](const Slot& slot) { return slot.busy || (!slot.looking && slot.why.ok()); });
     if (!some && !draining_) fail(found.status.with_context("no worker is left"), doings);
     return;
   }
   if (there && presence.value().life == other.life) {
     other.why = {};
-    return;
-  }
-  if (!there && found.status.ok()) {
-    other.looking = true;
-    doings.looks.push_back(found.other);
     return;
   }
   Status lost;

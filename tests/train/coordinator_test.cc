@@ -412,11 +412,12 @@ TEST_F(Coordinated, ATaskThatIsLostAgainBeforeItWasSeenIsLookedForOnceMore) {
   for (const bool of_server : {true, false, true, false}) {
     Ref<RemoteValue> looked_for;
     if (of_server) {
-      // A run waits for a server by itself, until its worker is lost too.
-      ps_.at(0)->kill();
-      until(server, false);
+      // In the midst of a run, so that its end is what tells of both.
+      ps_.at(0)->stop();
       looked_for = schedule(count, row++);
       while (!is_busy(0)) pause(2);
+      pause(20);
+      ps_.at(0)->kill();
     }
     worker_.at(0)->kill();
     until(worker, false);
