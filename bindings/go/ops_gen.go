@@ -4478,6 +4478,14 @@ func (g *Graph) TensorArrayGradV3(handle Value, flowIn Value, source string) (gr
 	return outs[0], outs[1]
 }
 
+// TensorArrayGradWithShape adds the op of that name. The array of the gradients of an array, as TensorArrayGradV3 gives it,
+// whose elements have shape_to_prepend before their own dimensions: for the gradients of several values at once. Its gradient
+// is known. Stateful: runs are never merged or folded away. source: string.
+func (g *Graph) TensorArrayGradWithShape(handle Value, flowIn Value, shapeToPrepend Value, source string) (gradHandle, flowOut Value) {
+	outs := g.addN(2, "TensorArrayGradWithShape", []Value{handle, flowIn, shapeToPrepend}, StringAttr("source", source))
+	return outs[0], outs[1]
+}
+
 // TensorArrayReadV3 adds the op of that name. Element index of an array. Its gradient is known. Stateful: runs are never merged
 // or folded away. dtype: element type.
 func (g *Graph) TensorArrayReadV3(handle Value, index Value, flowIn Value, dtype DType) Value {

@@ -7878,6 +7878,24 @@ static inline dtg_error *dtg_add_tensor_array_grad_v3(dtg_graph *graph, const ch
   return error;
 }
 
+/* The array of the gradients of an array, as TensorArrayGradV3 gives it, whose elements have shape_to_prepend before their own
+ * dimensions: for the gradients of several values at once. Its gradient is known. Stateful: runs are never merged or folded
+ * away. source: string. */
+static inline dtg_error *dtg_add_tensor_array_grad_with_shape(dtg_graph *graph, const char *name, dtg_value handle,
+                                                              dtg_value flow_in, dtg_value shape_to_prepend, const char *source,
+                                                              dtg_value *grad_handle, dtg_value *flow_out) {
+  const dtg_value inputs[] = {handle, flow_in, shape_to_prepend};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[2];
+  dtg_sugar_begin(&call, "TensorArrayGradWithShape", name, inputs, 3);
+  dtg_sugar_string(&call, "source", source);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 2);
+  if (!error && grad_handle) *grad_handle = outs[0];
+  if (!error && flow_out) *flow_out = outs[1];
+  return error;
+}
+
 /* Element index of an array. Its gradient is known. Stateful: runs are never merged or folded away. dtype: element type. */
 static inline dtg_error *dtg_add_tensor_array_read_v3(dtg_graph *graph, const char *name, dtg_value handle, dtg_value index,
                                                       dtg_value flow_in, dtg_dtype dtype, dtg_value *value) {

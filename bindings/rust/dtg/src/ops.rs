@@ -9282,6 +9282,24 @@ impl TensorArrayGradV3<'_> {
     }
 }
 
+/// The array of the gradients of an array, as TensorArrayGradV3 gives it, whose elements have shape_to_prepend before
+/// their own dimensions: for the gradients of several values at once.
+///
+/// - `source`: string
+///
+/// Outputs: `grad_handle`, `flow_out`. Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn tensor_array_grad_with_shape<'g>(graph: &'g Graph, handle: Value, flow_in: Value, shape_to_prepend: Value, source: &str) -> TensorArrayGradWithShape<'g> {
+    TensorArrayGradWithShape(graph.node("TensorArrayGradWithShape").input(handle).input(flow_in).input(shape_to_prepend).attr("source", source))
+}
+builder!(TensorArrayGradWithShape, tensor_array_grad_with_shape);
+impl TensorArrayGradWithShape<'_> {
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
 /// Element index of an array.
 ///
 /// - `dtype`: element type

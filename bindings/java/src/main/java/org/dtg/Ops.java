@@ -20241,6 +20241,49 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * The outputs of TensorArrayGradWithShape.
+   *
+   * @param gradHandle its output grad_handle
+   * @param flowOut its output flow_out
+   */
+  public record TensorArrayGradWithShapeOutputs(Value gradHandle, Value flowOut) {}
+
+  /**
+   * The array of the gradients of an array, as TensorArrayGradV3 gives it, whose elements have shape_to_prepend before their own
+   * dimensions: for the gradients of several values at once. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param shapeToPrepend its input shape_to_prepend
+   * @param source string
+   * @return the outputs
+   */
+  public TensorArrayGradWithShapeOutputs tensorArrayGradWithShape(Value handle, Value flowIn, Value shapeToPrepend, String source) {
+    return tensorArrayGradWithShape(handle, flowIn, shapeToPrepend, source, (NodeOptions) null);
+  }
+
+  /**
+   * The array of the gradients of an array, as TensorArrayGradV3 gives it, whose elements have shape_to_prepend before their own
+   * dimensions: for the gradients of several values at once. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param handle its input handle
+   * @param flowIn its input flow_in
+   * @param shapeToPrepend its input shape_to_prepend
+   * @param source string
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public TensorArrayGradWithShapeOutputs tensorArrayGradWithShape(Value handle, Value flowIn, Value shapeToPrepend, String source, NodeOptions options) {
+    OpSpec spec = op("TensorArrayGradWithShape", options);
+    spec.input("handle", handle);
+    spec.input("flowIn", flowIn);
+    spec.input("shapeToPrepend", shapeToPrepend);
+    spec.attr("source", source);
+    List<Value> all = spec.addAll();
+    return new TensorArrayGradWithShapeOutputs(all.get(0), all.get(1));
+  }
+
+  /**
    * Element index of an array. Its gradient is known. Stateful: runs are never merged or folded away.
    *
    * @param handle its input handle
