@@ -138,6 +138,64 @@ Status Checkpoints::put_places(const RestoredSet& set, Restored& restored) {
   return {};
 }
 
+// The variables stay, and are as far as the newest set or further; the data sets begin where their process did, so they have to follow.
+Status Checkpoints::follow(Restored& restored) {
+  if (data_.empty() || restored.step == 0) return {};
+  RestoreOptions options;
+  options.budget = session_->runtime().seams().budget;
+  options.wanted = [](const ManifestTensor& saved) { return saved.role == TensorRole::data; };
+  options.passed_over = [&](const SetId&, const Status& why) { restored.passed_over.push_back(why.message()); };
+  auto set = restore_newest(*session_->runtime().seams().disk, directory_, OnDamage::fall_back, options);
+  const bool none = set.status().code() == Code::not_found || set.status().code() == Code::data_loss;
+  if (!set.ok() && !none) return set.status();
+  const size_t before = restored.notes.size();
+  if (set.ok()) {
+    DTG_TRY(put_places(set.value(), restored).with_context("resume training from \"" + directory_.path() + "\""));
+    for (const Data& data : data_) DTG_TRY(go_on(data, set.value(), restored));
+  } else {
+    restored.notes.push_back("no set tells where the data sets stood at step " + std::to_string(restored.step) +
+                             ", so they stay where they are, and what those steps took comes again");
+  }
+  for (size_t i = before; i < restored.notes.size(); ++i) warn("resume \"" + directory_.path() + "\": " + restored.notes[i]);
+  return {};
+}
+
+// From its place in the set over what the steps since then took, if that can be known: as many elements each as those before.
+Status Checkpoints::go_on(const Data& data, const RestoredSet& set, Restored& restored) const {
+  const int64_t step = set.manifest.id.step, steps = restored.step - step;
+  const Tensor* const saved = set.find(kPlace + data.name);
+  const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
+  if (steps <= 0 || !saved || !text || *text != data.reading->text()) return {};  // put_places has told the rest
+  const int64_t* const numbers = saved->as<int64_t>();
+  DataPosition place{numbers[0], {numbers + 1, numbers + saved->count()}};
+  const std::string what = "the data set \"" + data.name + "\" stands ",
+                    beyond = std::to_string(steps) + " steps that training did after " + set.manifest.id.name();
+  std::string why;
+  int64_t more = 0;
+  // Whoever began its data anew at some time has handed out more than the place tells.
+  const bool whole = std::ranges::all_of(place.epochs, [](int64_t epoch) { return epoch == 0; });
+  const bool even = step > 0 && place.elements > 0 && place.elements % step == 0;
+  if (!whole) why = "it was begun anew before, so it is not known how many elements a step takes";
+  else if (!even)
+    why = format("%lld elements in %lld steps are not as many for each", static_cast<long long>(place.elements),
+                 static_cast<long long>(step));
+  else if (__builtin_mul_overflow(place.elements / step, steps, &more) || __builtin_add_overflow(place.elements, more, &place.elements))
+    why = "it has not so many elements";
+  if (why.empty()) {
+    const Status moved = data.reading->move_to(place);
+    if (moved.ok()) {
+      restored.notes.push_back(what + format("%lld elements beyond its place there, over the ", static_cast<long long>(more)) + beyond +
+                               format(", at %lld each as before", static_cast<long long>(more / steps)));
+      return {};
+    }
+    why = moved.message();
+    place.elements -= more;
+    DTG_TRY(data.reading->move_to(place));
+  }
+  restored.notes.push_back(what + "at its place there, and what it gave the " + beyond + " comes again: " + why);
+  return {};
+}
+
 // Have all variables a value, and how far are they? A model without a count of steps is not ahead of anything.
 Result<bool> Checkpoints::is_ahead(int64_t& step) {
   step = -1;
@@ -179,6 +237,7 @@ Result<Checkpoints::Restored> Checkpoints::resume() {
   if (!sets.empty() && !further) return restore(nullptr);
   restored.how = further ? Restored::How::kept : Restored::How::started;
   restored.variables = model_->variables().size();
+  if (further) DTG_TRY(follow(restored));
   if (!further) {
     DTG_ASSIGN(const NodeId init, model_->init_target());
     DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&init, 1}}, {}));

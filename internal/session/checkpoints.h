@@ -112,6 +112,8 @@ class Checkpoints final : public RefCounted {
   Result<Restored> restore(const SetId* id);
   Status put(const RestoredSet& set, const Fit& fit, Restored& restored);
   Status put_places(const RestoredSet& set, Restored& restored);
+  Status follow(Restored& restored);
+  Status go_on(const Data& data, const RestoredSet& set, Restored& restored) const;
   Result<bool> is_ahead(int64_t& step);
   void plan_next(int64_t step);
   void warn(const std::string& message) const;

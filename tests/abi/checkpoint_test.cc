@@ -374,6 +374,36 @@ TEST_F(TrainingCheckpoint, KeepsWhatIsFurther) {
   EXPECT_EQ(trainer.values(), values);
 }
 
+// The data sets follow what stays, wherever they stand: behind the newest set by as many steps as were made since, and at it.
+TEST_F(TrainingCheckpoint, TheDataFollowsWhatIsKept) {
+  const auto next = [](const Trainer& trainer) {
+    dtg_tensor* batch[2] = {};
+    int32_t more = 0;
+    OK(dtg_dataset_next(trainer.data, batch, 2, &more));
+    size_t bytes = 0;
+    const char* const at = static_cast<const char*>(dtg_tensor_data(batch[0], &bytes));
+    const std::string row(at ? at : "", bytes);
+    dtg_tensor_release(batch[0]);
+    dtg_tensor_release(batch[1]);
+    return row;
+  };
+  std::vector<std::string> batches;
+  {
+    Trainer straight(fresh(), {});
+    for (int i = 0; i < 5; ++i) batches.push_back(next(straight));
+  }
+  for (int beyond = 0; beyond < 3; ++beyond) {
+    Trainer trainer(saved(2), {});
+    EXPECT_EQ(trainer.resume(), 2);
+    for (int i = 0; i < beyond; ++i) trainer.step();
+    OK(dtg_dataset_restart(trainer.data));
+    const std::string report = trainer.resume_report();
+    EXPECT_NE(report.find("\"outcome\":\"kept\""), std::string::npos) << report;
+    EXPECT_EQ(next(trainer), batches[static_cast<size_t>(2 + beyond)]) << beyond << report;
+    EXPECT_EQ(report.find("beyond its place there") != std::string::npos, beyond > 0) << report;
+  }
+}
+
 TEST_F(TrainingCheckpoint, TwoDoNotSaveIntoOneDirectory) {
   const std::string directory = saved(1);
   Trainer first(directory, {});

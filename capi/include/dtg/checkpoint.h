@@ -75,7 +75,10 @@ DTG_ERR dtg_checkpoint_add_data(dtg_checkpoint *checkpoint, const char *name, si
 
 /* Start, or go on: restores the newest valid set; where there is none, gives the variables their first values. What the session has
  * already stays where it is as far as the newest set, by the model's count of steps: a chief that was started again finds its cluster
- * so. The directory is this handle's from here on, until it is released.
+ * so. The data sets then go to their places in the newest set, and on from there over what the steps since took, where the set tells that
+ * each step before it took as many elements and the data set was never begun anew: "notes" says so, or that elements come again, and of how
+ * many steps. Where no set tells a place they stay where they are, which is noted too.
+ * The directory is this handle's from here on, until it is released.
  * `step` (NULL: not told) receives how far training is, 0 for a start. `report` (NULL: none) receives JSON, owned by the caller:
  * {"outcome": "started", "kept" or "restored", "path", "step", "variables", "passed_over", "missing", "extra", "reshaped", "notes"}.
  * All of a set is read and verified before anything is assigned. A damaged one is passed over with a warning that names the file, and put
