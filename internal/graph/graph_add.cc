@@ -178,6 +178,8 @@ Status Graph::resolve_attrs(const NodeSpec& spec) {
 }
 
 namespace {
+constexpr int64_t kArgValuesMax = 0xffff;
+
 // Calls fn(arg, index in the list, expected type) for each flattened argument.
 template <class Fn>
 Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
@@ -185,8 +187,10 @@ Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
     const std::vector<DType>* types = arg.list_attr.empty() ? nullptr : &node.attr<std::vector<DType>>(arg.list_attr);
     int64_t count = types ? static_cast<int64_t>(types->size()) : 1;
     if (!arg.number_attr.empty()) count = node.attr<int64_t>(arg.number_attr);
-    if (count < 0 || count > 0xffff)
-      return invalid_argument("%s: %lld values for %s", node.op->name().c_str(), static_cast<long long>(count), arg.name.c_str());
+    if (count < 0 || count > kArgValuesMax) {
+      return invalid_argument("%s: %lld values for %s: at most %lld are possible; use several nodes", node.op->name().c_str(),
+                              static_cast<long long>(count), arg.name.c_str(), static_cast<long long>(kArgValuesMax));
+    }
     for (int64_t i = 0; i < count; ++i) {
       DType dtype = arg.dtype;
       if (types) dtype = (*types)[static_cast<size_t>(i)];

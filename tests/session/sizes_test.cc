@@ -26,6 +26,14 @@ TEST_F(Sizes, SumsOfAnyLength) {
   }
 }
 
+TEST_F(Sizes, ANodeHasNotAnyNumberOfInputs) {
+  const std::vector<Value> many(0x10000, build->scalar(DType::f32, 1));
+  EXPECT_EQ(*fetch(build->op("AddN", std::span(many).first(0xffff))).as<float>(), 65535);
+  build->op("AddN", many);
+  EXPECT_EQ(build->status().code(), Code::invalid_argument);
+  EXPECT_NE(build->status().message().find("65536 values for inputs: at most 65535"), std::string::npos) << build->status().message();
+}
+
 TEST_F(Sizes, ALossWithTwentyPenaltiesTrains) {
   auto model = make_ref<Model>(graph, 1);
   const Value x = placeholder(DType::f32, Shape::of({8, 16})), labels = placeholder(DType::i32, Shape::of({8}));
