@@ -16,12 +16,17 @@ dtg_unite(dtg_sources internal)
 set(dtg_kernel_sources ${dtg_sources})
 list(FILTER dtg_kernel_sources INCLUDE REGEX "/internal(/|_internal_)(base|monitor|tensor|graph|device|exec|collective|ops)[/_]")
 list(REMOVE_ITEM dtg_sources ${dtg_kernel_sources})
-# What only builds graphs runs once per program: small code is worth more there than fast code.
+# What only builds graphs, and what waits for a disk, runs seldom: small code is worth more there than fast code.
 set(dtg_building_sources ${dtg_sources})
-list(FILTER dtg_building_sources INCLUDE REGEX "/internal(/|_internal_)(nn|strategy|train)[/_]")
+list(FILTER dtg_building_sources INCLUDE REGEX "/internal(/|_internal_)(nn|strategy|train|checkpoint)[/_]")
 list(REMOVE_ITEM dtg_sources ${dtg_building_sources})
 dtg_unite(dtg_wire_sources wire)
+# So are the functions of the ABI, but for those that a step calls.
+set(dtg_step_capi_sources ${dtg_capi_sources})
+list(FILTER dtg_step_capi_sources INCLUDE REGEX "/capi/(data|error|group|handle|session|tensor|trainer)\\.cc$")
+list(REMOVE_ITEM dtg_capi_sources ${dtg_step_capi_sources})
 dtg_unite(dtg_capi_sources capi)
+dtg_unite(dtg_step_capi_sources stepcapi)
 
 # ---- objects ---------------------------------------------------------------------------------------------------------------
 add_library(dtg_kernel_objects OBJECT ${dtg_kernel_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc")
@@ -70,17 +75,20 @@ endif()
 set_source_files_properties("${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" PROPERTIES COMPILE_OPTIONS "-Wno-pedantic")
 
 set(dtg_all_objects $<TARGET_OBJECTS:dtg_kernel_objects> $<TARGET_OBJECTS:dtg_objects> $<TARGET_OBJECTS:dtg_building_objects>)
-if(dtg_capi_sources)
-  add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
-  target_include_directories(dtg_capi_objects PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
+# Of inline functions that both have, the linker keeps the first: those of a step.
+add_library(dtg_step_capi_objects OBJECT ${dtg_step_capi_sources})
+add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
+target_compile_options(dtg_capi_objects PRIVATE $<$<CONFIG:Release>:-Os>)
+foreach(target dtg_step_capi_objects dtg_capi_objects)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/capi/include" "${PROJECT_SOURCE_DIR}/capi")
-  target_compile_definitions(dtg_capi_objects PRIVATE DTG_BUILDING)
-  target_link_libraries(dtg_capi_objects PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
+  target_compile_definitions(${target} PRIVATE DTG_BUILDING)
+  target_link_libraries(${target} PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
   if(DTG_PCH)
-    target_precompile_headers(dtg_capi_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/capi/model.h")
+    target_precompile_headers(${target} PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/capi/model.h")
   endif()
-  list(APPEND dtg_all_objects $<TARGET_OBJECTS:dtg_capi_objects>)
-endif()
+  list(APPEND dtg_all_objects $<TARGET_OBJECTS:${target}>)
+endforeach()
 
 # Everything, with internal symbols, for tests and benchmarks only.
 add_library(dtg_internal STATIC ${dtg_all_objects})

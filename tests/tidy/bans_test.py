@@ -70,7 +70,7 @@ def check_sources(root, findings):
 
 def check_constructors(root, build, findings):
     """No object file of ours may hold code that runs when the library is loaded."""
-    objects = common.files(build, "CMakeFiles/dtg_objects.dir/**/*.o", "CMakeFiles/dtg_capi_objects.dir/**/*.o")
+    objects = common.files(build, "CMakeFiles/dtg_objects.dir/**/*.o", "CMakeFiles/dtg_*capi_objects.dir/**/*.o")
     for path in objects:
         source = root / re.sub(r"^CMakeFiles/\w+\.dir/|\.o$", "", str(path.relative_to(build)))
         # A file that was deleted leaves its object behind.
