@@ -14,7 +14,7 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"symbolicgradient. remotecall. for. mapdefun. statefulfor.",
-     "functions of TensorFlow's that are said otherwise here: While and PartitionedCall, placed on the device or task that is meant; gradients by dtg_graph_add_gradients"},
+     "functions of TensorFlow's that are said otherwise here: While and PartitionedCall, placed on the device or task that is meant; gradients are added to the graph"},
     {"switch. merge. enter. exit. nextiteration. loopcond. refswitch. refmerge. refenter. refexit.",
      "the control flow of TensorFlow's first graphs, which imports will turn into today's"},
     {"tensorlistpushbackbatch.", "tensors whose elements are lists; a list is a value of its own here, which TensorListPushBack adds to"},

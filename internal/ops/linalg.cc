@@ -3,8 +3,7 @@
 // so the bits do not depend on how many there are.
 //
 // The decompositions are Eigen's. Cholesky, LU and the triangular solves work in the output or in the workspace; beyond some
-// hundred columns Eigen takes blocks for its products from malloc. Eigenvalues, Qr and Svd keep their state in matrices of Eigen's
-// own, and always do.
+// hundred columns Eigen takes blocks for its products from malloc. Eigenvalues, Qr and Svd always keep their state in its own matrices.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -420,18 +419,16 @@ Status qr_prepare(PrepareContext& c) {
 template <class T>
 using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
 
-// The tall one of a matrix and its transpose is Q R; R has the same values. Eigen's own way, with pivots, takes long to compile. By a power
-// of two the largest element is brought near one, without which the lengths of columns would overflow where their elements do not.
+// The tall one of a matrix and its transpose is Q R; R has the same values. (Eigen's own way, with pivots, compiles long.) The largest
+// element is brought near one by a power of two: lengths of columns overflow sooner than their elements.
 template <class T>
 bool oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
   const bool tall = a.rows > a.columns;
   const int64_t inner = std::min(a.rows, a.columns), length = std::max(a.rows, a.columns), columns = a.full ? length : inner;
-  Rows<T> work = in;
-  if (!tall) work = in.transpose();
-  int power = 0;
-  std::frexp(work.cwiseAbs().maxCoeff(), &power);
+  Rows<T> work = tall ? Rows<T>(in) : Rows<T>(in.transpose());
+  const int power = std::ilogb(std::max(work.cwiseAbs().maxCoeff(), T(1e-30)));
   work = work.unaryExpr([power](T x) { return std::ldexp(x, -power); });
-  const Eigen::HouseholderQR<Rows<T>> qr(ConstSquare<T>(work.data(), length, inner));
+  const Eigen::HouseholderQR<Rows<T>> qr(work);
   Rows<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
   const SquareSvd<T> svd(r, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
   if (svd.info() != Eigen::Success) return false;
@@ -461,7 +458,6 @@ Status svd_run(RunContext& c) {
     if (!in.allFinite()) return false;
     if (a.rows != a.columns) return oblong_svd(in, a, c.out<T>(0) + m * inner, u, v);
     const SquareSvd<T> svd(in, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
-    if (svd.info() != Eigen::Success) return false;
     std::copy_n(svd.singularValues().data(), inner, c.out<T>(0) + m * inner);
     if (u) Square<T>(u, a.rows, left) = svd.matrixU();
     if (v) Square<T>(v, a.columns, right) = svd.matrixV();
