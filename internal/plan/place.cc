@@ -82,10 +82,15 @@ void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
   if (both.ok()) {
     into.request = number_of(both.value());
   } else if (into.conflict == 0) {
-    const Node& node = graph.node(b);
+    const Node &node = graph.node(joining), &one = graph.node(a), &other = graph.node(b);
     into.conflict =
-        keep(invalid_argument("place \"%.*s\": it must share a device with others that ask for %s, but asks for %s", int(node.name.size()),
-                              node.name.data(), requests_[into.request].text().c_str(), requests_[from.request].text().c_str()));
+        keep(invalid_argument("place \"%.*s\": it shares a device with \"%.*s\", which asks for %s, and with \"%.*s\", which asks "
+                              "for %s; place them alike, or use each in a node (or a function) of its own",
+                              int(node.name.size()), node.name.data(), int(one.name.size()), one.name.data(),
+                              requests_[into.request].text().c_str(), int(other.name.size()), other.name.data(),
+                              requests_[from.request].text().c_str())
+                 .at_node(node.name)
+                 .in_phase("place"));
   }
 }
 

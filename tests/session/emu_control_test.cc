@@ -107,6 +107,26 @@ TEST_F(EmuControl, MemoryThatEndsInTheMidstOfALoop) {
   }
 }
 
+// All that a call is given by handle lies where the call is: whoever gives it variables of two devices is told which.
+TEST_F(EmuControl, VariablesOfTwoDevicesInOneCallAreNamed) {
+  graph->push_device("/device:EMU:0");
+  const Value here = variable("here", Shape());
+  EXPECT_TRUE(graph->pop_device().ok());
+  graph->push_device("/device:EMU:1");
+  const Value there = variable("there", Shape());
+  EXPECT_TRUE(graph->pop_device().ok());
+  const Values out = made(add_call(*graph, {}, made(function(*graph, {}, [&](Build& b, const Values&) {
+    return Values{b.add(b.op("ReadVariableOp", {here}, {{"dtype", DType::f32}}), b.op("ReadVariableOp", {there}, {{"dtype", DType::f32}}))};
+  }))));
+  std::vector<Tensor> got;
+  const Status status = run({}, {out[0]}, &got);
+  EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
+  for (const char* part : {"Call", "\"VarHandleOp\"", "\"VarHandleOp_1\"", "EMU:0", "EMU:1"}) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << part << " is not in: " << status.message();
+  }
+  EXPECT_EQ(status.origin().phase, "place");
+}
+
 // What a body needs is known before it runs; that there is no room for it is told with whose body it is all the same.
 TEST_F(EmuControl, MemoryThatABodyOfKnownSizeDoesNotGet) {
   connect(1, 1 << 20);
