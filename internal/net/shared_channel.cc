@@ -101,6 +101,9 @@ Status Channel::own_frame() {
   }
   wire::Segment segment;
   DTG_TRY(wire::decode(header_, segment));
+  // A descriptor that came in the same read belongs to the next segment, if anything of that read is left.
+  const bool is_next_ones = segment.slots == 0 && bytes_in_ - (end_ - begin_) < descriptor_upto_;
+  if (is_next_ones) return in_slots_->change(segment, Descriptor(), false);
   const Descriptor descriptor = std::move(descriptor_);
   descriptor_upto_ = 0;
   return in_slots_->change(segment, descriptor, std::exchange(descriptor_lost_, false));

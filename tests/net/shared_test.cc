@@ -493,6 +493,15 @@ TEST_F(Shared, NoMemoryLeft) {
   loop_->call([] {});  // as above
 }
 
+// One segment goes and the next comes, and both words are read at once.
+TEST_F(Shared, AnEndAndABeginningInOneRead) {
+  meet();
+  const Descriptor first = sealed(), second = sealed();
+  say(announcement(), {first.get()});
+  say(announcement(2, 0, 0) + announcement(3) + wire::make_frame(wire::Heartbeat{1}), {second.get()});
+  EXPECT_EQ(ear_.frames(1).size(), 1u);
+}
+
 // The conversation is cut at every byte of an announcement, with its descriptor: nothing stays.
 TEST_F(Shared, CutAnywhere) {
   const std::string words = announcement() + in_slot(0, 4096);
