@@ -32,15 +32,6 @@ ClosureJob::ClosureJob(uint64_t seed, bool talks)
 
 ClosureJob::~ClosureJob() = default;
 
-std::string ClosureJob::spec() const {
-  std::string ps, workers;
-  for (const Member& member : members_) {
-    std::string& list = member.job == "ps" ? ps : workers;
-    list += (list.empty() ? "" : ",") + std::string("unix:/sim/") + member.name;
-  }
-  return "ps=" + ps + ";worker=" + workers;
-}
-
 void ClosureJob::wrong(const std::string& what) {
   world_.say("WRONG: " + what);
   if (wrong_.empty()) wrong_ = what;
@@ -55,7 +46,7 @@ void ClosureJob::start(Member& member) {
 
 void ClosureJob::serve(Process& process, const Member& member) {
   Server::Options options;
-  options.cluster = ClusterSpec::parse(spec()).take();
+  options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = member.job;
   options.task = member.number;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
@@ -228,12 +219,7 @@ Outcome ClosureJob::run() {
   for (Member& member : members_) {
     if (member.process) remains_.push_back(std::move(member.process));
   }
-  const auto left = [this] { return std::ranges::any_of(remains_, [](const auto& process) { return !process->is_gone(); }); };
-  for (const int64_t until = world_.now_ns() + 60 * kSecond; left() && world_.step(until);) {
-  }
-  for (const auto& process : remains_) {
-    if (!process->is_gone()) wrong(process->name() + " does not end");
-  }
+  run_out(world_, remains_, [this](const std::string& what) { wrong(what); });
   return {wrong_, done_, 0, faults_, world_.events(), world_.history()};
 }
 

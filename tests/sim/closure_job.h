@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster.h"
+#include "job.h"
 #include "net.h"
-#include "process.h"
 
 namespace dtg::sim {
 
@@ -30,7 +29,6 @@ class ClosureJob final {
   void coordinate(Process& process);
   void disturb();
   void wrong(const std::string& what);
-  std::string spec() const;
 
   World world_;
   Net net_;

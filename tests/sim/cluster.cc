@@ -163,15 +163,6 @@ Cluster::Cluster(uint64_t seed, bool talks)
 
 Cluster::~Cluster() = default;
 
-std::string Cluster::spec() const {
-  std::string ps, workers;
-  for (const Member& member : members_) {
-    std::string& list = member.is_server ? ps : workers;
-    list += (list.empty() ? "" : ",") + std::string("unix:/sim/") + member.name;
-  }
-  return "ps=" + ps + ";worker=" + workers;
-}
-
 void Cluster::wrong(const std::string& what) {
   world_.say("WRONG: " + what);
   if (wrong_.empty()) wrong_ = what;
@@ -191,7 +182,7 @@ void Cluster::start(Member& member) {
 
 void Cluster::serve(Process& process, int index) {
   Server::Options options;
-  options.cluster = ClusterSpec::parse(spec()).take();
+  options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = "ps";
   options.task = index;
   if (keeps_state_) options.state_directory = "/state";
@@ -205,7 +196,7 @@ void Cluster::serve(Process& process, int index) {
 
 void Cluster::work(Process& process, int index) {
   Server::Options options;
-  options.cluster = ClusterSpec::parse(spec()).take();
+  options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = "worker";
   options.task = index;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
@@ -377,16 +368,8 @@ Outcome Cluster::run() {
   for (Member& member : members_) {
     if (member.process) remains_.push_back(std::move(member.process));
   }
-  for (const int64_t until = world_.now_ns() + 60 * kSecond; any_left() && world_.step(until);) {
-  }
-  for (const auto& process : remains_) {
-    if (!process->is_gone()) wrong(process->name() + " does not end");
-  }
+  run_out(world_, remains_, [this](const std::string& what) { wrong(what); });
   return {wrong_, ledger_.done(), ledger_.failed(), faults_, world_.events(), world_.history()};
-}
-
-bool Cluster::any_left() const {
-  return std::ranges::any_of(remains_, [](const auto& process) { return !process->is_gone(); });
 }
 
 }  // namespace dtg::sim

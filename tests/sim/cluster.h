@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/model_disk.h"
+#include "job.h"
 #include "ledger.h"
 #include "net.h"
 #include "process.h"
@@ -17,14 +18,6 @@ class WorkerHost;
 enum class Adding : uint8_t { plain, in_branch, in_rounds };  // how a worker adds to a cell
 
 inline constexpr double kSimulatedSeconds = 65;  // of a seed, at least
-
-struct Outcome {
-  std::string wrong;  // empty: nothing
-  int64_t done = 0, failed = 0;
-  int faults = 0;
-  uint64_t events = 0;
-  uint64_t history = 0;
-};
 
 class Cluster final {
  public:
@@ -52,8 +45,6 @@ class Cluster final {
   void disturb();
   void rest();
   void wrong(const std::string& what);
-  std::string spec() const;
-  bool any_left() const;
 
   World world_;
   Net net_;

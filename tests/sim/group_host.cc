@@ -63,16 +63,15 @@ bool GroupHost::join(Server& server) {
   if (odd) {
     watch_.world.say(process_.name() + " names other members");
     watch_.accuse(member_, 30 * kSecond);
-    if (watch_.world.one_in(2)) std::swap(names[0], names[1]);
-    else names.erase(names.begin() + (member_ == 0 ? 1 : 0));
-    auto group = server.join_group("sim", names, 1, kCallNs, process_.runtime());
+    std::vector<std::string> others = names;
+    if (watch_.world.one_in(2)) std::swap(others[0], others[1]);
+    else others.erase(others.begin() + (member_ == 0 ? 1 : 0));
+    auto group = server.join_group("sim", others, 1, kCallNs, process_.runtime());
     if (!group.ok()) return watch_.wrong("it cannot join: " + group.status().message()), false;
     group_ = group.take();
     if (form()) watch_.wrong(process_.name() + " has formed a group that the others do not know");
     group_->leave(cancelled("the program has ended"));
     while (goes_on() && !group_->view().cause.message().starts_with("the program")) process_.sleep(kMillisecond);
-    names.clear();
-    for (int member = 0; member < watch_.members; ++member) names.push_back(GroupWatch::task(member));
     watch_.accuse(member_, 12 * kSecond);
     if (!goes_on()) return false;
   }

@@ -15,12 +15,11 @@ GroupJob::GroupJob(uint64_t seed, bool talks)
     : world_(seed), net_(world_), only_kills_(world_.one_in(4)), watch_(world_, seed, static_cast<int>(world_.between(2, 6))) {
   world_.talks = talks;
   watch_.epoch_ended = [this](uint64_t epoch) { expect_end(epoch, "a call of it failed"); };
-  watch_.spec = "worker=";
+  watch_.spec = spec_of(0, watch_.members);
   for (int m = 0; m < watch_.members; ++m) {
     Member& member = members_.emplace_back();
     member.name = "worker" + std::to_string(m);
     member.number = m;
-    watch_.spec += (m ? "," : "") + std::string("unix:/sim/") + member.name;
   }
 }
 
@@ -28,10 +27,9 @@ GroupJob::~GroupJob() = default;
 
 void GroupJob::start(Member& member) {
   world_.say("start " + member.name);
-  member.started_ns = world_.now_ns();
-  GroupHost** const host = new GroupHost*(nullptr);
-  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), nullptr,
-                                             [host = std::shared_ptr<GroupHost*>(host)](Process&) { (*host)->run(); });
+  // Its own, not the member's: a fiber that was killed may still unwind when the next one runs.
+  const auto host = std::make_shared<GroupHost*>(nullptr);
+  member.process = std::make_unique<Process>(world_, net_, member.name, world_.u64(), nullptr, [host](Process&) { (*host)->run(); });
   member.host = std::make_unique<GroupHost>(watch_, *member.process, member.number);
   *host = member.host.get();
 }
@@ -143,16 +141,8 @@ Outcome GroupJob::run() {
   for (Member& member : members_) {
     if (member.process) remains_.push_back(std::move(member.process));
   }
-  for (const int64_t until = world_.now_ns() + 60 * kSecond; any_left() && world_.step(until);) {
-  }
-  for (const auto& process : remains_) {
-    if (!process->is_gone()) watch_.wrong(process->name() + " does not end");
-  }
+  run_out(world_, remains_, [this](const std::string& what) { watch_.wrong(what); });
   return {watch_.first_wrong, watch_.done, watch_.failed, faults_, world_.events(), world_.history()};
-}
-
-bool GroupJob::any_left() const {
-  return std::ranges::any_of(remains_, [](const auto& process) { return !process->is_gone(); });
 }
 
 }  // namespace dtg::sim

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster.h"
 #include "group_host.h"
+#include "job.h"
 #include "net.h"
 
 namespace dtg::sim {
@@ -24,7 +24,6 @@ class GroupJob final {
     int number = 0;
     std::unique_ptr<Process> process;
     std::unique_ptr<GroupHost> host;
-    int64_t started_ns = 0;
   };
   void start(Member& member);
   void kill(Member& member, int64_t back_in_ns);
@@ -33,7 +32,6 @@ class GroupJob final {
   void rest();
   void check_calm();
   void check_quiet();
-  bool any_left() const;
 
   World world_;
   Net net_;
