@@ -52,20 +52,25 @@ Result<Checkpoints::Restored> Checkpoints::restore(const std::string& set) {
                           set.c_str(), directory_.path().c_str());
 }
 
+RestoreOptions Checkpoints::reading(Restored& restored) {
+  RestoreOptions options;
+  options.budget = session_->runtime().seams().budget;
+  options.passed_over = [this, &restored](const SetId& damaged, const Status& why) {
+    restored.passed_over.push_back(why.message());
+    damaged_.push_back(damaged);
+    warn("a damaged checkpoint is passed over: " + why.message());
+  };
+  return options;
+}
+
 Result<Checkpoints::Restored> Checkpoints::restore(const SetId* id) {
   const Seams& seams = session_->runtime().seams();
   Restored restored;
   Fit fit;
-  RestoreOptions options;
-  options.budget = seams.budget;
+  RestoreOptions options = reading(restored);
   options.check = [&](const Manifest& manifest) -> Status {
     DTG_ASSIGN(fit, Fit::of(*model_, variables_in(manifest), options_.names));
     return options_.partial ? Status() : fit.check(directory_.path_of(manifest.id), true);
-  };
-  options.passed_over = [&](const SetId& damaged, const Status& why) {
-    restored.passed_over.push_back(why.message());
-    damaged_.push_back(damaged);
-    warn("a damaged checkpoint is passed over: " + why.message());
   };
   if (options_.partial) {
     options.wanted = [&](const ManifestTensor& saved) { return saved.role == TensorRole::data || fit.takes(saved.name); };
@@ -103,37 +108,45 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
   }
   if (targets.empty()) return failed_precondition("no variable of the model is in the set");
   if (companion_) DTG_TRY(companion_->put(set));
-  DTG_TRY(put_places(set, restored));
+  DTG_TRY(put_places(set, 0, restored));
   return session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
 }
 
-Status Checkpoints::put_places(const RestoredSet& set, Restored& restored) {
-  std::vector<DataPosition> places;
+// Where a set says that a data set stood; where it does not, `why`.
+std::optional<DataPosition> Checkpoints::place_in(const RestoredSet& set, const Data& data, std::string* why) {
+  const Tensor* const saved = set.find(kPlace + data.name);
+  const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
+  if (!saved || !text || saved->dtype() != DType::i64 || saved->shape().rank() != 1 || saved->count() < 1) *why = "it is not in the set";
+  else if (*text != data.reading->text()) *why = "it was \"" + *text + "\" and is \"" + data.reading->text() + "\"";
+  if (!why->empty()) return std::nullopt;
+  const int64_t* const numbers = saved->as<int64_t>();
+  return DataPosition{numbers[0], {numbers + 1, numbers + saved->count()}};
+}
+
+Status Checkpoints::move(const Data& data, const DataPosition& place) const {
+  const Status moved = data.reading->move_to(place);
+  if (moved.ok() || data.place == Place::needed) return moved;
+  // As many rows less, perhaps, under the same description.
+  warn("the place of the data set \"" + data.name + "\": " + moved.message());
+  return data.reading->restart();
+}
+
+// `steps`: as many were done after the set.
+Status Checkpoints::put_places(const RestoredSet& set, int64_t steps, Restored& restored) {
+  std::vector<std::optional<DataPosition>> places;
   for (const Data& data : data_) {
-    const Tensor* const saved = set.find(kPlace + data.name);
-    const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
     std::string why;
-    if (!saved || !text || saved->dtype() != DType::i64 || saved->shape().rank() != 1 || saved->count() < 1) why = "it is not in the set";
-    else if (*text != data.reading->text()) why = "it was \"" + *text + "\" and is \"" + data.reading->text() + "\"";
-    if (why.empty()) {
-      const int64_t* const numbers = saved->as<int64_t>();
-      places.push_back({numbers[0], {numbers + 1, numbers + saved->count()}});
-      continue;
-    }
+    places.push_back(place_in(set, data, &why));
+    if (places.back()) continue;
     why = "the place of the data set \"" + data.name + "\": " + why;
     if (data.place == Place::wished) warn(why + "; it stays where it stands");
     else if (!options_.partial) return failed_precondition("%s; a partial restore leaves it where it stands", why.c_str());
     restored.notes.push_back(why);
-    places.push_back({-1, {}});
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i].elements < 0) continue;
-    const Status moved = data_[i].reading->move_to(places[i]);
-    if (moved.ok()) continue;
-    if (data_[i].place == Place::needed) return moved;
-    // As many rows less, perhaps, under the same description.
-    warn("the place of the data set \"" + data_[i].name + "\": " + moved.message());
-    DTG_TRY(data_[i].reading->restart());
+    if (!places[i]) continue;
+    if (steps == 0) DTG_TRY(move(data_[i], *places[i]));
+    else DTG_TRY(go_on(data_[i], *places[i], set.manifest.id, steps, restored));
   }
   return {};
 }
@@ -141,17 +154,15 @@ Status Checkpoints::put_places(const RestoredSet& set, Restored& restored) {
 // The variables stay, and are as far as the newest set or further; the data sets begin where their process did, so they have to follow.
 Status Checkpoints::follow(Restored& restored) {
   if (data_.empty() || restored.step == 0) return {};
-  RestoreOptions options;
-  options.budget = session_->runtime().seams().budget;
+  RestoreOptions options = reading(restored);
   options.wanted = [](const ManifestTensor& saved) { return saved.role == TensorRole::data; };
-  options.passed_over = [&](const SetId&, const Status& why) { restored.passed_over.push_back(why.message()); };
   auto set = restore_newest(*session_->runtime().seams().disk, directory_, OnDamage::fall_back, options);
   const bool none = set.status().code() == Code::not_found || set.status().code() == Code::data_loss;
   if (!set.ok() && !none) return set.status();
   const size_t before = restored.notes.size();
   if (set.ok()) {
-    DTG_TRY(put_places(set.value(), restored).with_context("resume training from \"" + directory_.path() + "\""));
-    for (const Data& data : data_) DTG_TRY(go_on(data, set.value(), restored));
+    const int64_t steps = restored.step - set.value().manifest.id.step;
+    DTG_TRY(put_places(set.value(), steps, restored).with_context("resume training from \"" + directory_.path() + "\""));
   } else {
     restored.notes.push_back("no set tells where the data sets stood at step " + std::to_string(restored.step) +
                              ", so they stay where they are, and what those steps took comes again");
@@ -161,39 +172,33 @@ Status Checkpoints::follow(Restored& restored) {
 }
 
 // From its place in the set over what the steps since then took, if that can be known: as many elements each as those before.
-Status Checkpoints::go_on(const Data& data, const RestoredSet& set, Restored& restored) const {
-  const int64_t step = set.manifest.id.step, steps = restored.step - step;
-  const Tensor* const saved = set.find(kPlace + data.name);
-  const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
-  if (steps <= 0 || !saved || !text || *text != data.reading->text()) return {};  // put_places has told the rest
-  const int64_t* const numbers = saved->as<int64_t>();
-  DataPosition place{numbers[0], {numbers + 1, numbers + saved->count()}};
+Status Checkpoints::go_on(const Data& data, const DataPosition& place, const SetId& set, int64_t steps, Restored& restored) const {
   const std::string what = "the data set \"" + data.name + "\" stands ",
-                    beyond = std::to_string(steps) + " steps that training did after " + set.manifest.id.name();
+                    beyond = std::to_string(steps) + " steps that training did after " + set.name();
+  DataPosition further = place;
   std::string why;
   int64_t more = 0;
   // Whoever began its data anew at some time has handed out more than the place tells.
   const bool whole = std::ranges::all_of(place.epochs, [](int64_t epoch) { return epoch == 0; });
-  const bool even = step > 0 && place.elements > 0 && place.elements % step == 0;
+  const bool even = set.step > 0 && place.elements > 0 && place.elements % set.step == 0;
   if (!whole) why = "it was begun anew before, so it is not known how many elements a step takes";
   else if (!even)
     why = format("%lld elements in %lld steps are not as many for each", static_cast<long long>(place.elements),
-                 static_cast<long long>(step));
-  else if (__builtin_mul_overflow(place.elements / step, steps, &more) || __builtin_add_overflow(place.elements, more, &place.elements))
+                 static_cast<long long>(set.step));
+  else if (__builtin_mul_overflow(place.elements / set.step, steps, &more) ||
+           __builtin_add_overflow(place.elements, more, &further.elements))
     why = "it has not so many elements";
   if (why.empty()) {
-    const Status moved = data.reading->move_to(place);
+    const Status moved = data.reading->move_to(further);
     if (moved.ok()) {
       restored.notes.push_back(what + format("%lld elements beyond its place there, over the ", static_cast<long long>(more)) + beyond +
                                format(", at %lld each as before", static_cast<long long>(more / steps)));
       return {};
     }
     why = moved.message();
-    place.elements -= more;
-    DTG_TRY(data.reading->move_to(place));
   }
   restored.notes.push_back(what + "at its place there, and what it gave the " + beyond + " comes again: " + why);
-  return {};
+  return move(data, place);
 }
 
 // Have all variables a value, and how far are they? A model without a count of steps is not ahead of anything.
@@ -237,8 +242,9 @@ Result<Checkpoints::Restored> Checkpoints::resume() {
   if (!sets.empty() && !further) return restore(nullptr);
   restored.how = further ? Restored::How::kept : Restored::How::started;
   restored.variables = model_->variables().size();
-  if (further) DTG_TRY(follow(restored));
-  if (!further) {
+  if (further) {
+    DTG_TRY(follow(restored));
+  } else {
     DTG_ASSIGN(const NodeId init, model_->init_target());
     DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&init, 1}}, {}));
     restored.step = 0;

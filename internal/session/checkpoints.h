@@ -11,6 +11,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,9 +112,12 @@ class Checkpoints final : public RefCounted {
   void written(const SetId& id, const Status& status);
   Result<Restored> restore(const SetId* id);
   Status put(const RestoredSet& set, const Fit& fit, Restored& restored);
-  Status put_places(const RestoredSet& set, Restored& restored);
+  RestoreOptions reading(Restored& restored);
+  Status put_places(const RestoredSet& set, int64_t steps, Restored& restored);
+  static std::optional<DataPosition> place_in(const RestoredSet& set, const Data& data, std::string* why);
+  Status move(const Data& data, const DataPosition& place) const;
   Status follow(Restored& restored);
-  Status go_on(const Data& data, const RestoredSet& set, Restored& restored) const;
+  Status go_on(const Data& data, const DataPosition& place, const SetId& set, int64_t steps, Restored& restored) const;
   Result<bool> is_ahead(int64_t& step);
   void plan_next(int64_t step);
   void warn(const std::string& message) const;
