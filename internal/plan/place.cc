@@ -153,7 +153,7 @@ bool Placer::is_for_host(const Graph& graph, NodeId member, const Device& device
   do {
     const Node& node = graph.node(at);
     const KernelRow* const row = kernels_->find(node, device.type);
-    somebody = somebody || (row && !calls_functions(node) && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }));
+    somebody = somebody || (row && row->runs_on_host(node, [&](Value input) { return graph.info(input).dtype; }) && !calls_functions(node));
     at = groups_[at].next;
   } while (at != member);
   return somebody;
