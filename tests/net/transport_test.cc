@@ -394,7 +394,6 @@ TEST_F(Endpoints, ASocketThatMeetsItselfLeavesThePortFree) {
   v4->sin_family = AF_INET;
   v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   number.size = sizeof *v4;
-  Address address;
   {
     const Descriptor self(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::bind(self.get(), number.get(), number.size), 0);
@@ -402,10 +401,8 @@ TEST_F(Endpoints, ASocketThatMeetsItselfLeavesThePortFree) {
     ASSERT_EQ(::connect(self.get(), number.get(), number.size), 0);
     EXPECT_TRUE(met_itself(self.get(), number));
   }
-  auto there = Address::parse("127.0.0.1:" + std::to_string(number.port()));
-  ASSERT_TRUE(there.ok());
-  address = there.take();
-  const auto listens = listen_tcp(&address, true, system_clock(), Deadline::after(system_clock(), 10'000'000'000));
+  Address address = Address::parse("127.0.0.1:" + std::to_string(number.port())).take();
+  const auto listens = listen_tcp(&address, true, system_clock(), Deadline::after(system_clock(), 10 * kSecond));
   EXPECT_TRUE(listens.ok()) << listens.status().message();
 }
 

@@ -139,10 +139,11 @@ class Coordinated : public ::testing::Test {
     return value.ok() ? value.take() : nullptr;
   }
   // As people are told.
-  bool is_busy(int worker) {
+  std::string state_of(const char* list, int task) {
     const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
-    return *told.find("workers")->array()->at(static_cast<size_t>(worker)).find("state")->string() == "busy";
+    return *told.find(list)->array()->at(static_cast<size_t>(task)).find("state")->string();
   }
+  bool is_busy(int worker) { return state_of("workers", worker) == "busy"; }
   int64_t told_of(int worker, const char* what) {
     const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
     return *told.find("workers")->array()->at(static_cast<size_t>(worker)).find(what)->integer();
@@ -401,13 +402,6 @@ TEST_F(Coordinated, ATaskThatIsLostAgainBeforeItWasSeenIsLookedForOnceMore) {
     ASSERT_EQ(is_there(task), there) << task;
   };
   const char *const server = "/job:ps/replica:0/task:0", *const worker = "/job:worker/replica:0/task:0";
-  const auto until_looked_for = [&](const char* list) {
-    for (;;) {
-      const Json told = parse_json(coordinator_->describe(), "what a coordinator is at").take();
-      if (*told.find(list)->array()->at(0).find("state")->string() == "lost") return;
-      pause(2);
-    }
-  };
   int64_t row = 1;
   for (const bool of_server : {true, false, true, false}) {
     Ref<RemoteValue> looked_for;
@@ -422,7 +416,7 @@ TEST_F(Coordinated, ATaskThatIsLostAgainBeforeItWasSeenIsLookedForOnceMore) {
     worker_.at(0)->kill();
     until(worker, false);
     if (!of_server) looked_for = schedule(count, row++);
-    until_looked_for(of_server ? "servers" : "workers");
+    while (state_of(of_server ? "servers" : "workers", 0) != "lost") pause(2);
     const auto begin = [&] { of_server ? start_server(0, state) : start_worker(0); };
     {
       const Occupied pool(runtime_->pool());
