@@ -98,6 +98,13 @@ if(sources)
   endif()
   dtg_add_test(random_graphs random_graphs random --count ${dtg_random_count} --jobs 2 --corpus "${PROJECT_SOURCE_DIR}/tests/random/corpus")
   set_tests_properties(random_graphs PROPERTIES PROCESSORS 2)
+  # Each with a condition and a loop at least.
+  set(dtg_functions_count 1000)
+  if(DTG_SANITIZE)
+    set(dtg_functions_count 300)
+  endif()
+  dtg_add_test(random_functions random_graphs random --functions --count ${dtg_functions_count} --jobs 2)
+  set_tests_properties(random_functions PROPERTIES PROCESSORS 2)
   # A device that breaks the rules must be found out.
   if(NOT DTG_SANITIZE)
     dtg_add_test(emu_mutants Python3::Interpreter random "${PROJECT_SOURCE_DIR}/tests/checks/emu_mutants_test.py" "$<TARGET_FILE:random_graphs>")

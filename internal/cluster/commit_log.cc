@@ -116,7 +116,8 @@ Status CommitLog::write_record(std::span<const std::string_view> pieces) {
   return failure_;
 }
 
-Result<uint64_t> CommitLog::append(const WriteId& write, uint32_t phase, const LoggedWrites& writes, const RunContext& gate) {
+Result<uint64_t> CommitLog::append(const WriteId& write, uint32_t phase, int64_t round, const LoggedWrites& writes,
+                                   const RunContext& gate) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.ok()) return failure_;
@@ -132,6 +133,7 @@ Result<uint64_t> CommitLog::append(const WriteId& write, uint32_t phase, const L
   head.writes = writes.key;
   head.write = write;
   head.phase = phase;
+  head.round = round;
   const auto values = gate.args<CommitArgs>().values;
   std::vector<std::string> texts = {encode_commit_head(head, values.size())};
   for (const auto& value : values) texts.push_back(describe_value(value.dtype, value.shape));

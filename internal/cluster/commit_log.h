@@ -59,8 +59,9 @@ class CommitLog final : public RefCounted, private Pool::Task {
   static Result<Ref<CommitLog>> begin(const Host& host, std::string directory, Beginning from, Ref<RefCounted> owner);
 
   Turns& turns() { return turns_; }
-  // With the turn: the number of the commit whose record is in the file now. After an error nothing is logged any more.
-  Result<uint64_t> append(const WriteId& write, uint32_t phase, const LoggedWrites& writes, const RunContext& gate);
+  // With the turn: the number of the commit whose record is in the file now. After an error nothing is logged any more. `round` is of a
+  // strand's row.
+  Result<uint64_t> append(const WriteId& write, uint32_t phase, int64_t round, const LoggedWrites& writes, const RunContext& gate);
   // With the turn: the last commit has failed.
   void append_failure();
   // With the turn, after the writes: takes a set where it is time for one.

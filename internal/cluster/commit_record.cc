@@ -77,6 +77,7 @@ std::string encode_commit_head(const CommitRecord& head, size_t values) {
   put(out, head.write.writer);
   put(out, head.write.sequence);
   put(out, head.phase);
+  if (Ledger::is_strand(head.phase)) put(out, static_cast<uint64_t>(head.round));
   put(out, static_cast<uint32_t>(values));
   return out;
 }
@@ -146,6 +147,8 @@ Status decode(std::string_view record, CommitRecord& commit) {
   commit.write.writer = words.take<uint64_t>();
   commit.write.sequence = words.take<uint64_t>();
   commit.phase = words.take<uint32_t>();
+  if (Ledger::is_strand(commit.phase)) commit.round = static_cast<int64_t>(words.take<uint64_t>());
+  if (commit.round < 0) return damaged();
   for (uint32_t left = words.count(10); left > 0; --left) {
     DTG_ASSIGN(Tensor tensor, take_tensor(words));
     commit.values.push_back(std::move(tensor));

@@ -31,6 +31,7 @@ struct CommitRecord {
   uint64_t writes = 0;  // LoggedWrites::key
   WriteId write;
   uint32_t phase = 0;
+  int64_t round = 0;           // where the phase is a strand's row
   std::vector<Tensor> values;  // to be fed
 };
 

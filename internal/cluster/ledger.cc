@@ -31,11 +31,11 @@ Result<bool> Ledger::has(const WriteId& write, uint32_t phase) {
   return row != nullptr;
 }
 
-Result<bool> Ledger::has_round(const WriteId& write, uint32_t loop, int64_t round) {
+Result<bool> Ledger::has_round(const WriteId& write, uint32_t row, int64_t round) {
   if (!write.repeated) return false;
   const std::lock_guard lock(mutex_);
-  DTG_ASSIGN(const auto* const row, find(write, row_of_loop(loop)));
-  if (!row || row->rounds <= round) return false;
+  DTG_ASSIGN(const auto* const known, find(write, row));
+  if (!known || known->rounds <= round) return false;
   if (round == 0) ++repetitions_;
   return true;
 }
@@ -74,9 +74,9 @@ void Ledger::enter(const WriteId& write, uint32_t phase, const Status& failure) 
   if (row.failure.ok()) row.failure = failure;
 }
 
-void Ledger::enter_round(const WriteId& write, uint32_t loop, int64_t round) {
+void Ledger::enter_round(const WriteId& write, uint32_t row, int64_t round) {
   const std::lock_guard lock(mutex_);
-  add(known(write.writer), write.sequence, row_of_loop(loop)).rounds = round + 1;
+  add(known(write.writer), write.sequence, row).rounds = round + 1;
 }
 
 std::vector<Ledger::Writer> Ledger::list() const {
@@ -85,7 +85,10 @@ std::vector<Ledger::Writer> Ledger::list() const {
   for (auto at = recent_.rbegin(); at != recent_.rend(); ++at) {
     const Known& known = writers_.at(*at);
     Writer& writer = all.emplace_back(Writer{*at, known.forgotten, {}});
-    for (const auto& [sequence, phase] : known.order) writer.rows.push_back({sequence, phase, known.rows.at(key(sequence, phase)).failure});
+    for (const auto& [sequence, phase] : known.order) {
+      const Known::Outcome& outcome = known.rows.at(key(sequence, phase));
+      writer.rows.push_back({sequence, phase, outcome.failure, outcome.rounds});
+    }
   }
   return all;
 }
@@ -97,6 +100,7 @@ void Ledger::restore(const Writer& writer) {
   for (const Row& row : writer.rows) {
     Known::Outcome& restored = add(known, row.sequence, row.phase);
     if (restored.failure.ok()) restored.failure = row.failure;
+    restored.rounds = std::max(restored.rounds, row.rounds);
   }
 }
 

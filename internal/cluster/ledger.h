@@ -31,7 +31,8 @@ class Ledger {
   struct Row {
     uint64_t sequence = 0;
     uint32_t phase = 0;
-    Status failure;  // of the commit, part of which may have taken place
+    Status failure;      // of the commit, part of which may have taken place
+    int64_t rounds = 0;  // of a strand
   };
   struct Writer {
     uint64_t number = 0;
@@ -42,10 +43,11 @@ class Ledger {
   // Was that phase of the write committed? An error where that failed, or where nobody knows any more.
   Result<bool> has(const WriteId& write, uint32_t phase);
   void enter(const WriteId& write, uint32_t phase, const Status& failure = {});
-  // A loop that writes has one row, which counts its rounds; only tasks that keep no log have such rows.
-  static constexpr uint32_t row_of_loop(uint32_t loop) { return 0x8000 + (loop & 0x7fff); }
-  Result<bool> has_round(const WriteId& write, uint32_t loop, int64_t round);
-  void enter_round(const WriteId& write, uint32_t loop, int64_t round);
+  // A strand (exec/commits.h) has one row, which counts its units: they come in order, from 0.
+  static constexpr uint32_t row_of_strand(int64_t strand) { return 0x8000u + (static_cast<uint32_t>(strand) & 0x7fffu); }
+  static constexpr bool is_strand(uint32_t phase) { return (phase & 0x8000u) != 0; }
+  Result<bool> has_round(const WriteId& write, uint32_t row, int64_t round);
+  void enter_round(const WriteId& write, uint32_t row, int64_t round);
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);
@@ -59,7 +61,7 @@ class Ledger {
   struct Known {
     struct Outcome {
       Status failure;
-      int64_t rounds = 0;  // of a loop
+      int64_t rounds = 0;  // of a strand
     };
     std::unordered_map<uint64_t, Outcome> rows;  // by number and phase
     std::deque<std::pair<uint64_t, uint32_t>> order;

@@ -192,7 +192,8 @@ class Reader {
                           " took place and cannot be made again (%s); start the task with the devices and the release that wrote it",
                           directory_.c_str(), commit.number, outcome.message().c_str());
     }
-    task_.ledger().enter(commit.write, commit.phase, outcome);
+    if (outcome.ok() && Ledger::is_strand(commit.phase)) task_.ledger().enter_round(commit.write, commit.phase, commit.round);
+    else task_.ledger().enter(commit.write, commit.phase, outcome);
     last_ = commit.number;
     ++recovered_.repeated;
     return {};

@@ -23,15 +23,59 @@ void RunCommits::contained(Fn&& fn) {
   }
 }
 
-void RunCommits::enter(uint32_t phase, Completion done) {
-  phase_ = phase;
+void RunCommits::enter(const CommitArgs& gate, Completion done) {
+  if (has_to_wait(gate, done)) return;
+  gate_ = &gate;
   done_ = std::move(done);
   contained([this] { ask(); });
 }
 
+// Another unit of the run is under way. False where this one is it now.
+bool RunCommits::has_to_wait(const CommitArgs& gate, Completion& done) {
+  Step& step = done.step();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(busy_, true)) return false;
+    const bool first = waiting_.empty();
+    waiting_.emplace_back().gate = &gate;
+    if (!first || step.add(this)) {
+      waiting_.back().done = std::move(done);
+      return true;
+    }
+    waiting_.pop_back();
+  }
+  done.done(step.cause());
+  return true;
+}
+
+// The unit under way may fail, and then nobody goes on.
+void RunCommits::aborted(const Status& cause) {
+  std::deque<Asked> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(waiting_);
+  }
+  for (Asked& each : all) each.done.done(cause);
+}
+
+// The next unit, if one waits, is under way then. Who takes the last one also takes it off the step's list; where an abort was faster, it
+// is the abort's.
+bool RunCommits::take_next() {
+  const std::lock_guard lock(mutex_);
+  const bool none = waiting_.empty() || (waiting_.size() == 1 && !waiting_.front().done.step().remove(this));
+  if (none) {
+    busy_ = false;
+    return false;
+  }
+  gate_ = waiting_.front().gate;
+  done_ = std::move(waiting_.front().done);
+  waiting_.pop_front();
+  return true;
+}
+
 void RunCommits::ask() {
   dtg::Task& task = part_.task();
-  const auto had = task.ledger().has(write_, phase_);
+  const auto had = took_place();
   if (!had.ok()) return go_on(had.status());
   if (had.value()) {
     done_.step().skip_writes(true);
@@ -42,10 +86,28 @@ void RunCommits::ask() {
   begin();
 }
 
+Result<bool> RunCommits::took_place() {
+  round_ = -1;
+  if (gate_->strand < 0) {
+    row_ = gate_->phase;
+    return part_.task().ledger().has(write_, row_);
+  }
+  const auto strand = static_cast<size_t>(gate_->strand);
+  if (rounds_.size() <= strand) rounds_.resize(strand + 1);
+  row_ = Ledger::row_of_strand(gate_->strand);
+  round_ = rounds_[strand]++;
+  return part_.task().ledger().has_round(write_, row_, round_);
+}
+
 // Whoever gave the turn back is in the middle of something else.
 void RunCommits::your_turn() {
   has_turn_ = true;
   part_.task().host().pool->submit(this);
+}
+
+void RunCommits::run() {
+  if (std::exchange(asked_, false)) contained([this] { ask(); });
+  else begin();
 }
 
 void RunCommits::begin() {
@@ -69,10 +131,10 @@ void RunCommits::log_and_go_on() {
 
 Status RunCommits::log_it() {
   CommitLog* const log = part_.task().log();
-  const LoggedWrites* const writes = log ? part_.logged(phase_) : nullptr;
+  const LoggedWrites* const writes = log ? part_.logged(gate_->record) : nullptr;
   if (!log) return {};
-  if (!writes) return internal_error("commit phase %u: it cannot be logged", phase_);
-  DTG_ASSIGN(number_, log->append(write_, phase_, *writes, done_.context()));
+  if (!writes) return internal_error("commit phase %u: it cannot be logged", gate_->phase);
+  DTG_ASSIGN(number_, log->append(write_, row_, round_, *writes, done_.context()));
   return {};
 }
 
@@ -83,9 +145,9 @@ void RunCommits::give_turn_back() {
   task.log()->turns().give_back();
 }
 
-void RunCommits::leave(uint32_t phase, Completion done) {
-  phase_ = phase;
+void RunCommits::leave(const CommitArgs&, Completion done) {
   done_ = std::move(done);
+  leaving_ = true;
   contained([this] { enter_row(); });
 }
 
@@ -97,7 +159,8 @@ void RunCommits::enter_row() {
     step.skip_writes(false);
     number_ = task.log() ? task.log()->last() : 0;
   } else {
-    task.ledger().enter(write_, phase_);
+    if (round_ < 0) task.ledger().enter(write_, row_);
+    else task.ledger().enter_round(write_, row_, round_);
     open_ = false;
     give_turn_back();
     step.unseal();
@@ -106,37 +169,24 @@ void RunCommits::enter_row() {
   task.log()->when_on_disk(number_, *this);
 }
 
-Status RunCommits::enter_round(uint32_t loop, int64_t round, Step& step) {
-  dtg::Task& task = part_.task();
-  if (task.log()) return internal_error("round %lld of a loop that writes: it cannot be logged", static_cast<long long>(round));
-  DTG_ASSIGN(const bool had, task.ledger().has_round(write_, loop, round));
-  if (had) {
-    step.skip_writes(true);
-    return {};
-  }
-  if (!step.seal()) return step.cause();
-  phase_ = Ledger::row_of_loop(loop);
-  open_ = true;
-  return {};
-}
-
-void RunCommits::leave_round(uint32_t loop, int64_t round, Step& step) {
-  if (step.skips_writes()) return step.skip_writes(false);
-  part_.task().ledger().enter_round(write_, loop, round);
-  open_ = false;
-  step.unseal();
-}
-
 void RunCommits::on_disk(const Status& status) { go_on(status); }
 
+// Who is told may be the last to hold the run.
 void RunCommits::go_on(Status status) {
   Completion done = std::move(done_);
+  if (std::exchange(leaving_, false) || !status.ok()) {
+    Pool& pool = *part_.task().host().pool;
+    if (take_next()) {
+      asked_ = true;
+      pool.submit(this);
+    }
+  }
   done.done(std::move(status));
 }
 
 void RunCommits::end(const Status& status) {
   if (!open_) return;
-  part_.task().ledger().enter(write_, phase_, status.ok() ? internal_error("a commit was not ended") : status);
+  part_.task().ledger().enter(write_, row_, status.ok() ? internal_error("a commit was not ended") : status);
   if (has_turn_) part_.task().log()->append_failure();
   give_turn_back();
 }

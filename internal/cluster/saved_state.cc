@@ -13,7 +13,7 @@
 namespace dtg {
 namespace {
 
-constexpr std::string_view kVariable = "variable:", kFailed = "failed:";
+constexpr std::string_view kVariable = "variable:", kFailed = "failed:", kRounds = "rounds:";
 constexpr const char* kDropped = "writers forgotten";
 
 std::string hex(uint64_t number) { return format("%016" PRIx64, number); }
@@ -75,8 +75,8 @@ Result<Tensor> from_bytes(const Tensor& bytes, const std::string& kind) {
   return tensor;
 }
 
-std::string failed_key(const std::string& writer, uint64_t sequence, uint32_t phase) {
-  return std::string(kFailed) + writer + ":" + std::to_string(sequence) + ":" + std::to_string(phase);
+std::string key_of(std::string_view what, const std::string& writer, uint64_t sequence, uint32_t phase) {
+  return std::string(what) + writer + ":" + std::to_string(sequence) + ":" + std::to_string(phase);
 }
 
 void save_rows(const Ledger& ledger, SetExtras& extras) {
@@ -86,20 +86,26 @@ void save_rows(const Ledger& ledger, SetExtras& extras) {
     for (const Ledger::Row& row : writer.rows) {
       extras.rows.push_back({name, static_cast<int64_t>(writer.forgotten), static_cast<int64_t>(row.sequence), row.phase, ""});
       if (!row.failure.ok()) {
-        extras.metadata.emplace_back(failed_key(name, row.sequence, row.phase),
+        extras.metadata.emplace_back(key_of(kFailed, name, row.sequence, row.phase),
                                      std::to_string(static_cast<int>(row.failure.code())) + " " + plain(row.failure.message()));
       }
+      if (row.rounds > 0) extras.metadata.emplace_back(key_of(kRounds, name, row.sequence, row.phase), std::to_string(row.rounds));
     }
   }
 }
 
 Status failure_of(const std::map<std::string, std::string>& metadata, const WriterRow& row) {
-  const auto at = metadata.find(failed_key(row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
+  const auto at = metadata.find(key_of(kFailed, row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
   if (at == metadata.end()) return {};
   const std::string& text = at->second;
   const int code = std::atoi(text.c_str());
   return Status(code > 0 && code <= 16 ? static_cast<Code>(code) : Code::unknown,
                 from_plain(text.substr(std::min(text.size(), text.find(' ') + 1))));
+}
+
+int64_t rounds_of(const std::map<std::string, std::string>& metadata, const WriterRow& row) {
+  const auto at = metadata.find(key_of(kRounds, row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
+  return at == metadata.end() ? 0 : std::strtoll(at->second.c_str(), nullptr, 10);
 }
 
 }  // namespace
@@ -160,7 +166,8 @@ Status put_state(const RestoredSet& set, ResourceStore& store, Ledger& ledger) {
   for (const WriterRow& row : set.manifest.rows) {
     DTG_ASSIGN(const uint64_t number, from_hex(row.writer));
     if (writers.empty() || writers.back().number != number) writers.push_back({number, static_cast<uint64_t>(row.epoch), {}});
-    writers.back().rows.push_back({static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment), failure_of(metadata, row)});
+    writers.back().rows.push_back(
+        {static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment), failure_of(metadata, row), rounds_of(metadata, row)});
   }
   for (const Ledger::Writer& writer : writers) ledger.restore(writer);
   if (metadata.contains(kDropped)) ledger.set_dropped();

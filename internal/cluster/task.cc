@@ -55,9 +55,34 @@ Result<std::vector<Device>> parse_devices(std::span<const std::string> names) {
 ServedPart::ServedPart(Ref<Task> task, std::vector<Device> devices)
     : task_(std::move(task)), placer_(std::move(devices), task_->host().kernels, false) {}
 
-const LoggedWrites* ServedPart::logged(uint32_t phase) const {
-  const auto at = std::ranges::find(logged_, phase, &std::pair<uint32_t, LoggedWrites>::first);
-  return at == logged_.end() ? nullptr : &at->second;
+namespace {
+
+Result<LoggedWrites> logged_writes(const IrCommit& commit, const wire::Limits& limits) {
+  LoggedWrites writes;
+  DTG_ASSIGN(writes.graph, encode_graph(*commit.graph, limits));
+  for (const Value& fed : commit.fed) writes.fed.push_back({fed.node(), fed.output()});
+  writes.writes = commit.writes;
+  // Nobody can make a graph that passes for another's.
+  const Sha256Digest hash = sha256(writes.graph);
+  std::memcpy(&writes.key, hash.bytes.data(), sizeof writes.key);
+  return writes;
+}
+
+}  // namespace
+
+// Bodies are planned again and again for the same writes.
+Result<int64_t> ServedPart::keep(const IrCommit& commit) {
+  DTG_ASSIGN(LoggedWrites writes, logged_writes(commit, task_->host().limits));
+  const std::lock_guard lock(logged_mutex_);
+  const auto at = std::ranges::find(logged_, writes.key, &LoggedWrites::key);
+  if (at != logged_.end()) return at - logged_.begin();
+  logged_.push_back(std::move(writes));
+  return static_cast<int64_t>(logged_.size()) - 1;
+}
+
+const LoggedWrites* ServedPart::logged(int64_t record) const {
+  const std::lock_guard lock(logged_mutex_);
+  return record < 0 || static_cast<size_t>(record) >= logged_.size() ? nullptr : &logged_[static_cast<size_t>(record)];
 }
 
 ServedPart::~ServedPart() { task_->host().seams.budget->release(reserved_); }
@@ -73,17 +98,6 @@ namespace {
 
 // As many runs of a part as sessions may have under way: one that waits in a dequeue must not keep another from starting.
 constexpr int kServedFrames = 4096;
-
-Result<LoggedWrites> logged_writes(const IrCommit& commit, const wire::Limits& limits) {
-  LoggedWrites writes;
-  DTG_ASSIGN(writes.graph, encode_graph(*commit.graph, limits));
-  for (const Value& fed : commit.fed) writes.fed.push_back({fed.node(), fed.output()});
-  writes.writes = commit.writes;
-  // Nobody can make a graph that passes for another's.
-  const Sha256Digest hash = sha256(writes.graph);
-  std::memcpy(&writes.key, hash.bytes.data(), sizeof writes.key);
-  return writes;
-}
 
 }  // namespace
 
@@ -222,13 +236,10 @@ Result<Ref<ServedPart>> Task::make_part(const PartRequest& request) {
   context.deadline = request.deadline();
   context.rights = request.rights();
   context.committing = log_ ? Committing::logged : Committing::joined;
+  context.keeper = part.get();
   PlanRequest asked;
   asked.targets.assign(request.targets().begin(), request.targets().end());
   DTG_ASSIGN(part->plan_, Plan::make(context, std::move(graph), std::move(asked)));
-  for (const IrCommit& commit : part->plan_->commits()) {
-    DTG_ASSIGN(LoggedWrites writes, logged_writes(commit, host_.limits));
-    part->logged_.emplace_back(commit.phase, std::move(writes));
-  }
   return part;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ namespace dtg {
 class Task;
 
 // A part, ready to run.
-class ServedPart final : public RefCounted {
+class ServedPart final : public RefCounted, private WritesKeeper {
  public:
   ServedPart(Ref<Task> task, std::vector<Device> devices);
   ~ServedPart() override;
@@ -39,12 +40,14 @@ class ServedPart final : public RefCounted {
   // The peers of its edges from number 1 on; 0 is the session.
   const std::vector<Neighbour>& neighbours() const { return neighbours_; }
   Task& task() const { return *task_; }
-  // What is logged of a phase; null where nothing is.
-  const LoggedWrites* logged(uint32_t phase) const;
+  // What is logged of a gate's writes, by the number that the gate has of them; null where nothing is.
+  const LoggedWrites* logged(int64_t record) const;
 
  private:
   friend class SharedParts;
   friend class Task;
+  Result<int64_t> keep(const IrCommit& writes) override;
+
   const Ref<Task> task_;
   Placer placer_;
   Ref<Plan> plan_;
@@ -52,9 +55,10 @@ class ServedPart final : public RefCounted {
   std::vector<Neighbour> neighbours_;
   std::string graph_;  // what it was made from
   std::vector<uint32_t> targets_;
-  std::vector<std::pair<uint32_t, LoggedWrites>> logged_;  // by phase
   int64_t reserved_ = 0;
-  bool attaches_ = true;  // it may have made the resources that it names
+  bool attaches_ = true;             // it may have made the resources that it names
+  mutable std::mutex logged_mutex_;  // guards what follows
+  std::deque<LoggedWrites> logged_;  // stay where they are
 };
 
 class Task final : public RefCounted {

@@ -2,8 +2,10 @@
 // point behind them (plan/commit.cc); what happens there is the business of who implements this: taking a number, writing a log,
 // knowing a repetition. Kernels see only this.
 //
-// Owner: whoever runs the step; it outlives the run. Any thread, one phase at a time, phases in order. No call blocks: each ends by its
-// completion.
+// Functions whose writes cannot be one unit (a loop's, those of a body that waits) have gates of their own. The outermost call of such
+// functions is a strand: its units come one after the other and are told apart by their number in it.
+//
+// Owner: whoever runs the step; it outlives the run. Any thread. No call blocks: each ends by its completion.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +15,23 @@
 
 namespace dtg {
 
-// The arguments of a gate, for whoever keeps its operands.
+// The arguments of a gate and of the point behind its writes.
 struct CommitArgs {
   uint32_t phase = 0;
+  int64_t strand = -1;  // in whose functions it stands; -1: in none
+  int64_t record = -1;  // where writes are logged: by which number whoever keeps it knows what makes them again (plan/passes.h)
   std::span<const PrepareContext::Operand> values;
 };
 
 class Commits {
  public:
   virtual ~Commits() = default;
-  // Everything that the writes of the phase need is there. After success they take place, all of them, whatever happens outside,
+  // Everything that the writes behind the gate need is there. After success they take place, all of them, whatever happens outside,
   // unless Step::skips_writes(): then they took place before. The operands of the instruction are what the writes are made from,
-  // where the plan was made so that it can be kept.
-  virtual void enter(uint32_t phase, Completion done) = 0;
+  // where the plan was made so that it can be kept. One unit of a run is entered at a time; others wait for it.
+  virtual void enter(const CommitArgs& gate, Completion done) = 0;
   // They have taken place.
-  virtual void leave(uint32_t phase, Completion done) = 0;
-
-  // The same for one round of a loop that writes, whose number among the loops of its plan is `loop`; rounds in order, from 0. Between two
-  // rounds the run may be aborted. Both are over when they return.
-  virtual Status enter_round(uint32_t loop, int64_t round, Step& step) = 0;
-  virtual void leave_round(uint32_t loop, int64_t round, Step& step) = 0;
+  virtual void leave(const CommitArgs& point, Completion done) = 0;
 };
 
 }  // namespace dtg

@@ -122,8 +122,8 @@ class OpDef {
   // Looks whether its first input is a finite number, or tells of one that is not: where it fails, its run is worth a search for what
   // made it so.
   OpDef&& judges() &&;
-  // Calls its functions again and again: what they write is not one unit but one in each round, which the kernel sees to, told by the
-  // attribute kCommitAttr.
+  // Calls its functions again and again: what they write is never one unit, so they have units of their own. A call that the planner
+  // treats so has the attribute kCommitAttr.
   OpDef&& repeats() &&;
   static constexpr const char* kCommitAttr = "_commit";
   // Output 0 may be the memory of input 0 (or each output that of its input): no copy is made. Kernels may do so for declared

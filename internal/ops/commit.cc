@@ -10,14 +10,14 @@ namespace {
 bool enter_run(RunContext& c, Completion done) {
   Commits* const commits = c.step().commits();
   if (!commits) return done.dismiss(), true;
-  commits->enter(c.args<CommitArgs>().phase, std::move(done));
+  commits->enter(c.args<CommitArgs>(), std::move(done));
   return false;
 }
 
 bool leave_run(RunContext& c, Completion done) {
   Commits* const commits = c.step().commits();
   if (!commits) return done.dismiss(), true;
-  commits->leave(c.args<CommitArgs>().phase, std::move(done));
+  commits->leave(c.args<CommitArgs>(), std::move(done));
   return false;
 }
 
@@ -25,6 +25,8 @@ template <AsyncFn fn>
 Status prepare(PrepareContext& c) {
   auto* const args = c.args<CommitArgs>();
   args->phase = static_cast<uint32_t>(c.integer("phase"));
+  args->strand = c.integer("strand");
+  args->record = c.integer("record");
   std::vector<PrepareContext::Operand> values;
   for (int i = 0; i < c.num_inputs(); ++i) values.push_back(c.input(i));
   args->values = c.arena().copy(std::span<const PrepareContext::Operand>(values));
@@ -38,6 +40,8 @@ void register_commit(OpTable& ops, KernelTable& kernels) {
               .input("values: T")
               .attr("T: list(type) >= 0")
               .attr("phase: int >= 0")
+              .attr("strand: int = -1")
+              .attr("record: int = -1")
               .shape(no_outputs)
               .no_gradient()
               .stateful()
@@ -45,6 +49,8 @@ void register_commit(OpTable& ops, KernelTable& kernels) {
               .doc("Private: from here on the writes of that phase take place, all of them; they are made from these values."));
   ops.add(OpDef::make("_Committed")
               .attr("phase: int >= 0")
+              .attr("strand: int = -1")
+              .attr("record: int = -1")
               .shape(no_outputs)
               .no_gradient()
               .stateful()

@@ -9,6 +9,7 @@
 #include "ops/control.h"
 #include "ops/control_kernels.h"
 #include "ops/derivative.h"
+#include "ops/tensor_array.h"
 
 namespace dtg::ops {
 namespace {
@@ -112,6 +113,7 @@ class CallGradient {
     }
     for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
       if (any_of(&Derivative::dx, i) && c_.wants(static_cast<int>(first_ + i))) dx_.push_back(i);
+      if (any_of(&Derivative::arrays, i)) arrays_.push_back(i);
     }
     if (dx_.empty()) return {};
     return build();
@@ -151,6 +153,10 @@ class CallGradient {
       inputs.push_back(c_.has_dy(static_cast<int>(r)) ? c_.dy(static_cast<int>(r)) : zeros_for(b, c_.output(static_cast<int>(r))));
     inputs.insert(inputs.end(), node.inputs.begin() + static_cast<std::ptrdiff_t>(first_), node.inputs.end());
     for (size_t s = 0; s < slots_; ++s) inputs.push_back(graph.value(source, static_cast<uint32_t>(node.outputs.size() + s)));
+    for (size_t i : arrays_) {
+      DTG_ASSIGN(const Value array, gradients_of_array(c_, c_.input(static_cast<int>(first_ + i)), b.scalar(DType::f32, 0)));
+      inputs.push_back(array);
+    }
     std::vector<DType> types;
     for (size_t i : dx_) types.push_back(gradient_info(branches_[0]->argument_info(i)).dtype);
     std::vector<Attr> attrs = function_attrs(backward);
@@ -217,6 +223,11 @@ class CallGradient {
       DTG_ASSIGN(const Value slot, made.argument(source.outputs[c_.node().outputs.size() + s]));
       slots.push_back(slot);
     }
+    std::vector<Value> arrays;
+    for (size_t i : arrays_) {
+      DTG_ASSIGN(const Value array, made.argument(branches_[k]->argument_info(i)));
+      arrays.push_back(array);
+    }
     Build b(made.graph());
     std::vector<Value> given;
     for (size_t r : derivative.dy) given.push_back(incoming[static_cast<size_t>(std::ranges::find(dy_, r) - dy_.begin())]);
@@ -226,6 +237,7 @@ class CallGradient {
       given.push_back(
           b.op("TensorListGetItem", {slots[s], b.integer(0), element_shape(b, info)}, {{"element_dtype", AttrValue(info.dtype)}}));
     }
+    for (size_t i : derivative.arrays) given.push_back(arrays[static_cast<size_t>(std::ranges::find(arrays_, i) - arrays_.begin())]);
     DTG_TRY(b.status());
     DTG_ASSIGN(const std::vector<Value> results, inline_function(*derivative.backward, made.graph(), given));
     for (size_t i : dx_) {
@@ -242,6 +254,7 @@ class CallGradient {
   std::vector<DerivativeRef> derivatives_;
   size_t first_ = 0, slots_ = 0;
   std::vector<size_t> dy_, dx_;
+  std::vector<size_t> arrays_;  // TensorArrays whose gradients the way back takes
 };
 
 // --- While ---
@@ -345,6 +358,9 @@ class LoopGradient {
     for (size_t s = 0; s < saved_.size(); ++s) {
       if (slice_.arguments[saved + s]) stacks_.push_back(s);
     }
+    for (size_t k = 0; k < d.arrays.size(); ++k) {
+      if (slice_.arguments[saved + saved_.size() + k]) arrays_.push_back(k);
+    }
     return {};
   }
 
@@ -371,6 +387,11 @@ class LoopGradient {
     for (size_t k : direct_) {
       start.push_back(c_.input(static_cast<int>(d.direct[k])));
       infos.push_back(body_.argument_info(d.direct[k]));
+    }
+    for (size_t k : arrays_) {
+      DTG_ASSIGN(const Value array, gradients_of_array(c_, c_.input(static_cast<int>(d.arrays[k])), b.scalar(DType::f32, 0)));
+      start.push_back(array);
+      infos.push_back(body_.argument_info(d.arrays[k]));
     }
     DTG_TRY(b.status());
     DTG_ASSIGN(const FunctionRef condition, back_condition(infos));
@@ -401,10 +422,12 @@ class LoopGradient {
     Build b(made.graph());
     const std::span<const Value> dy = std::span(arguments).subspan(1, kept_.size());
     const std::span<const Value> stacks = std::span(arguments).subspan(1 + kept_.size(), stacks_.size());
-    const std::span<const Value> direct = std::span(arguments).subspan(1 + kept_.size() + stacks_.size());
+    const std::span<const Value> direct = std::span(arguments).subspan(1 + kept_.size() + stacks_.size(), direct_.size());
+    const std::span<const Value> arrays = std::span(arguments).last(arrays_.size());
     std::vector<Value> given(d.backward->arguments().size()), rest;
     for (size_t k = 0; k < kept_.size(); ++k) given[static_cast<size_t>(std::ranges::find(d.dy, kept_[k]) - d.dy.begin())] = dy[k];
     for (size_t k = 0; k < direct_.size(); ++k) given[d.dy.size() + direct_[k]] = direct[k];
+    for (size_t k = 0; k < arrays_.size(); ++k) given[d.dy.size() + d.direct.size() + saved_.size() + arrays_[k]] = arrays[k];
     for (size_t k = 0; k < stacks_.size(); ++k) {
       const ValueInfo& info = saved_[stacks_[k]];
       const Value popped = b.op("TensorListPopBack", {stacks[k], element_shape(b, info)}, {{"element_dtype", AttrValue(info.dtype)}});
@@ -418,6 +441,7 @@ class LoopGradient {
     made.give(results);
     made.give(rest);
     made.give(direct);
+    made.give(arrays);
     return made.end();
   }
 
@@ -426,9 +450,9 @@ class LoopGradient {
   const Function& body_;
   DerivativeRef derivative_;
   std::vector<ValueInfo> saved_;
-  std::vector<size_t> kept_;             // loop variables whose gradients are carried along
-  std::vector<size_t> results_;          // of the way back, theirs
-  std::vector<size_t> direct_, stacks_;  // of those that the derivative names and saves, the ones that are needed
+  std::vector<size_t> kept_;                      // loop variables whose gradients are carried along
+  std::vector<size_t> results_;                   // of the way back, theirs
+  std::vector<size_t> direct_, stacks_, arrays_;  // of those that the derivative names and saves, the ones that are needed
   Slice slice_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/gradient.h"
+#include "ops/tensor_array.h"
 
 namespace dtg::ops {
 namespace {
@@ -216,10 +217,11 @@ class Taking {
 
   Status make_backward() {
     const std::vector<NodeId> nodes = backward_nodes();
-    DTG_ASSIGN(Ref<Graph> graph, Graph::create(&work_->ops()));
+    DTG_ASSIGN(const Ref<Graph> graph, Graph::create(&work_->ops()));
     NodeCopier copier(*work_, *graph);
     Function::Parts parts;
     parts.name = "gradient of " + function_.name();
+    parts.graph = graph;
     for (Value dy : incoming_) {
       DTG_ASSIGN(const Value there, graph->add_argument(work_->info(dy)));
       copier.stand_in(dy, there);
@@ -250,22 +252,53 @@ class Taking {
       return {};
     };
     for (NodeId id : nodes) {
+      if (is_nobodys_gradients(work_->node(id))) continue;
       for (Value input : work_->node(id).inputs) DTG_TRY(bring(input));
     }
     for (Value value : outgoing_) DTG_TRY(bring(value));
     parts.arguments.insert(parts.arguments.end(), direct.begin(), direct.end());
     parts.arguments.insert(parts.arguments.end(), saved.begin(), saved.end());
     for (NodeId id : nodes) {
-      if (!copier.has(work_->value(id))) DTG_TRY(copier.copy(id));
+      if (is_nobodys_gradients(work_->node(id))) DTG_TRY(take_array(work_->node(id), copier, parts));
+      else if (!copier.has(work_->value(id))) DTG_TRY(copier.copy(id));
     }
     for (Value value : outgoing_) {
       DTG_ASSIGN(const Value there, copier[value]);
       parts.results.push_back(there);
     }
-    parts.graph = std::move(graph);
     DTG_ASSIGN(made_->backward, Function::make(std::move(parts)));
     made_->saved = saved_.size();
     return {};
+  }
+
+  // The array of an argument's gradients is one more argument, as only callers know whose gradients they are.
+  Status take_array(const Node& node, NodeCopier& copier, Function::Parts& parts) {
+    Value from = node.inputs[0];
+    while (work_->node(from.node()).op->role() != Role::argument) from = work_->node(from.node()).inputs[0];
+    const auto number = static_cast<size_t>(std::ranges::find(arguments_, from) - arguments_.begin());
+    if (number == arguments_.size() || !is_direct(number)) {
+      return unimplemented("%s: gradients through an array need the same array in each call", node.op->name().c_str());
+    }
+    const auto known = std::ranges::find(made_->arrays, number);
+    const auto at = static_cast<size_t>(known - made_->arrays.begin());
+    if (known == made_->arrays.end()) {
+      DTG_ASSIGN(const Value there, parts.graph->add_argument(node.outputs[0]));
+      parts.arguments.push_back(there);
+      made_->arrays.push_back(number);
+      gradient_arrays_.push_back(there);
+    }
+    copier.stand_in(work_->value(node.id, 0), gradient_arrays_[at]);
+    // Of the way there it needs no flow: all of that is over.
+    const bool follows = !forward_[node.inputs[1].node()];
+    Build b(*parts.graph);
+    Value flow;
+    if (follows) {
+      DTG_ASSIGN(flow, copier[node.inputs[1]]);
+    } else {
+      flow = b.scalar(DType::f32, 0);
+    }
+    copier.stand_in(work_->value(node.id, 1), flow);
+    return b.status();
   }
 
   Status make_forward() {
@@ -299,6 +332,7 @@ class Taking {
   Ref<Graph> work_;
   NodeId boundary_ = 0;  // of the function's own nodes
   std::vector<Value> arguments_, results_, incoming_, outgoing_, saved_;
+  std::vector<Value> gradient_arrays_;  // of the way back
   std::vector<bool> forward_;
   std::vector<NodeId> targets_;  // what runs in each call
 };

@@ -15,11 +15,12 @@ namespace dtg::ops {
 
 struct Derivative final : RefCounted {
   Ref<const Function> forward;   // results: those of the function, then `saved` values
-  Ref<const Function> backward;  // arguments: gradients of results `dy`, arguments `direct` of the function, saved values
+  Ref<const Function> backward;  // arguments: gradients of results `dy`, arguments `direct` of the function, saved values, `arrays`
   std::vector<size_t> dy;        // results whose gradient is wanted
   std::vector<size_t> dx;        // arguments that have one, in the order of the results of `backward`
   std::vector<size_t> direct;    // arguments that the way back takes as they are
   size_t saved = 0;
+  std::vector<size_t> arrays;  // TensorArrays among the arguments, of which the way back takes the arrays of their gradients
 };
 
 // call: all arguments are there on the way back. loop: only those that no round changes are.

@@ -113,14 +113,29 @@ struct Mirror {
 
 // The array of the gradients, as it is when all that `flow` follows has been done to it.
 Result<Mirror> mirror(GradContext& c, Value flow) {
-  if (c.call().empty() || maker_of(c.b().graph(), c.input(0)).op->role() == Role::argument) {
-    return unimplemented("%s in a function: its gradients would meet with those of other calls; a TensorList has gradients there",
-                         c.node().op->name().c_str());
-  }
-  const Value handle = c.b().op("TensorArrayGradV3", {c.input(0), flow}, {{"source", std::string(c.call())}});
-  DTG_TRY(c.b().status());
+  DTG_ASSIGN(const Value handle, gradients_of_array(c, c.input(0), flow));
   return Mirror{handle, handle.sibling(1)};
 }
+
+}  // namespace
+
+Result<Value> gradients_of_array(GradContext& c, Value array, Value flow) {
+  // In a derivative it is not yet known whose gradients they are: its callers hand them over (ops/derivative.h).
+  const bool in_derivative = c.call().empty();
+  if (in_derivative != (maker_of(c.b().graph(), array).op->role() == Role::argument)) {
+    return unimplemented(
+        "%s: gradients through an array in a function need the array to be made outside of it, and the gradients asked for "
+        "outside; a TensorList has them anywhere",
+        c.node().op->name().c_str());
+  }
+  const Value handle = c.b().op("TensorArrayGradV3", {array, flow}, {{"source", std::string(c.call())}});
+  DTG_TRY(c.b().status());
+  return handle;
+}
+
+bool is_nobodys_gradients(const Node& node) { return node.op->name() == "TensorArrayGradV3" && node.attr<std::string>("source").empty(); }
+
+namespace {
 
 Value flow_of(const GradContext& c) { return c.input(c.num_inputs() - 1); }
 void dx_flow(GradContext& c, Value flow) { c.dx(c.num_inputs() - 1, flow); }

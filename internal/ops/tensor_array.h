@@ -20,6 +20,12 @@ struct ArrayKernel {
 };
 std::span<const ArrayKernel> array_kernels();
 
+// A handle of the array of an array's gradients, for the gradient call in the making: that of whoever calls where a function is taken
+// apart. What follows `flow` has been done to it.
+Result<Value> gradients_of_array(GradContext& c, Value array, Value flow);
+// Such a handle in a function that is being taken apart.
+bool is_nobodys_gradients(const Node& node);
+
 // Owner: the slots of a run, by count. Any thread, one call at a time: its lock. The order of calls is the plan's.
 class TensorArray final : public Resource {
  public:

@@ -3,12 +3,10 @@
 // shape changes has a block of the pool, strings have a tensor of their own. A warm round without strings allocates nothing.
 //
 // Bodies that can run at once do so in a loop on one thread; where one waits, its end goes on with the loop. The loop looks whether it is
-// to stop in every round, and at the clock in some. Where what it writes is to be a unit in each round, the body runs between two calls of
-// Commits.
+// to stop in every round, and at the clock in some.
 #include <cstring>
 
 #include "exec/body_run.h"
-#include "exec/commits.h"
 #include "exec/completion.h"
 #include "exec/memory_pool.h"
 #include "ops/control.h"
@@ -37,7 +35,6 @@ struct WhileArgs {
   std::vector<LoopVariable> variables;
   std::vector<ValueInfo> arguments;
   int64_t scratch = 0;
-  int64_t commit = -1;  // its number among the loops whose rounds are units
   Spares spares;
 };
 
@@ -129,13 +126,11 @@ class Loop final : public SpareCall, private BodyRun::Owner {
           break;
         case Stage::body:
           if (status_ = enter_body(); !status_.ok()) return true;
-          if (status_ = enter_round(); !status_.ok()) return true;
           stage_ = Stage::collect;
           if (!body_.go()) return false;
           break;
         case Stage::collect:
-          if (status_ = body_.outcome(); status_.ok()) leave_round();
-          if (status_.ok()) status_ = collect();
+          if (status_ = body_.outcome(); status_.ok()) status_ = collect();
           if (status_.ok()) status_ = look();
           if (!status_.ok()) return true;
           stage_ = Stage::condition;
@@ -190,15 +185,6 @@ class Loop final : public SpareCall, private BodyRun::Owner {
       if (turn.swaps) frame.bind(turn.result, turn.places[turn.place ^ 1]);
     }
     return is_plain_body_ ? Status() : bind_other_results();
-  }
-
-  Commits* commits() const { return args_->commit < 0 ? nullptr : frame_->step().commits(); }
-  Status enter_round() {
-    Commits* const units = commits();
-    return units ? units->enter_round(static_cast<uint32_t>(args_->commit), rounds_, frame_->step()) : Status();
-  }
-  void leave_round() {
-    if (Commits* const units = commits()) units->leave_round(static_cast<uint32_t>(args_->commit), rounds_, frame_->step());
   }
 
   void learn_body() {
@@ -386,7 +372,13 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   Status give(RunContext& c, size_t i) {
     const LoopVariable& variable = args_->variables[i];
     const Current& current = now_[i];
-    if (variable.kind == LoopVariable::kept) return {};
+    if (variable.kind == LoopVariable::kept) {
+      // Where the functions inside are too many to look into, it is not known beforehand that its shape stays.
+      if (!variable.out.dynamic || is_holder(variable.start.dtype)) return {};
+      DTG_ASSIGN(const Shape shape, variable.start.shape.to_shape());
+      c.set_output(static_cast<int>(i), const_cast<void*>(current.data), shape, nullptr);
+      return {};
+    }
     if (variable.kind == LoopVariable::holder) {
       // Without a round it is what came in, and that is held by who made it.
       c.set_output(static_cast<int>(i), const_cast<void*>(current.data), {}, current.holder);
@@ -435,7 +427,6 @@ Status while_prepare(PrepareContext& c) {
   DTG_ASSIGN(const Function* const body, function_of(c.node(), "body"));
   DTG_ASSIGN(a->condition, c.bodies(*condition));
   DTG_ASSIGN(a->body, c.bodies(*body));
-  a->commit = c.integer(OpDef::kCommitAttr);
   a->arguments = call_arguments(c, 0);
   a->variables.resize(a->arguments.size());
   Bytes scratch(0);

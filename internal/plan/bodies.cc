@@ -19,7 +19,8 @@ bool same_argument(const ValueInfo& a, const ValueInfo& b) { return a.dtype == b
 
 }  // namespace
 
-BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device)
+BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device,
+                     Ref<const NamedHandles> handles)
     : function_(std::move(function)), context_(context), call_(call.name), device_(device) {
   const std::vector<Device>& all = context.placer->devices();
   const auto at = std::ranges::find(all, device, &Device::text);
@@ -36,7 +37,19 @@ BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, c
   context_.function = function_->name();
   context_.deadline = Deadline::never();
   context_.cancelled = nullptr;
-  context_.committing = Committing::singly;
+  enter_strand(call, std::move(handles));
+}
+
+// What is in no strand is part of its caller's unit, or writes nothing.
+void BodyPlans::enter_strand(const Node& call, Ref<const NamedHandles> handles) {
+  const AttrValue* const told = call.find_attr(OpDef::kCommitAttr);
+  const int64_t number = told ? *told->get<int64_t>() : -1;
+  if (number < 0) {
+    context_.committing = Committing::singly;
+    context_.keeper = nullptr;
+  }
+  context_.strand = number;
+  context_.handles = std::move(handles);
 }
 
 Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments) {

@@ -16,7 +16,9 @@ namespace dtg {
 
 class BodyPlans final : public BodySource {
  public:
-  BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device);
+  // `handles` (may be null): how what the call hands over is named.
+  BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device,
+            Ref<const NamedHandles> handles);
   Result<Ref<Body>> find(std::span<const ValueInfo> arguments) override;
   const Function& function() const override { return *function_; }
 
@@ -27,6 +29,7 @@ class BodyPlans final : public BodySource {
     Ref<Body> body;
   };
   Result<Ref<Body>> make(std::span<const ValueInfo> arguments);
+  void enter_strand(const Node& call, Ref<const NamedHandles> handles);
   Status check_devices() const;
   Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments);
 

@@ -1,13 +1,14 @@
 // Commit: writes that may take effect together become a unit. Before those of a phase stands a gate that waits for all they are made
 // from, behind them a point that waits for all of them; in between the run cannot be aborted from outside (exec/commits.h). A call whose
-// functions write is a write like others; a loop is none, as its rounds are units, but has its turn among them. Where the writes are to be
-// logged, the gate also takes what they are made from as operands, so that it is still there, and a graph is made that writes the same from
-// it.
+// functions write is a write like others. Where they cannot be one unit (loops, bodies that wait), the call is a strand: it is told its
+// number, and its bodies go through this pass themselves. Where the writes are to be logged, the gate also takes what they are made from
+// as operands, so that it is still there, and a graph is made that writes the same from it.
 #include <algorithm>
 #include <map>
 #include <queue>
 
 #include "graph/function.h"
+#include "plan/named_handle.h"
 #include "plan/passes.h"
 #include "plan/phases.h"
 
@@ -65,29 +66,39 @@ class WritesOnly {
 
   // A handle is made anew by the op that names the resource, by whatever ways it came here.
   Result<Value> handle(uint32_t v, const IrNode& reader) {
-    uint32_t at = v;
-    while (at != kNone && ir_.values[at].producer != kNone) {
-      const IrValue& value = ir_.values[at];
-      const IrNode& from = ir_.nodes[value.producer];
-      if (from.node->op->role() == Role::handle && from.inputs.empty()) {
-        if (const auto have = values_.find(at); have != values_.end()) return have->second;
-        if (from.node->op->is_transient()) {
-          return unimplemented(
-              "log a write: what \"%.*s\" (%s) names is not kept by a task with a state directory; place it on another task",
-              static_cast<int>(from.node->name.size()), from.node->name.data(), from.node->op->name().c_str());
-        }
-        DTG_ASSIGN(const NodeId made, copy(value.producer));
-        values_.emplace(at, into_.graph->value(made, value.output));
-        return values_.at(at);
-      }
-      uint32_t next = kNone;
-      for (size_t i = 0; i < from.inputs.size() && next == kNone; ++i) {
-        if (from.node->op->forwards(i, value.output)) next = from.inputs[i];
-      }
-      at = next;
+    const uint32_t at = origin_of_handle(ir_, v);
+    if (const auto have = values_.find(at); at != kNone && have != values_.end()) return have->second;
+    NamedHandle named = name_handle(context_, ir_, v);
+    if (!named.op) {
+      return unimplemented("log a write: the resource of \"%.*s\" is not named by an op of its own",
+                           static_cast<int>(reader.node->name.size()), reader.node->name.data());
     }
-    return unimplemented("log a write: the resource of \"%.*s\" is not named by an op of its own",
-                         static_cast<int>(reader.node->name.size()), reader.node->name.data());
+    if (named.op->is_transient()) {
+      return unimplemented("log a write: what \"%s\" (%s) names is not kept by a task with a state directory; place it on another task",
+                           named.node.c_str(), named.op->name().c_str());
+    }
+    DTG_ASSIGN(const Value made, add_handle(named, ir_.values[at].producer == kNone));
+    values_.emplace(at, made);
+    return made;
+  }
+
+  // Nodes of other graphs may be called as one of this body is, so that what is named by its node is named by an attribute then.
+  Result<Value> add_handle(NamedHandle& named, bool from_outside) {
+    NodeSpec spec;
+    spec.op = named.op->name();
+    spec.name = named.node;
+    spec.location = named.location;
+    spec.device = named.device;
+    if (from_outside) {
+      const auto shared = std::ranges::find(named.attrs, std::string_view("shared_name"), &Attr::name);
+      if (shared == named.attrs.end()) named.attrs.push_back({"shared_name", AttrValue(named.node)});
+      else if (shared->value.get<std::string>()->empty()) shared->value = AttrValue(named.node);
+      named.node = "_handle/" + std::to_string(values_.size());
+      spec.name = named.node;
+    }
+    spec.attrs = named.attrs;
+    DTG_ASSIGN(const NodeId made, into_.graph->add(spec));
+    return into_.graph->value(made);
   }
 
   Result<Value> constant(uint32_t v) {
@@ -102,7 +113,9 @@ class WritesOnly {
       return unimplemented("log a write: \"%.*s\" is made from a %s, which cannot be kept", static_cast<int>(reader.node->name.size()),
                            reader.node->name.data(), dtype_name(info.dtype));
     }
-    const Attr attrs[] = {{"dtype", AttrValue(info.dtype)}, {"shape", AttrValue(info.shape)}};
+    // A body is planned for many shapes, whose writes are made again by one graph.
+    const PartialShape shape = context_.strand < 0 ? info.shape : PartialShape::unknown();
+    const Attr attrs[] = {{"dtype", AttrValue(info.dtype)}, {"shape", AttrValue(shape)}};
     DTG_ASSIGN(const Value made, add(Role::feed, "_from/", v, attrs));
     operands_.push_back(v);
     into_.fed.push_back(made);
@@ -129,7 +142,6 @@ class Joiner {
   Status run() {
     find_kernels(context_, ir_);
     const Effects effects = find_effects(context_, ir_);
-    for (uint32_t n = 0; n < ir_.nodes.size(); ++n) DTG_TRY(check_call(ir_.nodes[n], effects.writes[n]));
     before_ = find_before(ir_, effects);
     number_phases(ir_, effects, before_);
     forget_pins();
@@ -140,82 +152,41 @@ class Joiner {
     original_ = static_cast<uint32_t>(ir_.nodes.size());
     uint32_t last = kNone;
     for (auto& [phase, writes] : writes_) {
-      const auto loops = std::stable_partition(writes.begin(), writes.end(), [&](uint32_t n) { return !repeats(n); });
-      const std::vector<uint32_t> in_rounds(loops, writes.end());
-      writes.erase(loops, writes.end());
+      const auto strands = std::stable_partition(writes.begin(), writes.end(), [&](uint32_t n) { return !ir_.nodes[n].strand; });
+      const std::vector<uint32_t> apart(strands, writes.end());
+      writes.erase(strands, writes.end());
       if (!writes.empty()) {
         ends_.emplace_back(writes.front(), writes.back());
         DTG_TRY(join(phase, writes, last));
         last = static_cast<uint32_t>(ir_.nodes.size()) - 1;
       }
-      for (uint32_t loop : in_rounds) {
-        take_turn(loop, last);
-        last = loop;
+      for (uint32_t strand : apart) {
+        tell_number(strand);
+        if (is_inside()) follow(strand, last);
+        if (is_inside()) last = strand;
       }
     }
     return renumber();
   }
 
  private:
-  bool repeats(uint32_t n) const { return ir_.nodes[n].node->op->is_repeating(); }
+  // What is inside a strand has the strand's number, and one order.
+  bool is_inside() const { return context_.strand >= 0; }
 
-  // What a function does while its writes are a unit must end by itself: nobody can abort it.
-  Status check_call(const IrNode& node, bool writes) const {
-    if (node.dead || node.barrier || !calls_functions(*node.node)) return {};
-    bool acts = false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      acts |= ir_.values[node.inputs[i]].info->dtype == DType::resource && (accesses_of(*node.node, i) & kActs) != 0;
-    }
-    if (!acts) return {};
-    const char* const why = !writes || node.waits   ? "act on a queue, or wait in another way"
-                            : has_loops(*node.node) ? "hold a loop"
-                                                    : why_not_logged(*node.node);
-    if (!why) return {};
-    return unimplemented("\"%.*s\" (%s): its functions act on what a task has whose writes are units, and %s; do that outside of them, "
-                         "or run the task %s",
-                         static_cast<int>(node.node->name.size()), node.node->name.data(), node.node->op->name().c_str(), why,
-                         context_.committing == Committing::logged ? "without a state directory" : "in a session of its own")
-        .at_node(node.node->name);
-  }
-
-  static bool has_loops(const Node& call) {
-    return any_inside(call, [](const Node& node) { return node.op->is_repeating(); });
-  }
-
-  // What is logged of a call is its operands: it must do the same with them again.
-  const char* why_not_logged(const Node& call) const {
-    if (context_.committing != Committing::logged) return nullptr;
-    if (call.op->is_repeating()) return "are called in rounds, which are not logged";
-    const auto draws = [](const Node& node) {
-      return node.op->is_stateful() && !calls_functions(node) && !node.outputs.empty() && node.op->role() != Role::argument &&
-             node.op->access_of(0) == Access::undeclared;
-    };
-    return any_inside(call, draws) ? "hold what gives something else each time" : nullptr;
-  }
-
-  template <class Fn>
-  static bool any_inside(const Node& call, const Fn& fn) {
-    bool found = false;
-    for_each_function(call, [&](const Function& function) {
-      for (NodeId id : function.needed()) {
-        const Node& node = function.graph().node(id);
-        found = found || fn(node) || any_inside(node, fn);
-      }
-    });
-    return found;
-  }
-
-  // A loop comes after all units that come before it, and is told its number.
-  void take_turn(uint32_t n, uint32_t last) {
+  void tell_number(uint32_t n) {
     IrNode& node = ir_.nodes[n];
     Node* const made = ir_.arena.make<Node>();
     *made = *node.node;
     std::vector<Attr> attrs(node.node->attrs.begin(), node.node->attrs.end());
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == OpDef::kCommitAttr; });
-    attrs.push_back({OpDef::kCommitAttr, AttrValue(loops_++)});
+    attrs.push_back({OpDef::kCommitAttr, AttrValue(is_inside() ? context_.strand : strands_++)});
     made->attrs = ir_.attr_lists.keep(*made->op, attrs);
     node.node = made;
+  }
+
+  void follow(uint32_t n, uint32_t last) {
     if (last == kNone) return;
+    IrNode& node = ir_.nodes[n];
     std::vector<uint32_t> controls(node.controls.begin(), node.controls.end());
     controls.push_back(last);
     node.controls = ir_.arena.copy(std::span<const uint32_t>(controls));
@@ -234,13 +205,9 @@ class Joiner {
   // The gate of a phase and the point behind its writes, which are the last two nodes then; `last` is that point of the phase before.
   Status join(uint32_t phase, const std::vector<uint32_t>& writes, uint32_t last) {
     std::vector<uint32_t> operands, needed;
+    int64_t record = -1;
     if (context_.committing == Committing::logged) {
-      IrCommit& commit = ir_.commits.emplace_back();
-      commit.phase = phase;
-      WritesOnly only(context_, ir_, commit);
-      DTG_TRY(only.begin());
-      for (uint32_t write : writes) DTG_TRY(only.add_write(write));
-      operands = only.operands();
+      DTG_ASSIGN(record, log(phase, writes, operands));
     }
     for (uint32_t write : writes) {
       for (uint32_t b : before_[write]) {
@@ -250,7 +217,7 @@ class Joiner {
     if (last != kNone) needed.push_back(last);
     std::ranges::sort(needed);
     needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-    const uint32_t gate = add(Role::commit, phase, operands, needed);
+    const uint32_t gate = add(Role::commit, phase, operands, needed, record);
     for (uint32_t write : writes) {
       std::vector<uint32_t> controls(ir_.nodes[write].controls.begin(), ir_.nodes[write].controls.end());
       controls.push_back(gate);
@@ -260,7 +227,19 @@ class Joiner {
     return {};
   }
 
-  uint32_t add(Role role, uint32_t phase, std::span<const uint32_t> operands, std::span<const uint32_t> controls) {
+  // By which number the gate names what makes the writes again, and from which operands.
+  Result<int64_t> log(uint32_t phase, const std::vector<uint32_t>& writes, std::vector<uint32_t>& operands) {
+    IrCommit& commit = ir_.commits.emplace_back();
+    commit.phase = phase;
+    WritesOnly only(context_, ir_, commit);
+    DTG_TRY(only.begin());
+    for (uint32_t write : writes) DTG_TRY(only.add_write(write));
+    operands = only.operands();
+    if (context_.keeper) return context_.keeper->keep(commit);
+    return static_cast<int64_t>(ir_.commits.size()) - 1;
+  }
+
+  uint32_t add(Role role, uint32_t phase, std::span<const uint32_t> operands, std::span<const uint32_t> controls, int64_t record = -1) {
     const OpDef& op = *context_.ops->with_role(role);
     Node* const made = ir_.arena.make<Node>();
     made->op = &op;
@@ -272,6 +251,8 @@ class Joiner {
       attrs.push_back({"T", AttrValue(std::move(types))});
     }
     attrs.push_back({"phase", AttrValue(int64_t{phase})});
+    attrs.push_back({"strand", AttrValue(context_.strand)});
+    attrs.push_back({"record", AttrValue(record)});
     made->attrs = ir_.attr_lists.keep(op, attrs);
     IrNode node;
     node.node = made;
@@ -352,7 +333,7 @@ class Joiner {
   std::map<uint32_t, std::vector<uint32_t>> writes_;  // by phase
   std::vector<std::pair<uint32_t, uint32_t>> ends_;   // the first and the last of them, in its order
   uint32_t original_ = 0;                             // nodes before any were added
-  int64_t loops_ = 0;                                 // that write
+  int64_t strands_ = 0;                               // that write
 };
 
 }  // namespace

@@ -169,6 +169,9 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   for (const ValueInfo* output : outputs_) DTG_TRY(kernel_.add_output(*output));
   Lookup lookup{this, &node};
   kernel_.constants(constant, &lookup);
+  if (context_.committing == Committing::logged && calls_functions(*node.node)) {
+    kernel_.hand_over(name_arguments(context_, ir_, node));
+  }
   DTG_TRY(kernel_.prepare(*row));
   bind_outputs(node, chunk);
   alias_outputs(node, chunk);

@@ -79,7 +79,8 @@ struct IrNode {
   bool barrier = false;     // computes nothing: a point in the order that somebody waits for
   bool gated = false;       // its value may be known, but control edges, its own or those before it, say when it is there
 
-  bool waits = false;  // its kernel may wait for others
+  bool waits = false;   // its kernel may wait for others
+  bool strand = false;  // a call whose writes cannot be one unit: its functions have units of their own
 
   bool blocking() const { return waits; }
 };

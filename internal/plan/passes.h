@@ -15,11 +15,11 @@
 #include "exec/rights.h"
 #include "monitor/trace.h"
 #include "plan/ir.h"
+#include "plan/named_handle.h"
 #include "plan/place.h"
 
 namespace dtg {
 
-// What the planner works with; all of it outlives every plan.
 // What becomes of the writes of a plan.
 enum class Committing : uint8_t {
   singly,  // each takes place as soon as it can
@@ -27,6 +27,17 @@ enum class Committing : uint8_t {
   logged,  // and can be made again from what is kept of them (Ir::commits)
 };
 
+// Keeps what writes are made again from, and says by which number the gate before them names it. Any thread: bodies are planned while
+// runs are under way.
+class WritesKeeper {
+ public:
+  virtual Result<int64_t> keep(const IrCommit& writes) = 0;
+
+ protected:
+  ~WritesKeeper() = default;
+};
+
+// What the planner works with; all of it outlives every plan.
 struct PlanContext {
   const KernelTable* kernels = nullptr;
   const OpTable* ops = nullptr;
@@ -40,9 +51,12 @@ struct PlanContext {
   Tracer* tracer = nullptr;        // may be null
   bool fuse = true;
   Committing committing = Committing::singly;
-  std::string function;          // whose body is planned
-  Ref<const RefCounted> holder;  // of what of the above belongs to nobody else
-  int frames = 4;                // runs of one plan at the same time; further ones queue
+  WritesKeeper* keeper = nullptr;   // where they are logged; null: only the Ir has them
+  int64_t strand = -1;              // of a body: the number of the outermost call whose functions have units of their own (exec/commits.h)
+  Ref<const NamedHandles> handles;  // of a body: how what its arguments are is named, where writes are logged
+  std::string function;             // whose body is planned
+  Ref<const RefCounted> holder;     // of what of the above belongs to nobody else
+  int frames = 4;                   // runs of one plan at the same time; further ones queue
   Deadline deadline = Deadline::never();
   const std::atomic<bool>* cancelled = nullptr;
 

@@ -9,10 +9,10 @@ namespace dtg {
 namespace {
 
 // Does whoever comes after it wait for others? Not for what is sent, which goes as the peer takes it, nor for what arrives, whose
-// phase is known. A loop that writes is a row of units of its own.
+// phase is known. A strand that writes is a row of units of its own.
 bool ends_a_phase(const IrNode& node) {
   const Role role = node.node->op->role();
-  if (node.write && node.node->op->is_repeating()) return true;
+  if (node.write && node.strand) return true;
   return node.blocking() && role != Role::send && role != Role::receive;
 }
 
@@ -20,29 +20,54 @@ uint32_t first_phase(const IrNode& node) {
   return node.node->op->role() == Role::receive ? static_cast<uint32_t>(node.node->attr<int64_t>("phase")) : 0;
 }
 
-// Whether a body waits is asked often and never changes.
-struct Waits final : RefCounted {
-  explicit Waits(bool it_does) : waits(it_does) {}
-  const bool waits;
+struct Inside {
+  bool waits = false;
+  bool apart = false;  // its writes cannot be one unit with what is around the call
+};
+// What is inside a body is asked often and never changes.
+struct Known final : RefCounted {
+  Inside inside;
 };
 
-bool calls_what_waits(const PlanContext& context, const Node& node) {
-  bool waits = false;
-  for_each_function(node, [&](const Function& function) {
-    constexpr int kKey = 0;
-    Ref<const RefCounted> known = function.memo().find(kKey);
-    if (!known) {
-      bool here = false;
-      for (NodeId id : function.needed()) {
-        const Node& inside = function.graph().node(id);
-        const KernelRow* const row = context.kernels->find(inside, "CPU");
-        here = here || (row && row->mode == KernelMode::blocking) || calls_what_waits(context, inside);
-      }
-      known = function.memo().keep(kKey, make_ref<Waits>(here));
-    }
-    waits |= static_cast<const Waits&>(*known).waits;
+// What is logged of a unit is its operands: it must do the same with them again.
+bool gives_something_else(const Node& node) {
+  return node.op->is_stateful() && !calls_functions(node) && !node.outputs.empty() && node.op->role() != Role::argument &&
+         node.op->access_of(0) == Access::undeclared;
+}
+
+Inside look_inside(const PlanContext& context, const Node& call);
+
+Ref<const RefCounted> look_at(const PlanContext& context, const Function& function) {
+  constexpr int kKey = 0;
+  if (auto there = function.memo().find(kKey)) return there;
+  auto known = make_ref<Known>();
+  Inside& found = known->inside;
+  for (NodeId id : function.needed()) {
+    const Node& node = function.graph().node(id);
+    const KernelRow* const row = context.kernels->find(node, "CPU");
+    const Inside further = look_inside(context, node);
+    found.waits |= further.waits || (row && row->mode == KernelMode::blocking);
+    found.apart |= further.apart || gives_something_else(node);
+  }
+  found.apart |= found.waits;
+  return function.memo().keep(kKey, known);
+}
+
+Inside look_inside(const PlanContext& context, const Node& call) {
+  Inside all;
+  for_each_function(call, [&](const Function& function) {
+    const Ref<const RefCounted> known = look_at(context, function);
+    const Inside& one = static_cast<const Known&>(*known).inside;
+    all.waits |= one.waits;
+    all.apart |= one.apart || call.op->is_repeating();
   });
-  return waits;
+  return all;
+}
+
+// The commit pass says so, and that is why there are gates inside.
+bool was_told(const Node& node) {
+  const AttrValue* const number = node.find_attr(OpDef::kCommitAttr);
+  return number && *number->get<int64_t>() >= 0;
 }
 
 }  // namespace
@@ -51,7 +76,11 @@ void find_kernels(const PlanContext& context, Ir& ir) {
   for (IrNode& node : ir.nodes) {
     if (node.dead || node.barrier) continue;
     node.row = context.kernels->find(*node.node, context.placer->devices()[node.device].type);
-    node.waits = (node.row && node.row->mode == KernelMode::blocking) || calls_what_waits(context, *node.node);
+    node.waits = node.row && node.row->mode == KernelMode::blocking;
+    if (!calls_functions(*node.node)) continue;
+    const Inside inside = look_inside(context, *node.node);
+    node.strand = inside.apart;
+    node.waits |= inside.waits || was_told(*node.node);
   }
 }
 

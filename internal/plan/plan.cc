@@ -71,6 +71,7 @@ class PlanMaker {
       program_.tensors.push_back(tensor);
       if (!is_of_graph(ir_.values[v], tensor)) program_.folded_bytes += tensor.bytes();
     }
+    program_.feeds.reserve(ir_.feeds.size());
     for (size_t i = 0; i < ir_.feeds.size(); ++i) {
       const FeedSpec& feed = plan_.request_.feeds[i];
       program_.feeds.push_back({ir_.values[ir_.feeds[i]].slot, feed.dtype, feed.shape});
@@ -224,7 +225,6 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   DTG_TRY(run_passes(context, back_passes(), *ir, observer ? passed : nullptr, observer));
   DTG_TRY(PlanMaker(*plan, *ir).run());
   if (observer) observer->made(*ir, plan->program_);
-  plan->commits_ = std::move(ir->commits);
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
   plan->context_.cancelled = nullptr;

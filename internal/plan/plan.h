@@ -38,9 +38,6 @@ class Plan final : public Body, private ChunkSource {
   const std::vector<Feed>& feeds() const { return program_.feeds; }
   const std::vector<Fetch>& fetches() const { return program_.fetches; }
 
-  // How its writes are made again, where they are logged; by phase.
-  const std::vector<IrCommit>& commits() const { return commits_; }
-
   // Handles are bound to objects; after a resource was destroyed the plan must be made again.
   // So it must where a group was joined since, whose calls would otherwise stay in this process.
   bool is_current() const {
@@ -81,7 +78,6 @@ class Plan final : public Body, private ChunkSource {
   uint64_t generation_ = 0;
   const Ref<MemoryPool> memory_;
   Program program_;
-  std::vector<IrCommit> commits_;
   std::unique_ptr<const Ir> ir_;  // kept when shapes depend on data
   ChunkCache later_;
   std::unique_ptr<FramePool> frames_;

@@ -28,6 +28,7 @@ void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory
   overwrites_.clear();
   aliases_.clear();
   constant_fn_ = nullptr;
+  handles_ = nullptr;
 }
 
 Status NodePreparer::add(std::vector<Operand>& list, const ValueInfo& info) {
@@ -74,7 +75,7 @@ int NodePreparer::alias_of(int o) const {
 }
 
 Result<Ref<BodySource>> NodePreparer::bodies(const Function& function) {
-  return Ref<BodySource>(make_ref<BodyPlans>(plan_, Ref<const Function>::share(&function), *node_, device_));
+  return Ref<BodySource>(make_ref<BodyPlans>(plan_, Ref<const Function>::share(&function), *node_, device_, handles_));
 }
 
 Ref<RefCounted> NodePreparer::bound_to(int o) const {

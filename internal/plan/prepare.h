@@ -20,6 +20,8 @@ class NodePreparer final : public PrepareContext {
     constant_fn_ = fn;
     constant_context_ = context;
   }
+  // How what the node hands to its functions is named.
+  void hand_over(Ref<const NamedHandles> handles) { handles_ = std::move(handles); }
   Status prepare(const KernelRow& row);
   Tensor constant(int i) const override { return constant_fn_ ? constant_fn_(constant_context_, i) : Tensor(); }
 
@@ -42,6 +44,7 @@ class NodePreparer final : public PrepareContext {
   const PlanContext& plan_;
   ConstantFn constant_fn_ = nullptr;
   void* constant_context_ = nullptr;
+  Ref<const NamedHandles> handles_;
 };
 
 // The row for a node on a device, or an error that says what there is.

@@ -1,8 +1,8 @@
 // Prune: from a request on a graph to the nodes that it needs, in the order in which they were made.
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 
+#include "base/flat_map.h"
 #include "plan/passes.h"
 
 namespace dtg {
@@ -70,8 +70,9 @@ class Pruner {
   }
 
   Status check_feed(const FeedSpec& feed, const ValueInfo& info) const {
-    const std::string name = graph_.value_name(feed.value);
     if (request_.body && is_holder(feed.dtype)) return {};
+    if (!is_holder(info.dtype) && info.dtype == feed.dtype && info.shape.admits(feed.shape)) return {};
+    const std::string name = graph_.value_name(feed.value);
     if (is_holder(info.dtype)) {
       return invalid_argument("feed \"%s\": a %s cannot be fed", name.c_str(), dtype_name(info.dtype));
     }
@@ -79,11 +80,8 @@ class Pruner {
       return invalid_argument("feed \"%s\": it is %s, but a %s tensor was given", name.c_str(), dtype_name(info.dtype),
                               dtype_name(feed.dtype));
     }
-    if (!info.shape.admits(feed.shape)) {
-      return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given%s", name.c_str(), info.shape.text().c_str(),
-                              feed.shape.text().c_str(), batch_hint(info.shape, feed.shape));
-    }
-    return {};
+    return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given%s", name.c_str(), info.shape.text().c_str(),
+                            feed.shape.text().c_str(), batch_hint(info.shape, feed.shape));
   }
 
   Status check_request() const {
@@ -92,7 +90,7 @@ class Pruner {
     }
     for (Value fetch : request_.fetches) {
       DTG_TRY(graph_.check(fetch).with_context("fetch"));
-      if (fed_.count(fetch.id) && !request_.body)
+      if (fed_.find(fetch.id) && !request_.body)
         return invalid_argument("fetch \"%s\": it is fed in the same run", graph_.value_name(fetch).c_str());
       const DType dtype = graph_.info(fetch).dtype;
       if (cell_bytes(dtype) == 0 && !(request_.body && is_holder(dtype))) {
@@ -105,7 +103,7 @@ class Pruner {
 
   // A control edge from a placeholder whose output is fed is satisfied by the feed; any other fed node still runs when a control
   // edge asks for it.
-  bool satisfied_by_feed(const Node& node) const { return is_given(node.op->role()) && fed_.count(graph_.value(node.id).id) != 0; }
+  bool satisfied_by_feed(const Node& node) const { return is_given(node.op->role()) && fed_.find(graph_.value(node.id).id) != nullptr; }
 
   void need(NodeId id) {
     if (needed_[id]) return;
@@ -133,18 +131,18 @@ class Pruner {
     }
   }
 
-  // What `extension` needs and `id` has not got, in its order; nothing where it cannot stand in that place.
-  std::optional<std::vector<NodeId>> needed_before(NodeId id, NodeId extension) const {
-    std::vector<NodeId> found, stack = {extension};
+  // What the last of `chain` needs and its first has not got, in its order; nothing where it cannot stand in that place.
+  std::optional<std::vector<NodeId>> needed_before(const std::vector<NodeId>& chain) const {
+    std::vector<NodeId> found, stack = {chain.back()};
     while (!stack.empty()) {
       const Node& node = graph_.node(stack.back());
       stack.pop_back();
       const auto visit = [&](NodeId before) {
-        if (before > id && at_[before] == kNone && std::ranges::find(found, before) == found.end()) {
+        if (before > chain.front() && at_[before] == kNone && std::ranges::find(found, before) == found.end()) {
           found.push_back(before);
           stack.push_back(before);
         }
-        return before != id;
+        return std::ranges::find(chain, before) == chain.end();
       };
       for (Value input : node.inputs) {
         if (!is_fed(input) && !visit(input.node())) return {};
@@ -157,26 +155,30 @@ class Pruner {
     return found;
   }
 
-  // A node, or in its place one that does the same and more, where that is needed too.
+  // A node, or in its place one that does the same and more, where that is needed too; that one may have one like it in turn.
   Status add_or_extend(NodeId id) {
-    const NodeId extension = graph_.extension_of(id);
-    if (extension == kNoNode || extension >= needed_.size() || !needed_[extension]) return add(id);
-    const auto before = needed_before(id, extension);
-    if (!before) return add(id);
-    for (NodeId other : *before) {
-      if (at_[other] == kNone) DTG_TRY(add(other));
+    NodeId extension = graph_.extension_of(id);
+    if (extension == kNoNode) return add(id);
+    std::vector<NodeId> chain = {id};
+    for (; extension != kNoNode && extension < needed_.size(); extension = graph_.extension_of(extension)) chain.push_back(extension);
+    for (; chain.size() > 1; chain.pop_back()) {
+      if (!needed_[chain.back()]) continue;
+      const auto before = needed_before(chain);
+      if (!before) continue;
+      for (NodeId other : *before) {
+        if (at_[other] == kNone) DTG_TRY(add(other));
+      }
+      DTG_TRY(add(chain.back()));
+      for (NodeId one : chain) at_[one] = at_[chain.back()];
+      return {};
     }
-    DTG_TRY(add(extension));
-    at_[id] = at_[extension];
-    return {};
+    return add(id);
   }
 
-  bool is_fed(Value value) const { return !fed_.empty() && fed_.count(value.id) != 0; }
+  bool is_fed(Value value) const { return fed_.find(value.id) != nullptr; }
 
   uint32_t value_of(Value value) const {
-    if (!fed_.empty()) {
-      if (const auto fed = fed_.find(value.id); fed != fed_.end()) return fed->second;
-    }
+    if (const uint32_t* const fed = fed_.find(value.id)) return *fed;
     return ir_.nodes[at_[value.node()]].outputs[value.output()];
   }
 
@@ -217,7 +219,7 @@ class Pruner {
   const Graph& graph_;
   const PlanRequest& request_;
   Ir& ir_;
-  std::unordered_map<uint64_t, uint32_t> fed_;
+  FlatMap<uint32_t> fed_;
   std::vector<bool> needed_;
   size_t needed_count_ = 0;
   std::vector<NodeId> stack_;

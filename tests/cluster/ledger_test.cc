@@ -28,21 +28,22 @@ TEST(LedgerOfATask, AFailedCommitFailsAgain) {
   EXPECT_NE(had.status().message().find("it does not fit"), std::string::npos);
 }
 
-// A loop has one row, whatever the number of its rounds.
+// A strand has one row, whatever the number of its units.
 TEST(LedgerOfATask, CountsTheRoundsOfALoop) {
   Ledger ledger;
+  constexpr uint32_t kRow = Ledger::row_of_strand(2), kOther = Ledger::row_of_strand(1);
   const int64_t rounds = 10 * int64_t{Ledger::kRowsPerWriter};
-  for (int64_t round = 0; round < rounds; ++round) ledger.enter_round({7, 1, false}, 2, round);
-  EXPECT_TRUE(ledger.has_round(again(7, 1), 2, 0).value());
-  EXPECT_TRUE(ledger.has_round(again(7, 1), 2, rounds - 1).value());
-  EXPECT_FALSE(ledger.has_round(again(7, 1), 2, rounds).value());
-  EXPECT_FALSE(ledger.has_round(again(7, 1), 1, 0).value());
-  EXPECT_FALSE(ledger.has_round({7, 1, false}, 2, 0).value());
+  for (int64_t round = 0; round < rounds; ++round) ledger.enter_round({7, 1, false}, kRow, round);
+  EXPECT_TRUE(ledger.has_round(again(7, 1), kRow, 0).value());
+  EXPECT_TRUE(ledger.has_round(again(7, 1), kRow, rounds - 1).value());
+  EXPECT_FALSE(ledger.has_round(again(7, 1), kRow, rounds).value());
+  EXPECT_FALSE(ledger.has_round(again(7, 1), kOther, 0).value());
+  EXPECT_FALSE(ledger.has_round({7, 1, false}, kRow, 0).value());
   EXPECT_FALSE(ledger.has(again(7, 1), 2).value());
   EXPECT_EQ(ledger.repetitions(), 1u);
   // A round that failed in the middle fails again.
-  ledger.enter({7, 1, false}, Ledger::row_of_loop(2), aborted("no"));
-  EXPECT_EQ(ledger.has_round(again(7, 1), 2, 0).status().code(), Code::aborted);
+  ledger.enter({7, 1, false}, kRow, aborted("no"));
+  EXPECT_EQ(ledger.has_round(again(7, 1), kRow, 0).status().code(), Code::aborted);
 }
 
 TEST(LedgerOfATask, WhatItForgotNobodyKnows) {

@@ -1,5 +1,6 @@
 // Commit: gates before the writes of a phase and points behind them, numbers that still grow along every edge, and graphs that make
 // the same writes again.
+#include "graph/closure.h"
 #include "passes_fixture.h"
 
 namespace dtg {
@@ -24,6 +25,7 @@ class Commit : public PassesTest {
       for (uint32_t control : ir.nodes[n].controls) EXPECT_LT(control, n);
     }
   }
+  static uint32_t number_of(const Ir& ir, std::string_view op) { return number(ir, find(ir, op)); }
   static uint32_t number(const Ir& ir, const IrNode* node) { return static_cast<uint32_t>(node - ir.nodes.data()); }
   Value queue(const char* name) {
     return build->op("FIFOQueueV2", std::span<const Value>(),
@@ -132,6 +134,60 @@ TEST_F(Commit, NoWriteWaitsForWhatIsSentAfterTheGate) {
     const IrNode* const write = find(*ir, "AssignAddVariableOp", i);
     EXPECT_TRUE(ir->sets->contains(gate->set, event) || !ir->sets->contains(write->set, event)) << ir->text();
   }
+}
+
+// The rounds of a loop cannot be one unit; each has its own, inside.
+TEST_F(Commit, ALoopThatWritesIsTold) {
+  const Value v = variable("v"), w = variable("w"), start[] = {build->integer(0)};
+  const Ref<Graph> condition = Graph::create_inside(graph).take(), body = Graph::create_inside(graph).take();
+  const Value asked = condition->add_argument(graph->info(start[0])).take(), counter = body->add_argument(graph->info(start[0])).take();
+  Build c(*condition), b(*body);
+  Closure more = finish_function(condition, "more", {c.op("Less", {asked, c.integer(3)})}).take();
+  const NodeId add = b.node("AssignAddVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 1)});
+  Closure round = finish_function(body, "round", {b.add(counter, b.integer(1))}, {add}).take();
+  const NodeId loop = add_while(*graph, start, std::move(more), std::move(round)).take()[0].node();
+  const NodeId write = node("AssignAddVariableOp", {w, build->scalar(DType::f32, 1)});
+  const auto ir = passes("commit", {}, {loop, write});
+  expect_edges_upwards(*ir);
+  const IrNode *const gate = find(*ir, "_Commit"), *const strand = find(*ir, "While");
+  ASSERT_TRUE(gate && strand && !find(*ir, "_Commit", 1));
+  EXPECT_EQ(gate->node->attr<int64_t>("strand"), -1);
+  EXPECT_EQ(*strand->node->find_attr(OpDef::kCommitAttr)->get<int64_t>(), 0);
+  // Nothing keeps one from the other.
+  EXPECT_EQ(std::ranges::count(strand->controls, number_of(*ir, "_Committed")), 0);
+  EXPECT_EQ(std::ranges::count(gate->controls, number(*ir, strand)), 0);
+}
+
+// What a body is called with is named by whoever calls, so that a log can tell; one graph serves for all shapes.
+TEST_F(Commit, ABodyNamesWhatItWasGiven) {
+  context.committing = Committing::logged;
+  context.strand = 3;
+  const auto handles = make_ref<NamedHandles>();
+  const std::vector<Attr> attrs = {{"dtype", DType::f32}, {"shape", PartialShape(Shape::of({2}))}, {"shared_name", std::string()}};
+  handles->of.push_back({context.ops->find("VarHandleOp"), "outside", context.placer->devices()[0].text, "", attrs});
+  context.handles = handles;
+  const ValueInfo held{DType::resource, DType::f32, PartialShape(Shape::of({2}))};
+  const Value given = graph->add_argument(held).take(), x = placeholder(Shape::of({2}));
+  const NodeId write = node("AssignAddVariableOp", {given, x});
+  PlanRequest request;
+  request.body = true;
+  request.feeds = {{given, DType::resource, Shape(), DType::f32, held.shape}, feed(x)};
+  request.targets = {write};
+  const auto ir = passes("commit", std::move(request));
+  ASSERT_EQ(ir->commits.size(), 1u);
+  const IrCommit& commit = ir->commits[0];
+  ASSERT_EQ(commit.fed.size(), 1u);
+  EXPECT_EQ(commit.graph->info(commit.fed[0]).shape, PartialShape::unknown());
+  std::string name;
+  for (NodeId id = 0; id < commit.graph->node_count(); ++id) {
+    const Node& one = commit.graph->node(id);
+    if (one.op->name() == "VarHandleOp") name = one.attr<std::string>("shared_name");
+  }
+  EXPECT_EQ(name, "outside");
+  const IrNode* const gate = find(*ir, "_Commit");
+  ASSERT_TRUE(gate);
+  EXPECT_EQ(gate->node->attr<int64_t>("strand"), 3);
+  EXPECT_EQ(gate->node->attr<int64_t>("record"), 0);
 }
 
 }  // namespace

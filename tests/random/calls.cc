@@ -36,7 +36,9 @@ std::optional<Calls::Piece> Calls::piece(const std::function<bool(const Known&)>
   }
   if (fit.empty()) return {};
   Piece made;
-  made.result = w_.draw.pick(fit).port;
+  std::vector<Known> calls;
+  std::ranges::copy_if(fit, std::back_inserter(calls), [&](const Known& known) { return is_call(known.port.node); });
+  made.result = w_.wishes.functions && !calls.empty() && w_.draw.chance(50) ? w_.draw.pick(calls).port : w_.draw.pick(fit).port;
   if (!is_fit(made.result.node)) return {};
   made.nodes = {made.result.node};
   const int64_t size = w_.draw.between(1, 14);
@@ -49,8 +51,18 @@ std::optional<Calls::Piece> Calls::piece(const std::function<bool(const Known&)>
     }
   }
   std::ranges::sort(made.nodes);
+  if (std::ranges::any_of(made.nodes, [&](int node) { return is_call(node); })) w_.count("call_within");
+  if (std::ranges::any_of(made.nodes, [&](int node) { return waits(node); })) w_.count("body_that_waits");
   return made;
 }
+
+bool Calls::is_call(int node) const {
+  const auto& attrs = w_.scene.nodes[static_cast<size_t>(node)].attrs;
+  return std::ranges::any_of(
+      attrs, [](const auto& attr) { return attr.second.kind() == AttrKind::function || attr.second.kind() == AttrKind::list_function; });
+}
+
+bool Calls::waits(int node) const { return w_.scene.nodes[static_cast<size_t>(node)].op.starts_with("QueueDe"); }
 
 // Where there are accelerators, borders between them run through bodies; elsewhere these are wishes that nothing comes of. What deals
 // with lists and resources is where they are.

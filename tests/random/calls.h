@@ -28,6 +28,8 @@ class Calls {
 
   std::optional<Piece> piece(const std::function<bool(const Known&)>& wanted);
   bool is_fit(int node);
+  bool is_call(int node) const;
+  bool waits(int node) const;
   // The nodes again, in `body`; ports that stand in `instead` are those values there.
   const char* device_inside(int n) const;
   Result<Value> rebuild(Graph& body, const Piece& piece, Instead instead, std::vector<NodeId>* nodes) const;

@@ -33,6 +33,7 @@ class Maker {
     for (int64_t phase = 1; phase <= phases; ++phase) {
       const size_t goal = total * static_cast<size_t>(phase) / static_cast<size_t>(phases);
       for (int attempts = 0; w_.scene.nodes.size() < goal && attempts < 2000; ++attempts) step();
+      if (w_.wishes.functions) functions();
       if (phase > 1) w_.count("growth");
       add_runs();
     }
@@ -56,6 +57,22 @@ class Maker {
                                                                                                     : all_;
     for (int attempt = 0; attempt < 3; ++attempt) {
       if (Ask(w_, *draw_.pick(from)).propose() >= 0) return;
+    }
+  }
+
+  bool has(std::string_view op) const {
+    return std::ranges::any_of(w_.scene.nodes, [&](const NodeRecord& node) { return node.op.ends_with(op); });
+  }
+
+  // A condition and a loop at least, where what is there gives parts for them, and more that may have these inside.
+  void functions() {
+    for (int attempts = 0; attempts < 60 && !(has("While") && has("If")); ++attempts) {
+      if (attempts % 4 == 3 && !elements_.empty()) Ask(w_, *draw_.pick(elements_)).propose();
+      Calls(w_).make();
+    }
+    for (int64_t more = draw_.between(1, 5); more > 0; --more) {
+      if (draw_.chance(30)) gradients();
+      else Calls(w_).make();
     }
   }
 

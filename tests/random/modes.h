@@ -11,7 +11,7 @@
 
 namespace dtg::random {
 
-enum class Way { run, callable, async, together, in_place, overlap };
+enum class Way { run, callable, async, together, aborted, in_place, overlap };
 
 struct Mode {
   const char* name;

@@ -15,6 +15,7 @@ constexpr const char* kUsage =
     "  --seconds T         no longer          --jobs J             processes at the same time\n"
     "  --modes a,b         only these modes   --ops A,B            only these ops\n"
     "  --ordered           effects on one variable are always ordered by control edges\n"
+    "  --functions         graphs about conditions and loops, some within others\n"
     "  --print             the graph as text  --shrink             the smallest graph that still fails, into --out FOLDER\n"
     "  --file F            replays a scene    --corpus FOLDER      replays all of a folder first\n"
     "  --stats             what appeared how often\n"
@@ -33,11 +34,8 @@ bool read_flag(const char* word, Command& command) {
   const struct {
     const char* name;
     bool* flag;
-  } flags[] = {{"--print", &command.print},
-               {"--shrink", &command.shrink},
-               {"--stats", &command.stats},
-               {"--cover", &command.cover},
-               {"--ordered", &command.wishes.ordered}};
+  } flags[] = {{"--print", &command.print}, {"--shrink", &command.shrink},          {"--stats", &command.stats},
+               {"--cover", &command.cover}, {"--ordered", &command.wishes.ordered}, {"--functions", &command.wishes.functions}};
   for (const auto& row : flags) {
     if (std::strcmp(word, row.name) == 0) return *row.flag = true;
   }

@@ -154,8 +154,9 @@ class Program {
   void fail(const std::string& name, const std::string& text) {
     ++failures_;
     failed_.insert({name, true});
-    std::printf("FAILED  %s\n        replay: random_graphs %s %s%s\n", text.c_str(),
-                name.find('.') == std::string::npos ? "--seed" : "--file", name.c_str(), command_.wishes.ordered ? " --ordered" : "");
+    std::printf("FAILED  %s\n        replay: random_graphs %s %s%s%s\n", text.c_str(),
+                name.find('.') == std::string::npos ? "--seed" : "--file", name.c_str(), command_.wishes.ordered ? " --ordered" : "",
+                command_.wishes.functions ? " --functions" : "");
     std::fflush(stdout);
   }
 

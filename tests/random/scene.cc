@@ -76,21 +76,4 @@ bool has_effects(const Scene& scene, const RunRecord& run, const OpTable& ops) {
   return false;
 }
 
-bool acts_in_functions(const Scene& scene) {
-  const auto acts = [](const FunctionRef& function) {
-    for (size_t i = 0; i < function.get()->arguments().size(); ++i) {
-      if ((function.get()->accesses(i) & kActs) != 0) return true;
-    }
-    return false;
-  };
-  for (const NodeRecord& node : scene.nodes) {
-    for (const auto& [name, value] : node.attrs) {
-      if (const auto* one = value.get<FunctionRef>(); one && acts(*one)) return true;
-      const auto* const list = value.get<std::vector<FunctionRef>>();
-      if (list && std::ranges::any_of(*list, acts)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace dtg::random

@@ -50,9 +50,6 @@ std::vector<bool> needed_nodes(const Scene& scene, const RunRecord& run);
 // Does a node that is needed change state?
 bool has_effects(const Scene& scene, const RunRecord& run, const OpTable& ops);
 
-// Does a function change state?
-bool acts_in_functions(const Scene& scene);
-
 // The text form: lines "node ...", "run ...", "feed ...", "fetch ...", "target ..."; see text.cc.
 std::string to_text(const Scene& scene);
 Result<Scene> from_text(std::string_view text, const OpTable& ops);

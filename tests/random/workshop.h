@@ -14,6 +14,7 @@ namespace dtg::random {
 // What the makers of graphs are asked to leave out or to do; the totals that they keep.
 struct Wishes {
   bool ordered = false;           // effects on one variable are always ordered by control edges
+  bool functions = false;         // in each scene a condition and a loop at least, some within others
   std::vector<std::string> only;  // these ops alone (and what feeds them); empty: all
 };
 

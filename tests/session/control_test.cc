@@ -123,6 +123,34 @@ TEST_F(ControlTest, FunctionsHaveADepthAndNoWayToThemselves) {
   EXPECT_EQ(values(fetch(out[0])), (std::vector<float>{1}));
 }
 
+// Many levels deep nobody looks what shapes become; a loop variable that stays has its shape all the same, after any number of rounds.
+TEST_F(ControlTest, WhatALoopHandsOnKeepsItsShapeAtAnyDepth) {
+  Closure deep = made(function(*graph, {build->integer(0)}, [](Build& b, const Values& v) { return Values{b.add(v[0], b.integer(1))}; }));
+  for (int level = 0; level < 12; ++level) {
+    deep = made(function(*graph, {build->integer(0)}, [&](Build& b, const Values& v) {
+      const std::vector<DType> types = {DType::i32};
+      return Values{b.op("PartitionedCall", {v[0]}, {{"Tout", types}, {"f", AttrValue(FunctionRef(deep.function))}})};
+    }));
+  }
+  const Value x = placeholder(DType::f32, PartialShape::unknown());
+  const Value limit = placeholder(DType::i32, PartialShape::scalar());
+  const Values out = loop(
+      *graph, {build->integer(0), x, limit},
+      [](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], v[2]})};
+      },
+      [&](Build& b, const Values& v) {
+        const std::vector<DType> types = {DType::i32};
+        return Values{b.op("PartitionedCall", {v[0]}, {{"Tout", types}, {"f", AttrValue(FunctionRef(deep.function))}}), v[1], v[2]};
+      });
+  for (const int rounds : {0, 1, 3}) {
+    const Tensor got = fetch(out[1], {{x, floats({2, 3}, {1, 2, 3, 4, 5, 6})}, {limit, integer(rounds)}});
+    ASSERT_TRUE(got.valid());
+    EXPECT_EQ(got.shape(), Shape::of({2, 3})) << rounds;
+    EXPECT_EQ(values(got), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  }
+}
+
 // A loop that never ends, of small bodies and of bodies that keep a thread for long, is left 50 ms after its deadline at the latest.
 // Whatever else a machine does makes one run late; none of many is in time only where the loop looks too seldom.
 TEST_F(ControlTest, ALoopThatNeverEndsEndsWithItsDeadline) {

@@ -157,7 +157,8 @@ TEST_F(EmuControl, MemoryThatABodyOfKnownSizeDoesNotGet) {
   }
 }
 
-// Whoever waits for the loop is another thread than who ends it.
+// Whoever waits for the loop is another thread than who ends it, which takes 50 ms at most. What else a machine does makes one late; none
+// of many is in time only where the loop looks too seldom.
 TEST_F(EmuControl, ALoopThatNeverEndsIsCancelled) {
   for (const char* device : {"/device:CPU:0", "/device:EMU:0"}) {
     graph->push_device(device);
@@ -165,16 +166,22 @@ TEST_F(EmuControl, ALoopThatNeverEndsIsCancelled) {
         *graph, {build->integer(0)}, [](Build& b, const Values&) { return Values{b.constant(Tensor::scalar<bool>(true).take())}; },
         [](Build& b, const Values& v) { return Values{b.add(v[0], b.integer(1))}; });
     EXPECT_TRUE(graph->pop_device().ok());
-    const Ref<CompletionQueue> events = CompletionQueue::create().take();
-    auto started = session->run_async({{}, {}, {&out[0], 1}, {}, 600 * kSecond}, events, 1);
-    ASSERT_TRUE(started.ok()) << started.status().message();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    EXPECT_FALSE(started.value()->finished());
-    started.value()->cancel();
-    CompletionQueue::Event event;
     const Clock& clock = runtime->clock();
-    ASSERT_EQ(events->next({&event, 1}, clock, Deadline::after(clock, 30 * kSecond)), 1u) << device;
-    EXPECT_EQ(event.status.code(), Code::cancelled) << event.status.message();
+    int64_t soonest_ns = kSecond;
+    for (int attempt = 0; attempt < 50 && soonest_ns > kSecond / 20; ++attempt) {
+      const Ref<CompletionQueue> events = CompletionQueue::create().take();
+      auto started = session->run_async({{}, {}, {&out[0], 1}, {}, 600 * kSecond}, events, 1);
+      ASSERT_TRUE(started.ok()) << started.status().message();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_FALSE(started.value()->finished());
+      const int64_t began = clock.monotonic_ns();
+      started.value()->cancel();
+      CompletionQueue::Event event;
+      ASSERT_EQ(events->next({&event, 1}, clock, Deadline::after(clock, 30 * kSecond)), 1u) << device;
+      EXPECT_EQ(event.status.code(), Code::cancelled) << event.status.message();
+      soonest_ns = std::min(soonest_ns, clock.monotonic_ns() - began);
+    }
+    EXPECT_LE(soonest_ns, kSecond / 20) << device;
     EXPECT_EQ(values(fetch(build->scalar(DType::f32, 3))), std::vector<float>{3});
   }
 }

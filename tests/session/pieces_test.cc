@@ -282,23 +282,78 @@ TEST_P(PiecesTest, GradientsOfArraysMayBeWider) {
   refused_at_once("shape_to_prepend[0] is -1");
 }
 
-// In a body it works; gradients there are refused, and the way out is named.
+// In a body an array is written and read, and so are the gradients of what was written, once for each reverse pass.
 TEST_P(PiecesTest, ArraysInLoops) {
   const Array a = array(0, f64, {{"dynamic_size", true}});
-  const Values out = loop(
-      *graph, {build->integer(0), a.flow, x},
-      [&](Build& b, const Values& v) {
-        return Values{b.op("Less", {v[0], b.integer(3)})};
-      },
-      [&](Build& b, const Values& v) {
-        const Value flow = b.op("TensorArrayWriteV3", {a.handle, v[0], v[2], v[1]});
-        return Values{b.add(v[0], b.integer(1)), flow, b.add(v[2], v[2])};
-      });
-  const Value last = op("TensorArrayReadV3", {a.handle, build->integer(2), out[1]}, {{"dtype", f64}});
-  EXPECT_EQ(at(last, point_)[0], 2);
-  const auto made = add_gradients(*graph, {&last, 1}, {&x, 1}, {});
-  EXPECT_EQ(made.status().code(), Code::unimplemented) << made.status().message();
-  EXPECT_NE(std::string(made.status().message()).find("TensorList"), std::string::npos) << made.status().message();
+  const Body more = [](Build& b, const Values& v) { return Values{b.op("Less", {v[0], b.integer(3)})}; };
+  const Values out = loop(*graph, {build->integer(0), a.flow, x}, more, [&](Build& b, const Values& v) {
+    const Value flow = b.op("TensorArrayWriteV3", {a.handle, v[0], v[2], v[1]});
+    return Values{b.add(v[0], b.integer(1)), flow, b.op("Mul", {v[2], b.op("Sin", {v[2]})})};
+  });
+  const Array written{a.handle, out[1]};
+  EXPECT_EQ(at(read(written, 0, f64), point_), point_);
+  expect_gradients(read(written, 2, f64), weights(Shape::of({4, 2})));
+  // Read in another loop, and in a branch of a third, beside what is read outside.
+  const Array b = array(3, f64, {{"clear_after_read", false}});
+  const Value rows[] = {x, op("Square", {x}), op("Tanh", {x})};
+  const Array kept{b.handle, op("TensorArrayScatterV3", {b.handle, build->ints({0, 1, 2}), build->op("Pack", rows), b.flow})};
+  const Values sums = loop(*graph, {build->integer(0), x}, more, [&](Build& c, const Values& v) {
+    const Value one = c.op("TensorArrayReadV3", {kept.handle, v[0], kept.flow}, {{"dtype", f64}});
+    const Values branch = when(
+        c.graph(), c.op("Greater", {v[0], c.integer(0)}),
+        [&](Build& d, const Values&) {
+          const Value other = d.op("TensorArrayReadV3", {kept.handle, d.op("Sub", {v[0], d.integer(1)}), kept.flow}, {{"dtype", f64}});
+          return Values{d.op("Mul", {other, v[1]})};
+        },
+        [&](Build& d, const Values&) { return Values{d.op("Sin", {v[1]})}; });
+    return Values{c.add(v[0], c.integer(1)), c.op("Tanh", {c.op("AddV2", {c.op("Mul", {one, v[1]}), branch[0]})})};
+  });
+  const Value all = op("AddV2", {sums[1], op("TensorArrayReadV3", {kept.handle, build->integer(1), kept.flow}, {{"dtype", f64}})});
+  expect_gradients(all, weights(Shape::of({4, 2})));
+  const Value y = score(all, weights(Shape::of({4, 2}))), one = gradient(y, x), other = gradient(y, x);
+  const Vec sums_of_two = at(op("AddV2", {one, other}), point_), twice = at(op("AddV2", {one, one}), point_);
+  ASSERT_EQ(sums_of_two.size(), twice.size());
+  for (size_t i = 0; i < twice.size(); ++i) EXPECT_NEAR(sums_of_two[i], twice[i], 1e-12 * std::max(1.0, std::fabs(twice[i])));
+}
+
+// A loop that is differentiated twice is still one loop: it writes once.
+TEST_P(PiecesTest, LoopsThatWriteAreDifferentiatedTwice) {
+  const Value counter = op("VarHandleOp", {}, {{"dtype", f64}, {"shape", PartialShape(Shape())}, {"shared_name", std::string("rounds")}});
+  const NodeId clear = build->node("AssignVariableOp", std::vector<Value>{counter, build->scalar(f64, 0)});
+  const Value count = op("ReadVariableOp", {counter}, {{"dtype", f64}});
+  const Ref<Graph> body = Graph::create_inside(graph).take(), condition = Graph::create_inside(graph).take();
+  const Value start[] = {build->integer(0), x};
+  Values inside, asked;
+  for (const Value value : start) {
+    inside.push_back(body->add_argument(graph->info(value)).take());
+    asked.push_back(condition->add_argument(graph->info(value)).take());
+  }
+  Build b(*body), c(*condition);
+  const NodeId add = b.node("AssignAddVariableOp", std::vector<Value>{counter, b.scalar(f64, 1)});
+  Closure round = finish_function(body, "round", {b.add(inside[0], b.integer(1)), b.op("Sin", {inside[1]})}, {add}).take();
+  Closure more = finish_function(condition, "more", {c.op("Less", {asked[0], c.integer(3)})}).take();
+  const Value end = made(add_while(*graph, start, std::move(more), std::move(round)))[1];
+  const Value steep = score(gradient(score(end, build->scalar(f64, 1)), x), build->scalar(f64, 0.5));
+  std::vector<Tensor> got;
+  ASSERT_TRUE(run({}, {}, &got, {clear}).ok());
+  const Value slope = gradient(steep, x);
+  ASSERT_TRUE(run({{x, doubles(Shape::of({4, 2}), point_)}}, {slope, end, steep}, &got).ok());
+  EXPECT_EQ(fetch(count).as<double>()[0], 3);
+  expect_slope(steep, slope);
+}
+
+// An array that a body makes goes with its round; and whose gradients those are that a body asks for itself, nobody could tell.
+TEST_P(PiecesTest, GradientsOfArraysNeedOneArray) {
+  const Body more = [](Build& b, const Values& v) { return Values{b.op("Less", {v[0], b.integer(3)})}; };
+  const Values out = loop(*graph, {build->integer(0), x}, more, [&](Build& b, const Values& v) {
+    const Value made = b.op("TensorArrayV3", {b.integer(1)}, {{"dtype", f64}});
+    const Value flow = b.op("TensorArrayWriteV3", {made, b.integer(0), v[1], made.sibling(1)});
+    return Values{b.add(v[0], b.integer(1)), b.op("Sin", {b.op("TensorArrayReadV3", {made, b.integer(0), flow}, {{"dtype", f64}})})};
+  });
+  EXPECT_EQ(at(out[1], point_).size(), 8u);
+  const auto refused = add_gradients(*graph, {&out[1], 1}, {&x, 1}, {});
+  EXPECT_EQ(refused.status().code(), Code::unimplemented) << refused.status().message();
+  EXPECT_NE(std::string(refused.status().message()).find("TensorList"), std::string::npos) << refused.status().message();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "cluster.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "cluster/server.h"
 #include "graph/build.h"
@@ -43,25 +44,52 @@ NodeId add_in_branch(const Ref<Graph>& graph, Value handle, Value index) {
   return add_case(*graph, b.op("Minimum", {b.op("Squeeze", {index}), zero}), std::move(branches)).take()[0].node();
 }
 
-// Three rounds, each of which is a unit, and the second adds.
-NodeId add_in_rounds(const Ref<Graph>& graph, Value handle, Value index) {
+// A loop of so many rounds from 0, in a graph or a body.
+NodeId rounds(const Ref<Graph>& graph, int count, const std::function<std::vector<NodeId>(const Ref<Graph>&, Value number)>& round) {
   Build b(*graph);
   const Value start[] = {b.integer(0)};
-  const auto round = [&](Ref<Graph>& body) {
-    body = inside(graph);
-    return body->add_argument(graph->info(start[0])).take();
-  };
-  Ref<Graph> body;
-  const Value of_condition = round(body);
-  Build c(*body);
-  const Value more = c.op("Less", {of_condition, c.integer(3)});
-  Closure condition = finish_function(body, "more", {more}).take();
-  const Value number = round(body);
-  Build d(*body);
-  const Value amounts = d.op("Reshape", {d.cast(d.op("Equal", {number, d.integer(1)}), DType::i64), d.ints({1})});
-  const NodeId add = d.node("ResourceScatterAdd", std::vector<Value>{handle, index, amounts});
-  Closure rounds = finish_function(body, "add", {d.add(number, d.integer(1))}, {add}).take();
-  return add_while(*graph, start, std::move(condition), std::move(rounds)).take()[0].node();
+  const Ref<Graph> condition = inside(graph), body = inside(graph);
+  const Value asked = condition->add_argument(graph->info(start[0])).take(), number = body->add_argument(graph->info(start[0])).take();
+  Build c(*condition), d(*body);
+  Closure more = finish_function(condition, "more", {c.op("Less", {asked, c.integer(count)})}).take();
+  const std::vector<NodeId> acts = round(body, number);
+  Closure rounds = finish_function(body, "add", {d.add(number, d.integer(1))}, acts).take();
+  return add_while(*graph, start, std::move(more), std::move(rounds)).take()[0].node();
+}
+
+NodeId add_where(const Ref<Graph>& graph, Value handle, Value index, Value adds) {
+  Build b(*graph);
+  return b.node("ResourceScatterAdd", std::vector<Value>{handle, index, b.op("Reshape", {b.cast(adds, DType::i64), b.ints({1})})});
+}
+
+// Three rounds, each of which is a unit, and the second adds.
+NodeId add_in_rounds(const Ref<Graph>& graph, Value handle, Value index) {
+  return rounds(graph, 3, [&](const Ref<Graph>& body, Value number) {
+    Build b(*body);
+    return std::vector<NodeId>{add_where(body, handle, index, b.op("Equal", {number, b.integer(1)}))};
+  });
+}
+
+// Rounds that wait, and have rounds of their own: the second of the second adds. What comes out of the queue is what this round or another
+// worker's put there.
+NodeId add_in_strand(const Ref<Graph>& graph, Value handle, Value index) {
+  Build q(*graph);
+  const Value queue = q.op("FIFOQueueV2", std::span<const Value>(),
+                           std::vector<Attr>{{"component_types", std::vector<DType>{DType::i32}},
+                                             {"shapes", std::vector<PartialShape>{Shape()}},
+                                             {"shared_name", std::string("passed on")}});
+  return rounds(graph, 2, [&](const Ref<Graph>& body, Value number) {
+    Build b(*body);
+    const NodeId put[] = {b.node("QueueEnqueueV2", std::vector<Value>{queue, b.integer(1)})};
+    const Value got =
+        b.op("QueueDequeueV2", std::vector<Value>{queue}, std::vector<Attr>{{"component_types", std::vector<DType>{DType::i32}}}, {}, put);
+    const Value second = b.op("Equal", {number, got});
+    return std::vector<NodeId>{rounds(body, 3, [&](const Ref<Graph>& inner, Value inside_number) {
+      Build d(*inner);
+      const Value both = d.op("LogicalAnd", {second, d.op("Equal", {inside_number, d.integer(1)})});
+      return std::vector<NodeId>{add_where(inner, handle, index, both)};
+    })};
+  });
 }
 
 }  // namespace
@@ -83,7 +111,8 @@ class WorkerHost {
       graph_->push_device("/job:ps/task:" + std::to_string(p));
       add_.push_back(adding == Adding::plain       ? add_once(b, handle, index_, 1)
                      : adding == Adding::in_branch ? add_in_branch(graph_, handle, index_)
-                                                   : add_in_rounds(graph_, handle, index_));
+                     : adding == Adding::in_rounds ? add_in_rounds(graph_, handle, index_)
+                                                   : add_in_strand(graph_, handle, index_));
       clear_.push_back(b.node("AssignVariableOp", std::vector<Value>{handle, zeros}));
       is_there_.push_back(b.op("VarIsInitializedOp", {handle}));
       read_.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::i64}}));
@@ -149,9 +178,7 @@ Cluster::Cluster(uint64_t seed, bool talks)
       workers_(static_cast<int>(world_.between(1, 4))),
       strict_(world_.one_in(24)),
       keeps_state_(world_.one_in(2)),
-      adding_(seed % 3 == 0                   ? Adding::plain
-              : seed % 3 == 1 || keeps_state_ ? Adding::in_branch
-                                              : Adding::in_rounds),
+      adding_(static_cast<Adding>(seed % 4)),
       ledger_(servers_, workers_),
       next_step_(static_cast<size_t>(workers_)),
       last_done_ns_(static_cast<size_t>(workers_)) {

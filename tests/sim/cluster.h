@@ -15,7 +15,7 @@
 namespace dtg::sim {
 
 class WorkerHost;
-enum class Adding : uint8_t { plain, in_branch, in_rounds };  // how a worker adds to a cell
+enum class Adding : uint8_t { plain, in_branch, in_rounds, in_strand };  // how a worker adds to a cell
 
 inline constexpr double kSimulatedSeconds = 65;  // of a seed, at least
 
