@@ -59,7 +59,7 @@ class Backward {
     DTG_TRY(seed());
     mark_between();
     for (NodeId id = last_ + 1; id-- > 0;) {
-      if (between_[id]) DTG_TRY(visit(id));
+      if (between_[id] && !extends_[id]) DTG_TRY(visit(furthest(id)));
     }
     std::vector<Gradient> result;
     for (Value x : xs_) {
@@ -130,6 +130,30 @@ class Backward {
     between_.resize(last_ + 1);
     differentiated_.resize(last_ + 1);
     for (NodeId id = 0; id <= last_; ++id) between_[id] = from_y[id] && from_x[id];
+    extends_.resize(last_ + 1);
+    for (NodeId id = 0; id <= last_; ++id) {
+      const NodeId extension = graph_.extension_of(id);
+      if (extension != kNoNode && extension <= last_) extends_[extension] = between_[id] || extends_[id];
+    }
+  }
+
+  // A node that was extended for an earlier pass does the same as its extension, and what flows to either of them is one gradient: it is
+  // asked of the extension, in the node's place.
+  NodeId furthest(NodeId id) {
+    NodeId last = id;
+    for (NodeId next = graph_.extension_of(id); next != kNoNode && next <= last_; next = graph_.extension_of(next)) {
+      if (!between_[next]) continue;
+      for (uint32_t o = 0; o < graph_.node(last).outputs.size(); ++o) {
+        const uint32_t* const at = numbers_.find(graph_.value(last, o).id);
+        if (!at) continue;
+        const Arrived parts = arrived_[*at];
+        Arrived& all = arrived_at(graph_.value(next, o));
+        all.insert(all.end(), parts.begin(), parts.end());
+      }
+      last = next;
+    }
+    if (last != id) differentiated_[id] = true;
+    return last;
   }
 
   Arrived& arrived_at(Value value) {
@@ -221,6 +245,7 @@ class Backward {
   const std::string call_;  // nodes are only ever added, and a pass that adds none needs no name
   NodeId last_ = 0;
   std::vector<bool> between_;
+  std::vector<bool> extends_;         // a node that is between
   std::vector<bool> differentiated_;  // by node
   FlatMap<uint32_t> numbers_;         // value -> index of what arrived
   std::vector<Arrived> arrived_;

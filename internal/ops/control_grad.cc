@@ -339,6 +339,7 @@ class LoopGradient {
     for (size_t i : d.dx) {
       if (c_.wants(static_cast<int>(i))) kept_.push_back(i);
     }
+    if (kept_.empty()) return {};
     for (size_t before = 0; before != kept_.size();) {
       before = kept_.size();
       results_.clear();

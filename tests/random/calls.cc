@@ -18,13 +18,19 @@ bool Calls::is_fit(int node) {
   if (record.op.starts_with("TensorArray")) return false;
   if (op.is_stateful() && w_.wishes.ordered) return false;
   std::optional<int> place = place_;
+  const auto is_list = [](const ValueInfo& info) { return info.dtype == DType::variant; };
+  bool lists = lists_ || std::ranges::any_of(w_.graph().node(w_.value({node, 0}).node()).outputs, is_list);
   for (const Port& input : record.inputs) {
     const NodeRecord& from = w_.scene.nodes[static_cast<size_t>(input.node)];
+    lists = lists || is_list(w_.graph().info(w_.value(input)));
     if (w_.ops.find(from.op)->role() != Role::handle) continue;
     if (place.value_or(from.place) != from.place) return false;
     place = from.place;
   }
+  // A list does not travel, so what is made with it has to be where it is.
+  if (lists && place) return false;
   place_ = place;
+  lists_ = lists;
   return true;
 }
 
@@ -304,6 +310,7 @@ void Calls::pieces() {
 
 void Calls::make() {
   place_.reset();
+  lists_ = false;
   switch (w_.draw.below(6)) {
     case 5: return pieces();
     case 0: return call();

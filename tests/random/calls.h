@@ -46,6 +46,7 @@ class Calls {
 
   Workshop& w_;
   std::optional<int> place_;  // of what the bodies of the call in the making use
+  bool lists_ = false;        // they use any
 };
 
 }  // namespace dtg::random

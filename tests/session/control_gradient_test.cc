@@ -300,6 +300,24 @@ TEST_F(ControlGradientTest, GradientsOfGradients) {
 }
 
 // Through the variable that a body reads, summed over the rounds.
+// Where what a loop would give a gradient to has none that anybody wants, there is nothing to do.
+TEST_F(ControlGradientTest, OfALoopThatCarriesNothingWanted) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar()), y = placeholder(DType::f32, PartialShape::scalar());
+  const Values out = loop(
+      *graph, {build->op("Cast", {x}, {{"DstT", DType::i32}}), build->scalar(DType::f32, 1)},
+      [](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], b.integer(3)})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), b.op("Mul", {v[1], y})};
+      });
+  const auto made = add_gradients(*graph, {&out[1], 1}, {&x, 1}, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  if (made.value()[0].any()) {
+    EXPECT_EQ(values(fetch(made.value()[0].dense, {{x, floats({}, {1})}, {y, floats({}, {2})}})), std::vector<float>{0});
+  }
+}
+
 TEST_F(ControlGradientTest, OfVariablesThatBodiesRead) {
   const Value handle = variable("w", Shape::of({2}));
   run_target(assign(handle, build->constant(floats({2}, {2, 3}))));
