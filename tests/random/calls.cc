@@ -42,8 +42,11 @@ std::optional<Calls::Piece> Calls::piece(const std::function<bool(const Known&)>
   }
   if (fit.empty()) return {};
   Piece made;
+  // What waits is seldom, and a body that does is worth having.
   std::vector<Known> calls;
-  std::ranges::copy_if(fit, std::back_inserter(calls), [&](const Known& known) { return is_call(known.port.node); });
+  const bool waiting = w_.draw.chance(30);
+  std::ranges::copy_if(fit, std::back_inserter(calls),
+                       [&](const Known& known) { return waiting ? waits(known.port.node) : is_call(known.port.node); });
   made.result = w_.wishes.functions && !calls.empty() && w_.draw.chance(50) ? w_.draw.pick(calls).port : w_.draw.pick(fit).port;
   if (!is_fit(made.result.node)) return {};
   made.nodes = {made.result.node};

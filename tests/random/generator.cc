@@ -68,6 +68,7 @@ class Maker {
   void functions() {
     for (int attempts = 0; attempts < 60 && !(has("While") && has("If")); ++attempts) {
       if (attempts % 4 == 3 && !elements_.empty()) Ask(w_, *draw_.pick(elements_)).propose();
+      if (draw_.chance(25) && w_.wishes.only.empty()) Ask(w_, *w_.ops.find("QueueDequeueV2")).propose();
       Calls(w_).make();
     }
     for (int64_t more = draw_.between(1, 5); more > 0; --more) {
