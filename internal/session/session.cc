@@ -337,6 +337,11 @@ void Session::keep_plan(uint64_t hash, const RunArgs& args, const Ref<Partitione
     plan_bytes_ -= entry.bytes;
     dropped.push_back(std::move(entry.plan));
   };
+  // Those that are kept may have grown with the shapes that they met.
+  for (Entry& entry : plans_) {
+    const int64_t now = entry.plan->home().bytes();
+    plan_bytes_ += now - std::exchange(entry.bytes, now);
+  }
   std::erase_if(plans_, [&](Entry& entry) {
     const bool stale = entry.hash == hash && same_request(*entry.plan, args);
     if (stale) drop(entry);
