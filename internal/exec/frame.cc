@@ -167,11 +167,14 @@ Status Frame::run_straight() {
   for (const Instruction& instruction : program().segments[0].instructions) {
     context.set_instruction(&instruction);
     if (instruction.goes_on) [[likely]] {
-      if (Status status = instruction.sync(context); status.ok()) [[likely]] continue;
-      else fail(instruction, status);
-    } else {
-      if (Status status = call(instruction, context); !status.ok()) fail(instruction, status);
-      else if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
+      const Status status = instruction.sync(context);
+      if (status.ok()) [[likely]]
+        continue;
+      fail(instruction, status);
+    } else if (const Status status = call(instruction, context); !status.ok()) {
+      fail(instruction, status);
+    } else if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) {
+      step_->abort(too_late());
     }
     if (step_->aborted()) break;
   }

@@ -1,5 +1,5 @@
-// Chains: which segments of a plan run as one. Where a segment of the host waits for the end of one other and nobody else waits for that end,
-// the two are one segment of the program, which waits on its way (Program::stops). Nothing begins later for it, and a run in which a
+// Chains: which segments of a plan run as one. Where a segment of the host waits for the end of one other and nobody else waits for that
+// end, the two are one segment of the program, which waits on its way (Program::stops). Nothing begins later for it, and a run in which a
 // device waits thousands of times for another has a few segments instead of thousands. The planner reckons with its own segments before
 // and after, because their sets say at each of them what has happened.
 //

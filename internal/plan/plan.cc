@@ -1,5 +1,5 @@
-// Making a plan: the passes, then every node is emitted in order into the first chunk of its segment, memory is laid out, and feeds,
-// fetches, constants and waits are written down. And the chunks that are made later, while a run waits for them.
+// Making a plan: the passes, then the nodes of each segment are emitted into its first chunk, memory is laid out, segments are joined, and
+// feeds, fetches, constants and waits are written down. And the chunks that are made later, while a run waits for them.
 #include "plan/plan.h"
 
 #include <algorithm>
