@@ -467,7 +467,7 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   }
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns, cancellation};
   if (Status closed = session_->check_open(); !closed.ok()) return session_->refuse_run(std::move(closed), args);
-  DTG_TRY(session_->check_cancelled(args));
+  if (cancellation) DTG_TRY(session_->check_cancelled(args));
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {
