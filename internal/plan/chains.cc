@@ -17,15 +17,18 @@ Chains::Chains(const Ir& ir, const std::vector<bool>& cut) : chain_of_(ir.segmen
     next[before] = s;
     follows[s] = true;
   }
-  uint32_t chains = 0;
+  std::vector<uint32_t> heads;
   for (uint32_t s = 0; s < count; ++s) {
-    if (follows[s]) continue;
-    for (uint32_t member = s; member != kNone; member = next[member]) chain_of_[member] = chains;
-    ++chains;
+    if (!follows[s]) heads.push_back(s);
   }
-  // The numbers of segments rise along a chain, for each was made when the one before was there.
-  chains_ = Lists(chains, [&](auto&& add) {
-    for (uint32_t s = 0; s < count; ++s) add(chain_of_[s], s);
+  // Along the way that they run, which is not that of their numbers: a segment has its number from the first of its nodes.
+  chains_ = Lists(heads.size(), [&](auto&& add) {
+    for (uint32_t chain = 0; chain < heads.size(); ++chain) {
+      for (uint32_t member = heads[chain]; member != kNone; member = next[member]) {
+        chain_of_[member] = chain;
+        add(chain, member);
+      }
+    }
   });
 }
 

@@ -72,7 +72,7 @@ class ChainsTest : public PassesTest {
         build->op("FIFOQueueV2", std::span<const Value>(), std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}}});
     std::vector<Value> values = {placeholder(Shape())};
     const FeedSpec fed = feed(values[0]);
-    const auto near = [&] { return values[values.size() - 1 - random() % std::min<size_t>(values.size(), 6)]; };
+    const auto near = [&] { return random() % 5 == 0 ? values[0] : values[values.size() - 1 - random() % std::min<size_t>(values.size(), 6)]; };
     for (int i = 0; i < nodes; ++i) {
       const int device = static_cast<int>(random() % 3);
       if (random() % 12 == 0) {
@@ -109,6 +109,19 @@ TEST_F(ChainsTest, NothingBeginsSoonerOrLater) {
     Walk(*ir, joined, random).run();
   }
   EXPECT_LT(chains, segments) << "nothing was joined";
+}
+
+// The segment of what waits has the lower number, because the first of its nodes needs nothing else.
+TEST_F(ChainsTest, AChainIsInTheOrderInWhichItRuns) {
+  const Value x = placeholder(Shape()), far = on(1, "Sin", {x}), waits = on(0, "Sin", {far}), near = on(0, "Cos", {x});
+  const auto ir = passes("order", {on(0, "AddV2", {waits, near})}, {}, {feed(x)});
+  const uint32_t first = node_of(*ir, near).segment, then = node_of(*ir, waits).segment;
+  ASSERT_LT(then, first);
+  const Chains chains(*ir, nothing_cut(*ir));
+  ASSERT_EQ(chains.chain_of(first), chains.chain_of(then));
+  EXPECT_EQ(chains[chains.chain_of(first)].front(), first);
+  std::mt19937 random(1);
+  Walk(*ir, chains, random).run();
 }
 
 TEST_F(ChainsTest, ThousandsOfWaitsAreFewSegments) {
