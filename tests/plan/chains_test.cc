@@ -72,7 +72,9 @@ class ChainsTest : public PassesTest {
         build->op("FIFOQueueV2", std::span<const Value>(), std::vector<Attr>{{"component_types", std::vector<DType>{DType::f32}}});
     std::vector<Value> values = {placeholder(Shape())};
     const FeedSpec fed = feed(values[0]);
-    const auto near = [&] { return random() % 5 == 0 ? values[0] : values[values.size() - 1 - random() % std::min<size_t>(values.size(), 6)]; };
+    const auto near = [&] {
+      return random() % 5 == 0 ? values[0] : values[values.size() - 1 - random() % std::min<size_t>(values.size(), 6)];
+    };
     for (int i = 0; i < nodes; ++i) {
       const int device = static_cast<int>(random() % 3);
       if (random() % 12 == 0) {
