@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <string>
-#include <thread>
 
 #include "base/disk.h"
 
@@ -35,20 +34,30 @@ int32_t Owner::enter(Use use) {
   uint64_t next = mine | 1;
   while (!inside_.compare_exchange_weak(now, next, std::memory_order_acquire)) {
     if (now & kChanging) return static_cast<int32_t>(now >> 32);
-    next = mine | ((now & (kChanging - 1)) + 1);
+    next = mine | (now & kAwaited) | ((now & kReaders) + 1);
   }
   return 0;
 }
 
 void Owner::leave(Use use) {
-  if (use == Use::change) return inside_.store(0, std::memory_order_release);
-  uint64_t now = inside_.load(std::memory_order_relaxed), next = 0;
-  do next = (now & (kChanging - 1)) == 1 ? 0 : now - 1;
-  while (!inside_.compare_exchange_weak(now, next, std::memory_order_release));
+  uint64_t now = 0, next = 0;
+  if (use == Use::change) {
+    now = inside_.exchange(0, std::memory_order_release);
+  } else {
+    now = inside_.load(std::memory_order_relaxed);
+    do next = (now & kReaders) == 1 ? 0 : now - 1;
+    while (!inside_.compare_exchange_weak(now, next, std::memory_order_release));
+  }
+  if (next == 0 && (now & kAwaited) != 0) inside_.notify_all();
 }
 
-Owner::Loan::~Loan() {
-  while (owner_.enter(Use::change) != 0) std::this_thread::yield();
+void Owner::come_back() {
+  for (;;) {
+    uint64_t now = 0;
+    const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
+    if (inside_.compare_exchange_strong(now, mine | kChanging, std::memory_order_acquire)) return;
+    if (inside_.compare_exchange_strong(now, now | kAwaited, std::memory_order_relaxed)) inside_.wait(now | kAwaited);
+  }
 }
 
 Status Owner::Turn::refused(const char* noun) const {

@@ -40,7 +40,7 @@ class Owner {
   class Loan {
    public:
     explicit Loan(Owner& owner) : owner_(owner) { owner_.leave(Use::change); }
-    ~Loan();
+    ~Loan() { owner_.come_back(); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
 
@@ -49,11 +49,13 @@ class Owner {
   };
 
  private:
-  static constexpr uint64_t kChanging = uint64_t{1} << 31;
+  static constexpr uint64_t kChanging = uint64_t{1} << 31, kAwaited = uint64_t{1} << 30, kReaders = kAwaited - 1;
   int32_t enter(Use use);
   void leave(Use use);
+  void come_back();
 
-  // The thread that came in last, and below it kChanging or the number of readers; 0 when nobody is inside.
+  // The thread that came in last, and below it kChanging or the number of readers, and kAwaited while a loan waits for all of them to
+  // leave; 0 when nobody is inside.
   std::atomic<uint64_t> inside_{0};
 };
 

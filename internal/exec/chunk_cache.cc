@@ -7,9 +7,9 @@
 namespace dtg {
 namespace {
 
-size_t bytes_of(const LaterChunk& chunk) {
-  return chunk.arena.bytes() + chunk.instructions.size() * sizeof(Instruction) + chunk.places.size() * sizeof(Place) +
-         chunk.gives.size() * sizeof(Typed);
+int64_t bytes_of(const LaterChunk& chunk) {
+  return static_cast<int64_t>(chunk.arena.bytes() + chunk.instructions.size() * sizeof(Instruction) + chunk.places.size() * sizeof(Place) +
+                              chunk.gives.size() * sizeof(Typed));
 }
 
 }  // namespace

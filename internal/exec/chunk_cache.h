@@ -4,6 +4,7 @@
 // Owner: the plan. Any thread; a chunk is immutable once it is here.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -38,10 +39,11 @@ class ChunkCache {
  public:
   Ref<LaterChunk> find(uint32_t segment, uint32_t position, const Slots& slots);
   void add(Ref<LaterChunk> chunk);
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr size_t kVariants = 64;
-  static constexpr size_t kBytes = size_t{8} << 20;
+  static constexpr int64_t kBytes = int64_t{8} << 20;
   struct Entry {
     Ref<LaterChunk> chunk;
     uint64_t used = 0;  // when
@@ -54,7 +56,7 @@ class ChunkCache {
   std::mutex mutex_;
   std::unordered_map<uint64_t, Variants> places_;
   uint64_t clock_ = 0;
-  size_t bytes_ = 0;
+  std::atomic<int64_t> bytes_{0};  // changed under the lock
 };
 
 }  // namespace dtg

@@ -70,7 +70,7 @@ Frame::Frame(const Surroundings& around)
   end_task_.frame = this;
   raised_.reset(new std::atomic<bool>[program().events + 1]);
   const size_t count = program().segments.size();
-  pending_.reset(new std::atomic<uint32_t>[count + 1]);
+  pending_.reset(new std::atomic<uint32_t>[program().waits.size() + 1]);
   states_.reset(new SegmentState[count + 1]);
   for (size_t i = 0; i < count; ++i) {
     states_[i].frame = this;
@@ -122,7 +122,7 @@ void Frame::rewind() {
   const std::vector<uint32_t>& waits = program().waits;
   for (size_t i = 0; i < waits.size(); ++i) pending_[i].store(waits[i], std::memory_order_relaxed);
   for (size_t i = 0; i < program().events; ++i) raised_[i].store(false, std::memory_order_relaxed);
-  unfinished_.store(static_cast<uint32_t>(waits.size()), std::memory_order_relaxed);
+  unfinished_.store(static_cast<uint32_t>(program().segments.size()), std::memory_order_relaxed);
   for (const Feed& feed : program().feeds) slots_.set_shape(feed.slot, feed.shape);
   for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
 }
@@ -130,6 +130,7 @@ void Frame::rewind() {
 Status Frame::run() {
   const size_t count = program().segments.size();
   if (count == 0) return {};
+  if (program().straight && !is_traced()) return run_straight();
   watcher_ = nullptr;
   caller_attached_ = true;
   if (count == 1 && !device_) {
@@ -160,20 +161,24 @@ void Frame::run_here(Watcher* watcher) {
 }
 
 Status Frame::run_straight() {
-  if (program().segments.empty()) return {};
-  const Chunk& chunk = program().segments[0];
+  if (program().segments.empty() || step_->aborted()) return step_->cause();
   RunContext context(slots_, memory_, *step_, pool());
-  for (const Instruction& instruction : chunk.instructions) {
+  // Whether the step is over is asked where something took time, not before each small kernel.
+  for (const Instruction& instruction : program().segments[0].instructions) {
     context.set_instruction(&instruction);
-    if (Status status = call(instruction, context); !status.ok()) {
+    if (instruction.goes_on) [[likely]] {
+      const Status status = instruction.sync(context);
+      if (status.ok()) [[likely]]
+        continue;
       fail(instruction, status);
-      return status;
+    } else if (const Status status = call(instruction, context); !status.ok()) {
+      fail(instruction, status);
+    } else if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) {
+      step_->abort(too_late());
     }
-    if (instruction.goes_on) continue;
-    if (step_->aborted()) return step_->cause();
-    if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
+    if (step_->aborted()) break;
   }
-  return {};
+  return step_->aborted() ? step_->cause() : Status();
 }
 
 // What was left half made nobody reads: the step is over, and each segment looks at that before it goes on.
@@ -191,7 +196,7 @@ Status Frame::call_cuttable(const Instruction& instruction, RunContext& context)
 void Frame::launch() {
   const std::vector<uint32_t>& waits = program().waits;
   SegmentState* mine = nullptr;
-  for (uint32_t i = 0; i < waits.size(); ++i) {
+  for (uint32_t i = 0; i < program().segments.size(); ++i) {
     if (waits[i] != 0) continue;
     if (is_on_device(i)) {
       enqueue(first_state(i));
@@ -222,41 +227,70 @@ void Frame::run_segment(SegmentState& state) {
   finish_segment(state);
 }
 
-// True when the chunk is through (or the step is aborted); false when an instruction suspended it.
+// True when the chunk is through (or the step is aborted); false when the segment must wait, and somebody else will go on with it.
 bool Frame::run_chunk(SegmentState& state) {
-  const std::span<const Instruction> instructions = state.chunk->instructions;
+  const Chunk& chunk = *state.chunk;
   RunContext context(slots_, state.base, *step_, pool());
-  const auto count = static_cast<uint32_t>(instructions.size());
-  Tracer* const tracer = around_.tracer;
-  const bool traced = tracer && tracer->on();
-  // The segment's own counter matters only where somebody else may go on with it.
-  for (uint32_t pc = state.pc; pc < count;) {
+  const bool traced = is_traced();
+  while (state.stop != chunk.stops_end) {
+    if (!run_until(state, context, program().stops[state.stop].at, traced)) return false;
     if (step_->aborted()) return true;
-    const Instruction& instruction = instructions[pc];
-    context.set_instruction(&instruction);
-    if (instruction.sync) [[likely]] {
-      const int64_t began = traced ? tracer->now_ns() : 0;
-      if (Status status = call(instruction, context); !status.ok()) {
-        fail(instruction, status);
-        return true;
-      }
-      // The op's name lives as long as the runtime, and so as long as the tracer.
-      if (traced && instruction.node)
-        tracer->add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer->now_ns() - began, 0);
-      ++pc;
-      if (instruction.goes_on) continue;
-      if (instruction.event >= 0) signal(static_cast<uint32_t>(instruction.event));
-    } else if (!instruction.async) {
-      signal(static_cast<uint32_t>(instruction.event));
-      ++pc;
-    } else {
-      // The other thread that completes it may go on with this segment before the call returns.
-      state.pc = ++pc;
-      if (!run_async(state, instruction, context)) return false;
-    }
-    if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
+    if (!pass_stop(state)) return false;
   }
+  return run_until(state, context, static_cast<uint32_t>(chunk.instructions.size()), traced);
+}
+
+// The same for what comes before `end`.
+bool Frame::run_until(SegmentState& state, RunContext& context, uint32_t end, bool traced) {
+  const Instruction* const instructions = state.chunk->instructions.data();
+  // The segment's own counter matters only where somebody else may go on with it.
+  uint32_t pc = state.pc;
+  while (pc < end) {
+    if (step_->aborted()) return true;
+    const Instruction& instruction = instructions[pc++];
+    context.set_instruction(&instruction);
+    if (instruction.goes_on && !traced) [[likely]] {
+      if (Status status = instruction.sync(context); !status.ok()) fail(instruction, status);
+      continue;
+    }
+    state.pc = pc;
+    if (!run_other(state, instruction, context, traced)) return false;
+  }
+  state.pc = end;
   return true;
+}
+
+// An instruction that is more than a call, or that somebody wants to see. False as above.
+bool Frame::run_other(SegmentState& state, const Instruction& instruction, RunContext& context, bool traced) {
+  if (instruction.async) {
+    // The other thread that completes it may go on with this segment before the call returns.
+    if (!run_async(state, instruction, context)) return false;
+  } else {
+    Status status;
+    if (instruction.sync) status = traced ? call_traced(instruction, context) : call(instruction, context);
+    if (!status.ok()) fail(instruction, status);
+    else if (instruction.event >= 0) hand_over(static_cast<uint32_t>(instruction.event));
+  }
+  if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) step_->abort(too_late());
+  return true;
+}
+
+Status Frame::call_traced(const Instruction& instruction, RunContext& context) {
+  Tracer& tracer = *around_.tracer;
+  const int64_t began = tracer.now_ns();
+  Status status = call(instruction, context);
+  // The op's name lives as long as the runtime, and so as long as the tracer.
+  if (status.ok() && instruction.node)
+    tracer.add(TraceKind::span, "op", instruction.node->op->name().c_str(), began, tracer.now_ns() - began, 0);
+  return status;
+}
+
+// False when something has not happened yet that the segment must wait for; whoever brings the last of it goes on behind the stop.
+bool Frame::pass_stop(SegmentState& state) {
+  std::atomic<uint32_t>& pending = pending_[program().segments.size() + state.stop++];
+  // Nothing is missing but the segment itself.
+  if (pending.load(std::memory_order_acquire) == 1) return true;
+  return pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
 // False when the segment must stop here and be continued by the completion.
@@ -281,7 +315,7 @@ bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunCo
 }
 
 Status Frame::enter_next_chunk(SegmentState& state) {
-  DTG_ASSIGN(const LaterChunk* chunk, around_.chunks.next_chunk(slots_, state.index, state.chunk->end));
+  DTG_ASSIGN(const LaterChunk* chunk, around_.chunks.next_chunk(slots_, state.chunk->planned, state.chunk->end));
   char* host = nullptr;
   if (chunk->bytes > 0) {
     auto leased = slots_.lease_block(chunk->bytes, "values whose shape depends on data");
@@ -293,6 +327,7 @@ Status Frame::enter_next_chunk(SegmentState& state) {
     DTG_ASSIGN(base, lease_on_device(state, *chunk));
   }
   state.chunk = &chunk->chunk;
+  state.stop = chunk->chunk.stop;
   state.pc = 0;
   state.base = base;
   for (const auto& place : chunk->places) slots_.bind(place.slot, host + place.offset);
@@ -348,8 +383,11 @@ void Frame::finish_one(bool from_outside) {
   else watcher->finished(*this);
 }
 
-void Frame::release(uint32_t segment) {
-  if (pending_[segment].fetch_sub(1, std::memory_order_acq_rel) == 1) make_ready(first_state(segment));
+// A segment may begin, or go on behind a stop, when it is the last that this one waits for.
+void Frame::release(uint32_t number) {
+  if (pending_[number].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const auto segments = static_cast<uint32_t>(program().segments.size());
+  make_ready(number < segments ? first_state(number) : states_[program().stops[number - segments].segment]);
 }
 
 // A segment at its beginning.
@@ -358,6 +396,7 @@ Frame::SegmentState& Frame::first_state(uint32_t segment) {
   state.chunk = &program().segments[segment];
   state.base = device_ ? base_of(segment) : memory_;
   state.pc = 0;
+  state.stop = state.chunk->stop;
   return state;
 }
 
@@ -421,7 +460,16 @@ void Frame::completed(uint32_t segment, const Instruction& instruction, Status s
 }
 
 void Frame::signal(uint32_t event) {
-  if (raised_[event].exchange(true, std::memory_order_acq_rel)) return;
+  if (!raised_[event].exchange(true, std::memory_order_acq_rel)) tell(event);
+}
+
+// An event that nobody but the segment under way may signal.
+void Frame::hand_over(uint32_t event) {
+  raised_[event].store(true, std::memory_order_relaxed);
+  tell(event);
+}
+
+void Frame::tell(uint32_t event) {
   for (uint32_t successor : program().after_event[event]) release(successor);
 }
 

@@ -98,6 +98,7 @@ class Frame final {
     char* base = nullptr;  // memory of the chunk
     uint32_t index = 0;
     uint32_t pc = 0;
+    uint32_t stop = 0;  // the next one, in Program::stops
     void run() override {
       const Ref<const RefCounted> owner = Ref<const RefCounted>::share(&frame->around_.owner);
       const Visit visit(*frame);
@@ -129,9 +130,15 @@ class Frame final {
   Status take_memory();
   void rewind();
   void signal(uint32_t event);
+  void hand_over(uint32_t event);
+  void tell(uint32_t event);
   void launch();
   void run_segment(SegmentState& state);
   bool run_chunk(SegmentState& state);
+  bool run_until(SegmentState& state, RunContext& context, uint32_t end, bool traced);
+  bool run_other(SegmentState& state, const Instruction& instruction, RunContext& context, bool traced);
+  Status call_traced(const Instruction& instruction, RunContext& context);
+  bool pass_stop(SegmentState& state);
   Status call(const Instruction& instruction, RunContext& context) {
     return instruction.may_be_cut ? call_cuttable(instruction, context) : instruction.sync(context);
   }
@@ -145,9 +152,10 @@ class Frame final {
   Status no_room(const LaterChunk& chunk, const Status& status) const;
   Status begin_duties();
   void settle_duties();
+  bool is_traced() const { return around_.tracer && around_.tracer->on(); }
   void finish_segment(SegmentState& state);
   void finish_one(bool from_outside);
-  void release(uint32_t segment);
+  void release(uint32_t number);
   SegmentState& first_state(uint32_t segment);
   void make_ready(SegmentState& state);
   SegmentState* take_ready();
@@ -164,7 +172,7 @@ class Frame final {
   char* memory_ = nullptr;   // of this run
   char* settled_ = nullptr;  // the block that the slots point into; the next run mostly gets the same one
   std::unique_ptr<SegmentState[]> states_;
-  // Apart from the states, because a segment that runs long before others counts down a great many of them.
+  // By segment, then by stop. Apart from the states, because a segment that runs long before others counts down a great many of them.
   std::unique_ptr<std::atomic<uint32_t>[]> pending_;
   std::unique_ptr<std::atomic<bool>[]> raised_;  // events that were signalled in this run
   // The run.

@@ -3,7 +3,8 @@
 //
 // A segment is a list of instructions that runs in order on one thread at a time. It starts when its
 // pending count reaches zero: each segment it needs and each event it needs counts one. Events are ends of
-// blocking instructions (dequeue, take, receive) and hand-overs between devices.
+// blocking instructions (dequeue, take, receive) and hand-overs between devices. It may wait for more on its way, at a stop, which has a
+// count of its own.
 //
 // A segment is cut into chunks. The first chunk is prepared with the plan; where a shape depends on data,
 // the chunk ends, and the rest is prepared for the concrete shapes when they are first met.
@@ -23,8 +24,16 @@ using Instructions = std::vector<Instruction>;
 
 struct Chunk {
   std::span<const Instruction> instructions;
-  uint32_t end = 0;  // position in the segment's node list where the next chunk begins
-  bool last = true;  // nothing follows
+  uint32_t stop = 0, stops_end = 0;  // its stops, in Program::stops
+  uint32_t planned = 0;              // the planner's segment that goes on where this ends
+  uint32_t end = 0;                  // position in the node list of that where the next chunk begins
+  bool last = true;                  // nothing follows
+};
+
+// Where a segment waits in the midst of its first chunk.
+struct Stop {
+  uint32_t segment;
+  uint32_t at;  // the instruction in front of which it waits
 };
 
 // Where the value of a slot lies in a block.
@@ -56,10 +65,11 @@ struct Fetch {
 // The whole of it. Plain data: who runs it, in what memory and how often at a time is the business of frames.
 struct Program {
   std::vector<Chunk> segments;  // the first chunk of each
-  std::vector<uint32_t> waits;  // per segment: segments and events to wait for
+  std::vector<Stop> stops;      // those of a segment stand together, as it comes to them
+  std::vector<uint32_t> waits;  // per segment, then per stop: segments and events to wait for; at a stop the segment itself counts as one
   size_t events = 0;
   Lists after_segment;  // per segment: segments that wait for it
-  Lists after_event;    // per event: segments that wait for it
+  Lists after_event;    // per event: who waits for it, segment s as s and stop k as segments.size() + k
   Lists raised;         // per segment: events that its instructions signal
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
@@ -113,7 +123,7 @@ struct LaterChunk;
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  // The chunk of `segment` that begins at `position`, for what `slots` now know; kept by them until the run ends.
+  // The chunk of the planner's `segment` that begins at `position`, for what `slots` now know; kept by them until the run ends.
   virtual Result<const LaterChunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) = 0;
 };
 

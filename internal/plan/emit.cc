@@ -138,7 +138,18 @@ Status Emitter::note_shapes(const IrNode& node) {
   return {};
 }
 
-Result<Emitter::Verdict> Emitter::emit(uint32_t n, Instructions& chunk) {
+Result<uint32_t> Emitter::emit(std::span<const uint32_t> nodes, uint32_t from, Instructions& chunk) {
+  const auto count = static_cast<uint32_t>(nodes.size());
+  for (uint32_t at = from; at < count; ++at) {
+    if (context_.is_checkpoint(ir_.nodes[nodes[at]].position)) DTG_TRY(context_.check_time());
+    DTG_ASSIGN(const Verdict verdict, emit_node(nodes[at], chunk));
+    if (verdict != Verdict::done) return verdict == Verdict::cut_before ? at : at + 1;
+  }
+  return count;
+}
+
+// cut_before: the chunk ends and the node is not in it; cut_after: it is the last.
+Result<Emitter::Verdict> Emitter::emit_node(uint32_t n, Instructions& chunk) {
   const IrNode& node = ir_.nodes[n];
   Verdict verdict = Verdict::done;
   if (!node.barrier) {
@@ -189,9 +200,9 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   instruction.node = lasting(node.node);
   instruction.event = node.event;
   instruction.looks_at_clock = is_worth_a_look(node.segment);
-  instruction.goes_on = !instruction.looks_at_clock && node.event < 0;
-  instruction.gives_host = row->host_outputs != 0;
   instruction.may_be_cut = may_be_cut(node);
+  instruction.goes_on = instruction.sync && !instruction.looks_at_clock && !instruction.may_be_cut && node.event < 0;
+  instruction.gives_host = row->host_outputs != 0;
   if (kernel_.workspace_bytes() > 0) {
     memory_.workspace(kernel_.workspace_bytes(), node.segment, at, node.space);
     instruction.workspace = 0;  // the offset is known when memory is laid out

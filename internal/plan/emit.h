@@ -22,15 +22,14 @@ class Emitter {
     std::vector<Ref<RefCounted>>* resources;    // bound resources
     std::vector<Program::Constant>* constants;  // slots with a fixed address; null in a later chunk
   };
-  enum class Verdict { done, cut_before, cut_after };
-
   // `slots` is null while the plan is made; then aliases share a slot, which the Ir is told.
   Emitter(const PlanContext& context, Ir& ir, MemoryPlan& memory, Output output) : Emitter(context, ir, &ir, memory, output, nullptr) {}
   Emitter(const PlanContext& context, const Ir& ir, MemoryPlan& memory, Output output, const Slots& slots)
       : Emitter(context, ir, nullptr, memory, output, &slots) {}
 
-  // Appends what node `n` needs to the chunk of its segment, or says that the chunk ends here.
-  Result<Verdict> emit(uint32_t n, Instructions& chunk);
+  // Appends what the nodes of a segment need to its chunk, from position `from` on and as far as their shapes are known. Returns where
+  // that ends. Each segment comes after those it waits for.
+  Result<uint32_t> emit(std::span<const uint32_t> nodes, uint32_t from, Instructions& chunk);
   // What the planner puts around kernels itself: "alias", "bind", "unpin" or "signal"; null for a kernel's instruction.
   static const char* own_name(const Instruction& instruction);
   // The memory plan's number of what lies in a slot, or kNone.
@@ -41,6 +40,7 @@ class Emitter {
   const std::vector<std::pair<uint32_t, std::vector<char>>>& consulted() const { return consulted_; }
 
  private:
+  enum class Verdict { done, cut_before, cut_after };
   Emitter(const PlanContext& context, const Ir& ir, Ir* making, MemoryPlan& memory, Output output, const Slots* slots)
       : context_(context),
         ir_(ir),
@@ -59,6 +59,7 @@ class Emitter {
   const ValueInfo& info(uint32_t value);
   uint32_t slot(uint32_t value) const { return ir_.values[value].slot; }
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
+  Result<Verdict> emit_node(uint32_t n, Instructions& chunk);
   Result<Verdict> infer(const IrNode& node);
   bool is_worth_a_look(uint32_t segment);
   bool may_be_cut(const IrNode& node) const;

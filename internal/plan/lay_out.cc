@@ -114,10 +114,8 @@ Status too_much_there(const Program::Part& part, int64_t most) {
 
 }  // namespace
 
-Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter, MemoryPlan& memory, std::span<Instructions> chunks,
-               Program& program) {
-  const SegmentOrder segments(ir);
-  DTG_TRY(context.check_time());
+Status lay_out(const PlanContext& context, const Ir& ir, const SegmentOrder& segments, const Emitter& emitter, MemoryPlan& memory,
+               std::span<Instructions> chunks, Program& program) {
   DTG_TRY(memory.solve(segments.walk(), segments));
   DTG_TRY(context.check_time());
   program.frame_bytes = memory.bytes();

@@ -32,7 +32,7 @@ class SegmentOrder final : public SegmentReach {
 };
 
 // Solves the memory plan and writes places and workspaces down. Fails where the whole does not fit into the budget.
-Status lay_out(const PlanContext& context, const Ir& ir, const Emitter& emitter, MemoryPlan& memory, std::span<Instructions> chunks,
-               Program& program);
+Status lay_out(const PlanContext& context, const Ir& ir, const SegmentOrder& segments, const Emitter& emitter, MemoryPlan& memory,
+               std::span<Instructions> chunks, Program& program);
 
 }  // namespace dtg

@@ -1,10 +1,11 @@
-// Making a plan: the passes, then every node is emitted in order into the first chunk of its segment, memory is laid out, and feeds,
-// fetches, constants and waits are written down. And the chunks that are made later, while a run waits for them.
+// Making a plan: the passes, then the nodes of each segment are emitted into its first chunk, memory is laid out, segments are joined, and
+// feeds, fetches, constants and waits are written down. And the chunks that are made later, while a run waits for them.
 #include "plan/plan.h"
 
 #include <algorithm>
 
 #include "graph/function.h"
+#include "plan/chains.h"
 #include "plan/collectives.h"
 #include "plan/lay_out.h"
 
@@ -22,11 +23,12 @@ class PlanMaker {
   Status run() {
     DTG_TRY(find_duties(context_, ir_, &program_.duties));
     DTG_TRY(number());
-    DTG_TRY(emit());
+    const SegmentOrder segments(ir_);
+    DTG_TRY(context_.check_time());
+    DTG_TRY(emit(segments));
     choose_direct_fetches();
     keep_for_later();
-    DTG_TRY(lay_out(context_, ir_, emitter_, memory_, chunks_, program_));
-    join_chunks();
+    DTG_TRY(lay_out(context_, ir_, segments, emitter_, memory_, chunks_, program_));
     connect();
     if (!ir_.spaces.empty()) describe_devices();
     for (const Chunk& chunk : program_.segments) program_.open |= !chunk.last;
@@ -91,7 +93,6 @@ class PlanMaker {
   }
 
   void describe_devices() {
-    for (const IrSegment& segment : ir_.segments) program_.lanes.push_back(segment.space);
     program_.homes.resize(program_.slot_count);
     for (const IrValue& value : ir_.values) {
       Program::Home& home = program_.homes[value.slot];
@@ -108,19 +109,12 @@ class PlanMaker {
     return value.output < known.size() && known[value.output].data() == tensor.data();
   }
 
-  Status emit() {
+  Status emit(const SegmentOrder& segments) {
     chunks_.resize(ir_.segments.size());
-    program_.segments.resize(chunks_.size());
-    std::vector<bool> cut(chunks_.size());
-    for (uint32_t i = 0; i < ir_.order.size(); ++i) {
-      if (context_.is_checkpoint(i)) DTG_TRY(context_.check_time());
-      const uint32_t n = ir_.order[i], segment = ir_.nodes[n].segment;
-      if (cut[segment]) continue;
-      DTG_ASSIGN(const Emitter::Verdict verdict, emitter_.emit(n, chunks_[segment]));
-      cut[segment] = verdict != Emitter::Verdict::done;
-      if (verdict != Emitter::Verdict::cut_before) ++program_.segments[segment].end;
+    ends_.resize(chunks_.size());
+    for (uint32_t s : segments.walk()) {
+      DTG_ASSIGN(ends_[s], emitter_.emit(ir_.segments[s].nodes, 0, chunks_[s]));
     }
-    for (size_t s = 0; s < chunks_.size(); ++s) program_.segments[s].last = program_.segments[s].end == ir_.segments[s].nodes.size();
     program_.shapes = emitter_.take_shapes();
     return {};
   }
@@ -152,7 +146,7 @@ class PlanMaker {
   void keep_for_later() {
     for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
       const std::vector<uint32_t>& nodes = ir_.segments[s].nodes;
-      for (uint32_t i = program_.segments[s].end; i < nodes.size(); ++i) {
+      for (uint32_t i = ends_[s]; i < nodes.size(); ++i) {
         for (uint32_t input : ir_.nodes[nodes[i]].inputs) {
           const uint32_t item = emitter_.items()[ir_.values[input].slot];
           if (item != kNone) memory_.keep(item);
@@ -161,38 +155,68 @@ class PlanMaker {
     }
   }
 
+  bool is_cut(uint32_t s) const { return ends_[s] != ir_.segments[s].nodes.size(); }
+
+  void connect() {
+    std::vector<bool> cut(ir_.segments.size());
+    for (uint32_t s = 0; s < cut.size(); ++s) cut[s] = is_cut(s);
+    const Chains chains(ir_, cut);
+    join_chunks(chains);
+    number_waits(chains);
+    program_.events = ir_.events;
+    program_.raised = Lists(chains.count(), [&](auto&& add) {
+      for (uint32_t event = 0; event < ir_.events; ++event) add(chains.chain_of(ir_.nodes[ir_.raisers[event]].segment), event);
+    });
+  }
+
   // All instructions stand in one row: a program of many small segments is read from its beginning to its end.
-  void join_chunks() {
+  void join_chunks(const Chains& chains) {
     Instructions& all = program_.instructions;
     size_t count = 0;
     for (const Instructions& chunk : chunks_) count += chunk.size();
     all.reserve(count);
-    for (size_t s = 0; s < chunks_.size(); ++s) {
-      program_.segments[s].instructions = {all.data() + all.size(), chunks_[s].size()};
-      all.insert(all.end(), chunks_[s].begin(), chunks_[s].end());
-      chunks_[s] = {};
+    for (uint32_t c = 0; c < chains.count(); ++c) {
+      const size_t begin = all.size();
+      Chunk chunk;
+      chunk.stop = static_cast<uint32_t>(program_.stops.size());
+      for (uint32_t s : chains[c]) {
+        if (chains.is_joined(s)) program_.stops.push_back({c, static_cast<uint32_t>(all.size() - begin)});
+        all.insert(all.end(), chunks_[s].begin(), chunks_[s].end());
+        chunks_[s] = {};
+        chunk.planned = s;
+      }
+      chunk.stops_end = static_cast<uint32_t>(program_.stops.size());
+      chunk.instructions = {all.data() + begin, all.size() - begin};
+      chunk.end = ends_[chunk.planned];
+      chunk.last = !is_cut(chunk.planned);
+      program_.segments.push_back(chunk);
+      if (!ir_.spaces.empty()) program_.lanes.push_back(ir_.segments[chunk.planned].space);
     }
   }
 
-  void connect() {
+  // Who waits for whom, by the numbers that segments and stops have in the program.
+  void number_waits(const Chains& chains) {
     const auto count = static_cast<uint32_t>(ir_.segments.size());
-    for (uint32_t s = 0; s < count; ++s) {
-      const IrSegment& segment = ir_.segments[s];
-      program_.waits.push_back(static_cast<uint32_t>(segment.events.size() + segment.after.size()));
+    std::vector<uint32_t> numbers(count);
+    program_.waits.resize(chains.count() + program_.stops.size());
+    auto stop = static_cast<uint32_t>(chains.count());
+    for (uint32_t c = 0; c < chains.count(); ++c) {
+      for (uint32_t s : chains[c]) {
+        numbers[s] = chains.is_joined(s) ? stop++ : c;
+        // Behind a stop it waits for the end of the one before, as it did: that is the segment's own coming.
+        program_.waits[numbers[s]] = static_cast<uint32_t>(ir_.segments[s].events.size() + ir_.segments[s].after.size());
+      }
     }
-    program_.events = ir_.events;
-    program_.after_segment = Lists(count, [&](auto&& add) {
+    program_.after_segment = Lists(chains.count(), [&](auto&& add) {
       for (uint32_t s = 0; s < count; ++s) {
-        for (uint32_t before : ir_.segments[s].after) add(before, s);
+        if (chains.is_joined(s)) continue;
+        for (uint32_t before : ir_.segments[s].after) add(chains.chain_of(before), numbers[s]);
       }
     });
     program_.after_event = Lists(ir_.events, [&](auto&& add) {
       for (uint32_t s = 0; s < count; ++s) {
-        for (uint32_t event : ir_.segments[s].events) add(event, s);
+        for (uint32_t event : ir_.segments[s].events) add(event, numbers[s]);
       }
-    });
-    program_.raised = Lists(count, [&](auto&& add) {
-      for (uint32_t event = 0; event < ir_.events; ++event) add(ir_.nodes[ir_.raisers[event]].segment, event);
     });
   }
 
@@ -202,7 +226,9 @@ class PlanMaker {
   Program& program_;
   MemoryPlan memory_;
   Emitter emitter_;
-  std::vector<Instructions> chunks_;  // the first of each segment
+  // Of each segment, the first chunk, and how many of its nodes are in it.
+  std::vector<Instructions> chunks_;
+  std::vector<uint32_t> ends_;
 };
 
 Plan::Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request)
@@ -257,7 +283,7 @@ Result<Tensor> Plan::fetch_tensor(size_t fetch) const {
 }
 
 int64_t Plan::bytes() const {
-  int64_t bytes = program_.bytes() + static_cast<int64_t>(sizeof *this);
+  int64_t bytes = program_.bytes() + later_.bytes() + static_cast<int64_t>(sizeof *this);
   if (ir_) {
     bytes += static_cast<int64_t>(ir_->arena.bytes() + ir_->nodes.capacity() * sizeof(IrNode) + ir_->values.capacity() * sizeof(IrValue));
   }
@@ -294,22 +320,12 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
   }
   MemoryPlan memory;
   Emitter emitter(context_, *ir_, memory, {&later->arena, &later->tensors, &later->resources, nullptr}, slots);
-  uint32_t at = position;
-  for (; at < nodes.size(); ++at) {
-    DTG_ASSIGN(const Emitter::Verdict verdict, emitter.emit(nodes[at], later->instructions));
-    if (verdict == Emitter::Verdict::cut_before) {
-      if (at == position) {
-        return internal_error("prepare \"%s\": the shapes of its inputs are still unknown",
-                              std::string(ir_->nodes[nodes[at]].node->name).c_str());
-      }
-      break;
-    }
-    if (verdict == Emitter::Verdict::cut_after) {
-      ++at;
-      break;
-    }
+  DTG_ASSIGN(const uint32_t end, emitter.emit(nodes, position, later->instructions));
+  if (end == position) {
+    return internal_error("prepare \"%s\": the shapes of its inputs are still unknown",
+                          std::string(ir_->nodes[nodes[end]].node->name).c_str());
   }
-  later->chunk = {later->instructions, at, at == nodes.size()};
+  later->chunk = {.instructions = later->instructions, .planned = segment, .end = end, .last = end == nodes.size()};
   keep_outside_values(*later, emitter, memory);
   // In one straight line nothing but its own order is relied on.
   class Alone final : public SegmentReach {

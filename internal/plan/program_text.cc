@@ -38,11 +38,20 @@ class ProgramText {
     for (uint32_t event : program_.raised[s]) text_ += ", raises event " + std::to_string(event);
     text_ += ", its first chunk has " + count(chunk.instructions.size(), "instruction");
     if (!chunk.last) {
-      text_ +=
-          " for " + std::to_string(chunk.end) + " of " + count(ir_.segments[s].nodes.size(), "node") + ", the rest when shapes are known";
+      text_ += ", " + std::to_string(ir_.segments[chunk.planned].nodes.size() - chunk.end) + " more " +
+               (ir_.segments[chunk.planned].nodes.size() - chunk.end == 1 ? "node" : "nodes") + " when shapes are known";
     }
     text_ += "\n";
-    for (size_t i = 0; i < chunk.instructions.size(); ++i) append_instruction(i, chunk.instructions[i]);
+    uint32_t stop = chunk.stop;
+    for (size_t i = 0; i <= chunk.instructions.size(); ++i) {
+      for (; stop < chunk.stops_end && program_.stops[stop].at == i; ++stop) append_stop(stop);
+      if (i < chunk.instructions.size()) append_instruction(i, chunk.instructions[i]);
+    }
+  }
+
+  // The segment's own coming counts as one.
+  void append_stop(uint32_t stop) {
+    text_ += "  stop: waits for " + std::to_string(program_.waits[program_.segments.size() + stop] - 1) + "\n";
   }
 
   void append_instruction(size_t number, const Instruction& instruction) {
@@ -73,9 +82,9 @@ class ProgramText {
       else copies_[fetch.slot] += ", copied to fetch " + std::to_string(i);
     }
     later_.resize(ir_.nodes.size());
-    for (uint32_t s = 0; s < ir_.segments.size(); ++s) {
-      const std::vector<uint32_t>& nodes = ir_.segments[s].nodes;
-      for (size_t i = program_.segments[s].end; i < nodes.size(); ++i) later_[nodes[i]] = true;
+    for (const Chunk& chunk : program_.segments) {
+      const std::vector<uint32_t>& nodes = ir_.segments[chunk.planned].nodes;
+      for (size_t i = chunk.end; i < nodes.size(); ++i) later_[nodes[i]] = true;
     }
   }
 

@@ -337,6 +337,11 @@ void Session::keep_plan(uint64_t hash, const RunArgs& args, const Ref<Partitione
     plan_bytes_ -= entry.bytes;
     dropped.push_back(std::move(entry.plan));
   };
+  // Those that are kept may have grown with the shapes that they met.
+  for (Entry& entry : plans_) {
+    const int64_t now = entry.plan->home().bytes();
+    plan_bytes_ += now - std::exchange(entry.bytes, now);
+  }
   std::erase_if(plans_, [&](Entry& entry) {
     const bool stale = entry.hash == hash && same_request(*entry.plan, args);
     if (stale) drop(entry);
@@ -462,7 +467,7 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
   }
   const RunArgs args{feeds_, feeds, fetches_, targets_, timeout_ns, cancellation};
   if (Status closed = session_->check_open(); !closed.ok()) return session_->refuse_run(std::move(closed), args);
-  DTG_TRY(session_->check_cancelled(args));
+  if (cancellation) DTG_TRY(session_->check_cancelled(args));
   DTG_ASSIGN(const Deadline until, session_->deadline(timeout_ns));
   Ref<PartitionedPlan> plan = Ref<PartitionedPlan>::adopt(last_.exchange(nullptr, std::memory_order_acq_rel));
   if (!plan || !feeds_match(*plan, feeds) || !plan->is_current()) {

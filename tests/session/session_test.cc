@@ -159,6 +159,40 @@ TEST_F(KeptPlans, AreBoundedByBytesButForTheNewest) {
   EXPECT_EQ(found_again({1, 2}), (std::vector<bool>{false, false}));
 }
 
+// What a plan prepares for shapes that it meets in runs counts as well.
+TEST_F(KeptPlans, WeighMoreWithTheShapesThatTheyMet) {
+  constexpr int kLengths = 16;
+  Session::Options options;
+  options.fusion = false;
+  int64_t fresh = 0, grown = 0, other = 0;
+  const auto is_kept = [&](bool grows) {
+    open(options);
+    const Value x = placeholder(DType::f32, PartialShape::of_rank(1));
+    Value y = build->op("Unique", {x}), z = x;
+    for (int i = 0; i < 20; ++i) y = build->op("Sin", {y}), z = build->op("Sin", {z});
+    const auto plan_for = [&](Value fetch) {
+      const Tensor fed = floats({kLengths}, std::vector<float>(kLengths));
+      const Tensor* const tensor = &fed;
+      return session->plan_for({{&x, 1}, {&tensor, 1}, {&fetch, 1}, {}, 0}).take();
+    };
+    const Ref<PartitionedPlan> plan = plan_for(y);
+    fresh = plan->home().bytes();
+    for (int distinct = 1; grows && distinct <= kLengths; ++distinct) {
+      std::vector<float> numbers(kLengths);
+      for (int i = 0; i < kLengths; ++i) numbers[static_cast<size_t>(i)] = static_cast<float>(i % distinct);
+      EXPECT_EQ(fetch(y, {{x, floats({kLengths}, numbers)}}).shape().count(), distinct);
+    }
+    if (grows) grown = plan->home().bytes();
+    other = plan_for(z)->home().bytes();
+    return plan_for(y).get() == plan.get();
+  };
+  EXPECT_TRUE(is_kept(true));
+  EXPECT_GT(grown, 2 * fresh);
+  options.plan_bytes = other + (fresh + grown) / 2;
+  EXPECT_TRUE(is_kept(false));
+  EXPECT_FALSE(is_kept(true));
+}
+
 TEST_F(Sessions, APlanIsToldInPages) {
   const Value x = placeholder(DType::f32, PartialShape::of_rank(1));
   const Value w = variable("w", Shape::of({3}));

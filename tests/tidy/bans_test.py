@@ -30,6 +30,7 @@ BANS = [
     (qualified("time"), [CLOCK], "take the time from the runtime's clock (base/clock.h)"),
     (call("usleep", "nanosleep"), [CLOCK], "wait on the runtime's clock (base/clock.h)"),
     (re.compile(r"\bthis_thread::sleep_(?:for|until)\b"), [CLOCK], "wait on the runtime's clock (base/clock.h)"),
+    (re.compile(r"\bsched_yield\b|\bthis_thread::yield\b"), [], "wait until whoever changes it tells (base/condition.h, atomic::wait)"),
     (re.compile(r"\brandom_device\b|\bmt19937(?:_64)?\b"), [RANDOM], "draw from base/random.h, which is seeded and portable"),
     (call("rand", "srand", "drand48", "getrandom", "getentropy"), [RANDOM], "draw from base/random.h, which is seeded and portable"),
     (call("fopen", "openat", "opendir", "mkstemp"), [DISK], "go through the runtime's disk (base/disk.h)"),
