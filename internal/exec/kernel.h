@@ -64,7 +64,7 @@ struct alignas(64) Instruction {
   int64_t workspace = -1;         // offset in the chunk's memory, -1 none
   int32_t event = -1;             // that its end signals; -1 none: for an asynchronous one the segment waits then
   bool looks_at_clock = false;    // so much was done since the last one that did
-  bool goes_on = true;            // to the next one at once: neither of the two
+  bool goes_on = true;            // to the next one at once: it is a call and neither of the two, and may not be cut
   bool gives_host = false;        // on an accelerator: its results are the host's to read
   bool may_be_cut = false;        // long enough for an interrupt, and nothing outlives the run that it leaves half made
   const Node* node = nullptr;     // for errors and traces
