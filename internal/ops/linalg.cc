@@ -45,6 +45,9 @@ namespace {
 
 template <class T>
 using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+// Reflections work on columns, as those of the eigenvalues do inside of Eigen: by rows, all of that would be compiled once more.
+template <class T>
+using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <class T>
 using Square = Eigen::Map<Rows<T>>;
 template <class T>
@@ -400,11 +403,15 @@ Status qr_run(RunContext& c) {
   return each_matrix(c, a, [&](int64_t m, char*) {
     const int64_t inner = a.full ? a.rows : std::min(a.rows, a.columns);
     Square<T> q(c.out<T>(0) + m * a.rows * inner, a.rows, inner), r(c.out<T>(1) + m * inner * a.columns, inner, a.columns);
-    q.setIdentity();
-    if (a.rows == 0 || a.columns == 0) return true;
+    if (a.rows == 0 || a.columns == 0) {
+      q.setIdentity();
+      return true;
+    }
     const ConstSquare<T> in(c.in<T>(0) + m * a.rows * a.columns, a.rows, a.columns);
-    const Eigen::HouseholderQR<Rows<T>> qr(in);
-    q.applyOnTheLeft(qr.householderQ());
+    const Eigen::HouseholderQR<Columns<T>> qr(in);
+    Columns<T> whole = Columns<T>::Identity(a.rows, inner);
+    whole.applyOnTheLeft(qr.householderQ());
+    q = whole;
     r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
     return true;
   });
@@ -417,7 +424,7 @@ Status qr_prepare(PrepareContext& c) {
 }
 
 template <class T>
-using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
+using SquareSvd = Eigen::JacobiSVD<Columns<T>, Eigen::NoQRPreconditioner>;
 
 // The tall one of a matrix and its transpose is Q R; R has the same values. (Eigen's own way, with pivots, compiles long.) The largest
 // element is brought near one by a power of two: lengths of columns overflow sooner than their elements.
@@ -425,19 +432,19 @@ template <class T>
 bool oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
   const bool tall = a.rows > a.columns;
   const int64_t inner = std::min(a.rows, a.columns), length = std::max(a.rows, a.columns), columns = a.full ? length : inner;
-  Rows<T> work = tall ? Rows<T>(in) : Rows<T>(in.transpose());
+  Columns<T> work = tall ? Columns<T>(in) : Columns<T>(in.transpose());
   const int power = std::ilogb(std::max(work.cwiseAbs().maxCoeff(), T(1e-30)));
   work = work.unaryExpr([power](T x) { return std::ldexp(x, -power); });
-  const Eigen::HouseholderQR<Rows<T>> qr(work);
-  Rows<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
+  const Eigen::HouseholderQR<Columns<T>> qr(work);
+  Columns<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
   const SquareSvd<T> svd(r, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
   if (svd.info() != Eigen::Success) return false;
   std::transform(svd.singularValues().data(), svd.singularValues().data() + inner, values, [power](T x) { return std::ldexp(x, power); });
   if (!a.vectors) return true;
-  Square<T> q(tall ? u : v, length, columns);
-  q.setIdentity();
+  Columns<T> q = Columns<T>::Identity(length, columns);
   q.topLeftCorner(inner, inner) = svd.matrixU();
   q.applyOnTheLeft(qr.householderQ());
+  Square<T>(tall ? u : v, length, columns) = q;
   Square<T>(tall ? v : u, inner, inner) = svd.matrixV();
   return true;
 }
