@@ -45,7 +45,7 @@ namespace {
 
 template <class T>
 using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-// Reflections work on columns, as those of the eigenvalues do inside of Eigen: by rows, all of that would be compiled once more.
+// Reflections go by columns, as Eigen's do inside of the eigenvalues: by rows, all of that would be compiled once more.
 template <class T>
 using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <class T>
@@ -219,10 +219,8 @@ void decompose(T* matrix, int64_t n, int* order, int* swaps) {
 
 template <class T>
 bool is_invertible(const T* lu, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T pivot = std::abs(lu[i * n + i]);
-    if (!(pivot > T(0))) return false;
-  }
+  for (int64_t i = 0; i < n; ++i)
+    if (!(std::abs(lu[i * n + i]) > T(0))) return false;
   return true;
 }
 
@@ -252,18 +250,16 @@ void solve_in_place(const T* matrix, int64_t n, const int* order, T* x, int64_t 
   const ConstSquare<T> lu(matrix, n, n);
   Square<T> to(x, n, columns);
   if (!adjoint) {
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i)
       if (order[i] != i) to.row(i).swap(to.row(order[i]));
-    }
     lu.template triangularView<Eigen::UnitLower>().solveInPlace(to);
     lu.template triangularView<Eigen::Upper>().solveInPlace(to);
     return;
   }
   lu.template triangularView<Eigen::Upper>().adjoint().solveInPlace(to);
   lu.template triangularView<Eigen::UnitLower>().adjoint().solveInPlace(to);
-  for (int64_t i = n; i-- > 0;) {
+  for (int64_t i = n; i-- > 0;)
     if (order[i] != i) to.row(i).swap(to.row(order[i]));
-  }
 }
 
 // Of a right-hand side, or of the unit matrix where there is none.
@@ -403,10 +399,7 @@ Status qr_run(RunContext& c) {
   return each_matrix(c, a, [&](int64_t m, char*) {
     const int64_t inner = a.full ? a.rows : std::min(a.rows, a.columns);
     Square<T> q(c.out<T>(0) + m * a.rows * inner, a.rows, inner), r(c.out<T>(1) + m * inner * a.columns, inner, a.columns);
-    if (a.rows == 0 || a.columns == 0) {
-      q.setIdentity();
-      return true;
-    }
+    if (a.rows == 0 || a.columns == 0) return q.setIdentity(), true;
     const ConstSquare<T> in(c.in<T>(0) + m * a.rows * a.columns, a.rows, a.columns);
     const Eigen::HouseholderQR<Columns<T>> qr(in);
     Columns<T> whole = Columns<T>::Identity(a.rows, inner);
