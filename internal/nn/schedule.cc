@@ -1,6 +1,8 @@
 // Adds the nodes of learning-rate schedules. Called by the thread that builds the graph.
 #include "nn/schedule.h"
 
+#include <array>
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -8,6 +10,16 @@
 
 namespace dtg {
 namespace {
+
+constexpr double kMost = std::numeric_limits<float>::max();
+
+// What a schedule is made from is computed with as float32.
+Status check_numbers(const char* what, std::span<const double> numbers) {
+  for (const double number : numbers) {
+    if (!(std::abs(number) <= kMost)) return invalid_argument("%s: %g is no number that float32 has", what, number);
+  }
+  return {};
+}
 
 Result<Value> done(const Build& build, Value value) {
   DTG_TRY(build.status().with_context("learning-rate schedule"));
@@ -17,6 +29,7 @@ Result<Value> done(const Build& build, Value value) {
 }  // namespace
 
 Result<Value> adjustable_rate(Graph& graph, double rate) {
+  DTG_TRY(check_numbers("learning rate", {&rate, 1}));
   const NameScope scope(graph, "adjustable");
   Build build(graph);
   const Value first = build.scalar(DType::f32, rate, "first");
@@ -27,6 +40,7 @@ Result<Value> exponential_decay(Graph& graph, Value step, double rate, double ev
   DTG_TRY(graph.check(step).with_context("exponential decay"));
   if (!(every > 0) || !(factor > 0))
     return invalid_argument("exponential decay: every %g steps by %g; both must be positive", every, factor);
+  DTG_TRY(check_numbers("exponential decay", std::array{rate, every, factor}));
   const NameScope scope(graph, "exponential_decay");
   Build build(graph);
   const Value x = build.cast(step, DType::f32);
@@ -40,6 +54,7 @@ Result<Value> cosine_decay(Graph& graph, Value step, double rate, double steps, 
   if (!(steps > warmup) || !(warmup >= 0)) {
     return invalid_argument("cosine decay: %g steps of which %g are warm-up; the warm-up must be the shorter", steps, warmup);
   }
+  DTG_TRY(check_numbers("cosine decay", std::array{rate, steps, floor, warmup}));
   const NameScope scope(graph, "cosine_decay");
   Build build(graph);
   const Value x = build.cast(step, DType::f32), zero = build.like(x, 0), one = build.like(x, 1);
@@ -57,6 +72,7 @@ Result<Value> piecewise_constant(Graph& graph, Value step, std::span<const int64
     return invalid_argument("piecewise constant rate: %zu boundaries need %zu values, %zu were given", boundaries.size(),
                             boundaries.size() + 1, values.size());
   }
+  DTG_TRY(check_numbers("piecewise constant rate", values));
   for (size_t i = 0; i + 1 < boundaries.size(); ++i) {
     if (boundaries[i] < boundaries[i + 1]) continue;
     return invalid_argument("piecewise constant rate: the boundaries do not rise: %lld, %lld", static_cast<long long>(boundaries[i]),
@@ -154,7 +170,6 @@ constexpr const char* kScheduleNames[] = {"exponential_decay",  "inverse_time_de
 
 Status check_schedule(const Schedule& s) {
   using Kind = Schedule::Kind;
-  constexpr double kMost = std::numeric_limits<float>::max();
   const bool warm = s.kind == Kind::cosine_decay && s.warms_up, restarts = s.kind == Kind::cosine_decay_restarts;
   const bool cosine = s.kind == Kind::cosine_decay || restarts;
   const struct {

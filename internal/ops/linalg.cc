@@ -45,6 +45,9 @@ namespace {
 
 template <class T>
 using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+// Reflections go by columns, as Eigen's do inside of the eigenvalues: by rows, all of that would be compiled once more.
+template <class T>
+using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <class T>
 using Square = Eigen::Map<Rows<T>>;
 template <class T>
@@ -216,10 +219,8 @@ void decompose(T* matrix, int64_t n, int* order, int* swaps) {
 
 template <class T>
 bool is_invertible(const T* lu, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T pivot = std::abs(lu[i * n + i]);
-    if (!(pivot > T(0))) return false;
-  }
+  for (int64_t i = 0; i < n; ++i)
+    if (!(std::abs(lu[i * n + i]) > T(0))) return false;
   return true;
 }
 
@@ -249,18 +250,16 @@ void solve_in_place(const T* matrix, int64_t n, const int* order, T* x, int64_t 
   const ConstSquare<T> lu(matrix, n, n);
   Square<T> to(x, n, columns);
   if (!adjoint) {
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i)
       if (order[i] != i) to.row(i).swap(to.row(order[i]));
-    }
     lu.template triangularView<Eigen::UnitLower>().solveInPlace(to);
     lu.template triangularView<Eigen::Upper>().solveInPlace(to);
     return;
   }
   lu.template triangularView<Eigen::Upper>().adjoint().solveInPlace(to);
   lu.template triangularView<Eigen::UnitLower>().adjoint().solveInPlace(to);
-  for (int64_t i = n; i-- > 0;) {
+  for (int64_t i = n; i-- > 0;)
     if (order[i] != i) to.row(i).swap(to.row(order[i]));
-  }
 }
 
 // Of a right-hand side, or of the unit matrix where there is none.
@@ -400,11 +399,12 @@ Status qr_run(RunContext& c) {
   return each_matrix(c, a, [&](int64_t m, char*) {
     const int64_t inner = a.full ? a.rows : std::min(a.rows, a.columns);
     Square<T> q(c.out<T>(0) + m * a.rows * inner, a.rows, inner), r(c.out<T>(1) + m * inner * a.columns, inner, a.columns);
-    q.setIdentity();
-    if (a.rows == 0 || a.columns == 0) return true;
+    if (a.rows == 0 || a.columns == 0) return q.setIdentity(), true;
     const ConstSquare<T> in(c.in<T>(0) + m * a.rows * a.columns, a.rows, a.columns);
-    const Eigen::HouseholderQR<Rows<T>> qr(in);
-    q.applyOnTheLeft(qr.householderQ());
+    const Eigen::HouseholderQR<Columns<T>> qr(in);
+    Columns<T> whole = Columns<T>::Identity(a.rows, inner);
+    whole.applyOnTheLeft(qr.householderQ());
+    q = whole;
     r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
     return true;
   });
@@ -417,7 +417,7 @@ Status qr_prepare(PrepareContext& c) {
 }
 
 template <class T>
-using SquareSvd = Eigen::JacobiSVD<Rows<T>, Eigen::NoQRPreconditioner>;
+using SquareSvd = Eigen::JacobiSVD<Columns<T>, Eigen::NoQRPreconditioner>;
 
 // The tall one of a matrix and its transpose is Q R; R has the same values. (Eigen's own way, with pivots, compiles long.) The largest
 // element is brought near one by a power of two: lengths of columns overflow sooner than their elements.
@@ -425,19 +425,19 @@ template <class T>
 bool oblong_svd(const ConstSquare<T>& in, const LinalgArgs& a, T* values, T* u, T* v) {
   const bool tall = a.rows > a.columns;
   const int64_t inner = std::min(a.rows, a.columns), length = std::max(a.rows, a.columns), columns = a.full ? length : inner;
-  Rows<T> work = tall ? Rows<T>(in) : Rows<T>(in.transpose());
+  Columns<T> work = tall ? Columns<T>(in) : Columns<T>(in.transpose());
   const int power = std::ilogb(std::max(work.cwiseAbs().maxCoeff(), T(1e-30)));
   work = work.unaryExpr([power](T x) { return std::ldexp(x, -power); });
-  const Eigen::HouseholderQR<Rows<T>> qr(work);
-  Rows<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
+  const Eigen::HouseholderQR<Columns<T>> qr(work);
+  Columns<T> r = qr.matrixQR().topRows(inner).template triangularView<Eigen::Upper>();
   const SquareSvd<T> svd(r, a.vectors ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0);
   if (svd.info() != Eigen::Success) return false;
   std::transform(svd.singularValues().data(), svd.singularValues().data() + inner, values, [power](T x) { return std::ldexp(x, power); });
   if (!a.vectors) return true;
-  Square<T> q(tall ? u : v, length, columns);
-  q.setIdentity();
+  Columns<T> q = Columns<T>::Identity(length, columns);
   q.topLeftCorner(inner, inner) = svd.matrixU();
   q.applyOnTheLeft(qr.householderQ());
+  Square<T>(tall ? u : v, length, columns) = q;
   Square<T>(tall ? v : u, inner, inner) = svd.matrixV();
   return true;
 }

@@ -24,13 +24,29 @@ namespace {
 #ifdef DTG_PLAIN_BLOCKS
 void* small_block(int64_t bytes) { return std::aligned_alloc(kBlockAlign, static_cast<size_t>(align_up(bytes))); }
 void free_small_block(void* block, int64_t) { std::free(block); }
+void give_back_small_blocks() {}
 #else
 void* small_block(int64_t bytes) {
   return is_middling(bytes) ? take_middling_block(bytes) : mi_malloc_aligned(static_cast<size_t>(bytes), kBlockAlign);
 }
+
+// mimalloc gives pages back to the system when somebody frees once more, a second later. Who drops much and then nothing, as a garbage
+// collector does, would keep all of it; so each thread says now and then that it means it.
+constexpr int64_t kGiveBackEvery = int64_t{64} << 20;  // as fresh pages cost more than what is done with a small tensor
+constinit thread_local int64_t freed_bytes = 0;
+
+void give_back_small_blocks() {
+  mi_thread_init();  // to a thread that has only freed so far, collecting would mean nothing
+  mi_collect(true);
+}
+
 void free_small_block(void* block, int64_t bytes) {
-  if (is_middling(bytes)) return_middling_block(block, bytes);
-  else mi_free(block);
+  if (is_middling(bytes)) return return_middling_block(block, bytes);
+  mi_free(block);
+  freed_bytes += bytes;
+  if (freed_bytes < kGiveBackEvery) return;
+  freed_bytes = 0;
+  give_back_small_blocks();
 }
 #endif
 
@@ -69,9 +85,7 @@ void release_block(void* block, int64_t bytes) {
 
 void trim_blocks() {
   trim_idle_blocks();
-#ifndef DTG_PLAIN_BLOCKS
-  mi_collect(true);
-#endif
+  give_back_small_blocks();
 }
 
 Result<Ref<Buffer>> Buffer::allocate(int64_t bytes, Placement) {

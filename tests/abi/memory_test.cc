@@ -54,6 +54,26 @@ TEST(Memory, OfDroppedTensorsGoesBackToTheSystem) {
   }
 }
 
+// One of a thousand lives on, far from its like, whichever thread dropped the others.
+TEST(Memory, OfSmallTensorsGoesBackToo) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers keep freed memory themselves";
+  release(tensors(1, 10));
+  const long before = resident();
+  for (const int64_t elements : {int64_t{1'000}, int64_t{4'000}, int64_t{15'000}}) {
+    for (const bool elsewhere : {false, true}) {
+      auto list = tensors(static_cast<size_t>(100'000'000 / elements), elements);
+      std::vector<dtg_tensor*> kept;
+      for (size_t i = 0; i < list.size(); i += 1000) kept.push_back(std::exchange(list[i], nullptr));
+      const long full = resident() - before;
+      EXPECT_GT(full, 300) << elements;
+      if (elsewhere) std::thread([&] { release(list); }).join();
+      else release(list);
+      EXPECT_LT(resident() - before, full / 4) << elements << (elsewhere ? " by another thread" : "");
+      release(kept);
+    }
+  }
+}
+
 TEST(Memory, OfSmallTensorsGoesBackWhenItIsTrimmed) {
   if (kSanitized) GTEST_SKIP() << "the sanitizers keep freed memory themselves";
   release(tensors(1, 10));

@@ -3,6 +3,7 @@
 #include "nn/optimizer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -328,6 +329,23 @@ TEST(Optimizer, RefusesNumbersThatNoTrainingSurvives) {
   refused({.kind = Kind::sgd, .learning_rate = {}, .clip_norm = 1e39}, "clip_norm");
   refused({.kind = Kind::adam, .learning_rate = {}, .beta2 = 1}, "beta2");
   EXPECT_TRUE(minimize(small.model(), loss, {.kind = Kind::sgd, .learning_rate = {}, .beta1 = 7}).ok());  // of no use to it
+}
+
+TEST(Schedule, IsMadeOfNumbers) {
+  SmallModel small;
+  const Value step = small.placeholder("step", DType::i64, {});
+  const int64_t bound = 5;
+  const auto refused = [](const Result<Value>& made) { EXPECT_EQ(made.status().code(), Code::invalid_argument); };
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(), 1e39}) {
+    refused(exponential_decay(small.graph(), step, bad, 10, 0.5, false));
+    refused(exponential_decay(small.graph(), step, 0.1, bad, 0.5, false));
+    refused(exponential_decay(small.graph(), step, 0.1, 10, bad, false));
+    refused(cosine_decay(small.graph(), step, bad, 100, 0, 0));
+    refused(cosine_decay(small.graph(), step, 0.1, bad, 0, 0));
+    refused(cosine_decay(small.graph(), step, 0.1, 100, bad, 0));
+    refused(piecewise_constant(small.graph(), step, {&bound, 1}, std::array{0.1, bad}));
+    refused(adjustable_rate(small.graph(), bad));
+  }
 }
 
 TEST(Schedule, FollowsTheStep) {

@@ -56,8 +56,8 @@ DTG_API dtg_runtime *dtg_runtime_retain(dtg_runtime *runtime) DTG_NOEXCEPT;
 /* Drops a reference; the threads end when the last session of the runtime is gone too. NULL is fine. Since 0.1. */
 DTG_API void dtg_runtime_release(dtg_runtime *runtime) DTG_NOEXCEPT;
 
-/* Gives the system what lies idle: the blocks that runs worked in, and freed tensors. Without it up to 64 MiB of the former and 16 MiB
- * of the latter are kept for the next run. For hosts that pause for long; the next run asks the system again. Any time. Since 0.1. */
+/* Gives the system what lies idle: the blocks that runs worked in, and freed tensors. Without it 64 MiB of the former may stay for the next
+ * run, and of the latter 16 MiB, or 64 MiB of small ones per thread. For hosts that pause for long. Any time. Since 0.1. */
 DTG_ERR dtg_runtime_trim(dtg_runtime *runtime) DTG_NOEXCEPT;
 
 /* The op table as JSON: a list of {name, doc, inputs, outputs, attributes, stateful, differentiable, kernels}. Inputs and outputs

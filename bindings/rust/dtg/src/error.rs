@@ -191,8 +191,12 @@ impl fmt::Display for Error {
     }
 }
 
+// What `main` prints of an error that it returns is this: the same line for a reader. `{:#?}` shows the parts.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return fmt::Display::fmt(self, f);
+        }
         let mut out = f.debug_struct("Error");
         out.field("kind", &self.kind()).field("message", &self.0.message);
         for (name, value) in [("node", self.node()), ("task", self.task()), ("peer", self.peer()), ("phase", self.phase())] {

@@ -120,6 +120,14 @@ fn world_graph() -> (Graph, Value, Value, Value) {
     (graph, x, y, element)
 }
 
+/// `fn main() -> dtg::Result<()>` prints an error by its `Debug`: that is for a reader too.
+#[test]
+fn what_main_prints_is_the_line() {
+    let error = Tensor::from_slice(&[2], &[1f32]).unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(format!("{error:#?}").contains("kind: InvalidArgument"), "{error:#?}");
+}
+
 #[test]
 fn wrong_feeds() {
     let _world = world();

@@ -165,6 +165,11 @@ class MisuseTest {
     World.fails(invalid, () -> new Model(null, 1), "graph is null");
     World.fails(invalid, () -> Tensor.of((float[]) null), "values is null");
     World.fails(invalid, () -> Tensor.borrow(DType.F32, null, 1), "buffer is null");
+    World.fails(invalid, () -> Tensor.borrow(DType.F32, ByteBuffer.allocateDirect(4), (long[]) null), "shape is null");
+    World.fails(invalid, () -> Tensor.allocate(DType.F32, (long[]) null), "shape is null");
+    World.fails(invalid, () -> Tensor.allocate(null, 1), "dtype is null");
+    World.fails(invalid, () -> Tensor.of(new float[1], (long[]) null), "shape is null");
+    World.fails(invalid, () -> Tensor.of(DType.U8, null, 1), "raw is null");
     try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph); Tensor one = Tensor.scalar(1f)) {
       Value x = graph.placeholder("x", DType.F32);
       World.fails(invalid, () -> session.run().feed(x, null), "feed", "tensor is null");

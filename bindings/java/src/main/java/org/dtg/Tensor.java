@@ -42,7 +42,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    return make(dtype, Native.tensorAllocate(dtype.number(), shape));
+    return make(dtype, Native.tensorAllocate(given(dtype, "dtype").number(), given(shape, "shape")));
   }
 
   /**
@@ -58,6 +58,7 @@ public final class Tensor extends Handle {
    */
   public static Tensor borrow(DType dtype, ByteBuffer buffer, long... shape) {
     given(dtype, "dtype");
+    given(shape, "shape");
     if (!given(buffer, "buffer").isDirect()) {
       throw new DtgException.InvalidArgument("borrow a buffer: it lies in Java's heap; take ByteBuffer.allocateDirect, or copy by Tensor.of");
     }
@@ -91,7 +92,7 @@ public final class Tensor extends Handle {
   }
 
   private static long[] orVector(long[] shape, int length) {
-    return shape.length == 0 ? new long[] {length} : shape;
+    return given(shape, "shape").length == 0 ? new long[] {length} : shape;
   }
 
   /**
@@ -208,8 +209,8 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor of(DType dtype, byte[] raw, long... shape) {
-    long size = Math.max(dtype.size(), 1);
-    return fill(allocate(dtype, orVector(shape, (int) (raw.length / size))), raw, raw.length, 'B');
+    long size = Math.max(given(dtype, "dtype").size(), 1);
+    return fill(allocate(dtype, orVector(shape, (int) (given(raw, "raw").length / size))), raw, raw.length, 'B');
   }
 
   /**
