@@ -16,59 +16,6 @@
 namespace dtg::capi {
 namespace {
 
-// What a source found out about its data.
-struct Found {
-  std::string schema;
-  BadRows bad;
-};
-
-template <class Fn>
-dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
-  return guard([&]() -> Status {
-    DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
-    Found found;
-    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
-    auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
-    object->schema = std::move(found.schema);
-    object->bad = std::move(found.bad);
-    return give(HandleType::dataset, std::move(object), out);
-  });
-}
-
-// fn may look, and no more.
-template <class Fn>
-dtg_error* look_at_dataset(const dtg_dataset* handle, Fn&& fn) {
-  return guard([&]() -> Status {
-    const Held<DatasetObject> held(handle, HandleType::dataset);
-    DTG_TRY(held.status());
-    const Owner::Turn turn(held->owner, Owner::Use::change);
-    DTG_TRY(turn.status("data set"));
-    DTG_TRY(held->usable());
-    return fn(*held);
-  });
-}
-
-// fn may read it and change it.
-template <class Fn>
-dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
-  return look_at_dataset(handle, [&](DatasetObject& object) -> Status {
-    DTG_TRY(object.check_apart("use a data set"));
-    return fn(object);
-  });
-}
-
-// fn takes the pipeline over and gives the longer one.
-template <class Fn>
-dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
-  return with_dataset(handle, [&](DatasetObject& object) -> Status {
-    auto longer = fn(object.reading.take());
-    if (!longer.ok()) return object.give_up(longer.status());
-    object.reading.put(longer.take());
-    return {};
-  });
-}
-
 // A data set that another one takes, entered for the length of a call.
 struct Taken {
   explicit Taken(const dtg_dataset* handle) : held(handle, HandleType::dataset) {
@@ -192,6 +139,8 @@ Result<SplitOptions> read_split(const dtg_split* given) {
   return options;
 }
 
+}  // namespace
+
 // All handles or none.
 Status give_tensors(const Element& element, dtg_tensor** tensors) {
   struct Given {
@@ -208,7 +157,6 @@ Status give_tensors(const Element& element, dtg_tensor** tensors) {
   return {};
 }
 
-}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;

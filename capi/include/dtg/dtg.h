@@ -15,6 +15,7 @@
 #include <dtg/io.h>
 #include <dtg/layers.h>
 #include <dtg/losses.h>
+#include <dtg/map.h>
 #include <dtg/metrics.h>
 #include <dtg/nn.h>
 #include <dtg/optimizers.h>

@@ -327,6 +327,10 @@ impl Dataset {
             .map(|handle| Self(handle, false))
     }
 
+    pub(crate) fn adopt(handle: Handle<sys::dtg_dataset>) -> Self {
+        Self(handle, false)
+    }
+
     pub(crate) fn raw(&self) -> *mut sys::dtg_dataset {
         self.0.raw()
     }
@@ -340,7 +344,7 @@ impl Dataset {
     // ---- transforms. Errors: InvalidArgument for arguments out of range ----
 
     /// The pipeline with one more transform.
-    fn with(self, add: impl FnOnce(*mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Self> {
+    pub(crate) fn with(self, add: impl FnOnce(*mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Self> {
         // SAFETY: the answer of a function of the ABI.
         unsafe { check(add(self.raw())) }?;
         Ok(self)

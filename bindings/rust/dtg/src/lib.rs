@@ -69,6 +69,7 @@ mod handle;
 mod hooks;
 mod keras;
 mod layers;
+mod map;
 mod model;
 mod module;
 mod node;
@@ -119,6 +120,7 @@ pub use keras::{
     Average, Curve, Loss, LossKind, LossReduction, Metric, MetricKind, MetricValues, SampledKind, SampledLoss, Summation,
 };
 pub use layers::{Activation, Conv2D, Dense, Embedding, Padding, Pool2D};
+pub use map::{Component, MapOptions};
 pub use model::{Aggregation, Initializer, Model, Variable, VariableSpec};
 pub use module::{AvgPool2D, Dropout, Flatten, Lambda, MaxPool2D, Module};
 pub use node::{Attr, Node};
