@@ -196,9 +196,9 @@ class HostSource final : public Dataset {
                      cardinality_ < 0 ? "that it never ends" : std::to_string(cardinality_).c_str());
   }
 
-  dtg_error* (*const next_)(void*, dtg_tensor**, size_t, int32_t*);
-  dtg_error* (*const restart_)(void*, int64_t);
-  dtg_error* (*const skip_)(void*, int64_t, int64_t*);
+  const dtg_source_next_fn next_;
+  const dtg_source_restart_fn restart_;
+  const dtg_source_skip_fn skip_;
   const int64_t cardinality_;
   const Ref<HostUser> user_;
   const std::string name_;

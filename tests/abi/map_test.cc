@@ -156,12 +156,14 @@ TEST_F(GraphFunctions, MapAndFilterInOrderHoweverManyAtOnce) {
       OK(dtg_dataset_shuffle(data.it, 0, 5));
       dtg_map_options options = DTG_MAP_OPTIONS_INIT;
       options.parallel = parallel;
-      OK(dtg_dataset_map(data.it, function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
+      dtg_function* const square = function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
         return std::vector{x[0], binary(g, "Mul", x[0], x[0])};
-      }), &options));
-      OK(dtg_dataset_filter(data.it, function(data.it, 2, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
+      });
+      OK(dtg_dataset_map(data.it, square, &options));
+      dtg_function* const small = function(data.it, 2, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
         return std::vector{binary(g, "Less", x[1], constant(g, 150))};
-      }), &options));
+      });
+      OK(dtg_dataset_filter(data.it, small, &options));
     };
     Data data;
     make(data);
@@ -179,13 +181,14 @@ TEST_F(GraphFunctions, DrawRandomNumbersByTheSeed) {
     data.range(5);
     dtg_map_options options = DTG_MAP_OPTIONS_INIT;
     options.parallel = 2;
-    OK(dtg_dataset_map(data.it, function(data.it, 2, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
+    dtg_function* const draw = function(data.it, 2, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
       dtg_value shape{}, drawn{};
       const int64_t two = 2;
       OK(dtg_const_i64s(g, &two, 1, &shape));
       OK(dtg_add2(g, "StatelessRandomUniform", shape, x[1], &drawn));
       return std::vector{x[0], drawn, x[1]};
-    }), &options));
+    });
+    OK(dtg_dataset_map(data.it, draw, &options));
   };
   Data data;
   make(data);
@@ -267,9 +270,10 @@ TEST_F(GraphFunctions, AFailureIsThatOfItsElement) {
     data.range(4);
     dtg_map_options options = DTG_MAP_OPTIONS_INIT;
     options.parallel = parallel;
-    OK(dtg_dataset_map(data.it, function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
+    dtg_function* const divide = function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
       return std::vector{binary(g, "FloorDiv", constant(g, 6), binary(g, "Sub", x[0], constant(g, 2)))};
-    }), &options));
+    });
+    OK(dtg_dataset_map(data.it, divide, &options));
     std::vector<double> row;
     for (const double wanted : {-3.0, -6.0}) {
       OK(data.next(row));

@@ -93,6 +93,15 @@ DTG_ERR dtg_dataset_filter_host(dtg_dataset *dataset, dtg_predicate_fn fn, void 
 
 /* ---- a source of the host ---- */
 
+/* The next element: `tensors` has room for num_tensors of them, all NULL; the library owns what is there afterwards, also after an error.
+ * `*more` is 1 on entry; 0 says that the epoch has ended, and `tensors` is not looked at. NULL on success. */
+typedef dtg_error *(*dtg_source_next_fn)(void *user, dtg_tensor **tensors, size_t num_tensors, int32_t *more);
+/* Goes to the beginning of epoch number `epoch`, from 0, from which an order may be made. Called before the first element of every epoch
+ * is asked for; as a place that is gone to may be in any epoch, numbers may be left out and come again. NULL on success. */
+typedef dtg_error *(*dtg_source_restart_fn)(void *user, int64_t epoch);
+/* Passes over up to `count` elements, and says how many there were. NULL on success. */
+typedef dtg_error *(*dtg_source_skip_fn)(void *user, int64_t count, int64_t *passed);
+
 /* How a program gives elements: a table of functions. Read during the call only; what it points to need not outlive it. */
 /* clang-format off */
 typedef struct dtg_host_source {
@@ -101,14 +110,9 @@ typedef struct dtg_host_source {
   dtg_user_free_fn user_free; /* called once, as for dtg_dataset_map_host; may be NULL */
   const dtg_component *components; /* what elements are */
   size_t num_components;
-  /* The next element: `tensors` has room for num_tensors of them, all NULL; the library owns what is there afterwards, also after an error.
-     `*more` is 1 on entry; 0 says that the epoch has ended, and `tensors` is not looked at. */
-  dtg_error *(*next)(void *user, dtg_tensor **tensors, size_t num_tensors, int32_t *more);
-  /* Before the first element of every epoch is asked for: goes to its beginning. `epoch` is its number, from 0, from which an order may be
-     made; a place that is gone to may be in any. NULL: there is one epoch, and a restart after it began is FAILED_PRECONDITION. */
-  dtg_error *(*restart)(void *user, int64_t epoch);
-  /* Passes over up to `count` elements, and says how many there were. NULL: they are asked for and dropped. */
-  dtg_error *(*skip)(void *user, int64_t count, int64_t *passed);
+  dtg_source_next_fn next;    /* must be there */
+  dtg_source_restart_fn restart; /* NULL: there is one epoch, and a restart after it began is FAILED_PRECONDITION */
+  dtg_source_skip_fn skip;    /* NULL: elements are asked for and dropped */
   int64_t cardinality;        /* elements per epoch, which is then held to it; -1: endless, -2: not known */
   const char *name;           /* what it is, for the text by which checkpoints know their data; NULL: "host" */
   size_t name_len;

@@ -114,9 +114,7 @@ impl Dataset {
         let arguments = |body: &Graph| {
             let mut values = vec![Value(Value::NONE); self.component_count() + usize::from(options.seed)];
             // SAFETY: an open data set and an open body; room for a value of each argument (Value is a dtg_value).
-            unsafe {
-                check(sys::dtg_dataset_add_arguments(self.raw(), body.raw(), values.as_mut_ptr().cast(), values.len()))
-            }?;
+            unsafe { check(sys::dtg_dataset_add_arguments(self.raw(), body.raw(), values.as_mut_ptr().cast(), values.len())) }?;
             Ok(values)
         };
         graph.function_of(name, arguments, build)
