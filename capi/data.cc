@@ -72,25 +72,6 @@ Result<int> component_of(const DatasetObject& object, size_t component) {
   return out_of_range("component %zu: elements have %zu", component, count);
 }
 
-Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
-  DTG_TRY(require_array(texts, count, all));
-  std::vector<std::string> list;
-  for (size_t i = 0; i < count; ++i) {
-    DTG_TRY(require(texts[i], one));
-    list.emplace_back(texts[i]);
-  }
-  return list;
-}
-
-CsvMissing missing_of(int32_t number) {
-  switch (number) {
-    case DTG_MISSING_DROP: return CsvMissing::drop_row;
-    case DTG_MISSING_KEEP: return CsvMissing::keep;
-    case DTG_MISSING_MEAN: return CsvMissing::mean;
-    default: return CsvMissing::refuse;
-  }
-}
-
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
@@ -140,6 +121,25 @@ Result<SplitOptions> read_split(const dtg_split* given) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
+  DTG_TRY(require_array(texts, count, all));
+  std::vector<std::string> list;
+  for (size_t i = 0; i < count; ++i) {
+    DTG_TRY(require(texts[i], one));
+    list.emplace_back(texts[i]);
+  }
+  return list;
+}
+
+CsvMissing missing_of(int32_t number) {
+  switch (number) {
+    case DTG_MISSING_DROP: return CsvMissing::drop_row;
+    case DTG_MISSING_KEEP: return CsvMissing::keep;
+    case DTG_MISSING_MEAN: return CsvMissing::mean;
+    default: return CsvMissing::refuse;
+  }
+}
 
 // All handles or none.
 Status give_tensors(const Element& element, dtg_tensor** tensors) {
@@ -402,7 +402,7 @@ dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file or from JSON lines");
+    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file, from JSON lines or from an Arrow stream");
     return give(HandleType::string, make_ref<StringObject>(object.schema), out);
   });
 }

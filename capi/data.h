@@ -1,5 +1,5 @@
 // DatasetObject: the pipeline behind a dtg_dataset, owned by its handle. Shared by data.cc, which builds and reads, map.cc, which adds
-// functions, and checkpoint.cc, which keeps positions. One thread at a time uses it.
+// functions, arrow.cc, and checkpoint.cc, which keeps positions. One thread at a time uses it.
 #pragma once
 
 #include <atomic>
@@ -99,6 +99,10 @@ dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
   });
 }
 
+// Texts that end with NUL; the names are those of the arguments.
+Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one);
+// Of a DTG_MISSING_ constant.
+CsvMissing missing_of(int32_t number);
 // Handles for the tensors of an element: all or none.
 Status give_tensors(const Element& element, dtg_tensor** tensors);
 

@@ -2,6 +2,7 @@
 #ifndef DTG_DTG_H
 #define DTG_DTG_H
 
+#include <dtg/arrow.h>
 #include <dtg/base.h>
 #include <dtg/checkpoint.h>
 #include <dtg/cluster.h>
