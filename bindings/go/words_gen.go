@@ -42,6 +42,7 @@ var wordsOfC = []string{
 	"dtg_server_options", "ServerOptions",
 	"dtg_strategy_hooks", "StrategyHooks",
 	"dtg_variable_place", "VariablePlace",
+	"dtg_arrow_options", "ArrowOptions",
 	"dtg_device_setter", "DeviceSetter",
 	"dtg_fit_callbacks", "FitCallbacks",
 	"dtg_group_options", "GroupOptions",

@@ -533,7 +533,8 @@ void Misuse::map_rows() {
     *keep = 1;
     return nullptr;
   };
-  source.components = &no_type;
+  static const dtg_component number{DTG_I64, 0, nullptr};
+  source.components = &number;
   source.num_components = 1;
   source.next = [](void*, dtg_tensor**, size_t, int32_t*) -> dtg_error* { return nullptr; };
   ROW(dtg_dataset_add_arguments, {}, h.dataset, h.graph, outs.values, 1);
@@ -542,6 +543,7 @@ void Misuse::map_rows() {
   ROW(dtg_dataset_map_host, (S{2, 3}), h.dataset, nothing, nullptr, nullptr, &no_type, 1);
   ROW(dtg_dataset_filter_host, (S{2, 3}), h.dataset, all, nullptr, nullptr);
   ROW(dtg_dataset_host, {0}, h.runtime, &source, &outs.dataset);
+  ROW(dtg_dataset_arrow, (S{0, 2}), h.runtime, reinterpret_cast<ArrowArrayStream*>(block), nullptr, &outs.dataset);
 }
 
 void Misuse::file_rows() {

@@ -10,6 +10,8 @@ use core::ptr::{null, null_mut};
 struct Opaque([u8; 0], core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>);
 
 #[repr(C)]
+pub struct ArrowArrayStream(Opaque);
+#[repr(C)]
 pub struct dtg_error(Opaque);
 #[repr(C)]
 pub struct dtg_string(Opaque);
@@ -374,6 +376,20 @@ pub const DTG_FIT_EPOCH_END: dtg_fit_event_kind = 5;
 pub const DTG_FIT_CHECKPOINT: dtg_fit_event_kind = 6;
 pub const DTG_FIT_STOPPED: dtg_fit_event_kind = 7;
 pub const DTG_FIT_DONE: dtg_fit_event_kind = 8;
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_arrow_options {
+    pub struct_size: usize,
+    pub label: *const c_char,
+    pub label_len: usize,
+    pub columns: *const *const c_char,
+    pub num_columns: usize,
+    pub missing: i32,
+    pub reserved0: i32,
+    pub schema: *const c_char,
+    pub schema_len: usize,
+}
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -1329,6 +1345,21 @@ pub struct dtg_fit_callbacks {
     pub checkpoint: Option<dtg_fit_fn>,
     pub stopped: Option<dtg_fit_fn>,
     pub done: Option<dtg_fit_fn>,
+}
+
+impl dtg_arrow_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_arrow_options>(),
+        label: null(),
+        label_len: DTG_STRLEN,
+        columns: null(),
+        num_columns: 0,
+        missing: 0,
+        reserved0: 0,
+        schema: null(),
+        schema_len: DTG_STRLEN,
+    };
 }
 
 impl dtg_checkpoint_options {
@@ -2292,6 +2323,7 @@ impl dtg_fit_callbacks {
 }
 
 unsafe extern "C" {
+    pub fn dtg_dataset_arrow(runtime: *mut dtg_runtime, stream: *mut ArrowArrayStream, options: *const dtg_arrow_options, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_abi_version() -> u32;
     pub fn dtg_version() -> *const c_char;
     pub fn dtg_has_feature(name: *const c_char) -> i32;

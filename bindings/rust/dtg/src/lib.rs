@@ -107,7 +107,7 @@ pub use cluster::{Cluster, Task};
 pub use control::{Argument, Function, Values};
 pub use convolution::Conv;
 pub use coordinator::{Closure, Coordinator, CoordinatorOptions, Partitioner, RemoteValue, shard_rows};
-pub use dataset::{Csv, Dataset, Feature, Header, JsonLines, Missing, NormalizationKind, Split};
+pub use dataset::{Arrow, Csv, Dataset, Feature, Header, JsonLines, Missing, NormalizationKind, Split};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};

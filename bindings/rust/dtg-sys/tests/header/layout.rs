@@ -11,6 +11,17 @@ const fn width<T, F>(_: fn(&T) -> &F) -> usize {
 }
 
 pub const LAYOUTS: &[Layout] = &[
+    ("dtg_arrow_options", size_of::<dtg_arrow_options>(), &[
+        ("struct_size", offset_of!(dtg_arrow_options, struct_size), width(|s: &dtg_arrow_options| &s.struct_size)),
+        ("label", offset_of!(dtg_arrow_options, label), width(|s: &dtg_arrow_options| &s.label)),
+        ("label_len", offset_of!(dtg_arrow_options, label_len), width(|s: &dtg_arrow_options| &s.label_len)),
+        ("columns", offset_of!(dtg_arrow_options, columns), width(|s: &dtg_arrow_options| &s.columns)),
+        ("num_columns", offset_of!(dtg_arrow_options, num_columns), width(|s: &dtg_arrow_options| &s.num_columns)),
+        ("missing", offset_of!(dtg_arrow_options, missing), width(|s: &dtg_arrow_options| &s.missing)),
+        ("reserved0", offset_of!(dtg_arrow_options, reserved0), width(|s: &dtg_arrow_options| &s.reserved0)),
+        ("schema", offset_of!(dtg_arrow_options, schema), width(|s: &dtg_arrow_options| &s.schema)),
+        ("schema_len", offset_of!(dtg_arrow_options, schema_len), width(|s: &dtg_arrow_options| &s.schema_len)),
+    ]),
     ("dtg_value", size_of::<dtg_value>(), &[
         ("id", offset_of!(dtg_value, id), width(|s: &dtg_value| &s.id)),
     ]),
@@ -1043,6 +1054,7 @@ pub const NUMBERS: &[(&str, i128)] = &[
 
 /// Every function as the C prototype that its Rust declaration means, and whether it takes NULL callbacks.
 pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
+    ("dtg_dataset_arrow", dtg_dataset_arrow as *const (), "dtg_error * dtg_dataset_arrow(dtg_runtime *, ArrowArrayStream *, dtg_arrow_options const *, dtg_dataset * *)"),
     ("dtg_abi_version", dtg_abi_version as *const (), "uint32_t dtg_abi_version(void)"),
     ("dtg_version", dtg_version as *const (), "char const * dtg_version(void)"),
     ("dtg_has_feature", dtg_has_feature as *const (), "int32_t dtg_has_feature(char const *)"),

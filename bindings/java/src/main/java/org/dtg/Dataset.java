@@ -257,6 +257,39 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * The rows of a stream of tables through the Arrow C data interface. Numbers and bools keep their type, fixed-size lists of them are
+   * components of that shape, texts and dictionaries of texts are numbered in sorted order; a column that comes in one piece without missing
+   * values is not copied.
+   *
+   * @param stream the address of a filled ArrowArrayStream, as its class of arrow-c-data tells by {@code memoryAddress()}; it is taken over,
+   *     also where this fails
+   * @param options how it is read; null: all found out
+   * @return the data set
+   * @throws DtgException.DataLoss where a value is missing, or the stream fails
+   * @throws DtgException.Unimplemented for a column of another type, which is named
+   */
+  public static Dataset arrow(long stream, ArrowOptions options) {
+    return arrow(null, stream, options);
+  }
+
+  /**
+   * The rows of a stream of tables, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param stream the address of a filled ArrowArrayStream, which is taken over
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset arrow(DtgRuntime runtime, long stream, ArrowOptions options) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetArrow(it, stream, (options == null ? new ArrowOptions() : options).packet().bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
    * How many rows the source passed over as bad.
    *
    * @return 0 for sources that pass over none

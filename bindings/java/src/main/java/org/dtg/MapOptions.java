@@ -9,6 +9,9 @@ public final class MapOptions {
   Graph graph;
   Session session;
 
+  /** All defaults. */
+  public MapOptions() {}
+
   /**
    * How many elements are worked on at once, on the compute threads. They come in the order of the source anyway.
    *

@@ -414,6 +414,8 @@ final class Native {
   static native byte[] groupMember(long group, int rank);
 
   // data, io
+  static native long datasetArrow(long runtime, long stream, byte[] options);
+
   static native void datasetMapHost(long data, byte[] components, HostData.Change function);
 
   static native void datasetFilterHost(long data, HostData.Choice function);
