@@ -402,7 +402,8 @@ dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file, from JSON lines or from an Arrow stream");
+    if (object.schema.empty())
+      return failed_precondition("schema: the data set does not come from a CSV file, from JSON lines or from an Arrow stream");
     return give(HandleType::string, make_ref<StringObject>(object.schema), out);
   });
 }

@@ -163,8 +163,8 @@ class HostSource final : public Dataset {
     int64_t passed = 0;
     DTG_TRY(ask("the skipping", [&] { return skip_(user_->get(), wanted, &passed); }));
     if (passed < 0 || passed > wanted) {
-      return invalid_argument("the source \"%s\" of the host passed over %lld elements where %lld were asked for", name_.c_str(), ll(passed),
-                              ll(wanted));
+      return invalid_argument("the source \"%s\" of the host passed over %lld elements where %lld were asked for", name_.c_str(),
+                              ll(passed), ll(wanted));
     }
     DTG_TRY(count(passed));
     if (passed < wanted) DTG_TRY(end());

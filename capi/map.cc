@@ -63,11 +63,10 @@ dtg_error* apply_function(dtg_dataset* dataset, const dtg_function* function, co
       session.emplace(options.session, HandleType::session);
       DTG_TRY(session->status());
     }
-    DTG_ASSIGN(Ref<ElementFunction> made,
-               GraphFunction::make(object.runtime, {.closure = held->closure,
-                                                    .arguments = object.reading.data().spec(),
-                                                    .values = session ? session->get() : nullptr,
-                                                    .parallel = options.parallel}));
+    DTG_ASSIGN(Ref<ElementFunction> made, GraphFunction::make(object.runtime, {.closure = held->closure,
+                                                                               .arguments = object.reading.data().spec(),
+                                                                               .values = session ? session->get() : nullptr,
+                                                                               .parallel = options.parallel}));
     if (filters) DTG_TRY(check_verdict(*made));
     else if (made->results().empty()) return invalid_argument("map a data set: the function gives nothing; elements need a component");
     return apply(object, filters ? make_filter : make_map, std::move(made));
@@ -152,7 +151,8 @@ dtg_error* dtg_dataset_host(dtg_runtime* runtime, const dtg_host_source* source,
     DTG_TRY(read_struct(source, sizeof(dtg_host_source), "dtg_host_source", &given));
     DTG_TRY(require(reinterpret_cast<const void*>(given.next), "next of dtg_host_source"));
     if (given.cardinality < Dataset::kUnknown) {
-      return invalid_argument("a source of the host: %lld elements per epoch; -1 is endless, -2 not known", static_cast<long long>(given.cardinality));
+      return invalid_argument("a source of the host: %lld elements per epoch; -1 is endless, -2 not known",
+                              static_cast<long long>(given.cardinality));
     }
     DTG_ASSIGN(std::vector<ComponentSpec> spec, read_components(given.components, given.num_components));
     const std::string_view name = text(given.name, given.name_len);

@@ -158,8 +158,9 @@ class Reader {
   Status choose_columns(const ArrowSchema& schema) {
     const bool is_table = schema.format && std::string_view(schema.format) == "+s";
     if (!is_table || schema.n_children < 1 || schema.n_children > kColumnsMax || !schema.children) {
-      return invalid_argument("read an Arrow stream: its format is \"%.20s\" with %lld columns; it must be one of tables (\"+s\"), with columns",
-                              schema.format ? schema.format : "", ll(schema.n_children));
+      return invalid_argument(
+          "read an Arrow stream: its format is \"%.20s\" with %lld columns; it must be one of tables (\"+s\"), with columns",
+          schema.format ? schema.format : "", ll(schema.n_children));
     }
     std::vector<std::string_view> names;
     for (int64_t i = 0; i < schema.n_children; ++i) names.push_back(schema.children[i]->name ? schema.children[i]->name : "");
@@ -191,7 +192,8 @@ class Reader {
     std::string_view format = at->format ? at->format : "";
     while (format.starts_with("+w:") && at->n_children == 1 && growing.dims.size() + 1 < kRankMax) {
       const int64_t dim = std::atoll(format.data() + 3);
-      if (dim < 0 || __builtin_mul_overflow(growing.width, dim, &growing.width)) return damaged(growing, "its lists have an impossible length");
+      if (dim < 0 || __builtin_mul_overflow(growing.width, dim, &growing.width))
+        return damaged(growing, "its lists have an impossible length");
       growing.dims.push_back(dim);
       at = at->children[0];
       format = at->format ? at->format : "";
@@ -209,9 +211,10 @@ class Reader {
       known = true;
     }
     if (known && (!growing.has_dictionary || growing.is_name()) && !(growing.has_dictionary && texts == format)) return {};
-    return unimplemented("read an Arrow stream: column \"%.100s\" has the format \"%.40s\"; numbers, bools, texts, dictionaries of texts, and "
-                         "fixed-size lists of numbers are possible, so cast it",
-                         growing.column.name.c_str(), schema.format ? schema.format : "");
+    return unimplemented(
+        "read an Arrow stream: column \"%.100s\" has the format \"%.40s\"; numbers, bools, texts, dictionaries of texts, and "
+        "fixed-size lists of numbers are possible, so cast it",
+        growing.column.name.c_str(), schema.format ? schema.format : "");
   }
 
   Status apply_rule(Growing& growing) const {
@@ -260,7 +263,8 @@ class Reader {
     int64_t count = piece.rows, first = piece.first_row = at->offset + table->it.offset;
     for (const int64_t dim : growing.dims) {
       if (at->n_children != 1 || !at->children) return damaged(growing, "a list without its values");
-      if (__builtin_mul_overflow(count, dim, &count) || __builtin_mul_overflow(first, dim, &first)) return damaged(growing, "it is too long");
+      if (__builtin_mul_overflow(count, dim, &count) || __builtin_mul_overflow(first, dim, &first))
+        return damaged(growing, "it is too long");
       at = at->children[0];
       DTG_TRY(check_extent(growing, at, first, count));
       first += at->offset;
@@ -279,7 +283,8 @@ class Reader {
 
   static Status check_buffers(const Growing& growing, const ArrowArray& values, int64_t count) {
     const bool texts = growing.is_name() && !growing.has_dictionary;
-    if (values.n_buffers != (texts ? 3 : 2) || !values.buffers || (count > 0 && !values.buffers[1])) return damaged(growing, "it lacks a buffer");
+    if (values.n_buffers != (texts ? 3 : 2) || !values.buffers || (count > 0 && !values.buffers[1]))
+      return damaged(growing, "it lacks a buffer");
     if (!growing.has_dictionary) return {};
     const ArrowArray* const names = values.dictionary;
     if (!names || names->n_buffers != 3 || !names->buffers || names->length < 0 || names->offset < 0 ||
@@ -405,9 +410,10 @@ class Reader {
         column.policy = CsvMissing::refuse;
         return {};
       }
-      return invalid_argument("read an Arrow stream: missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows "
-                              "or keep them",
-                              column.name.c_str());
+      return invalid_argument(
+          "read an Arrow stream: missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows "
+          "or keep them",
+          column.name.c_str());
     }
     if (growing.rule && growing.rule->value) {
       column.fill = *growing.rule->value;
@@ -495,8 +501,8 @@ class Reader {
 
   static Status unknown_name(const Growing& growing, std::string_view name, int64_t row) {
     const std::vector<std::string_view> names(growing.column.categories.begin(), growing.column.categories.end());
-    return invalid_argument("read an Arrow stream: row %lld has \"%.100s\" in column \"%.100s\", which is none of its %zu names: %s", ll(row),
-                            std::string(name).c_str(), growing.column.name.c_str(), names.size(), names_text(name, names).c_str());
+    return invalid_argument("read an Arrow stream: row %lld has \"%.100s\" in column \"%.100s\", which is none of its %zu names: %s",
+                            ll(row), std::string(name).c_str(), growing.column.name.c_str(), names.size(), names_text(name, names).c_str());
   }
 
   // Numbers by name instead of by appearance, so that shuffled copies of a table agree on them.

@@ -1,6 +1,6 @@
 // A data set source: a stream of tables through the Arrow C data interface, by which the libraries of other languages hand tables over
-// without a copy. Numbers keep their type; texts and dictionaries are names, numbered in sorted order, as in data/csv.h, whose rules say what
-// stands for missing values. A column that comes in one piece, without missing values, stays where it lies.
+// without a copy. Numbers keep their type; texts and dictionaries are names, numbered in sorted order, as in data/csv.h, whose rules say
+// what stands for missing values. A column that comes in one piece, without missing values, stays where it lies.
 //
 // The stream is read to its end on the calling thread, and its tables are given back when the last column of them is gone. Structs and
 // pointers are the producer's word; what can be checked is.

@@ -1,6 +1,6 @@
 // ElementFunction: what maps or filters elements, as the stages of data/ see it: a part of a graph that a session runs
-// (session/graph_function.h), or a function of the host (capi/host_data.h). The stages call it one element after the other, by the thread of
-// their pipeline; it may work on several at once.
+// (session/graph_function.h), or a function of the host (capi/host_data.h). The stages call it one element after the other, by the thread
+// of their pipeline; it may work on several at once.
 //
 // Owner: the stage. One thread at a time.
 #pragma once

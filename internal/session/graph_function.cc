@@ -5,8 +5,7 @@
 #include <array>
 
 #include "base/hash.h"
-#include "graph/build.h"
-#include "graph/copy_nodes.h"
+#include "graph/stand_alone.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -30,8 +29,9 @@ Status check_pure(const Function& function) {
 Status check_arguments(const Closure& closure, std::span<const ComponentSpec> given) {
   const Function& function = *closure.function;
   if (closure.own != given.size() && closure.own != given.size() + 1) {
-    return invalid_argument("function \"%s\" for a data set: it takes %zu arguments, and elements have %zu components; one more is the seed",
-                            function.name().c_str(), closure.own, given.size());
+    return invalid_argument(
+        "function \"%s\" for a data set: it takes %zu arguments, and elements have %zu components; one more is the seed",
+        function.name().c_str(), closure.own, given.size());
   }
   for (size_t i = 0; i < closure.own; ++i) {
     const bool is_seed = i == given.size();
@@ -60,9 +60,10 @@ Result<std::vector<Tensor>> captured_values(const Closure& closure, Session* ses
     }
   }
   if (!session) {
-    return failed_precondition("function \"%s\" for a data set: it uses %zu values from around, which only a session can tell; give one, or "
-                               "make them inside",
-                               closure.function->name().c_str(), values.size());
+    return failed_precondition(
+        "function \"%s\" for a data set: it uses %zu values from around, which only a session can tell; give one, or "
+        "make them inside",
+        closure.function->name().c_str(), values.size());
   }
   DTG_TRY(session->run({{}, {}, closure.captured, {}}, values).with_context("function \"" + closure.function->name() + "\", from around"));
   return values;
@@ -85,8 +86,7 @@ class GraphFunction::Finished final : public Call {
 
 class GraphFunction::Running final : public Call {
  public:
-  Running(Ref<AsyncRun> run, Ref<CompletionQueue> ends, const Clock& clock)
-      : run_(std::move(run)), ends_(std::move(ends)), clock_(clock) {}
+  Running(Ref<AsyncRun> run, Ref<CompletionQueue> ends, const Clock& clock) : run_(std::move(run)), ends_(std::move(ends)), clock_(clock) {}
   ~Running() override {
     if (!run_->finished()) run_->cancel();
   }
@@ -114,8 +114,9 @@ Result<Ref<ElementFunction>> GraphFunction::make(const Ref<Runtime>& runtime, co
   DTG_TRY(check_pure(*wanted.closure.function));
   DTG_TRY(check_arguments(wanted.closure, wanted.arguments));
   if (wanted.parallel < 0 || wanted.parallel > kParallelMax) {
-    return invalid_argument("a function for a data set: %lld elements at once; give 1 to %lld, or 0 for as many as there are compute threads",
-                            static_cast<long long>(wanted.parallel), static_cast<long long>(kParallelMax));
+    return invalid_argument(
+        "a function for a data set: %lld elements at once; give 1 to %lld, or 0 for as many as there are compute threads",
+        static_cast<long long>(wanted.parallel), static_cast<long long>(kParallelMax));
   }
   Ref<GraphFunction> made = Ref<GraphFunction>::adopt(new GraphFunction);
   DTG_TRY(made->build(runtime, wanted));
@@ -125,22 +126,16 @@ Result<Ref<ElementFunction>> GraphFunction::make(const Ref<Runtime>& runtime, co
 Status GraphFunction::build(const Ref<Runtime>& runtime, const Wanted& wanted) {
   const Function& function = *wanted.closure.function;
   DTG_ASSIGN(const std::vector<Tensor> captured, captured_values(wanted.closure, wanted.values));
-  DTG_ASSIGN(graph_, Graph::create(&runtime->ops()));
   seeded_ = wanted.closure.own > wanted.arguments.size();
-  Build build(*graph_);
-  std::vector<Value> arguments;
-  for (size_t i = 0; i < wanted.closure.own; ++i) {
-    const ValueInfo& info = function.argument_info(i);
-    PartialShape shape = info.shape;
-    if (i < wanted.arguments.size()) {
-      DTG_ASSIGN(shape, PartialShape::merge(shape, wanted.arguments[i].shape, "an argument"));
-    }
-    arguments.push_back(build.op("Placeholder", {}, {{"dtype", info.dtype}, {"shape", shape}}, "argument_" + std::to_string(i)));
-    feeds_.push_back(arguments.back());
-  }
-  for (const Tensor& value : captured) arguments.push_back(build.constant(value));
-  DTG_TRY(build.status());
-  DTG_TRY(copy(function, arguments).with_context("function \"" + function.name() + "\""));
+  std::vector<PartialShape> shapes;
+  for (const ComponentSpec& argument : wanted.arguments) shapes.push_back(argument.shape);
+  if (seeded_) shapes.push_back(PartialShape::vector(2));
+  auto alone = stand_alone(runtime->ops(), function, shapes, captured);
+  if (!alone.ok()) return alone.status().with_context("function \"" + function.name() + "\"");
+  graph_ = std::move(alone.value().graph);
+  feeds_ = std::move(alone.value().feeds);
+  fetches_ = std::move(alone.value().fetches);
+  DTG_TRY(read_results().with_context("function \"" + function.name() + "\" for a data set"));
   DTG_ASSIGN(const std::string bytes, encode_graph(*graph_));
   text_ = format("%s, %016llx", function.name().c_str(), static_cast<unsigned long long>(hash_bytes(bytes)));
   DTG_ASSIGN(session_, Session::connect(runtime, "local", graph_, {}));
@@ -153,20 +148,8 @@ Status GraphFunction::build(const Ref<Runtime>& runtime, const Wanted& wanted) {
   return {};
 }
 
-// The body again, on placeholders. What it gives is known better here, where shapes are those of elements.
-Status GraphFunction::copy(const Function& function, std::span<const Value> arguments) {
-  NodeCopier copier(function.graph(), *graph_);
-  for (size_t i = 0; i < arguments.size(); ++i) copier.stand_in(function.arguments()[i], arguments[i]);
-  for (const NodeId id : function.needed()) {
-    if (!copier.has(function.graph().value(id))) DTG_TRY(copier.copy(id));
-  }
-  Build build(*graph_);
-  for (const Value result : function.results()) {
-    DTG_ASSIGN(const Value there, copier[result]);
-    // An argument that is handed on is no fetch of its own: a run does not fetch what it is fed.
-    fetches_.push_back(build.op("Identity", {there}));
-  }
-  DTG_TRY(build.status());
+// What it gives is known better here, where shapes are those of elements.
+Status GraphFunction::read_results() {
   for (const Value fetch : fetches_) {
     const ValueInfo& info = graph_->info(fetch);
     if (info.dtype == DType::string || is_holder(info.dtype)) {

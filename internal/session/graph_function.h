@@ -36,7 +36,7 @@ class GraphFunction final : public ElementFunction {
   class Running;
   GraphFunction() = default;
   Status build(const Ref<Runtime>& runtime, const Wanted& wanted);
-  Status copy(const Function& function, std::span<const Value> arguments);
+  Status read_results();
   RunArgs args(std::span<const Tensor* const> feeds) const { return {feeds_, feeds, fetches_, {}}; }
 
   Ref<Graph> graph_;

@@ -219,9 +219,8 @@ TEST_F(GraphFunctions, UseWhatTheSessionTellsOfValuesFromAround) {
   Data data;
   data.range(3);
   OK(dtg_dataset_cast(data.it, 0, DTG_F32));
-  dtg_function* const scaled = function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) {
-    return std::vector{binary(g, "Mul", x[0], weight.read)};
-  });
+  dtg_function* const scaled =
+      function(data.it, 1, [&](dtg_graph* g, const std::vector<dtg_value>& x) { return std::vector{binary(g, "Mul", x[0], weight.read)}; });
   EXPECT_NE(refused(dtg_dataset_map(data.it, scaled, nullptr), DTG_FAILED_PRECONDITION, "no session").find("session"), std::string::npos);
   dtg_map_options options = DTG_MAP_OPTIONS_INIT;
   options.session = session;
@@ -242,8 +241,9 @@ TEST_F(GraphFunctions, WhatCannotBeLeavesTheDataSetAsItWas) {
     OK(dtg_add_random_uniform(g, nullptr, shape, DTG_F32, nullptr, &drawn));
     return std::vector{drawn};
   };
-  EXPECT_NE(refused(dtg_dataset_map(data.it, function(data.it, 1, drawing), nullptr), DTG_INVALID_ARGUMENT, "a state").find("RandomUniform"),
-            std::string::npos);
+  EXPECT_NE(
+      refused(dtg_dataset_map(data.it, function(data.it, 1, drawing), nullptr), DTG_INVALID_ARGUMENT, "a state").find("RandomUniform"),
+      std::string::npos);
   refused(dtg_dataset_map(data.it, function(data.it, 1, [](auto*, auto&) { return std::vector<dtg_value>(); }), nullptr),
           DTG_INVALID_ARGUMENT, "no results");
   refused(dtg_dataset_filter(data.it, function(data.it, 1, identity), nullptr), DTG_INVALID_ARGUMENT, "no bool");

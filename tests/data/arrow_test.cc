@@ -67,8 +67,8 @@ std::string bytes_of(const std::vector<T>& values) {
 // The cells of a column: what went in.
 struct Cells {
   std::string name, format;
-  std::vector<std::optional<double>> numbers;      // by row and place in the list
-  std::vector<std::optional<std::string>> texts;   // by row
+  std::vector<std::optional<double>> numbers;     // by row and place in the list
+  std::vector<std::optional<std::string>> texts;  // by row
   int64_t width = 1;
   size_t rows() const { return texts.empty() ? numbers.size() / static_cast<size_t>(width) : texts.size(); }
 };
@@ -82,8 +82,12 @@ std::string bits_of(const std::vector<bool>& bits) {
 std::string numbers_of(char format, const std::vector<double>& values) {
   const auto as = [&](auto type) { return bytes_of(std::vector<decltype(type)>(values.begin(), values.end())); };
   if (format == 'b') return bits_of(std::vector<bool>(values.begin(), values.end()));
-  return format == 'c' ? as(int8_t{}) : format == 'S' ? as(uint16_t{}) : format == 'i' ? as(int32_t{}) : format == 'l' ? as(int64_t{})
-         : format == 'f' ? as(float{}) : as(double{});
+  return format == 'c'   ? as(int8_t{})
+         : format == 'S' ? as(uint16_t{})
+         : format == 'i' ? as(int32_t{})
+         : format == 'l' ? as(int64_t{})
+         : format == 'f' ? as(float{})
+                         : as(double{});
 }
 
 // A producer with random offsets: rows that nobody may look at lie in front.
@@ -361,7 +365,7 @@ TEST(Arrow, WhatCannotBeIsAnError) {
   const auto refused = [](Code code, const char* format, std::function<void(ArrayNode&)> spoil, int fails_at = -1) {
     Producer producer(3);
     producer.tables = {3, 2};
-    const bool texts = *format == 'u' || *format == 'd';
+    const bool texts = *format == 'u' || *format == 'U' || *format == 'd';
     Cells cells{.name = "x", .format = format, .numbers = {}, .texts = {}};
     if (texts) cells.texts = {"a", "b", "a", "c", "a"};
     else cells.numbers = {1, 2, 3, 4, 5};
@@ -381,8 +385,12 @@ TEST(Arrow, WhatCannotBeIsAnError) {
   refused(Code::data_loss, "i", [](ArrayNode& top) { top.children[0]->it.offset = INT64_MAX - 1; });
   refused(Code::data_loss, "i", [](ArrayNode& top) { top.children[0]->it.n_buffers = 1; });
   refused(Code::data_loss, "i", [](ArrayNode& top) { top.children[0]->pointers[1] = nullptr; });
-  refused(Code::data_loss, "u", [](ArrayNode& top) { reinterpret_cast<int32_t*>(top.children[0]->buffers[1].data())[12] = -4; });
-  refused(Code::data_loss, "dictionary", [](ArrayNode& top) { top.children[0]->buffers[1].assign(20, '\x70'); top.children[0]->pointers[1] = top.children[0]->buffers[1].data(); });
+  // In place: the pointers are made already.
+  const auto overwrite = [](ArrayNode& node, char byte) { std::memset(node.buffers[1].data(), byte, node.buffers[1].size()); };
+  refused(Code::data_loss, "u", [&](ArrayNode& top) { overwrite(*top.children[0], '\xfb'); });
+  refused(Code::data_loss, "U", [&](ArrayNode& top) { overwrite(*top.children[0], '\x81'); });
+  refused(Code::data_loss, "dictionary", [&](ArrayNode& top) { overwrite(*top.children[0], '\x70'); });
+  refused(Code::data_loss, "dictionary", [&](ArrayNode& top) { overwrite(*top.children[0], '\x80'); });
   refused(Code::data_loss, "dictionary", [](ArrayNode& top) { top.children[0]->it.dictionary = nullptr; });
   EXPECT_NE(refused(Code::data_loss, "i", {}, 1).find("on fire"), std::string::npos);
   EXPECT_NE(refused(Code::unimplemented, "tdD", {}).find("tdD"), std::string::npos);

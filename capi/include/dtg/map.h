@@ -56,9 +56,9 @@ DTG_ERR dtg_dataset_add_arguments(const dtg_dataset *dataset, dtg_graph *body, d
 
 /* Elements become what the function gives for them. Its arguments are the components, and the seed if it takes one more; it may be called
  * before batch or behind it, which is faster. It is copied: graph, function and session may go. `options` may be NULL. Errors:
- * INVALID_ARGUMENT (other arguments; an op that is more than a function of its inputs, such as a random one with a state, which is named; it
- * gives nothing), FAILED_PRECONDITION (it uses a value from around, and there is no session), UNIMPLEMENTED (strings), RESOURCE_EXHAUSTED;
- * what a run of it fails with is the error of dtg_dataset_next. Since 0.1. Semantics: Dataset.map, deterministic. */
+ * INVALID_ARGUMENT (other arguments; an op that is more than a function of its inputs, such as a random one with a state, which is named;
+ * it gives nothing), FAILED_PRECONDITION (it uses a value from around, and there is no session), UNIMPLEMENTED (strings),
+ * RESOURCE_EXHAUSTED; what a run of it fails with is the error of dtg_dataset_next. Since 0.1. Semantics: Dataset.map, deterministic. */
 DTG_ERR dtg_dataset_map(dtg_dataset *dataset, const dtg_function *function, const dtg_map_options *options) DTG_NOEXCEPT;
 
 /* Keeps the elements for which the function, which gives one bool, gives true. Else as dtg_dataset_map. Of an endless data set of which it
