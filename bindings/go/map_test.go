@@ -106,6 +106,7 @@ func TestSourceInGo(t *testing.T) {
 		}
 	}))
 	equal(t, firsts(t, channel), []int64{0, 1, 2})
+	refused(t, dtg.DatasetArrow(nil).Err(), dtg.InvalidArgument)
 	short := closing(t, dtg.DatasetFunc(number, counting, dtg.SourceOptions{Cardinality: 5})).Skip(4)
 	_, err = short.Next()
 	refused(t, err, dtg.DataLoss)

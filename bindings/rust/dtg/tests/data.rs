@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Component, Csv, DType, Dataset, Error, ErrorKind, EventWriter, EventWriterOptions, Feature, Graph, Header, JsonLines,
+    Arrow, Component, Csv, DType, Dataset, Error, ErrorKind, EventWriter, EventWriterOptions, Feature, Graph, Header, JsonLines,
     MapOptions, Missing, Runtime, RuntimeOptions, Session, Tensor, Value, Weights, ops,
 };
 
@@ -283,4 +283,6 @@ fn sources_of_the_program() {
     again.move_to(&data.place().unwrap()).unwrap();
     assert_eq!(again.next_element().unwrap().unwrap()[0].as_slice::<i64>().unwrap(), [13]);
     assert_eq!(data.cardinality(), Some(2));
+    // SAFETY: there is no stream.
+    refused(unsafe { Dataset::arrow(std::ptr::null_mut(), &Arrow::default()) }, ErrorKind::InvalidArgument, "stream");
 }

@@ -111,6 +111,11 @@ class HostDataTest {
     }
   }
 
+  @Test
+  void noStreamOfArrow() {
+    World.fails(DtgException.InvalidArgument.class, () -> Dataset.arrow(0, new ArrowOptions().label("y").columns("x", "y")), "stream");
+  }
+
   private static Dataset counting() {
     return Dataset.of(NUMBER, 4, number -> LongStream.range(0, 4).mapToObj(i -> one(10 * number + i)).iterator()).batch(3, false);
   }
