@@ -171,6 +171,6 @@ func (r *Runtime) DatasetArrow(stream unsafe.Pointer, options ...ArrowOptions) *
 	c.columns, c.num_columns = p.cstrings(o.Columns)
 	c.schema, c.schema_len = p.text(o.Schema)
 	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
-		return C.dtg_dataset_arrow(home, (*C.struct_ArrowArrayStream)(stream), c, out)
+		return C.dtg_dataset_arrow(home, (*C.ArrowArrayStream)(stream), c, out)
 	})
 }

@@ -126,7 +126,7 @@ static jlong arrow(JNIEnv* env, jclass self, jlong runtime, jlong stream, jbyteA
   to.columns = columns = packet_texts(&from, &to.num_columns, NULL);
   to.missing = (int32_t)packet_int(&from);
   to.schema = packet_text(&from, &to.schema_len);
-  jni_threw(env, dtg_dataset_arrow(AS(dtg_runtime, runtime), AS(struct ArrowArrayStream, stream), &to, &out));
+  jni_threw(env, dtg_dataset_arrow(AS(dtg_runtime, runtime), AS(ArrowArrayStream, stream), &to, &out));
   free((void*)(uintptr_t)columns);
   packet_close(&from);
   return JLONG(out);

@@ -21,7 +21,7 @@
 DTG_BEGIN_DECLS
 
 /* The struct of the interface's specification: the other library's header defines it. */
-struct ArrowArrayStream;
+typedef struct ArrowArrayStream ArrowArrayStream;
 
 /* How a table is read. Read during the call only. */
 /* clang-format off */
@@ -47,8 +47,7 @@ typedef struct dtg_arrow_options {
  * missing value, with column and row; an array that cannot be; the stream's own errors, with its message; no row is left),
  * INVALID_ARGUMENT (a stream that was released; a name that the schema does not have), UNIMPLEMENTED (a type that elements cannot be of),
  * RESOURCE_EXHAUSTED. Since 0.1. */
-DTG_ERR dtg_dataset_arrow(dtg_runtime *runtime, struct ArrowArrayStream *stream, const dtg_arrow_options *options,
-                          dtg_dataset **out) DTG_NOEXCEPT;
+DTG_ERR dtg_dataset_arrow(dtg_runtime *runtime, ArrowArrayStream *stream, const dtg_arrow_options *options, dtg_dataset **out) DTG_NOEXCEPT;
 
 DTG_END_DECLS
 
