@@ -185,6 +185,8 @@ class Producer {
     node->buffers = {bits};
     auto& child = node->children.emplace_back(std::make_unique<ArrayNode>());
     child->it.length = static_cast<int64_t>(values.size());
+    child->it.offset = below(4);
+    values.insert(values.begin(), static_cast<size_t>(child->it.offset), 55);
     child->buffers = {"", numbers_of('f', values)};
     return node;
   }

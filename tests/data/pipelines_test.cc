@@ -563,6 +563,9 @@ TEST(Pipelines, AnErrorComesWhereItsElementWould) {
   EXPECT_FALSE(reading.next(element).value());
   ASSERT_TRUE(reading.restart().ok());
   EXPECT_EQ(reading.data().skip(6).value(), 6) << "what is passed over is not asked about";
+  ASSERT_TRUE(reading.restart().ok());
+  ASSERT_TRUE(reading.next(element).value());
+  EXPECT_EQ(reading.data().skip(3).status().code(), Code::data_loss) << "the third was asked about ahead, and failed";
 }
 
 TEST(Pipelines, WhatCannotBeIsSaid) {
