@@ -16,59 +16,6 @@
 namespace dtg::capi {
 namespace {
 
-// What a source found out about its data.
-struct Found {
-  std::string schema;
-  BadRows bad;
-};
-
-template <class Fn>
-dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
-  return guard([&]() -> Status {
-    DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
-    Found found;
-    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
-    auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
-    object->schema = std::move(found.schema);
-    object->bad = std::move(found.bad);
-    return give(HandleType::dataset, std::move(object), out);
-  });
-}
-
-// fn may look, and no more.
-template <class Fn>
-dtg_error* look_at_dataset(const dtg_dataset* handle, Fn&& fn) {
-  return guard([&]() -> Status {
-    const Held<DatasetObject> held(handle, HandleType::dataset);
-    DTG_TRY(held.status());
-    const Owner::Turn turn(held->owner, Owner::Use::change);
-    DTG_TRY(turn.status("data set"));
-    DTG_TRY(held->usable());
-    return fn(*held);
-  });
-}
-
-// fn may read it and change it.
-template <class Fn>
-dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
-  return look_at_dataset(handle, [&](DatasetObject& object) -> Status {
-    DTG_TRY(object.check_apart("use a data set"));
-    return fn(object);
-  });
-}
-
-// fn takes the pipeline over and gives the longer one.
-template <class Fn>
-dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
-  return with_dataset(handle, [&](DatasetObject& object) -> Status {
-    auto longer = fn(object.reading.take());
-    if (!longer.ok()) return object.give_up(longer.status());
-    object.reading.put(longer.take());
-    return {};
-  });
-}
-
 // A data set that another one takes, entered for the length of a call.
 struct Taken {
   explicit Taken(const dtg_dataset* handle) : held(handle, HandleType::dataset) {
@@ -125,25 +72,6 @@ Result<int> component_of(const DatasetObject& object, size_t component) {
   return out_of_range("component %zu: elements have %zu", component, count);
 }
 
-Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
-  DTG_TRY(require_array(texts, count, all));
-  std::vector<std::string> list;
-  for (size_t i = 0; i < count; ++i) {
-    DTG_TRY(require(texts[i], one));
-    list.emplace_back(texts[i]);
-  }
-  return list;
-}
-
-CsvMissing missing_of(int32_t number) {
-  switch (number) {
-    case DTG_MISSING_DROP: return CsvMissing::drop_row;
-    case DTG_MISSING_KEEP: return CsvMissing::keep;
-    case DTG_MISSING_MEAN: return CsvMissing::mean;
-    default: return CsvMissing::refuse;
-  }
-}
-
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
@@ -192,6 +120,27 @@ Result<SplitOptions> read_split(const dtg_split* given) {
   return options;
 }
 
+}  // namespace
+
+Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
+  DTG_TRY(require_array(texts, count, all));
+  std::vector<std::string> list;
+  for (size_t i = 0; i < count; ++i) {
+    DTG_TRY(require(texts[i], one));
+    list.emplace_back(texts[i]);
+  }
+  return list;
+}
+
+CsvMissing missing_of(int32_t number) {
+  switch (number) {
+    case DTG_MISSING_DROP: return CsvMissing::drop_row;
+    case DTG_MISSING_KEEP: return CsvMissing::keep;
+    case DTG_MISSING_MEAN: return CsvMissing::mean;
+    default: return CsvMissing::refuse;
+  }
+}
+
 // All handles or none.
 Status give_tensors(const Element& element, dtg_tensor** tensors) {
   struct Given {
@@ -208,7 +157,6 @@ Status give_tensors(const Element& element, dtg_tensor** tensors) {
   return {};
 }
 
-}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -454,7 +402,8 @@ dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    if (object.schema.empty()) return failed_precondition("schema: the data set does not come from a CSV file or from JSON lines");
+    if (object.schema.empty())
+      return failed_precondition("schema: the data set does not come from a CSV file, from JSON lines or from an Arrow stream");
     return give(HandleType::string, make_ref<StringObject>(object.schema), out);
   });
 }

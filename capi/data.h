@@ -1,10 +1,11 @@
-// DatasetObject: the pipeline behind a dtg_dataset, owned by its handle. Shared by data.cc, which builds and reads, and checkpoint.cc,
-// which keeps positions. One thread at a time uses it.
+// DatasetObject: the pipeline behind a dtg_dataset, owned by its handle. Shared by data.cc, which builds and reads, map.cc, which adds
+// functions, arrow.cc, and checkpoint.cc, which keeps positions. One thread at a time uses it.
 #pragma once
 
 #include <atomic>
 #include <string>
 
+#include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/owner.h"
 #include "data/json_lines.h"
@@ -44,5 +45,65 @@ class DatasetObject final : public RefCounted {
     return failed_precondition("the data set was lost: an earlier transform ran out of memory; make it anew");
   }
 };
+
+// What a source found out about its data.
+struct Found {
+  std::string schema;
+  BadRows bad;
+};
+
+template <class Fn>
+dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
+  return guard([&]() -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(Ref<Runtime> held, runtime_of(runtime));
+    Found found;
+    DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
+    auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
+    object->schema = std::move(found.schema);
+    object->bad = std::move(found.bad);
+    return give(HandleType::dataset, std::move(object), out);
+  });
+}
+
+// fn may look, and no more.
+template <class Fn>
+dtg_error* look_at_dataset(const dtg_dataset* handle, Fn&& fn) {
+  return guard([&]() -> Status {
+    const Held<DatasetObject> held(handle, HandleType::dataset);
+    DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::change);
+    DTG_TRY(turn.status("data set"));
+    DTG_TRY(held->usable());
+    return fn(*held);
+  });
+}
+
+// fn may read it and change it.
+template <class Fn>
+dtg_error* with_dataset(const dtg_dataset* handle, Fn&& fn) {
+  return look_at_dataset(handle, [&](DatasetObject& object) -> Status {
+    DTG_TRY(object.check_apart("use a data set"));
+    return fn(object);
+  });
+}
+
+// fn takes the pipeline over and gives the longer one.
+template <class Fn>
+dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
+  return with_dataset(handle, [&](DatasetObject& object) -> Status {
+    auto longer = fn(object.reading.take());
+    if (!longer.ok()) return object.give_up(longer.status());
+    object.reading.put(longer.take());
+    return {};
+  });
+}
+
+// Texts that end with NUL; the names are those of the arguments.
+Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one);
+// Of a DTG_MISSING_ constant.
+CsvMissing missing_of(int32_t number);
+// Handles for the tensors of an element: all or none.
+Status give_tensors(const Element& element, dtg_tensor** tensors);
 
 }  // namespace dtg::capi

@@ -33,10 +33,15 @@ type Argument struct {
 // time; nodes keep what they call. Errors, which stick: those of body, Unimplemented (it makes a variable or a queue of its own),
 // ResourceExhausted (more than 64 levels of functions).
 func (g *Graph) Function(name string, arguments []Argument, body Body) *Function {
+	return g.function(name, func(b *Graph) []Value { return b.arguments(arguments) }, body)
+}
+
+// function is the same with arguments that whoever calls adds.
+func (g *Graph) function(name string, arguments func(b *Graph) []Value, body Body) *Function {
 	f := &Function{}
-	b, v := g.begin(name, arguments)
+	b := g.begin(name)
 	defer b.end()
-	results := body(b, v)
+	results := body(b, arguments(b))
 	f.results = len(results)
 	if g.fail(b.err) {
 		return f
@@ -56,26 +61,31 @@ func (g *Graph) Function(name string, arguments []Argument, body Body) *Function
 	return f
 }
 
-// begin is a body and its arguments. After an error both are there and invalid, so that whoever takes them apart need not ask.
-func (g *Graph) begin(name string, arguments []Argument) (*Graph, []Value) {
-	b, v := &Graph{graphState: &graphState{}}, make([]Value, len(arguments))
+// begin is a body. After an error it is there and invalid, so that whoever adds to it need not ask.
+func (g *Graph) begin(name string) *Graph {
+	b := &Graph{graphState: &graphState{}}
 	outer, ok := g.c()
 	if !ok {
 		b.err = g.err
-		return b, v
+		return b
 	}
 	var out *C.dtg_graph
 	data, length := chars(name)
 	err := failure(C.dtg_function_begin(outer, data, length, &out))
 	runtime.KeepAlive(g)
-	if b.fail(err) {
-		return b, v
+	if !b.fail(err) {
+		b.open(graphKind, unsafe.Pointer(out), place())
 	}
-	b.open(graphKind, unsafe.Pointer(out), place())
-	for i := range arguments {
-		v[i] = b.argument(&arguments[i])
+	return b
+}
+
+// arguments are as many values, invalid after an error.
+func (g *Graph) arguments(list []Argument) []Value {
+	v := make([]Value, len(list))
+	for i := range list {
+		v[i] = g.argument(&list[i])
 	}
-	return b, v
+	return v
 }
 
 // end gives a body up: what is added to it afterwards sticks to it alone.

@@ -16,6 +16,13 @@
 extern void dtgGoLog(uintptr_t user, int32_t level, char *component, char *message);
 extern void dtgGoLogFree(uintptr_t user);
 
+/* The functions of data sets of map.go. */
+extern dtg_error *dtgGoMap(uintptr_t user, dtg_tensor **arguments, size_t count, dtg_tensor **results, size_t room);
+extern dtg_error *dtgGoFilter(uintptr_t user, dtg_tensor **arguments, size_t count, int32_t *keep);
+extern dtg_error *dtgGoSourceRestart(uintptr_t user, int64_t epoch);
+extern dtg_error *dtgGoSourceNext(uintptr_t user, dtg_tensor **results, size_t room, int32_t *more);
+extern void dtgGoUserFree(uintptr_t user);
+
 /* ---- errors ---- */
 
 typedef struct {
@@ -50,6 +57,47 @@ static inline dtg_error *dtg_go_runtime_create(dtg_runtime_options *options, uin
     options->log_user_free = dtg_go_log_free;
   }
   return dtg_runtime_create(options, out);
+}
+
+/* ---- data sets; `user` is a cgo.Handle ---- */
+
+static inline void dtg_go_user_free(void *user) { dtgGoUserFree((uintptr_t)user); }
+
+static inline dtg_error *dtg_go_map_one(void *user, dtg_tensor *const *arguments, size_t count, dtg_tensor **results, size_t room) {
+  return dtgGoMap((uintptr_t)user, (dtg_tensor **)arguments, count, results, room);
+}
+
+static inline dtg_error *dtg_go_filter_one(void *user, dtg_tensor *const *arguments, size_t count, int32_t *keep) {
+  return dtgGoFilter((uintptr_t)user, (dtg_tensor **)arguments, count, keep);
+}
+
+static inline dtg_error *dtg_go_source_next(void *user, dtg_tensor **tensors, size_t count, int32_t *more) {
+  return dtgGoSourceNext((uintptr_t)user, tensors, count, more);
+}
+
+static inline dtg_error *dtg_go_source_restart(void *user, int64_t epoch) { return dtgGoSourceRestart((uintptr_t)user, epoch); }
+
+static inline dtg_error *dtg_go_map(dtg_dataset *data, uintptr_t user, const dtg_component *components, size_t count) {
+  return dtg_dataset_map_host(data, dtg_go_map_one, (void *)user, dtg_go_user_free, components, count);
+}
+
+static inline dtg_error *dtg_go_filter(dtg_dataset *data, uintptr_t user) {
+  return dtg_dataset_filter_host(data, dtg_go_filter_one, (void *)user, dtg_go_user_free);
+}
+
+static inline dtg_error *dtg_go_source(dtg_runtime *home, uintptr_t user, const dtg_component *components, size_t count,
+                                       int64_t cardinality, const char *name, size_t name_len, dtg_dataset **out) {
+  dtg_host_source source = DTG_HOST_SOURCE_INIT;
+  source.user = (void *)user;
+  source.user_free = dtg_go_user_free;
+  source.components = components;
+  source.num_components = count;
+  source.next = dtg_go_source_next;
+  source.restart = dtg_go_source_restart;
+  source.cardinality = cardinality;
+  source.name = name;
+  source.name_len = name_len;
+  return dtg_dataset_host(home, &source, out);
 }
 
 /* ---- tensors ---- */

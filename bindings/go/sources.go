@@ -8,6 +8,7 @@ import "C"
 import (
 	"encoding/json"
 	"runtime"
+	"unsafe"
 )
 
 // DatasetNPY reads NumPy's .npy files, plain or gzip: one component per file, with equal numbers of rows. A tensor has the type of its
@@ -140,4 +141,36 @@ func (d *Dataset) BadRows() (count int64, why string, err error) {
 		return 0, "", err
 	}
 	return int64(rows), text(out), nil
+}
+
+// ArrowOptions are those of DatasetArrow. Zero is the default of every field.
+type ArrowOptions struct {
+	Label   string   // the column to predict: elements are {all other columns as a float32 vector, label}; "": one component per column
+	Columns []string // those to read, in this order; nil: all
+	Missing Missing
+	// What is known of the columns, as JSON: the Schema of another data set, or rules of the program's own; see CSVOptions.
+	Schema string
+}
+
+// DatasetArrow is the rows of a stream of tables through the Arrow C data interface: stream points to a struct ArrowArrayStream, as
+// *cdata.CArrowArrayStream of arrow-go does once cdata.ExportRecordReader has filled it. It is taken over, also where this fails. Numbers and
+// bools keep their type, fixed-size lists of them are components of that shape, texts and dictionaries of texts are numbered in sorted order;
+// a column that comes in one piece without missing values is not copied. Errors: NotFound, DataLoss (a missing value, with row and column; the
+// stream's own errors), InvalidArgument, Unimplemented (other types, by name), ResourceExhausted.
+func DatasetArrow(stream unsafe.Pointer, options ...ArrowOptions) *Dataset {
+	return (*Runtime)(nil).DatasetArrow(stream, options...)
+}
+
+// DatasetArrow is the same with the memory limit of r.
+func (r *Runtime) DatasetArrow(stream unsafe.Pointer, options ...ArrowOptions) *Dataset {
+	o := last(options)
+	var p pins
+	defer p.Unpin()
+	c := &C.dtg_arrow_options{struct_size: C.sizeof_dtg_arrow_options, missing: C.int32_t(o.Missing)}
+	c.label, c.label_len = p.text(o.Label)
+	c.columns, c.num_columns = p.cstrings(o.Columns)
+	c.schema, c.schema_len = p.text(o.Schema)
+	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
+		return C.dtg_dataset_arrow(home, (*C.ArrowArrayStream)(stream), c, out)
+	})
 }

@@ -60,6 +60,8 @@ class Dataset {
   // For transforms. The table, where elements are its rows; null otherwise.
   const Ref<Table>& table() const { return table_; }
   virtual Result<bool> pull(Item& item) = 0;
+  // The tensors of an item of this data set, whichever way it holds them.
+  Status materialize(Item& item, Element& element) const;
   // Passes over up to `count` elements, without making them where that can be; how many there were.
   virtual Result<int64_t> skip(int64_t count);
 
@@ -84,8 +86,6 @@ class Dataset {
   void stand_on(Ref<Table> table);
   // The spec in words, for stage().
   std::string spec_text() const;
-  // The tensors of an item, whichever way it holds them.
-  Status materialize(Item& item, Element& element) const;
   std::vector<ComponentSpec> spec_;
 
  private:

@@ -201,6 +201,7 @@ class Misuse : public World {
   void model_rows();
   void layer_rows();
   void data_rows();
+  void map_rows();
   void file_rows();
   void cluster_rows();
   void group_rows();
@@ -242,6 +243,7 @@ class Misuse : public World {
   dtg_conv windows = DTG_CONV_INIT;
   dtg_export serving = DTG_EXPORT_INIT;
   dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
+  dtg_host_source source = DTG_HOST_SOURCE_INIT;
   std::string bytes;
   std::string file = folder("file");
   std::string sets = folder("sets");
@@ -524,6 +526,26 @@ void Misuse::data_rows() {
   ROW(dtg_dataset_component, {2}, h.dataset, 0, nullptr, outs.dims, 8, &outs.number);
 }
 
+void Misuse::map_rows() {
+  static const dtg_component no_type{-1, 0, nullptr};
+  static const auto nothing = [](void*, dtg_tensor* const*, size_t, dtg_tensor**, size_t) -> dtg_error* { return nullptr; };
+  static const auto all = [](void*, dtg_tensor* const*, size_t, int32_t* keep) -> dtg_error* {
+    *keep = 1;
+    return nullptr;
+  };
+  static const dtg_component number{DTG_I64, 0, nullptr};
+  source.components = &number;
+  source.num_components = 1;
+  source.next = [](void*, dtg_tensor**, size_t, int32_t*) -> dtg_error* { return nullptr; };
+  ROW(dtg_dataset_add_arguments, {}, h.dataset, h.graph, outs.values, 1);
+  ROW(dtg_dataset_map, {2}, h.dataset, h.function, nullptr);
+  ROW(dtg_dataset_filter, {2}, h.dataset, h.function, nullptr);
+  ROW(dtg_dataset_map_host, (S{2, 3}), h.dataset, nothing, nullptr, nullptr, &no_type, 1);
+  ROW(dtg_dataset_filter_host, (S{2, 3}), h.dataset, all, nullptr, nullptr);
+  ROW(dtg_dataset_host, {0}, h.runtime, &source, &outs.dataset);
+  ROW(dtg_dataset_arrow, (S{0, 2}), h.runtime, reinterpret_cast<ArrowArrayStream*>(block), nullptr, &outs.dataset);
+}
+
 void Misuse::file_rows() {
   ROW(dtg_weights_create, {}, &outs.weights);
   ROW(dtg_weights_load, {0}, h.runtime, file.c_str(), DTG_STRLEN, &outs.weights);
@@ -696,6 +718,7 @@ TEST_F(Misuse, EveryPointerOfEveryFunction) {
   model_rows();
   layer_rows();
   data_rows();
+  map_rows();
   file_rows();
   cluster_rows();
   group_rows();

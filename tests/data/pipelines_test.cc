@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <future>
 #include <random>
+#include <thread>
 
+#include "data/element_function.h"
 #include "data/order.h"
 #include "data/position.h"
 
@@ -84,6 +87,45 @@ T must(Result<T> result) {
   return result.take();
 }
 
+// A function as the stages see one: several calls at once, on threads, which end in whatever order they like.
+class Formula final : public ElementFunction {
+ public:
+  using Change = std::function<Element(const Element&, std::pair<int64_t, int64_t> seed)>;
+  Formula(std::vector<ComponentSpec> results, int64_t parallel, Change change)
+      : results_(std::move(results)), parallel_(parallel), change_(std::move(change)) {}
+  const std::vector<ComponentSpec>& results() const override { return results_; }
+  Result<std::unique_ptr<Call>> start(const Element& arguments, const int64_t (&seed)[2]) override {
+    class Later final : public Call {
+     public:
+      explicit Later(std::future<Element> made) : made_(std::move(made)) {}
+      Status finish(Element& results) override {
+        results = made_.get();
+        return {};
+      }
+
+     private:
+      std::future<Element> made_;
+    };
+    const auto how = parallel_ > 1 ? std::launch::async : std::launch::deferred;
+    return std::unique_ptr<Call>(new Later(std::async(how, change_, arguments, std::pair(seed[0], seed[1]))));
+  }
+  int64_t parallel() const override { return parallel_; }
+  std::string text() const override { return "formula"; }
+
+ private:
+  const std::vector<ComponentSpec> results_;
+  const int64_t parallel_;
+  const Change change_;
+};
+
+// Every number twice, and more by what the seed says; the oracle does the same to its rows.
+int64_t changed(int64_t number, int64_t more) { return 2 * number + more; }
+bool stays(const std::vector<int64_t>& numbers) {
+  int64_t sum = 0;
+  for (const int64_t number : numbers) sum += number;
+  return sum % 3 != 0;
+}
+
 class Chef {
  public:
   explicit Chef(uint32_t seed) : random_(seed) {}
@@ -140,7 +182,10 @@ class Chef {
   Recipe step(const Recipe& from, int depth) {
     const int64_t n = 1 + below(4), m = 1 + below(3);
     const bool drop = below(2) == 0;
-    switch (below(12)) {
+    switch (below(15)) {
+      case 12:
+      case 13: return map(from, m);
+      case 14: return filter(from, n);
       case 0: return shuffle(from, n, static_cast<uint64_t>(m));
       case 1:
         return over(
@@ -191,6 +236,57 @@ class Chef {
         });
     made.varies = true;
     return made;
+  }
+
+  Recipe map(const Recipe& from, int64_t parallel) {
+    const bool seeded = below(2) == 0;
+    const auto more = [seeded](int64_t epoch, int64_t index) { return seeded ? 100 * epoch + index : 0; };
+    Recipe made = over(
+        from, seeded ? "seeded map" : "map",
+        [=](DatasetPtr data) {
+          const auto change = [=](const Element& element, std::pair<int64_t, int64_t> seed) {
+            Element out;
+            for (const Tensor& tensor : element) {
+              Tensor& doubled = out.emplace_back(must(Tensor::allocate(DType::i64, tensor.shape())));
+              for (int64_t i = 0; i < tensor.count(); ++i) {
+                doubled.as<int64_t>()[i] = changed(tensor.as<int64_t>()[i], more(seed.first, seed.second));
+              }
+            }
+            return out;
+          };
+          auto formula = make_ref<Formula>(data->spec(), parallel, change);
+          return make_map(std::move(data), std::move(formula));
+        },
+        [=](Rows rows, int64_t epoch) {
+          for (size_t r = 0; r < rows.size(); ++r) {
+            for (Value& value : rows[r]) {
+              for (int64_t& number : value.data) number = changed(number, more(epoch, static_cast<int64_t>(r)));
+            }
+          }
+          return rows;
+        });
+    made.varies |= seeded;
+    return made;
+  }
+
+  static Recipe filter(const Recipe& from, int64_t parallel) {
+    return over(
+        from, "filter",
+        [=](DatasetPtr data) {
+          const auto verdict = [](const Element& element, std::pair<int64_t, int64_t>) {
+            const int64_t* numbers = element[0].as<int64_t>();
+            return Element{must(Tensor::scalar<bool>(stays({numbers, numbers + element[0].count()})))};
+          };
+          return make_filter(std::move(data),
+                             make_ref<Formula>(std::vector<ComponentSpec>{{DType::boolean, PartialShape::scalar()}}, parallel, verdict));
+        },
+        [](const Rows& rows, int64_t) {
+          Rows out;
+          for (const Row& row : rows) {
+            if (stays(row[0].data)) out.push_back(row);
+          }
+          return out;
+        });
   }
 
   // Of what varies the epochs would have to be counted; that is another test's.
@@ -426,6 +522,50 @@ TEST(Pipelines, ACacheOverEpochsGoesOnAsItWas) {
       ASSERT_TRUE(reading.next(element).value());
     }
   }
+}
+
+// Errors of elements that were asked for ahead come in their turn, and what stands behind them can still be had.
+TEST(Pipelines, AnErrorComesWhereItsElementWould) {
+  class Moody final : public ElementFunction {
+   public:
+    const std::vector<ComponentSpec>& results() const override { return results_; }
+    Result<std::unique_ptr<Call>> start(const Element& arguments, const int64_t (&)[2]) override {
+      class Given final : public Call {
+       public:
+        explicit Given(Element element) : element_(std::move(element)) {}
+        Status finish(Element& results) override {
+          if (*element_[0].as<int64_t>() == 4) return data_loss("four, in the end");
+          results = element_;
+          return {};
+        }
+
+       private:
+        Element element_;
+      };
+      if (*arguments[0].as<int64_t>() == 2) return data_loss("two, at once");
+      return std::unique_ptr<Call>(new Given(arguments));
+    }
+    int64_t parallel() const override { return 4; }
+    std::string text() const override { return "moody"; }
+
+   private:
+    std::vector<ComponentSpec> results_{{DType::i64, PartialShape::scalar()}};
+  };
+  Reading reading(must(make_map(must(make_range(0, 6, 1)), make_ref<Moody>())));
+  Element element;
+  for (const int64_t i : {0, 1, 2, 3, 4, 5}) {
+    auto more = reading.next(element);
+    ASSERT_EQ(more.ok(), i != 2 && i != 4) << i;
+    if (more.ok()) {
+      ASSERT_EQ(*element[0].as<int64_t>(), i);
+    }
+  }
+  EXPECT_FALSE(reading.next(element).value());
+  ASSERT_TRUE(reading.restart().ok());
+  EXPECT_EQ(reading.data().skip(6).value(), 6) << "what is passed over is not asked about";
+  ASSERT_TRUE(reading.restart().ok());
+  ASSERT_TRUE(reading.next(element).value());
+  EXPECT_EQ(reading.data().skip(3).status().code(), Code::data_loss) << "the third was asked about ahead, and failed";
 }
 
 TEST(Pipelines, WhatCannotBeIsSaid) {

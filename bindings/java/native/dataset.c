@@ -115,6 +115,23 @@ static jlong json_lines(JNIEnv* env, jclass self, jlong runtime, jbyteArray opti
   return JLONG(out);
 }
 
+static jlong arrow(JNIEnv* env, jclass self, jlong runtime, jlong stream, jbyteArray options) {
+  dtg_arrow_options to = DTG_ARROW_OPTIONS_INIT;
+  dtg_dataset* out = NULL;
+  packet from;
+  const char** columns;
+  (void)self;
+  if (!packet_open(env, options, &from)) return 0;
+  to.label = packet_text(&from, &to.label_len);
+  to.columns = columns = packet_texts(&from, &to.num_columns, NULL);
+  to.missing = (int32_t)packet_int(&from);
+  to.schema = packet_text(&from, &to.schema_len);
+  jni_threw(env, dtg_dataset_arrow(AS(dtg_runtime, runtime), AS(ArrowArrayStream, stream), &to, &out));
+  free((void*)(uintptr_t)columns);
+  packet_close(&from);
+  return JLONG(out);
+}
+
 static jlong bad_rows(JNIEnv* env, jclass self, jlong data) {
   int64_t count = 0;
   (void)self;
@@ -319,6 +336,7 @@ static const JNINativeMethod methods[] = {
     NATIVE("datasetNpz", "(J[B)J", npz),
     NATIVE("datasetTfrecord", "(J[B)J", tfrecord),
     NATIVE("datasetJsonLines", "(J[B)J", json_lines),
+    NATIVE("datasetArrow", "(JJ[B)J", arrow),
     NATIVE("datasetBadRows", "(J)J", bad_rows),
     NATIVE("datasetWhyBad", "(J)[B", why_bad),
     NATIVE("datasetTransform", "(JIJJD)V", transform),

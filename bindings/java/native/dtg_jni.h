@@ -1,4 +1,4 @@
-/* dtg_jni.h: what the files of the JNI side share. Natives run on the Java thread that called them; nothing here attaches a thread.
+/* dtg_jni.h: what the files of the JNI side share. Natives run on the Java thread that called them; only host_data.c attaches threads.
  *
  * Java hands structs over as packets: 8-byte words in native order, a text as its length (-1: none) and its bytes with NULs up to
  * the next word, numbers as their count (-1: none) and their words. Both ends are written here and in Packet.java, in the same
@@ -68,6 +68,9 @@ typedef struct jni_known {
   jclass no_memory;
   jclass bytes; /* byte[] */
   jclass throwable;
+  JavaVM* vm;
+  jclass host; /* HostData, and its static methods */
+  jmethodID host_map, host_filter, host_begin, host_next, host_code, host_message;
 } jni_known;
 extern jni_known jni;
 
@@ -79,6 +82,6 @@ typedef struct jni_table {
 #define JNI_TABLE(name, methods) const jni_table name = {methods, (jint)(sizeof(methods) / sizeof(methods)[0])}
 extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session, jni_async,
     jni_cluster, jni_server, jni_dataset, jni_weights, jni_events, jni_checkpoint, jni_control, jni_group, jni_strategy, jni_trainer,
-    jni_coordinator;
+    jni_coordinator, jni_host_data;
 
 #endif /* DTG_JNI_H */

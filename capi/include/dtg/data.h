@@ -137,9 +137,9 @@ DTG_ERR dtg_dataset_json_lines(dtg_runtime *runtime, const char *path, size_t pa
  * may be NULL, and `*why` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_dataset_bad_rows(const dtg_dataset *dataset, int64_t *count, dtg_string **why) DTG_NOEXCEPT;
 
-/* What was found out about the columns of a CSV file or of JSON lines, as a schema: give it to the reading of other files, so that names
- * have the same numbers and missing values the same means there; keep it with the weights by dtg_model_set_metadata. `*out` is owned by the
- * caller. Errors: FAILED_PRECONDITION (from neither of them). Since 0.1. */
+/* What was found out about the columns of a CSV file, of JSON lines or of an Arrow stream, as a schema: give it to the reading of other
+ * files, so that names have the same numbers and missing values the same means there; keep it with the weights by dtg_model_set_metadata.
+ * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (from none of them). Since 0.1. */
 DTG_ERR dtg_dataset_schema(const dtg_dataset *dataset, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the data set; NULL for NULL. Since 0.1. */

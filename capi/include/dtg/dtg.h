@@ -2,6 +2,7 @@
 #ifndef DTG_DTG_H
 #define DTG_DTG_H
 
+#include <dtg/arrow.h>
 #include <dtg/base.h>
 #include <dtg/checkpoint.h>
 #include <dtg/cluster.h>
@@ -15,6 +16,7 @@
 #include <dtg/io.h>
 #include <dtg/layers.h>
 #include <dtg/losses.h>
+#include <dtg/map.h>
 #include <dtg/metrics.h>
 #include <dtg/nn.h>
 #include <dtg/optimizers.h>

@@ -10,6 +10,8 @@ use core::ptr::{null, null_mut};
 struct Opaque([u8; 0], core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>);
 
 #[repr(C)]
+pub struct ArrowArrayStream(Opaque);
+#[repr(C)]
 pub struct dtg_error(Opaque);
 #[repr(C)]
 pub struct dtg_string(Opaque);
@@ -100,6 +102,11 @@ pub type dtg_better = i32;
 pub type dtg_progress = i32;
 pub type dtg_fit_event_kind = i32;
 
+pub type dtg_element_fn = unsafe extern "C" fn(user: *mut c_void, arguments: *const *mut dtg_tensor, num_arguments: usize, results: *mut *mut dtg_tensor, num_results: usize) -> *mut dtg_error;
+pub type dtg_predicate_fn = unsafe extern "C" fn(user: *mut c_void, arguments: *const *mut dtg_tensor, num_arguments: usize, keep: *mut i32) -> *mut dtg_error;
+pub type dtg_source_next_fn = unsafe extern "C" fn(user: *mut c_void, tensors: *mut *mut dtg_tensor, num_tensors: usize, more: *mut i32) -> *mut dtg_error;
+pub type dtg_source_restart_fn = unsafe extern "C" fn(user: *mut c_void, epoch: i64) -> *mut dtg_error;
+pub type dtg_source_skip_fn = unsafe extern "C" fn(user: *mut c_void, count: i64, passed: *mut i64) -> *mut dtg_error;
 pub type dtg_log_fn = unsafe extern "C" fn(user: *mut c_void, level: dtg_log_level, component: *const c_char, message: *const c_char);
 pub type dtg_user_free_fn = unsafe extern "C" fn(user: *mut c_void);
 pub type dtg_replica_fn = unsafe extern "C" fn(user: *mut c_void, strategy: *mut dtg_strategy, replica: i32, inputs: *const dtg_value, num_inputs: usize, results: *mut dtg_value, num_results: usize) -> *mut dtg_error;
@@ -369,6 +376,20 @@ pub const DTG_FIT_EPOCH_END: dtg_fit_event_kind = 5;
 pub const DTG_FIT_CHECKPOINT: dtg_fit_event_kind = 6;
 pub const DTG_FIT_STOPPED: dtg_fit_event_kind = 7;
 pub const DTG_FIT_DONE: dtg_fit_event_kind = 8;
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_arrow_options {
+    pub struct_size: usize,
+    pub label: *const c_char,
+    pub label_len: usize,
+    pub columns: *const *const c_char,
+    pub num_columns: usize,
+    pub missing: i32,
+    pub reserved0: i32,
+    pub schema: *const c_char,
+    pub schema_len: usize,
+}
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -731,6 +752,39 @@ pub struct dtg_sampled_loss {
     pub sampled: dtg_value,
     pub true_expected: dtg_value,
     pub sampled_expected: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_map_options {
+    pub struct_size: usize,
+    pub parallel: i32,
+    pub reserved0: i32,
+    pub session: *mut dtg_session,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_component {
+    pub dtype: dtg_dtype,
+    pub rank: i32,
+    pub dims: *const i64,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_host_source {
+    pub struct_size: usize,
+    pub user: *mut c_void,
+    pub user_free: Option<dtg_user_free_fn>,
+    pub components: *const dtg_component,
+    pub num_components: usize,
+    pub next: Option<dtg_source_next_fn>,
+    pub restart: Option<dtg_source_restart_fn>,
+    pub skip: Option<dtg_source_skip_fn>,
+    pub cardinality: i64,
+    pub name: *const c_char,
+    pub name_len: usize,
 }
 
 #[repr(C)]
@@ -1293,6 +1347,21 @@ pub struct dtg_fit_callbacks {
     pub done: Option<dtg_fit_fn>,
 }
 
+impl dtg_arrow_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_arrow_options>(),
+        label: null(),
+        label_len: DTG_STRLEN,
+        columns: null(),
+        num_columns: 0,
+        missing: 0,
+        reserved0: 0,
+        schema: null(),
+        schema_len: DTG_STRLEN,
+    };
+}
+
 impl dtg_checkpoint_options {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -1660,6 +1729,33 @@ impl dtg_sampled_loss {
         sampled: dtg_value { id: 0 },
         true_expected: dtg_value { id: 0 },
         sampled_expected: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_map_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_map_options>(),
+        parallel: 1,
+        reserved0: 0,
+        session: null_mut(),
+    };
+}
+
+impl dtg_host_source {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_host_source>(),
+        user: null_mut(),
+        user_free: None,
+        components: null(),
+        num_components: 0,
+        next: None,
+        restart: None,
+        skip: None,
+        cardinality: -2,
+        name: null(),
+        name_len: DTG_STRLEN,
     };
 }
 
@@ -2227,6 +2323,7 @@ impl dtg_fit_callbacks {
 }
 
 unsafe extern "C" {
+    pub fn dtg_dataset_arrow(runtime: *mut dtg_runtime, stream: *mut ArrowArrayStream, options: *const dtg_arrow_options, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_abi_version() -> u32;
     pub fn dtg_version() -> *const c_char;
     pub fn dtg_has_feature(name: *const c_char) -> i32;
@@ -2430,6 +2527,12 @@ unsafe extern "C" {
     pub fn dtg_nn_triplet_loss(model: *mut dtg_model, anchor: dtg_value, positive: dtg_value, negative: dtg_value, margin: f64, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_sampled_loss(model: *mut dtg_model, loss: *const dtg_sampled_loss, labels: dtg_value, x: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_regularize(model: *mut dtg_model, loss: dtg_value, handles: *const dtg_value, num_handles: usize, l1: f64, l2: f64, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_dataset_add_arguments(dataset: *const dtg_dataset, body: *mut dtg_graph, arguments: *mut dtg_value, num_arguments: usize) -> *mut dtg_error;
+    pub fn dtg_dataset_map(dataset: *mut dtg_dataset, function: *const dtg_function, options: *const dtg_map_options) -> *mut dtg_error;
+    pub fn dtg_dataset_filter(dataset: *mut dtg_dataset, function: *const dtg_function, options: *const dtg_map_options) -> *mut dtg_error;
+    pub fn dtg_dataset_map_host(dataset: *mut dtg_dataset, r#fn: Option<dtg_element_fn>, user: *mut c_void, user_free: Option<dtg_user_free_fn>, components: *const dtg_component, num_components: usize) -> *mut dtg_error;
+    pub fn dtg_dataset_filter_host(dataset: *mut dtg_dataset, r#fn: Option<dtg_predicate_fn>, user: *mut c_void, user_free: Option<dtg_user_free_fn>) -> *mut dtg_error;
+    pub fn dtg_dataset_host(runtime: *mut dtg_runtime, source: *const dtg_host_source, out: *mut *mut dtg_dataset) -> *mut dtg_error;
     pub fn dtg_nn_metric(model: *mut dtg_model, metric: *const dtg_metric, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_model_create(graph: *mut dtg_graph, seed: u64, out: *mut *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_model_retain(model: *mut dtg_model) -> *mut dtg_model;

@@ -115,10 +115,20 @@ impl Graph {
         arguments: &[Argument],
         build: impl FnOnce(&Self, &[Value]) -> Result<R>,
     ) -> Result<Function> {
+        self.function_of(name, |body| arguments.iter().map(|argument| body.argument(argument)).collect(), build)
+    }
+
+    /// The same with arguments that whoever calls adds to the body.
+    pub(crate) fn function_of<R: Values>(
+        &self,
+        name: &str,
+        arguments: impl FnOnce(&Self) -> Result<Vec<Value>>,
+        build: impl FnOnce(&Self, &[Value]) -> Result<R>,
+    ) -> Result<Function> {
         // SAFETY: an open graph, and a text with its length.
         let body = unsafe { Handle::create(|out| sys::dtg_function_begin(self.raw(), name.as_ptr().cast(), name.len(), out)) }?;
         let body = Self::adopt(body);
-        let given = arguments.iter().map(|argument| body.argument(argument)).collect::<Result<Vec<_>>>()?;
+        let given = arguments(&body)?;
         let results = build(&body, &given)?.to_vec();
         let end = |out| {
             // SAFETY: an open graph of ours, an array with its length, and no controls.

@@ -1,5 +1,6 @@
 //! Data sets: pipelines that hand out elements, one or more tensors each. One thread at a time uses a data set; it may move.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -82,6 +83,19 @@ pub struct JsonLines<'a> {
     pub missing: Missing,
     /// Bad rows are passed over and counted, see [`Dataset::bad_rows`]; otherwise they are an error.
     pub skip_bad_rows: bool,
+    /// What is known of the columns, as JSON; see [`Csv::schema`].
+    pub schema: Option<&'a str>,
+}
+
+/// How Arrow tables are read; write `..Default::default()` for what is not said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Arrow<'a> {
+    /// The column to predict: elements are then {all other columns as a float32 vector, label}. None: one component per column.
+    pub label: Option<&'a str>,
+    /// The columns to read, in this order. None: all.
+    pub columns: Option<&'a [&'a str]>,
+    /// What happens to rows in which a value is missing.
+    pub missing: Missing,
     /// What is known of the columns, as JSON; see [`Csv::schema`].
     pub schema: Option<&'a str>,
 }
@@ -327,6 +341,44 @@ impl Dataset {
             .map(|handle| Self(handle, false))
     }
 
+    /// The rows of a stream of tables through the Arrow C data interface, such as an `FFI_ArrowArrayStream` of the crate `arrow`. Numbers and
+    /// bools keep their type, fixed-size lists of them are components of that shape, texts and dictionaries of texts are numbered in
+    /// sorted order; a column that comes in one piece without missing values is not copied. Errors: `NotFound`, `DataLoss` (a missing
+    /// value, with row and column; the stream's own errors), `InvalidArgument`, `Unimplemented` (other types, by name),
+    /// `ResourceExhausted`.
+    ///
+    /// # Safety
+    /// `stream` points to a filled ArrowArrayStream of that interface, whose arrays are what its schema says. It is taken over, also where
+    /// this fails: its `release` is NULL afterwards.
+    pub unsafe fn arrow(stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
+        // SAFETY: the caller says so.
+        unsafe { Self::arrow_in(&Runtime::default(), stream, options) }
+    }
+
+    /// As [`Dataset::arrow`], under the memory limit of a runtime.
+    ///
+    /// # Safety
+    /// As for [`Dataset::arrow`].
+    pub unsafe fn arrow_in(runtime: &Runtime, stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
+        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
+        let raw = sys::dtg_arrow_options {
+            label: options.label.map_or(null(), |label| label.as_ptr().cast()),
+            label_len: options.label.map_or(0, str::len),
+            columns: if options.columns.is_some() { names.as_ptr() } else { null() },
+            num_columns: names.len(),
+            missing: options.missing.number(),
+            schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
+            schema_len: options.schema.map_or(0, str::len),
+            ..sys::dtg_arrow_options::INIT
+        };
+        // SAFETY: an open runtime or NULL; a stream as the caller says, options that outlive the call.
+        unsafe { Handle::create(|out| sys::dtg_dataset_arrow(runtime.raw(), stream.cast(), &raw, out)) }.map(Self::adopt)
+    }
+
+    pub(crate) fn adopt(handle: Handle<sys::dtg_dataset>) -> Self {
+        Self(handle, false)
+    }
+
     pub(crate) fn raw(&self) -> *mut sys::dtg_dataset {
         self.0.raw()
     }
@@ -340,7 +392,7 @@ impl Dataset {
     // ---- transforms. Errors: InvalidArgument for arguments out of range ----
 
     /// The pipeline with one more transform.
-    fn with(self, add: impl FnOnce(*mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Self> {
+    pub(crate) fn with(self, add: impl FnOnce(*mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Self> {
         // SAFETY: the answer of a function of the ABI.
         unsafe { check(add(self.raw())) }?;
         Ok(self)

@@ -104,8 +104,8 @@ struct Parts {
 }
 
 impl Error {
-    /// An error of this crate's own, for what C is never asked.
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// An error of the program's own, for closures that the library calls; it comes out again where their call ends.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let empty = String::new;
         Self(Box::new(Parts {
             code: kind.code(),

@@ -69,6 +69,7 @@ mod handle;
 mod hooks;
 mod keras;
 mod layers;
+mod map;
 mod model;
 mod module;
 mod node;
@@ -106,7 +107,7 @@ pub use cluster::{Cluster, Task};
 pub use control::{Argument, Function, Values};
 pub use convolution::Conv;
 pub use coordinator::{Closure, Coordinator, CoordinatorOptions, Partitioner, RemoteValue, shard_rows};
-pub use dataset::{Csv, Dataset, Feature, Header, JsonLines, Missing, NormalizationKind, Split};
+pub use dataset::{Arrow, Csv, Dataset, Feature, Header, JsonLines, Missing, NormalizationKind, Split};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};
@@ -119,6 +120,7 @@ pub use keras::{
     Average, Curve, Loss, LossKind, LossReduction, Metric, MetricKind, MetricValues, SampledKind, SampledLoss, Summation,
 };
 pub use layers::{Activation, Conv2D, Dense, Embedding, Padding, Pool2D};
+pub use map::{Component, MapOptions};
 pub use model::{Aggregation, Initializer, Model, Variable, VariableSpec};
 pub use module::{AvgPool2D, Dropout, Flatten, Lambda, MaxPool2D, Module};
 pub use node::{Attr, Node};

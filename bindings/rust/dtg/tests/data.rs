@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Csv, DType, Dataset, ErrorKind, EventWriter, EventWriterOptions, Feature, Header, JsonLines, Missing, Runtime, RuntimeOptions,
-    Tensor, Weights,
+    Arrow, Component, Csv, DType, Dataset, Error, ErrorKind, EventWriter, EventWriterOptions, Feature, Graph, Header, JsonLines,
+    MapOptions, Missing, Runtime, RuntimeOptions, Session, Tensor, Value, Weights, ops,
 };
 
 fn all(data: &mut Dataset) -> Vec<i64> {
@@ -216,4 +216,73 @@ fn events_are_written_and_closed() {
     drop(writer);
     assert!(size() > before);
     refused(EventWriter::open("/proc/no/such", &EventWriterOptions::default()).map(drop), ErrorKind::NotFound, "/proc").code();
+}
+
+#[test]
+fn functions_of_graphs() {
+    let _world = world();
+    let small = |body: &Graph, x: &[Value]| {
+        let twenty = body.scalar(20_i64)?;
+        ops::less(body, x[0], twenty).build()
+    };
+    for parallel in [None, Some(3), Some(0)] {
+        let options = MapOptions { parallel, ..Default::default() };
+        let square = |body: &Graph, x: &[Value]| ops::mul(body, x[0], x[0]).build();
+        let data = Dataset::range(0, 6, 1).unwrap().map_graph(square, &options).unwrap();
+        assert_eq!(all(&mut data.filter_graph(small, &options).unwrap()), [0, 1, 4, 9, 16]);
+    }
+    let options = MapOptions { seed: true, ..Default::default() };
+    let mut seeds = Dataset::range(5, 7, 1).unwrap().map_graph(|_, x| Ok([x[1]]), &options).unwrap();
+    assert_eq!(all(&mut seeds), [0, 0, 0, 1]);
+    assert_eq!(all(&mut seeds), [1, 0, 1, 1]);
+
+    let graph = Graph::new().unwrap();
+    let three = ops::square(&graph, graph.scalar(3_i64).unwrap()).build().unwrap();
+    let session = Session::connect("local", &graph).unwrap();
+    let times = |body: &Graph, x: &[Value]| ops::mul(body, x[0], three).build();
+    let options = MapOptions { around: Some((&graph, &session)), ..Default::default() };
+    assert_eq!(all(&mut Dataset::range(0, 3, 1).unwrap().map_graph(times, &options).unwrap()), [0, 9, 18]);
+}
+
+#[test]
+fn functions_of_the_program() {
+    let _world = world();
+    let number = [Component::new(DType::I64, &[])];
+    let mut seen = 0;
+    let data = Dataset::range(0, 5, 1).unwrap().map_elements(&number, move |x| {
+        seen += 1;
+        Ok(vec![Tensor::scalar(100 * seen + x[0].to_scalar::<i64>()?)?])
+    });
+    let mut data = data.unwrap().filter_elements(|x| Ok(x[0].to_scalar::<i64>()? % 2 == 1)).unwrap().prefetch(2).unwrap();
+    assert_eq!(all(&mut data), [201, 403]);
+
+    let one = || Dataset::range(0, 1, 1).unwrap();
+    let kept = one().map_elements(&number, |x| Ok(x.to_vec())).unwrap().next().unwrap().unwrap();
+    assert_eq!(kept[0].to_scalar::<i64>().unwrap(), 0);
+    let mut torn = one().map_elements(&number, |_| Err(Error::new(ErrorKind::DataLoss, "the well is dry"))).unwrap();
+    refused(torn.next_element(), ErrorKind::DataLoss, "the well is dry");
+    let mut thrown = one().filter_elements(|_| panic!("out of the {}", "wall")).unwrap();
+    refused(thrown.next_element(), ErrorKind::Internal, "out of the wall");
+    let mut none = one().map_elements(&number, |_| Ok(vec![])).unwrap();
+    refused(none.next_element(), ErrorKind::InvalidArgument, "0 tensors");
+    refused(one().map_elements(&[], |_| Ok(vec![])), ErrorKind::InvalidArgument, "component");
+}
+
+#[test]
+fn sources_of_the_program() {
+    let _world = world();
+    let make = || {
+        let rows = |epoch: i64| (0..4).map(move |i| Ok(vec![Tensor::scalar(10 * epoch + i)?]));
+        Dataset::from_epochs(&[Component::new(DType::I64, &[])], Some(4), rows).unwrap().batch(3, false).unwrap()
+    };
+    let mut data = make();
+    assert_eq!(all(&mut data), [0, 1, 2, 3]);
+    data.restart().unwrap();
+    data.next_element().unwrap();
+    let mut again = make();
+    again.move_to(&data.place().unwrap()).unwrap();
+    assert_eq!(again.next_element().unwrap().unwrap()[0].as_slice::<i64>().unwrap(), [13]);
+    assert_eq!(data.cardinality(), Some(2));
+    // SAFETY: there is no stream.
+    refused(unsafe { Dataset::arrow(std::ptr::null_mut(), &Arrow::default()) }, ErrorKind::InvalidArgument, "stream");
 }

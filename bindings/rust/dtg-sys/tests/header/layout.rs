@@ -11,6 +11,17 @@ const fn width<T, F>(_: fn(&T) -> &F) -> usize {
 }
 
 pub const LAYOUTS: &[Layout] = &[
+    ("dtg_arrow_options", size_of::<dtg_arrow_options>(), &[
+        ("struct_size", offset_of!(dtg_arrow_options, struct_size), width(|s: &dtg_arrow_options| &s.struct_size)),
+        ("label", offset_of!(dtg_arrow_options, label), width(|s: &dtg_arrow_options| &s.label)),
+        ("label_len", offset_of!(dtg_arrow_options, label_len), width(|s: &dtg_arrow_options| &s.label_len)),
+        ("columns", offset_of!(dtg_arrow_options, columns), width(|s: &dtg_arrow_options| &s.columns)),
+        ("num_columns", offset_of!(dtg_arrow_options, num_columns), width(|s: &dtg_arrow_options| &s.num_columns)),
+        ("missing", offset_of!(dtg_arrow_options, missing), width(|s: &dtg_arrow_options| &s.missing)),
+        ("reserved0", offset_of!(dtg_arrow_options, reserved0), width(|s: &dtg_arrow_options| &s.reserved0)),
+        ("schema", offset_of!(dtg_arrow_options, schema), width(|s: &dtg_arrow_options| &s.schema)),
+        ("schema_len", offset_of!(dtg_arrow_options, schema_len), width(|s: &dtg_arrow_options| &s.schema_len)),
+    ]),
     ("dtg_value", size_of::<dtg_value>(), &[
         ("id", offset_of!(dtg_value, id), width(|s: &dtg_value| &s.id)),
     ]),
@@ -301,6 +312,30 @@ pub const LAYOUTS: &[Layout] = &[
         ("sampled", offset_of!(dtg_sampled_loss, sampled), width(|s: &dtg_sampled_loss| &s.sampled)),
         ("true_expected", offset_of!(dtg_sampled_loss, true_expected), width(|s: &dtg_sampled_loss| &s.true_expected)),
         ("sampled_expected", offset_of!(dtg_sampled_loss, sampled_expected), width(|s: &dtg_sampled_loss| &s.sampled_expected)),
+    ]),
+    ("dtg_map_options", size_of::<dtg_map_options>(), &[
+        ("struct_size", offset_of!(dtg_map_options, struct_size), width(|s: &dtg_map_options| &s.struct_size)),
+        ("parallel", offset_of!(dtg_map_options, parallel), width(|s: &dtg_map_options| &s.parallel)),
+        ("reserved0", offset_of!(dtg_map_options, reserved0), width(|s: &dtg_map_options| &s.reserved0)),
+        ("session", offset_of!(dtg_map_options, session), width(|s: &dtg_map_options| &s.session)),
+    ]),
+    ("dtg_component", size_of::<dtg_component>(), &[
+        ("dtype", offset_of!(dtg_component, dtype), width(|s: &dtg_component| &s.dtype)),
+        ("rank", offset_of!(dtg_component, rank), width(|s: &dtg_component| &s.rank)),
+        ("dims", offset_of!(dtg_component, dims), width(|s: &dtg_component| &s.dims)),
+    ]),
+    ("dtg_host_source", size_of::<dtg_host_source>(), &[
+        ("struct_size", offset_of!(dtg_host_source, struct_size), width(|s: &dtg_host_source| &s.struct_size)),
+        ("user", offset_of!(dtg_host_source, user), width(|s: &dtg_host_source| &s.user)),
+        ("user_free", offset_of!(dtg_host_source, user_free), width(|s: &dtg_host_source| &s.user_free)),
+        ("components", offset_of!(dtg_host_source, components), width(|s: &dtg_host_source| &s.components)),
+        ("num_components", offset_of!(dtg_host_source, num_components), width(|s: &dtg_host_source| &s.num_components)),
+        ("next", offset_of!(dtg_host_source, next), width(|s: &dtg_host_source| &s.next)),
+        ("restart", offset_of!(dtg_host_source, restart), width(|s: &dtg_host_source| &s.restart)),
+        ("skip", offset_of!(dtg_host_source, skip), width(|s: &dtg_host_source| &s.skip)),
+        ("cardinality", offset_of!(dtg_host_source, cardinality), width(|s: &dtg_host_source| &s.cardinality)),
+        ("name", offset_of!(dtg_host_source, name), width(|s: &dtg_host_source| &s.name)),
+        ("name_len", offset_of!(dtg_host_source, name_len), width(|s: &dtg_host_source| &s.name_len)),
     ]),
     ("dtg_metric", size_of::<dtg_metric>(), &[
         ("struct_size", offset_of!(dtg_metric, struct_size), width(|s: &dtg_metric| &s.struct_size)),
@@ -1019,6 +1054,7 @@ pub const NUMBERS: &[(&str, i128)] = &[
 
 /// Every function as the C prototype that its Rust declaration means, and whether it takes NULL callbacks.
 pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
+    ("dtg_dataset_arrow", dtg_dataset_arrow as *const (), "dtg_error * dtg_dataset_arrow(dtg_runtime *, ArrowArrayStream *, dtg_arrow_options const *, dtg_dataset * *)"),
     ("dtg_abi_version", dtg_abi_version as *const (), "uint32_t dtg_abi_version(void)"),
     ("dtg_version", dtg_version as *const (), "char const * dtg_version(void)"),
     ("dtg_has_feature", dtg_has_feature as *const (), "int32_t dtg_has_feature(char const *)"),
@@ -1222,6 +1258,12 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_nn_triplet_loss", dtg_nn_triplet_loss as *const (), "dtg_error * dtg_nn_triplet_loss(dtg_model *, dtg_value, dtg_value, dtg_value, double, dtg_value *)"),
     ("dtg_nn_sampled_loss", dtg_nn_sampled_loss as *const (), "dtg_error * dtg_nn_sampled_loss(dtg_model *, dtg_sampled_loss const *, dtg_value, dtg_value, dtg_value *)"),
     ("dtg_nn_regularize", dtg_nn_regularize as *const (), "dtg_error * dtg_nn_regularize(dtg_model *, dtg_value, dtg_value const *, size_t, double, double, dtg_value *)"),
+    ("dtg_dataset_add_arguments", dtg_dataset_add_arguments as *const (), "dtg_error * dtg_dataset_add_arguments(dtg_dataset const *, dtg_graph *, dtg_value *, size_t)"),
+    ("dtg_dataset_map", dtg_dataset_map as *const (), "dtg_error * dtg_dataset_map(dtg_dataset *, dtg_function const *, dtg_map_options const *)"),
+    ("dtg_dataset_filter", dtg_dataset_filter as *const (), "dtg_error * dtg_dataset_filter(dtg_dataset *, dtg_function const *, dtg_map_options const *)"),
+    ("dtg_dataset_map_host", dtg_dataset_map_host as *const (), "dtg_error * dtg_dataset_map_host(dtg_dataset *, dtg_element_fn, void *, dtg_user_free_fn, dtg_component const *, size_t)"),
+    ("dtg_dataset_filter_host", dtg_dataset_filter_host as *const (), "dtg_error * dtg_dataset_filter_host(dtg_dataset *, dtg_predicate_fn, void *, dtg_user_free_fn)"),
+    ("dtg_dataset_host", dtg_dataset_host as *const (), "dtg_error * dtg_dataset_host(dtg_runtime *, dtg_host_source const *, dtg_dataset * *)"),
     ("dtg_nn_metric", dtg_nn_metric as *const (), "dtg_error * dtg_nn_metric(dtg_model *, dtg_metric const *, dtg_value, dtg_value, dtg_value, dtg_metric_values *)"),
     ("dtg_model_create", dtg_model_create as *const (), "dtg_error * dtg_model_create(dtg_graph *, uint64_t, dtg_model * *)"),
     ("dtg_model_retain", dtg_model_retain as *const (), "dtg_model * dtg_model_retain(dtg_model *)"),

@@ -2,7 +2,9 @@
 
 package org.dtg;
 
+import java.util.Iterator;
 import java.util.List;
+import java.util.function.LongFunction;
 import java.util.stream.Stream;
 
 /**
@@ -255,6 +257,39 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * The rows of a stream of tables through the Arrow C data interface. Numbers and bools keep their type, fixed-size lists of them are
+   * components of that shape, texts and dictionaries of texts are numbered in sorted order; a column that comes in one piece without missing
+   * values is not copied.
+   *
+   * @param stream the address of a filled ArrowArrayStream, as its class of arrow-c-data tells by {@code memoryAddress()}; it is taken over,
+   *     also where this fails
+   * @param options how it is read; null: all found out
+   * @return the data set
+   * @throws DtgException.DataLoss where a value is missing, or the stream fails
+   * @throws DtgException.Unimplemented for a column of another type, which is named
+   */
+  public static Dataset arrow(long stream, ArrowOptions options) {
+    return arrow(null, stream, options);
+  }
+
+  /**
+   * The rows of a stream of tables, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param stream the address of a filled ArrowArrayStream, which is taken over
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset arrow(DtgRuntime runtime, long stream, ArrowOptions options) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(Native.datasetArrow(it, stream, (options == null ? new ArrowOptions() : options).packet().bytes()));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
    * How many rows the source passed over as bad.
    *
    * @return 0 for sources that pass over none
@@ -277,6 +312,140 @@ public final class Dataset extends Handle {
     long mine = hold();
     try {
       return Native.text(Native.datasetWhyBad(mine));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The elements that a program gives: {@code epochs} begins an epoch, by its number, from which an order may be made, and iterates over its
+   * elements, whose tensors are closed when they have been taken. A place that is gone to may be in any epoch. What is thrown is the error
+   * of the element, with its message. Semantics: Dataset.from_generator.
+   *
+   * @param components what elements are
+   * @param cardinality elements per epoch, which is then held to it; -1: endless, -2: not known
+   * @param epochs begins epochs
+   * @return the data set
+   */
+  public static Dataset of(List<Component> components, long cardinality, LongFunction<? extends Iterator<List<Tensor>>> epochs) {
+    return of(null, components, cardinality, epochs);
+  }
+
+  /**
+   * The elements that a program gives, under the memory limit of a runtime.
+   *
+   * @param runtime null: the default one
+   * @param components what elements are
+   * @param cardinality as above
+   * @param epochs begins epochs
+   * @return the data set
+   */
+  public static Dataset of(DtgRuntime runtime, List<Component> components, long cardinality,
+      LongFunction<? extends Iterator<List<Tensor>>> epochs) {
+    long it = hold(runtime);
+    try {
+      byte[] what = HostData.packet(new Packet().integer(cardinality), given(components, "components")).bytes();
+      return new Dataset(Native.datasetSource(it, what, new HostData.Rows(given(epochs, "epochs"))));
+    } finally {
+      drop(runtime);
+    }
+  }
+
+  /**
+   * Elements become what a function of a graph gives for them: its arguments are the components. It may stand before {@link #batch} or behind
+   * it, which is faster. Semantics: Dataset.map, deterministic.
+   *
+   * @param body builds the function
+   * @return this
+   * @throws DtgException.InvalidArgument for an op that is more than a function of its inputs, which is named
+   */
+  public Dataset map(GraphFunction.Body body) {
+    return map(new MapOptions(), body);
+  }
+
+  /**
+   * The same, several elements at once, with a seed, or with values from around.
+   *
+   * @param options how
+   * @param body builds the function
+   * @return this
+   */
+  public Dataset map(MapOptions options, GraphFunction.Body body) {
+    return apply(0, "map", options, body);
+  }
+
+  /**
+   * The elements for which a function of a graph, which gives one bool, gives true. Semantics: Dataset.filter.
+   *
+   * @param body builds the function
+   * @return this
+   */
+  public Dataset filter(GraphFunction.Body body) {
+    return filter(new MapOptions(), body);
+  }
+
+  /**
+   * The same, several elements at once, with a seed, or with values from around.
+   *
+   * @param options how
+   * @param body builds the function
+   * @return this
+   */
+  public Dataset filter(MapOptions options, GraphFunction.Body body) {
+    return apply(1, "filter", options, body);
+  }
+
+  private Dataset apply(int which, String name, MapOptions options, GraphFunction.Body body) {
+    long mine = hold();
+    try (Graph own = options.graph == null ? new Graph() : null) {
+      Graph around = own == null ? options.graph : own;
+      int count = (int) componentCount() + (options.seed ? 1 : 0);
+      try (GraphFunction function = around.function(name, it -> Native.datasetAddArguments(mine, it, count), body)) {
+        long held = function.hold();
+        long session = hold(options.session);
+        try {
+          Native.datasetApply(mine, which, held, options.parallel, session);
+        } finally {
+          drop(options.session);
+          function.drop();
+        }
+      }
+      return this;
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Elements become what a function of Java makes of them. It is called by whoever asks for an element, or on the thread of a
+   * {@link #prefetch} behind it, one call at a time; it must not use this data set. Semantics: Dataset.map of a py_function.
+   *
+   * @param components what it gives
+   * @param function makes an element
+   * @return this
+   */
+  public Dataset mapElements(List<Component> components, HostData.Change function) {
+    long mine = hold();
+    try {
+      byte[] what = HostData.packet(new Packet(), given(components, "components")).bytes();
+      Native.datasetMapHost(mine, what, given(function, "function"));
+      return this;
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The elements that a function of Java wants. Else as {@link #mapElements}.
+   *
+   * @param function chooses elements
+   * @return this
+   */
+  public Dataset filterElements(HostData.Choice function) {
+    long mine = hold();
+    try {
+      Native.datasetFilterHost(mine, given(function, "function"));
+      return this;
     } finally {
       drop();
     }

@@ -4,6 +4,7 @@ package org.dtg;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.LongFunction;
 
 /**
  * A dataflow graph: append-only, so it may be run by other threads while one adds to it. Nodes are added by the typed methods that it
@@ -239,11 +240,16 @@ public final class Graph extends Ops {
    * @throws DtgException.ResourceExhausted for more than 64 levels of functions
    */
   public GraphFunction function(String name, List<GraphFunction.Argument> arguments, GraphFunction.Body body) {
+    return function(name, it -> arguments.stream().mapToLong(argument -> argument.add(it)).toArray(), body);
+  }
+
+  /** The same with arguments that whoever calls adds to the body, which is held. */
+  GraphFunction function(String name, LongFunction<long[]> arguments, GraphFunction.Body body) {
     try (Graph inside = begin(name)) {
-      Value[] v = new Value[arguments.size()];
+      Value[] v;
       long it = inside.hold();
       try {
-        for (int i = 0; i < v.length; i++) v[i] = new Value(inside, arguments.get(i).add(it));
+        v = Arrays.stream(arguments.apply(it)).mapToObj(id -> new Value(inside, id)).toArray(Value[]::new);
       } finally {
         inside.drop();
       }

@@ -414,6 +414,18 @@ final class Native {
   static native byte[] groupMember(long group, int rank);
 
   // data, io
+  static native long datasetArrow(long runtime, long stream, byte[] options);
+
+  static native void datasetMapHost(long data, byte[] components, HostData.Change function);
+
+  static native void datasetFilterHost(long data, HostData.Choice function);
+
+  static native long datasetSource(long runtime, byte[] what, HostData.Rows rows);
+
+  static native long[] datasetAddArguments(long data, long body, int count);
+
+  static native void datasetApply(long data, int which, long function, int parallel, long session);
+
   static native long datasetTensors(long runtime, long[] tensors);
 
   static native long datasetRange(long runtime, long begin, long end, long step);
