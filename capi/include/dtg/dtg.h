@@ -15,6 +15,7 @@
 #include <dtg/io.h>
 #include <dtg/layers.h>
 #include <dtg/losses.h>
+#include <dtg/mesh.h>
 #include <dtg/metrics.h>
 #include <dtg/nn.h>
 #include <dtg/optimizers.h>
@@ -22,6 +23,7 @@
 #include <dtg/runtime.h>
 #include <dtg/server.h>
 #include <dtg/session.h>
+#include <dtg/sharded.h>
 #include <dtg/strategy.h>
 #include <dtg/tensor.h>
 #include <dtg/trainer.h>
