@@ -69,6 +69,7 @@ mod handle;
 mod hooks;
 mod keras;
 mod layers;
+mod mesh;
 mod model;
 mod module;
 mod node;
@@ -84,6 +85,7 @@ mod sequence;
 mod server;
 mod serving;
 mod session;
+mod sharded;
 mod strategy;
 mod tensor;
 mod trainer;
@@ -119,6 +121,7 @@ pub use keras::{
     Average, Curve, Loss, LossKind, LossReduction, Metric, MetricKind, MetricValues, SampledKind, SampledLoss, Summation,
 };
 pub use layers::{Activation, Conv2D, Dense, Embedding, Padding, Pool2D};
+pub use mesh::{Mesh, MeshOptions, MeshStep, TableCut, Zero};
 pub use model::{Aggregation, Initializer, Model, Variable, VariableSpec};
 pub use module::{AvgPool2D, Dropout, Flatten, Lambda, MaxPool2D, Module};
 pub use node::{Attr, Node};
@@ -133,6 +136,7 @@ pub use sequence::{Attention, Direction, Recurrent, RecurrentKind, RecurrentResu
 pub use server::{Security, Server, ServerOptions, keygen};
 pub use serving::{Export, RestoreOptions};
 pub use session::{Session, SessionOptions};
+pub use sharded::Sharded;
 pub use strategy::{Assign, CrossDevice, CustomOptions, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;
 pub use trainer::{Stopper, Trainer, TrainerOptions};
