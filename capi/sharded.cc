@@ -81,6 +81,7 @@ dtg_error* dtg_model_add_sharded_variable(dtg_model* model, const dtg_variable_s
 
 dtg_error* dtg_model_find_sharded_variable(const dtg_model* model, const char* name, size_t name_len, dtg_sharded* out) noexcept {
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
     DTG_ASSIGN(const ShardedVariable found, find(*object.model, name, name_len));
     return answer_sharded(*object.model, found, out);
   });
@@ -88,6 +89,7 @@ dtg_error* dtg_model_find_sharded_variable(const dtg_model* model, const char* n
 
 dtg_error* dtg_sharded_shard(const dtg_model* model, const char* name, size_t name_len, int64_t i, dtg_variable* out) noexcept {
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
     DTG_ASSIGN(const ShardedVariable found, find(*object.model, name, name_len));
     const auto count = static_cast<int64_t>(found.shards.size());
     if (i < 0 || i >= count) {

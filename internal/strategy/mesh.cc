@@ -194,6 +194,10 @@ Status Mesh::enter(Step* step) {
   return {};
 }
 
+bool Mesh::is_again(const Step& step) const {
+  return step.data > 0 || step.micro > 0 || static_cast<size_t>(step.stage) < course_->of_stage.size();
+}
+
 Result<bool> Mesh::next(Step* step) {
   if (!course_) return failed_precondition("the next step of a mesh: no build has begun");
   Course& c = *course_;
@@ -210,12 +214,16 @@ Result<bool> Mesh::next(Step* step) {
   model_->begin_visit(static_cast<size_t>(c.data), tower, of_stage_[static_cast<size_t>(stage_)]);
   model_->set_policy(this);
   graph().push_device(device(c.data, 0, stage_));
+  // What is built again takes no names from the stages behind it, which have those that they would have on one device.
+  c.again = is_again(*step);
+  if (c.again) graph().push_name_scope("again");
   return true;
 }
 
 void Mesh::close_scopes() {
   if (!course_->open) return;
   course_->open = false;
+  if (course_->again) (void)graph().pop_name_scope();
   (void)graph().pop_device();
   model_->set_policy(nullptr);
 }
@@ -254,7 +262,7 @@ Status Mesh::leave(std::span<const Value> outputs) {
   DTG_TRY(check_outputs(outputs));
   const PipelineMove move = c.moves[c.move];
   c.made[place_of(move.stage, c.data, move.micro)].outputs.assign(outputs.begin(), outputs.end());
-  const bool is_first = c.data == 0 && move.micro == 0 && c.of_stage.size() <= static_cast<size_t>(move.stage);
+  const bool is_first = !c.again;
   const auto variables = model_->variables();
   for (size_t i = c.variables; i < variables.size(); ++i) {
     if (variables[i].absolute) continue;

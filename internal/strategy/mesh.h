@@ -102,6 +102,7 @@ class Mesh final : public RefCounted, private VariablePolicy {
     size_t move = 0;
     int64_t data = 0;
     bool open = false;
+    bool again = false;  // the open step is over variables that are there
     size_t first_tower = 0;
     size_t variables = 0;                       // when the step began
     std::vector<std::vector<Value>> parts;      // by value of the batch, then by data rank and micro-batch
@@ -120,6 +121,7 @@ class Mesh final : public RefCounted, private VariablePolicy {
   size_t place_of(int64_t stage, int64_t data, int64_t micro) const;
   Result<Value> gate(Value value, NodeId after);
   Status enter(Step* step);
+  bool is_again(const Step& step) const;
   Status leave(std::span<const Value> outputs);
   Status check_outputs(std::span<const Value> outputs) const;
   void close_scopes();

