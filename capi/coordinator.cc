@@ -6,6 +6,7 @@
 #include "capi/guard.h"
 #include "capi/nn.h"
 #include "capi/objects.h"
+#include "capi/sharded.h"
 #include "strategy/partitioner.h"
 #include "train/coordinator.h"
 
@@ -141,17 +142,9 @@ Status fetch(RemoteValueObject& object, dtg_tensor** fetched, size_t count, int6
 
 Status partition(const dtg_partitioner* given, dtg_dtype dtype, const int64_t* dims, size_t rank, int64_t* shards) {
   DTG_TRY(require(shards, "shards"));
-  dtg_partitioner c = DTG_PARTITIONER_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_partitioner), "dtg_partitioner", &c));
+  DTG_ASSIGN(const Partitioner partitioner, read_partitioner(given));
   DTG_TRY(require_array(dims, rank, "dims"));
   if (!dtype_is_known(dtype)) return invalid_argument("partition a variable: %d is no element type", dtype);
-  Partitioner partitioner;
-  DTG_ASSIGN(partitioner.kind, read_enum(c.kind, Partitioner::Kind::max_size, "the kind of partitioner"));
-  partitioner.axis = c.axis;
-  partitioner.num_shards = c.num_shards;
-  partitioner.shard_bytes = c.shard_bytes == 0 && partitioner.kind == Partitioner::Kind::min_size ? 256 << 10 : c.shard_bytes;
-  partitioner.max_shards = c.max_shards == 0 && partitioner.kind == Partitioner::Kind::min_size ? 1 : c.max_shards;
-  if (c.bytes_per_string) partitioner.bytes_per_string = c.bytes_per_string;
   DTG_ASSIGN(*shards, partitioner.shards(static_cast<DType>(dtype), {dims, rank}));
   return {};
 }

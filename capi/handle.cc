@@ -103,6 +103,7 @@ const char* handle_type_name(HandleType type) {
     case HandleType::coordinator: return "coordinator";
     case HandleType::closure: return "closure";
     case HandleType::remote_value: return "remote value";
+    case HandleType::mesh: return "mesh";
   }
   return "object";
 }

@@ -42,6 +42,7 @@ enum class HandleType : uint8_t {
   coordinator,
   closure,
   remote_value,
+  mesh,
 };
 
 const char* handle_type_name(HandleType type);

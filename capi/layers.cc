@@ -76,25 +76,6 @@ Result<Recurrent> add_recurrent(Model& model, Value x, const dtg_recurrent* give
   return recurrent(model, x, layer);
 }
 
-Result<Value> add_attention(Model& model, Value query, Value value, const dtg_attention* given) {
-  dtg_attention c = DTG_ATTENTION_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_attention), "dtg_attention", &c));
-  AttentionLayer layer;
-  layer.name = name_or(c.name, c.name_len, layer.name);
-  layer.heads = c.heads;
-  layer.key_width = c.key_width;
-  layer.value_width = c.value_width;
-  layer.output_width = c.output_width;
-  layer.use_bias = c.no_bias == 0;
-  layer.causal = c.causal != 0;
-  DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
-  DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
-  layer.weights_of = text(c.weights_of, c.weights_of_len);
-  layer.mask = value_of(c.mask);
-  layer.lengths = value_of(c.lengths);
-  return attention(model, query, value, value_of(c.key), layer);
-}
-
 // Each entry that is 0 is like the one before.
 std::array<int64_t, 3> along(const int64_t (&given)[3], int64_t first) {
   std::array<int64_t, 3> all{};
@@ -132,6 +113,26 @@ dtg_error* convolution(AddConv add, dtg_model* model, dtg_value x, const dtg_con
 }
 
 }  // namespace
+Result<AttentionLayer> read_attention(const dtg_attention* given, Value* key) {
+  dtg_attention c = DTG_ATTENTION_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_attention), "dtg_attention", &c));
+  AttentionLayer layer;
+  layer.name = name_or(c.name, c.name_len, layer.name);
+  layer.heads = c.heads;
+  layer.key_width = c.key_width;
+  layer.value_width = c.value_width;
+  layer.output_width = c.output_width;
+  layer.use_bias = c.no_bias == 0;
+  layer.causal = c.causal != 0;
+  DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
+  DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
+  layer.weights_of = text(c.weights_of, c.weights_of_len);
+  layer.mask = value_of(c.mask);
+  layer.lengths = value_of(c.lengths);
+  *key = value_of(c.key);
+  return layer;
+}
+
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -171,7 +172,11 @@ dtg_error* dtg_nn_recurrent(dtg_model* model, dtg_value x, const dtg_recurrent* 
 }
 
 dtg_error* dtg_nn_attention(dtg_model* model, dtg_value query, dtg_value value, const dtg_attention* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_attention(m, value_of(query), value_of(value), layer); });
+  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+    Value key;
+    DTG_ASSIGN(const AttentionLayer what, read_attention(layer, &key));
+    return attention(m, value_of(query), value_of(value), key, what);
+  });
 }
 
 dtg_error* dtg_nn_conv1d(dtg_model* model, dtg_value x, const dtg_conv* layer, dtg_value* out) noexcept {

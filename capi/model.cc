@@ -8,6 +8,7 @@
 #include "capi/nn.h"
 #include "checkpoint/safetensors.h"
 #include "dtg/nn.h"
+#include "nn/wholes.h"
 #include "session/session.h"
 
 namespace dtg::capi {
@@ -21,7 +22,9 @@ Status answer_variable(const Model& model, const NamedVariable& variable, dtg_va
   return {};
 }
 
-Result<NamedVariable> add_variable(Model& model, const dtg_variable_spec* given) {
+}  // namespace
+
+Result<VariableSpec> read_variable_spec(const dtg_variable_spec* given) {
   dtg_variable_spec c = DTG_VARIABLE_SPEC_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_variable_spec), "dtg_variable_spec", &c));
   DTG_TRY(require(c.name, "the name of a variable"));
@@ -36,8 +39,10 @@ Result<NamedVariable> add_variable(Model& model, const dtg_variable_spec* given)
   DTG_ASSIGN(spec.initializer, read_initializer(c.initializer, spec.initializer));
   DTG_ASSIGN(spec.sync, read_enum(c.synchronization, Sync::on_read, "synchronization"));
   DTG_ASSIGN(spec.aggregation, read_enum(c.aggregation, Aggregation::only_first, "aggregation"));
-  return model.add_variable(spec);
+  return spec;
 }
+
+namespace {
 
 Status save(ModelObject& model, Session& session, const std::string& path) {
   std::vector<Value> fetches;
@@ -46,11 +51,16 @@ Status save(ModelObject& model, Session& session, const std::string& path) {
   std::vector<Tensor> values(fetches.size());
   DTG_TRY(session.run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
   std::vector<NamedTensor> named;
-  for (size_t i = 0; i < values.size(); ++i) named.push_back({model.model->variables()[i].name, values[i]});
+  for (const WholeVariable& whole : whole_variables(*model.model)) {
+    std::vector<Tensor> parts;
+    for (const NamedVariable* part : whole.parts) parts.push_back(values[static_cast<size_t>(part - model.model->variables().data())]);
+    DTG_ASSIGN(Tensor value, join_parts(whole, parts));
+    named.push_back({whole.name, std::move(value)});
+  }
   return write_tensors(*model.graph->runtime->seams().disk, path, named, model.metadata);
 }
 
-Status fits(const NamedVariable& variable, const Tensor* tensor, const std::string& path) {
+Status fits(const WholeVariable& variable, const Tensor* tensor, const std::string& path) {
   if (!tensor) return not_found("restore \"%s\": the variable \"%s\" is not in it", path.c_str(), variable.name.c_str());
   if (tensor->dtype() == variable.dtype && tensor->shape() == variable.shape) return {};
   return invalid_argument("restore \"%s\": \"%s\" is %s there and %s%s in the model", path.c_str(), variable.name.c_str(),
@@ -61,18 +71,14 @@ Status fits(const NamedVariable& variable, const Tensor* tensor, const std::stri
 Status restore(ModelObject& model, Session& session, const std::string& path) {
   const Seams& seams = model.graph->runtime->seams();
   DTG_ASSIGN(const TensorFile file, read_tensors(*seams.disk, path, {.budget = seams.budget}));
-  std::vector<Value> feeds;
-  std::vector<const Tensor*> tensors;
-  std::vector<NodeId> targets;
-  for (const NamedVariable& variable : model.model->variables()) {
+  Assignment assign;
+  for (const WholeVariable& variable : whole_variables(*model.model)) {
     const Tensor* const tensor = file.find(variable.name);
     DTG_TRY(fits(variable, tensor, path));
-    feeds.push_back(model.model->graph().node(variable.assign).inputs[1]);
-    tensors.push_back(tensor);
-    targets.push_back(variable.assign);
+    DTG_TRY(assign.add(model.model->graph(), variable, *tensor));
   }
-  if (targets.empty()) return failed_precondition("restore \"%s\": the model has no variables", path.c_str());
-  DTG_TRY(session.run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {}));
+  if (assign.targets.empty()) return failed_precondition("restore \"%s\": the model has no variables", path.c_str());
+  DTG_TRY(session.run({.feeds = assign.feeds, .feed_tensors = assign.pointers(), .fetches = {}, .targets = assign.targets}, {}));
   for (const auto& [key, value] : file.metadata) {
     if (!key.starts_with("dtg.")) set_metadata(model, key, value);
   }
@@ -132,7 +138,8 @@ dtg_error* dtg_model_add_variable(dtg_model* model, const dtg_variable_spec* spe
   return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     dtg_variable probe = DTG_VARIABLE_INIT;
     if (out) DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &probe));
-    DTG_ASSIGN(const NamedVariable variable, add_variable(*object.model, spec));
+    DTG_ASSIGN(const VariableSpec wanted, read_variable_spec(spec));
+    DTG_ASSIGN(const NamedVariable variable, object.model->add_variable(wanted));
     return out ? answer_variable(*object.model, variable, out) : Status();
   });
 }

@@ -15,20 +15,6 @@
 namespace dtg::capi {
 namespace {
 
-Result<Value> add_dense(Model& model, Value x, const dtg_dense* given) {
-  dtg_dense c = DTG_DENSE_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_dense), "dtg_dense", &c));
-  DenseLayer layer;
-  layer.name = name_or(c.name, c.name_len, "dense");
-  layer.units = c.units;
-  layer.use_bias = c.no_bias == 0;
-  DTG_ASSIGN(layer.activation, read_enum(c.activation, Activation::gelu, "activation"));
-  DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
-  DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
-  layer.weights_of = text(c.weights_of, c.weights_of_len);
-  return dense(model, x, layer);
-}
-
 Result<Value> add_conv2d(Model& model, Value x, const dtg_conv2d* given) {
   dtg_conv2d c = DTG_CONV2D_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_conv2d), "dtg_conv2d", &c));
@@ -82,18 +68,6 @@ Result<Pool2DLayer> read_pool(const dtg_pool2d* given) {
   return layer;
 }
 
-Result<Value> add_embedding(Model& model, Value ids, const dtg_embedding* given) {
-  dtg_embedding c = DTG_EMBEDDING_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_embedding), "dtg_embedding", &c));
-  EmbeddingLayer layer;
-  layer.name = name_or(c.name, c.name_len, "embedding");
-  layer.rows = c.rows;
-  layer.width = c.width;
-  DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
-  layer.weights_of = text(c.weights_of, c.weights_of_len);
-  return embedding(model, ids, layer);
-}
-
 using Kind = Initializer::Kind;
 static_assert(static_cast<int>(Kind::zeros) + 1 == DTG_INIT_ZEROS && static_cast<int>(Kind::orthogonal) + 1 == DTG_INIT_ORTHOGONAL);
 
@@ -107,6 +81,32 @@ Result<Initializer> read_initializer(const dtg_initializer& given, const Initial
   return Initializer{static_cast<Kind>(given.kind - 1), given.a, given.b, 0, 0};
 }
 
+Result<DenseLayer> read_dense(const dtg_dense* given) {
+  dtg_dense c = DTG_DENSE_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_dense), "dtg_dense", &c));
+  DenseLayer layer;
+  layer.name = name_or(c.name, c.name_len, "dense");
+  layer.units = c.units;
+  layer.use_bias = c.no_bias == 0;
+  DTG_ASSIGN(layer.activation, read_enum(c.activation, Activation::gelu, "activation"));
+  DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
+  DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
+  layer.weights_of = text(c.weights_of, c.weights_of_len);
+  return layer;
+}
+
+Result<EmbeddingLayer> read_embedding(const dtg_embedding* given) {
+  dtg_embedding c = DTG_EMBEDDING_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_embedding), "dtg_embedding", &c));
+  EmbeddingLayer layer;
+  layer.name = name_or(c.name, c.name_len, "embedding");
+  layer.rows = c.rows;
+  layer.width = c.width;
+  DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
+  layer.weights_of = text(c.weights_of, c.weights_of_len);
+  return layer;
+}
+
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -115,7 +115,10 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_nn_dense(dtg_model* model, dtg_value x, const dtg_dense* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_dense(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+    DTG_ASSIGN(const DenseLayer what, read_dense(layer));
+    return dense(m, value_of(x), what);
+  });
 }
 
 dtg_error* dtg_nn_conv2d(dtg_model* model, dtg_value x, const dtg_conv2d* layer, dtg_value* out) noexcept {
@@ -145,7 +148,10 @@ dtg_error* dtg_nn_dropout(dtg_model* model, dtg_value x, double rate, dtg_value 
 }
 
 dtg_error* dtg_nn_embedding(dtg_model* model, dtg_value ids, const dtg_embedding* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_embedding(m, value_of(ids), layer); });
+  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+    DTG_ASSIGN(const EmbeddingLayer what, read_embedding(layer));
+    return embedding(m, value_of(ids), what);
+  });
 }
 
 dtg_error* dtg_nn_normalize(dtg_model* model, dtg_value x, const char* normalization, size_t normalization_len, dtg_value* out) noexcept {

@@ -5,8 +5,10 @@
 #include <string_view>
 
 #include "capi/model.h"
-#include "dtg/nn.h"
+#include "dtg/layers.h"
+#include "nn/attention.h"
 #include "nn/initializer.h"
+#include "nn/layers.h"
 
 namespace dtg::capi {
 
@@ -20,6 +22,12 @@ Result<E> read_enum(int32_t number, E last, const char* what) {
 }
 
 Result<Initializer> read_initializer(const dtg_initializer& given, const Initializer& fallback);
+
+// What the host says of a layer or a variable, with the defaults filled in; texts stay the host's.
+Result<DenseLayer> read_dense(const dtg_dense* given);
+Result<EmbeddingLayer> read_embedding(const dtg_embedding* given);
+Result<AttentionLayer> read_attention(const dtg_attention* given, Value* key);
+Result<VariableSpec> read_variable_spec(const dtg_variable_spec* given);
 
 inline std::string_view name_or(const char* name, size_t length, std::string_view fallback) {
   const std::string_view given = text(name, length);

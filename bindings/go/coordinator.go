@@ -283,11 +283,8 @@ type Partitioner struct {
 
 // Shards is the number of shards of a variable of that type and shape.
 func (p Partitioner) Shards(dtype DType, shape Shape) (int64, error) {
-	raw := C.dtg_partitioner{struct_size: C.sizeof_dtg_partitioner, kind: C.dtg_partitioner_kind(p.Kind), axis: clamped(p.Axis),
-		num_shards: C.int64_t(p.NumShards), shard_bytes: C.int64_t(p.ShardBytes), max_shards: C.int64_t(p.MaxShards),
-		bytes_per_string: C.int64_t(p.BytesPerString)}
 	var shards C.int64_t
-	err := failure(C.dtg_partitioner_shards(&raw, C.dtg_dtype(dtype), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(shape))), C.size_t(len(shape)), &shards))
+	err := failure(C.dtg_partitioner_shards(p.c(), C.dtg_dtype(dtype), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(shape))), C.size_t(len(shape)), &shards))
 	return int64(shards), err
 }
 

@@ -50,12 +50,16 @@ func (m *Model) Dense(x Value, layer Dense) Value {
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
 		var held pins
 		defer held.Unpin()
-		c := &C.dtg_dense{struct_size: C.sizeof_dtg_dense, units: C.int64_t(layer.Units), activation: C.dtg_activation(layer.Activation),
-			no_bias: flag(layer.NoBias), kernel: layer.Kernel.c(), bias: layer.Bias.c()}
-		c.name, c.name_len = held.text(layer.Name)
-		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
-		return C.dtg_nn_dense(p, x.c(), c, out)
+		return C.dtg_nn_dense(p, x.c(), layer.c(&held), out)
 	})
+}
+
+func (layer Dense) c(held *pins) *C.dtg_dense {
+	c := &C.dtg_dense{struct_size: C.sizeof_dtg_dense, units: C.int64_t(layer.Units), activation: C.dtg_activation(layer.Activation),
+		no_bias: flag(layer.NoBias), kernel: layer.Kernel.c(), bias: layer.Bias.c()}
+	c.name, c.name_len = held.text(layer.Name)
+	c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
+	return c
 }
 
 // Conv2D is a convolutional layer.
@@ -162,12 +166,16 @@ func (m *Model) Embedding(ids Value, layer Embedding) Value {
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
 		var held pins
 		defer held.Unpin()
-		c := &C.dtg_embedding{struct_size: C.sizeof_dtg_embedding, rows: C.int64_t(layer.Rows), width: C.int64_t(layer.Width),
-			table: layer.Table.c()}
-		c.name, c.name_len = held.text(layer.Name)
-		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
-		return C.dtg_nn_embedding(p, ids.c(), c, out)
+		return C.dtg_nn_embedding(p, ids.c(), layer.c(&held), out)
 	})
+}
+
+func (layer Embedding) c(held *pins) *C.dtg_embedding {
+	c := &C.dtg_embedding{struct_size: C.sizeof_dtg_embedding, rows: C.int64_t(layer.Rows), width: C.int64_t(layer.Width),
+		table: layer.Table.c()}
+	c.name, c.name_len = held.text(layer.Name)
+	c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
+	return c
 }
 
 // Normalize is x as float32, (x - shift) / scale for each feature along its last dimension, by the text of Dataset.FitNormalization: the bits

@@ -101,19 +101,8 @@ func (m *Model) AddVariable(spec VariableSpec) (v Variable) {
 	m.build(func(p *C.dtg_model) *C.dtg_error {
 		var held pins
 		defer held.Unpin()
-		c := &C.dtg_variable_spec{
-			struct_size:   C.sizeof_dtg_variable_spec,
-			dtype:         C.dtg_dtype(spec.DType),
-			not_trainable: flag(spec.NotTrainable),
-			initializer:   spec.Initializer.c(),
-
-			synchronization: C.dtg_variable_sync(spec.Sync),
-			aggregation:     C.dtg_variable_aggregation(spec.Aggregation),
-		}
-		c.name, c.name_len = held.text(spec.Name)
-		c.dims, c.rank = held.ints(spec.Shape)
 		out := C.dtg_variable{struct_size: C.sizeof_dtg_variable}
-		failed := C.dtg_model_add_variable(p, c, &out)
+		failed := C.dtg_model_add_variable(p, spec.c(&held), &out)
 		if failed == nil {
 			v = variableOf(&out)
 		}
@@ -150,3 +139,18 @@ func handlesOf(list []Variable) []Value {
 }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Value{})-unsafe.Sizeof(C.dtg_value{})] // a Value is a dtg_value
+
+func (spec VariableSpec) c(held *pins) *C.dtg_variable_spec {
+	c := &C.dtg_variable_spec{
+		struct_size:   C.sizeof_dtg_variable_spec,
+		dtype:         C.dtg_dtype(spec.DType),
+		not_trainable: flag(spec.NotTrainable),
+		initializer:   spec.Initializer.c(),
+
+		synchronization: C.dtg_variable_sync(spec.Sync),
+		aggregation:     C.dtg_variable_aggregation(spec.Aggregation),
+	}
+	c.name, c.name_len = held.text(spec.Name)
+	c.dims, c.rank = held.ints(spec.Shape)
+	return c
+}

@@ -13,6 +13,33 @@ namespace {
 
 constexpr const char* kLayer = "multi head attention";
 
+// The shape of x with other dimensions instead of the last one.
+Value outer_and(Build& build, Value x, std::initializer_list<int64_t> last) {
+  const Value outer = build.op("StridedSlice", {build.shape(x), build.ints({0}), build.ints({2}), build.ints({1})});
+  return build.op("ConcatV2", {outer, build.ints(last), build.integer(0)});
+}
+
+Value both(Build& build, Value a, Value b) { return a.valid() ? build.op("LogicalAnd", {a, b}) : b; }
+Value places(Build& build, Value shape, int64_t axis) { return counting(build, dimension(build, shape, axis)); }
+
+// Scores of what may not be seen are so small that nothing is left of them.
+Value seen(Build& build, Value scores, const AttentionLayer& layer) {
+  Value mask;
+  if (layer.mask.valid()) mask = build.op("ExpandDims", {layer.mask, build.integer(1)});
+  const Value shape = build.shape(scores);
+  if (layer.lengths.valid()) {
+    const Value counts = build.reshape(checked_lengths(build, layer.lengths, dimension(build, shape, 3)), build.ints({-1, 1, 1, 1}));
+    mask = both(build, mask, build.op("Less", {places(build, shape, 3), counts}));
+  }
+  if (layer.causal) {
+    const Value queries = build.op("ExpandDims", {places(build, shape, 2), build.integer(1)});
+    mask = both(build, mask, build.op("LessEqual", {places(build, shape, 3), queries}));
+  }
+  if (!mask.valid() || !build.ok()) return scores;
+  const double least = build.info(scores).dtype == DType::f16 ? -3e4 : -1e9;
+  return build.op("SelectV2", {mask, scores, build.like(scores, least)});
+}
+
 class Heads {
  public:
   Heads(Model& model, const AttentionLayer& layer) : model_(model), layer_(layer), build_(model.graph()) {}
@@ -20,37 +47,20 @@ class Heads {
   Result<Value> run(Value query, Value value, Value key, int64_t in) {
     const int64_t values = layer_.value_width ? layer_.value_width : layer_.key_width;
     const int64_t out = layer_.output_width ? layer_.output_width : in;
-    DTG_ASSIGN(Value q, to_heads("query", query, layer_.key_width));
-    DTG_ASSIGN(const Value k, to_heads("key", key, layer_.key_width));
-    DTG_ASSIGN(const Value v, to_heads("value", value, values));
-    q = build_.mul(q, build_.like(q, 1 / std::sqrt(static_cast<double>(layer_.key_width))));
-    Value scores = build_.op("BatchMatMulV2", {q, k}, {{"adj_y", true}});  // [batch, heads, queries, keys]
-    DTG_TRY(build_.status());
-    scores = seen(scores);
-    const Value weighed = build_.op("BatchMatMulV2", {build_.op("Softmax", {scores}), v});
-    const Value together = build_.op("Transpose", {weighed, build_.ints({0, 2, 1, 3})});
-    const Value rows = build_.reshape(together, outer_and(query, {layer_.heads * values}));
+    DTG_ASSIGN(const Value q, headed("query", query, layer_.key_width));
+    DTG_ASSIGN(const Value k, headed("key", key, layer_.key_width));
+    DTG_ASSIGN(const Value v, headed("value", value, values));
+    const Value rows = from_heads(build_, attend(build_, q, k, v, layer_), layer_.heads, values);
     DTG_TRY(build_.status());
     return projected("attention_output", rows, Shape::of({layer_.heads, values, out}), layer_.heads * values, out, Shape::of({out}));
   }
 
  private:
-  // [batch, places, in] as [batch, heads, places, width].
-  Result<Value> to_heads(std::string_view name, Value x, int64_t width) {
-    const PartialShape shape = build_.info(x).shape;
-    const int64_t in = shape.dim(2);
+  Result<Value> headed(std::string_view name, Value x, int64_t width) {
+    const int64_t in = build_.info(x).shape.dim(2);
     DTG_ASSIGN(const Value y,
                projected(name, x, Shape::of({in, layer_.heads, width}), in, layer_.heads * width, Shape::of({layer_.heads, width})));
-    const Value cut = build_.reshape(y, outer_and(x, {layer_.heads, width}));
-    const Value turned = build_.op("Transpose", {cut, build_.ints({0, 2, 1, 3})});
-    DTG_TRY(build_.status());
-    return turned;
-  }
-
-  // The shape of x with other dimensions instead of the last one.
-  Value outer_and(Value x, std::initializer_list<int64_t> last) {
-    const Value outer = build_.op("StridedSlice", {build_.shape(x), build_.ints({0}), build_.ints({2}), build_.ints({1})});
-    return build_.op("ConcatV2", {outer, build_.ints(last), build_.integer(0)});
+    return to_heads(build_, y, layer_.heads, width);
   }
 
   // The kernel stands in checkpoints with a dimension for the heads, as Keras has it.
@@ -69,24 +79,6 @@ class Heads {
     DTG_TRY(build_.status());
     return y;
   }
-
-  // Scores of what may not be seen are so small that nothing is left of them.
-  Value seen(Value scores) {
-    Value mask;
-    if (layer_.mask.valid()) mask = build_.op("ExpandDims", {layer_.mask, build_.integer(1)});
-    const Value shape = build_.shape(scores);
-    if (layer_.lengths.valid()) {
-      const Value counts = build_.reshape(checked_lengths(build_, layer_.lengths, dimension(build_, shape, 3)), build_.ints({-1, 1, 1, 1}));
-      mask = both(mask, build_.op("Less", {places(shape, 3), counts}));
-    }
-    if (layer_.causal)
-      mask = both(mask, build_.op("LessEqual", {places(shape, 3), build_.op("ExpandDims", {places(shape, 2), build_.integer(1)})}));
-    if (!mask.valid() || !build_.ok()) return scores;
-    const double least = build_.info(scores).dtype == DType::f16 ? -3e4 : -1e9;
-    return build_.op("SelectV2", {mask, scores, build_.like(scores, least)});
-  }
-  Value both(Value a, Value b) { return a.valid() ? build_.op("LogicalAnd", {a, b}) : b; }
-  Value places(Value shape, int64_t axis) { return counting(build_, dimension(build_, shape, axis)); }
 
   Model& model_;
   const AttentionLayer& layer_;
@@ -119,18 +111,38 @@ Status check_extra(const Model& model, const AttentionLayer& layer) {
 
 }  // namespace
 
-Result<Value> attention(Model& model, Value query, Value value, Value key, const AttentionLayer& layer) {
-  DTG_ASSIGN(const int64_t in, channels_of(model, query, kLayer, 3, 3));
-  if (!key.valid()) key = value;
-  for (const Value other : {value, key}) {
+Value to_heads(Build& build, Value x, int64_t heads, int64_t width) {
+  const Value cut = build.reshape(x, outer_and(build, x, {heads, width}));
+  return build.op("Transpose", {cut, build.ints({0, 2, 1, 3})});
+}
+
+Value from_heads(Build& build, Value x, int64_t heads, int64_t width) {
+  const Value together = build.op("Transpose", {x, build.ints({0, 2, 1, 3})});
+  return build.reshape(together, outer_and(build, together, {heads * width}));
+}
+
+Value attend(Build& build, Value query, Value key, Value value, const AttentionLayer& layer) {
+  if (!build.ok()) return {};
+  query = build.mul(query, build.like(query, 1 / std::sqrt(static_cast<double>(layer.key_width))));
+  const Value scores = seen(build, build.op("BatchMatMulV2", {query, key}, {{"adj_y", true}}), layer);  // [batch, heads, queries, keys]
+  return build.op("BatchMatMulV2", {build.op("Softmax", {scores}), value});
+}
+
+Status check_attention(const Model& model, Value query, Value value, Value key, const AttentionLayer& layer) {
+  DTG_TRY(channels_of(model, query, kLayer, 3, 3).status());
+  for (const Value other : {value, key.valid() ? key : value}) {
     DTG_TRY(channels_of(model, other, kLayer, 3, 3).status());
     if (model.graph().info(other).dtype == model.graph().info(query).dtype) continue;
     return invalid_argument("%s: the query is %s and the value or key %s; they must be of one type", kLayer,
                             described(model, query).c_str(), described(model, other).c_str());
   }
-  DTG_TRY(check_extra(model, layer));
+  return check_extra(model, layer);
+}
+
+Result<Value> attention(Model& model, Value query, Value value, Value key, const AttentionLayer& layer) {
+  DTG_TRY(check_attention(model, query, value, key, layer));
   const NameScope scope(model.graph(), layer.name);
-  return Heads(model, layer).run(query, value, key, in);
+  return Heads(model, layer).run(query, value, key.valid() ? key : value, model.graph().info(query).shape.dim(2));
 }
 
 }  // namespace dtg

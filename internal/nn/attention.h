@@ -28,4 +28,14 @@ struct AttentionLayer {
 // query[batch, queries, in], value[batch, keys, in'], key (invalid: the value) likewise; [batch, queries, output].
 Result<Value> attention(Model& model, Value query, Value value, Value key, const AttentionLayer& layer);
 
+// --- its pieces, for those who share the heads out ---
+
+// What can be told before anything is built; `key` may be invalid.
+Status check_attention(const Model& model, Value query, Value value, Value key, const AttentionLayer& layer);
+// [batch, places, heads x width] as [batch, heads, places, width], and back.
+Value to_heads(Build& build, Value x, int64_t heads, int64_t width);
+Value from_heads(Build& build, Value x, int64_t heads, int64_t width);
+// What the heads make of their queries, keys and values, all [batch, heads, places, width].
+Value attend(Build& build, Value query, Value key, Value value, const AttentionLayer& layer);
+
 }  // namespace dtg

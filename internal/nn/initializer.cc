@@ -21,7 +21,7 @@ Value filled(Build& build, DType dtype, const Shape& shape, double value) {
 // The random op's inputs: the key is the seed's, the high half of the counter the stream's number; the
 // elements use up the low half.
 Value random(Build& build, const char* op, DType dtype, const Shape& shape, RandomStream stream) {
-  const uint64_t key = hash_mix(stream.seed), counter[2] = {0, stream.number};
+  const uint64_t key = hash_mix(stream.seed), counter[2] = {stream.block, stream.number};
   auto key_tensor = Tensor::of<uint64_t>(Shape::of({1}), {&key, 1});
   auto counter_tensor = Tensor::of<uint64_t>(Shape::of({2}), counter);
   if (!key_tensor.ok()) build.fail(key_tensor.status());
@@ -78,14 +78,15 @@ Fans fans_of(const Shape& kernel) {
 
 namespace {
 
-Value drawn(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
+// `shape` of a kernel that may be larger.
+Value drawn(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, const Shape& kernel, RandomStream stream) {
   using Kind = Initializer::Kind;
   if (initializer.kind > Kind::constant && !dtype_is_floating(dtype)) {
     build.fail(invalid_argument("initialise %s%s: random initializers make floating-point values only; use a constant", dtype_name(dtype),
                                 shape.text().c_str()));
     return {};
   }
-  const Fans fans = fans_of(shape);
+  const Fans fans = fans_of(kernel);
   // A kernel without elements has no weights to balance, and must not divide by zero.
   const double fan_in = std::max(fans.in, 1.0), fan_both = std::max(fans.in + fans.out, 1.0);
   const double a = initializer.a, b = initializer.b;
@@ -115,7 +116,7 @@ Value drawn(Build& build, const Initializer& initializer, DType dtype, const Sha
 }  // namespace
 
 Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream) {
-  const Value all = drawn(build, initializer, dtype, shape, stream);
+  const Value all = drawn(build, initializer, dtype, shape, shape, stream);
   const int64_t from = initializer.ones_from, end = initializer.ones_end;
   if (end <= from || !build.ok()) return all;
   if (shape.rank() != 1 || from < 0 || end > shape.dim(0)) {
@@ -126,6 +127,40 @@ Value initial_value(Build& build, const Initializer& initializer, DType dtype, c
   const Value before = build.op("Slice", {all, build.ints({0}), build.ints({from})});
   const Value after = build.op("Slice", {all, build.ints({end}), build.ints({-1})});
   return build.op("ConcatV2", {before, filled(build, dtype, Shape::of({end - from}), 1), after, build.integer(0)});
+}
+
+namespace {
+
+using Kind = Initializer::Kind;
+
+bool is_random(Kind kind) { return kind > Kind::constant && kind != Kind::orthogonal; }
+bool is_truncated(Kind kind) { return kind == Kind::truncated_normal || kind == Kind::glorot_normal || kind == Kind::he_normal; }
+
+// The elements of the whole from number `first` on. The random ops draw in groups (device/cpu/philox.h): what is drawn begins at a group,
+// and what is not asked for is cut off.
+Value drawn_from(Build& build, const Initializer& initializer, DType dtype, const Shape& whole, int64_t first, const Shape& shape,
+                 RandomStream stream) {
+  const int64_t group = dtype == DType::f64 ? 2 : 4, before = first % group;
+  const uint64_t blocks = is_truncated(initializer.kind) ? static_cast<uint64_t>(group) * 64 : 1;
+  stream.block = static_cast<uint64_t>(first / group) * blocks;
+  const Value all = drawn(build, initializer, dtype, Shape::of({before + shape.count()}), whole, stream);
+  return build.reshape(build.op("Slice", {all, build.ints({before}), build.ints({shape.count()})}), build.ints(shape.dims()));
+}
+
+}  // namespace
+
+Value initial_part(Build& build, const Initializer& initializer, DType dtype, const Shape& whole, const InitialPart& part,
+                   RandomStream stream) {
+  const bool plain = initializer.ones_end <= initializer.ones_from;
+  if (plain && initializer.kind <= Kind::constant) return drawn(build, initializer, dtype, part.shape, whole, stream);
+  // A draw of no elements has no group either.
+  if (plain && part.axis == 0 && is_random(initializer.kind) && part.shape.count() > 0) {
+    return drawn_from(build, initializer, dtype, whole, part.first * part.shape.count(1, part.shape.rank()), part.shape, stream);
+  }
+  std::vector<int64_t> begin(static_cast<size_t>(whole.rank()), 0);
+  begin[static_cast<size_t>(part.axis)] = part.first;
+  const Value all = initial_value(build, initializer, dtype, whole, stream);
+  return build.op("Slice", {all, build.ints(begin), build.ints(part.shape.dims())});
 }
 
 }  // namespace dtg

@@ -55,9 +55,21 @@ Fans fans_of(const Shape& kernel);
 struct RandomStream {
   uint64_t seed = 0;
   uint64_t number = 0;
+  uint64_t block = 0;  // where in the stream to begin
 };
 
 // The node that makes the value. Random kinds need a floating-point type.
 Value initial_value(Build& build, const Initializer& initializer, DType dtype, const Shape& shape, RandomStream stream);
+
+// A part of such a value: from `first` on along an axis, of that shape.
+struct InitialPart {
+  int32_t axis = 0;
+  int64_t first = 0;
+  Shape shape = {};
+};
+// To the bit what `whole` would have there. Along axis 0 only what is asked for is drawn, so that a large table is never in one place;
+// along others, and of an orthogonal matrix, the whole is.
+Value initial_part(Build& build, const Initializer& initializer, DType dtype, const Shape& whole, const InitialPart& part,
+                   RandomStream stream);
 
 }  // namespace dtg

@@ -42,9 +42,21 @@ Result<NamedVariable> Model::add_variable(const VariableSpec& given) {
   } else {
     variable.name = graph_->unique_name(spec.name);
   }
+  variable.part = spec.part;
+  if (spec.part.any() && spec.part.whole.empty()) variable.part.whole = variable.name.substr(0, variable.name.rfind('/'));
   DTG_TRY(add_nodes(spec, places, variable).with_context("add the variable \"" + variable.name + "\""));
   variables_.push_back(variable);
   return here(variable);
+}
+
+// One number for each whole, so that first values do not depend on how many parts there are.
+uint64_t Model::stream_of(const WholePart& part) const {
+  uint64_t number = 0;
+  for (const NamedVariable& variable : variables_) {
+    if (part.number > 0 && variable.part.any() && variable.part.whole == part.whole) return number;
+    number += variable.part.number == 0 ? 1 : 0;
+  }
+  return number;
 }
 
 // What an optimizer keeps has as many copies as its variable, each beside one of them.
@@ -54,7 +66,9 @@ Result<std::vector<Model::Place>> Model::places_of(VariableSpec& spec, uint32_t*
     for (const NamedVariable& variable : variables_) {
       if (variable.handle.node() != spec.colocate) continue;
       *strategy = variable.strategy;
-      for (const VariableCopy& copy : variable.copies) places.push_back({{}, copy.handle.node()});
+      for (const VariableCopy& copy : variable.copies) {
+        if (!spec.alone) places.push_back({{}, copy.handle.node()});
+      }
     }
     if (places.empty()) places.push_back({{}, spec.colocate});
     return places;
@@ -98,8 +112,11 @@ Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places,
     const ColocationScope beside(*graph_, variable.handle.node());
     const NameScope scope(*graph_, variable.name + "/Initializer");
     // Of its own also where it is another's: whoever restores feeds it.
-    first = spec.first.valid() ? build.op("Identity", {spec.first})
-                               : initial_value(build, spec.initializer, spec.dtype, spec.shape, {seed_, variables_.size()});
+    const RandomStream stream = {seed_, stream_of(variable.part)};
+    if (spec.first.valid()) first = build.op("Identity", {spec.first});
+    else if (spec.part.any())
+      first = initial_part(build, spec.initializer, spec.dtype, spec.part.shape, {spec.part.axis, spec.part.first, spec.shape}, stream);
+    else first = initial_value(build, spec.initializer, spec.dtype, spec.shape, stream);
   }
   std::vector<NodeId> others;
   std::vector<Value> reads;
@@ -161,6 +178,30 @@ void Model::end_replicas() {
   run_.towers = std::max(run_.towers, tower_ + 1);
   tower_ = run_.tower;
   replica_ = kNoReplica;
+}
+
+void Model::begin_visit(size_t replica, size_t tower, std::span<const size_t> again) {
+  visit_ = {std::move(shared_), tower_};
+  shared_.assign(again.rbegin(), again.rend());
+  tower_ = tower;
+  replica_ = replica;
+}
+
+Status Model::end_visit() {
+  const size_t left = shared_.empty() ? SIZE_MAX : shared_.back();
+  shared_ = std::move(visit_.shared);
+  tower_ = visit_.tower;
+  replica_ = kNoReplica;
+  if (left == SIZE_MAX) return {};
+  return failed_precondition("a stage was built without the variable \"%s\", which it made the first time; build the same layers in the "
+                             "same order",
+                             variables_[left].name.c_str());
+}
+
+size_t Model::take_towers(size_t count) {
+  const size_t first = run_.towers;
+  run_.towers += count;
+  return first;
 }
 
 std::vector<NodeId> Model::additions(const NamedVariable& variable, NodeId add) {

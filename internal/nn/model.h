@@ -26,6 +26,17 @@ enum class Sync : int32_t {
 // How what the replicas give is combined into one value.
 enum class Aggregation : int32_t { none, sum, mean, only_first };
 
+// Which part of a whole a variable is, where a whole is cut along an axis into several: optimizers see the parts, files the whole.
+struct WholePart {
+  std::string whole = {};  // its name
+  Shape shape = {};        // its shape
+  int32_t axis = 0;
+  int32_t number = 0;  // of this part, along the axis
+  int32_t of = 0;      // so many parts; 0: the variable is no part
+  int64_t first = 0;   // its first row, counted along the axis
+  bool any() const { return of > 0; }
+};
+
 // One of several copies of a variable, each of which stands on the device of its replica.
 struct VariableCopy {
   Value handle;
@@ -50,6 +61,7 @@ struct NamedVariable {
   Sync sync = Sync::on_write;
   Aggregation aggregation = Aggregation::none;
   uint32_t strategy = 0;  // whose it is (VariablePolicy::tag); 0: made outside of any
+  WholePart part = {};
 
   // It as replica `i` has it; itself where it has one copy only.
   NamedVariable at_replica(size_t i) const;
@@ -64,12 +76,16 @@ struct VariableSpec {
   Initializer initializer = {};
   bool trainable = true;
   NodeId colocate = kNoNode;  // a slot stands where its variable stands
+  bool alone = false;         // a slot of that copy only, whatever others the variable has
   bool absolute = false;      // the name is complete, open name scopes do not count
   std::string_view of = {};   // see NamedVariable
   std::string_view slot = {};
   Value first = {};  // its first value, in place of the initializer's
   Sync sync = Sync::on_write;
   Aggregation aggregation = Aggregation::none;
+  // `shape` is the part's. Where the whole's name is not given it is the scope that the part's name stands in, so a part is called
+  // "kernel/part_0". Its first value is what the whole's would have there, however it is cut.
+  WholePart part = {};
 };
 
 // Decides where the variables of a model stand while it is set: a strategy whose scope is open.
@@ -114,6 +130,12 @@ class Model final : public RefCounted {
   // An error where it asked for fewer variables than replica 0.
   Status end_replica();
   void end_replicas();
+  // A piece of the model is built for one replica, as one tower; several pieces may take turns. `again`: over the variables of these
+  // numbers, once more, in their order; empty where it makes its own. The end is an error where it asked for fewer.
+  void begin_visit(size_t replica, size_t tower, std::span<const size_t> again);
+  Status end_visit();
+  // So many numbers of towers that nobody else has, from the answer on.
+  size_t take_towers(size_t count);
   // The variable as the replica that is being built sees it.
   NamedVariable here(const NamedVariable& variable) const { return replica_ == kNoReplica ? variable : variable.at_replica(replica_); }
   // One whose nodes the graph has already (nn/adopt.h).
@@ -161,6 +183,7 @@ class Model final : public RefCounted {
     NodeId beside = kNoNode;  // this node's
   };
   Result<NamedVariable> shared_variable(const VariableSpec& spec);
+  uint64_t stream_of(const WholePart& part) const;
   Result<std::vector<Place>> places_of(VariableSpec& spec, uint32_t* strategy);
   Status add_nodes(const VariableSpec& spec, std::span<const Place> places, NamedVariable& variable);
   Result<Value> add_handle(const VariableSpec& spec, const std::string& name, const Place& place);
@@ -185,6 +208,10 @@ class Model final : public RefCounted {
     size_t left = 0;             // of `shared`, when replica 0 was built
     std::vector<std::pair<std::string, NodeId>> additions;
   } run_;
+  struct {
+    std::vector<size_t> shared;  // outside of it
+    size_t tower = 0;
+  } visit_;
 };
 
 }  // namespace dtg

@@ -68,6 +68,7 @@ Status Updates::make_counter(const char* name, DType dtype, double first, std::f
                                                                .initializer = Initializer::constant(first),
                                                                .trainable = false,
                                                                .colocate = anchor_->handle.node(),
+                                                               .alone = anchor_->copies.empty(),
                                                                .absolute = true}));
   counters_.push_back({counter, std::move(by)});
   return {};
@@ -147,6 +148,12 @@ Value Updates::decayed(const NamedVariable& v) {
 
 Result<NamedVariable> Updates::slot(const NamedVariable& v, const char* name, double first, const Shape& shape, Value same_as) {
   const std::string full = v.name + "/" + name;
+  // What has an element for each of a part's is cut as it is.
+  WholePart part;
+  if (v.part.any() && shape == v.shape) {
+    part = v.part;
+    part.whole += std::string("/") + name;
+  }
   if (const auto made = slots_.find(full); made != slots_.end()) return made->second.at_replica(v.copy);
   DTG_ASSIGN(const NamedVariable slot, model_.add_variable({.name = full,
                                                             .dtype = v.dtype,
@@ -154,10 +161,12 @@ Result<NamedVariable> Updates::slot(const NamedVariable& v, const char* name, do
                                                             .initializer = first == 0 ? Initializer::zeros() : Initializer::constant(first),
                                                             .trainable = false,
                                                             .colocate = v.handle.node(),
+                                                            .alone = v.copies.empty(),
                                                             .absolute = true,
                                                             .of = v.name,
                                                             .slot = name,
-                                                            .first = same_as}));
+                                                            .first = same_as,
+                                                            .part = part}));
   slots_.emplace(full, slot);
   return slot.at_replica(v.copy);
 }

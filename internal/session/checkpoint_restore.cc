@@ -98,18 +98,12 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
                              "; what is drawn at random goes on differently");
     warn("restore \"" + restored.path + "\": " + restored.notes.back());
   }
-  std::vector<Value> feeds;
-  std::vector<const Tensor*> tensors;
-  std::vector<NodeId> targets;
-  for (const auto& [variable, saved] : fit.both) {
-    feeds.push_back(model_->graph().node(variable->assign).inputs[1]);
-    tensors.push_back(set.find(saved));
-    targets.push_back(variable->assign);
-  }
-  if (targets.empty()) return failed_precondition("no variable of the model is in the set");
+  Assignment assign;
+  for (const auto& [variable, saved] : fit.both) DTG_TRY(assign.add(model_->graph(), variable, *set.find(saved)));
+  if (assign.targets.empty()) return failed_precondition("no variable of the model is in the set");
   if (companion_) DTG_TRY(companion_->put(set));
   DTG_TRY(put_places(set, 0, restored));
-  return session_->run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+  return session_->run({.feeds = assign.feeds, .feed_tensors = assign.pointers(), .fetches = {}, .targets = assign.targets}, {});
 }
 
 // Where a set says that a data set stood; where it does not, `why`.

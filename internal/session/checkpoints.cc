@@ -5,6 +5,8 @@
 #include <limits>
 #include <new>
 
+#include "nn/wholes.h"
+
 namespace dtg {
 namespace {
 
@@ -150,11 +152,14 @@ Result<Checkpoints::Taken> Checkpoints::take(int64_t step) {
   std::vector<Tensor> values(fetches.size());
   DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values).with_context("save a checkpoint"));
   const NamedVariable* const counts = model_->step_if_any();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const NamedVariable& variable = variables[i];
-    const TensorRole role = &variable == counts ? TensorRole::step : variable.of.empty() ? TensorRole::variable : TensorRole::slot;
-    if (&variable == counts) taken.step = values[i].as<int64_t>()[0];
-    taken.tensors.push_back({variable.name, std::move(values[i]), role, variable.of, variable.slot});
+  for (const WholeVariable& whole : whole_variables(*model_)) {
+    std::vector<Tensor> parts;
+    for (const NamedVariable* part : whole.parts) parts.push_back(std::move(values[static_cast<size_t>(part - variables.data())]));
+    DTG_ASSIGN(Tensor value, join_parts(whole, parts));
+    const bool is_step = &whole.first() == counts;
+    const TensorRole role = is_step ? TensorRole::step : whole.of.empty() ? TensorRole::variable : TensorRole::slot;
+    if (is_step) taken.step = value.as<int64_t>()[0];
+    taken.tensors.push_back({whole.name, std::move(value), role, whole.of, whole.slot});
   }
   taken.metadata.emplace_back("seed", std::to_string(model_->seed()));
   if (companion_) DTG_TRY(companion_->take(taken.tensors, taken.metadata));

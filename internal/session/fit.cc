@@ -50,13 +50,15 @@ std::string NameMap::saved_name(const std::string& name) const {
 }
 
 Status NameMap::check(const Model& model) const {
+  const std::vector<WholeVariable> wholes = whole_variables(model);
   for (const auto& [name, there] : exact_) {
-    if (!model.find(name)) return not_found("the map of names: the model has no variable \"%.200s\"", name.c_str());
+    if (std::ranges::find(wholes, name, &WholeVariable::name) == wholes.end())
+      return not_found("the map of names: the model has no variable \"%.200s\"", name.c_str());
   }
   for (const auto& [of, there] : begins_) {
     const std::string& prefix = of;  // a lambda cannot take a binding along
-    const auto begins = [&prefix](const NamedVariable& variable) { return variable.name.starts_with(prefix); };
-    if (std::ranges::any_of(model.variables(), begins)) continue;
+    const auto begins = [&prefix](const WholeVariable& variable) { return variable.name.starts_with(prefix); };
+    if (std::ranges::any_of(wholes, begins)) continue;
     return not_found("the map of names: no variable of the model begins with \"%.200s\"", prefix.c_str());
   }
   return {};
@@ -68,7 +70,7 @@ Result<Fit> Fit::of(const Model& model, const std::vector<SavedTensor>& saved, c
   for (const SavedTensor& each : saved) by_name.emplace(each.name, &each);
   Fit fit;
   std::set<std::string> used;
-  for (const NamedVariable& variable : model.variables()) {
+  for (WholeVariable& variable : whole_variables(model)) {
     const std::string there = names.saved_name(variable.name);
     const std::string words = "\"" + variable.name + "\"" + (there == variable.name ? "" : " (\"" + there + "\" there)");
     const auto at = by_name.find(there);
@@ -79,7 +81,7 @@ Result<Fit> Fit::of(const Model& model, const std::vector<SavedTensor>& saved, c
     used.insert(there);
     const SavedTensor& found = *at->second;
     if (found.dtype == variable.dtype && found.shape == variable.shape) {
-      fit.both.push_back({&variable, there});
+      fit.both.push_back({std::move(variable), there});
     } else {
       fit.reshaped.push_back(words + " is " + dtype_name(found.dtype) + found.shape.text() + " there and " + dtype_name(variable.dtype) +
                              variable.shape.text() + " here");

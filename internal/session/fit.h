@@ -1,5 +1,5 @@
-// Fit: how what was saved and the variables of a model go together, by names that may have changed meanwhile. Checkpoints and single files
-// are held against a model by it, before anything is assigned. Values; the thread that restores.
+// Fit: how what was saved and the variables of a model (as wholes, nn/wholes.h) go together, by names that may have changed meanwhile.
+// Checkpoints and single files are held against a model by it, before anything is assigned. Values; the thread that restores.
 #pragma once
 
 #include <map>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/model.h"
+#include "nn/wholes.h"
 
 namespace dtg {
 
@@ -33,7 +33,7 @@ struct SavedTensor {
 
 struct Fit {
   struct Pair {
-    const NamedVariable* variable;
+    WholeVariable variable;
     std::string saved;
   };
   std::vector<Pair> both;

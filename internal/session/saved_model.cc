@@ -253,16 +253,10 @@ std::vector<SavedTensor> saved_tensors(const TensorFile& file) {
 }
 
 Status assign_saved(const Model& model, Session& session, const TensorFile& file, const Fit& fit) {
-  std::vector<Value> feeds;
-  std::vector<const Tensor*> tensors;
-  std::vector<NodeId> targets;
-  for (const auto& [variable, saved] : fit.both) {
-    feeds.push_back(model.graph().node(variable->assign).inputs[1]);
-    tensors.push_back(file.find(saved));
-    targets.push_back(variable->assign);
-  }
-  if (targets.empty()) return {};
-  return session.run({.feeds = feeds, .feed_tensors = tensors, .fetches = {}, .targets = targets}, {});
+  Assignment assign;
+  for (const auto& [variable, saved] : fit.both) DTG_TRY(assign.add(model.graph(), variable, *file.find(saved)));
+  if (assign.targets.empty()) return {};
+  return session.run({.feeds = assign.feeds, .feed_tensors = assign.pointers(), .fetches = {}, .targets = assign.targets}, {});
 }
 
 }  // namespace dtg

@@ -42,6 +42,7 @@ HANDLE(dtg_trainer)
 HANDLE(dtg_coordinator)
 HANDLE(dtg_closure)
 HANDLE(dtg_remote_value)
+HANDLE(dtg_mesh)
 #undef HANDLE
 
 void* closed_of(const Handles& h, const dtg_runtime*) { return h.runtime; }
@@ -68,6 +69,7 @@ void* closed_of(const Handles& h, const dtg_trainer*) { return h.trainer; }
 void* closed_of(const Handles& h, const dtg_coordinator*) { return h.coordinator; }
 void* closed_of(const Handles& h, const dtg_closure*) { return h.closure; }
 void* closed_of(const Handles& h, const dtg_remote_value*) { return h.remote; }
+void* closed_of(const Handles& h, const dtg_mesh*) { return h.mesh; }
 
 // What a call may write a new handle into; emptied after every call.
 struct Outs {
@@ -96,6 +98,7 @@ struct Outs {
   dtg_coordinator* coordinator = nullptr;
   dtg_closure* closure = nullptr;
   dtg_remote_value* remote = nullptr;
+  dtg_mesh* mesh = nullptr;
   DLManagedTensorVersioned* managed = nullptr;
   DLManagedTensor* unversioned = nullptr;
   dtg_task task = DTG_TASK_INIT;
@@ -114,11 +117,13 @@ struct Outs {
   dtg_per_replica spread{};
   dtg_strategy_info info = DTG_STRATEGY_INFO_INIT;
   dtg_fit_event told = DTG_FIT_EVENT_INIT;
+  dtg_sharded sharded = DTG_SHARDED_INIT;
+  dtg_mesh_step step = DTG_MESH_STEP_INIT;
 
   void empty() {
     Handles all{runtime,    tensor,       graph,    session, callable,    run,     cq,         nullptr,  string,
                 model,      dataset,      weights,  writer,  cluster,     server,  checkpoint, function, group,
-                collective, cancellation, strategy, trainer, coordinator, closure, remote};
+                collective, cancellation, strategy, trainer, coordinator, closure, remote,     mesh};
     all.release();
     dtg_dataset_release(dataset2);
     *this = Outs();
@@ -208,6 +213,8 @@ class Misuse : public World {
   void strategy_rows();
   void trainer_rows();
   void coordinator_rows();
+  void sharded_rows();
+  void mesh_rows();
 
   Outs outs;
   std::set<std::string> seen_;
@@ -232,6 +239,7 @@ class Misuse : public World {
   dtg_strategy_options strategy = DTG_STRATEGY_OPTIONS_INIT;
   dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
   dtg_partitioner cuts = DTG_PARTITIONER_INIT;
+  dtg_mesh_options grid = DTG_MESH_OPTIONS_INIT;
   const char* device = "/device:CPU:0";
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
@@ -709,6 +717,34 @@ void Misuse::coordinator_rows() {
   ROW(dtg_shard_rows, {}, 4, 2, 1, &outs.dims[0], &outs.dims[1]);
 }
 
+void Misuse::sharded_rows() {
+  ROW(dtg_model_add_sharded_variable, {3}, h.model, &variable, &cuts, &outs.sharded);
+  ROW(dtg_model_find_sharded_variable, {}, h.model, "w", DTG_STRLEN, &outs.sharded);
+  ROW(dtg_sharded_shard, {}, h.model, "w", DTG_STRLEN, 0, &outs.variable);
+  ROW(dtg_nn_sharded_value, {}, h.model, "w", DTG_STRLEN, &outs.value);
+  ROW(dtg_nn_sharded_lookup, {}, h.model, "w", DTG_STRLEN, v.x, &outs.value);
+  ROW(dtg_nn_sharded_embedding, {}, h.model, v.x, &embedding, &cuts, &outs.value);
+}
+
+void Misuse::mesh_rows() {
+  grid.devices = &device;
+  grid.num_devices = 1;
+  ROW(dtg_mesh_create, {}, h.model, &grid, &outs.mesh);
+  ROW(dtg_mesh_retain, {}, h.mesh);
+  ROW(dtg_mesh_release, {}, h.mesh);
+  ROW(dtg_mesh_begin, {}, h.mesh, &v.z, 1, 1, 0);
+  ROW(dtg_mesh_next, {}, h.mesh, &outs.step, &outs.number);
+  ROW(dtg_mesh_give, {}, h.mesh, &v.z, 1);
+  ROW(dtg_mesh_abandon, {}, h.mesh);
+  ROW(dtg_mesh_result, {}, h.mesh, 0, &outs.value);
+  ROW(dtg_mesh_minimize, {1}, h.mesh, nullptr, &outs.training);
+  ROW(dtg_mesh_column_dense, {}, h.mesh, v.x, &dense, &outs.value, 1);
+  ROW(dtg_mesh_row_dense, {}, h.mesh, &v.x, 1, &dense, &outs.value);
+  ROW(dtg_mesh_together, {}, h.mesh, &v.x, 1, 0, &outs.value);
+  ROW(dtg_mesh_embedding, {}, h.mesh, v.x, &embedding, DTG_CUT_ROWS, &outs.value);
+  ROW(dtg_mesh_attention, {}, h.mesh, v.x, v.x, &attention, &outs.value);
+}
+
 TEST_F(Misuse, EveryPointerOfEveryFunction) {
   base_rows();
   tensor_rows();
@@ -725,6 +761,8 @@ TEST_F(Misuse, EveryPointerOfEveryFunction) {
   strategy_rows();
   trainer_rows();
   coordinator_rows();
+  sharded_rows();
+  mesh_rows();
   for (const auto& row : rows_) row();
   const char* const build = std::getenv("DTG_BUILD_DIR");
   if (!build) return;

@@ -73,8 +73,10 @@ struct Handles {
   dtg_coordinator* coordinator = nullptr;
   dtg_closure* closure = nullptr;
   dtg_remote_value* remote = nullptr;
+  dtg_mesh* mesh = nullptr;
 
   void release() {
+    dtg_mesh_release(mesh);
     dtg_remote_value_release(remote);
     dtg_closure_release(closure);
     dtg_coordinator_release(coordinator);
@@ -183,6 +185,10 @@ inline void build(Handles& h, Values& v, const std::string& events) {
   one.devices = &device;
   one.num_devices = 1;
   OK(dtg_strategy_create(h.model, &one, &h.strategy));
+  dtg_mesh_options grid = DTG_MESH_OPTIONS_INIT;
+  grid.devices = &device;
+  grid.num_devices = 1;
+  OK(dtg_mesh_create(h.model, &grid, &h.mesh));
   OK(dtg_dataset_range(h.runtime, 0, 10, 1, &h.dataset));
   dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
   trains.session = h.session;

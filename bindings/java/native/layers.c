@@ -9,19 +9,25 @@ static dtg_value of(int64_t id) {
   return value;
 }
 
-static jlong dense(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
+dtg_dense jni_dense(packet* from) {
   dtg_dense to = DTG_DENSE_INIT;
+  to.name = packet_text(from, &to.name_len);
+  to.units = packet_int(from);
+  to.activation = (dtg_activation)packet_int(from);
+  to.no_bias = (int32_t)packet_int(from);
+  to.kernel = packet_initializer(from);
+  to.bias = packet_initializer(from);
+  to.weights_of = packet_text(from, &to.weights_of_len);
+  return to;
+}
+
+static jlong dense(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
+  dtg_dense to;
   dtg_value out = {0};
   packet from;
   (void)self;
   if (!packet_open(env, layer, &from)) return 0;
-  to.name = packet_text(&from, &to.name_len);
-  to.units = packet_int(&from);
-  to.activation = (dtg_activation)packet_int(&from);
-  to.no_bias = (int32_t)packet_int(&from);
-  to.kernel = packet_initializer(&from);
-  to.bias = packet_initializer(&from);
-  to.weights_of = packet_text(&from, &to.weights_of_len);
+  to = jni_dense(&from);
   jni_threw(env, dtg_nn_dense(AS(dtg_model, model), of(x), &to, &out));
   packet_close(&from);
   return (jlong)out.id;
@@ -70,17 +76,23 @@ static jlong pool2d(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray l
   return (jlong)out.id;
 }
 
-static jlong embedding(JNIEnv* env, jclass self, jlong model, jlong ids, jbyteArray layer) {
+dtg_embedding jni_embedding(packet* from) {
   dtg_embedding to = DTG_EMBEDDING_INIT;
+  to.name = packet_text(from, &to.name_len);
+  to.rows = packet_int(from);
+  to.width = packet_int(from);
+  to.table = packet_initializer(from);
+  to.weights_of = packet_text(from, &to.weights_of_len);
+  return to;
+}
+
+static jlong embedding(JNIEnv* env, jclass self, jlong model, jlong ids, jbyteArray layer) {
+  dtg_embedding to;
   dtg_value out = {0};
   packet from;
   (void)self;
   if (!packet_open(env, layer, &from)) return 0;
-  to.name = packet_text(&from, &to.name_len);
-  to.rows = packet_int(&from);
-  to.width = packet_int(&from);
-  to.table = packet_initializer(&from);
-  to.weights_of = packet_text(&from, &to.weights_of_len);
+  to = jni_embedding(&from);
   jni_threw(env, dtg_nn_embedding(AS(dtg_model, model), of(ids), &to, &out));
   packet_close(&from);
   return (jlong)out.id;
@@ -176,25 +188,31 @@ static jlongArray recurrent(JNIEnv* env, jclass self, jlong model, jlong x, jbyt
   }
 }
 
-static jlong attention(JNIEnv* env, jclass self, jlong model, jlong query, jlong value, jbyteArray layer) {
+dtg_attention jni_attention(packet* from) {
   dtg_attention to = DTG_ATTENTION_INIT;
+  to.name = packet_text(from, &to.name_len);
+  to.heads = packet_int(from);
+  to.key_width = packet_int(from);
+  to.value_width = packet_int(from);
+  to.output_width = packet_int(from);
+  to.no_bias = (int32_t)packet_int(from);
+  to.causal = (int32_t)packet_int(from);
+  to.key = of(packet_int(from));
+  to.mask = of(packet_int(from));
+  to.lengths = of(packet_int(from));
+  to.kernel = packet_initializer(from);
+  to.bias = packet_initializer(from);
+  to.weights_of = packet_text(from, &to.weights_of_len);
+  return to;
+}
+
+static jlong attention(JNIEnv* env, jclass self, jlong model, jlong query, jlong value, jbyteArray layer) {
+  dtg_attention to;
   dtg_value out = {0};
   packet from;
   (void)self;
   if (!packet_open(env, layer, &from)) return 0;
-  to.name = packet_text(&from, &to.name_len);
-  to.heads = packet_int(&from);
-  to.key_width = packet_int(&from);
-  to.value_width = packet_int(&from);
-  to.output_width = packet_int(&from);
-  to.no_bias = (int32_t)packet_int(&from);
-  to.causal = (int32_t)packet_int(&from);
-  to.key = of(packet_int(&from));
-  to.mask = of(packet_int(&from));
-  to.lengths = of(packet_int(&from));
-  to.kernel = packet_initializer(&from);
-  to.bias = packet_initializer(&from);
-  to.weights_of = packet_text(&from, &to.weights_of_len);
+  to = jni_attention(&from);
   jni_threw(env, dtg_nn_attention(AS(dtg_model, model), of(query), of(value), &to, &out));
   packet_close(&from);
   return (jlong)out.id;

@@ -11,7 +11,7 @@ static jlong create(JNIEnv* env, jclass self, jlong graph, jlong seed) {
 }
 
 /* {dtype, trainable, handle, read, assign, dimensions...}; Java asks the graph for the name. */
-static jlongArray variable(JNIEnv* env, const dtg_variable* from) {
+jlongArray jni_variable(JNIEnv* env, const dtg_variable* from) {
   int64_t out[5 + 8];
   out[0] = from->dtype;
   out[1] = from->trainable;
@@ -22,23 +22,29 @@ static jlongArray variable(JNIEnv* env, const dtg_variable* from) {
   return jni_array(env, out, 5 + from->rank);
 }
 
-static jlongArray add_variable(JNIEnv* env, jclass self, jlong model, jbyteArray spec) {
+dtg_variable_spec jni_variable_spec(packet* from) {
   dtg_variable_spec to = DTG_VARIABLE_SPEC_INIT;
+  to.name = packet_text(from, &to.name_len);
+  to.dtype = (dtg_dtype)packet_int(from);
+  to.not_trainable = (int32_t)packet_int(from);
+  to.dims = packet_ints(from, &to.rank);
+  to.initializer = packet_initializer(from);
+  to.synchronization = (dtg_variable_sync)packet_int(from);
+  to.aggregation = (dtg_variable_aggregation)packet_int(from);
+  return to;
+}
+
+static jlongArray add_variable(JNIEnv* env, jclass self, jlong model, jbyteArray spec) {
+  dtg_variable_spec to;
   dtg_variable out = DTG_VARIABLE_INIT;
   packet from;
   bool failed;
   (void)self;
   if (!packet_open(env, spec, &from)) return NULL;
-  to.name = packet_text(&from, &to.name_len);
-  to.dtype = (dtg_dtype)packet_int(&from);
-  to.not_trainable = (int32_t)packet_int(&from);
-  to.dims = packet_ints(&from, &to.rank);
-  to.initializer = packet_initializer(&from);
-  to.synchronization = (dtg_variable_sync)packet_int(&from);
-  to.aggregation = (dtg_variable_aggregation)packet_int(&from);
+  to = jni_variable_spec(&from);
   failed = jni_threw(env, dtg_model_add_variable(AS(dtg_model, model), &to, &out));
   packet_close(&from);
-  return failed ? NULL : variable(env, &out);
+  return failed ? NULL : jni_variable(env, &out);
 }
 
 static jlong variable_count(JNIEnv* env, jclass self, jlong model) {
@@ -49,7 +55,7 @@ static jlong variable_count(JNIEnv* env, jclass self, jlong model) {
 static jlongArray variable_at(JNIEnv* env, jclass self, jlong model, jlong i) {
   dtg_variable out = DTG_VARIABLE_INIT;
   (void)self;
-  return jni_threw(env, dtg_model_variable(AS(dtg_model, model), (size_t)i, &out)) ? NULL : variable(env, &out);
+  return jni_threw(env, dtg_model_variable(AS(dtg_model, model), (size_t)i, &out)) ? NULL : jni_variable(env, &out);
 }
 
 static jlongArray find_variable(JNIEnv* env, jclass self, jlong model, jbyteArray name) {
@@ -60,13 +66,13 @@ static jlongArray find_variable(JNIEnv* env, jclass self, jlong model, jbyteArra
   (void)self;
   if (jni_text(env, name, &text, &length)) failed = jni_threw(env, dtg_model_find_variable(AS(dtg_model, model), text, length, &out));
   free(text);
-  return failed ? NULL : variable(env, &out);
+  return failed ? NULL : jni_variable(env, &out);
 }
 
 static jlongArray global_step(JNIEnv* env, jclass self, jlong model) {
   dtg_variable out = DTG_VARIABLE_INIT;
   (void)self;
-  return jni_threw(env, dtg_model_global_step(AS(dtg_model, model), &out)) ? NULL : variable(env, &out);
+  return jni_threw(env, dtg_model_global_step(AS(dtg_model, model), &out)) ? NULL : jni_variable(env, &out);
 }
 
 static jlong init(JNIEnv* env, jclass self, jlong model) {

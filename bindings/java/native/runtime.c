@@ -82,6 +82,7 @@ static void release(JNIEnv* env, jclass self, jint kind, jlong handle) {
     case 19: dtg_coordinator_release(AS(dtg_coordinator, handle)); break;
     case 20: dtg_closure_release(AS(dtg_closure, handle)); break;
     case 21: dtg_remote_value_release(AS(dtg_remote_value, handle)); break;
+    case 22: dtg_mesh_release(AS(dtg_mesh, handle)); break;
     default: break;
   }
 }

@@ -17,6 +17,7 @@
 #include <dtg/layers.h>
 #include <dtg/losses.h>
 #include <dtg/map.h>
+#include <dtg/mesh.h>
 #include <dtg/metrics.h>
 #include <dtg/nn.h>
 #include <dtg/optimizers.h>
@@ -24,6 +25,7 @@
 #include <dtg/runtime.h>
 #include <dtg/server.h>
 #include <dtg/session.h>
+#include <dtg/sharded.h>
 #include <dtg/strategy.h>
 #include <dtg/tensor.h>
 #include <dtg/trainer.h>

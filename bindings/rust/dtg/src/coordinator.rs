@@ -271,8 +271,7 @@ pub enum Partitioner {
 }
 
 impl Partitioner {
-    /// The number of shards of a variable of that type and shape along an axis. Errors: `InvalidArgument`.
-    pub fn shards(self, dtype: DType, axis: i32, dims: &[i64]) -> Result<i64> {
+    pub(crate) fn raw(self, axis: i32) -> sys::dtg_partitioner {
         let mut raw = sys::dtg_partitioner { axis, ..sys::dtg_partitioner::INIT };
         // Zero is the default in C, and no size here.
         let size = |size: i64| if size == 0 { -1 } else { size };
@@ -287,6 +286,12 @@ impl Partitioner {
                 (raw.shard_bytes, raw.max_shards) = (size(bytes), max_shards.map_or(0, size));
             }
         }
+        raw
+    }
+
+    /// The number of shards of a variable of that type and shape along an axis. Errors: `InvalidArgument`.
+    pub fn shards(self, dtype: DType, axis: i32, dims: &[i64]) -> Result<i64> {
+        let raw = self.raw(axis);
         let mut shards = 0;
         // SAFETY: dimensions with their number, room for the answer.
         unsafe { check(sys::dtg_partitioner_shards(&raw, dtype.number(), dims.as_ptr(), dims.len(), &mut shards)) }?;

@@ -143,6 +143,7 @@ objects! {
     dtg_runtime: dtg_runtime_release,
     dtg_server: dtg_server_release,
     dtg_session: dtg_session_release,
+    dtg_mesh: dtg_mesh_release,
     dtg_strategy: dtg_strategy_release,
     dtg_string: dtg_string_release,
     dtg_tensor: dtg_tensor_release,

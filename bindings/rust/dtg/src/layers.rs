@@ -167,25 +167,50 @@ pub struct Embedding<'a> {
     pub weights_of: Option<&'a str>,
 }
 
+impl Dense<'_> {
+    // Names are lent.
+    pub(crate) fn raw(&self) -> sys::dtg_dense {
+        let (name, name_len) = name_of(self.name);
+        let (weights_of, weights_of_len) = name_of(self.weights_of);
+        sys::dtg_dense {
+            name,
+            name_len,
+            units: self.units,
+            activation: self.activation.number(),
+            no_bias: self.no_bias.into(),
+            kernel: self.kernel.raw(),
+            bias: self.bias.raw(),
+            weights_of,
+            weights_of_len,
+            ..sys::dtg_dense::INIT
+        }
+    }
+}
+
+impl Embedding<'_> {
+    // Names are lent.
+    pub(crate) fn raw(&self) -> sys::dtg_embedding {
+        let (name, name_len) = name_of(self.name);
+        let (weights_of, weights_of_len) = name_of(self.weights_of);
+        sys::dtg_embedding {
+            name,
+            name_len,
+            rows: self.rows,
+            width: self.width,
+            table: self.table.raw(),
+            weights_of,
+            weights_of_len,
+            ..sys::dtg_embedding::INIT
+        }
+    }
+}
+
 // SAFETY of all calls below: node_of gives an open model, and a place for one value; structs and the names in them
 // outlive the call.
 impl Model {
     /// `activation(x * kernel + bias)` over the last dimension of x, which must be known.
     pub fn dense(&self, x: Value, layer: &Dense<'_>) -> Result<Value> {
-        let (name, name_len) = name_of(layer.name);
-        let (weights_of, weights_of_len) = name_of(layer.weights_of);
-        let raw = sys::dtg_dense {
-            name,
-            name_len,
-            units: layer.units,
-            activation: layer.activation.number(),
-            no_bias: layer.no_bias.into(),
-            kernel: layer.kernel.raw(),
-            bias: layer.bias.raw(),
-            weights_of,
-            weights_of_len,
-            ..sys::dtg_dense::INIT
-        };
+        let raw = layer.raw();
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_dense(model, x.0, &raw, out) })
     }
@@ -247,18 +272,7 @@ impl Model {
 
     /// `out[..., width] = table[ids[...]]`; ids int32 or int64 in [0, rows).
     pub fn embedding(&self, ids: Value, layer: &Embedding<'_>) -> Result<Value> {
-        let (name, name_len) = name_of(layer.name);
-        let (weights_of, weights_of_len) = name_of(layer.weights_of);
-        let raw = sys::dtg_embedding {
-            name,
-            name_len,
-            rows: layer.rows,
-            width: layer.width,
-            table: layer.table.raw(),
-            weights_of,
-            weights_of_len,
-            ..sys::dtg_embedding::INIT
-        };
+        let raw = layer.raw();
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_embedding(model, ids.0, &raw, out) })
     }

@@ -182,6 +182,27 @@ pub struct Model {
     graph: Graph,
 }
 
+impl VariableSpec<'_> {
+    // Name and dimensions are lent.
+    pub(crate) fn raw(&self) -> Result<sys::dtg_variable_spec> {
+        if self.name.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a variable needs a name: VariableSpec::new(\"w\")"));
+        }
+        Ok(sys::dtg_variable_spec {
+            name: self.name.as_ptr().cast(),
+            name_len: self.name.len(),
+            dtype: self.dtype.map_or(0, |dtype| dtype.0),
+            not_trainable: self.not_trainable.into(),
+            dims: self.dims.as_ptr(),
+            rank: self.dims.len(),
+            initializer: self.initializer.raw(),
+            synchronization: if self.on_read { sys::DTG_VARIABLE_ON_READ } else { sys::DTG_VARIABLE_ON_WRITE },
+            aggregation: self.aggregation.number(),
+            ..sys::dtg_variable_spec::INIT
+        })
+    }
+}
+
 impl Model {
     /// A model without variables, adding to a graph, which may have nodes.
     pub fn new(graph: Graph, seed: u64) -> Result<Self> {
@@ -227,21 +248,7 @@ impl Model {
     /// Adds a variable; its handle is made on the device of the open device scope, its first value beside it. Errors: `InvalidArgument`
     /// (a name that is empty or that no node can have, dimensions below 0).
     pub fn add_variable(&self, spec: &VariableSpec<'_>) -> Result<Variable> {
-        if spec.name.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArgument, "a variable needs a name: VariableSpec::new(\"w\")"));
-        }
-        let raw = sys::dtg_variable_spec {
-            name: spec.name.as_ptr().cast(),
-            name_len: spec.name.len(),
-            dtype: spec.dtype.map_or(0, |dtype| dtype.0),
-            not_trainable: spec.not_trainable.into(),
-            dims: spec.dims.as_ptr(),
-            rank: spec.dims.len(),
-            initializer: spec.initializer.raw(),
-            synchronization: if spec.on_read { sys::DTG_VARIABLE_ON_READ } else { sys::DTG_VARIABLE_ON_WRITE },
-            aggregation: spec.aggregation.number(),
-            ..sys::dtg_variable_spec::INIT
-        };
+        let raw = spec.raw()?;
         let model = self.raw();
         // SAFETY: an open model; the spec outlives the call.
         variable(|out| unsafe { sys::dtg_model_add_variable(model, &raw, out) })
@@ -374,7 +381,7 @@ impl fmt::Debug for Model {
     }
 }
 
-fn variable(ask: impl FnOnce(*mut sys::dtg_variable) -> *mut sys::dtg_error) -> Result<Variable> {
+pub(crate) fn variable(ask: impl FnOnce(*mut sys::dtg_variable) -> *mut sys::dtg_error) -> Result<Variable> {
     let mut out = sys::dtg_variable::INIT;
     // SAFETY: the answer of a function of the ABI; the name ends with NUL and lives as long as the graph.
     unsafe {

@@ -38,7 +38,8 @@ public abstract class Handle implements AutoCloseable {
     TRAINER("trainer"),
     COORDINATOR("coordinator"),
     CLOSURE("closure"),
-    REMOTE_VALUE("remote value");
+    REMOTE_VALUE("remote value"),
+    MESH("mesh");
 
     /** As C's errors call it. */
     final String noun;

@@ -83,6 +83,40 @@ abstract sealed class Layers extends Handle permits Model {
   }
 
   /**
+   * Rows of a table in shards, each looked up where its shard stands.
+   *
+   * @param x int32 or int64 ids
+   * @param layer its options
+   * @param partitioner into how many shards the table is cut
+   * @return what comes out
+   */
+  public Value shardedEmbedding(Value x, Embedding layer, Partitioner partitioner) {
+    byte[] how = given(partitioner, "partitioner").packet().append(given(layer, "layer").packet()).bytes();
+    return add(mine -> Native.shardedEmbedding(mine, Value.id(x, "x"), how));
+  }
+
+  /**
+   * Rows of a variable in shards, as tf.nn.embedding_lookup with the partition strategy "div". Gradients are rows.
+   *
+   * @param name of the variable
+   * @param x int32 or int64 ids
+   * @return what comes out
+   */
+  public Value shardedLookup(String name, Value x) {
+    return add(mine -> Native.shardedLookup(mine, Native.utf8(given(name, "name")), Value.id(x, "x")));
+  }
+
+  /**
+   * All of a variable in shards as one value; each run that uses it moves all of them.
+   *
+   * @param name of the variable
+   * @return what comes out
+   */
+  public Value shardedValue(String name) {
+    return add(mine -> Native.shardedLookup(mine, Native.utf8(given(name, "name")), 0));
+  }
+
+  /**
    * x as [batch, everything else].
    *
    * @param x what goes in

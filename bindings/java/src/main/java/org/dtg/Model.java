@@ -2,6 +2,7 @@
 
 package org.dtg;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -275,6 +276,58 @@ public final class Model extends Layers {
     long mine = hold();
     try {
       return Variable.of(graph, Native.modelFindVariable(mine, Native.utf8(name)));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Adds a variable in shards; under a device setter they stand on one parameter server after the other. First values are those of the whole,
+   * however it is cut.
+   *
+   * @param spec what the whole is
+   * @param partitioner into how many it is cut
+   * @return the variable
+   */
+  public Sharded addShardedVariable(VariableSpec spec, Partitioner partitioner) {
+    byte[] what = given(partitioner, "partitioner").packet().append(given(spec, "spec").packet()).bytes();
+    long mine = hold();
+    try {
+      byte[] name = Native.shardedAdd(mine, what);
+      return Sharded.of(new String(name, StandardCharsets.UTF_8), Native.shardedDescribe(mine, name));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * The variable in shards of a name.
+   *
+   * @param name as in checkpoints
+   * @return the variable
+   * @throws DtgException.NotFound when there is none
+   */
+  public Sharded shardedVariable(String name) {
+    long mine = hold();
+    try {
+      return Sharded.of(name, Native.shardedDescribe(mine, Native.utf8(given(name, "name"))));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * One shard of a variable in shards.
+   *
+   * @param name of the whole
+   * @param i which, from 0
+   * @return the shard
+   * @throws DtgException.NotFound when there is no such variable
+   */
+  public Variable shard(String name, long i) {
+    long mine = hold();
+    try {
+      return Variable.of(graph, Native.shardedShard(mine, Native.utf8(given(name, "name")), i));
     } finally {
       drop();
     }

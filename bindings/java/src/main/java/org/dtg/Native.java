@@ -316,6 +316,40 @@ final class Native {
 
   static native long[] shardRows(long rows, long shards, long shard);
 
+  static native byte[] shardedAdd(long model, byte[] spec);
+
+  static native long[] shardedDescribe(long model, byte[] name);
+
+  static native long[] shardedShard(long model, byte[] name, long i);
+
+  static native long shardedLookup(long model, byte[] name, long ids);
+
+  static native long shardedEmbedding(long model, long ids, byte[] layer);
+
+  static native long meshCreate(long model, byte[] options);
+
+  static native void meshBegin(long mesh, long[] batch, long microBatches, boolean forwardOnly);
+
+  static native long[] meshNext(long mesh);
+
+  static native void meshGive(long mesh, long[] outputs);
+
+  static native void meshAbandon(long mesh);
+
+  static native long meshResult(long mesh, long k);
+
+  static native long[] meshMinimize(long mesh, byte[] optimizer);
+
+  static native long[] meshColumnDense(long mesh, long x, int parts, byte[] layer);
+
+  static native long meshRowDense(long mesh, long[] parts, byte[] layer);
+
+  static native long meshTogether(long mesh, long[] parts, int axis);
+
+  static native long meshEmbedding(long mesh, long ids, int by, byte[] layer);
+
+  static native long meshAttention(long mesh, long query, long value, byte[] layer);
+
   static native long cancellationCreate();
 
   static native void cancellationCancel(long cancellation);

@@ -49,6 +49,10 @@ public final class Partitioner {
     return new Partitioner(2, 0, size(bytes), maxShards);
   }
 
+  Packet packet() {
+    return new Packet().integer(kind).integer(sizes[0]).integer(sizes[1]).integer(sizes[2]);
+  }
+
   /**
    * The number of shards of a variable.
    *
