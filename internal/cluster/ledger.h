@@ -46,6 +46,13 @@ class Ledger {
   static constexpr uint32_t row_of_loop(uint32_t loop) { return 0x8000 + (loop & 0x7fff); }
   Result<bool> has_round(const WriteId& write, uint32_t loop, int64_t round);
   void enter_round(const WriteId& write, uint32_t loop, int64_t round);
+  // What is known of a run: its phases that were committed, and rounds of its loops.
+  struct Made {
+    size_t units = 0;
+    Status failure;          // of one of them
+    bool forgotten = false;  // nobody knows any more
+  };
+  Made made(uint64_t writer, uint64_t sequence) const;
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);

@@ -18,6 +18,7 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
  public:
   RunCommits(const ServedPart& part, const WriteId& write) : part_(part), write_(write) {}
 
+  uint64_t writer() const override { return write_.writer; }
   void enter(uint32_t phase, Completion done) override;
   void leave(uint32_t phase, Completion done) override;
   Status enter_round(uint32_t loop, int64_t round, Step& step) override;
