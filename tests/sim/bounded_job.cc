@@ -59,6 +59,8 @@ void BoundedJob::serve(Process& process, int index) {
   options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = "ps";
   options.task = index;
+  // Nobody needs a worker that does not come back.
+  options.filters = {"/job:ps"};
   if (keeps_state_) options.state_directory = "/state";
   options.set_bytes = 20'000;
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
@@ -72,6 +74,7 @@ void BoundedJob::work(Process& process, int index) {
   options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = "worker";
   options.task = index;
+  options.filters = {"/job:ps", "/job:worker/task:" + std::to_string(index)};
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok()) return process.is_cut_off() ? void() : wrong("a worker does not start: " + server.status().message());
   {
@@ -82,9 +85,16 @@ void BoundedJob::work(Process& process, int index) {
       world_.say(process.name() + " cannot connect: " + status.message());
       process.sleep(100 * kMillisecond);
     }
-    while (status.ok() && !process.is_cut_off() && !quiet_ && step(process, worker, index))
+    while (status.ok() && !process.is_cut_off() && !quiet_ && step(process, worker, index)) {
+      if (worker.was_late() && !process.is_cut_off() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
+        wrong(process.name() + ": a run ended later than its deadline and 100 ms");
       process.sleep(world_.between(1, 2) * pause_ns_[static_cast<size_t>(index)] / 2);
-    while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
+    }
+    // It stays, and nobody is to wait for its next step.
+    while (!process.is_cut_off() && !quiet_ && !worker.leave().ok()) process.sleep(100 * kMillisecond);
+    for (; !process.is_cut_off() && !over_; process.sleep(50 * kMillisecond)) {
+      if (index == 0 && is_asked_ && !audited_) audit(worker);
+    }
   }
   (void)server.value()->stop(5 * kSecond).ok();
 }
@@ -106,7 +116,10 @@ bool BoundedJob::step(Process& process, BoundedWorker& worker, int index) {
     seen.clock = clock.value();
   }
   const int number = next_step_[static_cast<size_t>(index)]++;
-  if (number >= Ledger::kSteps) return false;
+  if (number >= Ledger::kSteps) {
+    seen.clock = -1;  // it leaves
+    return false;
+  }
   const int cell = Ledger::cell(index, number);
   ledger_.began(cell);
   seen.busy = true;
@@ -114,8 +127,6 @@ bool BoundedJob::step(Process& process, BoundedWorker& worker, int index) {
   if (process.is_cut_off()) return true;
   seen.busy = false;
   ledger_.ended(cell, clock.status());
-  if (worker.was_late() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
-    wrong(process.name() + ": a run ended later than its deadline and 100 ms");
   if (!clock.ok()) {
     // What nothing befalls does not fail.
     if (is_undisturbed_ && clock.status().code() != Code::deadline_exceeded)
@@ -145,11 +156,10 @@ void BoundedJob::judge_staleness(int index) {
   }
 }
 
-void BoundedJob::audit(Process& process) {
-  BoundedWorker reader(process, servers_, ledger_.cells(), {.mode = SyncMode::ssp, .worker = 0, .total = workers_, .staleness = 0});
-  const Status status = reader.connect("unix:/sim/ps0");
-  const Result<std::vector<Tensor>> read = status.ok() ? reader.counts() : Result<std::vector<Tensor>>(status);
-  if (!read.ok()) return wrong("the cells cannot be read: " + read.status().message());
+// By a worker, as a client that is no task would look for those that are gone.
+void BoundedJob::audit(BoundedWorker& reader) {
+  const Result<std::vector<Tensor>> read = reader.counts();
+  if (!read.ok()) return world_.say("the cells cannot be read: " + read.status().message());
   for (size_t p = 0; p < read.value().size(); ++p) {
     const std::string found = ledger_.judge(p, read.value()[p]);
     if (!found.empty()) wrong(found);
@@ -221,12 +231,11 @@ Outcome BoundedJob::run() {
   }
   quiet_ = true;
   world_.run(world_.now_ns() + 5 * kSecond);
-  auto auditor = std::make_unique<Process>(world_, net_, "auditor", world_.u64(), nullptr, [this](Process& process) { audit(process); });
-  for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor->is_gone() && world_.step(until);) {
+  is_asked_ = true;
+  for (const int64_t until = world_.now_ns() + 30 * kSecond; !audited_ && world_.step(until);) {
   }
   if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");
   over_ = true;
-  remains_.push_back(std::move(auditor));
   for (Member& member : members_) {
     if (member.process) remains_.push_back(std::move(member.process));
   }

@@ -41,7 +41,7 @@ class BoundedJob final {
   void work(Process& process, int index);
   bool step(Process& process, BoundedWorker& worker, int index);
   void judge_staleness(int index);
-  void audit(Process& process);
+  void audit(BoundedWorker& reader);
   void disturb();
   void rest();
   void wrong(const std::string& what);
@@ -60,8 +60,9 @@ class BoundedJob final {
   int64_t calm_from_ns_ = 0;       // no faults any more
   int64_t sound_from_ns_ = 0;      // and nothing left of them
   int faults_ = 0;
-  bool quiet_ = false;  // no worker begins a step any more
-  bool over_ = false;   // everybody goes home
+  bool quiet_ = false;     // no worker begins a step any more
+  bool over_ = false;      // everybody goes home
+  bool is_asked_ = false;  // for what the servers hold
   bool audited_ = false;
   std::string wrong_;
 };

@@ -21,6 +21,8 @@ class BoundedWorker final {
   Status go_on();
   // Adds to the cell; the worker's clock after that.
   Result<int64_t> step(int cell);
+  // It makes no more steps.
+  Status leave() { return run({}, {&added_.leave, 1}); }
   bool was_late() { return std::exchange(late_, false); }
   // The clock with which it has joined.
   Result<int64_t> clock();
