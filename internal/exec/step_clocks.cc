@@ -79,7 +79,7 @@ Status StepClocks::admit(const Wait& wait) {
       const Member& other = members_[w];
       if (&other == &own || !is_there(other) || other.begun - own.clock <= wait.staleness) continue;
       return aborted("bounded staleness: worker %lld was lost at clock %lld and the others went on without it (worker %zu is at %lld); it "
-                     "runs local_init (dtg_model_recover does) and goes on where they are",
+                     "runs local_init, as recovering the model does, and goes on where they are",
                      static_cast<long long>(wait.worker), static_cast<long long>(own.clock), w, static_cast<long long>(other.clock));
     }
   }
