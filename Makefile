@@ -15,7 +15,8 @@
 #   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, then groups and coordinators, and enter the sums
 #                   into tests/sim/ledger.tsv
 #   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains
-#   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice
+#   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice; make mutants-sim: the cluster,
+#                   and the simulator
 #   make package    Debian packages, crates, a Go module proxy and a Maven repository, in build/packages; make package-test (as root)
 #                   installs and uses them on a bare Debian 12
 #   make install    into PREFIX (default /usr/local), below DESTDIR
@@ -30,9 +31,9 @@ SEEDS ?= 10000
 SECONDS ?= 15
 KILLS ?= 1000
 CMAKE_FLAGS ?=
-export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE CHANNEL EPOCHS SEED BATCH SHARDS STRATEGY KILL KILL_EVERY
+export JOBS FUZZ_SECONDS SEEDS FROM CMAKE_FLAGS WORKERS PS MODE STALENESS CHANNEL EPOCHS SEED BATCH SHARDS STRATEGY KILL KILL_EVERY
 
-.PHONY: help deps deps-test deps-sanitize build demo test bench models sanitize arm64 fuzz fuzz-smoke faults sim mutants package package-test install format format-check clean
+.PHONY: help deps deps-test deps-sanitize build demo test bench models sanitize arm64 fuzz fuzz-smoke faults sim mutants mutants-sim package package-test install format format-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -88,6 +89,9 @@ faults: deps-test
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)
+
+mutants-sim: deps-test
+	@tests/sim/mutants/run.py $(MUTANTS)
 
 package: build
 	@command -v dpkg-shlibdeps >/dev/null || apt-get install -y -q dpkg-dev

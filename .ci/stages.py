@@ -190,7 +190,7 @@ def sim(tally):
     seeds = int(os.environ.get("SEEDS", "10000"))
     # A group's seed takes some three times as long as a cluster's.
     for name, count, words in (("simulated clusters", seeds, []), ("simulated groups", max(1, seeds // 4), ["--groups"]),
-                               ("simulated closures", seeds, ["--closures"])):
+                               ("simulated closures", seeds, ["--closures"]), ("simulated bounded staleness", seeds, ["--bounded"])):
         command = [ROOT / "build" / "release" / "sim_cluster", *words, "--from", first, "--count", count, "--jobs", JOBS,
                    "--ledger", ROOT / "tests" / "sim" / "ledger.tsv", "--commit", commit or "-"]
         if stage(name, command):

@@ -131,6 +131,9 @@ if(sources AND NOT DTG_SANITIZE STREQUAL "thread")
   # A coordinator, whose workers are killed. In seeds 3, 11 and 13 a server went on sending to the life before.
   dtg_add_test(sim_closures sim_cluster sim --closures --seconds 60 --count 40 --jobs 2)
   set_tests_properties(sim_closures PROPERTIES PROCESSORS 2)
+  # Workers of bounded staleness.
+  dtg_add_test(sim_bounded sim_cluster sim --bounded --seconds 60 --count 100 --jobs 2)
+  set_tests_properties(sim_bounded PROPERTIES PROCESSORS 2)
 endif()
 
 # ---- faults of the disk ----------------------------------------------------------------------------------------------------

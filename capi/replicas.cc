@@ -11,7 +11,8 @@
 namespace dtg::capi {
 namespace {
 
-static_assert(static_cast<int>(SyncMode::strict) == DTG_SYNC_STRICT && static_cast<int>(SyncMode::replicas) == DTG_SYNC_REPLICAS);
+static_assert(static_cast<int>(SyncMode::strict) == DTG_SYNC_STRICT && static_cast<int>(SyncMode::replicas) == DTG_SYNC_REPLICAS &&
+              static_cast<int>(SyncMode::ssp) == DTG_SYNC_SSP);
 
 // Holds the model, reads what all replicated training is given, lets fn add the share, answers it.
 template <class Fn>
@@ -59,7 +60,7 @@ dtg_error* wait_for(dtg_model* model, dtg_session* session, int64_t timeout_ns, 
 Result<Replication> read_replication(const dtg_replication* given) {
   dtg_replication c = DTG_REPLICATION_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_replication), "dtg_replication", &c));
-  return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate};
+  return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate, c.staleness};
 }
 
 void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated& answer) {
@@ -74,6 +75,8 @@ void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated
   answer.next_step = to_c(added.next_step);
   answer.learning_rate = to_c(added.learning_rate);
   answer.gradient_norm = to_c(added.gradient_norm);
+  answer.leave = target(added.leave);
+  if (added.clock.valid()) answer.clock = to_c(added.clock);
 }
 
 }  // namespace dtg::capi

@@ -187,6 +187,16 @@ dtg_error* dtg_session_barrier(dtg_session* session, const char* name, size_t na
     return s.meet_workers(std::string(barrier), timeout_ns);
   });
 }
+dtg_error* dtg_session_outcome(dtg_session* session, uint64_t write, int64_t timeout_ns, dtg_outcome* out) noexcept {
+  static_assert(static_cast<int>(Driver::Outcome::updated) == DTG_OUTCOME_UPDATED &&
+                static_cast<int>(Driver::Outcome::forgotten) == DTG_OUTCOME_FORGOTTEN);
+  return with<Session>(session, HandleType::session, [&](Session& s) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const Driver::Outcome found, s.outcome(write, timeout_ns));
+    *out = static_cast<dtg_outcome>(found);
+    return {};
+  });
+}
 dtg_error* dtg_session_cluster_status(dtg_session* session, int64_t timeout_ns, dtg_string** out) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) -> Status {
     DTG_TRY(require(out, "out"));

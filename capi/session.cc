@@ -198,7 +198,7 @@ Status run(Session& session, const dtg_run_args* given, bool* ran) {
   DTG_TRY(fetched.take(args.fetched));
   const HeldCancellation cancellation(args.cancellation);
   DTG_TRY(cancellation.status());
-  const RunArgs asked{request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns, cancellation.get()};
+  const RunArgs asked{request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns, cancellation.get(), {}, args.write};
   DTG_TRY(ran ? session.run_if_brief(asked, fetched.span(), ran) : session.run(asked, fetched.span()));
   return ran && !*ran ? Status() : fetched.give_back(args.fetched);
 }
@@ -223,8 +223,9 @@ Status run_async(Session& session, const dtg_run_args* given, dtg_cq* cq, uint64
   DTG_TRY(queue.status());
   HeldTensors feeds(args.num_feeds);
   DTG_TRY(feeds.take(args.feed_tensors, args.num_feeds, "feed_tensors"));
-  DTG_ASSIGN(Ref<AsyncRun> started, session.run_async({request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns},
-                                                      Ref<CompletionQueue>::share(queue.get()), tag));
+  DTG_ASSIGN(Ref<AsyncRun> started,
+             session.run_async({request.feeds, feeds.span(), request.fetches, request.targets, args.timeout_ns, nullptr, {}, args.write},
+                               Ref<CompletionQueue>::share(queue.get()), tag));
   return out ? give(HandleType::run, std::move(started), out) : Status();
 }
 

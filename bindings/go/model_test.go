@@ -257,7 +257,7 @@ func TestAllReduce(t *testing.T) {
 
 // The share of a worker that is alone, by either way.
 func TestReplicas(t *testing.T) {
-	for _, mode := range []dtg.SyncMode{dtg.SyncAsync, dtg.SyncStrict, dtg.SyncReplicas} {
+	for _, mode := range []dtg.SyncMode{dtg.SyncAsync, dtg.SyncStrict, dtg.SyncReplicas, dtg.SyncSSP} {
 		for _, own := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, own), func(t *testing.T) { replica(t, dtg.Replication{Mode: mode, Total: 1}, own) })
 		}
@@ -281,7 +281,7 @@ func replica(t *testing.T, share dtg.Replication, own bool) {
 	s := closing(t, get(dtg.Connect(background, "", g))(t))
 	want(t, s.Run(background, dtg.Target(init)))
 	want(t, model.WaitReady(background, s))
-	if share.Mode != dtg.SyncAsync {
+	if share.Mode != dtg.SyncAsync && share.Mode != dtg.SyncSSP {
 		want(t, s.Run(background, dtg.Target(steps.ChiefInit)))
 		updates := get(s.RunRepeatedly(steps.Update))(t)
 		defer func() {

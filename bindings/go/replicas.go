@@ -16,6 +16,7 @@ const (
 	SyncAsync    SyncMode = 0 // a step applies its gradients at once and waits for nobody
 	SyncStrict   SyncMode = 1 // one contribution per worker and step, added up in the order of the workers: equal runs give equal bits
 	SyncReplicas SyncMode = 2 // TensorFlow's SyncReplicasOptimizer
+	SyncSSP      SyncMode = 3 // as SyncAsync, but nobody is more than Staleness steps ahead of the slowest that is there
 )
 
 // Replication is which worker's share to add. Zero is the default of every field.
@@ -24,11 +25,12 @@ type Replication struct {
 	Worker      int // which replica this graph is, from 0; 0 is the chief
 	Total       int // replicas; 0: 1
 	ToAggregate int // SyncReplicas: gradients per update; 0: Total. Otherwise 0
+	Staleness   int // SyncSSP: steps that a worker may be ahead of the slowest. Otherwise 0
 }
 
 func (r *Replication) c() *C.dtg_replication {
 	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: clamped(r.Worker),
-		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate)}
+		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate), staleness: clamped(r.Staleness)}
 }
 
 // AllReduce is with whom MinimizeAllReduce averages gradients; every member says the same. Zero is the default of every field but
@@ -67,9 +69,11 @@ type Replicated struct {
 	Update       Value // target: the chief, over and over
 	GlobalStep   Value // int64 scalar as it is now; fetch it in a run of its own
 	LocalStep    Value // int64 scalar: the step whose variables the gradients of a run are computed from
-	NextStep     Value // int64 scalar, part of Train: the step of its token; SyncAsync: the count right after its own update
+	NextStep     Value // int64 scalar, part of Train: the step of its token; SyncAsync, SyncSSP: the count right after its own update
 	LearningRate Value // floating-point scalar
 	GradientNorm Value // float32: of this worker's own gradients. Computed only if fetched
+	Leave        Value // target: SyncSSP, a worker that makes no more steps but stays connected
+	Clock        Value // int64 scalar, part of Train: SyncSSP, the worker's clock
 }
 
 // MinimizeReplicated adds one worker's share of training on loss: gradients with respect to every trainable variable so far, and
@@ -108,7 +112,7 @@ func (m *Model) replicated(add func(*C.dtg_model, *C.dtg_replicated) *C.dtg_erro
 		value := func(v C.dtg_value) Value { return Value{uint64(v.id)} }
 		r = Replicated{Train: value(c.train), LocalInit: value(c.local_init), ChiefInit: value(c.chief_init), Resume: value(c.resume),
 			Update: value(c.update), GlobalStep: value(c.global_step), LocalStep: value(c.local_step), NextStep: value(c.next_step),
-			LearningRate: value(c.learning_rate), GradientNorm: value(c.gradient_norm)}
+			LearningRate: value(c.learning_rate), GradientNorm: value(c.gradient_norm), Leave: value(c.leave), Clock: value(c.clock)}
 		return nil
 	})
 	return r

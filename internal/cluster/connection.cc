@@ -128,7 +128,10 @@ void Connection::close(const Status& reason) {
 
 void Connection::lost(const Status& reason) {
   std::erase(server_->connections_, this);
-  if (server_->session(session_) == this) server_->sessions_.erase(session_);
+  if (server_->session(session_) == this) {
+    server_->sessions_.erase(session_);
+    server_->departures_.left(session_, link_->said_goodbye());
+  }
   server_ = nullptr;
   if (attends_) task_->attendance()->left(peer_task_, session_, link_->said_goodbye(), reason);
   tell((known_ ? link_->peer() : std::string("a connection")) + " has gone: " + reason.message());
@@ -182,7 +185,7 @@ Status Connection::message(const wire::Prefix& prefix, std::string_view header) 
     case wire::Kind::abort: return abort_run(header);
     case wire::Kind::reset: return reset(prefix.call, header);
     case wire::Kind::end_job: return end_job(prefix.call, header);
-    case wire::Kind::inspect: return inspect(prefix.call);
+    case wire::Kind::inspect: return inspect(prefix.call, header);
     case wire::Kind::arrive: return arrive(prefix.call, header);
     case wire::Kind::drop_part: {
       wire::DropPart drop;
@@ -300,6 +303,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
     Connection*& present = server_->sessions_[session_];
     if (Connection* const before = std::exchange(present, this)) before->close(aborted("the session has connected anew"));
     server_->sessions_[session_] = this;
+    server_->departures_.came(session_);
   }
   rights_ = rights_of(server_->options_.cluster, peer_task_, task_->name());
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
@@ -445,8 +449,7 @@ Status Connection::start_run(const wire::RunPart& request) {
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
-  run.deadline =
-      std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("the run's deadline passed on this task")); });
+  run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("%s", kTimePassed)); });
   loop_.set(*run.deadline, deadline.at_ns);
   const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
   runs_.emplace(request.sequence, std::move(run));
@@ -510,9 +513,20 @@ Status Connection::end_job(uint32_t call, std::string_view header) {
   return {};
 }
 
-Status Connection::inspect(uint32_t call) {
-  if (server_) link_->send(wire::InspectReply{{}, server_->state().text()}, call);
+Status Connection::inspect(uint32_t call, std::string_view header) {
+  wire::Inspect question;
+  DTG_TRY(wire::decode(header, question));
+  if (server_) link_->send(wire::InspectReply{{}, (question.write ? outcome(question.write) : server_->state()).text()}, call);
   return {};
+}
+
+// Of a run of this session, whichever connection asked for it.
+Json Connection::outcome(uint64_t write) const {
+  const Ledger::Made made = task_->ledger().made(session_, write);
+  const bool goes_on = std::ranges::any_of(runs_, [&](const auto& run) { return run.second.write == write; });
+  Json::Object found{{"units", static_cast<int64_t>(made.units)}, {"forgotten", made.forgotten}, {"goes_on", goes_on}};
+  if (!made.failure.ok()) found.emplace_back("failure", made.failure.message());
+  return Json::Object{{"task", task_->name()}, {"outcome", std::move(found)}};
 }
 
 Status Connection::arrive(uint32_t call, std::string_view header) {

@@ -60,7 +60,8 @@ class Connection final : public RefCounted, public Link::Listener {
   Status abort_run(std::string_view header);
   Status reset(uint32_t call, std::string_view header);
   Status end_job(uint32_t call, std::string_view header);
-  Status inspect(uint32_t call);
+  Status inspect(uint32_t call, std::string_view header);
+  Json outcome(uint64_t write) const;
   Status arrive(uint32_t call, std::string_view header);
   void attend(const wire::Hello& hello);
   Status check_parts(const wire::RunPart& request) const;

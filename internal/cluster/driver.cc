@@ -295,7 +295,7 @@ Result<std::string> Driver::inspect(Deadline deadline) {
   Asked<Result<std::string>> asked(workers_.size());
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](const Status& status) {
-      if (status.ok()) worker->inspect(deadline, done);
+      if (status.ok()) worker->inspect(0, deadline, done);
       else done(status);
     });
   }
@@ -308,6 +308,48 @@ Result<std::string> Driver::inspect(Deadline deadline) {
         texts[i].ok() ? texts[i].value() : Json(Json::Object{{"task", workers_[i]->name()}, {"error", texts[i].status().message()}}).text();
   }
   return "[" + list + "]";
+}
+
+namespace {
+
+// What a task says of a run; an error where it cannot say it, or not yet.
+Result<Driver::Outcome> read_outcome(const std::string& name, const Result<std::string>& text) {
+  DTG_TRY(text.status());
+  DTG_ASSIGN(const Json json, parse_json(text.value(), "outcome", {}));
+  const Json* const found = json.find("outcome");
+  if (!found) return unimplemented("%s runs a release of dtg that does not tell what became of a run", name.c_str());
+  const auto says = [&](const char* what) {
+    const Json* const value = found->find(what);
+    return value && value->boolean() && *value->boolean();
+  };
+  if (says("goes_on")) return unavailable("the run is still under way at %s", name.c_str());
+  if (says("forgotten")) return Driver::Outcome::forgotten;
+  const Json* const units = found->find("units");
+  return units && units->integer() && *units->integer() > 0 ? Driver::Outcome::updated : Driver::Outcome::nothing;
+}
+
+}  // namespace
+
+Result<Driver::Outcome> Driver::outcome(uint64_t write, Deadline deadline) {
+  Asked<Result<std::string>> asked(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (home_ && workers_[i].get() == home_.get()) {
+      asked.taker(i)(std::string(R"({"outcome":{"units":0}})"));
+      continue;
+    }
+    workers_[i]->connect(deadline, [worker = workers_[i], write, deadline, done = asked.taker(i)](const Status& status) {
+      if (status.ok()) worker->inspect(write, deadline, done);
+      else done(status);
+    });
+  }
+  Outcome all = Outcome::nothing;
+  const auto texts = asked.wait(*host_.seams.clock, deadline);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const auto one = read_outcome(workers_[i]->name(), texts[i]);
+    if (!one.ok()) return one.status().with_context("ask what became of a run");
+    if (all == Outcome::nothing || one.value() == Outcome::updated) all = one.value();
+  }
+  return all;
 }
 
 Status Driver::reset(const std::vector<std::string>& containers, Deadline deadline) {

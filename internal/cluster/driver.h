@@ -70,6 +70,9 @@ class Driver final : public RefCounted {
   void look_for(const std::string& task, Deadline deadline, Done done);
   // What each of the others says of itself, as a JSON list.
   Result<std::string> inspect(Deadline deadline);
+  // Whether updates of a run of this session took place on other tasks; none of them may be away.
+  enum class Outcome : uint8_t { nothing, updated, forgotten };
+  Result<Outcome> outcome(uint64_t write, Deadline deadline);
   void close();
 
  private:

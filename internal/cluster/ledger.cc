@@ -79,6 +79,23 @@ void Ledger::enter_round(const WriteId& write, uint32_t row, int64_t round) {
   add(known(write.writer), write.sequence, row).rounds = round + 1;
 }
 
+Ledger::Made Ledger::made(uint64_t writer, uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  Made made;
+  const auto at = writers_.find(writer);
+  if (at == writers_.end()) {
+    made.forgotten = dropped_;
+    return made;
+  }
+  for (const auto& [row, outcome] : at->second.rows) {
+    if (row >> 16 != sequence) continue;
+    ++made.units;
+    if (made.failure.ok()) made.failure = outcome.failure;
+  }
+  made.forgotten = made.units == 0 && sequence < at->second.forgotten;
+  return made;
+}
+
 std::vector<Ledger::Writer> Ledger::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<Writer> all;

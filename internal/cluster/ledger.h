@@ -48,6 +48,13 @@ class Ledger {
   static constexpr bool is_strand(uint32_t phase) { return (phase & 0x8000u) != 0; }
   Result<bool> has_round(const WriteId& write, uint32_t row, int64_t round);
   void enter_round(const WriteId& write, uint32_t row, int64_t round);
+  // What is known of a run: its phases that were committed, and units of its strands.
+  struct Made {
+    size_t units = 0;
+    Status failure;          // of one of them
+    bool forgotten = false;  // nobody knows any more
+  };
+  Made made(uint64_t writer, uint64_t sequence) const;
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);

@@ -65,7 +65,7 @@ void LocalWorker::arrive(uint64_t session, const wire::Arrive& question, Deadlin
   });
 }
 
-void LocalWorker::inspect(Deadline, Answer<std::string> answer) {
+void LocalWorker::inspect(uint64_t, Deadline, Answer<std::string> answer) {
   Json::Array names;
   for (const std::string& device : devices()) names.emplace_back(device);
   answer(Json(Json::Object{{"task", name()}, {"incarnation", std::to_string(task_->incarnation())}, {"devices", std::move(names)}}).text());

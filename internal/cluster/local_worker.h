@@ -40,7 +40,7 @@ class LocalWorker final : public Worker {
   // It is its host's to stop.
   void end_job(Deadline, Done done) override { done({}); }
   void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) override;
-  void inspect(Deadline deadline, Answer<std::string> answer) override;
+  void inspect(uint64_t write, Deadline deadline, Answer<std::string> answer) override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override { return {}; }
   bool is_there() const override { return true; }

@@ -42,6 +42,9 @@ class PartitionedPlan final : public RefCounted {
   // a plan that is made anew may be tried. `again`: a connection was lost on the way; what took place is known by the number of the
   // run, so that it may be repeated under it, on a plan that is made anew.
   enum class Remedy : uint8_t { none, anew, again };
+  // It changes something on other tasks; and a run of it may be made again, under the number of the first attempt.
+  bool writes_elsewhere() const { return writes_elsewhere_; }
+  bool is_repeatable() const { return is_repeatable_; }
   Remedy ended(const Run& run, const Status& status) { return others_.empty() || status.ok() ? Remedy::none : remedy(run, status); }
 
  private:
@@ -59,6 +62,7 @@ class PartitionedPlan final : public RefCounted {
   Ref<EdgeTable> edges_;        // of the home part; null in a cluster of one
   bool home_is_pure_ = false;   // it changes nothing, so it may run again
   bool is_repeatable_ = false;  // so may all of it, under one number
+  bool writes_elsewhere_ = false;
   std::atomic<bool> stale_{false};
 };
 

@@ -33,6 +33,21 @@ bool is_repeatable(const Graph& graph) {
   return true;
 }
 
+bool changes_something(const Graph& graph) {
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    for (size_t i = 0; i < graph.node(id).inputs.size(); ++i) {
+      switch (graph.node(id).op->access_of(i)) {
+        case Access::undeclared:
+        case Access::read:
+        case Access::peek:
+        case Access::ask: break;
+        default: return true;
+      }
+    }
+  }
+  return false;
+}
+
 bool is_pure(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const OpDef& op = *graph.node(id).op;
@@ -193,6 +208,7 @@ Result<bool> PlanMaking::take_parts() {
   };
   DTG_ASSIGN(plan_->edges_, EdgeTable::make(*parts_.home.graph, peer_of));
   plan_->home_is_pure_ = is_pure(*parts_.home.graph);
+  plan_->writes_elsewhere_ = std::ranges::any_of(parts_.others, [](const Part& part) { return changes_something(*part.graph); });
   plan_->is_repeatable_ = plan_->home_is_pure_ &&
                           std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
                           std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });

@@ -354,9 +354,9 @@ void RemoteWorker::arrive(uint64_t, const wire::Arrive& question, Deadline deadl
       });
 }
 
-void RemoteWorker::inspect(Deadline deadline, Answer<std::string> answer) {
+void RemoteWorker::inspect(uint64_t write, Deadline deadline, Answer<std::string> answer) {
   ask<wire::InspectReply>(
-      link(), "inspect", deadline, [](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{}, call)); },
+      link(), "inspect", deadline, [write](uint32_t call) { return frame_of(wire::make_frame(wire::Inspect{write}, call)); },
       [answer = std::move(answer)](const Status& status, wire::InspectReply& reply) {
         if (!status.ok()) answer(status);
         else if (!reply.status.ok()) answer(reply.status);

@@ -31,7 +31,7 @@ class RemoteWorker final : public Worker {
   void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) override;
   void end_job(Deadline deadline, Done done) override;
   void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) override;
-  void inspect(Deadline deadline, Answer<std::string> answer) override;
+  void inspect(uint64_t write, Deadline deadline, Answer<std::string> answer) override;
   bool is_current(const Part& part) const override;
   std::vector<std::string> devices() const override;
   std::string cluster() const override;

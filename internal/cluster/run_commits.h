@@ -22,6 +22,7 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
  public:
   RunCommits(const ServedPart& part, const WriteId& write) : part_(part), write_(write) {}
 
+  uint64_t writer() const override { return write_.writer; }
   void enter(const CommitArgs& gate, Completion done) override;
   void leave(const CommitArgs& point, Completion done) override;
   // Nothing of the run goes on; what was entered and not left has failed.

@@ -30,7 +30,11 @@ Result<ClusterSpec::Task> own_task(const Server::Options& options) {
 }  // namespace
 
 Server::Server(const Host& host, Options options, Ref<Task> task, std::string target)
-    : host_(host), options_(std::move(options)), task_(std::move(task)), target_(std::move(target)) {}
+    : host_(host),
+      options_(std::move(options)),
+      task_(std::move(task)),
+      target_(std::move(target)),
+      departures_(host.loop(), options_.timing, Presence::of(task_->store())) {}
 
 Server::~Server() { (void)stop(kStopNs).ok(); }
 
@@ -87,7 +91,10 @@ Status Server::listen(const ClusterSpec::Task& self) {
   DTG_ASSIGN(auto listener,
              host_.network->listen(self.address, credentials, limits, [this](Ref<Channel> channel) { accepted(std::move(channel)); }));
   target_ = listener->address().text();
-  host_.loop().call([&] { listener_ = std::move(listener); });
+  host_.loop().call([&] {
+    listener_ = std::move(listener);
+    departures_.open();
+  });
   return {};
 }
 
@@ -225,6 +232,7 @@ Status Server::stop(int64_t timeout_ns) {
   const auto ending = std::make_shared<Ending>();
   host_.loop().call([&] {
     listener_ = nullptr;
+    departures_.close();
     if (Attendance* const attendance = task_->attendance()) attendance->close(reason);
     for (const auto& [name, group] : groups_) group->leave_now(reason);
     // The end of one may be the end of others.

@@ -12,6 +12,7 @@
 
 #include "base/condition.h"
 #include "base/json.h"
+#include "cluster/departures.h"
 #include "cluster/fence.h"
 #include "cluster/spec.h"
 #include "cluster/task.h"
@@ -83,6 +84,7 @@ class Server final : public RefCounted {
   std::atomic<bool> told_{false};  // the log knows that it stops
   // Loop thread.
   const Ref<Fence> fence_ = make_ref<Fence>();
+  Departures departures_;
   std::unique_ptr<Listener> listener_;
   std::vector<Connection*> connections_;  // as they came
   std::map<std::string, Ref<Group>> groups_;

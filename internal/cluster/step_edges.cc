@@ -9,6 +9,17 @@ namespace {
 
 // Smaller values travel as a copy, so that the run need not wait until the socket took them.
 constexpr uint64_t kCopyBytes = 32 << 10;
+// So long a run whose time is over hears from the others what they waited for.
+constexpr int64_t kLastWordsNs = 40'000'000;
+
+// What a part's end says beyond that its time was over; empty: nothing.
+std::string_view words_of(std::string_view end, std::string_view cause) {
+  for (const std::string_view known : {cause, std::string_view(kTimePassed)}) {
+    const size_t at = end.find(known);
+    if (at != std::string_view::npos && end.substr(at + known.size()).starts_with("; ")) return end.substr(at + known.size() + 2);
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -170,23 +181,56 @@ void StepEdges::settle() {
   std::vector<uint32_t> untold;
   std::vector<CreditWindow::Frames> unsent;
   Status cause;
+  bool late = false;
   {
     const std::lock_guard lock(mutex_);
     cause = cause_;
+    late = is_home_ && cause.code() == Code::deadline_exceeded;
     unsent = drop_unsent();
     for (In& in : in_) {
       if (in.waiting) waiting.push_back(std::move(in.waiting));
     }
     for (uint32_t k = 0; k < joins_.size(); ++k) {
-      if (joins_[k].waiting) waiting.push_back(std::move(joins_[k].waiting));
-      if (started_ && !joins_[k].replied) untold.push_back(k);
+      const bool is_untold = started_ && !joins_[k].replied;
+      if (is_untold) untold.push_back(k);
+      if (joins_[k].waiting && !(is_untold && late)) waiting.push_back(std::move(joins_[k].waiting));
     }
   }
   if (is_home_) {
     for (uint32_t k : untold) peers_[k]->send(wire::Abort{sequence_, cause});
   }
   unsent.clear();
+  if (late && !untold.empty()) {
+    listening_ = std::make_unique<AlarmCall>([this] { loop_.post([self = Ref<StepEdges>::share(this)] { self->stop_listening(); }); });
+    self_ = Ref<StepEdges>::share(this);
+    loop_.set(*listening_, loop_.clock().monotonic_ns() + kLastWordsNs);
+  }
   for (Completion& each : waiting) each.done(cause);
+}
+
+// Whoever has not said anything by now is not waited for.
+void StepEdges::stop_listening() {
+  if (!listening_) return;
+  loop_.cancel(*listening_);
+  listening_ = nullptr;
+  const Ref<StepEdges> self = std::move(self_);
+  std::vector<Completion> waiting;
+  Status cause;
+  {
+    const std::lock_guard lock(mutex_);
+    cause = cause_;
+    for (Join& join : joins_) {
+      if (join.waiting) waiting.push_back(std::move(join.waiting));
+    }
+  }
+  for (Completion& each : waiting) each.done(cause);
+}
+
+void StepEdges::hear_last_words(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_ || !step_ || cause_.code() != Code::deadline_exceeded || status.code() != Code::deadline_exceeded) return;
+  const std::string_view words = words_of(status.message(), cause_.message());
+  if (!words.empty()) step_->explain_lateness(deadline_exceeded("%.*s", static_cast<int>(words.size()), words.data()));
 }
 
 size_t StepEdges::peer_at(const Link& link) const {
@@ -322,6 +366,11 @@ void StepEdges::replied(const Link& link, const Status& status, bool refused) {
   }
   // The first cause is the other task's own words, not that we waited for it.
   if (!status.ok()) give_up(status);
+  if (listening_) {
+    hear_last_words(status);
+    const std::unique_lock lock(mutex_);
+    if (std::ranges::all_of(joins_, &Join::replied)) loop_.post([self = Ref<StepEdges>::share(this)] { self->stop_listening(); });
+  }
   if (waiting) waiting.done(status);
 }
 

@@ -48,6 +48,9 @@ class EdgeTable : public RefCounted {
   std::vector<uint32_t> sources_;
 };
 
+// How a part ends when its time is over, unless it was told so by the home.
+inline constexpr const char* kTimePassed = "the run's deadline passed on this task";
+
 class StepEdges final : public Edges, public StepPort, private Step::Waiter {
  public:
   // `peers` are the links by number. The edges of a home part join them all, counted by the same numbers; of any other, peer
@@ -103,6 +106,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
 
   void aborted(const Status& cause) override;
   void settle();
+  void hear_last_words(const Status& status);
+  void stop_listening();
   Status check(const Link& link, const wire::Data& data, int* row) const;
   Result<Channel::Landing> place(const Link& link, const wire::Data& data, uint64_t bytes);
   Status make_room(In& in, uint64_t end, uint64_t total);
@@ -133,6 +138,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   bool left_ = false;             // aborted() is over
   bool ended_ = false;
   Status cause_;
+  std::unique_ptr<AlarmCall> listening_;  // loop thread: for what the others waited for when the time was over
+  Ref<StepEdges> self_;                   // loop thread: while it does
 };
 
 }  // namespace dtg

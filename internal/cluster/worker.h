@@ -47,8 +47,8 @@ class Worker : public RefCounted {
   virtual void end_job(Deadline deadline, Done done) = 0;
   // At a barrier of the workers, which the task keeps; on behalf of that session.
   virtual void arrive(uint64_t session, const wire::Arrive& question, Deadline deadline, Answer<wire::ArriveReply> answer) = 0;
-  // What the task says of itself, as JSON.
-  virtual void inspect(Deadline deadline, Answer<std::string> answer) = 0;
+  // What the task says of itself, as JSON; where `write` is not 0, of that run of this session only.
+  virtual void inspect(uint64_t write, Deadline deadline, Answer<std::string> answer) = 0;
   // Known after connect().
   virtual std::vector<std::string> devices() const = 0;
   // It can be asked now. And which life of it that is: with another number, what its variables held is gone.

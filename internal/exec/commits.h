@@ -26,6 +26,8 @@ struct CommitArgs {
 class Commits {
  public:
   virtual ~Commits() = default;
+  // Who makes them: the session that asked for the run.
+  virtual uint64_t writer() const = 0;
   // Everything that the writes behind the gate need is there. After success they take place, all of them, whatever happens outside,
   // unless Step::skips_writes(): then they took place before. The operands of the instruction are what the writes are made from,
   // where the plan was made so that it can be kept. One unit of a run is entered at a time; others wait for it.

@@ -1,11 +1,23 @@
 // Every op family, by name.
 #include "ops/all.h"
 
+#include "ops/step_clocks.h"
+
 namespace dtg::ops {
+
+namespace {
+
+// What only training adds to a graph.
+[[gnu::cold]] void register_of_training(OpTable& ops, KernelTable& kernels) {
+  register_loss_check(ops, kernels);
+  register_step_clocks(ops, kernels);
+}
+
+}  // namespace
 
 void register_all(OpTable& ops, KernelTable& kernels) {
   register_graph(ops, kernels);
-  register_loss_check(ops, kernels);
+  register_of_training(ops, kernels);
   register_control(ops, kernels);
   register_list(ops, kernels);
   register_chain(ops, kernels);

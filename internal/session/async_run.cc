@@ -67,7 +67,9 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
     planning_ = nullptr;
     plan_ = std::move(plan);
     body_.emplace(*this, *plan_);
-    if (attempts_++ == 0) write_ = body_->sequence();
+    if (again_) DTG_TRY(session_->check_repetition(*plan_, write_));
+    ++attempts_;
+    if (write_ == 0) write_ = body_->sequence();
     else body_->repeat(write_);
     body_->give(feed_list_, results_);
     if (!stopped_early_.ok()) body_->stop(stopped_early_);
@@ -94,7 +96,8 @@ void AsyncRun::end(Status status) {
     if (status.ok()) return;  // the next one is under way, or this has gone with it already
   }
   if (!told_ && look_for_ill(status)) return;
-  announce(session_->with_absentees(std::move(status)));
+  status = session_->with_absentees(std::move(status));
+  announce(plan_ && attempts_ > 0 && !told_ ? Session::with_write(std::move(status), *plan_, write_) : std::move(status));
 }
 
 // As Session::with_first_ill, but that nobody waits: each part of the search is a run like this one, and the next begins when it has ended.
@@ -248,6 +251,11 @@ Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueu
     DTG_ASSIGN(plan, find_plan(args, until));
   }
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::move(feeds), until, std::move(queue), tag);
+  if (args.write) {
+    const bool again = *args.write != 0;
+    if (!again) *args.write = next_sequence();
+    run->known_by(*args.write, again);
+  }
   if (Status late = check_time(args, until); !late.ok()) run->refuse(std::move(late));
   else if (plan) run->start(std::move(plan));
   else run->start(args.feeds, args.fetches, args.targets);

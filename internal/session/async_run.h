@@ -37,6 +37,11 @@ class AsyncRun final : public Timer::Timeout {
     attempts_ = write ? 1 : 0;
     write_ = write;
   }
+  // Before start(): the number of its updates; `again`: that of an earlier run, which this repeats.
+  void known_by(uint64_t write, bool again) {
+    write_ = write;
+    again_ = again;
+  }
   // Once such a run has ended with an error: may it be repeated, with write()? Nothing has run, or all that took place is known by that.
   bool may_be_repeated() const { return may_repeat_; }
   uint64_t write() const { return write_; }
@@ -93,8 +98,9 @@ class AsyncRun final : public Timer::Timeout {
   uint64_t write_ = 0;  // the number of the first
   bool once_ = false;   // no attempts but the first are made here
   bool may_repeat_ = false;
-  Status cut_short_;  // why the last was
-  Deadline back_{0};  // until when whoever was lost is waited for; 0: nobody was
+  bool again_ = false;  // the caller has asked for a repetition
+  Status cut_short_;    // why the last was
+  Deadline back_{0};    // until when whoever was lost is waited for; 0: nobody was
   // After a loss that is not finite: what was the first such value. The end is announced when that is known.
   std::optional<IllSearch> search_;
   std::vector<Value> ill_feeds_;

@@ -392,18 +392,23 @@ Status Session::run_if_brief(const RunArgs& args, std::span<Tensor> fetched, boo
 
 Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until) {
   Attempts attempts;
+  if (args.write && *args.write != 0) {
+    DTG_TRY(check_repetition(*plan, *args.write));
+    attempts.write = *args.write;
+  }
   for (;;) {
     Status status = run_once(*plan, args, fetched, until, attempts);
     if (attempts.remedy == PartitionedPlan::Remedy::none) {
       count_run(status);
       if (status.ok()) return status;
-      return with_absentees(with_first_ill(std::move(status), args, until));
+      return with_write(with_absentees(with_first_ill(std::move(status), args, until)), *plan, attempts.write);
     }
     if (attempts.remedy == PartitionedPlan::Remedy::again && attempts.back.at_ns == 0) attempts.back = return_of(*plan, until);
     auto next = plan_again(args, until, attempts);
     if (!next.ok()) {
       count_run(next.status());
-      return attempts.remedy == PartitionedPlan::Remedy::anew ? next.status() : outcome_unknown(next.status(), status);
+      return attempts.remedy == PartitionedPlan::Remedy::anew ? next.status()
+                                                              : with_write(outcome_unknown(next.status(), status), *plan, attempts.write);
     }
     plan = next.take();
   }
@@ -411,8 +416,10 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
 
 Status Session::run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts) {
   WaitingRun run(*this, plan, until, args.cancellation);
-  if (attempts.count++ == 0) attempts.write = run.sequence();
+  ++attempts.count;
+  if (attempts.write == 0) attempts.write = run.sequence();
   else run.repeat(attempts.write);
+  if (args.write) *args.write = attempts.write;
   run.give(args.feed_tensors, fetched);
   Status status = plan.run(run);
   attempts.remedy = plan.ended(run, status);
@@ -425,6 +432,36 @@ Status Session::outcome_unknown(const Status& status, const Status& before) {
   const bool absent = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
   if (absent) return before.with_context("run, whose updates may have taken place and which could not be repeated in time");
   return status.with_context("repeat a run that was cut short (" + before.message() + "), whose updates may have taken place");
+}
+
+Status Session::check_repetition(const PartitionedPlan& plan, uint64_t write) const {
+  if (write >= sequence_.load(std::memory_order_relaxed)) {
+    return invalid_argument("repeat the run of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
+  }
+  if (plan.is_repeatable()) return {};
+  return failed_precondition(
+      "repeat the run of write %llu: only runs that update variables of other tasks, and nothing of this one, can be repeated; it puts into "
+      "queues or accumulators, fetches what an update gives, or needs no other task",
+      static_cast<unsigned long long>(write));
+}
+
+Status Session::with_write(Status status, const PartitionedPlan& plan, uint64_t write) {
+  const Code code = status.code();
+  const bool unknown = code == Code::deadline_exceeded || code == Code::unavailable || code == Code::cancelled || code == Code::aborted;
+  if (!unknown || !plan.writes_elsewhere()) return status;
+  return {code,
+          status.message() + format("; its outcome is unknown: write %llu%s", static_cast<unsigned long long>(write),
+                                    plan.is_repeatable() ? ", which may be repeated" : ""),
+          status.origin()};
+}
+
+Result<Driver::Outcome> Session::outcome(uint64_t write, int64_t timeout_ns) {
+  DTG_TRY(check_open());
+  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  if (write == 0 || write >= sequence_.load(std::memory_order_relaxed)) {
+    return invalid_argument("ask for the outcome of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
+  }
+  return driver_->outcome(write, until);
 }
 
 Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {

@@ -38,6 +38,9 @@ struct RunArgs {
   int64_t timeout_ns = 0;                // 0: the session's default
   Cancellation* cancellation = nullptr;  // ends it, where its caller waits; null: none
   std::string_view at = {};              // PlanRequest::at
+  // Null, or the number that the run's updates are known by: the library's answer; on entry not 0, it is that of an earlier run of the
+  // session, of which this is a repetition: what took place of it is not made again.
+  uint64_t* write = nullptr;
 };
 
 // A run with feeds, fetches and targets fixed: no hashing and no strings on the way.
@@ -100,6 +103,8 @@ class Session final : public RefCounted, private Task::Observer {
   Status end_job(int64_t timeout_ns);
   // Does not wait for anybody. The chief's.
   Status end_job_now(int64_t timeout_ns);
+  // What became of a run of this session, by the number of its updates.
+  Result<Driver::Outcome> outcome(uint64_t write, int64_t timeout_ns);
   // Asks all tasks what they are doing (a JSON list).
   Result<std::string> inspect_cluster(int64_t timeout_ns);
 
@@ -161,6 +166,10 @@ class Session final : public RefCounted, private Task::Observer {
   Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
   Result<Ref<PartitionedPlan>> plan_again(const RunArgs& args, Deadline until, const Attempts& attempts);
   Status pause(Deadline until, Cancellation* cancellation);
+  // Whether the run of that number may be repeated by this plan.
+  Status check_repetition(const PartitionedPlan& plan, uint64_t write) const;
+  // Says in an error after which nobody knows what a run has updated by which number it is known.
+  static Status with_write(Status status, const PartitionedPlan& plan, uint64_t write);
   // Of a run that was cut short by `before` and could not be repeated.
   static Status outcome_unknown(const Status& status, const Status& before);
   // How long the tasks whose loss cut a run short are looked for.
@@ -211,7 +220,7 @@ class Session final : public RefCounted, private Task::Observer {
   std::atomic<bool> refuses_{false};  // refusal_ says why; somebody may wait for runs to leave
   std::atomic<int> stopped_{0};       // runs that were cancelled or late and have not ended; more than kStopped only if they run already
   Condition fewer_stopped_;
-  std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint64_t> sequence_{1};  // 0 is none
   Counter& runs_;
   Counter& failures_;
   Counter& plans_made_;

@@ -15,7 +15,7 @@ namespace {
 constexpr int32_t kReplicasMax = 4096;  // handles are made for all of them
 
 Status check_replication(const Replication& r) {
-  if (r.mode < SyncMode::async || r.mode > SyncMode::replicas)
+  if (r.mode < SyncMode::async || r.mode > SyncMode::ssp)
     return invalid_argument("replication: mode %d is unknown", static_cast<int>(r.mode));
   if (r.total < 1 || r.total > kReplicasMax) return invalid_argument("replication: %d replicas; give 1 to %d", r.total, kReplicasMax);
   if (r.worker < 0 || r.worker >= r.total)
@@ -27,8 +27,23 @@ Status check_replication(const Replication& r) {
   if (r.to_aggregate != 0 && r.mode != SyncMode::replicas) {
     return invalid_argument("replication: gradients per update can be chosen for sync-replicas only; leave it 0");
   }
+  if (r.staleness < 0) return invalid_argument("replication: a staleness of %d steps; give 0 or more", r.staleness);
+  if (r.staleness != 0 && r.mode != SyncMode::ssp)
+    return invalid_argument("replication: a staleness can be chosen for ssp only; leave it 0");
   return {};
 }
+
+// What is added inside comes after the node.
+class ControlScope {
+ public:
+  ControlScope(Graph& graph, NodeId node) : graph_(graph) { graph_.push_controls({&node, 1}); }
+  ~ControlScope() { (void)graph_.pop_controls(); }
+  ControlScope(const ControlScope&) = delete;
+  ControlScope& operator=(const ControlScope&) = delete;
+
+ private:
+  Graph& graph_;
+};
 
 // The nodes of one worker, and of the chief's update.
 class Replicas {
@@ -53,7 +68,9 @@ class Replicas {
     DTG_ASSIGN(out_.gradient_norm, global_norm(model_, own));
     own.assign(gradients.begin(), gradients.end());
     std::erase_if(own, [](const VariableGradient& each) { return !each.gradient.any(); });
-    DTG_TRY(replication_.mode == SyncMode::async ? apply_at_once(own) : contribute(own));
+    DTG_TRY(replication_.mode == SyncMode::async ? apply_at_once(own)
+            : replication_.mode == SyncMode::ssp ? apply_in_bounds(own)
+                                                 : contribute(own));
     DTG_TRY(build_.status());
     return out_;
   }
@@ -73,6 +90,88 @@ class Replicas {
     const ColocationScope at_home(graph_, home_);
     out_.local_init = build_.node("NoOp", {}, {}, "local_init");
     return {};
+  }
+
+  // --- ssp ---
+
+  // The wait for the next step comes last, so that its reads are newer; the one before anything is applied passes, unless that was cut
+  // short.
+  Status apply_in_bounds(std::vector<VariableGradient>& own) {
+    out_.local_step = read_step({}, "step_before");
+    DTG_TRY(check_loss(own));
+    DTG_TRY(add_clocks());
+    const Value may_apply = await_clocks({}, "may_apply");
+    DTG_TRY(build_.status().with_context("replicate"));
+    NodeId applied = kNoNode;
+    {
+      const ControlScope after(graph_, may_apply.node());
+      DTG_ASSIGN(applied, apply_clipped(model_, optimizer_, own));
+    }
+    out_.next_step = read_step({&applied, 1}, "step_after");
+    // Others take it that all updates of a clock below this one's are in the variables.
+    const NodeId counted = set_clock("ResourceScatterAdd", build_.integer(1, DType::i64), {&applied, 1}, "count_step");
+    out_.clock = await_clocks({&counted, 1}, "may_go_on");
+    const ColocationScope at_home(graph_, home_);
+    out_.train = build_.node("NoOp", {}, {}, "train", std::array{out_.clock.node()});
+    return build_.status().with_context("replicate");
+  }
+
+  // The clocks and who waits for them, beside the global step; and how a worker comes and leaves.
+  Status add_clocks() {
+    constexpr const char* kName = "sync/clocks";
+    if (const NamedVariable* const known = model_.find(kName)) {
+      clocks_ = *known;
+    } else {
+      DTG_ASSIGN(clocks_, model_.add_variable({.name = kName,
+                                               .dtype = DType::i64,
+                                               .shape = Shape::of({replication_.total}),
+                                               .initializer = Initializer::constant(-1),
+                                               .trainable = false,
+                                               .colocate = step_.handle.node(),
+                                               .absolute = true}));
+    }
+    {
+      const NameScope root(graph_, "");
+      const ColocationScope beside(graph_, step_.handle.node());
+      waiting_ = build_.op("_StepClocks", {}, {{"workers", int64_t{replication_.total}}, {"shared_name", "sync/waiting"}},
+                           graph_.unique_name("sync/waiting"));
+    }
+    const Value joined = ask_clocks("_JoinClocks", {}, {}, "join");
+    const NodeId begun = set_clock("ResourceScatterUpdate", joined, {}, "begin_clock");
+    const NodeId may_begin = await_clocks({&begun, 1}, "may_begin").node();
+    const NodeId gone = set_clock("ResourceScatterUpdate", build_.integer(-1, DType::i64), {}, "end_clock");
+    DTG_TRY(build_.status());
+    {
+      const ColocationScope beside(graph_, step_.handle.node());
+      out_.leave = build_.node("_LeaveClocks", std::array{waiting_}, std::array{own_worker()}, "leave", {&gone, 1});
+    }
+    const ColocationScope at_home(graph_, home_);
+    out_.local_init = build_.node("NoOp", {}, {}, "local_init", {&may_begin, 1});
+    return build_.status();
+  }
+
+  Attr own_worker() const { return {"worker", int64_t{replication_.worker}}; }
+
+  Value ask_clocks(std::string_view op, std::span<const Attr> attrs, std::span<const NodeId> after, std::string_view name) {
+    if (!build_.ok()) return {};
+    const ColocationScope beside(graph_, step_.handle.node());
+    const Value now = build_.op("ReadVariableOp", std::array{clocks_.handle}, std::array{Attr{"dtype", DType::i64}}, {}, after);
+    std::vector<Attr> all(attrs.begin(), attrs.end());
+    all.push_back(own_worker());
+    return build_.op(op, std::array{waiting_, now}, all, name);
+  }
+
+  Value await_clocks(std::span<const NodeId> after, std::string_view name) {
+    const Attr staleness{"staleness", int64_t{replication_.staleness}};
+    return ask_clocks("_AwaitClocks", {&staleness, 1}, after, name);
+  }
+
+  // This worker's.
+  NodeId set_clock(std::string_view op, Value to, std::span<const NodeId> after, std::string_view name) {
+    if (!build_.ok()) return kNoNode;
+    const ColocationScope beside(graph_, step_.handle.node());
+    return build_.node(op, std::array{clocks_.handle, build_.integer(replication_.worker), to},
+                       std::array{Attr{"dtype", DType::i64}, Attr{"Tindices", DType::i32}}, name, after);
   }
 
   // --- the loss ---
@@ -342,6 +441,8 @@ class Replicas {
   const Value loss_;   // to be checked; invalid where none is
   NamedVariable step_;
   Value local_step_;
+  NamedVariable clocks_;           // ssp: of all workers
+  Value waiting_;                  // and who waits for them
   std::vector<Value> tokens_;      // of this worker; the chief: of all
   std::vector<Value> all_tokens_;  // strict, with a loss to be checked: of all, by worker
   Value contributed_step_;         // that contributions are said to be of

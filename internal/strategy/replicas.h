@@ -11,6 +11,12 @@
 //             decides nothing, so equal runs give equal bits, and the bits of minimize_towers over the same shards.
 // replicas    TensorFlow's SyncReplicasOptimizer: shared accumulators, the mean of all that is there once R arrived,
 //             anonymous tokens, gradients of an older step dropped.
+// ssp         Stale synchronous parallel: as async, but no worker is more than `staleness` steps ahead of the slowest that is there. Each
+//             has a clock, the steps that it has made, in a variable beside the global step that counts in the step's own commit. A step
+//             applies its gradients, counts, and ends when the worker may begin the next one: when every other clock is at most
+//             `staleness` behind. Its reads are then of values in which all updates of clocks below that are. A step whose wait was cut
+//             short is made up for before the next one is applied. Workers that are gone for a second (or silent for T_dead and that
+//             second) are not waited for; one that comes, or comes back, begins where the slowest is (exec/step_clocks.h).
 //
 // Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
@@ -24,13 +30,14 @@
 
 namespace dtg {
 
-enum class SyncMode : int32_t { async, strict, replicas };
+enum class SyncMode : int32_t { async, strict, replicas, ssp };
 
 struct Replication {
   SyncMode mode = SyncMode::async;
   int32_t worker = 0;        // which replica this graph is; 0 is the chief
   int32_t total = 1;         // replicas
   int32_t to_aggregate = 0;  // SyncMode::replicas: gradients per update; 0: total
+  int32_t staleness = 0;     // SyncMode::ssp: steps that a worker may be ahead of the slowest
 };
 
 struct Replicated {
@@ -38,11 +45,13 @@ struct Replicated {
   NodeId local_init = kNoNode;  // every worker, once, when the variables have values
   NodeId chief_init = kNoNode;  // the chief, once, before the first update; none where there is no update
   NodeId resume = kNoNode;      // the chief, instead of chief_init, when updates go on after a failure
-  NodeId update = kNoNode;      // the chief, over and over; none for others and for async
+  NodeId update = kNoNode;      // the chief, over and over; none for others and for async and ssp
+  NodeId leave = kNoNode;       // ssp: a worker that makes no more steps, so that nobody waits for it
   Value global_step;            // int64, as it is now: fetch it in a run of its own
-  // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async,
+  // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async and ssp,
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
   Value local_step, next_step;
+  Value clock;                    // ssp: int64, the worker's own at the end of the step
   Value learning_rate;            // float scalar
   Value gradient_norm;            // float32, of this worker's own gradients; costs nothing unless fetched
   std::vector<UpdateUnit> units;  // the chief, strict, variables on several tasks: what an update consists of

@@ -102,7 +102,8 @@ Strategy::~Strategy() {
 int32_t Strategy::replicas_in_sync() const {
   if (options_.in_sync != 0) return options_.in_sync;
   if (options_.workers) return options_.workers->how.group_size * static_cast<int32_t>(replicas());
-  if (options_.kind != Kind::parameter_server || options_.replication.mode == SyncMode::async) return static_cast<int32_t>(replicas());
+  if (options_.kind != Kind::parameter_server || options_.replication.mode == SyncMode::async || options_.replication.mode == SyncMode::ssp)
+    return static_cast<int32_t>(replicas());
   return options_.replication.to_aggregate != 0 ? options_.replication.to_aggregate : options_.replication.total;
 }
 

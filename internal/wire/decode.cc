@@ -227,7 +227,11 @@ Status decode(std::string_view header, Roll& m) {
   return {};
 }
 
-Status decode(std::string_view header, Inspect&) { return open<fb::Inspect>(header, Kind::inspect).status(); }
+Status decode(std::string_view header, Inspect& m) {
+  DTG_ASSIGN(const auto root, open<fb::Inspect>(header, Kind::inspect));
+  m.write = root->write();
+  return {};
+}
 
 Status decode(std::string_view header, InspectReply& m) {
   DTG_ASSIGN(const auto root, open<fb::InspectReply>(header, Kind::inspect_reply));

@@ -150,9 +150,9 @@ std::string encode(const Roll& m) {
   return finish(b, fb::CreateRoll(b, task, static_cast<uint8_t>(m.presence), reason));
 }
 
-std::string encode(const Inspect&) {
+std::string encode(const Inspect& m) {
   Builder b(64);
-  return finish(b, fb::CreateInspect(b));
+  return finish(b, fb::CreateInspect(b, 0, m.write));
 }
 
 std::string encode(const InspectReply& m) {

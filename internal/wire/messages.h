@@ -138,6 +138,7 @@ struct Roll {
 };
 struct Inspect {
   static constexpr Kind kKind = Kind::inspect;
+  uint64_t write = 0;  // not 0: only what took place of that run of the session
 };
 struct InspectReply {
   static constexpr Kind kKind = Kind::inspect_reply;

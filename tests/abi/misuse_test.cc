@@ -615,6 +615,7 @@ void Misuse::cluster_rows() {
   ROW(dtg_session_end_job, {}, h.session, 0);
   ROW(dtg_session_end_job_now, {}, h.session, 0);
   ROW(dtg_session_barrier, {}, h.session, "b", DTG_STRLEN, 0);
+  ROW(dtg_session_outcome, {}, h.session, 1, 0, &outs.number);
   ROW(dtg_session_cluster_status, {}, h.session, 0, &outs.string);
   ROW(dtg_cluster_status, (S{0, 3}), h.runtime, "no address", DTG_STRLEN, nullptr, &outs.string);
   ROW(dtg_session_run_repeatedly, (S{3, 5}), h.session, &v.z, 1, h.cq, 1, &outs.run);

@@ -80,5 +80,22 @@ TEST(LedgerOfATask, ComesBackAsItWas) {
   EXPECT_TRUE(restored.has(again(9, 4), 3).value());
 }
 
+TEST(LedgerOfATask, TellsWhatWasMadeOfARun) {
+  Ledger ledger;
+  EXPECT_EQ(ledger.made(7, 1).units, 0u);
+  EXPECT_FALSE(ledger.made(7, 1).forgotten);
+  ledger.enter({7, 1, false}, 0);
+  ledger.enter({7, 1, false}, 1, aborted("cut"));
+  ledger.enter({7, 2, false}, 0);
+  ledger.enter_round({7, 2, false}, 3, 4);
+  EXPECT_EQ(ledger.made(7, 1).units, 2u);
+  EXPECT_EQ(ledger.made(7, 1).failure.code(), Code::aborted);
+  EXPECT_EQ(ledger.made(7, 2).units, 2u);
+  EXPECT_EQ(ledger.made(8, 1).units, 0u) << "another session's";
+  for (uint64_t run = 3; run < 3 + Ledger::kRowsPerWriter; ++run) ledger.enter({7, run, false}, 0);
+  EXPECT_TRUE(ledger.made(7, 1).forgotten);
+  EXPECT_FALSE(ledger.made(7, 1 << 20).forgotten);
+}
+
 }  // namespace
 }  // namespace dtg

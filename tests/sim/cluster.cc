@@ -2,6 +2,7 @@
 #include "cluster.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "cluster/server.h"
@@ -19,6 +20,13 @@ Value cells(Build& b, Graph& graph, int server, int count) {
   graph.push_device("/job:ps/task:" + std::to_string(server));
   const Value handle =
       b.op("VarHandleOp", {}, {{"dtype", DType::i64}, {"shape", Shape::of({count})}, {"shared_name", std::string("cells")}});
+  (void)graph.pop_device();
+  return handle;
+}
+
+Value order(Build& b, Graph& graph, int server) {
+  graph.push_device("/job:ps/task:" + std::to_string(server));
+  const Value handle = b.op("VarHandleOp", {}, {{"dtype", DType::u64}, {"shape", Shape::of({2})}, {"shared_name", std::string("order")}});
   (void)graph.pop_device();
   return handle;
 }
@@ -97,10 +105,11 @@ NodeId add_in_strand(const Ref<Graph>& graph, Value handle, Value index) {
 // A session and the graph of a worker.
 class WorkerHost {
  public:
-  WorkerHost(Process& process, int servers, int count, Adding adding)
+  WorkerHost(Process& process, int servers, int count, Adding adding, bool keeps_order)
       : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()) {
     Build b(*graph_);
     index_ = b.op("Placeholder", {}, {{"dtype", DType::i32}, {"shape", PartialShape(Shape::of({1}))}}, "index");
+    token_ = b.op("Placeholder", {}, {{"dtype", DType::u64}, {"shape", PartialShape(Shape::of({2}))}}, "token");
     const Value zeros = b.constant([count] {
       Tensor none = Tensor::allocate(DType::i64, Shape::of({count})).take();
       std::fill_n(none.as<int64_t>(), count, int64_t{0});
@@ -113,6 +122,7 @@ class WorkerHost {
                      : adding == Adding::in_branch ? add_in_branch(graph_, handle, index_)
                      : adding == Adding::in_rounds ? add_in_rounds(graph_, handle, index_)
                                                    : add_in_strand(graph_, handle, index_));
+      if (keeps_order) keep_order(b, p);
       clear_.push_back(b.node("AssignVariableOp", std::vector<Value>{handle, zeros}));
       is_there_.push_back(b.op("VarIsInitializedOp", {handle}));
       read_.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::i64}}));
@@ -131,13 +141,16 @@ class WorkerHost {
   }
   // One run, that nobody's thread waits for; the host waits for its end as a host does. Late by more than 100 ms is an error of its own.
   Status run(std::span<const Value> fetches, std::span<const NodeId> targets, std::vector<Tensor>* fetched, int cell = -1) {
-    Tensor fed;
-    const Tensor* feed = &fed;
+    Tensor fed, told;
+    const std::array<const Tensor*, 2> feeds{&fed, &told};
+    const std::array<Value, 2> inputs{index_, token_};
     RunArgs args{{}, {}, fetches, targets, kStepNs};
     if (cell >= 0) {
       fed = Tensor::ints(DType::i32, std::vector<int64_t>{cell}).take();
-      args.feeds = {&index_, 1};
-      args.feed_tensors = {&feed, 1};
+      args.feeds = {inputs.data(), order_.empty() ? size_t{1} : 2};
+      args.feed_tensors = {feeds.data(), args.feeds.size()};
+      const uint64_t token[] = {1, OrderWatch::token(cell)};
+      told = Tensor::of<uint64_t>(Shape::of({2}), token).take();
     }
     const Clock& clock = process_.clock();
     const int64_t began = clock.monotonic_ns();
@@ -157,14 +170,30 @@ class WorkerHost {
   const std::vector<NodeId>& clear() const { return clear_; }
   const std::vector<Value>& is_there() const { return is_there_; }
   const std::vector<Value>& read() const { return read_; }
+  const std::vector<Value>& order() const { return order_; }
 
  private:
+  // Two writes that are one unit with the cell's.
+  void keep_order(Build& b, int server) {
+    const Value handle = sim::order(b, *graph_, server);
+    const auto constant = [&](std::vector<uint64_t> values) {
+      const Shape shape = Shape::of({static_cast<int64_t>(values.size())});
+      return b.constant(Tensor::of<uint64_t>(shape, std::span<const uint64_t>(values)).take());
+    };
+    clear_.push_back(b.node("AssignVariableOp", std::vector<Value>{handle, constant({0, 0})}));
+    add_.push_back(b.node("ResourceScatterMul", std::vector<Value>{handle, b.ints({1}), constant({OrderWatch::kBase})}));
+    add_.push_back(b.node("ResourceScatterAdd", std::vector<Value>{handle, b.ints({0, 1}), token_}));
+    is_there_.push_back(b.op("VarIsInitializedOp", {handle}));
+    order_.push_back(b.op("ReadVariableOp", {handle}, {{"dtype", DType::u64}}));
+  }
+
   Process& process_;
   Ref<Graph> graph_;
   Ref<Session> session_;
   Ref<CompletionQueue> queue_;
   Status status_;
-  Value index_;
+  Value index_, token_;
+  std::vector<Value> order_;
   std::vector<NodeId> add_, clear_;
   std::vector<Value> is_there_, read_;
   uint64_t tag_ = 0;
@@ -179,7 +208,9 @@ Cluster::Cluster(uint64_t seed, bool talks)
       strict_(world_.one_in(24)),
       keeps_state_(world_.one_in(2)),
       adding_(static_cast<Adding>(seed % 4)),
+      keeps_order_(keeps_state_ && !strict_ && adding_ == Adding::plain),
       ledger_(servers_, workers_),
+      order_(servers_),
       next_step_(static_cast<size_t>(workers_)),
       last_done_ns_(static_cast<size_t>(workers_)) {
   world_.talks = talks;
@@ -199,6 +230,7 @@ void Cluster::start(Member& member) {
   world_.say("start " + member.name);
   const bool is_server = member.is_server;
   const int index = member.index;
+  if (member.disk) member.disk->fail(-1, ModelDisk::Fault::none);
   if (is_server && !keeps_state_) ledger_.begin_life(static_cast<size_t>(index));
   member.process =
       std::make_unique<Process>(world_, net_, member.name, world_.u64(), member.disk, [this, is_server, index](Process& process) {
@@ -235,7 +267,7 @@ void Cluster::work(Process& process, int index) {
 }
 
 void Cluster::add(Process& process, const std::string& target, int index) {
-  WorkerHost host(process, servers_, ledger_.cells(), adding_);
+  WorkerHost host(process, servers_, ledger_.cells(), adding_, keeps_order_);
   Status status;
   while (!process.is_cut_off() && !quiet_ && !(status = host.connect(target)).ok()) {
     world_.say(process.name() + " cannot connect: " + status.message());
@@ -285,15 +317,30 @@ bool Cluster::step(Process& process, WorkerHost& host, int index) {
     if (number >= Ledger::kSteps) return false;
     const int cell = Ledger::cell(index, number);
     ledger_.began(cell);
+    const int64_t began_ns = world_.now_ns();
     status = host.run({}, host.add(), nullptr, cell);
     // Nobody hears what one who was cut off believes.
     if (!process.is_cut_off()) ledger_.ended(cell, status);
+    if (status.ok() && !process.is_cut_off()) order_.done(began_ns);
+    if (status.ok() && keeps_order_ && !process.is_cut_off() && world_.one_in(3)) look_at_order(process, host);
     if (status.ok()) last_done_ns_[static_cast<size_t>(index)] = world_.now_ns();
   }
   if (!status.ok()) world_.say(process.name() + " failed: " + status.message());
   if (host.was_late() && !process.is_cut_off() && process.last_stall_ns() < world_.now_ns() - 5 * kSecond)
     wrong(process.name() + ": a run ended later than its deadline and 100 ms");
   return true;
+}
+
+void Cluster::look_at_order(Process& process, WorkerHost& host) {
+  const std::vector<OrderWatch::Seen> before = order_.firm();
+  std::vector<Tensor> read;
+  const Status status = host.run(host.order(), {}, &read);
+  if (process.is_cut_off() || !status.ok()) return;
+  for (size_t p = 0; p < read.size(); ++p) {
+    const auto* const values = read[p].as<uint64_t>();
+    const std::string found = order_.show(p, before[p], {values[0], values[1]}, world_.now_ns());
+    if (!found.empty()) wrong(found);
+  }
 }
 
 // A client that reads everything when it is calm, and judges.
@@ -308,7 +355,7 @@ void Cluster::audit_steps(Process& process) {
 
 // A client that reads all cells when it is calm, and judges.
 void Cluster::audit(Process& process) {
-  WorkerHost host(process, servers_, ledger_.cells(), adding_);
+  WorkerHost host(process, servers_, ledger_.cells(), adding_, false);
   Status status = host.connect("unix:/sim/ps0");
   std::vector<Tensor> read;
   if (status.ok()) status = host.run(host.read(), {}, &read);
@@ -327,7 +374,7 @@ void Cluster::disturb() {
   Member& one = members_[static_cast<size_t>(world_.between(0, static_cast<int64_t>(members_.size()) - 1))];
   Member& other = members_[static_cast<size_t>(world_.between(0, static_cast<int64_t>(members_.size()) - 1))];
   const int64_t lasts_ns = world_.between(1, 80) * world_.between(1, 100) * kMillisecond;
-  switch (world_.between(0, 6)) {
+  switch (world_.between(0, keeps_state_ ? 7 : 6)) {
     case 0:
       world_.say("block " + one.name + " -> " + other.name);
       net_.block(one.name, other.name);
@@ -343,16 +390,10 @@ void Cluster::disturb() {
       break;
     case 3:
     case 4:
-      if (!one.process || (strict_ && one.is_server && !keeps_state_)) break;
-      world_.say("kill " + one.name);
-      one.process->kill();
-      if (one.disk && world_.one_in(2)) {
-        world_.say("its machine loses power");
-        one.disk = one.disk->after_crash([this](int n) { return static_cast<int>(world_.between(0, n - 1)); });
-      }
-      remains_.push_back(std::move(one.process));
-      one.back_at_ns = world_.now_ns() + lasts_ns / 2;
-      world_.at(one.back_at_ns, [this, &one] { start(one); });
+      if (one.process && !(strict_ && one.is_server && !keeps_state_)) kill(one, lasts_ns / 2);
+      break;
+    case 5:
+      if (one.disk && one.process) fail_disk(one, lasts_ns / 2);
       break;
     default:
       world_.say("break a connection");
@@ -361,6 +402,28 @@ void Cluster::disturb() {
   }
   if (world_.one_in(3)) world_.after(lasts_ns, [this] { rest(); });
   world_.after(world_.between(10, 2500) * kMillisecond, [this] { disturb(); });
+}
+
+void Cluster::kill(Member& one, int64_t away_ns) {
+  world_.say("kill " + one.name);
+  one.process->kill();
+  if (one.disk && world_.one_in(2)) {
+    world_.say("its machine loses power");
+    one.disk = one.disk->after_crash([this](int n) { return static_cast<int>(world_.between(0, n - 1)); });
+  }
+  remains_.push_back(std::move(one.process));
+  one.back_at_ns = world_.now_ns() + away_ns;
+  world_.at(one.back_at_ns, [this, &one] { start(one); });
+}
+
+// A write or a sync fails, once or from then on, until somebody starts the server again on a disk that works.
+void Cluster::fail_disk(Member& one, int64_t lasts_ns) {
+  const auto fault = world_.one_in(2) ? ModelDisk::Fault::io_error : ModelDisk::Fault::no_space;
+  world_.say("a disk fails: " + one.name);
+  one.disk->fail(one.disk->calls() + static_cast<int>(world_.between(0, 40)), fault, world_.one_in(2));
+  world_.after(lasts_ns, [this, &one] {
+    if (one.process) kill(one, 10 * kMillisecond);
+  });
 }
 
 void Cluster::rest() {

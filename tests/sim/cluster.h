@@ -10,6 +10,7 @@
 #include "job.h"
 #include "ledger.h"
 #include "net.h"
+#include "order.h"
 #include "process.h"
 
 namespace dtg::sim {
@@ -40,9 +41,12 @@ class Cluster final {
   void add(Process& process, const std::string& target, int index);
   void train(Process& process, const std::string& target, int index);
   bool step(Process& process, WorkerHost& host, int index);
+  void look_at_order(Process& process, WorkerHost& host);
   void audit(Process& process);
   void audit_steps(Process& process);
   void disturb();
+  void kill(Member& one, int64_t away_ns);
+  void fail_disk(Member& one, int64_t lasts_ns);
   void rest();
   void wrong(const std::string& what);
 
@@ -52,7 +56,9 @@ class Cluster final {
   const bool strict_;       // synchronous training, on servers that keep their state or are not killed
   const bool keeps_state_;  // the servers do
   const Adding adding_;
+  const bool keeps_order_;  // steps that do not commute
   Ledger ledger_;
+  OrderWatch order_;
   std::vector<Member> members_;
   std::vector<std::unique_ptr<Process>> remains_;  // of those that were killed
   std::vector<int> next_step_;

@@ -4,6 +4,7 @@
 //   sim_cluster --seed 17 --talk
 //   sim_cluster --groups --count 300
 //   sim_cluster --closures --count 300
+//   sim_cluster --bounded --count 300
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <execinfo.h>
 #include <signal.h>
@@ -17,12 +18,14 @@
 #include <ctime>
 #include <string>
 
+#include "bounded_job.h"
 #include "closure_job.h"
 #include "cluster.h"
 #include "group_job.h"
 
 namespace {
 
+using dtg::sim::BoundedJob;
 using dtg::sim::ClosureJob;
 using dtg::sim::Cluster;
 using dtg::sim::GroupJob;
@@ -64,6 +67,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 Outcome run_once(uint64_t seed, const std::string& what, bool talks) {
   if (what == "groups") return GroupJob(seed, talks).run();
+  if (what == "bounded") return BoundedJob(seed, talks).run();
   if (what == "closures") return ClosureJob(seed, talks).run();
   return Cluster(seed, talks).run();
 }
@@ -121,7 +125,7 @@ int main(int argc, char** argv) {
     else if (word == "--count") options.count = value();
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
-    else if (word == "--groups" || word == "--closures") options.what = word.substr(2);
+    else if (word == "--groups" || word == "--closures" || word == "--bounded") options.what = word.substr(2);
     else if (word == "--talk") options.talks = true;
     else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
     else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];

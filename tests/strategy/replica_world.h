@@ -89,6 +89,13 @@ class ReplicaWorld {
     return status;
   }
 
+  // Whether it has, so far.
+  bool has_ended(uint64_t tag) {
+    CompletionQueue::Event event;
+    while (queue_->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 1'000'000)) != 0) ended_[event.tag] = event.status;
+    return ended_.contains(tag);
+  }
+
   int64_t integer(Value value) {
     const auto fetched = run({}, {value}, {});
     return fetched[0].valid() ? fetched[0].values<int64_t>()[0] : -1;

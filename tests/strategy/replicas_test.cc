@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "by_hand.h"
 #include "nn/norm.h"
-#include "replica_world.h"
 #include "strategy/towers.h"
 
 namespace dtg {
@@ -398,35 +398,6 @@ TEST(StrictReplicas, ResumesAfterAFailedUpdate) {
   expect_equal_bits(s.world.bits(), undisturbed(3));
 }
 
-// v, and gradients for it by hand.
-struct ByHand {
-  ByHand(SyncMode mode, int total, int to_aggregate) : world(total) {
-    v = world.variable("v", {2}, 0, Initializer::zeros());
-    for (int w = 0; w < total; ++w) {
-      world.graph().push_device(ReplicaWorld::worker(w));
-      gradients.push_back(world.placeholder(DType::f32, {2}));
-      const VariableGradient given{v, {.dense = gradients.back(), .values = {}, .indices = {}, .dense_shape = {}}};
-      parts.push_back(good(apply_replicated(world.model(), {&given, 1}, {.learning_rate = {}, .rate = 1},
-                                            {.mode = mode, .worker = w, .total = total, .to_aggregate = to_aggregate})));
-      EXPECT_TRUE(world.graph().pop_device().ok());
-    }
-    world.init();
-  }
-  ReplicaWorld::Feeds feeds(int w, float a, float b) const {
-    return {{gradients[static_cast<size_t>(w)], good(Tensor::of<float>(Shape::of({2}), std::array{a, b}))}};
-  }
-  void train(int w, float a, float b) { world.start(feeds(w, a, b), parts[static_cast<size_t>(w)].train, static_cast<uint64_t>(w)); }
-  void expect_v(float a, float b) {
-    const Tensor value = world.run({}, {v.read}, {})[0];
-    EXPECT_EQ(value.values<float>()[0], a);
-    EXPECT_EQ(value.values<float>()[1], b);
-  }
-  ReplicaWorld world;
-  NamedVariable v;
-  std::vector<Value> gradients;
-  std::vector<Replicated> parts;
-};
-
 TEST(SyncReplicas, TakesTheMeanOfAllThatIsThere) {
   ByHand s(SyncMode::replicas, 3, 2);
   s.world.run({}, {}, {s.parts[0].chief_init});
@@ -529,7 +500,9 @@ TEST(Replicas, SaysWhatIsWrong) {
   const auto refused = [&](const Replication& replication) {
     return minimize_replicated(world.model(), replica.loss, {}, replication).status().code();
   };
-  EXPECT_EQ(refused({.mode = static_cast<SyncMode>(3)}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = static_cast<SyncMode>(4)}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::ssp, .staleness = -1}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::async, .staleness = 1}), Code::invalid_argument);
   EXPECT_EQ(refused({.worker = 2, .total = 2}), Code::invalid_argument);
   EXPECT_EQ(refused({.worker = -1}), Code::invalid_argument);
   EXPECT_EQ(refused({.total = 0}), Code::invalid_argument);

@@ -36,6 +36,7 @@ static jlong create(JNIEnv* env, jclass self, jlong model, jlong group, jbyteArr
     share.worker = (int32_t)packet_int(&from);
     share.total = (int32_t)packet_int(&from);
     share.to_aggregate = (int32_t)packet_int(&from);
+    share.staleness = (int32_t)packet_int(&from);
     to.replication = &share;
   }
   jni_threw(env, dtg_strategy_create(AS(dtg_model, model), &to, &out));

@@ -56,6 +56,7 @@ static dtg_replication read_replication(packet* from) {
   to.worker = (int32_t)packet_int(from);
   to.total = (int32_t)packet_int(from);
   to.to_aggregate = (int32_t)packet_int(from);
+  to.staleness = (int32_t)packet_int(from);
   return to;
 }
 
@@ -66,12 +67,12 @@ jlongArray jni_training_ids(JNIEnv* env, const dtg_training* from) {
 }
 
 jlongArray jni_replicated_ids(JNIEnv* env, const dtg_replicated* from) {
-  const dtg_value all[10] = {from->train,       from->local_init, from->chief_init, from->resume,        from->update,
-                             from->global_step, from->local_step, from->next_step,  from->learning_rate, from->gradient_norm};
-  int64_t out[10];
+  const dtg_value all[12] = {from->train,      from->local_init, from->chief_init,    from->resume,        from->update, from->global_step,
+                             from->local_step, from->next_step,  from->learning_rate, from->gradient_norm, from->leave,  from->clock};
+  int64_t out[12];
   size_t i;
-  for (i = 0; i < 10; ++i) out[i] = (int64_t)all[i].id;
-  return jni_array(env, out, 10);
+  for (i = 0; i < 12; ++i) out[i] = (int64_t)all[i].id;
+  return jni_array(env, out, 12);
 }
 
 /* One loss, or those of several towers. */

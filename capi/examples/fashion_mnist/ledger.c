@@ -67,7 +67,7 @@ dtg_error *build_ledger(const struct options *options, const struct place *place
   TRY(dtg_model_global_step(n->model, &step));
   TRY(dtg_value_device(n->graph, step.handle, &device, NULL));
   TRY(dtg_graph_push_device(n->graph, device, DTG_STRLEN)); /* goes before the turns of the parameter servers */
-  if (sync_mode(options) == DTG_SYNC_ASYNC) TRY(add_progress(place, n));
+  if (each_for_itself(options)) TRY(add_progress(place, n));
   TRY(add_reports(place, n));
   return dtg_graph_pop_device(n->graph);
 }

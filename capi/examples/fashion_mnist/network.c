@@ -49,7 +49,7 @@ static dtg_error *mean_of_towers(struct network *n, size_t field, dtg_value *out
 /* Half a cosine down to 0 after a short warm-up, by the count of updates. The count lives on a parameter server, and so does
  * what follows from it. */
 static dtg_error *add_rate(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
-  const int async = place->cluster && (place->coordinates || sync_mode(options) == DTG_SYNC_ASYNC);
+  const int async = place->cluster && (place->coordinates || each_for_itself(options));
   const int updates = async ? count_workers(place) : 1; /* per step of a worker, each from a share of the batch */
   const double total = (double)(data->steps * options->epochs * (place->coordinates ? 1 : updates)),
                warm = total / 10 < 100.0 * updates ? total / 10 : 100.0 * updates;
@@ -73,6 +73,7 @@ static dtg_error *add_training(const struct options *options, const struct place
   if (!place->cluster || place->coordinates)
     return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
   replication.mode = sync_mode(options);
+  if (replication.mode == DTG_SYNC_SSP) replication.staleness = options->staleness;
   replication.worker = place->task.id;
   replication.total = place->task.num_workers;
   return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);

@@ -14,7 +14,8 @@ static int usage(const char *program) {
       "  --checkpoint DIR  saves sets of all that training has come to there; started again with it, it goes on from the newest\n"
       "  --every N       steps between two of them; default 500\n"
       "  --epochs N      default 7\n"
-      "  --mode MODE     sync (default), sync-replicas or async: how the workers of a cluster train together\n"
+      "  --mode MODE     sync (default), sync-replicas, async or ssp: how the workers of a cluster train together\n"
+      "  --staleness N   --mode ssp: steps that a worker may be ahead of the slowest; default 4\n"
       "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
       "  --strategy S    alone: one, mirrored, central or custom: the shards are replicas of a strategy, each on an emulated accelerator;\n"
       "                  multi-worker: the workers of a cluster are replicas, and there are no parameter servers;\n"
@@ -28,7 +29,7 @@ static int usage(const char *program) {
 }
 
 static int known_mode(const char *mode) {
-  return strcmp(mode, "sync") == 0 || strcmp(mode, "sync-replicas") == 0 || strcmp(mode, "async") == 0;
+  return strcmp(mode, "sync") == 0 || strcmp(mode, "sync-replicas") == 0 || strcmp(mode, "async") == 0 || strcmp(mode, "ssp") == 0;
 }
 
 static int known_strategy(const struct options *options) {
@@ -45,6 +46,7 @@ static int set(struct options *options, const char *name, const char *value) {
   else if (strcmp(name, "--checkpoint") == 0) options->checkpoint = value;
   else if (strcmp(name, "--every") == 0) options->every = atoi(value);
   else if (strcmp(name, "--mode") == 0) options->mode = value;
+  else if (strcmp(name, "--staleness") == 0) options->staleness = atoi(value);
   else if (strcmp(name, "--epochs") == 0) options->epochs = atoi(value);
   else if (strcmp(name, "--shards") == 0) options->shards = atoi(value);
   else if (strcmp(name, "--strategy") == 0) options->strategy = value;
@@ -60,6 +62,7 @@ int read_options(int argc, char **argv, struct options *options) {
   *options = (struct options){.data = "/usr/share/datasets/fashion-mnist",
                               .run = "fashion_mnist.run",
                               .mode = "sync",
+                              .staleness = 4,
                               .every = 500,
                               .epochs = 7,
                               .shards = 1,
@@ -71,7 +74,7 @@ int read_options(int argc, char **argv, struct options *options) {
     if (i + 1 == argc || !set(options, argv[i], argv[i + 1])) return usage(argv[0]);
   }
   if (options->epochs < 1 || options->shards < 1 || options->shards > MAX_SHARDS || options->batch < options->shards ||
-      options->rate <= 0 || options->every < 1 || !known_mode(options->mode) || !known_strategy(options)) {
+      options->rate <= 0 || options->every < 1 || options->staleness < 0 || !known_mode(options->mode) || !known_strategy(options)) {
     return usage(argv[0]);
   }
   if (options->checkpoint && options->strategy && strcmp(options->strategy, "coordinator") == 0) {
@@ -84,14 +87,20 @@ int read_options(int argc, char **argv, struct options *options) {
     fprintf(stderr, "--checkpoint: not with --strategy multi-worker yet; a worker that is started again has what the others have\n");
     return 3;
   }
-  if (options->checkpoint && sync_mode(options) == DTG_SYNC_ASYNC) {
-    fprintf(stderr, "--checkpoint: with --mode async how far each worker is belongs to no set; let the parameter servers keep their state\n"
-                    "instead (dtg run --state DIR), or take --mode sync\n");
+  if (options->checkpoint && each_for_itself(options)) {
+    fprintf(stderr,
+            "--checkpoint: with --mode %s how far each worker is belongs to no set; let the parameter servers keep their state\n"
+            "instead (dtg run --state DIR), or take --mode sync\n",
+            options->mode);
     return 3;
   }
   return 0;
 }
 
 dtg_sync_mode sync_mode(const struct options *options) {
-  return strcmp(options->mode, "async") == 0 ? DTG_SYNC_ASYNC : strcmp(options->mode, "sync") == 0 ? DTG_SYNC_STRICT : DTG_SYNC_REPLICAS;
+  if (strcmp(options->mode, "async") == 0) return DTG_SYNC_ASYNC;
+  if (strcmp(options->mode, "ssp") == 0) return DTG_SYNC_SSP;
+  return strcmp(options->mode, "sync") == 0 ? DTG_SYNC_STRICT : DTG_SYNC_REPLICAS;
 }
+
+int each_for_itself(const struct options *options) { return sync_mode(options) == DTG_SYNC_ASYNC || sync_mode(options) == DTG_SYNC_SSP; }

@@ -357,6 +357,8 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
     const int64_t goal = epoch * data->steps;
     TRY(run->desk ? coordinate_until(goal, run, place, data) : train_until(goal, run, place, n, data, options));
+    /* "ssp": it stays until all are done, and nobody is to wait for its next step. */
+    if (epoch == options->epochs) TRY(run_if_any(run, n->replicated.leave));
     if (!is_chief(place)) continue;
     if (epoch == options->epochs && !interrupted && !run->desk)
       TRY(place->group ? end_with_equals(run, place, n) : take_reports(run, place, n));

@@ -10,15 +10,22 @@
  *                      step again: until the update takes one, the last counts.
  *   DTG_SYNC_REPLICAS  TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once R arrived, tokens
  *                      that any worker may take, gradients of an older step dropped.
+ *   DTG_SYNC_SSP       Stale synchronous parallel: as DTG_SYNC_ASYNC, but a worker is at most `staleness` steps ahead of the
+ *                      slowest that is there. A step ends when its worker may begin the next one, whose variables then hold
+ *                      every update of the others but, at most, their last `staleness`. 0: nobody begins a step before all
+ *                      have made the one before. A worker that is gone (for a second, or silent for T_dead and that second)
+ *                      is not waited for; one that comes, or comes back, begins where the slowest is. `leave` is for one that
+ *                      makes no more steps. A deadline that passes meanwhile names who was waited for.
  *
  *   chief (worker 0):  dtg_model_init's target, then chief_init once, then `update` over and over in an asynchronous run
  *   every worker:      dtg_model_wait_ready, then local_init once, then `train` every step
  *
  * chief_init comes before any worker's first step, and local_init after it. A worker that restarts runs local_init, never an
- * initialisation of the model. When an update failed or the chief was restarted, the chief runs `resume` and goes on with
- * updates; workers that wait get a token of the step that has to be repeated: their next_step is their local_step then. Where runs
- * must be equal to the bit whatever is restarted, let local_step decide which batch a step takes. dtg_model_recover does what is
- * needed after a loss, for the chief and for the others.
+ * initialisation of the model. In DTG_SYNC_SSP a step that failed while it waited for others may have been applied: run local_init
+ * (dtg_model_recover does), which waits on, before the next `train`. When an update failed or the chief was restarted, the chief runs
+ * `resume` and goes on with updates; workers that wait get a token of the step that has to be repeated: their next_step is their local_step
+ * then. Where runs must be equal to the bit whatever is restarted, let local_step decide which batch a step takes. dtg_model_recover does
+ * what is needed after a loss, for the chief and for the others.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
@@ -36,7 +43,7 @@ DTG_BEGIN_DECLS
 
 /* How the workers' gradients meet; see the head of this file. All workers of a job use the same. */
 typedef int32_t dtg_sync_mode;
-enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2 };
+enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2, DTG_SYNC_SSP = 3 };
 
 /* The place of one worker among all. Every worker says the same but for `worker`. */
 typedef struct dtg_replication {
@@ -45,9 +52,11 @@ typedef struct dtg_replication {
   int32_t worker;       /* which replica this graph is, from 0; 0 is the chief */
   int32_t total;        /* replicas; 0: 1 */
   int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
+  int32_t staleness;    /* DTG_SYNC_SSP: steps that a worker may be ahead of the slowest. Otherwise 0 */
+  int32_t reserved;     /* 0 */
 } dtg_replication;
 #define DTG_REPLICATION_INIT \
-  { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0 }
+  { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0, 0, 0 }
 
 /* One worker's share, as values of its graph; written by the library. Targets that this worker does not have are {0}. */
 typedef struct dtg_replicated {
@@ -59,24 +68,27 @@ typedef struct dtg_replicated {
   dtg_value update;        /* target: the chief, over and over */
   dtg_value global_step;   /* int64 scalar as it is now; fetch it in a run of its own */
   dtg_value local_step;    /* int64 scalar: the step whose variables the gradients of a run are computed from */
-  dtg_value next_step;     /* int64 scalar, part of `train`: DTG_SYNC_ASYNC the count right after its own update, so that
-                              next_step - 1 - local_step is the staleness; otherwise the step of its token */
+  dtg_value next_step;     /* int64 scalar, part of `train`: DTG_SYNC_ASYNC and DTG_SYNC_SSP the count right after its own update, so
+                              that next_step - 1 - local_step is the staleness; otherwise the step of its token */
   dtg_value learning_rate; /* floating-point scalar */
   dtg_value gradient_norm; /* float32: of this worker's own gradients. Computed only if fetched */
+  dtg_value leave;         /* target: DTG_SYNC_SSP, a worker that makes no more steps but stays connected */
+  dtg_value clock;         /* int64 scalar, part of `train`: DTG_SYNC_SSP, the worker's clock: the steps that it has made, counted
+                              from where it began. Otherwise {0} */
 } dtg_replicated;
 /* clang-format off */
-#define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
+#define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
 /* clang-format on */
 
 /* Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what `mode`
  * does with them. Gradients are averaged over the replicas; clip_norm is applied to the mean, or to each step's own gradients
- * in DTG_SYNC_ASYNC. `optimizer` may be NULL: SGD. State of the worker stands where its loss stands, everything that belongs
- * to a variable stands on the variable's device. What an optimizer keeps is added to the chief's model (DTG_SYNC_ASYNC: to
- * all), so ask dtg_model_init afterwards. The learning rate must not need feeding unless `update` is run by hand.
- * A loss that is no finite number (unless optimizer->unchecked_loss says otherwise) fails `train` with INVALID_ARGUMENT, which names the
- * worker and the step, and reaches no variable. DTG_SYNC_STRICT: `train` fails so on all workers, as they wait for each other; each may
- * then give another batch, or run `local_init` first where several losses were no numbers at once. Otherwise only that worker's fails.
- * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. */
+ * in DTG_SYNC_ASYNC and DTG_SYNC_SSP. `optimizer` may be NULL: SGD. State of the worker stands where its loss stands, everything that
+ * belongs to a variable stands on the variable's device. What an optimizer keeps is added to the chief's model (DTG_SYNC_ASYNC,
+ * DTG_SYNC_SSP: to all), so ask dtg_model_init afterwards. The learning rate must not need feeding unless `update` is run by hand. A loss
+ * that is no finite number (unless optimizer->unchecked_loss says otherwise) fails `train` with INVALID_ARGUMENT, which names the worker
+ * and the step, and reaches no variable. DTG_SYNC_STRICT: `train` fails so on all workers, as they wait for each other; each may then give
+ * another batch, or run `local_init` first where several losses were no numbers at once. Otherwise only that worker's fails. Errors:
+ * INVALID_ARGUMENT, FAILED_PRECONDITION (no trainable variable). Since 0.1. */
 DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, const dtg_replication *replication,
                                    dtg_replicated *out) DTG_NOEXCEPT;
 

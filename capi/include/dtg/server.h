@@ -134,6 +134,22 @@ DTG_API void dtg_server_release(dtg_server *server) DTG_NOEXCEPT;
  * place of this one, or that task has lost its state). Since 0.1. */
 DTG_ERR dtg_session_barrier(dtg_session *session, const char *name, size_t name_len, int64_t timeout_ns) DTG_NOEXCEPT;
 
+/* What became of a run that failed with an error after which nobody knows (DEADLINE_EXCEEDED, UNAVAILABLE, CANCELLED, ABORTED). */
+typedef int32_t dtg_outcome;
+enum {
+  DTG_OUTCOME_NOTHING = 0,  /* it has updated nothing on any other task, and will not */
+  DTG_OUTCOME_UPDATED = 1,  /* it has, on one task at least: all of it, or up to where it was cut short */
+  DTG_OUTCOME_FORGOTTEN = 2 /* so many runs ago that a task does not know any more */
+};
+/* Asks the tasks of the cluster, for at most `timeout_ns` (0: the session's default), what took place of a run of this session, by the
+ * number that dtg_run_args.write received. To have all of it done, whatever the answer is, run the same once more with that number: what
+ * took place is not made again, and a run that was cut short goes on where it was. That is so for runs which update variables of other
+ * tasks and nothing of their own; those that put into queues or accumulators, or fetch what an update gives, can only be asked about. A
+ * task that keeps no state and was started anew has forgotten its variables, and with them what was done to them. Errors: INVALID_ARGUMENT
+ * (the session has made no run of that number), UNAVAILABLE (a task is gone, or the run is still under way there), DEADLINE_EXCEEDED,
+ * UNIMPLEMENTED (a task runs an earlier release). Since 0.1. */
+DTG_ERR dtg_session_outcome(dtg_session *session, uint64_t write, int64_t timeout_ns, dtg_outcome *out) DTG_NOEXCEPT;
+
 /* The end of a job, for all workers: what this one had to do is done. Waits until that is so of every worker, then the chief (where the
  * cluster has none: a client that is no task) tells every task but its own to stop, and those that wait in dtg_server_join return. A
  * worker that is gone, as in dtg_session_barrier, is not waited for; the chief's log names it (WARN). Where the chief is gone, or the

@@ -91,8 +91,11 @@ typedef struct dtg_run_args {
   int64_t timeout_ns;                    /* 0: the session's default */
   dtg_cancellation *cancellation;        /* dtg_session_run: ends the run when another thread cancels it; NULL: nobody does.
                                             dtg_session_run_async takes none: see dtg_run_cancel */
+  uint64_t *write;                       /* NULL, or receives the number by which the cluster knows what the run updates, also where the
+                                            run fails. Not 0 on entry: the run repeats that earlier one of the session, and what took
+                                            place of it is not made again; see dtg_session_outcome */
 } dtg_run_args;
-#define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL}
+#define DTG_RUN_ARGS_INIT {sizeof(dtg_run_args), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, NULL, NULL}
 /* clang-format on */
 
 /* A wish that calls end, for calls that wait on one thread while another one decides: a request that its client gave up, a program that

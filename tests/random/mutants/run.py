@@ -32,9 +32,9 @@ def drop_tree():
     git("worktree", "prune", check=False)
 
 
-def build():
+def build(target="random_graphs"):
     subprocess.run(["cmake", "--preset", "release"], cwd=TREE, check=True, stdout=subprocess.DEVNULL)
-    done = subprocess.run(["cmake", "--build", "build/release", "--target", "random_graphs", "-j", "2"], cwd=TREE, check=False, capture_output=True,
+    done = subprocess.run(["cmake", "--build", "build/release", "--target", target, "-j", "2"], cwd=TREE, check=False, capture_output=True,
                           text=True)
     if done.returncode != 0:
         print(done.stdout[-3000:])
@@ -84,9 +84,12 @@ def judge(patch, baselines):
         git("checkout", "--", ".", cwd=TREE)
 
 
-def main():
+def main(folder=HERE, tried=judge):
     wanted = sys.argv[1:]
-    patches = [path for path in sorted(HERE.glob("*.patch")) if not wanted or path.stem in wanted]
+    patches = [path for path in sorted(folder.glob("*.patch")) if not wanted or path.stem in wanted]
+    if not patches:
+        print(f"no such mutant: {' '.join(wanted)}")
+        return 2
     if git("status", "--porcelain").strip():
         print("there are changes that are not committed; the mutants are tried on the last commit")
         return 2
@@ -96,7 +99,7 @@ def main():
         signal.signal(number, lambda *_: sys.exit(1))
     git("worktree", "add", "--detach", str(TREE), "HEAD")
     baselines = {}
-    results = [judge(patch, baselines) for patch in patches]
+    results = [tried(patch, baselines) for patch in patches]
     print(f"{sum(results)} found, {len(results) - sum(results)} missed")
     return 0 if results and all(results) else 1
 

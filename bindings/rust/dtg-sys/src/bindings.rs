@@ -94,6 +94,7 @@ pub type dtg_schedule_kind = i32;
 pub type dtg_sync_mode = i32;
 pub type dtg_log_level = i32;
 pub type dtg_durability = i32;
+pub type dtg_outcome = i32;
 pub type dtg_security = i32;
 pub type dtg_strategy_kind = i32;
 pub type dtg_cross_device = i32;
@@ -337,6 +338,7 @@ pub const DTG_SCHEDULE_COSINE_DECAY_RESTARTS: dtg_schedule_kind = 5;
 pub const DTG_SYNC_ASYNC: dtg_sync_mode = 0;
 pub const DTG_SYNC_STRICT: dtg_sync_mode = 1;
 pub const DTG_SYNC_REPLICAS: dtg_sync_mode = 2;
+pub const DTG_SYNC_SSP: dtg_sync_mode = 3;
 pub const DTG_LOG_DEBUG: dtg_log_level = 0;
 pub const DTG_LOG_INFO: dtg_log_level = 1;
 pub const DTG_LOG_WARN: dtg_log_level = 2;
@@ -347,6 +349,9 @@ pub const DTG_DURABILITY_MEMORY: dtg_durability = 1;
 pub const DTG_DURABILITY_REPLAY: dtg_durability = 2;
 pub const DTG_DURABILITY_WAL: dtg_durability = 3;
 pub const DTG_DURABILITY_WAL_ASYNC: dtg_durability = 4;
+pub const DTG_OUTCOME_NOTHING: dtg_outcome = 0;
+pub const DTG_OUTCOME_UPDATED: dtg_outcome = 1;
+pub const DTG_OUTCOME_FORGOTTEN: dtg_outcome = 2;
 pub const DTG_SECURITY_TLS: dtg_security = 0;
 pub const DTG_SECURITY_CLEAR_FRAMES: dtg_security = 1;
 pub const DTG_NO_AXIS: i32 = i32::MIN;
@@ -1030,6 +1035,8 @@ pub struct dtg_replication {
     pub worker: i32,
     pub total: i32,
     pub to_aggregate: i32,
+    pub staleness: i32,
+    pub reserved: i32,
 }
 
 #[repr(C)]
@@ -1046,6 +1053,8 @@ pub struct dtg_replicated {
     pub next_step: dtg_value,
     pub learning_rate: dtg_value,
     pub gradient_norm: dtg_value,
+    pub leave: dtg_value,
+    pub clock: dtg_value,
 }
 
 #[repr(C)]
@@ -1129,6 +1138,7 @@ pub struct dtg_run_args {
     pub num_targets: usize,
     pub timeout_ns: i64,
     pub cancellation: *mut dtg_cancellation,
+    pub write: *mut u64,
 }
 
 #[repr(C)]
@@ -2016,6 +2026,8 @@ impl dtg_replication {
         worker: 0,
         total: 0,
         to_aggregate: 0,
+        staleness: 0,
+        reserved: 0,
     };
 }
 
@@ -2033,6 +2045,8 @@ impl dtg_replicated {
         next_step: dtg_value { id: 0 },
         learning_rate: dtg_value { id: 0 },
         gradient_norm: dtg_value { id: 0 },
+        leave: dtg_value { id: 0 },
+        clock: dtg_value { id: 0 },
     };
 }
 
@@ -2121,6 +2135,7 @@ impl dtg_run_args {
         num_targets: 0,
         timeout_ns: 0,
         cancellation: null_mut(),
+        write: null_mut(),
     };
 }
 
@@ -2599,6 +2614,7 @@ unsafe extern "C" {
     pub fn dtg_server_retain(server: *mut dtg_server) -> *mut dtg_server;
     pub fn dtg_server_release(server: *mut dtg_server);
     pub fn dtg_session_barrier(session: *mut dtg_session, name: *const c_char, name_len: usize, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_session_outcome(session: *mut dtg_session, write: u64, timeout_ns: i64, out: *mut dtg_outcome) -> *mut dtg_error;
     pub fn dtg_session_end_job(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_end_job_now(session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
     pub fn dtg_session_cluster_status(session: *mut dtg_session, timeout_ns: i64, out: *mut *mut dtg_string) -> *mut dtg_error;

@@ -22,6 +22,8 @@ pub enum SyncMode {
     Strict,
     /// TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once enough arrived.
     Replicas,
+    /// Stale synchronous parallel: as `Async`, but nobody is more than `staleness` steps ahead of the slowest that is there.
+    Ssp,
 }
 
 /// Which of the workers this graph is; write `..Default::default()` for what is not said.
@@ -35,6 +37,8 @@ pub struct Replication {
     pub total: i32,
     /// [`SyncMode::Replicas`]: gradients per update; 0: `total`. Otherwise 0.
     pub to_aggregate: i32,
+    /// [`SyncMode::Ssp`]: steps that a worker may be ahead of the slowest. Otherwise 0.
+    pub staleness: i32,
 }
 
 /// With whom [`Model::minimize_all_reduce`] averages gradients. Every member says the same; write `..Default::default()` for what is
@@ -94,12 +98,16 @@ pub struct Replicated {
     pub global_step: Value,
     /// int64 scalar: the step whose variables the gradients of a run are computed from.
     pub local_step: Value,
-    /// int64 scalar, part of `train`: with [`SyncMode::Async`] the count right after its own update, otherwise the step of its token.
+    /// int64 scalar, part of `train`: with [`SyncMode::Async`] and [`SyncMode::Ssp`] the count right after its own update, otherwise the step of its token.
     pub next_step: Value,
     /// Floating-point scalar.
     pub learning_rate: Value,
     /// float32: of this worker's own gradients. Computed only if fetched.
     pub gradient_norm: Value,
+    /// Target: [`SyncMode::Ssp`], a worker that makes no more steps but stays connected.
+    pub leave: Option<Value>,
+    /// int64 scalar, part of `train`: [`SyncMode::Ssp`], the worker's clock.
+    pub clock: Option<Value>,
 }
 
 impl Replication {
@@ -109,10 +117,12 @@ impl Replication {
                 SyncMode::Async => sys::DTG_SYNC_ASYNC,
                 SyncMode::Strict => sys::DTG_SYNC_STRICT,
                 SyncMode::Replicas => sys::DTG_SYNC_REPLICAS,
+                SyncMode::Ssp => sys::DTG_SYNC_SSP,
             },
             worker: self.worker,
             total: self.total,
             to_aggregate: self.to_aggregate,
+            staleness: self.staleness,
             ..sys::dtg_replication::INIT
         }
     }
@@ -131,6 +141,8 @@ impl Replicated {
             next_step: Value(raw.next_step),
             learning_rate: Value(raw.learning_rate),
             gradient_norm: Value(raw.gradient_norm),
+            leave: Value::some(raw.leave),
+            clock: Value::some(raw.clock),
         }
     }
 }

@@ -307,12 +307,12 @@ fn one_member_trains_by_all_reduce() {
 #[test]
 fn a_replica_trains() {
     let _world = world();
-    for mode in [SyncMode::Async, SyncMode::Strict, SyncMode::Replicas] {
+    for mode in [SyncMode::Async, SyncMode::Strict, SyncMode::Replicas, SyncMode::Ssp] {
         let model = model();
         let w = model.add_variable(&VariableSpec::new("w")).unwrap();
         let three = model.scalar(3.0f32).unwrap();
         let loss = model.mean_squared_error(three, w.read).unwrap();
-        let share = Replication { mode, total: 1, ..Default::default() };
+        let share = Replication { mode, total: 1, staleness: i32::from(mode == SyncMode::Ssp), ..Default::default() };
         let steps = if mode == SyncMode::Replicas {
             let gradient = ops::sub(&model, w.read, three).build().unwrap();
             model.apply_replicated(&[(w.handle, Gradient::Dense(gradient))], &Optimizer::sgd(0.5), &share).unwrap()
@@ -336,6 +336,12 @@ fn a_replica_trains() {
         let out = session.run().fetch(loss).call().unwrap();
         assert!(out.scalar::<f32>(0).unwrap() < 1e-3, "{mode:?}");
         drop(updates);
+        assert_eq!((steps.leave.is_some(), steps.clock.is_some()), (mode == SyncMode::Ssp, mode == SyncMode::Ssp));
+        if let (Some(leave), Some(clock)) = (steps.leave, steps.clock) {
+            let out = session.run().fetch(clock).call().unwrap();
+            assert_eq!(out.scalar::<i64>(0).unwrap(), 21, "a fetch of it is a step");
+            session.run_target(leave).unwrap();
+        }
         session.close(Duration::from_secs(5)).unwrap();
         server.stop(Duration::from_secs(5)).unwrap();
     }

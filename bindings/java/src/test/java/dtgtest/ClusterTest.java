@@ -187,6 +187,10 @@ class ClusterTest {
       Replicated share = model.applyReplicated(List.of(w), graph.gradients(loss, w.read()), null, new Replication(SyncMode.ASYNC, 1, 2));
       assertNotNull(share.train());
       assertNull(share.update());
+      Replicated bounded =
+          model.applyReplicated(List.of(w), graph.gradients(loss, w.read()), null, new Replication(SyncMode.SSP, 1, 2).staleness(3));
+      assertNotNull(bounded.leave());
+      assertNotNull(bounded.clock());
     }
   }
 }

@@ -8,6 +8,7 @@ public final class Replication {
   int worker;
   int total;
   int toAggregate;
+  int staleness;
 
   /**
    * One replica's share.
@@ -33,7 +34,18 @@ public final class Replication {
     return this;
   }
 
+  /**
+   * How far workers may be apart.
+   *
+   * @param staleness steps that a worker may be ahead of the slowest; only with SSP
+   * @return this
+   */
+  public Replication staleness(int staleness) {
+    this.staleness = staleness;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().integer(mode.ordinal()).integer(worker).integer(total).integer(toAggregate);
+    return new Packet().integer(mode.ordinal()).integer(worker).integer(total).integer(toAggregate).integer(staleness);
   }
 }

@@ -9,5 +9,7 @@ public enum SyncMode {
   /** One contribution per worker and step, added up in the order of the workers: equal runs give equal bits. */
   STRICT,
   /** TensorFlow's SyncReplicasOptimizer: the mean of the gradients that are there once enough arrived. */
-  REPLICAS
+  REPLICAS,
+  /** Stale synchronous parallel: as ASYNC, but nobody is more than so many steps ahead of the slowest that is there. */
+  SSP
 }
