@@ -21,7 +21,7 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kPollNs = 50'000;        // without anything happening
-constexpr int64_t kPollMoreNs = 10'000;    // once a wait was short
+constexpr int64_t kPollLeastNs = 10'000;   // less is not worth the while
 constexpr int64_t kDriveNs = 100'000'000;  // in one go, as whoever drives has a deadline of his own
 constexpr int64_t kAsideNs = 50'000;       // the loop's own thread, after the last who was the loop instead
 constexpr int64_t kBriefNs = 200'000;      // who drives longer tells the loop's own thread when he is through
@@ -29,20 +29,17 @@ constexpr int64_t kLongNs = 10'000'000;    // how long it waits for that word at
 
 }  // namespace
 
-// How long to poll, learned from the last waits: where they are long it costs a CPU and brings nothing. Any thread; a number that is
+// How long to poll, learned from the last waits: where they are long it costs a CPU and brings nothing. Two who wait for each other both
+// have to poll before either sees short waits, so whoever has given up tries it in full from time to time. Any thread; a number that is
 // lost between two of them does no harm.
 class UvLoop::Patience {
  public:
-  // Whoever has none left tries it a little from time to time.
   int64_t ns() {
     const int64_t now = ns_.load(std::memory_order_relaxed);
-    if (now >= kPollMoreNs) return now;
-    return asked_.fetch_add(1, std::memory_order_relaxed) % kTryEvery == 0 ? kPollMoreNs : 0;
+    if (now >= kPollLeastNs) return now;
+    return asked_.fetch_add(1, std::memory_order_relaxed) % kTryEvery == 0 ? kPollNs : 0;
   }
-  void learn(bool was_short) {
-    const int64_t now = ns_.load(std::memory_order_relaxed);
-    ns_.store(was_short ? std::min(now + kPollMoreNs, kPollNs) : now / 2, std::memory_order_relaxed);
-  }
+  void learn(bool was_short) { ns_.store(was_short ? kPollNs : ns_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed); }
 
  private:
   static constexpr uint32_t kTryEvery = 16;
@@ -87,6 +84,7 @@ struct UvLoop::State {
   bool drive(Poller::Holds holds, const void* what, int64_t patience_ns, bool* moved);
   void call_back();
   bool stand_aside();
+  void stay_aside();
   void poll_or_sleep(int sleep_ms);
 
   Status open();
@@ -228,6 +226,13 @@ bool UvLoop::State::stand_aside() {
   }
 }
 
+// Who was the loop a moment ago begins something, for which he will wait.
+void UvLoop::State::stay_aside() {
+  const int64_t at = now();
+  int64_t until = aside_ns.load();
+  if (at < until) aside_ns.compare_exchange_strong(until, at + kBriefNs);
+}
+
 // The loop's own thread shall be the loop again, if it is aside.
 void UvLoop::State::call_back() {
   if (!is_aside.load() || driven.load()) return;
@@ -328,6 +333,7 @@ void UvLoop::post_now(std::function<void()> fn) {
   bool wake = true;
   if (!is_current() && state.turn.try_lock()) {
     const std::lock_guard mine(state.turn, std::adopt_lock);
+    state.stay_aside();
     state.id = std::this_thread::get_id();
     state.changed = false;
     state.run_posted();
