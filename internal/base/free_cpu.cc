@@ -1,27 +1,24 @@
 // Asking the kernel how many threads want to run. See free_cpu.h.
 #include "base/free_cpu.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdlib>
-#include <cstring>
 
+#include "base/disk.h"
 #include "base/pool.h"
 
 namespace dtg {
+namespace {
+
+constexpr int64_t kTextMost = 128;
+
+}  // namespace
 
 // "0.52 0.58 0.59 3/467 11402": the number before the stroke is of this moment, not an average.
 int running_threads() {
-  const int file = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return -1;
-  char text[128] = {};
-  const ssize_t bytes = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  const char* at = bytes > 0 ? std::strchr(text, '/') : nullptr;
-  if (!at) return -1;
-  while (at > text && at[-1] >= '0' && at[-1] <= '9') --at;
-  return std::atoi(at);
+  const auto text = system_disk().read_file("/proc/loadavg", kTextMost);
+  const size_t stroke = text.ok() ? text.value().find('/') : std::string::npos;
+  if (stroke == std::string::npos) return -1;
+  return std::atoi(text.value().c_str() + text.value().rfind(' ', stroke) + 1);
 }
 
 bool FreeCpu::exists(int64_t now_ns) {

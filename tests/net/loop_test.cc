@@ -159,8 +159,8 @@ std::unique_ptr<UvLoop> loop_where(FreeCpu::Answer answer) {
 TEST(Polling, WhoWaitsIsTheLoop) {
   const auto loop = loop_where(FreeCpu::Answer::always);
   int here = 0, rounds = 0;
-  // Another thread may have the turn just then, so not each time.
-  for (; rounds < 2000 && here < 20; ++rounds) {
+  // The loop's own thread may have the turn just then, so not each time; on a busy machine seldom.
+  for (; rounds < 20'000 && here < 3; ++rounds) {
     std::atomic<bool> done{false};
     bool mine = false;
     std::thread poster([&, waiter = std::this_thread::get_id()] {
@@ -175,7 +175,7 @@ TEST(Polling, WhoWaitsIsTheLoop) {
     poster.join();
     here += mine;
   }
-  EXPECT_EQ(here, 20) << "of " << rounds;
+  EXPECT_EQ(here, 3) << "of " << rounds;
 }
 
 TEST(Polling, NotWithoutACpu) {
