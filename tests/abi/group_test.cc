@@ -141,7 +141,7 @@ TEST_F(Groups, AllReduceGivesTheBitsOfASumOnOneRank) {
           check_reduce<float>(member, DTG_F32, DTG_REDUCE_SUM, count, algorithm, count % 2 == 0);
       }
       // Whole numbers, of which any order of additions gives the same.
-      for (const int64_t count : {0, 1, 5, 1000, 20'000, 600'000}) {
+      for (const int64_t count : {0, 1, 5, 1000, 70'000}) {
         for (dtg_reduce_algorithm algorithm = DTG_ALGORITHM_ANY; algorithm <= DTG_ALGORITHM_HIERARCHY; ++algorithm)
           check_reduce<int32_t>(member, DTG_I32, DTG_REDUCE_SUM, count, algorithm, count % 2 == 0);
       }
