@@ -13,7 +13,7 @@ class FreeCpu final {
  public:
   enum class Answer : uint8_t { measured, always, never };
   // True: no more threads want to run than there are CPUs for this process, the caller among them. What was found holds for a millisecond.
-  bool exists(int64_t now_ns);
+  bool exists(int64_t now_ns) noexcept;
   // For tests: what exists() says from now on.
   void pretend(Answer answer) { answer_.store(answer, std::memory_order_relaxed); }
 
@@ -25,6 +25,6 @@ class FreeCpu final {
 };
 
 // The threads of the whole machine that run or could, as the kernel counts them; -1 where it does not say.
-int running_threads();
+int running_threads() noexcept;
 
 }  // namespace dtg
