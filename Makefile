@@ -14,7 +14,8 @@
 #   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 20 s each
 #   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, then groups and coordinators, and enter the sums
 #                   into tests/sim/ledger.tsv
-#   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains
+#   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains,
+#                   and either end of shared memory, KILLS times
 #   make mutants    break the planner on purpose, patch by patch, and see whether the random graphs notice; make mutants-sim: the cluster,
 #                   and the simulator
 #   make package    Debian packages, crates, a Go module proxy and a Maven repository, in build/packages; make package-test (as root)
@@ -83,9 +84,10 @@ sim: deps-test
 
 faults: deps-test
 	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
-	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver example_fashion_mnist dtg_cli
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver example_fashion_mnist dtg_cli test_cluster
 	@tests/faults/faults_test.py build/release/checkpoint_saver --kills $(KILLS)
 	@DTG_SOURCE_DIR=. tests/faults/training_test.py build/release/example_fashion_mnist build/release/bin/dtg --kills 200
+	@DTG_KILLS=$(KILLS) build/release/test_cluster --gtest_brief=1 --gtest_filter='Kill.SharedMemory*'
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)

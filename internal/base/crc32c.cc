@@ -1,5 +1,6 @@
 // CRC-32C computed in two ways, chosen by the processor: eight bytes at a time through tables, or by the SSE4.2
-// instruction. The tables are made by the compiler, so nothing runs when the library is loaded. Any thread.
+// instruction, of which three are under way at a time, as each waits three cycles for the one before it. The tables are made by the
+// compiler, so nothing runs when the library is loaded. Any thread.
 #include "base/crc32c.h"
 
 #include <array>
@@ -51,7 +52,44 @@ uint32_t by_tables(uint32_t crc, const char* at, size_t count) {
 }
 
 #if defined(__x86_64__)
+constexpr size_t kThird = 1024;
+
+using Shift = std::array<std::array<uint32_t, 256>, 4>;
+
+// What a checksum becomes by so many bytes of zeros, which is linear in its bits: by its bytes.
+constexpr Shift make_shift(size_t zeros) {
+  Shift shift{};
+  std::array<uint32_t, 32> of_bit{};
+  for (size_t bit = 0; bit < 32; ++bit) {
+    uint32_t crc = uint32_t{1} << bit;
+    for (size_t i = 0; i < zeros; ++i) crc = (crc >> 8) ^ kTables[0][crc & 0xffu];
+    of_bit[bit] = crc;
+  }
+  for (size_t k = 0; k < 4; ++k) {
+    for (size_t byte = 0; byte < 256; ++byte) {
+      for (size_t bit = 0; bit < 8; ++bit) shift[k][byte] ^= (byte >> bit & 1) != 0 ? of_bit[8 * k + bit] : 0u;
+    }
+  }
+  return shift;
+}
+
+constexpr Shift kByOne = make_shift(kThird);
+constexpr Shift kByTwo = make_shift(2 * kThird);
+
+uint32_t shifted(const Shift& by, uint64_t crc) {
+  return by[0][crc & 0xffu] ^ by[1][crc >> 8 & 0xffu] ^ by[2][crc >> 16 & 0xffu] ^ by[3][crc >> 24 & 0xffu];
+}
+
 __attribute__((target("sse4.2"))) uint32_t by_instruction(uint32_t crc, const char* at, size_t count) {
+  for (; count >= 3 * kThird; at += 3 * kThird, count -= 3 * kThird) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (size_t i = 0; i < kThird; i += 8) {
+      first = __builtin_ia32_crc32di(first, load64(at + i));
+      second = __builtin_ia32_crc32di(second, load64(at + kThird + i));
+      third = __builtin_ia32_crc32di(third, load64(at + 2 * kThird + i));
+    }
+    crc = shifted(kByTwo, first) ^ shifted(kByOne, second) ^ static_cast<uint32_t>(third);
+  }
   uint64_t wide = crc;
   for (; count >= 8; at += 8, count -= 8) wide = __builtin_ia32_crc32di(wide, load64(at));
   crc = static_cast<uint32_t>(wide);

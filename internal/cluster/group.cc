@@ -82,6 +82,19 @@ std::string Group::name_of(int rank) const {
   return format("rank %d (%s)", rank, options_.members[static_cast<size_t>(members_[static_cast<size_t>(rank)])].task.c_str());
 }
 
+// Unix sockets are all of one host.
+std::vector<int> Group::hosts() const {
+  std::vector<std::string> names;
+  std::vector<int> hosts;
+  for (const int member : members_) {
+    const Address& address = options_.members[static_cast<size_t>(member)].address;
+    const auto at = std::ranges::find(names, address.host);
+    hosts.push_back(static_cast<int>(at - names.begin()));
+    if (at == names.end()) names.push_back(address.host);
+  }
+  return hosts;
+}
+
 // ---- calls -------------------------------------------------------------------------------------------------------
 
 void Group::start(Ref<GroupCall> call) {
@@ -199,14 +212,14 @@ Result<Channel::Landing> Group::piece_begins(GroupPeer& peer, const wire::GroupD
   return calls_.piece_begins(peer.member(), rank, data, bytes, early);
 }
 
-Status Group::piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early) {
+Status Group::piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early, const void* lent) {
   const Entry entry(*this);
   const bool future = data.epoch > epoch_ && forming_;
   if (data.epoch != epoch_ ? !future : state_ != State::formed) return {};
   const int rank = future ? -1 : rank_of(peer.member());
   if (!future && rank < 0) return {};
   // A piece that began to arrive before this member was in the epoch, and was forgotten, is not received at all.
-  return calls_.piece_arrived(peer.member(), rank, data, bytes, early);
+  return calls_.piece_arrived(peer.member(), rank, data, bytes, early, lent);
 }
 
 void Group::let_go(const Exchange& exchange) {

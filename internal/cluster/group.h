@@ -61,6 +61,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void leave(const Status& why);
   View view() const;
   const std::string& name() const override { return options_.name; }
+  Poller* poller() override { return &host_.loop(); }
   int32_t key() const { return options_.key; }
 
   // For ops, whose calls count by instance.
@@ -90,7 +91,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void peer_down(GroupPeer& peer, const Status& reason);
   void word(GroupPeer& peer, const wire::GroupWord& word);
   Result<Channel::Landing> piece_begins(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, Ref<Buffer>* early);
-  Status piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early);
+  Status piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early, const void* lent);
   // Something waits for a peer: it leaves when what happens now is over, or in a turn of its own.
   void queued();
 
@@ -119,6 +120,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void send(int rank, std::unique_ptr<OutFrame> frame) override;
   void send(int rank, wire::GroupWord word) override;
   std::string name_of(int rank) const override;
+  std::vector<int> hosts() const override;
   const std::string& group_name() const override { return options_.name; }
   void poison(const Status& cause) override { end_epoch(cause, true); }
   void let_go(const Exchange& exchange) override;

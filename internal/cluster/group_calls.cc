@@ -103,6 +103,7 @@ void GroupCalls::begin(const Ref<GroupCall>& call) {
                                   "use some of them again, or form the group \"%s\" anew",
                                   what.c_str(), InstanceCounts::kRunsMost, epoch_.group_name().c_str()));
   }
+  if (takes_any_order(call->what_.terms.algorithm)) call->what_.hosts = epoch_.hosts();
   auto exchange = Exchange::make(std::move(call->what_), rank_, static_cast<int>(members_.size()), *this, epoch_.budget());
   if (!exchange.ok()) return end(exchange.status());
   const Key key{call->stream_, counts_.count(call->stream_)};
@@ -165,7 +166,7 @@ void GroupCalls::refused_elsewhere(uint64_t epoch, const Key& key, const Status&
 
 // What others have sent ahead.
 void GroupCalls::catch_up(const Key& key) {
-  const uint32_t lanes = find(key)->exchange->terms().parts + 1;
+  const uint32_t lanes = find(key)->exchange->lanes();
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
     for (uint8_t lane = 0; lane < lanes; ++lane) {
       const EarlyKey early{number_, key, members_[static_cast<size_t>(rank)], lane};
@@ -218,7 +219,7 @@ Result<Channel::Landing> GroupCalls::piece_begins(int member, int rank, const wi
     if (!met.ok()) settle(key, met.status());
     if (!met.ok() || !met.value()) return Channel::Landing{};
     const auto to = exchange->landing(rank, data.lane, data.offset, bytes, data.total);
-    if (to.ok()) return Channel::Landing{to.value(), exchange.get()};
+    if (to.ok()) return Channel::Landing{to.value(), exchange.get(), true};
     settle(key, to.status());
     return Channel::Landing{};
   }
@@ -231,7 +232,8 @@ Result<Channel::Landing> GroupCalls::piece_begins(int member, int rank, const wi
   return Channel::Landing{(*early)->data(), nullptr};
 }
 
-Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early) {
+Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early,
+                                 const void* lent) {
   const Key key{data.stream, data.number};
   Flight* const flight = rank >= 0 ? find(key) : nullptr;
   if (flight) {
@@ -244,7 +246,7 @@ Status GroupCalls::piece_arrived(int member, int rank, const wire::GroupData& da
       if (!to.ok()) return settle(key, to.status()), Status();
       std::memcpy(to.value(), early->data(), bytes);
     }
-    settle(key, exchange->arrived(rank, data.lane, data.offset, bytes));
+    settle(key, exchange->arrived(rank, data.lane, data.offset, bytes, lent));
     return {};
   }
   if (rank >= 0 && data.number < counts_.count(data.stream)) return {};

@@ -58,6 +58,8 @@ class GroupCalls final : private Exchange::Carrier {
     virtual void send(int rank, std::unique_ptr<OutFrame> frame) = 0;
     virtual void send(int rank, wire::GroupWord word) = 0;
     virtual std::string name_of(int rank) const = 0;
+    // By rank: on which host it is, counted from 0, by the addresses that all members know.
+    virtual std::vector<int> hosts() const = 0;
     virtual const std::string& group_name() const = 0;
     // Nothing goes on in this epoch.
     virtual void poison(const Status& cause) = 0;
@@ -91,7 +93,8 @@ class GroupCalls final : private Exchange::Carrier {
 
   // From the member with that number (in the roster) and rank (-1: the epoch is still to come).
   Result<Channel::Landing> piece_begins(int member, int rank, const wire::GroupData& data, uint64_t bytes, Ref<Buffer>* early);
-  Status piece_arrived(int member, int rank, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early);
+  // `lent`: see Channel::lent().
+  Status piece_arrived(int member, int rank, const wire::GroupData& data, uint64_t bytes, const Ref<Buffer>& early, const void* lent);
   Status granted(int member, int rank, const wire::GroupWord& word);
   void disputed(const wire::GroupWord& word);
   void stated(int rank, const wire::GroupWord& word);

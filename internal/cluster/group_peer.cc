@@ -145,7 +145,7 @@ Status GroupPeer::message(const wire::Prefix& prefix, std::string_view header) {
     DTG_ASSIGN(const Channel::Landing landing, group->piece_begins(*this, data, 0, &early_));
     (void)landing;
   }
-  return group->piece_arrived(*this, data, prefix.payload_bytes, std::exchange(early_, nullptr));
+  return group->piece_arrived(*this, data, prefix.payload_bytes, std::exchange(early_, nullptr), link_->channel().lent());
 }
 
 void GroupPeer::lost(const Status& reason) {

@@ -68,7 +68,7 @@ Status Run::execute() {
   }
   Status status = contained([&] {
     DTG_TRY(begin(*frame));
-    DTG_TRY(frame->run());
+    DTG_TRY(frame->run(edges_ ? &edges_->loop() : nullptr));
     return collect();
   });
   let_go();

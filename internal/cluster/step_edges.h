@@ -70,6 +70,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   // Before the run is known to its step, and after it ended, there is nothing to abort.
   void give_up(const Status& cause);
   uint64_t sequence() const { return sequence_; }
+  Loop& loop() const { return loop_; }
   // Every other task refused its part, before anything was done.
   bool refused() const;
   // One of them did; what the others have done is another matter.

@@ -1,6 +1,8 @@
 // When two calls are the same, and how they read.
 #include "collective/call.h"
 
+#include <iterator>
+
 namespace dtg {
 
 const char* collective_name(Collective kind) {
@@ -13,6 +15,22 @@ const char* collective_name(Collective kind) {
     case Collective::barrier: return "barrier";
   }
   return "unknown";
+}
+
+namespace {
+
+constexpr const char* kAlgorithms[] = {"auto", "direct", "shared", "ring", "any", "halving", "doubling", "tree", "hierarchy"};
+static_assert(std::size(kAlgorithms) == kAlgorithmMax + 1);
+
+}  // namespace
+
+const char* algorithm_name(Algorithm algorithm) { return kAlgorithms[static_cast<size_t>(algorithm)]; }
+
+std::optional<Algorithm> algorithm_of(std::string_view name) {
+  for (size_t i = 0; i < std::size(kAlgorithms); ++i) {
+    if (name == kAlgorithms[i]) return static_cast<Algorithm>(i);
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -52,7 +70,7 @@ std::string CallTerms::text() const {
   else text += dtype_name(dtype) + shape.text();
   if (is_reduction(kind)) text += std::string(", ") + reduction_name(reduction);
   if (is_reduction(kind) && bucket != 0) text += ", bucket " + std::to_string(bucket);
-  if (is_reduction(kind) && algorithm != Algorithm::automatic) text += ", algorithm " + std::to_string(static_cast<int>(algorithm));
+  if (is_reduction(kind) && algorithm != Algorithm::automatic) text += std::string(", algorithm ") + algorithm_name(algorithm);
   if (is_reduction(kind) && parts != 1) text += ", from " + std::to_string(parts) + " devices of each member";
   if (kind == Collective::broadcast && root != kAnyRoot) text += ", root " + std::to_string(root);
   return text + end;

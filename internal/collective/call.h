@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collective/combine.h"
@@ -16,14 +18,24 @@ enum class Collective : uint8_t { all_reduce = 0, all_gather = 1, reduce_scatter
 inline constexpr uint8_t kCollectiveMax = 5;
 const char* collective_name(Collective kind);
 
-// How an all-reduce moves its bytes; the bits are the same with all of them.
+// How an all-reduce moves its bytes. Up to the ring the bits are those of the one order of additions, whatever is taken; behind it, all
+// ranks have the same bits, but additions are in the order that the algorithm brings: whoever names one of those takes any order.
 enum class Algorithm : uint8_t {
   automatic = 0,  // by the table
   direct = 1,     // everybody sends everything to everybody: one way long
   shared = 2,     // every rank adds its share of the elements and sends the sums: the fewest bytes
   ring = 3,       // sums go up the ring and results back down: only neighbours talk
+  any = 4,        // by the table for any order
+  halving = 5,    // halves of halves are added by pairs of ranks, then doubled again: few rounds and few bytes
+  doubling = 6,   // whole tensors are added by pairs of ranks: the fewest rounds
+  tree = 7,       // sums go up a binary tree and results down again
+  hierarchy = 8,  // inside each host to one rank, then between those by a tree, and back
 };
-inline constexpr uint8_t kAlgorithmMax = 3;
+inline constexpr uint8_t kAlgorithmMax = 8;
+inline bool takes_any_order(Algorithm algorithm) { return algorithm > Algorithm::ring; }
+// By their names, as communication_hint has them; nothing: there is none of that name.
+std::optional<Algorithm> algorithm_of(std::string_view name);
+const char* algorithm_name(Algorithm algorithm);
 
 // What all members have to agree on; it travels ahead of a call's first bytes.
 struct CallTerms {
@@ -54,6 +66,7 @@ struct CollectiveCall {
   Tensor in;                    // nothing: a barrier, or a broadcast's receiver
   std::vector<Tensor> more;     // of a reduction: the other parts
   Tensor out;                   // where the result goes; nothing: into memory of its own
+  std::vector<int> hosts;       // by rank: on which host it is, counted from 0; nothing: all are on one
 };
 
 }  // namespace dtg

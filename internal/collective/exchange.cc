@@ -83,8 +83,7 @@ void Exchange::place(In& in, void* direct) {
 Status Exchange::place_window(In& in) {
   const uint64_t share = std::max(kWindowsBytes / static_cast<uint64_t>(std::max(size_ - 1, 1)) / kPieceBytes, uint64_t{2}) * kPieceBytes;
   in.window = in.total > share ? share : std::max((in.total + 63) / 64 * 64, uint64_t{64});
-  DTG_TRY(budget_.reserve(static_cast<int64_t>(in.window), "what other ranks send to be added"));
-  reserved_ += static_cast<int64_t>(in.window);
+  DTG_TRY(reserve(in.window, "what other ranks send to be added"));
   DTG_ASSIGN(in.memory, Buffer::allocate(static_cast<int64_t>(in.window)));
   in.placed = true;
   return {};
@@ -142,7 +141,7 @@ Result<void*> Exchange::landing(int rank, uint8_t lane, uint64_t offset, uint64_
       offset % kPieceBytes + bytes > kPieceBytes || offset + bytes > in->granted)
     return data_loss("a piece of %s came that is out of place", terms().text().c_str());
   if (bytes == 0) return nullptr;
-  if (in->placed) return const_cast<char*>(in->at(offset));
+  if (in->placed) return in->place(offset);
   if (!in->early) {
     DTG_ASSIGN(in->early, Buffer::allocate(static_cast<int64_t>(std::min(total, kUnaskedBytes))));
   }
@@ -150,14 +149,32 @@ Result<void*> Exchange::landing(int rank, uint8_t lane, uint64_t offset, uint64_
   return static_cast<char*>(in->early->data()) + offset;
 }
 
-Status Exchange::arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes) {
+Status Exchange::arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, const void* lent) {
   In* const in = find_in(rank, lane);
   if (!in || offset != in->arrived) return data_loss("a piece of %s came that is out of place", terms().text().c_str());
-  // It may have got its place while the piece was on its way.
-  if (std::exchange(in->lands_early, false) && in->placed)
-    std::memcpy(in->direct + offset, static_cast<const char*>(in->early->data()) + offset, bytes);
+  if (std::exchange(in->lands_early, false)) {
+    char* const early = static_cast<char*>(in->early->data()) + offset;
+    if (lent) std::memcpy(early, lent, bytes);
+    // It may have got its place while the piece was on its way.
+    if (in->placed) std::memcpy(in->direct + offset, early, bytes);
+  } else if (lent && !in->direct && in->consumed == offset) {
+    return arrived_lent(*in, offset, bytes, static_cast<const char*>(lent));
+  } else if (lent) {
+    std::memcpy(in->place(offset), lent, bytes);
+  }
   in->arrived += bytes;
   return advance(*in);
+}
+
+// What is added at once need not be moved; the rest goes into the window.
+Status Exchange::arrived_lent(In& in, uint64_t offset, uint64_t bytes, const char* lent) {
+  in.lent = lent;
+  in.lent_from = offset;
+  in.arrived += bytes;
+  const Status status = advance(in);
+  in.lent = nullptr;
+  if (in.consumed < in.arrived) std::memcpy(in.place(in.consumed), lent + (in.consumed - offset), in.arrived - in.consumed);
+  return status;
 }
 
 Status Exchange::sent(int rank, uint8_t lane, uint64_t bytes) {
@@ -192,6 +209,19 @@ std::vector<int> Exchange::missing(bool silent) const {
     ranks.push_back(in->rank);
   }
   return ranks;
+}
+
+Status Exchange::reserve(uint64_t bytes, const char* what) {
+  DTG_TRY(budget_.reserve(static_cast<int64_t>(bytes), what));
+  reserved_ += static_cast<int64_t>(bytes);
+  return {};
+}
+
+uint32_t Exchange::lanes() const {
+  uint32_t lanes = terms().parts + 1;
+  for (const auto& in : ins_) lanes = std::max<uint32_t>(lanes, in->lane + 1u);
+  for (const auto& out : outs_) lanes = std::max<uint32_t>(lanes, out->lane + 1u);
+  return lanes;
 }
 
 Status Exchange::make_out(DType dtype, const Shape& shape) {

@@ -51,7 +51,8 @@ class Exchange : public RefCounted {
   virtual Status learn(int, const CallTerms&) { return {}; }
   // Where that piece goes. The first of a stream tells its size.
   Result<void*> landing(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total);
-  Status arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes);
+  // `lent`: the bytes are there, and not where landing() said; only until this returns.
+  Status arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, const void* lent = nullptr);
   Status sent(int rank, uint8_t lane, uint64_t bytes);
   Status granted(int rank, uint8_t lane, uint64_t upto);
   bool done() const;
@@ -67,6 +68,8 @@ class Exchange : public RefCounted {
   bool begun() const { return begun_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // Streams of each pair of ranks are numbered below this, as far as is known.
+  uint32_t lanes() const;
   // The carrier's own name for it.
   uint64_t stream = 0, number = 0;
 
@@ -76,15 +79,18 @@ class Exchange : public RefCounted {
     int rank = 0;
     uint8_t lane = 0;
     uint64_t total = kUnknown;
-    bool heard = false;        // its first piece has come
-    char* direct = nullptr;    // where the stream goes; null: into the window
-    bool placed = false;       // `direct` or the window is there
-    Ref<Buffer> memory;        // of the window
-    Ref<Buffer> early;         // of what came unasked before the stream had a place
-    bool lands_early = false;  // the piece on its way does
-    uint64_t window = 0;       // its bytes
+    bool heard = false;          // its first piece has come
+    char* direct = nullptr;      // where the stream goes; null: into the window
+    bool placed = false;         // `direct` or the window is there
+    Ref<Buffer> memory;          // of the window
+    Ref<Buffer> early;           // of what came unasked before the stream had a place
+    bool lands_early = false;    // the piece on its way does
+    uint64_t window = 0;         // its bytes
+    const char* lent = nullptr;  // what is there from `lent_from` on, while it is told
+    uint64_t lent_from = 0;
     uint64_t arrived = 0, consumed = 0, granted = kUnaskedBytes;
-    const char* at(uint64_t offset) const { return direct ? direct + offset : static_cast<const char*>(memory->data()) + offset % window; }
+    char* place(uint64_t offset) const { return direct ? direct + offset : static_cast<char*>(memory->data()) + offset % window; }
+    const char* at(uint64_t offset) const { return lent && offset >= lent_from ? lent + (offset - lent_from) : place(offset); }
     bool complete() const { return heard && total != kUnknown && arrived == total; }
   };
   struct Out {
@@ -116,6 +122,8 @@ class Exchange : public RefCounted {
   void make_ready(Out& out, uint64_t upto);
   void begin_streams();
   Status make_out(DType dtype, const Shape& shape);
+  // From the budget, until the end.
+  Status reserve(uint64_t bytes, const char* what);
   const void* input() const { return call_.in.data(); }
   char* output() const { return static_cast<char*>(call_.out.data()); }
 
@@ -128,6 +136,7 @@ class Exchange : public RefCounted {
  private:
   In* find_in(int rank, uint8_t lane) const;
   Out* find_out(int rank, uint8_t lane) const;
+  Status arrived_lent(In& in, uint64_t offset, uint64_t bytes, const char* lent);
   void pump(Out& out);
   void grant(In& in);
 

@@ -1,61 +1,13 @@
 // All-reduce and reduce-scatter. Every element is added in the one order of its bucket, whatever the algorithm and the timing, so the
 // bits are always those of a fold on one rank.
-#include <algorithm>
+#include "collective/reducing.h"
 
-#include "collective/exchange.h"
+#include <algorithm>
 
 namespace dtg {
 namespace {
 
 constexpr uint64_t kDirectBytes = uint64_t{128} << 10;  // that one rank sends; more is cheaper in two ways (tests/bench/collectives.c)
-
-// What all of them do: bring the contributions of a range together as they come.
-class Reducing : public Exchange {
- public:
-  Reducing(CollectiveCall call, int rank, int size, Carrier& carrier, MemoryBudget& budget, const Combine& combine)
-      : Exchange(std::move(call), rank, size, carrier, budget), combine_(combine) {}
-
- protected:
-  int parts() const { return static_cast<int>(call_.terms.parts); }
-  int contributions() const { return size_ * parts(); }
-  // Of all contributions: those of a rank stand one behind the other.
-  int first() const { return first_in_order(call_.terms.bucket, contributions()); }
-  const char* part(int p) const { return static_cast<const char*>(p == 0 ? input() : call_.more[static_cast<size_t>(p) - 1].data()); }
-  uint64_t bytes_of(int64_t elements) const { return static_cast<uint64_t>(elements * combine_.element_bytes()); }
-  int64_t elements_of(uint64_t bytes) const { return static_cast<int64_t>(bytes) / combine_.element_bytes(); }
-
-  // One of the inputs of a gather-and-add over `ins` (by contribution; null for the own ones), from `added` to as far as all have come.
-  struct Adding {
-    std::vector<In*> ins;           // by contribution
-    std::vector<const char*> owns;  // by part
-    char* out = nullptr;
-    uint64_t total = 0, added = 0;
-    uint64_t free_upto = UINT64_MAX;  // of `out`, which may still be on its way to others
-  };
-  void add_up(Adding& adding) {
-    uint64_t upto = std::min(adding.total, adding.free_upto);
-    for (const In* in : adding.ins) upto = in ? std::min(upto, in->arrived) : upto;
-    upto -= upto % static_cast<uint64_t>(combine_.element_bytes());
-    const auto own_from = static_cast<size_t>(rank_ * parts());
-    std::vector<const void*> from_all(static_cast<size_t>(contributions()));
-    while (adding.added < upto) {
-      // Within a piece, so within a window.
-      const uint64_t from = adding.added, to = std::min(upto, (from / kPieceBytes + 1) * kPieceBytes);
-      for (int i = 0; i < contributions(); ++i) {
-        const auto which = static_cast<size_t>((first() + i) % contributions());
-        from_all[static_cast<size_t>(i)] = adding.ins[which] ? adding.ins[which]->at(from) : adding.owns[which - own_from] + from;
-      }
-      combine_.fold(from_all, adding.out + from, elements_of(to - from));
-      combine_.finish(adding.out + from, elements_of(to - from));
-      adding.added = to;
-    }
-    for (In* in : adding.ins) {
-      if (in && in->consumed < adding.added) consume(*in, adding.added);
-    }
-  }
-
-  const Combine combine_;
-};
 
 // Everybody sends everything to everybody.
 class DirectReduce final : public Reducing {
@@ -211,7 +163,7 @@ class RingReduce final : public Reducing {
 };
 
 Algorithm choose(const CollectiveCall& call, int size) {
-  if (call.terms.algorithm != Algorithm::automatic) return call.terms.algorithm;
+  if (call.terms.algorithm != Algorithm::automatic && !takes_any_order(call.terms.algorithm)) return call.terms.algorithm;
   const auto sent = static_cast<uint64_t>(call.in.bytes()) * static_cast<uint64_t>(size - 1) * call.terms.parts;
   return size == 2 || sent <= kDirectBytes ? Algorithm::direct : Algorithm::shared;
 }
@@ -220,10 +172,14 @@ Algorithm choose(const CollectiveCall& call, int size) {
 
 Result<Ref<Exchange>> make_reducing(CollectiveCall call, int rank, int size, Exchange::Carrier& carrier, MemoryBudget& budget) {
   const auto parts = static_cast<int>(call.terms.parts);
-  if (parts > 1 && call.terms.algorithm == Algorithm::ring)
-    return unimplemented("%s by a ring; leave the algorithm open", call.terms.text().c_str());
+  if (parts > 1 && call.terms.algorithm >= Algorithm::ring && call.terms.algorithm != Algorithm::any)
+    return unimplemented("%s by that algorithm; leave it open", call.terms.text().c_str());
   DTG_ASSIGN(const Combine combine, Combine::make(call.terms.reduction, call.terms.dtype, size * parts));
   Ref<Exchange> made;
+  if (call.terms.kind == Collective::all_reduce && size > 1 && parts == 1 && takes_any_order(call.terms.algorithm)) {
+    DTG_ASSIGN(made, make_any_order(call, rank, size, carrier, budget, combine));
+    if (made) return made;
+  }
   if (call.terms.kind == Collective::reduce_scatter)
     made = Ref<Exchange>::adopt(new SharedReduce(std::move(call), rank, size, carrier, budget, combine, true));
   else if (const Algorithm algorithm = choose(call, size); size == 1 || algorithm == Algorithm::direct)

@@ -31,6 +31,8 @@ class CollectiveDebts final : public RefCounted, private Step::Waiter {
   void listen(Step& step);
   // Null: nothing is owed to a group with that key.
   Debt* find(int32_t key);
+  // Null: it owes nothing to a group of tasks.
+  Poller* poller() const { return debts_.empty() || !debts_.front().group ? nullptr : debts_.front().group->poller(); }
   // The run has ended; whoever is owed something hears why.
   void settle(Step& step, const Status& why);
 

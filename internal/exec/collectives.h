@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/poller.h"
 #include "exec/resource.h"
 
 namespace dtg {
@@ -34,6 +35,8 @@ class CollectiveGroup : public RefCounted {
     int members = 0;
   };
   virtual const std::string& name() const = 0;
+  // What a thread of the host can do while it waits for calls.
+  virtual Poller* poller() = 0;
   virtual Standing standing() const = 0;
   // A call of an op, by a run that began in that epoch; in any other it fails. Calls of one instance count in the order in which they were
   // started. It ends at the deadline, or before that after `timeout_ns` (0: what the group has for such calls). `done` is called once,

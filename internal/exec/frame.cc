@@ -127,11 +127,12 @@ void Frame::rewind() {
   for (const auto& typed : program().shapes) slots_.set_shape(typed.slot, typed.shape);
 }
 
-Status Frame::run() {
+Status Frame::run(Poller* poller) {
   const size_t count = program().segments.size();
   if (count == 0) return {};
   if (program().straight && !is_traced()) return run_straight();
   watcher_ = nullptr;
+  poller_ = poller || !debts_ ? poller : debts_->poller();
   caller_attached_ = true;
   if (count == 1 && !device_) {
     run_segment(first_state(0));
@@ -426,7 +427,7 @@ void Frame::wait_for_work() {
   const auto something = [this] {
     return unfinished_.load(std::memory_order_acquire) == 0 || ready_.load(std::memory_order_acquire) != nullptr;
   };
-  if (something()) return;
+  if (something() || (poller_ && poller_->poll_until(something))) return;
   const int64_t began = around_.clock.monotonic_ns();
   while (!something()) {
     for (int i = 0; i < 64 && !something(); ++i) spin_pause();

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/poller.h"
 #include "exec/collective_debts.h"
 #include "exec/completion.h"
 #include "exec/memory_pool.h"
@@ -50,8 +51,8 @@ class Frame final {
   Status begin_in(Step& step, const Frame& caller, const Instruction& call);
   // The same once more, in the memory that it has: what it borrowed in the last round goes back.
   void again();
-  // On this thread until everything has finished, helped by the pool.
-  Status run();
+  // On this thread until everything has finished, helped by the pool. `poller`: what this thread may do while it waits; null: nothing.
+  Status run(Poller* poller = nullptr);
   // On the pool; `watcher` hears of the end.
   void start(Watcher* watcher);
   // As start(), but what can run at once does so on this thread; `watcher` may hear of the end before this returns.
@@ -185,6 +186,7 @@ class Frame final {
   std::atomic<uint32_t> caller_word_{0};  // futex: 1 while the caller sleeps
   // How long the caller polls before it sleeps; it learns from its waits, and is the caller's alone.
   int64_t caller_spin_ns_;
+  Poller* poller_ = nullptr;                                                       // in this run
   std::unique_ptr<DeviceFrame, void (*)(DeviceFrame*)> device_{nullptr, nullptr};  // null: all is the host's
   // The pool's: where it keeps this frame, and the next one of its list.
   size_t place_ = 0;

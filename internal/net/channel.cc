@@ -379,7 +379,9 @@ Status Channel::finish_frame() {
   landing_ = {};
   if (prefix_.kind == wire::Kind::segment || prefix_.kind == wire::Kind::release) return own_frame();
   DTG_TRY(check_descriptor());
-  return forgotten ? Status() : sink_->receive(prefix_, header_);
+  const Status received = forgotten ? Status() : sink_->receive(prefix_, header_);
+  lent_ = nullptr;
+  return received;
 }
 
 }  // namespace dtg

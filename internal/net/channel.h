@@ -49,6 +49,9 @@ class Channel : public RefCounted {
   struct Landing {
     void* data = nullptr;  // null: the payload is read and forgotten, and the frame not received
     const void* owner = nullptr;
+    // The sink reads the payload while it receives the frame, and not afterwards: if it lies in shared memory it need not be moved, and
+    // lent() says where it is. The other end may write there meanwhile, so nothing of it may be a size or an index.
+    bool may_be_lent = false;
   };
   // What comes in. Called on the loop's thread.
   class Sink {
@@ -75,6 +78,8 @@ class Channel : public RefCounted {
   bool shares_memory() const { return in_slots_ != nullptr; }
   // Of payloads that went that way, in both directions.
   uint64_t shared_bytes() const { return shared_bytes_; }
+  // While a frame is received: its payload, where it was not put into its landing but lies in shared memory; else null.
+  const void* lent() const { return lent_; }
   // From time to time: gives back what lies idle.
   void tidy();
   void send(std::unique_ptr<OutFrame> frame);
@@ -177,6 +182,7 @@ class Channel : public RefCounted {
   wire::Prefix prefix_;
   std::string header_;
   Landing landing_;
+  const void* lent_ = nullptr;
   uint64_t payload_left_ = 0;
   Descriptor descriptor_;  // came, and waits for the frame that it came with
   bool descriptor_lost_ = false;

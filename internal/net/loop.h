@@ -10,10 +10,11 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/poller.h"
 
 namespace dtg {
 
-class Loop {
+class Loop : public Poller {
  public:
   // Something that happens at a time. Belongs to whoever sets it, who cancels it before it goes.
   class Alarm {
@@ -31,7 +32,7 @@ class Loop {
   };
 
   explicit Loop(const Clock& clock) : clock_(clock) {}
-  virtual ~Loop() = default;
+  ~Loop() override = default;
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -42,6 +43,9 @@ class Loop {
   // As post(), but where the loop's thread sleeps the caller may take its turn, and `fn` has run when this returns: that
   // saves a thread switch. The caller holds no lock that anything on the loop takes.
   virtual void post_now(std::function<void()> fn) { post(std::move(fn)); }
+  // For a thread of the host that waits for something that comes over this loop: it may be the loop meanwhile. It holds no lock that
+  // anything on the loop takes. A loop that cannot be had says at once that the caller shall sleep.
+  bool poll(Holds, const void*) override { return false; }
   // On the loop's thread, or in a turn taken from it.
   virtual bool is_current() const = 0;
   // Runs `fn` on the loop's thread and waits until it is over: also when it throws, which is a mishap there, since what it

@@ -80,10 +80,11 @@ Status Channel::check_descriptor() const {
 Status Channel::take_from_slot() {
   if (!in_slots_) return data_loss("a payload was said to lie in shared memory, which was not agreed on");
   DTG_ASSIGN(const char* const from, in_slots_->at(prefix_.slot, prefix_.payload_bytes));
-  if (landing_.data) std::memcpy(landing_.data, from, static_cast<size_t>(prefix_.payload_bytes));
+  if (landing_.data && landing_.may_be_lent) lent_ = from;
+  else if (landing_.data) std::memcpy(landing_.data, from, static_cast<size_t>(prefix_.payload_bytes));
   payload_left_ = 0;
   shared_bytes_ += prefix_.payload_bytes;
-  in_slots_->done(prefix_.slot);
+  in_slots_->done(prefix_.slot);  // the other end hears of it after the frame was received
   return {};
 }
 

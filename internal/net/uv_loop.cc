@@ -8,12 +8,44 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/spin_lock.h"
+
 namespace dtg {
+namespace {
+
+constexpr int64_t kPollNs = 50'000;        // without anything happening
+constexpr int64_t kPollLeastNs = 10'000;   // less is not worth the while
+constexpr int64_t kDriveNs = 100'000'000;  // in one go, as whoever drives has a deadline of his own
+constexpr int64_t kAsideNs = 50'000;       // the loop's own thread, after the last who was the loop instead
+constexpr int64_t kBriefNs = 200'000;      // who drives longer tells the loop's own thread when he is through
+constexpr int64_t kLongNs = 10'000'000;    // how long it waits for that word at most
+
+}  // namespace
+
+// How long to poll, learned from the last waits: where they are long it costs a CPU and brings nothing. Two who wait for each other both
+// have to poll before either sees short waits, so whoever has given up tries it in full from time to time. Any thread; a number that is
+// lost between two of them does no harm.
+class UvLoop::Patience {
+ public:
+  int64_t ns() {
+    const int64_t now = ns_.load(std::memory_order_relaxed);
+    if (now >= kPollLeastNs) return now;
+    return asked_.fetch_add(1, std::memory_order_relaxed) % kTryEvery == 0 ? kPollNs : 0;
+  }
+  void learn(bool was_short) { ns_.store(was_short ? kPollNs : ns_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kTryEvery = 16;
+  std::atomic<int64_t> ns_{kPollNs};
+  std::atomic<uint32_t> asked_{0};
+};
 
 struct UvLoop::Poll {
   uv_poll_t handle;
@@ -33,6 +65,27 @@ struct UvLoop::State {
   std::vector<std::function<void()>> posted;
   bool stopping = false, stopped = false;
   bool is_open = false;  // before its thread begins
+
+  // Polling.
+  FreeCpu cpu;
+  Patience own, others;
+  std::atomic<uint64_t> happened{0};  // what the loop has called out for; counted with the turn
+  std::atomic<bool> driven{false};    // somebody else is the loop, over many turns
+  std::atomic<int64_t> driven_ns{0};  // since then
+  std::atomic<int64_t> aside_ns{0};   // until then the loop's own thread stays away
+  std::mutex aside_mutex;             // with which it sleeps meanwhile
+  std::condition_variable come_back;
+  std::atomic<bool> is_aside{false};
+  std::atomic<bool> wants_word{false};
+
+  int64_t now() const { return owner->clock().monotonic_ns(); }
+  bool has_posted();
+  bool turn_once();
+  bool drive(Poller::Holds holds, const void* what, int64_t patience_ns, bool* moved);
+  void call_back();
+  bool stand_aside();
+  void stay_aside();
+  void poll_or_sleep(int sleep_ms);
 
   Status open();
   Status start_thread();
@@ -106,6 +159,7 @@ void UvLoop::State::stop() {
     stopping = true;
     uv_async_send(&wake);
   }
+  call_back();
   thread.join();
 }
 
@@ -124,12 +178,112 @@ bool UvLoop::State::round(int* sleep_ms) {
 void UvLoop::State::work() {
   int sleep_ms = 0;
   while (round(&sleep_ms)) {
-    // Readable when the backend has anything to report.
-    pollfd backend = {uv_backend_fd(&loop), POLLIN, 0};
-    if (sleep_ms != 0) ::poll(&backend, 1, sleep_ms);
+    if (sleep_ms == 0 || stand_aside()) continue;
+    poll_or_sleep(sleep_ms);
+    stand_aside();  // what there is may be his who is the loop by now
   }
   uv_loop_close(&loop);
 }
+
+// ---- waiting for what comes ------------------------------------------------------------------------------------------------
+
+// The loop's own thread, until there is something for it to do.
+void UvLoop::State::poll_or_sleep(int sleep_ms) {
+  // Readable when the backend has anything to report.
+  pollfd backend = {uv_backend_fd(&loop), POLLIN, 0};
+  const int64_t began = now(), patience = own.ns();
+  for (int64_t at = began; at - began < patience && cpu.exists(at); at = now()) {
+    if (driven.load(std::memory_order_relaxed)) return;
+    if (::poll(&backend, 1, 0) != 0) return own.learn(true);
+    for (int i = 0; i < 8; ++i) spin_pause();
+  }
+  ::poll(&backend, 1, sleep_ms);
+  own.learn(now() - began < kPollNs);
+}
+
+bool UvLoop::State::has_posted() {
+  const std::lock_guard lock(mutex);
+  return !posted.empty() || stopping;
+}
+
+// Somebody else is the loop, or was a moment ago and will be again: to look at the sockets too would only take the CPU from him. True:
+// it was so, and things may have changed.
+bool UvLoop::State::stand_aside() {
+  for (bool stood = false;; stood = true) {
+    const bool is_driven = driven.load();
+    const int64_t at = now();
+    int64_t until = is_driven ? driven_ns.load() + kBriefNs : aside_ns.load();
+    if (is_driven && until <= at) {
+      wants_word.store(true);
+      until = at + kLongNs;
+    }
+    if (at >= until || (!is_driven && stood && has_posted())) return stood;
+    std::unique_lock lock(aside_mutex);
+    is_aside.store(true);
+    // Whoever ends driving or posts something looks afterwards whether this thread sleeps.
+    if (is_driven ? driven.load() : !has_posted()) owner->clock().wait(come_back, lock, until);
+    is_aside.store(false);
+  }
+}
+
+// Who was the loop a moment ago begins something, for which he will wait.
+void UvLoop::State::stay_aside() {
+  const int64_t at = now();
+  int64_t until = aside_ns.load();
+  if (at < until) aside_ns.compare_exchange_strong(until, at + kBriefNs);
+}
+
+// The loop's own thread shall be the loop again, if it is aside.
+void UvLoop::State::call_back() {
+  if (!is_aside.load() || driven.load()) return;
+  const std::lock_guard lock(aside_mutex);
+  aside_ns.store(0);
+  come_back.notify_one();
+}
+
+// One turn for a thread that is not the loop's, if it can be had. True: the loop's own thread would sleep by something else now.
+bool UvLoop::State::turn_once() {
+  if (!turn.try_lock()) return spin_pause(), false;
+  const std::lock_guard mine(turn, std::adopt_lock);
+  id = std::this_thread::get_id();
+  uv_run(&loop, UV_RUN_NOWAIT);
+  id = std::thread::id();
+  return std::exchange(changed, false);
+}
+
+bool UvLoop::State::drive(Poller::Holds holds, const void* what, int64_t patience_ns, bool* moved) {
+  uint64_t seen = happened.load(std::memory_order_relaxed);
+  const int64_t began = now();
+  for (int64_t until = began + patience_ns; !holds(what);) {
+    if (turn_once()) *moved = true;
+    const uint64_t upto = happened.load(std::memory_order_relaxed);
+    const int64_t at = now();
+    if (std::exchange(seen, upto) != upto) until = at + patience_ns;
+    if (at >= until || at - began >= kDriveNs || !cpu.exists(at)) return holds(what);
+  }
+  return true;
+}
+
+bool UvLoop::poll(Holds holds, const void* what) {
+  State& state = *state_;
+  if (holds(what)) return true;
+  if (is_current() || !state.cpu.exists(state.now())) return false;
+  const int64_t patience = state.others.ns();
+  if (patience == 0 || state.driven.exchange(true)) return false;
+  state.driven_ns.store(state.now());
+  bool moved = false;
+  const bool held = state.drive(holds, what, patience, &moved);
+  // Where the CPU was wanted elsewhere nothing was learned about waits.
+  if (held || state.cpu.exists(state.now())) state.others.learn(held);
+  state.aside_ns.store(held ? state.now() + kAsideNs : 0);
+  state.driven.store(false);
+  if (state.wants_word.exchange(false) || !held) state.call_back();
+  const std::lock_guard lock(state.mutex);
+  if (!state.stopped && moved) uv_async_send(&state.wake);
+  return held;
+}
+
+FreeCpu& UvLoop::free_cpu() { return state_->cpu; }
 
 void UvLoop::State::close_all() {
   std::vector<std::function<void()>> dropped;
@@ -150,6 +304,7 @@ void UvLoop::State::run_posted() {
     batch.swap(posted);
     last = stopping;
   }
+  if (!batch.empty()) happened.fetch_add(1, std::memory_order_relaxed);
   for (auto& fn : batch) {
     owner->contain([&] { fn(); });
     fn = nullptr;
@@ -159,10 +314,13 @@ void UvLoop::State::run_posted() {
 
 void UvLoop::post(std::function<void()> fn) {
   State& state = *state_;
-  const std::lock_guard lock(state.mutex);
-  if (state.stopped) return;
-  state.posted.push_back(std::move(fn));
-  uv_async_send(&state.wake);
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.stopped) return;
+    state.posted.push_back(std::move(fn));
+    uv_async_send(&state.wake);
+  }
+  state.call_back();
 }
 
 void UvLoop::post_now(std::function<void()> fn) {
@@ -175,14 +333,19 @@ void UvLoop::post_now(std::function<void()> fn) {
   bool wake = true;
   if (!is_current() && state.turn.try_lock()) {
     const std::lock_guard mine(state.turn, std::adopt_lock);
+    state.stay_aside();
     state.id = std::this_thread::get_id();
     state.changed = false;
     state.run_posted();
     wake = state.changed;
     state.id = std::thread::id();
   }
-  const std::lock_guard lock(state.mutex);
-  if (!state.stopped && (wake || !state.posted.empty())) uv_async_send(&state.wake);
+  {
+    const std::lock_guard lock(state.mutex);
+    wake = !state.stopped && (wake || !state.posted.empty());
+    if (wake) uv_async_send(&state.wake);
+  }
+  if (wake) state.call_back();
 }
 
 bool UvLoop::is_current() const { return state_->id.load() == std::this_thread::get_id(); }
@@ -227,9 +390,9 @@ void UvLoop::want(Poll* poll, bool readable, bool writable) {
     Watch* const watch = static_cast<Poll*>(handle->data)->watch;
     if (!watch) return;
     // An error shows itself to whoever reads. libuv is C: nothing may be thrown through it.
-    static_cast<State*>(handle->loop->data)->owner->contain([&] {
-      watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0);
-    });
+    State& state = *static_cast<State*>(handle->loop->data);
+    state.happened.fetch_add(1, std::memory_order_relaxed);
+    state.owner->contain([&] { watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0); });
   });
 }
 

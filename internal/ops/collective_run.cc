@@ -269,12 +269,9 @@ Result<int32_t> known_key(const PrepareContext& c, int input, const char* name) 
 }
 
 // What the hint asks for; one that is not known here ("nccl") asks for nothing.
-Algorithm algorithm_of(const PrepareContext& c, const CollectivePart& part) {
+Algorithm hinted(const PrepareContext& c, const CollectivePart& part) {
   if (part.kind != Collective::all_reduce) return Algorithm::automatic;
-  const std::string& hint = c.attr<std::string>("communication_hint");
-  if (hint == "ring") return Algorithm::ring;
-  if (hint == "direct") return Algorithm::direct;
-  return hint == "shared" ? Algorithm::shared : Algorithm::automatic;
+  return algorithm_of(c.attr<std::string>("communication_hint")).value_or(Algorithm::automatic);
 }
 
 void prepare_round(CollectiveArgs& a) {
@@ -293,7 +290,7 @@ Status collective_prepare(PrepareContext& c) {
   const double seconds = c.attr<double>("timeout_seconds");
   if (!(seconds >= 0) || seconds > 1e9) return c.error("timeout_seconds is %g; it must be from 0 (none) to 1e9", seconds);
   a->timeout_ns = static_cast<int64_t>(std::ceil(seconds * 1e9));
-  a->algorithm = algorithm_of(c, a->part);
+  a->algorithm = hinted(c, a->part);
   const std::string& purpose = c.attr<std::string>("_purpose");
   if (purpose.size() > CallTerms::kPurposeMax)
     return c.error("_purpose has %zu letters; %zu is the most", purpose.size(), CallTerms::kPurposeMax);

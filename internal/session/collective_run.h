@@ -4,6 +4,8 @@
 // Owner: the host's handle, and the group while it is under way. Any thread.
 #pragma once
 
+#include <atomic>
+
 #include "base/condition.h"
 #include "cluster/group.h"
 #include "session/completion_queue.h"
@@ -34,6 +36,7 @@ class CollectiveRun final : public RefCounted {
   bool over_ = false;
   Status outcome_;
   Tensor result_;
+  std::atomic<bool> told_{false};  // the same as over_, for who polls; after it outcome_ stays
 };
 
 }  // namespace dtg

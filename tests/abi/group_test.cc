@@ -140,6 +140,11 @@ TEST_F(Groups, AllReduceGivesTheBitsOfASumOnOneRank) {
         for (const dtg_reduce_algorithm algorithm : {0, 1, 2, 3})
           check_reduce<float>(member, DTG_F32, DTG_REDUCE_SUM, count, algorithm, count % 2 == 0);
       }
+      // Whole numbers, of which any order of additions gives the same.
+      for (const int64_t count : {0, 1, 5, 1000, 70'000}) {
+        for (dtg_reduce_algorithm algorithm = DTG_ALGORITHM_ANY; algorithm <= DTG_ALGORITHM_HIERARCHY; ++algorithm)
+          check_reduce<int32_t>(member, DTG_I32, DTG_REDUCE_SUM, count, algorithm, count % 2 == 0);
+      }
       for (uint32_t bucket = 1; bucket < 4; ++bucket) {
         for (const dtg_reduce_algorithm algorithm : {1, 2, 3})
           check_reduce<float>(member, DTG_F32, DTG_REDUCE_MEAN, 300'000, algorithm, true, bucket);

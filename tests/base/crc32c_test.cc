@@ -26,6 +26,17 @@ TEST(Crc32c, TablesAndInstructionAgree) {
   }
 }
 
+// Around where three are under way at a time.
+TEST(Crc32c, LongOnesAgree) {
+  std::string bytes;
+  uint32_t state = 5;
+  for (int i = 0; i < 20'000; ++i) bytes += static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  for (size_t count = 3000; count < 19'000; count += count % 3072 < 20 || count % 3072 > 3050 ? 1 : 97) {
+    const std::string_view part = std::string_view(bytes).substr(count % 11, count);
+    ASSERT_EQ(crc32c(part, 77), crc32c_portable(part, 77)) << count;
+  }
+}
+
 TEST(Crc32c, ContinuesOverParts) {
   const std::string_view all = "the quick brown fox jumps over the lazy dog";
   for (size_t cut = 0; cut <= all.size(); ++cut) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -143,14 +145,22 @@ TEST_F(Kill, WorkersDieAndStopAtAnyMoment) {
 // Memory that a process has in common with others: how many such mappings it has, and descriptors of them.
 struct Common {
   size_t mapped = 0, open = 0;
-  explicit Common(const OtherProcess& process) {
-    std::ifstream maps(process.about("maps"));
+  explicit Common(const OtherProcess& process) : Common(process.about("")) {}
+  // Of the process about which the kernel tells there.
+  explicit Common(const std::string& about) {
+    std::ifstream maps(about + "maps");
     for (std::string line; std::getline(maps, line);) mapped += line.find("memfd:dtg") != line.npos;
     std::error_code failed;
-    for (const auto& each : std::filesystem::directory_iterator(process.about("fd"), failed))
+    for (const auto& each : std::filesystem::directory_iterator(about + "fd", failed))
       open += std::filesystem::read_symlink(each.path(), failed).string().find("memfd:dtg") != std::string::npos;
   }
 };
+
+// How often one end of shared memory is killed: some of what `make faults` does, which says how often.
+int kills_of_an_end() {
+  const char* const told = std::getenv("DTG_KILLS");
+  return told ? std::max(std::atoi(told) / 2, 1) : 25;
+}
 
 // Whoever dies in the middle of reading or writing shared memory takes it along: nothing of it stays with the other end.
 TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
@@ -163,7 +173,7 @@ TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
     return count == sessions;
   };
   const auto has_shared = [](const std::string& text) { return text.find("\"shared_bytes\":0") == text.npos; };
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0, kills = kills_of_an_end(); i < kills; ++i) {
     WorkerProcess worker(at("ps"));
     // What the first of them moves may still have gone through the socket.
     for (int k = 0; k < 3; ++k) ASSERT_TRUE(step(10'000 * kMillisecond).ok());
@@ -180,6 +190,38 @@ TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
   for (const int64_t until = now() + 30'000 * kMillisecond; Common(ps).mapped > 0 && now() < until;) pause();
   EXPECT_EQ(Common(ps).mapped, 0u);
   EXPECT_TRUE(step(10'000 * kMillisecond).ok());
+}
+
+// The server is the one that dies, while this process reads what the server wrote and writes what it reads. Whatever was read is what was
+// written: the value of before, in each element.
+TEST_F(Kill, SharedMemoryGoesWithItsServer) {
+  const auto shared = [] { return Common("/proc/self/"); };
+  const Value fetch[] = {steps_->value};
+  for (int i = 0, kills = kills_of_an_end(); i < kills; ++i) {
+    ServerProcess ps("ps=" + at("ps"), "ps", 0);
+    ASSERT_TRUE(connect().ok()) << "seed " << seed_;
+    ASSERT_TRUE(assign().ok());
+    for (int k = 0; k < 3; ++k) ASSERT_TRUE(step(10'000 * kMillisecond).ok());
+    EXPECT_GE(shared().mapped, 1u) << "nothing is shared; seed " << seed_;
+    std::thread killer([&] {
+      pause();
+      ps.signal(SIGKILL);
+    });
+    int reads = 0;
+    for (bool lives = true; lives;) {
+      std::vector<Tensor> out(1);
+      lives = step(5'000 * kMillisecond).ok() && session_->run({{}, {}, fetch, {}, 5'000 * kMillisecond}, out).ok();
+      if (!lives) break;
+      ++reads;
+      const float* const values = out[0].as<float>();
+      ASSERT_EQ(std::count(values, values + Steps::kCount, 1.0f), Steps::kCount) << "read " << reads << ", seed " << seed_;
+    }
+    killer.join();
+    session_ = nullptr;
+    for (const int64_t until = now() + 10'000 * kMillisecond; shared().mapped > 0 && now() < until;) pause();
+    ASSERT_EQ(shared().mapped, 0u) << "seed " << seed_;
+    ASSERT_EQ(shared().open, 0u) << "seed " << seed_;
+  }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Exchanges without a network: pieces are handed over in any order that links allow, from seeds, so that every timing gives the bits of
-// a fold on one rank; what a group of 1,024 sends over its links, counted; and peers that send what does not belong.
+// a fold on one rank; what a group of 1,024 sends over its links, counted, and in how many rounds; and peers that send what does not
+// belong.
 #include "collective/exchange.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -25,12 +27,7 @@ class World {
   int size() const { return static_cast<int>(exchanges_.size()); }
 
   void run(const std::function<CollectiveCall(int rank)>& call_of) {
-    for (int rank = 0; rank < size(); ++rank) {
-      auto made = Exchange::make(call_of(rank), rank, size(), carriers_[static_cast<size_t>(rank)], budget_);
-      ASSERT_TRUE(made.ok()) << made.status().message();
-      exchanges_[static_cast<size_t>(rank)] = made.take();
-      waiting_.push_back(rank);
-    }
+    make(call_of);
     while (!waiting_.empty() || !links_.empty() || !leaving_.empty()) {
       const auto left = waiting_.size() + links_.size() + leaving_.size();
       size_t which = std::uniform_int_distribution<size_t>(0, left - 1)(random_);
@@ -40,11 +37,45 @@ class World {
     }
     for (const auto& exchange : exchanges_) ASSERT_TRUE(exchange->done()) << "rank " << exchange->rank();
   }
+  // All ranks begin at once, and what they send takes as long for all: how many of those times it takes is the longest way that
+  // something goes on which the end depends.
+  int rounds(const std::function<CollectiveCall(int rank)>& call_of) {
+    int rounds = 0;
+    make(call_of);
+    while (!waiting_.empty()) begin(waiting_.size() - 1);
+    for (; !links_.empty(); ++rounds) {
+      std::vector<std::pair<int, int>> sent;
+      std::vector<size_t> words;
+      for (const auto& [link, queue] : links_) {
+        sent.push_back(link);
+        words.push_back(queue.size());
+      }
+      for (size_t i = 0; i < sent.size(); ++i) {
+        for (size_t k = 0; k < words[i]; ++k) move(links_.find(sent[i]));
+      }
+      while (!leaving_.empty()) leave(leaving_.size() - 1);
+    }
+    for (const auto& exchange : exchanges_) EXPECT_TRUE(exchange->done()) << "rank " << exchange->rank();
+    return rounds;
+  }
   const Tensor& result(int rank) const { return exchanges_[static_cast<size_t>(rank)]->result(); }
   uint64_t sent_by(int rank) const { return carriers_[static_cast<size_t>(rank)].sent; }
   size_t peers_of(int rank) const { return carriers_[static_cast<size_t>(rank)].peers.size(); }
+  uint64_t sent_to(int from, int to) const {
+    const auto& peers = carriers_[static_cast<size_t>(from)].peers;
+    const auto at = peers.find(to);
+    return at == peers.end() ? 0 : at->second;
+  }
 
  private:
+  void make(const std::function<CollectiveCall(int rank)>& call_of) {
+    for (int rank = 0; rank < size(); ++rank) {
+      auto made = Exchange::make(call_of(rank), rank, size(), carriers_[static_cast<size_t>(rank)], budget_);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      exchanges_[static_cast<size_t>(rank)] = made.take();
+      waiting_.push_back(rank);
+    }
+  }
   struct Word {
     bool is_grant = false;
     Exchange::Carrier::Piece piece;
@@ -54,7 +85,7 @@ class World {
   struct Carrier final : Exchange::Carrier {
     void send(Exchange& exchange, const Piece& piece) override {
       sent += piece.bytes;
-      if (piece.bytes > 0) ++peers[piece.rank];
+      if (piece.bytes > 0) peers[piece.rank] += piece.bytes;
       world->links_[{rank, piece.rank}].push_back({false, piece, exchange.terms(), 0});
       world->links_[{rank, piece.rank}].back().terms.rows = piece.rows;
     }
@@ -88,8 +119,15 @@ class World {
     if (word.piece.offset == 0) check(exchange.learn(from, word.terms));
     const auto landing = exchange.landing(from, word.piece.lane, word.piece.offset, word.piece.bytes, word.piece.total);
     check(landing.status());
-    if (landing.ok() && word.piece.bytes > 0) std::memcpy(landing.value(), word.piece.data, word.piece.bytes);
-    check(exchange.arrived(from, word.piece.lane, word.piece.offset, word.piece.bytes));
+    // Some of it lies where only the one that carries it can tell, and is gone afterwards.
+    std::vector<char> lent;
+    if (word.piece.bytes > 0 && landing.ok()) {
+      const auto* const data = static_cast<const char*>(word.piece.data);
+      if (random_() % 2 == 0) lent.assign(data, data + word.piece.bytes);
+      else std::memcpy(landing.value(), data, word.piece.bytes);
+    }
+    check(exchange.arrived(from, word.piece.lane, word.piece.offset, word.piece.bytes, lent.empty() ? nullptr : lent.data()));
+    std::ranges::fill(lent, char{0x7f});
     leaving_.push_back({from, to, word.piece.lane, word.piece.bytes});
   }
   // The sender hears that its bytes have left, at the latest after they have arrived; maybe much later.
@@ -172,6 +210,112 @@ TEST(Exchange, EveryTimingGivesTheBitsOfAFold) {
           << static_cast<int>(algorithm) << (in_place ? ", in place" : "");
     }
   }
+}
+
+// Whole numbers, of which every order of additions gives the same.
+Tensor whole_numbers(int rank, int64_t count) {
+  Tensor tensor = contribution(rank, count);
+  for (int64_t i = 0; i < count; ++i) tensor.as<float>()[i] = std::floor(tensor.as<float>()[i] * 1000);
+  return tensor;
+}
+
+CollectiveCall any_order(const Tensor& in, Algorithm algorithm, Reduction reduced, bool in_place, int size, int per_host) {
+  CollectiveCall call = reduction(in, algorithm, 0, in_place);
+  call.terms.reduction = reduced;
+  for (int rank = 0; rank < size; ++rank) call.hosts.push_back(rank / per_host);
+  return call;
+}
+
+// What all algorithms that take any order have to bring: each rank has the bits that each other has, the same by every timing, and where
+// the order cannot matter those of a fold.
+TEST(Exchange, AnyOrderIsTheSameEverywhere) {
+  std::mt19937 random(23);
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const int size = 1 + static_cast<int>(random() % 17), per_host = 1 + static_cast<int>(random() % 5);
+    const int64_t count = random() % 8 == 0 ? random() % 200'000 : random() % 3000;
+    const auto algorithm = static_cast<Algorithm>(4 + random() % 5);
+    const bool in_place = random() % 2 == 0, whole = random() % 2 == 0;
+    const auto kind = whole ? static_cast<Reduction>(random() % 4) : Reduction::sum;
+    const std::string which = format("seed %u, %d ranks, %lld elements, %s%s", seed, size, static_cast<long long>(count),
+                                     algorithm_name(algorithm), in_place ? ", in place" : "");
+    std::vector<Tensor> ins;
+    for (int rank = 0; rank < size; ++rank) ins.push_back(whole ? whole_numbers(rank, count) : contribution(rank, count));
+    std::vector<float> first;
+    for (unsigned timing = 0; timing < 2; ++timing) {
+      World world(size, seed * 2 + timing);
+      world.run([&](int rank) {
+        return any_order(whole ? whole_numbers(rank, count) : contribution(rank, count), algorithm, kind, in_place, size, per_host);
+      });
+      if (timing == 0) first.assign(world.result(0).values<float>().begin(), world.result(0).values<float>().end());
+      for (int rank = 0; rank < size; ++rank) ASSERT_TRUE(std::ranges::equal(world.result(rank).values<float>(), first)) << which;
+    }
+    for (int64_t k = 0; k < count; k += 1 + count / 50) {
+      double sum = 0, least = INFINITY, most = -INFINITY;
+      for (const Tensor& in : ins) {
+        sum += in.as<float>()[k];
+        least = std::min<double>(least, in.as<float>()[k]);
+        most = std::max<double>(most, in.as<float>()[k]);
+      }
+      const float got = first[static_cast<size_t>(k)];
+      if (!whole) ASSERT_NEAR(got, sum, 1e-5) << which;
+      else if (kind == Reduction::sum) ASSERT_EQ(got, static_cast<float>(sum)) << which;
+      else if (kind == Reduction::mean) ASSERT_EQ(got, static_cast<float>(sum) / static_cast<float>(size)) << which;
+      else ASSERT_EQ(got, static_cast<float>(kind == Reduction::minimum ? least : most)) << which;
+    }
+  }
+}
+
+// The schedules of 1,024 ranks: how many times something has to travel one after the other, and how many bytes leave a rank.
+TEST(Exchange, RoundsOfAThousandRanks) {
+  constexpr int kSize = 1024;
+  constexpr int64_t kCount = 4096;
+  constexpr uint64_t kBytes = kCount * 4;
+  struct Row {
+    Algorithm algorithm;
+    int rounds;
+    uint64_t most_sent;  // by one rank
+  };
+  const std::vector<float> sum = [] {
+    std::vector<float> all(kCount, 0.0f);
+    for (int rank = 0; rank < kSize; ++rank) {
+      const Tensor in = whole_numbers(rank, kCount);
+      for (size_t k = 0; k < all.size(); ++k) all[k] += in.as<float>()[k];
+    }
+    return all;
+  }();
+  for (const Row& row : {Row{Algorithm::ring, 2 * (kSize - 1), 2 * kBytes},
+                         {Algorithm::doubling, 10, 10 * kBytes},
+                         {Algorithm::halving, 20, 2 * (kSize - 1) * kBytes / kSize},
+                         {Algorithm::tree, 20, 3 * kBytes}}) {
+    World world(kSize, 1);
+    EXPECT_EQ(world.rounds([&](int rank) { return reduction(whole_numbers(rank, kCount), row.algorithm, 0, false); }), row.rounds)
+        << algorithm_name(row.algorithm);
+    uint64_t most = 0;
+    for (int rank = 0; rank < kSize; ++rank) most = std::max(most, world.sent_by(rank));
+    EXPECT_EQ(most, row.most_sent) << algorithm_name(row.algorithm);
+    for (const int rank : {0, 511, kSize - 1}) EXPECT_TRUE(std::ranges::equal(world.result(rank).values<float>(), sum)) << rank;
+  }
+}
+
+// 128 hosts of 8 ranks: between hosts only the first rank of each sends, up and down a tree of hosts.
+TEST(Exchange, HierarchyOfAThousandRanks) {
+  constexpr int kSize = 1024, kHost = 8;
+  constexpr int64_t kCount = 2048;
+  World world(kSize, 2);
+  const int rounds =
+      world.rounds([&](int rank) { return any_order(whole_numbers(rank, kCount), Algorithm::any, Reduction::sum, true, kSize, kHost); });
+  EXPECT_EQ(rounds, 2 * (1 + 7)) << "into the host, and six or seven hosts up";
+  uint64_t between = 0;
+  for (int from = 0; from < kSize; ++from) {
+    for (int to = 0; to < kSize; ++to) {
+      const uint64_t sent = world.sent_to(from, to);
+      if (sent == 0 || from / kHost == to / kHost) continue;
+      EXPECT_TRUE(from % kHost == 0 && to % kHost == 0) << from << " to " << to;
+      EXPECT_EQ(sent, static_cast<uint64_t>(kCount) * 4) << from << " to " << to;
+      between += sent;
+    }
+  }
+  EXPECT_EQ(between, uint64_t{2} * (kSize / kHost - 1) * kCount * 4);
 }
 
 // Bytes per rank of large tensors: what the shape of each algorithm says, no more.

@@ -1,4 +1,4 @@
-// The loop outlives what it calls, and says so when it cannot begin.
+// The loop outlives what it calls, and says so when it cannot begin; and who waits for it may be it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -7,7 +7,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <new>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/spin_lock.h"
 
 #include "net/call_table.h"
 #include "net/uv_loop.h"
@@ -138,6 +144,117 @@ TEST(CallTable, WhoThrowsOverAnAnswerIsToldSo) {
     EXPECT_EQ(told, (std::vector{Code::resource_exhausted, Code::unavailable, Code::unavailable}));
   });
   EXPECT_EQ(loop->mishaps(), 0u);
+}
+
+// ---- who waits may be the loop -------------------------------------------------------------------------------------------------
+
+// A loop on which polling is always worth while, or never.
+std::unique_ptr<UvLoop> loop_where(FreeCpu::Answer answer) {
+  auto loop = UvLoop::start(system_clock()).take();
+  loop->free_cpu().pretend(answer);
+  return loop;
+}
+
+// What is posted, what becomes readable and what is due happens on the thread that waits, in a turn of the loop.
+TEST(Polling, WhoWaitsIsTheLoop) {
+  const auto loop = loop_where(FreeCpu::Answer::always);
+  int here = 0, rounds = 0;
+  // The loop's own thread may have the turn just then, so not each time; on a busy machine seldom.
+  for (; rounds < 20'000 && here < 3; ++rounds) {
+    std::atomic<bool> done{false};
+    bool mine = false;
+    std::thread poster([&, waiter = std::this_thread::get_id()] {
+      loop->post([&, waiter] {
+        EXPECT_TRUE(loop->is_current());
+        mine = std::this_thread::get_id() == waiter;
+        done.store(true, std::memory_order_release);
+      });
+    });
+    const auto is_done = [&] { return done.load(std::memory_order_acquire); };
+    while (!loop->poll_until(is_done)) std::this_thread::yield();
+    poster.join();
+    here += mine;
+  }
+  EXPECT_EQ(here, 3) << "of " << rounds;
+}
+
+TEST(Polling, NotWithoutACpu) {
+  const auto loop = loop_where(FreeCpu::Answer::never);
+  std::atomic<bool> done{false};
+  const auto is_done = [&] { return done.load(); };
+  EXPECT_FALSE(loop->poll_until(is_done));
+  loop->post([&] { done = true; });
+  while (!is_done()) std::this_thread::yield();
+  EXPECT_TRUE(loop->poll_until(is_done));
+}
+
+// However the turns of both threads fall: what is posted and what is due while nobody polls any more is done by the loop's own thread,
+// soon.
+TEST(Polling, TheLoopComesBack) {
+  const auto loop = loop_where(FreeCpu::Answer::always);
+  const Clock& clock = system_clock();
+  std::mt19937 random(5);
+  for (int i = 0; i < 300; ++i) {
+    std::atomic<bool> first{false}, posted{false}, rung{false};
+    AlarmCall alarm([&] { rung = true; });
+    loop->post([&] { first = true; });
+    const auto is_first = [&] { return first.load(); };
+    while (!loop->poll_until(is_first)) std::this_thread::yield();
+    const int64_t pause = static_cast<int64_t>(random() % 120) * 1000, until = clock.monotonic_ns() + pause;
+    while (clock.monotonic_ns() < until) spin_pause();
+    loop->post([&] {
+      posted = true;
+      loop->set(alarm, clock.monotonic_ns() + 2'000'000);
+    });
+    const int64_t patience = clock.monotonic_ns() + 5'000'000'000;
+    while (!rung && clock.monotonic_ns() < patience) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    ASSERT_TRUE(posted) << i;
+    ASSERT_TRUE(rung) << i;
+    loop->call([&] { loop->cancel(alarm); });
+  }
+}
+
+// Several wait at once: one is the loop, the others are told or look again.
+TEST(Polling, ManyWait) {
+  const auto loop = loop_where(FreeCpu::Answer::always);
+  std::vector<std::thread> threads;
+  std::atomic<int> ended{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        std::atomic<bool> done{false};
+        loop->post_now([&] { done = true; });
+        const auto is_done = [&] { return done.load(); };
+        while (!loop->poll_until(is_done)) std::this_thread::yield();
+      }
+      ++ended;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ended, 4);
+}
+
+// The end of the loop while its own thread stands aside.
+TEST(Polling, EndsWhileAside) {
+  for (int i = 0; i < 50; ++i) {
+    const auto loop = loop_where(FreeCpu::Answer::always);
+    std::atomic<bool> done{false};
+    loop->post([&] { done = true; });
+    const auto is_done = [&] { return done.load(); };
+    while (!loop->poll_until(is_done)) std::this_thread::yield();
+  }
+}
+
+TEST(FreeCpu, CountsThoseThatRun) {
+  EXPECT_GE(running_threads(), 1) << "this one";
+  FreeCpu cpu;
+  const int64_t now = system_clock().monotonic_ns();
+  const bool first = cpu.exists(now);
+  EXPECT_EQ(cpu.exists(now + 1000), first) << "what was found holds for a while";
+  cpu.pretend(FreeCpu::Answer::always);
+  EXPECT_TRUE(cpu.exists(now));
+  cpu.pretend(FreeCpu::Answer::never);
+  EXPECT_FALSE(cpu.exists(now));
 }
 
 }  // namespace

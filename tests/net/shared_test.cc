@@ -34,11 +34,13 @@ class Ear final : public Channel::Sink {
  public:
   Result<Channel::Landing> begin(const wire::Prefix& prefix, std::string_view) override {
     landed_.assign(prefix.payload_bytes, '?');
-    return Channel::Landing{landed_.data(), this};
+    return Channel::Landing{landed_.data(), this, lender_ != nullptr};
   }
   Status receive(const wire::Prefix& prefix, std::string_view) override {
     const std::lock_guard lock(mutex_);
-    heard_.push_back(prefix.payload_bytes > 0 ? landed_ : std::string("-"));
+    const void* const lent = lender_ ? lender_->lent() : nullptr;
+    if (lent) heard_.push_back("lent " + std::string(static_cast<const char*>(lent), prefix.payload_bytes));
+    else heard_.push_back(prefix.payload_bytes > 0 ? landed_ : std::string("-"));
     changed_.notify_all();
     return {};
   }
@@ -47,6 +49,8 @@ class Ear final : public Channel::Sink {
     reason_ = reason;
     changed_.notify_all();
   }
+  // From now on, on the loop, payloads of that channel may be lent.
+  void borrow_from(const Channel* lender) { lender_ = lender; }
   Status end() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(30), [&] { return !reason_.ok(); });
@@ -62,6 +66,7 @@ class Ear final : public Channel::Sink {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  const Channel* lender_ = nullptr;
   std::string landed_;
   std::vector<std::string> heard_;
   Status reason_;
@@ -339,6 +344,31 @@ TEST_F(Shared, CannotBeCutUnderAReader) {
   std::memset(memory, 'b', kSlots * kSlotBytes);
   EXPECT_EQ(first, std::string(kSlotBytes, 'a'));
   EXPECT_EQ(ear_.frames(2)[1], std::string(kSlotBytes, 'a'));
+  ::munmap(memory, kSlots * kSlotBytes);
+}
+
+// A sink that reads while it receives gets what lies in a slot where it lies, once, and the slot goes back afterwards; what came through
+// the socket lands as ever.
+TEST_F(Shared, LendsWhatNeedNotBeMoved) {
+  meet();
+  loop_->call([&] { ear_.borrow_from(channel_.get()); });
+  const Descriptor mine = sealed();
+  char* const memory = static_cast<char*>(::mmap(nullptr, kSlots * kSlotBytes, PROT_READ | PROT_WRITE, MAP_SHARED, mine.get(), 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  std::memset(memory, 'a', kSlots * kSlotBytes);
+  say(announcement(), {mine.get()});
+  std::string header;
+  EXPECT_EQ(listen_for(&header).kind, wire::Kind::release);
+  say(in_slot(2, kSlotBytes));
+  EXPECT_EQ(ear_.frames(1)[0], "lent " + std::string(kSlotBytes, 'a'));
+  EXPECT_EQ(listen_for(&header).kind, wire::Kind::release);
+  wire::Release back;
+  ASSERT_TRUE(wire::decode(header, back).ok());
+  EXPECT_EQ(back.slots, std::vector<uint32_t>{2});
+  loop_->call([&] { EXPECT_EQ(channel_->lent(), nullptr); });
+  const std::string plain(1000, 'p');
+  say(data_frame(plain)->head + plain);
+  EXPECT_EQ(ear_.frames(2)[1], plain);
   ::munmap(memory, kSlots * kSlotBytes);
 }
 

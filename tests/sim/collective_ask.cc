@@ -12,13 +12,13 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ x >> 29;
 }
 
-// Floats have all their digits, so that another order of additions gives other bits.
+// Floats have all their digits, so that another order of additions gives other bits; `whole`: they do not, and every order gives the same.
 template <class T>
-void fill(Tensor& tensor, uint64_t from) {
+void fill(Tensor& tensor, uint64_t from, bool whole) {
   T* const to = tensor.as<T>();
   for (int64_t i = 0; i < tensor.count(); ++i) {
     const uint64_t bits = mix(from, static_cast<uint64_t>(i));
-    if constexpr (std::is_floating_point_v<T>) to[i] = static_cast<T>(static_cast<double>(bits >> 11) * 0x1p-52 - 0.5);
+    if (std::is_floating_point_v<T> && !whole) to[i] = static_cast<T>(static_cast<double>(bits >> 11) * 0x1p-52 - 0.5);
     else to[i] = static_cast<T>(static_cast<int64_t>(bits % 2001) - 1000);
   }
 }
@@ -67,7 +67,8 @@ CollectiveAsk::CollectiveAsk(uint64_t seed, uint64_t epoch, uint64_t step, int n
     terms_.bucket = static_cast<uint32_t>(chance(7) % 9);
     if (chance(8) % 4 == 0) terms_.parts = static_cast<uint32_t>(2 + chance(9) % 2);
     if (terms_.kind == Collective::all_reduce) terms_.algorithm = static_cast<Algorithm>(chance(10) % (kAlgorithmMax + 1));
-    if (terms_.parts > 1 && terms_.algorithm == Algorithm::ring) terms_.algorithm = Algorithm::shared;
+    if (terms_.parts > 1 && terms_.algorithm >= Algorithm::ring) terms_.algorithm = Algorithm::shared;
+    if (takes_any_order(terms_.algorithm) && terms_.reduction == Reduction::product) terms_.reduction = Reduction::sum;
   }
   if (terms_.kind == Collective::broadcast) terms_.root = static_cast<uint32_t>(chance(11) % static_cast<uint64_t>(size));
 }
@@ -88,12 +89,13 @@ int64_t CollectiveAsk::rows_of(int rank) const {
 
 Tensor CollectiveAsk::brought(int rank, uint32_t part) const {
   Tensor tensor = Tensor::allocate(terms_.dtype, Shape::of({rows_of(rank), columns_})).take();
+  const bool whole = takes_any_order(terms_.algorithm);
   const uint64_t from = mix(tag_, 5000 + static_cast<uint64_t>(members_[static_cast<size_t>(rank)]) * 16 + part);
   switch (terms_.dtype) {
-    case DType::f32: fill<float>(tensor, from); break;
-    case DType::f64: fill<double>(tensor, from); break;
-    case DType::i32: fill<int32_t>(tensor, from); break;
-    default: fill<int64_t>(tensor, from); break;
+    case DType::f32: fill<float>(tensor, from, whole); break;
+    case DType::f64: fill<double>(tensor, from, whole); break;
+    case DType::i32: fill<int32_t>(tensor, from, whole); break;
+    default: fill<int64_t>(tensor, from, whole); break;
   }
   return tensor;
 }

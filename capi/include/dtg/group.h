@@ -13,8 +13,9 @@
  * one that refused it; where all refuse it, all go on. What was under way is done on all members,
  * some, or none: a host that must know reduces a counter with it.
  *
- * Sums are added in the order of the ranks, left to right, whatever the timing and the algorithm: the bits are those of AddN
- * over the same tensors on one task, of dtg_nn_minimize_towers and of strict parameter servers.
+ * Sums are added in the order of the ranks, left to right, whatever the timing: the bits are those of AddN
+ * over the same tensors on one task, of dtg_nn_minimize_towers and of strict parameter servers. Only who names an algorithm that takes
+ * any order gets another one (dtg_reduce_algorithm).
  *
  * Graphs have the same calls as ops (CollectiveReduceV2 and its kin), which find the group by its key in sessions that are connected to
  * the member's server; dtg_nn_minimize_all_reduce is made of them. Several devices of each member may make such a call together, as many of
@@ -97,13 +98,32 @@ DTG_API void dtg_group_release(dtg_group *group) DTG_NOEXCEPT;
 typedef int32_t dtg_reduction;
 enum { DTG_REDUCE_SUM = 0, DTG_REDUCE_MEAN = 1, DTG_REDUCE_MIN = 2, DTG_REDUCE_MAX = 3, DTG_REDUCE_PRODUCT = 4 };
 
-/* How an all-reduce moves its bytes; the result is the same to the bit.
+/* How an all-reduce moves its bytes. With the first four the result is the same to the bit:
  *   AUTO    by number of ranks and bytes
  *   DIRECT  everybody sends everything to everybody: the shortest way, for small tensors and two ranks
  *   SHARED  every rank adds its share of the elements and sends the sums to the others: the fewest bytes
- *   RING    sums go from rank to rank and the results back: every rank talks to two others only */
+ *   RING    sums go from rank to rank and the results back: every rank talks to two others only
+ * Whoever names one of the others takes additions in any order: all ranks get the same bits, and the same in each run with the same ranks,
+ * but not those of a sum in the order of the ranks.
+ *   ANY       by number of ranks, bytes, and hosts as the addresses of the tasks tell them
+ *   HALVING   pairs of ranks add halves of what they have, then halves of that, and bring the sums back: few bytes in few rounds
+ *   DOUBLING  pairs of ranks add all that they have: the fewest rounds, for small tensors and many ranks
+ *   TREE      sums go up a binary tree of ranks and the results down again
+ *   HIERARCHY inside each host to one rank, between those up and down a tree: the fewest bytes between hosts
+ * Ops take the same names in small letters as communication_hint ("auto", "ring", "any", "halving" ...). Several devices of one member
+ * that make a call together can name AUTO, DIRECT, SHARED and ANY (the others: UNIMPLEMENTED). */
 typedef int32_t dtg_reduce_algorithm;
-enum { DTG_ALGORITHM_AUTO = 0, DTG_ALGORITHM_DIRECT = 1, DTG_ALGORITHM_SHARED = 2, DTG_ALGORITHM_RING = 3 };
+enum {
+  DTG_ALGORITHM_AUTO = 0,
+  DTG_ALGORITHM_DIRECT = 1,
+  DTG_ALGORITHM_SHARED = 2,
+  DTG_ALGORITHM_RING = 3,
+  DTG_ALGORITHM_ANY = 4,
+  DTG_ALGORITHM_HALVING = 5,
+  DTG_ALGORITHM_DOUBLING = 6,
+  DTG_ALGORITHM_TREE = 7,
+  DTG_ALGORITHM_HIERARCHY = 8
+};
 
 /* What goes beyond the tensor. Every member says the same, but for the timeout and the splits. Read during the call only. */
 /* clang-format off */
