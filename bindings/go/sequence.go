@@ -105,12 +105,15 @@ func (m *Model) Attention(query, value Value, layer Attention) Value {
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
 		var held pins
 		defer held.Unpin()
-		c := &C.dtg_attention{struct_size: C.sizeof_dtg_attention, heads: C.int64_t(layer.Heads), key_width: C.int64_t(layer.KeyWidth),
-			value_width: C.int64_t(layer.ValueWidth), output_width: C.int64_t(layer.OutputWidth), no_bias: flag(layer.NoBias),
-			causal: flag(layer.Causal), key: layer.Key.c(), mask: layer.Mask.c(), lengths: layer.Lengths.c(),
-			kernel: layer.Kernel.c(), bias: layer.Bias.c()}
-		c.name, c.name_len = held.text(layer.Name)
-		c.weights_of, c.weights_of_len = held.text(layer.WeightsOf)
-		return C.dtg_nn_attention(p, query.c(), value.c(), c, out)
+		return C.dtg_nn_attention(p, query.c(), value.c(), layer.c(&held), out)
 	})
+}
+
+func (l *Attention) c(held *pins) *C.dtg_attention {
+	c := &C.dtg_attention{struct_size: C.sizeof_dtg_attention, heads: C.int64_t(l.Heads), key_width: C.int64_t(l.KeyWidth),
+		value_width: C.int64_t(l.ValueWidth), output_width: C.int64_t(l.OutputWidth), no_bias: flag(l.NoBias), causal: flag(l.Causal),
+		key: l.Key.c(), mask: l.Mask.c(), lengths: l.Lengths.c(), kernel: l.Kernel.c(), bias: l.Bias.c()}
+	c.name, c.name_len = held.text(l.Name)
+	c.weights_of, c.weights_of_len = held.text(l.WeightsOf)
+	return c
 }

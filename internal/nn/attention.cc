@@ -20,31 +20,106 @@ class Heads {
   Result<Value> run(Value query, Value value, Value key, int64_t in) {
     const int64_t values = layer_.value_width ? layer_.value_width : layer_.key_width;
     const int64_t out = layer_.output_width ? layer_.output_width : in;
-    DTG_ASSIGN(Value q, to_heads("query", query, layer_.key_width));
+    DTG_ASSIGN(const Value q, to_heads("query", query, layer_.key_width));
     DTG_ASSIGN(const Value k, to_heads("key", key, layer_.key_width));
     DTG_ASSIGN(const Value v, to_heads("value", value, values));
-    q = build_.mul(q, build_.like(q, 1 / std::sqrt(static_cast<double>(layer_.key_width))));
-    Value scores = build_.op("BatchMatMulV2", {q, k}, {{"adj_y", true}});  // [batch, heads, queries, keys]
-    DTG_TRY(build_.status());
-    scores = seen(scores);
-    const Value weighed = build_.op("BatchMatMulV2", {build_.op("Softmax", {scores}), v});
-    const Value together = build_.op("Transpose", {weighed, build_.ints({0, 2, 1, 3})});
+    const Value together = weighed(q, k, v, layer_.mask, layer_.causal);
     const Value rows = build_.reshape(together, outer_and(query, {layer_.heads * values}));
     DTG_TRY(build_.status());
     return projected("attention_output", rows, Shape::of({layer_.heads, values, out}), layer_.heads * values, out, Shape::of({out}));
   }
 
+  Result<AttentionCache> keep(Value value, int64_t longest) {
+    AttentionCache cache;
+    DTG_ASSIGN(cache.keys, to_heads("key", value, layer_.key_width));
+    DTG_ASSIGN(cache.values, to_heads("value", value, layer_.value_width ? layer_.value_width : layer_.key_width));
+    if (longest == 0) return cache;
+    cache.position = dimension(build_, build_.shape(value), 1);
+    const Value room = build_.sub(build_.integer(longest), cache.position), none = build_.ints({0, 0});
+    const Value pads = build_.op("Pack", {none, build_.op("Pack", {build_.integer(0), room}), none, none});
+    for (Value* const rows : {&cache.keys, &cache.values}) {
+      PartialShape shape = build_.ok() ? build_.info(*rows).shape : PartialShape::unknown();
+      *rows = build_.op("Pad", {*rows, pads});
+      if (!build_.ok()) return build_.status();
+      shape.set_dim(1, longest);
+      *rows = shaped(build_, *rows, shape);
+    }
+    DTG_TRY(build_.status());
+    return cache;
+  }
+
+  Result<Value> step(Value query, AttentionCache* cache, int64_t in) {
+    const int64_t values = layer_.value_width ? layer_.value_width : layer_.key_width;
+    const int64_t out = layer_.output_width ? layer_.output_width : in;
+    DTG_ASSIGN(const Value q, to_heads("query", query, layer_.key_width));
+    AttentionCache next = *cache;
+    Value mask = layer_.mask;
+    if (cache->position.valid()) {
+      DTG_ASSIGN(const Value k, to_heads("key", query, layer_.key_width));
+      DTG_ASSIGN(const Value v, to_heads("value", query, values));
+      const Value from = build_.cast(cache->position, DType::i32), count = dimension(build_, build_.shape(query), 1);
+      next.keys = written(cache->keys, k, from, count);
+      next.values = written(cache->values, v, from, count);
+      next.position = build_.add(from, count);
+      // Place i of the query, which is place from + i of all, sees those up to itself.
+      const Value own = build_.op("ExpandDims", {build_.add(counting(build_, count), from), build_.integer(1)});
+      const Value all = counting(build_, dimension(build_, build_.shape(cache->keys), 1));
+      const Value seen = build_.op("ExpandDims", {build_.op("LessEqual", {all, own}), build_.integer(0)});
+      mask = mask.valid() ? build_.op("LogicalAnd", {mask, seen}) : seen;
+    }
+    const Value together = weighed(q, next.keys, next.values, mask, false);
+    const Value rows = build_.reshape(together, outer_and(query, {layer_.heads * values}));
+    DTG_TRY(build_.status());
+    DTG_ASSIGN(const Value y,
+               projected("attention_output", rows, Shape::of({layer_.heads, values, out}), layer_.heads * values, out, Shape::of({out})));
+    *cache = next;
+    return y;
+  }
+
  private:
-  // [batch, places, in] as [batch, heads, places, width].
+  Value weighed(Value q, Value k, Value v, Value mask, bool causal) {
+    if (!build_.ok()) return {};
+    const DType dtype = build_.info(q).dtype;
+    return dtype == DType::f32 || dtype == DType::f64 ? in_one_pass(q, k, v, mask, causal) : in_steps(q, k, v, mask, causal);
+  }
+
+  // Rows [batch, count, heads, width] in places `from` to from + count of a cache; what does not fit is an error of the run.
+  Value written(Value cache, Value rows, Value from, Value count) {
+    const Value zero = build_.integer(0), until = build_.add(from, count);
+    const Value begin = build_.op("Pack", {zero, from}), end = build_.op("Pack", {zero, until});
+    return build_.op("TensorStridedSliceUpdate", {cache, begin, end, build_.ints({1, 1}), rows}, {{"begin_mask", 1}, {"end_mask", 1}});
+  }
+
+  double scale() const { return 1 / std::sqrt(static_cast<double>(layer_.key_width)); }
+
+  // Without the matrix of all scores; [batch, queries, heads, width].
+  Value in_one_pass(Value q, Value k, Value v, Value mask, bool causal) {
+    std::vector<Value> operands = {q, k, v};
+    if (mask.valid()) operands.push_back(mask);
+    if (layer_.lengths.valid()) operands.push_back(checked_lengths(build_, layer_.lengths, dimension(build_, build_.shape(k), 1)));
+    const Attr settings[] = {
+        {"causal", causal}, {"scale", scale()}, {"masks", int64_t{mask.valid()}}, {"counts", int64_t{layer_.lengths.valid()}}};
+    return build_.op("DotProductAttention", operands, settings);
+  }
+
+  // For types that have no such kernel.
+  Value in_steps(Value q, Value k, Value v, Value mask, bool causal) {
+    q = turned(build_.mul(q, build_.like(q, scale())));
+    const Value scores =
+        seen(build_.op("BatchMatMulV2", {q, turned(k)}, {{"adj_y", true}}), mask, causal);  // [batch, heads, queries, keys]
+    return turned(build_.op("BatchMatMulV2", {build_.op("Softmax", {scores}), turned(v)}));
+  }
+  Value turned(Value x) { return build_.op("Transpose", {x, build_.ints({0, 2, 1, 3})}); }
+
+  // [batch, places, in] as [batch, places, heads, width].
   Result<Value> to_heads(std::string_view name, Value x, int64_t width) {
     const PartialShape shape = build_.info(x).shape;
     const int64_t in = shape.dim(2);
     DTG_ASSIGN(const Value y,
                projected(name, x, Shape::of({in, layer_.heads, width}), in, layer_.heads * width, Shape::of({layer_.heads, width})));
     const Value cut = build_.reshape(y, outer_and(x, {layer_.heads, width}));
-    const Value turned = build_.op("Transpose", {cut, build_.ints({0, 2, 1, 3})});
     DTG_TRY(build_.status());
-    return turned;
+    return cut;
   }
 
   // The shape of x with other dimensions instead of the last one.
@@ -71,15 +146,15 @@ class Heads {
   }
 
   // Scores of what may not be seen are so small that nothing is left of them.
-  Value seen(Value scores) {
+  Value seen(Value scores, Value given, bool causal) {
     Value mask;
-    if (layer_.mask.valid()) mask = build_.op("ExpandDims", {layer_.mask, build_.integer(1)});
+    if (given.valid()) mask = build_.op("ExpandDims", {given, build_.integer(1)});
     const Value shape = build_.shape(scores);
     if (layer_.lengths.valid()) {
       const Value counts = build_.reshape(checked_lengths(build_, layer_.lengths, dimension(build_, shape, 3)), build_.ints({-1, 1, 1, 1}));
       mask = both(mask, build_.op("Less", {places(shape, 3), counts}));
     }
-    if (layer_.causal)
+    if (causal)
       mask = both(mask, build_.op("LessEqual", {places(shape, 3), build_.op("ExpandDims", {places(shape, 2), build_.integer(1)})}));
     if (!mask.valid() || !build_.ok()) return scores;
     const double least = build_.info(scores).dtype == DType::f16 ? -3e4 : -1e9;
@@ -131,6 +206,44 @@ Result<Value> attention(Model& model, Value query, Value value, Value key, const
   DTG_TRY(check_extra(model, layer));
   const NameScope scope(model.graph(), layer.name);
   return Heads(model, layer).run(query, value, key, in);
+}
+
+Result<AttentionCache> attention_cache(Model& model, Value value, const AttentionLayer& layer, int64_t longest) {
+  DTG_TRY(channels_of(model, value, kLayer, 3, 3).status());
+  DTG_TRY(check_extra(model, layer));
+  const int64_t places = model.graph().info(value).shape.dim(1);
+  if (longest < 0 || longest > INT32_MAX || (longest > 0 && places > longest)) {
+    return invalid_argument("%s: a cache of %lld places for %s; at least those are needed", kLayer, static_cast<long long>(longest),
+                            described(model, value).c_str());
+  }
+  const NameScope scope(model.graph(), layer.name);
+  return Heads(model, layer).keep(value, longest);
+}
+
+Result<Value> attention_step(Model& model, Value query, const AttentionLayer& layer, AttentionCache* cache) {
+  DTG_ASSIGN(const int64_t in, channels_of(model, query, kLayer, 3, 3));
+  DTG_TRY(check_extra(model, layer));
+  const DType dtype = model.graph().info(query).dtype;
+  const int64_t values = layer.value_width ? layer.value_width : layer.key_width;
+  for (const auto& [rows, width] : {std::pair(cache->keys, layer.key_width), std::pair(cache->values, values)}) {
+    DTG_TRY(model.graph().check(rows).with_context(kLayer));
+    const ValueInfo& info = model.graph().info(rows);
+    const PartialShape& shape = info.shape;
+    if (info.dtype == dtype && shape.rank() == 4 && shape.dim(2) == layer.heads && shape.dim(3) == width) continue;
+    return invalid_argument("%s: the cache has %s; %s of [batch, longest, %lld, %lld] is needed, as the cache of such a layer has it",
+                            kLayer, described(model, rows).c_str(), dtype_name(dtype), static_cast<long long>(layer.heads),
+                            static_cast<long long>(width));
+  }
+  if (cache->position.valid()) {
+    DTG_TRY(model.graph().check(cache->position).with_context(kLayer));
+    const ValueInfo& info = model.graph().info(cache->position);
+    if ((info.dtype != DType::i32 && info.dtype != DType::i64) || (info.shape.has_rank() && info.shape.rank() != 0)) {
+      return invalid_argument("%s: the position is %s; an int32 or int64 scalar is needed", kLayer,
+                              described(model, cache->position).c_str());
+    }
+  }
+  const NameScope scope(model.graph(), layer.name);
+  return Heads(model, layer).step(query, cache, in);
 }
 
 }  // namespace dtg

@@ -131,6 +131,32 @@ pub struct Attention<'a> {
     pub weights_of: Option<&'a str>,
 }
 
+impl Attention<'_> {
+    /// For C, while the names live.
+    pub(crate) fn raw(&self) -> sys::dtg_attention {
+        let (name, name_len) = name_of(self.name);
+        let (weights_of, weights_of_len) = name_of(self.weights_of);
+        sys::dtg_attention {
+            name,
+            name_len,
+            heads: self.heads,
+            key_width: self.key_width,
+            value_width: self.value_width,
+            output_width: self.output_width,
+            no_bias: self.no_bias.into(),
+            causal: self.causal.into(),
+            key: Value::or_none(self.key),
+            mask: Value::or_none(self.mask),
+            lengths: Value::or_none(self.lengths),
+            kernel: self.kernel.raw(),
+            bias: self.bias.raw(),
+            weights_of,
+            weights_of_len,
+            ..sys::dtg_attention::INIT
+        }
+    }
+}
+
 impl Model {
     /// Runs over the steps of `x[batch, steps, in]`. An LSTM is one node; the others are a loop, whose products with x are made before it
     /// for all steps at once.
@@ -165,26 +191,7 @@ impl Model {
     /// `value[batch, keys, in']`, the heads side by side projected to `[batch, queries, output_width]`. What the mask, the lengths or
     /// `causal` hide has no weight. Query, key and value are of one floating-point type; self-attention gives the same value for all.
     pub fn attention(&self, query: Value, value: Value, layer: &Attention<'_>) -> Result<Value> {
-        let (name, name_len) = name_of(layer.name);
-        let (weights_of, weights_of_len) = name_of(layer.weights_of);
-        let raw = sys::dtg_attention {
-            name,
-            name_len,
-            heads: layer.heads,
-            key_width: layer.key_width,
-            value_width: layer.value_width,
-            output_width: layer.output_width,
-            no_bias: layer.no_bias.into(),
-            causal: layer.causal.into(),
-            key: Value::or_none(layer.key),
-            mask: Value::or_none(layer.mask),
-            lengths: Value::or_none(layer.lengths),
-            kernel: layer.kernel.raw(),
-            bias: layer.bias.raw(),
-            weights_of,
-            weights_of_len,
-            ..sys::dtg_attention::INIT
-        };
+        let raw = layer.raw();
         // SAFETY: an open model, borrowed mutably; the struct and the names in it outlive the call.
         self.node_of(|model, out| unsafe { sys::dtg_nn_attention(model, query.0, value.0, &raw, out) })
     }
