@@ -295,7 +295,10 @@ func run(build func(w *work), steps, reference int, device string) error {
 	if err := session.Run(context.Background(), dtg.Target(init)); err != nil {
 		return err
 	}
-	for step := range max(steps, reference) {
+	if w.reference {
+		steps = reference
+	}
+	for step := range steps {
 		var loss float32
 		args := append(w.fill(int64(step)), dtg.Fetch(w.loss, &loss), dtg.Target(w.train))
 		if err := session.Run(context.Background(), args...); err != nil {
