@@ -9,6 +9,7 @@
 #include "capi/graph.h"
 #include "graph/device_name.h"
 #include "graph/gradient.h"
+#include "graph/recompute.h"
 #include "strategy/device_setter.h"
 #include "wire/graph_codec.h"
 
@@ -451,6 +452,8 @@ dtg_error* dtg_graph_push_colocation(dtg_graph* handle, dtg_value value) noexcep
 dtg_error* dtg_graph_pop_colocation(dtg_graph* handle) noexcept {
   return change_graph(handle, [](Graph& graph) { return graph.pop_colocation(); });
 }
+dtg_error* dtg_graph_push_recompute(dtg_graph* handle) noexcept { return change_graph(handle, open_recompute); }
+dtg_error* dtg_graph_pop_recompute(dtg_graph* handle) noexcept { return change_graph(handle, close_recompute); }
 
 dtg_error* dtg_graph_add_gradients(dtg_graph* handle, const dtg_value* ys, size_t num_ys, const dtg_value* xs, size_t num_xs,
                                    const dtg_value* grad_ys, dtg_gradient* out) noexcept {

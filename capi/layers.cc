@@ -7,7 +7,9 @@
 #include "capi/nn.h"
 #include "nn/attention.h"
 #include "nn/convolution.h"
+#include "nn/noise.h"
 #include "nn/norm.h"
+#include "nn/places.h"
 #include "nn/recurrent.h"
 
 namespace dtg::capi {
@@ -74,6 +76,57 @@ Result<Recurrent> add_recurrent(Model& model, Value x, const dtg_recurrent* give
   layer.cell = value_of(c.cell);
   layer.weights_of = text(c.weights_of, c.weights_of_len);
   return recurrent(model, x, layer);
+}
+
+dtg_value to_c_or_none(Value value) { return value.valid() ? to_c(value) : dtg_value{0}; }
+
+// Makes or changes a cache of `model` by fn(AttentionLayer, AttentionCache*).
+template <class Fn>
+dtg_error* change_cache(dtg_model* handle, const dtg_attention* given, dtg_attention_cache* cache, Fn&& fn) {
+  return with_model(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
+    dtg_attention_cache c = DTG_ATTENTION_CACHE_INIT;
+    DTG_TRY(read_struct(cache, sizeof(dtg_attention_cache), "dtg_attention_cache", &c));
+    Value key;
+    DTG_ASSIGN(const AttentionLayer layer, read_attention(given, &key));
+    return all_or_nothing(*object.model, [&]() -> Status {
+      AttentionCache now = {value_of(c.keys), value_of(c.values), value_of(c.position)};
+      DTG_TRY(fn(*object.model, layer, &now));
+      c.keys = to_c(now.keys);
+      c.values = to_c(now.values);
+      c.position = to_c_or_none(now.position);
+      write_struct(c, cache);
+      return {};
+    });
+  });
+}
+
+Result<Value> add_position(Model& model, Value x, const dtg_position* given) {
+  dtg_position c = DTG_POSITION_INIT;
+  if (given) DTG_TRY(read_struct(given, sizeof(dtg_position), "dtg_position", &c));
+  PositionLayer layer;
+  layer.name = name_or(c.name, c.name_len, layer.name);
+  DTG_ASSIGN(layer.kind, read_enum(c.kind, PositionLayer::Kind::learned, "kind of position embedding"));
+  layer.wavelength = real_or(c.wavelength, layer.wavelength);
+  layer.longest = c.longest;
+  layer.start = value_of(c.start);
+  DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
+  layer.weights_of = text(c.weights_of, c.weights_of_len);
+  return position_embedding(model, x, layer);
+}
+
+Result<Value> add_bag(Model& model, Value ids, const dtg_embedding_bag* given) {
+  dtg_embedding_bag c = DTG_EMBEDDING_BAG_INIT;
+  DTG_TRY(read_struct(given, sizeof(dtg_embedding_bag), "dtg_embedding_bag", &c));
+  EmbeddingBagLayer layer;
+  layer.name = name_or(c.name, c.name_len, layer.name);
+  layer.rows = c.rows;
+  layer.width = c.width;
+  DTG_ASSIGN(layer.combiner, read_enum(c.combiner, EmbeddingBagLayer::Combiner::sqrtn, "combiner"));
+  layer.lengths = value_of(c.lengths);
+  layer.weights = value_of(c.weights);
+  DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
+  layer.weights_of = text(c.weights_of, c.weights_of_len);
+  return embedding_bag(model, ids, layer);
 }
 
 // Each entry that is 0 is like the one before.
@@ -179,6 +232,40 @@ dtg_error* dtg_nn_attention(dtg_model* model, dtg_value query, dtg_value value, 
   });
 }
 
+dtg_error* dtg_nn_attention_cache(dtg_model* model, dtg_value value, const dtg_attention* layer, int64_t longest,
+                                  dtg_attention_cache* out) noexcept {
+  return change_cache(model, layer, out, [&](Model& m, const AttentionLayer& settings, AttentionCache* cache) -> Status {
+    DTG_ASSIGN(*cache, attention_cache(m, value_of(value), settings, longest));
+    return {};
+  });
+}
+
+dtg_error* dtg_nn_attention_step(dtg_model* model, dtg_value query, const dtg_attention* layer, dtg_attention_cache* cache,
+                                 dtg_value* out) noexcept {
+  return change_cache(model, layer, cache, [&](Model& m, const AttentionLayer& settings, AttentionCache* now) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const Value made, attention_step(m, value_of(query), settings, now));
+    *out = to_c(made);
+    return {};
+  });
+}
+
+dtg_error* dtg_nn_position_embedding(dtg_model* model, dtg_value x, const dtg_position* layer, dtg_value* out) noexcept {
+  return value_of_model(model, out, [&](Model& m) { return add_position(m, value_of(x), layer); });
+}
+
+dtg_error* dtg_nn_embedding_bag(dtg_model* model, dtg_value ids, const dtg_embedding_bag* layer, dtg_value* out) noexcept {
+  return value_of_model(model, out, [&](Model& m) { return add_bag(m, value_of(ids), layer); });
+}
+
+dtg_error* dtg_nn_noise(dtg_model* model, dtg_value x, dtg_noise_kind kind, double amount, dtg_value step, dtg_value training,
+                        dtg_value* out) noexcept {
+  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+    DTG_ASSIGN(const Noise which, read_enum(kind, Noise::alpha_dropout, "kind of noise"));
+    return noise(m, value_of(x), which, amount, value_of(step), value_of(training));
+  });
+}
+
 dtg_error* dtg_nn_conv1d(dtg_model* model, dtg_value x, const dtg_conv* layer, dtg_value* out) noexcept {
   return convolution(conv1d, model, x, layer, out);
 }
@@ -205,6 +292,14 @@ dtg_error* dtg_nn_global_avg_pool(dtg_model* model, dtg_value x, int32_t keep_di
 
 dtg_error* dtg_nn_global_max_pool(dtg_model* model, dtg_value x, int32_t keep_dims, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) { return global_pool(m, value_of(x), GlobalPool::max, keep_dims != 0); });
+}
+
+dtg_error* dtg_nn_adaptive_pool(dtg_model* model, dtg_value x, const int64_t* sizes, size_t num_sizes, int32_t max,
+                                dtg_value* out) noexcept {
+  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+    if (num_sizes != 0) DTG_TRY(require(sizes, "sizes"));
+    return adaptive_pool(m, value_of(x), max != 0 ? GlobalPool::max : GlobalPool::mean, std::span(sizes, num_sizes));
+  });
 }
 
 dtg_error* dtg_nn_up_sampling2d(dtg_model* model, dtg_value x, int64_t high, int64_t wide, int32_t bilinear, dtg_value* out) noexcept {

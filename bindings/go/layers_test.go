@@ -151,6 +151,62 @@ func TestLayerShapes(t *testing.T) {
 	}
 }
 
+// Places, bags and chance have their shapes; attention step by step gives what it gives at once; gradients in a recompute scope are the same.
+func TestPlacesBagsAndChance(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	sequence := g.Placeholder("sequence", dtg.Float32, dtg.Shape{2, 5, 4})
+	image := g.Placeholder("image", dtg.Float32, dtg.Shape{2, 8, 6, 4})
+	ids, lengths := g.Placeholder("ids", dtg.Int64, dtg.Shape{2, 3}), g.Placeholder("lengths", dtg.Int32, dtg.Shape{2})
+	step := dtg.ConstScalar(g, int64(3))
+	equal(t, get(g.ValueShape(model.PositionEmbedding(sequence, dtg.PositionEmbedding{})))(t), []int64{2, 5, 4})
+	equal(t, get(g.ValueShape(model.PositionEmbedding(sequence, dtg.PositionEmbedding{Kind: dtg.PositionLearned, Longest: 9})))(t), []int64{2, 5, 4})
+	bag := model.EmbeddingBag(ids, dtg.EmbeddingBag{Rows: 7, Width: 6, Combiner: dtg.CombineSqrtN, Lengths: lengths})
+	equal(t, get(g.ValueShape(bag))(t), []int64{2, 6})
+	for _, kind := range []dtg.NoiseKind{dtg.SpatialDropout, dtg.GaussianNoise, dtg.GaussianDropout, dtg.AlphaDropout} {
+		equal(t, get(g.ValueShape(model.Noise(sequence, kind, 0.5, step, dtg.Value{})))(t), []int64{2, 5, 4})
+	}
+	equal(t, get(g.ValueShape(model.AdaptiveAvgPool(image, 3, 4)))(t), []int64{2, 3, 4, 4})
+	equal(t, get(g.ValueShape(model.AdaptiveMaxPool(sequence, 2)))(t), []int64{2, 2, 4})
+
+	layer := dtg.Attention{Name: "look", Heads: 2, KeyWidth: 3, Causal: true}
+	whole := model.Attention(sequence, sequence, layer)
+	layer.WeightsOf = "look"
+	first := g.Slice(sequence, g.ConstI32s(0, 0, 0), g.ConstI32s(2, 4, 4))
+	last := g.Slice(sequence, g.ConstI32s(0, 4, 0), g.ConstI32s(2, 1, 4))
+	cache := model.AttentionCache(first, layer, 5)
+	out, after := model.AttentionStep(last, layer, cache)
+	equal(t, get(g.ValueShape(out))(t), []int64{2, 1, 4})
+	equal(t, get(g.ValueShape(after.Keys))(t), []int64{2, 5, 2, 3})
+	var inside dtg.Value
+	g.Recompute(func() { inside = g.Tanh(model.Dense(whole, dtg.Dense{Units: 3})) })
+	slope := g.Gradients([]dtg.Value{inside}, []dtg.Value{sequence}, nil)[0].Dense
+	init := model.Init()
+	want(t, model.Err())
+	s := connect(t, g)
+	want(t, s.Run(background, dtg.Target(init)))
+	numbers := make([]float32, 2*5*4)
+	for i := range numbers {
+		numbers[i] = float32(i%7) - 3
+	}
+	var all, step4, slopes []float32
+	want(t, s.Run(background, dtg.FeedSlice(sequence, numbers, 2, 5, 4), dtg.FetchSlice(whole, &all), dtg.FetchSlice(out, &step4), dtg.FetchSlice(slope, &slopes)))
+	for b := range 2 {
+		for i := range 4 {
+			if d := all[(b*5+4)*4+i] - step4[b*4+i]; d > 1e-5 || d < -1e-5 {
+				t.Errorf("element %d of example %d is off by %v", i, b, d)
+			}
+		}
+	}
+	if len(slopes) != len(numbers) {
+		t.Errorf("%d slopes", len(slopes))
+	}
+	if model.Noise(image, dtg.GaussianDropout, 1, step, dtg.Value{}); model.Err() == nil {
+		t.Error("a share of 1")
+	}
+}
+
 // Rows of length 1 and at right angles.
 func TestOrthogonal(t *testing.T) {
 	leaves(t)

@@ -1005,6 +1005,34 @@ func (g *Graph) DenseBincount(input Value, size Value, weights Value, attrs ...D
 	return g.add1("DenseBincount", []Value{input, size, weights}, optional("binary_output", given.BinaryOutput, BoolAttr))
 }
 
+// DenseToDenseSetOperationAttrs is the optional attributes of DenseToDenseSetOperation. Zero is the default of every field.
+type DenseToDenseSetOperationAttrs struct {
+	// bool; default true
+	ValidateIndices *bool
+}
+
+// DenseToDenseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
+// (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
+func (g *Graph) DenseToDenseSetOperation(set1 Value, set2 Value, setOperation string, attrs ...DenseToDenseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
+	given := last(attrs)
+	outs := g.addN(3, "DenseToDenseSetOperation", []Value{set1, set2}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// DenseToSparseSetOperationAttrs is the optional attributes of DenseToSparseSetOperation. Zero is the default of every field.
+type DenseToSparseSetOperationAttrs struct {
+	// bool; default true
+	ValidateIndices *bool
+}
+
+// DenseToSparseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
+// (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
+func (g *Graph) DenseToSparseSetOperation(set1 Value, set2Indices Value, set2Values Value, set2Shape Value, setOperation string, attrs ...DenseToSparseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
+	given := last(attrs)
+	outs := g.addN(3, "DenseToSparseSetOperation", []Value{set1, set2Indices, set2Values, set2Shape}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
+	return outs[0], outs[1], outs[2]
+}
+
 // DepthToSpaceAttrs is the optional attributes of DepthToSpace. Zero is the default of every field.
 type DepthToSpaceAttrs struct {
 	// one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC"
@@ -1068,6 +1096,24 @@ func (g *Graph) DepthwiseConv2dNativeBackpropInput(inputSizes Value, filter Valu
 	return g.add1("DepthwiseConv2dNativeBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
+// DequantizeAttrs is the optional attributes of Dequantize. Zero is the default of every field.
+type DequantizeAttrs struct {
+	// one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED"
+	Mode string
+	// bool; default false
+	NarrowRange bool
+	// int; default -1
+	Axis *int64
+	// element type; default "float32"
+	Dtype DType
+}
+
+// Dequantize adds the op of that name. The floats that quantized numbers stand for. It has no gradient.
+func (g *Graph) Dequantize(input Value, minRange Value, maxRange Value, attrs ...DequantizeAttrs) Value {
+	given := last(attrs)
+	return g.add1("Dequantize", []Value{input, minRange, maxRange}, optional("mode", given.Mode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr), optional("dtype", given.Dtype, TypeAttr))
+}
+
 // DestroyResourceOpAttrs is the optional attributes of DestroyResourceOp. Zero is the default of every field.
 type DestroyResourceOpAttrs struct {
 	// bool; default true
@@ -1123,6 +1169,36 @@ func (g *Graph) Div(x Value, y Value) Value {
 // DivNoNan adds the op of that name. x / y, or 0 where y is 0; with broadcasting. Its gradient is known.
 func (g *Graph) DivNoNan(x Value, y Value) Value {
 	return g.add1("DivNoNan", []Value{x, y})
+}
+
+// DotProductAttentionAttrs is the optional attributes of DotProductAttention. Zero is the default of every field.
+type DotProductAttentionAttrs struct {
+	// bool; default false
+	Causal bool
+	// float; default 1
+	Scale *float64
+}
+
+// DotProductAttention adds the op of that name. softmax(scale query key') value for each head of [batch, places, heads, width];
+// what mask, lengths or causal hide has no weight. Holds a few rows of the scores at a time. Its gradient is known.
+func (g *Graph) DotProductAttention(query Value, key Value, value Value, mask []Value, lengths []Value, attrs ...DotProductAttentionAttrs) Value {
+	given := last(attrs)
+	return g.add1("DotProductAttention", slices.Concat([]Value{query, key, value}, mask, lengths), optional("causal", given.Causal, BoolAttr), optionalSet("scale", given.Scale, FloatAttr))
+}
+
+// DotProductAttentionGradAttrs is the optional attributes of DotProductAttentionGrad. Zero is the default of every field.
+type DotProductAttentionGradAttrs struct {
+	// bool; default false
+	Causal bool
+	// float; default 1
+	Scale *float64
+}
+
+// DotProductAttentionGrad adds the op of that name. The gradients of DotProductAttention. Its gradient is known.
+func (g *Graph) DotProductAttentionGrad(query Value, key Value, value Value, dy Value, mask []Value, lengths []Value, attrs ...DotProductAttentionGradAttrs) (queryGrad, keyGrad, valueGrad Value) {
+	given := last(attrs)
+	outs := g.addN(3, "DotProductAttentionGrad", slices.Concat([]Value{query, key, value, dy}, mask, lengths), optional("causal", given.Causal, BoolAttr), optionalSet("scale", given.Scale, FloatAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // DynamicPartition adds the op of that name. The rows of data dealt to as many outputs as there are partitions. Its gradient is
@@ -2541,6 +2617,38 @@ func (g *Graph) PreventGradient(input Value, attrs ...PreventGradientAttrs) Valu
 	return g.add1("PreventGradient", []Value{input}, optional("message", given.Message, StringAttr))
 }
 
+// PrintAttrs is the optional attributes of Print. Zero is the default of every field.
+type PrintAttrs struct {
+	// string; default ""
+	Message string
+	// int; default -1
+	FirstN *int64
+	// int; default 3
+	Summarize *int64
+}
+
+// Print adds the op of that name. Its input; the data go to the log each time, or the first times. Its gradient is known.
+// Stateful: runs are never merged or folded away.
+func (g *Graph) Print(input Value, data []Value, attrs ...PrintAttrs) Value {
+	given := last(attrs)
+	return g.add1("Print", slices.Concat([]Value{input}, data), optional("message", given.Message, StringAttr), optionalSet("first_n", given.FirstN, IntAttr), optionalSet("summarize", given.Summarize, IntAttr))
+}
+
+// PrintV2Attrs is the optional attributes of PrintV2. Zero is the default of every field.
+type PrintV2Attrs struct {
+	// string; default "stderr"
+	OutputStream string
+	// string; default "\n"
+	End string
+}
+
+// PrintV2 adds the op of that name. The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says.
+// It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
+func (g *Graph) PrintV2(input Value, attrs ...PrintV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("PrintV2", []Value{input}, optional("output_stream", given.OutputStream, StringAttr), optional("end", given.End, StringAttr))
+}
+
 // PriorityQueueV2Attrs is the optional attributes of PriorityQueueV2. Zero is the default of every field.
 type PriorityQueueV2Attrs struct {
 	// element types; default []
@@ -2583,6 +2691,107 @@ func (g *Graph) Qr(input Value, attrs ...QrAttrs) (q, r Value) {
 	given := last(attrs)
 	outs := g.addN(2, "Qr", []Value{input}, optional("full_matrices", given.FullMatrices, BoolAttr))
 	return outs[0], outs[1]
+}
+
+// QuantizeAndDequantizeV2Attrs is the optional attributes of QuantizeAndDequantizeV2. Zero is the default of every field.
+type QuantizeAndDequantizeV2Attrs struct {
+	// bool; default true
+	SignedInput *bool
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	RangeGiven bool
+	// one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN"
+	RoundMode string
+	// bool; default false
+	NarrowRange bool
+	// int; default -1
+	Axis *int64
+}
+
+// QuantizeAndDequantizeV2 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
+// can stand for. Its gradient is known.
+func (g *Graph) QuantizeAndDequantizeV2(input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV2Attrs) Value {
+	given := last(attrs)
+	return g.add1("QuantizeAndDequantizeV2", []Value{input, inputMin, inputMax}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("range_given", given.RangeGiven, BoolAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
+}
+
+// QuantizeAndDequantizeV3Attrs is the optional attributes of QuantizeAndDequantizeV3. Zero is the default of every field.
+type QuantizeAndDequantizeV3Attrs struct {
+	// bool; default true
+	SignedInput *bool
+	// bool; default true
+	RangeGiven *bool
+	// bool; default false
+	NarrowRange bool
+	// int; default -1
+	Axis *int64
+}
+
+// QuantizeAndDequantizeV3 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
+// can stand for. Its gradient is known.
+func (g *Graph) QuantizeAndDequantizeV3(input Value, inputMin Value, inputMax Value, numBits Value, attrs ...QuantizeAndDequantizeV3Attrs) Value {
+	given := last(attrs)
+	return g.add1("QuantizeAndDequantizeV3", []Value{input, inputMin, inputMax, numBits}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("range_given", given.RangeGiven, BoolAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
+}
+
+// QuantizeAndDequantizeV4Attrs is the optional attributes of QuantizeAndDequantizeV4. Zero is the default of every field.
+type QuantizeAndDequantizeV4Attrs struct {
+	// bool; default true
+	SignedInput *bool
+	// int; default 8
+	NumBits *int64
+	// bool; default false
+	RangeGiven bool
+	// one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN"
+	RoundMode string
+	// bool; default false
+	NarrowRange bool
+	// int; default -1
+	Axis *int64
+}
+
+// QuantizeAndDequantizeV4 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
+// can stand for. Its gradient is known.
+func (g *Graph) QuantizeAndDequantizeV4(input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV4Attrs) Value {
+	given := last(attrs)
+	return g.add1("QuantizeAndDequantizeV4", []Value{input, inputMin, inputMax}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("range_given", given.RangeGiven, BoolAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
+}
+
+// QuantizeAndDequantizeV4GradAttrs is the optional attributes of QuantizeAndDequantizeV4Grad. Zero is the default of every field.
+type QuantizeAndDequantizeV4GradAttrs struct {
+	// int; default -1
+	Axis *int64
+}
+
+// QuantizeAndDequantizeV4Grad adds the op of that name. The gradients where the input lies in its range, zero elsewhere. It has
+// no gradient.
+func (g *Graph) QuantizeAndDequantizeV4Grad(gradients Value, input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV4GradAttrs) (inputBackprop, inputMinBackprop, inputMaxBackprop Value) {
+	given := last(attrs)
+	outs := g.addN(3, "QuantizeAndDequantizeV4Grad", []Value{gradients, input, inputMin, inputMax}, optionalSet("axis", given.Axis, IntAttr))
+	return outs[0], outs[1], outs[2]
+}
+
+// QuantizeV2Attrs is the optional attributes of QuantizeV2. Zero is the default of every field.
+type QuantizeV2Attrs struct {
+	// one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED"
+	Mode string
+	// one of "HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"; default "HALF_AWAY_FROM_ZERO"
+	RoundMode string
+	// bool; default false
+	NarrowRange bool
+	// int; default -1
+	Axis *int64
+	// float; default 0.01
+	EnsureMinimumRange *float64
+}
+
+// QuantizeV2 adds the op of that name. Floats as whole numbers of few bits that stand for a range, and the range that they
+// stand for. It has no gradient. t: element type.
+func (g *Graph) QuantizeV2(input Value, minRange Value, maxRange Value, t DType, attrs ...QuantizeV2Attrs) (output, outputMin, outputMax Value) {
+	given := last(attrs)
+	outs := g.addN(3, "QuantizeV2", []Value{input, minRange, maxRange}, TypeAttr("T", t), optional("mode", given.Mode, StringAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr), optionalSet("ensure_minimum_range", given.EnsureMinimumRange, FloatAttr))
+	return outs[0], outs[1], outs[2]
 }
 
 // QueueCloseV2Attrs is the optional attributes of QueueCloseV2. Zero is the default of every field.
@@ -2804,6 +3013,24 @@ type ReduceJoinAttrs struct {
 func (g *Graph) ReduceJoin(inputs Value, reductionIndices Value, attrs ...ReduceJoinAttrs) Value {
 	given := last(attrs)
 	return g.add1("ReduceJoin", []Value{inputs, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr), optional("separator", given.Separator, StringAttr))
+}
+
+// RegexFullMatch adds the op of that name. Whether the whole string matches a regular expression of RE2. It has no gradient.
+func (g *Graph) RegexFullMatch(input Value, pattern Value) Value {
+	return g.add1("RegexFullMatch", []Value{input, pattern})
+}
+
+// RegexReplaceAttrs is the optional attributes of RegexReplace. Zero is the default of every field.
+type RegexReplaceAttrs struct {
+	// bool; default true
+	ReplaceGlobal *bool
+}
+
+// RegexReplace adds the op of that name. Each string with what matches a regular expression of RE2 rewritten; \1 in the rewrite
+// is the first group. It has no gradient.
+func (g *Graph) RegexReplace(input Value, pattern Value, rewrite Value, attrs ...RegexReplaceAttrs) Value {
+	given := last(attrs)
+	return g.add1("RegexReplace", []Value{input, pattern, rewrite}, optionalSet("replace_global", given.ReplaceGlobal, BoolAttr))
 }
 
 // Relu adds the op of that name. x where it is positive, else 0. Its gradient is known.
@@ -3687,6 +3914,18 @@ func (g *Graph) SeluGrad(gradients Value, outputs Value) Value {
 	return g.add1("SeluGrad", []Value{gradients, outputs})
 }
 
+// SetSizeAttrs is the optional attributes of SetSize. Zero is the default of every field.
+type SetSizeAttrs struct {
+	// bool; default true
+	ValidateIndices *bool
+}
+
+// SetSize adds the op of that name. How many different elements each row of a sparse tensor has. It has no gradient.
+func (g *Graph) SetSize(setIndices Value, setValues Value, setShape Value, attrs ...SetSizeAttrs) Value {
+	given := last(attrs)
+	return g.add1("SetSize", []Value{setIndices, setValues, setShape}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
+}
+
 // ShapeAttrs is the optional attributes of Shape. Zero is the default of every field.
 type ShapeAttrs struct {
 	// element type; default "int32"
@@ -4013,6 +4252,20 @@ func (g *Graph) SparseToDense(sparseIndices Value, outputShape Value, sparseValu
 	return g.add1("SparseToDense", []Value{sparseIndices, outputShape, sparseValues, defaultValue}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
+// SparseToSparseSetOperationAttrs is the optional attributes of SparseToSparseSetOperation. Zero is the default of every field.
+type SparseToSparseSetOperationAttrs struct {
+	// bool; default true
+	ValidateIndices *bool
+}
+
+// SparseToSparseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
+// (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
+func (g *Graph) SparseToSparseSetOperation(set1Indices Value, set1Values Value, set1Shape Value, set2Indices Value, set2Values Value, set2Shape Value, setOperation string, attrs ...SparseToSparseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
+	given := last(attrs)
+	outs := g.addN(3, "SparseToSparseSetOperation", []Value{set1Indices, set1Values, set1Shape, set2Indices, set2Values, set2Shape}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
+	return outs[0], outs[1], outs[2]
+}
+
 // Split adds the op of that name. Equal parts of a tensor along an axis. Its gradient is known. numSplit: int.
 func (g *Graph) Split(splitDim Value, value Value, numSplit int64) []Value {
 	return g.addN(int(numSplit), "Split", []Value{splitDim, value}, IntAttr("num_split", numSplit))
@@ -4229,6 +4482,25 @@ func (g *Graph) StatelessTruncatedNormalV2(shape Value, key Value, counter Value
 	return g.add1("StatelessTruncatedNormalV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
+// StaticRegexFullMatch adds the op of that name. RegexFullMatch with a pattern that is known when the graph is built. It has no
+// gradient. pattern: string.
+func (g *Graph) StaticRegexFullMatch(input Value, pattern string) Value {
+	return g.add1("StaticRegexFullMatch", []Value{input}, StringAttr("pattern", pattern))
+}
+
+// StaticRegexReplaceAttrs is the optional attributes of StaticRegexReplace. Zero is the default of every field.
+type StaticRegexReplaceAttrs struct {
+	// bool; default true
+	ReplaceGlobal *bool
+}
+
+// StaticRegexReplace adds the op of that name. RegexReplace with a pattern that is known when the graph is built. It has no
+// gradient. pattern: string. rewrite: string.
+func (g *Graph) StaticRegexReplace(input Value, pattern string, rewrite string, attrs ...StaticRegexReplaceAttrs) Value {
+	given := last(attrs)
+	return g.add1("StaticRegexReplace", []Value{input}, StringAttr("pattern", pattern), StringAttr("rewrite", rewrite), optionalSet("replace_global", given.ReplaceGlobal, BoolAttr))
+}
+
 // StopGradient adds the op of that name. Its input; gradients do not pass. It has no gradient.
 func (g *Graph) StopGradient(input Value) Value {
 	return g.add1("StopGradient", []Value{input})
@@ -4274,6 +4546,23 @@ type StridedSliceGradAttrs struct {
 func (g *Graph) StridedSliceGrad(shape Value, begin Value, end Value, strides Value, dy Value, attrs ...StridedSliceGradAttrs) Value {
 	given := last(attrs)
 	return g.add1("StridedSliceGrad", []Value{shape, begin, end, strides, dy}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
+}
+
+// StringFormatAttrs is the optional attributes of StringFormat. Zero is the default of every field.
+type StringFormatAttrs struct {
+	// string; default "%s"
+	Template string
+	// string; default "%s"
+	Placeholder string
+	// int; default 3
+	Summarize *int64
+}
+
+// StringFormat adds the op of that name. The template with the inputs in its places, each with the first and last elements of
+// its dimensions. It has no gradient.
+func (g *Graph) StringFormat(inputs []Value, attrs ...StringFormatAttrs) Value {
+	given := last(attrs)
+	return g.add1("StringFormat", inputs, optional("template", given.Template, StringAttr), optional("placeholder", given.Placeholder, StringAttr), optionalSet("summarize", given.Summarize, IntAttr))
 }
 
 // StringJoinAttrs is the optional attributes of StringJoin. Zero is the default of every field.

@@ -48,6 +48,13 @@ func (g *Graph) Colocation(value Value, build func()) {
 		func(graph *C.dtg_graph) *C.dtg_error { return C.dtg_graph_pop_colocation(graph) })
 }
 
+// Recompute makes gradients compute what build adds once more, when they get there, instead of keeping it until then: less memory for about
+// the time of its forward pass. The values are the same to the bit. Such scopes do not nest. Semantics: tf.recompute_grad.
+func (g *Graph) Recompute(build func()) {
+	g.scope(build, func(graph *C.dtg_graph) *C.dtg_error { return C.dtg_graph_push_recompute(graph) },
+		func(graph *C.dtg_graph) *C.dtg_error { return C.dtg_graph_pop_recompute(graph) })
+}
+
 // SetterStrategy is how a device setter chooses the task for a variable.
 type SetterStrategy int32
 

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "device/emu/emu.h"
+#include "exec/task_log.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -92,7 +93,9 @@ Task::Task(const Host& host, std::string name, std::vector<Device> devices, Ref<
       host_(host),
       name_(std::move(name)),
       incarnation_(host.seams.random->u64() | 1),
-      devices_(std::move(devices)) {}
+      devices_(std::move(devices)) {
+  TaskLog::put(store_, *host_.seams.log);
+}
 
 namespace {
 

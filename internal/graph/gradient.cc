@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/flat_map.h"
+#include "graph/recompute.h"
 
 namespace dtg {
 
@@ -41,6 +42,76 @@ namespace {
 
 constexpr size_t kAddends = 0x8000;
 
+// The nodes of recompute scopes once more, for gradients that ask for what they gave: the first ones wait for the gradient that arrives at
+// the scope, so that meanwhile nobody holds what lies inside. That control edge also keeps planners from making both one.
+class Again {
+ public:
+  explicit Again(Graph& graph) : graph_(graph), end_(graph.node_count()), scopes_(recompute_scopes(graph)) {}
+
+  // The node whose values a gradient of `id` is to use; `arrived` comes before it.
+  Result<NodeId> of(NodeId id, Value arrived) {
+    const auto after = std::ranges::upper_bound(scopes_, id, {}, &std::pair<NodeId, NodeId>::first);
+    if (after == scopes_.begin() || id >= std::prev(after)->second) return id;
+    const auto [first, last] = *std::prev(after);
+    if (!twins_.find(first)) DTG_TRY(repeat(first, std::min(last, end_), arrived.node()));
+    return twin(id);
+  }
+
+ private:
+  NodeId twin(NodeId id) const {
+    const uint32_t* const at = twins_.find(id);
+    return at ? *at : id;
+  }
+
+  Status repeat(NodeId first, NodeId last, NodeId arrived) {
+    twins_.emplace(first, first);
+    graph_.push_name_scope("recompute");
+    Status status;
+    for (NodeId id = first; id < last && status.ok(); ++id) {
+      if (is_repeatable(graph_.node(id))) status = repeat_one(id, arrived);
+    }
+    const Status closed = graph_.pop_name_scope();
+    return status.ok() ? closed : status;
+  }
+
+  Status repeat_one(NodeId id, NodeId arrived) {
+    const Node& node = graph_.node(id);
+    std::vector<Value> inputs;
+    bool waits = false;
+    for (Value input : node.inputs) {
+      const NodeId other = twin(input.node());
+      waits = waits || other != input.node();
+      inputs.push_back(graph_.value(other, input.output()));
+    }
+    graph_.push_colocation(id);
+    auto made = graph_.add({.op = node.op->name(),
+                            .device = node.device,
+                            .location = node.location,
+                            .inputs = inputs,
+                            .controls = std::span(&arrived, waits ? 0 : 1),
+                            .attrs = node.attrs});
+    const Status closed = graph_.pop_colocation();
+    if (!made.ok()) return made.status().with_context("recompute").at_node(node.name);
+    if (const auto [at, fresh] = twins_.emplace(id, made.value()); !fresh) *at = made.value();
+    return closed;
+  }
+
+  // What has effects or deals with resources is done once; its values are kept, as are constants. So are calls of functions, whose
+  // gradients have a way of their own to what they need.
+  bool is_repeatable(const Node& node) const {
+    const auto plain = [](DType dtype) { return dtype != DType::resource && dtype != DType::variant; };
+    if (node.inputs.empty() || node.outputs.empty() || node.op->is_stateful() || node.op->role() != Role::compute) return false;
+    return std::ranges::all_of(node.outputs, [&](const ValueInfo& info) { return plain(info.dtype); }) &&
+           std::ranges::all_of(node.inputs, [&](Value input) { return plain(graph_.info(input).dtype); }) &&
+           std::ranges::none_of(node.op->attrs(), [](const AttrDef& attr) { return attr.kind == AttrKind::function; });
+  }
+
+  Graph& graph_;
+  const NodeId end_;
+  const std::vector<std::pair<NodeId, NodeId>> scopes_;
+  FlatMap<uint32_t> twins_;  // by node; the first of a scope stands for itself where it has none
+};
+
 // Everything that arrived at one value.
 using Arrived = std::vector<Gradient>;
 
@@ -53,6 +124,7 @@ class Backward {
         xs_(xs),
         grad_ys_(grad_ys),
         inner_(inner),
+        again_(graph),
         call_(inner ? std::string() : "gradients_" + std::to_string(graph.node_count())) {}
 
   Result<std::vector<Gradient>> run() {
@@ -220,8 +292,10 @@ class Backward {
                            int(node.name.size()), node.name.data());
     }
     differentiated_[id] = true;
+    const Gradient& arrived = *std::ranges::find_if(dy, &Gradient::any);
+    DTG_ASSIGN(const NodeId seen, again_.of(id, arrived.is_rows() ? arrived.values : arrived.dense));
     std::vector<Gradient> dx(node.inputs.size());
-    GradContext context(build_, node, dy, dx, call_, wanted);
+    GradContext context(build_, graph_.node(seen), dy, dx, call_, wanted);
     graph_.push_name_scope("gradients/" + std::string(node.name));
     graph_.push_colocation(id);
     Status status = node.op->grad_fn()(context);
@@ -242,6 +316,7 @@ class Backward {
   Build build_;
   std::span<const Value> ys_, xs_, grad_ys_;
   const bool inner_;
+  Again again_;
   const std::string call_;  // nodes are only ever added, and a pass that adds none needs no name
   NodeId last_ = 0;
   std::vector<bool> between_;

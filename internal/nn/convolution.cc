@@ -173,6 +173,63 @@ Result<Value> global_pool(Model& model, Value x, GlobalPool kind, bool keep_dims
   return y;
 }
 
+namespace {
+
+// Along one dimension: the entries of each window, the first one again where a window has fewer than the widest.
+Value windows(Build& b, Value x, int axis, int64_t in, int64_t out, bool max) {
+  std::vector<int64_t> entries;
+  std::vector<double> shares;
+  int64_t widest = 0;
+  const auto start = [&](int64_t i) { return i * in / out; };
+  const auto end = [&](int64_t i) { return ((i + 1) * in + out - 1) / out; };
+  for (int64_t i = 0; i < out; ++i) widest = std::max(widest, end(i) - start(i));
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t count = end(i) - start(i);
+    for (int64_t k = 0; k < widest; ++k) {
+      entries.push_back(start(i) + (k < count ? k : 0));
+      shares.push_back(k < count ? 1.0 / static_cast<double>(count) : 0);
+    }
+  }
+  const Value wanted = b.reshape(b.ints(entries), b.ints({out, widest}));
+  const Value parts = b.op("GatherV2", {x, wanted, b.integer(axis)});  // [..., out, widest, ...]
+  if (max || !b.ok()) return b.op("Max", {parts, b.ints({axis + 1})});
+  auto weights = Tensor::of<double>(Shape::of({out * widest}), std::span<const double>(shares));
+  if (!weights.ok()) b.fail(weights.status());
+  if (!b.ok()) return {};
+  std::vector<int64_t> beside = {out, widest};
+  beside.resize(beside.size() + static_cast<size_t>(b.info(x).shape.rank() - axis - 1), 1);
+  const Value factors = b.reshape(b.cast(b.constant(weights.take()), b.info(x).dtype), b.ints(beside));
+  return b.sum(b.mul(parts, factors), b.ints({axis + 1}));
+}
+
+}  // namespace
+
+Result<Value> adaptive_pool(Model& model, Value x, GlobalPool kind, std::span<const int64_t> sizes) {
+  constexpr const char* kWhat = "adaptive pooling";
+  constexpr int64_t kMost = int64_t{1} << 20;
+  DTG_TRY(channels_of(model, x, kWhat, 3, 5).status());
+  const PartialShape shape = model.graph().info(x).shape;
+  const auto between = static_cast<size_t>(shape.rank() - 2);
+  if (sizes.size() != between) {
+    return invalid_argument("%s: %zu sizes for the input %s; %zu are needed", kWhat, sizes.size(), described(model, x).c_str(), between);
+  }
+  for (size_t i = 0; i < between; ++i) {
+    const int64_t in = shape.dim(static_cast<int>(i) + 1);
+    if (sizes[i] >= 1 && sizes[i] <= kMost && in >= 1 && in <= kMost) continue;
+    return invalid_argument("%s: size %lld of the input %s; sizes from 1 and known dimensions of the input, not 0, are needed", kWhat,
+                            static_cast<long long>(sizes[i]), described(model, x).c_str());
+  }
+  const bool max = kind == GlobalPool::max;
+  const NameScope scope(model.graph(), max ? "adaptive_max_pool" : "adaptive_average_pool");
+  Build b(model.graph());
+  for (size_t i = 0; i < between; ++i) {
+    const int axis = static_cast<int>(i) + 1;
+    if (shape.dim(axis) != sizes[i]) x = windows(b, x, axis, shape.dim(axis), sizes[i], max);
+  }
+  DTG_TRY(b.status());
+  return x;
+}
+
 Result<Value> up_sampling2d(Model& model, Value x, int64_t high, int64_t wide, bool bilinear) {
   constexpr const char* kWhat = "up-sampling";
   DTG_TRY(channels_of(model, x, kWhat, 4, 4).status());

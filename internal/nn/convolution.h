@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "nn/layers.h"
@@ -40,6 +41,10 @@ Result<Value> separable_conv2d(Model& model, Value x, const ConvLayer& layer);
 // x[batch, ..., channels] as [batch, channels], or with dimensions of 1 between them.
 enum class GlobalPool : int32_t { mean, max };
 Result<Value> global_pool(Model& model, Value x, GlobalPool kind, bool keep_dims);
+
+// x[batch, ..., channels] with so many entries along each dimension between: entry i is the mean, or the greatest, of those from
+// floor(i in / out) to ceil((i + 1) in / out).
+Result<Value> adaptive_pool(Model& model, Value x, GlobalPool kind, std::span<const int64_t> sizes);
 
 // x[batch, height, width, channels] so many times as high and wide: each pixel repeated, or between them (half-pixel centres).
 Result<Value> up_sampling2d(Model& model, Value x, int64_t high, int64_t wide, bool bilinear);

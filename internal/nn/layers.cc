@@ -1,4 +1,4 @@
-// Adds the nodes of layers: dense, convolution, pooling, flattening, dropout and embedding. Called by the thread that
+// Adds the nodes of layers: dense, convolution, pooling, flattening and embedding. Called by the thread that
 // builds the model.
 #include "nn/layers.h"
 
@@ -109,30 +109,6 @@ Result<Value> flatten(Model& model, Value x) {
   const NameScope scope(model.graph(), "flatten");
   Build build(model.graph());
   const Value y = build.reshape(x, build.ints({-1, width}));
-  DTG_TRY(build.status());
-  return y;
-}
-
-Result<Value> dropout(Model& model, Value x, double rate, Value step, Value training) {
-  DTG_TRY(model.graph().check(x).with_context("dropout"));
-  DTG_TRY(model.graph().check(step).with_context("dropout, step"));
-  if (!(rate >= 0 && rate < 1)) return invalid_argument("dropout: the rate is %g; it must be in [0, 1)", rate);
-  const NameScope scope(model.graph(), "dropout");
-  Build build(model.graph());
-  // Key and counter are functions of (seed, this layer, step): the same step drops the same elements.
-  const RandomStream stream = model.next_stream();
-  const Value layer =
-      build.constant(Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u)).take());
-  const Value pair[] = {layer, build.cast(step, DType::i64)};
-  const Value seed = build.op("Pack", pair);
-  const Value key = build.op("StatelessRandomGetKeyCounter", {seed});
-  if (!build.ok()) return build.status();
-  const Value draw = build.op("StatelessRandomUniformV2", {build.shape(x), key, key.sibling(1), build.scalar(DType::i32, 1)},
-                              {{"dtype", build.info(x).dtype}});
-  const Value keep = build.op("GreaterEqual", {draw, build.like(draw, rate)});
-  const Value mask = build.mul(build.cast(keep, build.info(x).dtype), build.like(x, 1 / (1 - rate)));
-  Value y = build.mul(x, mask);
-  if (training.valid()) y = build.op("SelectV2", {training, y, x});
   DTG_TRY(build.status());
   return y;
 }

@@ -13,6 +13,20 @@ namespace {
   register_step_clocks(ops, kernels);
 }
 
+void register_maths(OpTable& ops, KernelTable& kernels) {
+  register_diag(ops, kernels);
+  register_linalg(ops, kernels);
+  register_einsum(ops, kernels);
+  register_fake_quant(ops, kernels);
+  register_quantize(ops, kernels);
+  register_sets(ops, kernels);
+  register_special(ops, kernels);
+  register_sequence(ops, kernels);
+  register_bits(ops, kernels);
+  register_small_math(ops, kernels);
+  register_bincount(ops, kernels);
+}
+
 }  // namespace
 
 void register_all(OpTable& ops, KernelTable& kernels) {
@@ -36,22 +50,16 @@ void register_all(OpTable& ops, KernelTable& kernels) {
   register_conv(ops, kernels);
   register_pool(ops, kernels);
   register_softmax(ops, kernels);
+  register_attention(ops, kernels);
   register_norm(ops, kernels);
   register_image(ops, kernels);
   register_rnn(ops, kernels);
   register_partition(ops, kernels);
   register_top_k(ops, kernels);
   register_search(ops, kernels);
-  register_bincount(ops, kernels);
-  register_special(ops, kernels);
-  register_sequence(ops, kernels);
-  register_bits(ops, kernels);
+  register_maths(ops, kernels);
   register_checks(ops, kernels);
-  register_small_math(ops, kernels);
-  register_diag(ops, kernels);
-  register_linalg(ops, kernels);
-  register_einsum(ops, kernels);
-  register_fake_quant(ops, kernels);
+  register_print(ops, kernels);
   register_random(ops, kernels);
   register_random_stateful(ops, kernels);
   register_sampler(ops, kernels);

@@ -397,6 +397,7 @@ void register_strings(OpTable& ops, KernelTable& kernels) {
   register_string_numbers(ops, kernels);
   register_string_hash(ops, kernels);
   register_string_codes(ops, kernels);
+  register_string_regex(ops, kernels);
 }
 
 }  // namespace dtg::ops

@@ -9,6 +9,7 @@ example programs print what those of C print.
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import programs
@@ -83,6 +84,7 @@ def main():
             expected = expected if epochs == "2" else "".join(c.splitlines(keepends=True)[2:])
             report.case(f"fit to epoch {epochs} as in C", [scratch / "fit", digits, scratch / "run", epochs], env=env,
                         check=lambda output, expected=expected: None if output == expected else f"C prints\n{expected}")
+        report.case("models as TensorFlow", [sys.executable, source / "tests" / "models" / "models_test.py", scratch / "models"], env=env)
         weights = {}
         for language, worker in (("c", build / "example_sync_worker"), ("go", scratch / "sync_worker")):
             weights[language] = scratch / f"{language}.safetensors"

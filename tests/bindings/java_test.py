@@ -87,6 +87,8 @@ def fit(report, java, folder, build, source):
     same = lambda wanted: lambda text: None if text == wanted and text else f"C prints\n{wanted}"
     program = [java, "-Xcheck:jni", "-cp", f"{folder / 'dtg-0.1.0.jar'}:{folder / 'dtg-0.1.0-linux-x86_64.jar'}:{folder / 'examples'}", "Fit"]
     report.case("Fit as in C", program, env=env, check=same(expected))
+    models = [sys.executable, source / "tests" / "models" / "models_test.py", "Models", *(f"--before={word}" for word in program[:-1])]
+    report.case("models as TensorFlow", models, env=env)
     lines = expected.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as run:
         report.case("Fit, two epochs", [*program, run, "2"], env=env, check=same("".join(lines[:2])))

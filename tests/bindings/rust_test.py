@@ -6,6 +6,7 @@ documentation, all tests, the examples beside their originals in C, linked dynam
 What cargo builds goes to BUILD_DIR/rust. The crates that the binding's features need come from the registry, once."""
 
 import hashlib
+import sys
 
 import programs
 from report import Report
@@ -78,6 +79,7 @@ def main():
     prints_what_c_prints(report, "digits", ours, [build / "example_digits", digits], environment)
     fit = case("fit", "cargo", "run", "-q", "--all-features", "--example", "fit", digits)
     prints_what_c_prints(report, "fit", fit, [build / "example_fit"], {**environment, "DTG_SOURCE_DIR": str(source)})
+    case("models as TensorFlow", sys.executable, source / "tests" / "models" / "models_test.py", build / "rust" / "debug" / "examples" / "models")
     trains_as_c_does(case, prefix, build, build / "rust" / "debug" / "examples" / "sync_worker", digits)
     # In a folder of its own, for what is linked is built anew when these variables change.
     fixed = {"DTG_LIB_DIR": str(prefix / "lib"), "DTG_STATIC": "1", "CARGO_TARGET_DIR": str(build / "rust" / "static"), "LD_LIBRARY_PATH": ""}

@@ -109,6 +109,27 @@ void add_cells(std::vector<Recipe>& list) {
       {"GRUBlockCell", {x, state, num({5, 4}, -0.5, 0.5), num({5, 2}, -0.5, 0.5), num({4}, -0.5, 0.5), peep}, {}, -1, {}, true, {3}});
 }
 
+// Alone, causal, and with what hides keys: one query that sees nothing is among them.
+void add_attention(std::vector<Recipe>& list) {
+  const Input q = num({2, 3, 2, 2}), k = num({2, 4, 2, 2}), v = num({2, 4, 2, 3}), dy = num({2, 3, 2, 3});
+  const Input mask = flags({2, 3, 4}, {1, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 0, 1}), lengths = ints({3, 0});
+  const Setting scale = set_real("scale", 0.5), causal = set_flag("causal"), masked = set("masks", 1), counted = set("counts", 1),
+                bare = set("masks", 0), all = set("counts", 0);
+  for (const bool gradient : {false, true}) {
+    const char* const op = gradient ? "DotProductAttentionGrad" : "DotProductAttention";
+    std::vector<Input> in = {q, k, v};
+    if (gradient) in.push_back(dy);
+    list.push_back({op, in, {scale, bare, all}});
+    list.push_back({op, in, {scale, causal, bare, all}});
+    in.push_back(mask);
+    list.push_back({op, in, {scale, masked, all}});
+    in.push_back(lengths);
+    list.push_back({op, in, {scale, masked, counted, causal}});
+    in.erase(in.end() - 2);
+    list.push_back({op, in, {scale, bare, counted}});
+  }
+}
+
 }  // namespace
 
 void add_image_recipes(std::vector<Recipe>& list) {
@@ -117,6 +138,7 @@ void add_image_recipes(std::vector<Recipe>& list) {
   add_pooling(list);
   add_images(list);
   add_cells(list);
+  add_attention(list);
 }
 
 }  // namespace dtg::grads

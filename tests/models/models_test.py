@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The first 50 steps of each model of capi/examples/models against real TensorFlow (losses.json, made by make.py): every loss to 1e-4.
 
-    models_test.py EXAMPLE_MODELS [--device /device:EMU:0] [MODEL ...]
+    models_test.py EXAMPLE_MODELS [--device /device:EMU:0] [--before WORD ...] [MODEL ...]
+
+--before: what the program is run by, such as a Java machine; EXAMPLE_MODELS is an argument of it then.
 """
 
 import argparse
@@ -16,7 +18,7 @@ TOLERANCE = 1e-4
 
 def check(program, name, device, expected):
     """What is wrong, or None."""
-    command = [program, name, "--reference", str(len(expected)), "--device", device]
+    command = [*program, name, "--reference", str(len(expected)), *(["--device", device] if device else [])]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if run.returncode != 0:
         return f"exit code {run.returncode}: {run.stderr.strip()}"
@@ -32,13 +34,14 @@ def check(program, name, device, expected):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("program")
+    parser.add_argument("--before", action="append", default=[])
     parser.add_argument("--device", default="")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
-    program = options.program.resolve()
+    program = [*options.before, options.program if options.before else str(pathlib.Path(options.program).resolve())]
     golden = json.loads((HERE / "losses.json").read_text())
-    listed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    listed = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     names = options.models or [line.split()[0] for line in listed]
     failed = 0
     for name in names:

@@ -56,10 +56,15 @@ bool put_element(std::string& bytes, dtg_dtype dtype, const Json& value) {
     case DTG_F16: put(bytes, half_of(number(value))); return true;
     case DTG_BF16: put(bytes, bfloat_of(number(value))); return true;
     case DTG_BOOL: put(bytes, static_cast<uint8_t>(value.get<bool>())); return true;
+    case DTG_QI8:
     case DTG_I8: put_integer<int8_t>(bytes, value); return true;
+    case DTG_QU8:
     case DTG_U8: put_integer<uint8_t>(bytes, value); return true;
+    case DTG_QI16:
     case DTG_I16: put_integer<int16_t>(bytes, value); return true;
+    case DTG_QU16:
     case DTG_U16: put_integer<uint16_t>(bytes, value); return true;
+    case DTG_QI32:
     case DTG_I32: put_integer<int32_t>(bytes, value); return true;
     case DTG_U32: put_integer<uint32_t>(bytes, value); return true;
     case DTG_I64: put_integer<int64_t>(bytes, value); return true;
@@ -81,10 +86,15 @@ double element(dtg_dtype dtype, const char* at) {
     case DTG_F16: return value_of_half(read(uint16_t{}));
     case DTG_BF16: return value_of_bfloat(read(uint16_t{}));
     case DTG_BOOL:
+    case DTG_QU8:
     case DTG_U8: return read(uint8_t{});
+    case DTG_QI8:
     case DTG_I8: return read(int8_t{});
+    case DTG_QI16:
     case DTG_I16: return read(int16_t{});
+    case DTG_QU16:
     case DTG_U16: return read(uint16_t{});
+    case DTG_QI32:
     case DTG_I32: return read(int32_t{});
     case DTG_U32: return read(uint32_t{});
     case DTG_I64: return static_cast<double>(read(int64_t{}));

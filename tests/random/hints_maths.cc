@@ -257,6 +257,50 @@ void per_channel(Ask& a) {
   a.set("num_bits", a.w.draw.between(2, 8));
 }
 
+// Query, key and value of [batch, places, heads, width] that fit, and any of mask and lengths.
+void attention(Ask& a) {
+  auto& draw = a.w.draw;
+  const int64_t batch = draw.between(0, 2), queries = draw.between(0, 3), keys = draw.between(0, 4), heads = draw.between(1, 2);
+  const int64_t width = draw.between(1, 3), values = draw.between(1, 3);
+  const DType dtype = a.type("T");
+  a.put("query", a.w.wanted(dtype, with_dims({batch, queries, heads, width})));
+  a.put("key", a.w.wanted(dtype, with_dims({batch, keys, heads, width})));
+  a.put("value", a.w.wanted(dtype, with_dims({batch, keys, heads, values})));
+  if (a.op.inputs().size() > 5) a.put("dy", a.w.wanted(dtype, with_dims({batch, queries, heads, values})));
+  const bool masked = draw.chance(40), counted = draw.chance(40);
+  a.set("masks", int64_t{masked});
+  a.set("counts", int64_t{counted});
+  std::vector<Port> mask;
+  if (masked) mask.push_back(a.w.wanted(DType::boolean, with_dims({draw.chance(50) ? 1 : batch, draw.chance(50) ? 1 : queries, keys})));
+  a.puts("mask", mask);
+  if (counted) a.numbers("lengths", indices(draw, batch, keys + 1));
+  else a.puts("lengths", {});
+}
+
+// A range for all of it, as scalars.
+void one_range(Ask& a) {
+  a.set("axis", int64_t{-1});
+  const bool gradient = a.op.inputs()[0].name == "gradients";
+  if (!gradient) a.set("num_bits", a.w.draw.between(2, 8));
+  const Shape shape = a.w.tensor(a.data("input", 0, 3)).shape();
+  if (gradient) a.put("gradients", a.w.wanted(a.type("T"), shape));
+  for (const auto& [bound, value] : {std::pair("input_min", -1.5), std::pair("input_max", 2.0)}) {
+    const float narrow[] = {static_cast<float>(value)};
+    const double wide[] = {value};
+    a.put(bound, a.w.source(a.type("T") == DType::f64 ? Tensor::of<double>(Shape(), std::span<const double>(wide)).take()
+                                                      : Tensor::of<float>(Shape(), std::span<const float>(narrow)).take(),
+                            true));
+  }
+}
+
+void dense_sets(Ask& a) {
+  static const std::vector<std::string> operations = {"a-b", "b-a", "intersection", "union"};
+  const int64_t rows = a.w.draw.between(0, 3);
+  a.set("T", DType::i32);
+  a.set("set_operation", a.w.draw.pick(operations));
+  for (const char* set : {"set1", "set2"}) a.put(set, a.w.wanted(DType::i32, with_dims({rows, a.w.draw.between(1, 3)})));
+}
+
 constexpr HintRow kRows[] = {
     {"AccumulateNV2", accumulate_n},
     {"ApproximateEqual", same_shapes},
@@ -267,7 +311,10 @@ constexpr HintRow kRows[] = {
     {"ComputeAccidentalHits", hits},
     {"Cross", cross},
     {"DenseBincount", bincount},
+    {"DenseToDenseSetOperation", dense_sets},
     {"DiagPart", diag_part},
+    {"DotProductAttention", attention},
+    {"DotProductAttentionGrad", attention},
     {"DynamicPartition", partition},
     {"DynamicStitch", stitch},
     {"Einsum", einsum},
@@ -293,6 +340,9 @@ constexpr HintRow kRows[] = {
     {"ParallelConcat", parallel_concat},
     {"ParallelDynamicStitch", stitch},
     {"Qr", rectangle},
+    {"QuantizeAndDequantizeV2", one_range},
+    {"QuantizeAndDequantizeV4", one_range},
+    {"QuantizeAndDequantizeV4Grad", one_range},
     {"ResourceStridedSliceAssign", strided_assign},
     {"ReverseSequence", reverse_sequence},
     {"Roll", roll},

@@ -157,6 +157,11 @@ static void push_colocation(JNIEnv* env, jclass self, jlong graph, jlong value) 
   jni_threw(env, dtg_graph_push_colocation(AS(dtg_graph, graph), with));
 }
 
+static void push_recompute(JNIEnv* env, jclass self, jlong graph) {
+  (void)self;
+  jni_threw(env, dtg_graph_push_recompute(AS(dtg_graph, graph)));
+}
+
 static void push_setter(JNIEnv* env, jclass self, jlong graph, jlong cluster, jbyteArray setter) {
   dtg_device_setter to = DTG_DEVICE_SETTER_INIT;
   const char** ops;
@@ -183,7 +188,8 @@ static void pop(JNIEnv* env, jclass self, jlong handle, jint scope) {
     case 0: jni_threw(env, dtg_graph_pop_name_scope(graph)); break;
     case 1: jni_threw(env, dtg_graph_pop_device(graph)); break;
     case 2: jni_threw(env, dtg_graph_pop_controls(graph)); break;
-    default: jni_threw(env, dtg_graph_pop_colocation(graph)); break;
+    case 3: jni_threw(env, dtg_graph_pop_colocation(graph)); break;
+    default: jni_threw(env, dtg_graph_pop_recompute(graph)); break;
   }
 }
 
@@ -242,6 +248,7 @@ static const JNINativeMethod methods[] = {
     NATIVE("graphPushText", "(JI[B)V", push_text),
     NATIVE("graphPushControls", "(J[J)V", push_values),
     NATIVE("graphPushColocation", "(JJ)V", push_colocation),
+    NATIVE("graphPushRecompute", "(J)V", push_recompute),
     NATIVE("graphPushSetter", "(JJ[B)V", push_setter),
     NATIVE("graphPop", "(JI)V", pop),
     NATIVE("graphAddGradients", "(J[J[J[J)[J", add_gradients),

@@ -218,6 +218,103 @@ static jlong attention(JNIEnv* env, jclass self, jlong model, jlong query, jlong
   return (jlong)out.id;
 }
 
+/* The keys, the values, and the position or 0. */
+static jlongArray attention_cache(JNIEnv* env, jclass self, jlong model, jlong value, jbyteArray layer, jlong longest) {
+  dtg_attention to = DTG_ATTENTION_INIT;
+  dtg_attention_cache cache = DTG_ATTENTION_CACHE_INIT;
+  packet from;
+  bool threw;
+  (void)self;
+  if (!packet_open(env, layer, &from)) return NULL;
+  to = jni_attention(&from);
+  threw = jni_threw(env, dtg_nn_attention_cache(AS(dtg_model, model), of(value), &to, longest, &cache));
+  packet_close(&from);
+  if (threw) return NULL;
+  {
+    const int64_t ids[] = {(int64_t)cache.keys.id, (int64_t)cache.values.id, (int64_t)cache.position.id};
+    return jni_array(env, ids, 3);
+  }
+}
+
+/* The output, and the cache as it is then. */
+static jlongArray attention_step(JNIEnv* env, jclass self, jlong model, jlong query, jbyteArray layer, jlongArray before) {
+  dtg_attention to = DTG_ATTENTION_INIT;
+  dtg_attention_cache cache = DTG_ATTENTION_CACHE_INIT;
+  dtg_value out = {0};
+  packet from;
+  bool threw = true;
+  size_t count;
+  int64_t* ids = jni_longs(env, before, &count);
+  (void)self;
+  if (ids && count == 3 && packet_open(env, layer, &from)) {
+    cache.keys = of(ids[0]);
+    cache.values = of(ids[1]);
+    cache.position = of(ids[2]);
+    to = jni_attention(&from);
+    threw = jni_threw(env, dtg_nn_attention_step(AS(dtg_model, model), of(query), &to, &cache, &out));
+    packet_close(&from);
+  }
+  free(ids);
+  if (threw) return NULL;
+  {
+    const int64_t made[] = {(int64_t)out.id, (int64_t)cache.keys.id, (int64_t)cache.values.id, (int64_t)cache.position.id};
+    return jni_array(env, made, 4);
+  }
+}
+
+static jlong position_embedding(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
+  dtg_position to = DTG_POSITION_INIT;
+  dtg_value out = {0};
+  packet from;
+  (void)self;
+  if (!packet_open(env, layer, &from)) return 0;
+  to.name = packet_text(&from, &to.name_len);
+  to.kind = (dtg_position_kind)packet_int(&from);
+  to.wavelength = packet_double(&from);
+  to.longest = packet_int(&from);
+  to.start = of(packet_int(&from));
+  to.table = packet_initializer(&from);
+  to.weights_of = packet_text(&from, &to.weights_of_len);
+  jni_threw(env, dtg_nn_position_embedding(AS(dtg_model, model), of(x), &to, &out));
+  packet_close(&from);
+  return (jlong)out.id;
+}
+
+static jlong embedding_bag(JNIEnv* env, jclass self, jlong model, jlong ids, jbyteArray layer) {
+  dtg_embedding_bag to = DTG_EMBEDDING_BAG_INIT;
+  dtg_value out = {0};
+  packet from;
+  (void)self;
+  if (!packet_open(env, layer, &from)) return 0;
+  to.name = packet_text(&from, &to.name_len);
+  to.rows = packet_int(&from);
+  to.width = packet_int(&from);
+  to.combiner = (dtg_combiner)packet_int(&from);
+  to.lengths = of(packet_int(&from));
+  to.weights = of(packet_int(&from));
+  to.table = packet_initializer(&from);
+  to.weights_of = packet_text(&from, &to.weights_of_len);
+  jni_threw(env, dtg_nn_embedding_bag(AS(dtg_model, model), of(ids), &to, &out));
+  packet_close(&from);
+  return (jlong)out.id;
+}
+
+static jlong noise(JNIEnv* env, jclass self, jlong model, jlong x, jint kind, jdouble amount, jlong step, jlong training) {
+  dtg_value out = {0};
+  (void)self;
+  return jni_threw(env, dtg_nn_noise(AS(dtg_model, model), of(x), kind, amount, of(step), of(training), &out)) ? 0 : (jlong)out.id;
+}
+
+static jlong adaptive_pool(JNIEnv* env, jclass self, jlong model, jlong x, jlongArray sizes, jboolean greatest) {
+  dtg_value out = {0};
+  size_t count;
+  int64_t* entries = jni_longs(env, sizes, &count);
+  (void)self;
+  if (entries) jni_threw(env, dtg_nn_adaptive_pool(AS(dtg_model, model), of(x), entries, count, greatest, &out));
+  free(entries);
+  return (jlong)out.id;
+}
+
 /* The layers of dtg_conv, numbered as in Layers.java. */
 static jlong conv(JNIEnv* env, jclass self, jlong model, jint which, jlong x, jbyteArray layer) {
   typedef dtg_error* (*conv_fn)(dtg_model*, dtg_value, const dtg_conv*, dtg_value*);
@@ -432,5 +529,11 @@ static const JNINativeMethod methods[] = {
     NATIVE("nnConv", "(JIJ[B)J", conv),
     NATIVE("nnGlobalPool", "(JJZZ)J", global_pool),
     NATIVE("nnUpSampling2d", "(JJJJZ)J", up_sampling2d),
+    NATIVE("nnPositionEmbedding", "(JJ[B)J", position_embedding),
+    NATIVE("nnEmbeddingBag", "(JJ[B)J", embedding_bag),
+    NATIVE("nnNoise", "(JJIDJJ)J", noise),
+    NATIVE("nnAdaptivePool", "(JJ[JZ)J", adaptive_pool),
+    NATIVE("nnAttentionCache", "(JJ[BJ)[J", attention_cache),
+    NATIVE("nnAttentionStep", "(JJ[B[J)[J", attention_step),
 };
 JNI_TABLE(jni_layers, methods);

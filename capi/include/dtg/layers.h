@@ -191,6 +191,127 @@ typedef struct dtg_attention {
  * self-attention gives the same value for all. Since 0.1. Semantics: tf.keras.layers.MultiHeadAttention. */
 DTG_ERR dtg_nn_attention(dtg_model *model, dtg_value query, dtg_value value, const dtg_attention *layer, dtg_value *out) DTG_NOEXCEPT;
 
+/* What decoding keeps, so that each new place of a sequence costs one place of work: the keys and values of the places before, as
+ * [batch, longest, heads, width], and how many of them are there. All are values of the graph, made by dtg_nn_attention_cache: fetch them
+ * and feed placeholders of their shapes with them in the next run, or carry them from round to round of a loop.
+ *
+ *   look.weights_of = "multi_head_attention"; look.weights_of_len = DTG_STRLEN;   the layer that was trained
+ *   dtg_nn_attention_cache(model, prompt, &look, 64, &cache);                     keys and values of what is there, room for 64 places
+ *   fetch cache.keys, cache.values and cache.position, once
+ *   cache.keys = k; cache.values = v; cache.position = p;                         placeholders, fed with what the last run fetched
+ *   dtg_nn_attention_step(model, letter, &look, &cache, &y);                      of one place; cache has what the next run is fed
+ *
+ * A cache has its whole size from the beginning: batch * longest * heads * (key_width + value_width) numbers. What lies behind `position`
+ * is zeros, and no query sees it. */
+typedef struct dtg_attention_cache {
+  size_t struct_size;
+  dtg_value keys;     /* [batch, longest, heads, key_width] */
+  dtg_value values;   /* [batch, longest, heads, value_width] */
+  dtg_value position; /* int32 scalar: places that are there; {0}: all are, and none is added (those of an encoder) */
+} dtg_attention_cache;
+/* clang-format off */
+#define DTG_ATTENTION_CACHE_INIT {sizeof(dtg_attention_cache), {0}, {0}, {0}}
+/* clang-format on */
+
+/* The cache of the places of value[batch, places, in], with room for `longest` in all: the beginning of what is decoded. With a `longest`
+ * of 0 it has those places and takes no more: the outputs of an encoder, for cross-attention. `layer` as in dtg_nn_attention, most often
+ * with the `weights_of` of the layer that was trained; its heads, widths and weights count. Since 0.1. Semantics: keras_hub's
+ * CachedMultiHeadAttention. */
+DTG_ERR dtg_nn_attention_cache(dtg_model *model, dtg_value value, const dtg_attention *layer, int64_t longest,
+                               dtg_attention_cache *out) DTG_NOEXCEPT;
+
+/* What dtg_nn_attention gives for the next places, query[batch, places, in], which may be one: with their keys and values written into the
+ * cache behind those that are there, and each seeing all up to its own, as with `causal`. `cache` is read, and written with what it is
+ * afterwards. Without a position the query looks at all of it. `layer` as before; its mask [batch, places, longest] and lengths hold too. A
+ * run in which the places do not fit is an error of the run. Errors: INVALID_ARGUMENT also for a cache of other heads. Since 0.1. */
+DTG_ERR dtg_nn_attention_step(dtg_model *model, dtg_value query, const dtg_attention *layer, dtg_attention_cache *cache,
+                              dtg_value *out) DTG_NOEXCEPT;
+
+/* ---- places and bags ---- */
+
+/* How the places of a sequence are told. */
+typedef int32_t dtg_position_kind;
+enum {
+  DTG_POSITION_SINE = 0,   /* no variables: sin and cos by turns of place / wavelength^(2 (i / 2) / width), for column i */
+  DTG_POSITION_LEARNED = 1 /* "embeddings" [longest, width] */
+};
+
+/* Attention does not know in which order places stand; this tells it. Sines reach any number of places and have nothing to learn; rows that
+ * are learned suit sequences of a length that is known, and take longest * width numbers. In decoding step by step `start` is the position
+ * of the cache, so that each place gets the vector that it had in training. */
+typedef struct dtg_position {
+  size_t struct_size;
+  const char *name; /* of a learned one; NULL: "position_embedding" */
+  size_t name_len;
+  dtg_position_kind kind;
+  int32_t reserved;  /* 0 */
+  double wavelength; /* of a sine, the longest; 0: 10000 */
+  int64_t longest;   /* of a learned one: places that it has rows for, at least 1 */
+  dtg_value start;   /* int32 or int64 scalar: the place of the first step, in decoding; {0}: 0 */
+  dtg_initializer table;
+  const char *weights_of;
+  size_t weights_of_len;
+} dtg_position;
+/* clang-format off */
+#define DTG_POSITION_INIT {sizeof(dtg_position), NULL, DTG_STRLEN, DTG_POSITION_SINE, 0, 0.0, 0, {0}, DTG_INITIALIZER_INIT, NULL, DTG_STRLEN}
+/* clang-format on */
+
+/* x[batch, steps, width], floating-point, plus the vector of each step's place. `layer` may be NULL. A step beyond the rows of a learned
+ * one is INVALID_ARGUMENT, of the run where the steps are open. Since 0.1. Semantics: keras_hub's SinePositionEncoding and
+ * PositionEmbedding (first values Glorot uniform), added to x. */
+DTG_ERR dtg_nn_position_embedding(dtg_model *model, dtg_value x, const dtg_position *layer, dtg_value *out) DTG_NOEXCEPT;
+
+/* What one row is made of the rows of a bag, w being their weights. */
+typedef int32_t dtg_combiner;
+enum {
+  DTG_COMBINE_MEAN = 0, /* sum(w row) / sum(w) */
+  DTG_COMBINE_SUM = 1,  /* sum(w row) */
+  DTG_COMBINE_SQRTN = 2 /* sum(w row) / sqrt(sum(w^2)) */
+};
+
+/* Bags of words, of products, of whatever has a number: what recommenders and classifiers of short texts begin with. Their order does not
+ * count, and their number may be another for each example. Variable: "embeddings", float32 of [rows, width]. */
+typedef struct dtg_embedding_bag {
+  size_t struct_size;
+  const char *name; /* NULL: "embedding_bag" */
+  size_t name_len;
+  int64_t rows;
+  int64_t width;
+  dtg_combiner combiner;
+  int32_t reserved;      /* 0 */
+  dtg_value lengths;     /* int32 or int64 [batch]: how many ids of each bag count, 0 to all; {0}: all. More is an error of the run */
+  dtg_value weights;     /* float32 [batch, places]; {0}: 1 each */
+  dtg_initializer table; /* default: uniform in [-0.05, 0.05) */
+  const char *weights_of;
+  size_t weights_of_len;
+} dtg_embedding_bag;
+/* clang-format off */
+#define DTG_EMBEDDING_BAG_INIT                                                                                                      \
+  {sizeof(dtg_embedding_bag), NULL, DTG_STRLEN, 0, 0, DTG_COMBINE_MEAN, 0, {0}, {0}, DTG_INITIALIZER_INIT, NULL, DTG_STRLEN}
+/* clang-format on */
+
+/* One row [batch, width] per bag of ids[batch, places], int32 or int64: the rows that its ids name, combined. Beyond a bag's length nothing
+ * is looked up, and no row gets a gradient; an empty bag gives zeros, and one whose weights add up to 0 is not divided. Ids as in
+ * dtg_nn_embedding. Since 0.1. Semantics: tf.nn.safe_embedding_lookup_sparse; a bag per row where that has sparse ids. */
+DTG_ERR dtg_nn_embedding_bag(dtg_model *model, dtg_value ids, const dtg_embedding_bag *layer, dtg_value *out) DTG_NOEXCEPT;
+
+/* ---- chance ---- */
+
+/* What is drawn in training. */
+typedef int32_t dtg_noise_kind;
+enum {
+  DTG_SPATIAL_DROPOUT = 0,  /* whole channels of x[batch, ..., channels], rank 3 to 5, become 0; the rest is divided by 1 - amount */
+  DTG_GAUSSIAN_NOISE = 1,   /* x + amount * n, n normal */
+  DTG_GAUSSIAN_DROPOUT = 2, /* x * (1 + sqrt(amount / (1 - amount)) * n) */
+  DTG_ALPHA_DROPOUT = 3     /* for networks of SELU, whose mean and variance it keeps: a share becomes SELU's limit */
+};
+
+/* x with that noise, the share or deviation being `amount`: in [0, 1), of DTG_GAUSSIAN_NOISE from 0. `step` and `training` as in
+ * dtg_nn_dropout: the same step draws the same numbers, and without training x goes through. No variables. Since 0.1. Semantics:
+ * tf.keras.layers.SpatialDropout1D, 2D, 3D, GaussianNoise, GaussianDropout and AlphaDropout, but for the source of randomness. */
+DTG_ERR dtg_nn_noise(dtg_model *model, dtg_value x, dtg_noise_kind kind, double amount, dtg_value step, dtg_value training,
+                     dtg_value *out) DTG_NOEXCEPT;
+
 /* ---- more convolutions ---- */
 
 /* A layer of filters, of all functions below. Which fields count stands with them. Kernels slide along one, two or three dimensions, which
@@ -254,6 +375,13 @@ DTG_ERR dtg_nn_global_avg_pool(dtg_model *model, dtg_value x, int32_t keep_dims,
 
 /* The greatest, likewise; equally great ones share the gradient. Since 0.1. Semantics: tf.keras.layers.GlobalMaxPooling1D, 2D, 3D. */
 DTG_ERR dtg_nn_global_max_pool(dtg_model *model, dtg_value x, int32_t keep_dims, dtg_value *out) DTG_NOEXCEPT;
+
+/* x[batch, ..., channels], floating-point, of rank 3 to 5, with `sizes` entries along the dimensions between, whatever it had: entry i is
+ * the mean of those from floor(i in / out) to ceil((i + 1) in / out), or with `max` not 0 the greatest, where equally great ones share the
+ * gradient. So images of several sizes come to one dense layer, each in a graph of its own: the dimensions of x must be known.
+ * `num_sizes` is rank - 2. Since 0.1. Semantics: tf.keras.layers.AdaptiveAveragePooling1D, 2D, 3D and AdaptiveMaxPooling. */
+DTG_ERR dtg_nn_adaptive_pool(dtg_model *model, dtg_value x, const int64_t *sizes, size_t num_sizes, int32_t max,
+                             dtg_value *out) DTG_NOEXCEPT;
 
 /* Makes images larger without weights, as the way back up of an autoencoder or a U-Net; dtg_nn_conv2d_transpose learns how to.
  * x[batch, height, width, channels], `high` times as high and `wide` times as wide, both at least 1: each pixel repeated, or with

@@ -1886,6 +1886,61 @@ static inline dtg_error *dtg_add_dense_bincount(dtg_graph *graph, const char *na
   return error;
 }
 
+typedef struct dtg_dense_to_dense_set_operation_options {
+  int32_t validate_indices; /* bool; default true */
+} dtg_dense_to_dense_set_operation_options;
+#define DTG_DENSE_TO_DENSE_SET_OPERATION_OPTIONS_INIT {1}
+/* The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It
+ * has no gradient. set_operation: string. */
+static inline dtg_error *dtg_add_dense_to_dense_set_operation(dtg_graph *graph, const char *name, dtg_value set1,
+                                                              dtg_value set2, const char *set_operation,
+                                                              const dtg_dense_to_dense_set_operation_options *options,
+                                                              dtg_value *result_indices, dtg_value *result_values,
+                                                              dtg_value *result_shape) {
+  const dtg_value inputs[] = {set1, set2};
+  const dtg_dense_to_dense_set_operation_options fallback = DTG_DENSE_TO_DENSE_SET_OPERATION_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DenseToDenseSetOperation", name, inputs, 2);
+  dtg_sugar_string(&call, "set_operation", set_operation);
+  dtg_sugar_int(&call, "validate_indices", DTG_ATTR_BOOL, options->validate_indices);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && result_indices) *result_indices = outs[0];
+  if (!error && result_values) *result_values = outs[1];
+  if (!error && result_shape) *result_shape = outs[2];
+  return error;
+}
+
+typedef struct dtg_dense_to_sparse_set_operation_options {
+  int32_t validate_indices; /* bool; default true */
+} dtg_dense_to_sparse_set_operation_options;
+#define DTG_DENSE_TO_SPARSE_SET_OPERATION_OPTIONS_INIT {1}
+/* The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It
+ * has no gradient. set_operation: string. */
+static inline dtg_error *dtg_add_dense_to_sparse_set_operation(dtg_graph *graph, const char *name, dtg_value set1,
+                                                               dtg_value set2_indices, dtg_value set2_values,
+                                                               dtg_value set2_shape, const char *set_operation,
+                                                               const dtg_dense_to_sparse_set_operation_options *options,
+                                                               dtg_value *result_indices, dtg_value *result_values,
+                                                               dtg_value *result_shape) {
+  const dtg_value inputs[] = {set1, set2_indices, set2_values, set2_shape};
+  const dtg_dense_to_sparse_set_operation_options fallback = DTG_DENSE_TO_SPARSE_SET_OPERATION_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DenseToSparseSetOperation", name, inputs, 4);
+  dtg_sugar_string(&call, "set_operation", set_operation);
+  dtg_sugar_int(&call, "validate_indices", DTG_ATTR_BOOL, options->validate_indices);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && result_indices) *result_indices = outs[0];
+  if (!error && result_values) *result_values = outs[1];
+  if (!error && result_shape) *result_shape = outs[2];
+  return error;
+}
+
 typedef struct dtg_depth_to_space_options {
   const char *data_format; /* one of "NHWC", "NCHW", "NCHW_VECT_C"; default "NHWC" */
 } dtg_depth_to_space_options;
@@ -1994,6 +2049,30 @@ static inline dtg_error *dtg_add_depthwise_conv2d_native_backprop_input(dtg_grap
   dtg_sugar_ints(&call, "explicit_paddings", DTG_ATTR_LIST_INT, options->explicit_paddings, options->num_explicit_paddings);
   dtg_sugar_string(&call, "data_format", options->data_format);
   dtg_sugar_ints(&call, "dilations", DTG_ATTR_LIST_INT, options->dilations ? options->dilations : default_dilations, options->dilations ? options->num_dilations : 4);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_dequantize_options {
+  const char *mode; /* one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED" */
+  int32_t narrow_range; /* bool; default false */
+  int64_t axis; /* int; default -1 */
+  dtg_dtype dtype; /* element type; default "float32" */
+} dtg_dequantize_options;
+#define DTG_DEQUANTIZE_OPTIONS_INIT {"MIN_COMBINED", 0, -1, DTG_F32}
+/* The floats that quantized numbers stand for. It has no gradient. */
+static inline dtg_error *dtg_add_dequantize(dtg_graph *graph, const char *name, dtg_value input, dtg_value min_range,
+                                            dtg_value max_range, const dtg_dequantize_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input, min_range, max_range};
+  const dtg_dequantize_options fallback = DTG_DEQUANTIZE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Dequantize", name, inputs, 3);
+  dtg_sugar_string(&call, "mode", options->mode);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  dtg_sugar_int(&call, "dtype", DTG_ATTR_TYPE, options->dtype);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
@@ -2114,6 +2193,73 @@ static inline dtg_error *dtg_add_div_no_nan(dtg_graph *graph, const char *name, 
   dtg_error *error;
   dtg_sugar_begin(&call, "DivNoNan", name, inputs, 2);
   error = dtg_graph_add_op(graph, &call.spec, z, z ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_dot_product_attention_options {
+  int32_t causal; /* bool; default false */
+  double scale; /* float; default 1 */
+} dtg_dot_product_attention_options;
+#define DTG_DOT_PRODUCT_ATTENTION_OPTIONS_INIT {0, 1}
+/* softmax(scale query key') value for each head of [batch, places, heads, width]; what mask, lengths or causal hide has no
+ * weight. Holds a few rows of the scores at a time. Its gradient is known. */
+static inline dtg_error *dtg_add_dot_product_attention(dtg_graph *graph, const char *name, dtg_value query, dtg_value key,
+                                                       dtg_value value, const dtg_value *mask, size_t num_mask,
+                                                       const dtg_value *lengths, size_t num_lengths,
+                                                       const dtg_dot_product_attention_options *options, dtg_value *output) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_dot_product_attention_options fallback = DTG_DOT_PRODUCT_ATTENTION_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DotProductAttention", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + num_mask + num_lengths);
+  dtg_sugar_put(inputs, &at, &query, 1);
+  dtg_sugar_put(inputs, &at, &key, 1);
+  dtg_sugar_put(inputs, &at, &value, 1);
+  dtg_sugar_put(inputs, &at, mask, num_mask);
+  dtg_sugar_put(inputs, &at, lengths, num_lengths);
+  dtg_sugar_int(&call, "causal", DTG_ATTR_BOOL, options->causal);
+  dtg_sugar_float(&call, "scale", options->scale);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_dot_product_attention_grad_options {
+  int32_t causal; /* bool; default false */
+  double scale; /* float; default 1 */
+} dtg_dot_product_attention_grad_options;
+#define DTG_DOT_PRODUCT_ATTENTION_GRAD_OPTIONS_INIT {0, 1}
+/* The gradients of DotProductAttention. Its gradient is known. */
+static inline dtg_error *dtg_add_dot_product_attention_grad(dtg_graph *graph, const char *name, dtg_value query, dtg_value key,
+                                                            dtg_value value, dtg_value dy, const dtg_value *mask,
+                                                            size_t num_mask, const dtg_value *lengths, size_t num_lengths,
+                                                            const dtg_dot_product_attention_grad_options *options,
+                                                            dtg_value *query_grad, dtg_value *key_grad, dtg_value *value_grad) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_dot_product_attention_grad_options fallback = DTG_DOT_PRODUCT_ATTENTION_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "DotProductAttentionGrad", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + 1 + 1 + 1 + num_mask + num_lengths);
+  dtg_sugar_put(inputs, &at, &query, 1);
+  dtg_sugar_put(inputs, &at, &key, 1);
+  dtg_sugar_put(inputs, &at, &value, 1);
+  dtg_sugar_put(inputs, &at, &dy, 1);
+  dtg_sugar_put(inputs, &at, mask, num_mask);
+  dtg_sugar_put(inputs, &at, lengths, num_lengths);
+  dtg_sugar_int(&call, "causal", DTG_ATTR_BOOL, options->causal);
+  dtg_sugar_float(&call, "scale", options->scale);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && query_grad) *query_grad = outs[0];
+  if (!error && key_grad) *key_grad = outs[1];
+  if (!error && value_grad) *value_grad = outs[2];
+  free(inputs);
   return error;
 }
 
@@ -4617,6 +4763,55 @@ static inline dtg_error *dtg_add_prevent_gradient(dtg_graph *graph, const char *
   return error;
 }
 
+typedef struct dtg_print_options {
+  const char *message; /* string; default "" */
+  int64_t first_n; /* int; default -1 */
+  int64_t summarize; /* int; default 3 */
+} dtg_print_options;
+#define DTG_PRINT_OPTIONS_INIT {"", -1, 3}
+/* Its input; the data go to the log each time, or the first times. Its gradient is known. Stateful: runs are never merged or
+ * folded away. */
+static inline dtg_error *dtg_add_print(dtg_graph *graph, const char *name, dtg_value input, const dtg_value *data,
+                                       size_t num_data, const dtg_print_options *options, dtg_value *output) {
+  dtg_value *inputs;
+  size_t at = 0;
+  const dtg_print_options fallback = DTG_PRINT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "Print", name, NULL, 0);
+  inputs = dtg_sugar_join(&call, 1 + num_data);
+  dtg_sugar_put(inputs, &at, &input, 1);
+  dtg_sugar_put(inputs, &at, data, num_data);
+  dtg_sugar_string(&call, "message", options->message);
+  dtg_sugar_int(&call, "first_n", DTG_ATTR_INT, options->first_n);
+  dtg_sugar_int(&call, "summarize", DTG_ATTR_INT, options->summarize);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  free(inputs);
+  return error;
+}
+
+typedef struct dtg_print_v2_options {
+  const char *output_stream; /* string; default "stderr" */
+  const char *end; /* string; default "\n" */
+} dtg_print_v2_options;
+#define DTG_PRINT_V2_OPTIONS_INIT {"stderr", "\n"}
+/* The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says. It has no gradient. Stateful:
+ * runs are never merged or folded away. out receives the value that names the node. */
+static inline dtg_error *dtg_add_print_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                          const dtg_print_v2_options *options, dtg_value *out) {
+  const dtg_value inputs[] = {input};
+  const dtg_print_v2_options fallback = DTG_PRINT_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "PrintV2", name, inputs, 1);
+  dtg_sugar_string(&call, "output_stream", options->output_stream);
+  dtg_sugar_string(&call, "end", options->end);
+  error = dtg_graph_add_op(graph, &call.spec, out, out ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_priority_queue_v2_options {
   const int64_t *component_types; /* element types; default [] */
   size_t num_component_types;
@@ -4680,6 +4875,150 @@ static inline dtg_error *dtg_add_qr(dtg_graph *graph, const char *name, dtg_valu
   error = dtg_graph_add_op(graph, &call.spec, outs, 2);
   if (!error && q) *q = outs[0];
   if (!error && r) *r = outs[1];
+  return error;
+}
+
+typedef struct dtg_quantize_and_dequantize_v2_options {
+  int32_t signed_input; /* bool; default true */
+  int64_t num_bits; /* int; default 8 */
+  int32_t range_given; /* bool; default false */
+  const char *round_mode; /* one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN" */
+  int32_t narrow_range; /* bool; default false */
+  int64_t axis; /* int; default -1 */
+} dtg_quantize_and_dequantize_v2_options;
+#define DTG_QUANTIZE_AND_DEQUANTIZE_V2_OPTIONS_INIT {1, 8, 0, "HALF_TO_EVEN", 0, -1}
+/* Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known. */
+static inline dtg_error *dtg_add_quantize_and_dequantize_v2(dtg_graph *graph, const char *name, dtg_value input,
+                                                            dtg_value input_min, dtg_value input_max,
+                                                            const dtg_quantize_and_dequantize_v2_options *options,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {input, input_min, input_max};
+  const dtg_quantize_and_dequantize_v2_options fallback = DTG_QUANTIZE_AND_DEQUANTIZE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "QuantizeAndDequantizeV2", name, inputs, 3);
+  dtg_sugar_int(&call, "signed_input", DTG_ATTR_BOOL, options->signed_input);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "range_given", DTG_ATTR_BOOL, options->range_given);
+  dtg_sugar_string(&call, "round_mode", options->round_mode);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_quantize_and_dequantize_v3_options {
+  int32_t signed_input; /* bool; default true */
+  int32_t range_given; /* bool; default true */
+  int32_t narrow_range; /* bool; default false */
+  int64_t axis; /* int; default -1 */
+} dtg_quantize_and_dequantize_v3_options;
+#define DTG_QUANTIZE_AND_DEQUANTIZE_V3_OPTIONS_INIT {1, 1, 0, -1}
+/* Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known. */
+static inline dtg_error *dtg_add_quantize_and_dequantize_v3(dtg_graph *graph, const char *name, dtg_value input,
+                                                            dtg_value input_min, dtg_value input_max, dtg_value num_bits,
+                                                            const dtg_quantize_and_dequantize_v3_options *options,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {input, input_min, input_max, num_bits};
+  const dtg_quantize_and_dequantize_v3_options fallback = DTG_QUANTIZE_AND_DEQUANTIZE_V3_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "QuantizeAndDequantizeV3", name, inputs, 4);
+  dtg_sugar_int(&call, "signed_input", DTG_ATTR_BOOL, options->signed_input);
+  dtg_sugar_int(&call, "range_given", DTG_ATTR_BOOL, options->range_given);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_quantize_and_dequantize_v4_options {
+  int32_t signed_input; /* bool; default true */
+  int64_t num_bits; /* int; default 8 */
+  int32_t range_given; /* bool; default false */
+  const char *round_mode; /* one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN" */
+  int32_t narrow_range; /* bool; default false */
+  int64_t axis; /* int; default -1 */
+} dtg_quantize_and_dequantize_v4_options;
+#define DTG_QUANTIZE_AND_DEQUANTIZE_V4_OPTIONS_INIT {1, 8, 0, "HALF_TO_EVEN", 0, -1}
+/* Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known. */
+static inline dtg_error *dtg_add_quantize_and_dequantize_v4(dtg_graph *graph, const char *name, dtg_value input,
+                                                            dtg_value input_min, dtg_value input_max,
+                                                            const dtg_quantize_and_dequantize_v4_options *options,
+                                                            dtg_value *output) {
+  const dtg_value inputs[] = {input, input_min, input_max};
+  const dtg_quantize_and_dequantize_v4_options fallback = DTG_QUANTIZE_AND_DEQUANTIZE_V4_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "QuantizeAndDequantizeV4", name, inputs, 3);
+  dtg_sugar_int(&call, "signed_input", DTG_ATTR_BOOL, options->signed_input);
+  dtg_sugar_int(&call, "num_bits", DTG_ATTR_INT, options->num_bits);
+  dtg_sugar_int(&call, "range_given", DTG_ATTR_BOOL, options->range_given);
+  dtg_sugar_string(&call, "round_mode", options->round_mode);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_quantize_and_dequantize_v4_grad_options {
+  int64_t axis; /* int; default -1 */
+} dtg_quantize_and_dequantize_v4_grad_options;
+#define DTG_QUANTIZE_AND_DEQUANTIZE_V4_GRAD_OPTIONS_INIT {-1}
+/* The gradients where the input lies in its range, zero elsewhere. It has no gradient. */
+static inline dtg_error *dtg_add_quantize_and_dequantize_v4_grad(dtg_graph *graph, const char *name, dtg_value gradients,
+                                                                 dtg_value input, dtg_value input_min, dtg_value input_max,
+                                                                 const dtg_quantize_and_dequantize_v4_grad_options *options,
+                                                                 dtg_value *input_backprop, dtg_value *input_min_backprop,
+                                                                 dtg_value *input_max_backprop) {
+  const dtg_value inputs[] = {gradients, input, input_min, input_max};
+  const dtg_quantize_and_dequantize_v4_grad_options fallback = DTG_QUANTIZE_AND_DEQUANTIZE_V4_GRAD_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "QuantizeAndDequantizeV4Grad", name, inputs, 4);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && input_backprop) *input_backprop = outs[0];
+  if (!error && input_min_backprop) *input_min_backprop = outs[1];
+  if (!error && input_max_backprop) *input_max_backprop = outs[2];
+  return error;
+}
+
+typedef struct dtg_quantize_v2_options {
+  const char *mode; /* one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED" */
+  const char *round_mode; /* one of "HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"; default "HALF_AWAY_FROM_ZERO" */
+  int32_t narrow_range; /* bool; default false */
+  int64_t axis; /* int; default -1 */
+  double ensure_minimum_range; /* float; default 0.01 */
+} dtg_quantize_v2_options;
+#define DTG_QUANTIZE_V2_OPTIONS_INIT {"MIN_COMBINED", "HALF_AWAY_FROM_ZERO", 0, -1, 0.01}
+/* Floats as whole numbers of few bits that stand for a range, and the range that they stand for. It has no gradient. T: element
+ * type. */
+static inline dtg_error *dtg_add_quantize_v2(dtg_graph *graph, const char *name, dtg_value input, dtg_value min_range,
+                                             dtg_value max_range, dtg_dtype T, const dtg_quantize_v2_options *options,
+                                             dtg_value *output, dtg_value *output_min, dtg_value *output_max) {
+  const dtg_value inputs[] = {input, min_range, max_range};
+  const dtg_quantize_v2_options fallback = DTG_QUANTIZE_V2_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "QuantizeV2", name, inputs, 3);
+  dtg_sugar_int(&call, "T", DTG_ATTR_TYPE, T);
+  dtg_sugar_string(&call, "mode", options->mode);
+  dtg_sugar_string(&call, "round_mode", options->round_mode);
+  dtg_sugar_int(&call, "narrow_range", DTG_ATTR_BOOL, options->narrow_range);
+  dtg_sugar_int(&call, "axis", DTG_ATTR_INT, options->axis);
+  dtg_sugar_float(&call, "ensure_minimum_range", options->ensure_minimum_range);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && output) *output = outs[0];
+  if (!error && output_min) *output_min = outs[1];
+  if (!error && output_max) *output_max = outs[2];
   return error;
 }
 
@@ -5036,6 +5375,36 @@ static inline dtg_error *dtg_add_reduce_join(dtg_graph *graph, const char *name,
   dtg_sugar_begin(&call, "ReduceJoin", name, operands, 2);
   dtg_sugar_int(&call, "keep_dims", DTG_ATTR_BOOL, options->keep_dims);
   dtg_sugar_string(&call, "separator", options->separator);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+/* Whether the whole string matches a regular expression of RE2. It has no gradient. */
+static inline dtg_error *dtg_add_regex_full_match(dtg_graph *graph, const char *name, dtg_value input, dtg_value pattern,
+                                                  dtg_value *output) {
+  const dtg_value inputs[] = {input, pattern};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "RegexFullMatch", name, inputs, 2);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_regex_replace_options {
+  int32_t replace_global; /* bool; default true */
+} dtg_regex_replace_options;
+#define DTG_REGEX_REPLACE_OPTIONS_INIT {1}
+/* Each string with what matches a regular expression of RE2 rewritten; \1 in the rewrite is the first group. It has no
+ * gradient. */
+static inline dtg_error *dtg_add_regex_replace(dtg_graph *graph, const char *name, dtg_value input, dtg_value pattern,
+                                               dtg_value rewrite, const dtg_regex_replace_options *options, dtg_value *output) {
+  const dtg_value inputs[] = {input, pattern, rewrite};
+  const dtg_regex_replace_options fallback = DTG_REGEX_REPLACE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "RegexReplace", name, inputs, 3);
+  dtg_sugar_int(&call, "replace_global", DTG_ATTR_BOOL, options->replace_global);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }
@@ -6513,6 +6882,24 @@ static inline dtg_error *dtg_add_selu_grad(dtg_graph *graph, const char *name, d
   return error;
 }
 
+typedef struct dtg_set_size_options {
+  int32_t validate_indices; /* bool; default true */
+} dtg_set_size_options;
+#define DTG_SET_SIZE_OPTIONS_INIT {1}
+/* How many different elements each row of a sparse tensor has. It has no gradient. */
+static inline dtg_error *dtg_add_set_size(dtg_graph *graph, const char *name, dtg_value set_indices, dtg_value set_values,
+                                          dtg_value set_shape, const dtg_set_size_options *options, dtg_value *size) {
+  const dtg_value inputs[] = {set_indices, set_values, set_shape};
+  const dtg_set_size_options fallback = DTG_SET_SIZE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SetSize", name, inputs, 3);
+  dtg_sugar_int(&call, "validate_indices", DTG_ATTR_BOOL, options->validate_indices);
+  error = dtg_graph_add_op(graph, &call.spec, size, size ? 1 : 0);
+  return error;
+}
+
 typedef struct dtg_shape_options {
   dtg_dtype out_type; /* element type; default "int32" */
 } dtg_shape_options;
@@ -7103,6 +7490,35 @@ static inline dtg_error *dtg_add_sparse_to_dense(dtg_graph *graph, const char *n
   return error;
 }
 
+typedef struct dtg_sparse_to_sparse_set_operation_options {
+  int32_t validate_indices; /* bool; default true */
+} dtg_sparse_to_sparse_set_operation_options;
+#define DTG_SPARSE_TO_SPARSE_SET_OPERATION_OPTIONS_INIT {1}
+/* The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It
+ * has no gradient. set_operation: string. */
+static inline dtg_error *dtg_add_sparse_to_sparse_set_operation(dtg_graph *graph, const char *name, dtg_value set1_indices,
+                                                                dtg_value set1_values, dtg_value set1_shape,
+                                                                dtg_value set2_indices, dtg_value set2_values,
+                                                                dtg_value set2_shape, const char *set_operation,
+                                                                const dtg_sparse_to_sparse_set_operation_options *options,
+                                                                dtg_value *result_indices, dtg_value *result_values,
+                                                                dtg_value *result_shape) {
+  const dtg_value inputs[] = {set1_indices, set1_values, set1_shape, set2_indices, set2_values, set2_shape};
+  const dtg_sparse_to_sparse_set_operation_options fallback = DTG_SPARSE_TO_SPARSE_SET_OPERATION_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_value outs[3];
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "SparseToSparseSetOperation", name, inputs, 6);
+  dtg_sugar_string(&call, "set_operation", set_operation);
+  dtg_sugar_int(&call, "validate_indices", DTG_ATTR_BOOL, options->validate_indices);
+  error = dtg_graph_add_op(graph, &call.spec, outs, 3);
+  if (!error && result_indices) *result_indices = outs[0];
+  if (!error && result_values) *result_values = outs[1];
+  if (!error && result_shape) *result_shape = outs[2];
+  return error;
+}
+
 /* Equal parts of a tensor along an axis. Its gradient is known. num_split: int. output receives num_split values. */
 static inline dtg_error *dtg_add_split(dtg_graph *graph, const char *name, dtg_value split_dim, dtg_value value,
                                        int64_t num_split, dtg_value *output) {
@@ -7477,6 +7893,39 @@ static inline dtg_error *dtg_add_stateless_truncated_normal_v2(dtg_graph *graph,
   return error;
 }
 
+/* RegexFullMatch with a pattern that is known when the graph is built. It has no gradient. pattern: string. */
+static inline dtg_error *dtg_add_static_regex_full_match(dtg_graph *graph, const char *name, dtg_value input,
+                                                         const char *pattern, dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  dtg_sugar_call call;
+  dtg_error *error;
+  dtg_sugar_begin(&call, "StaticRegexFullMatch", name, inputs, 1);
+  dtg_sugar_string(&call, "pattern", pattern);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_static_regex_replace_options {
+  int32_t replace_global; /* bool; default true */
+} dtg_static_regex_replace_options;
+#define DTG_STATIC_REGEX_REPLACE_OPTIONS_INIT {1}
+/* RegexReplace with a pattern that is known when the graph is built. It has no gradient. pattern: string. rewrite: string. */
+static inline dtg_error *dtg_add_static_regex_replace(dtg_graph *graph, const char *name, dtg_value input, const char *pattern,
+                                                      const char *rewrite, const dtg_static_regex_replace_options *options,
+                                                      dtg_value *output) {
+  const dtg_value inputs[] = {input};
+  const dtg_static_regex_replace_options fallback = DTG_STATIC_REGEX_REPLACE_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StaticRegexReplace", name, inputs, 1);
+  dtg_sugar_string(&call, "pattern", pattern);
+  dtg_sugar_string(&call, "rewrite", rewrite);
+  dtg_sugar_int(&call, "replace_global", DTG_ATTR_BOOL, options->replace_global);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
 /* Its input; gradients do not pass. It has no gradient. */
 static inline dtg_error *dtg_add_stop_gradient(dtg_graph *graph, const char *name, dtg_value input, dtg_value *output) {
   const dtg_value inputs[] = {input};
@@ -7537,6 +7986,27 @@ static inline dtg_error *dtg_add_strided_slice_grad(dtg_graph *graph, const char
   dtg_sugar_int(&call, "ellipsis_mask", DTG_ATTR_INT, options->ellipsis_mask);
   dtg_sugar_int(&call, "new_axis_mask", DTG_ATTR_INT, options->new_axis_mask);
   dtg_sugar_int(&call, "shrink_axis_mask", DTG_ATTR_INT, options->shrink_axis_mask);
+  error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
+  return error;
+}
+
+typedef struct dtg_string_format_options {
+  const char *template; /* string; default "%s" */
+  const char *placeholder; /* string; default "%s" */
+  int64_t summarize; /* int; default 3 */
+} dtg_string_format_options;
+#define DTG_STRING_FORMAT_OPTIONS_INIT {"%s", "%s", 3}
+/* The template with the inputs in its places, each with the first and last elements of its dimensions. It has no gradient. */
+static inline dtg_error *dtg_add_string_format(dtg_graph *graph, const char *name, const dtg_value *inputs, size_t num_inputs,
+                                               const dtg_string_format_options *options, dtg_value *output) {
+  const dtg_string_format_options fallback = DTG_STRING_FORMAT_OPTIONS_INIT;
+  dtg_sugar_call call;
+  dtg_error *error;
+  if (!options) options = &fallback;
+  dtg_sugar_begin(&call, "StringFormat", name, inputs, num_inputs);
+  dtg_sugar_string(&call, "template", options->template);
+  dtg_sugar_string(&call, "placeholder", options->placeholder);
+  dtg_sugar_int(&call, "summarize", DTG_ATTR_INT, options->summarize);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);
   return error;
 }

@@ -76,6 +76,9 @@ pub type dtg_reduce_algorithm = i32;
 pub type dtg_collective_kind = i32;
 pub type dtg_recurrent_kind = i32;
 pub type dtg_direction = i32;
+pub type dtg_position_kind = i32;
+pub type dtg_combiner = i32;
+pub type dtg_noise_kind = i32;
 pub type dtg_loss_kind = i32;
 pub type dtg_loss_reduction = i32;
 pub type dtg_sampled_kind = i32;
@@ -227,6 +230,15 @@ pub const DTG_SIMPLE_RNN: dtg_recurrent_kind = 2;
 pub const DTG_FORWARD: dtg_direction = 0;
 pub const DTG_BACKWARD: dtg_direction = 1;
 pub const DTG_BOTH: dtg_direction = 2;
+pub const DTG_POSITION_SINE: dtg_position_kind = 0;
+pub const DTG_POSITION_LEARNED: dtg_position_kind = 1;
+pub const DTG_COMBINE_MEAN: dtg_combiner = 0;
+pub const DTG_COMBINE_SUM: dtg_combiner = 1;
+pub const DTG_COMBINE_SQRTN: dtg_combiner = 2;
+pub const DTG_SPATIAL_DROPOUT: dtg_noise_kind = 0;
+pub const DTG_GAUSSIAN_NOISE: dtg_noise_kind = 1;
+pub const DTG_GAUSSIAN_DROPOUT: dtg_noise_kind = 2;
+pub const DTG_ALPHA_DROPOUT: dtg_noise_kind = 3;
 pub const DTG_LOSS_MEAN_SQUARED_ERROR: dtg_loss_kind = 0;
 pub const DTG_LOSS_MEAN_ABSOLUTE_ERROR: dtg_loss_kind = 1;
 pub const DTG_LOSS_MEAN_ABSOLUTE_PERCENTAGE_ERROR: dtg_loss_kind = 2;
@@ -694,6 +706,48 @@ pub struct dtg_attention {
     pub lengths: dtg_value,
     pub kernel: dtg_initializer,
     pub bias: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_attention_cache {
+    pub struct_size: usize,
+    pub keys: dtg_value,
+    pub values: dtg_value,
+    pub position: dtg_value,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_position {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub kind: dtg_position_kind,
+    pub reserved: i32,
+    pub wavelength: f64,
+    pub longest: i64,
+    pub start: dtg_value,
+    pub table: dtg_initializer,
+    pub weights_of: *const c_char,
+    pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_embedding_bag {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub rows: i64,
+    pub width: i64,
+    pub combiner: dtg_combiner,
+    pub reserved: i32,
+    pub lengths: dtg_value,
+    pub weights: dtg_value,
+    pub table: dtg_initializer,
     pub weights_of: *const c_char,
     pub weights_of_len: usize,
 }
@@ -1678,6 +1732,51 @@ impl dtg_attention {
     };
 }
 
+impl dtg_attention_cache {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_attention_cache>(),
+        keys: dtg_value { id: 0 },
+        values: dtg_value { id: 0 },
+        position: dtg_value { id: 0 },
+    };
+}
+
+impl dtg_position {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_position>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        kind: DTG_POSITION_SINE,
+        reserved: 0,
+        wavelength: 0.0,
+        longest: 0,
+        start: dtg_value { id: 0 },
+        table: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
+impl dtg_embedding_bag {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_embedding_bag>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        rows: 0,
+        width: 0,
+        combiner: DTG_COMBINE_MEAN,
+        reserved: 0,
+        lengths: dtg_value { id: 0 },
+        weights: dtg_value { id: 0 },
+        table: dtg_initializer { kind: DTG_INIT_DEFAULT, reserved0: 0, a: 0.0, b: 0.0 },
+        weights_of: null(),
+        weights_of_len: DTG_STRLEN,
+    };
+}
+
 impl dtg_conv {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -2486,6 +2585,8 @@ unsafe extern "C" {
     pub fn dtg_graph_pop_controls(graph: *mut dtg_graph) -> *mut dtg_error;
     pub fn dtg_graph_push_colocation(graph: *mut dtg_graph, value: dtg_value) -> *mut dtg_error;
     pub fn dtg_graph_pop_colocation(graph: *mut dtg_graph) -> *mut dtg_error;
+    pub fn dtg_graph_push_recompute(graph: *mut dtg_graph) -> *mut dtg_error;
+    pub fn dtg_graph_pop_recompute(graph: *mut dtg_graph) -> *mut dtg_error;
     pub fn dtg_graph_add_gradients(graph: *mut dtg_graph, ys: *const dtg_value, num_ys: usize, xs: *const dtg_value, num_xs: usize, grad_ys: *const dtg_value, out: *mut dtg_gradient) -> *mut dtg_error;
     pub fn dtg_graph_densify(graph: *mut dtg_graph, gradient: *const dtg_gradient, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_graph_serialize(graph: *const dtg_graph, out: *mut *mut dtg_string) -> *mut dtg_error;
@@ -2535,6 +2636,11 @@ unsafe extern "C" {
     pub fn dtg_nn_group_norm(model: *mut dtg_model, x: dtg_value, layer: *const dtg_norm, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_recurrent(model: *mut dtg_model, x: dtg_value, layer: *const dtg_recurrent, out: *mut dtg_recurrent_result) -> *mut dtg_error;
     pub fn dtg_nn_attention(model: *mut dtg_model, query: dtg_value, value: dtg_value, layer: *const dtg_attention, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_attention_cache(model: *mut dtg_model, value: dtg_value, layer: *const dtg_attention, longest: i64, out: *mut dtg_attention_cache) -> *mut dtg_error;
+    pub fn dtg_nn_attention_step(model: *mut dtg_model, query: dtg_value, layer: *const dtg_attention, cache: *mut dtg_attention_cache, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_position_embedding(model: *mut dtg_model, x: dtg_value, layer: *const dtg_position, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_embedding_bag(model: *mut dtg_model, ids: dtg_value, layer: *const dtg_embedding_bag, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_noise(model: *mut dtg_model, x: dtg_value, kind: dtg_noise_kind, amount: f64, step: dtg_value, training: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv1d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv3d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv2d_transpose(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
@@ -2542,6 +2648,7 @@ unsafe extern "C" {
     pub fn dtg_nn_separable_conv2d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_global_avg_pool(model: *mut dtg_model, x: dtg_value, keep_dims: i32, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_global_max_pool(model: *mut dtg_model, x: dtg_value, keep_dims: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_adaptive_pool(model: *mut dtg_model, x: dtg_value, sizes: *const i64, num_sizes: usize, max: i32, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_up_sampling2d(model: *mut dtg_model, x: dtg_value, high: i64, wide: i64, bilinear: i32, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_loss(model: *mut dtg_model, loss: *const dtg_loss, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_triplet_loss(model: *mut dtg_model, anchor: dtg_value, positive: dtg_value, negative: dtg_value, margin: f64, out: *mut dtg_value) -> *mut dtg_error;

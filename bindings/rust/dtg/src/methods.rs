@@ -554,6 +554,13 @@ impl<'g> Expr<'g> {
         self.apply("DepthwiseConv2dNativeBackpropInput", |_, node| Ok(node.input(filter.operand(self.graph(), None)?).input(out_backprop.operand(self.graph(), None)?).attr("strides", strides).attr("padding", padding)))
     }
 
+    /// The floats that quantized numbers stand for. This value is `input`; options:
+    /// [`ops::dequantize`](crate::ops::dequantize).
+    #[track_caller]
+    pub fn dequantize(&self, min_range: impl Operand, max_range: impl Operand) -> Self {
+        self.apply("Dequantize", |_, node| Ok(node.input(min_range.operand(self.graph(), Some(DType::F32))?).input(max_range.operand(self.graph(), Some(DType::F32))?)))
+    }
+
     /// A tensor of twice the rank with the input where the two halves of the coordinates agree. This value is
     /// `diagonal`; options: [`ops::diag`](crate::ops::diag).
     #[track_caller]
@@ -1341,6 +1348,27 @@ impl<'g> Expr<'g> {
         self.apply("Prod", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
     }
 
+    /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
+    /// options: [`ops::quantize_and_dequantize_v2`](crate::ops::quantize_and_dequantize_v2).
+    #[track_caller]
+    pub fn quantize_and_dequantize_v2(&self, input_min: impl Operand, input_max: impl Operand) -> Self {
+        self.apply("QuantizeAndDequantizeV2", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?)))
+    }
+
+    /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
+    /// options: [`ops::quantize_and_dequantize_v3`](crate::ops::quantize_and_dequantize_v3).
+    #[track_caller]
+    pub fn quantize_and_dequantize_v3(&self, input_min: impl Operand, input_max: impl Operand, num_bits: impl Operand) -> Self {
+        self.apply("QuantizeAndDequantizeV3", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?).input(num_bits.operand(self.graph(), Some(DType::I32))?)))
+    }
+
+    /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
+    /// options: [`ops::quantize_and_dequantize_v4`](crate::ops::quantize_and_dequantize_v4).
+    #[track_caller]
+    pub fn quantize_and_dequantize_v4(&self, input_min: impl Operand, input_max: impl Operand) -> Self {
+        self.apply("QuantizeAndDequantizeV4", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?)))
+    }
+
     /// start, start + delta, ... up to but without limit. This value is `start`; options:
     /// [`ops::range`](crate::ops::range).
     #[track_caller]
@@ -1379,6 +1407,20 @@ impl<'g> Expr<'g> {
     #[track_caller]
     pub fn reduce_join(&self, reduction_indices: impl Operand) -> Self {
         self.apply("ReduceJoin", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), Some(DType::I32))?)))
+    }
+
+    /// Whether the whole string matches a regular expression of RE2. This value is `input`; options:
+    /// [`ops::regex_full_match`](crate::ops::regex_full_match).
+    #[track_caller]
+    pub fn regex_full_match(&self, pattern: impl Operand) -> Self {
+        self.apply("RegexFullMatch", |like, node| Ok(node.input(pattern.operand(self.graph(), Some(like))?)))
+    }
+
+    /// Each string with what matches a regular expression of RE2 rewritten; \\1 in the rewrite is the first group. This
+    /// value is `input`; options: [`ops::regex_replace`](crate::ops::regex_replace).
+    #[track_caller]
+    pub fn regex_replace(&self, pattern: impl Operand, rewrite: impl Operand) -> Self {
+        self.apply("RegexReplace", |like, node| Ok(node.input(pattern.operand(self.graph(), Some(like))?).input(rewrite.operand(self.graph(), Some(like))?)))
     }
 
     /// x where it is positive, else 0. This value is `features`; options: [`ops::relu`](crate::ops::relu).
@@ -1586,6 +1628,13 @@ impl<'g> Expr<'g> {
     #[track_caller]
     pub fn selu_grad(&self, outputs: impl Operand) -> Self {
         self.apply("SeluGrad", |like, node| Ok(node.input(outputs.operand(self.graph(), Some(like))?)))
+    }
+
+    /// How many different elements each row of a sparse tensor has. This value is `set_indices`; options:
+    /// [`ops::set_size`](crate::ops::set_size).
+    #[track_caller]
+    pub fn set_size(&self, set_values: impl Operand, set_shape: impl Operand) -> Self {
+        self.apply("SetSize", |like, node| Ok(node.input(set_values.operand(self.graph(), None)?).input(set_shape.operand(self.graph(), Some(like))?)))
     }
 
     /// The dimensions of the input as a vector. This value is `input`; options: [`ops::shape`](crate::ops::shape).
@@ -1897,6 +1946,20 @@ impl<'g> Expr<'g> {
     #[track_caller]
     pub fn stateless_truncated_normal_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
         self.apply("StatelessTruncatedNormalV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+    }
+
+    /// RegexFullMatch with a pattern that is known when the graph is built. This value is `input`; options:
+    /// [`ops::static_regex_full_match`](crate::ops::static_regex_full_match).
+    #[track_caller]
+    pub fn static_regex_full_match(&self, pattern: &str) -> Self {
+        self.apply("StaticRegexFullMatch", |_, node| Ok(node.attr("pattern", pattern)))
+    }
+
+    /// RegexReplace with a pattern that is known when the graph is built. This value is `input`; options:
+    /// [`ops::static_regex_replace`](crate::ops::static_regex_replace).
+    #[track_caller]
+    pub fn static_regex_replace(&self, pattern: &str, rewrite: &str) -> Self {
+        self.apply("StaticRegexReplace", |_, node| Ok(node.attr("pattern", pattern).attr("rewrite", rewrite)))
     }
 
     /// Its input; gradients do not pass. This value is `input`; options:

@@ -2202,6 +2202,52 @@ impl DenseBincount<'_> {
     }
 }
 
+/// The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse
+/// tensor.
+///
+/// - `set_operation`: string
+///
+/// Outputs: `result_indices`, `result_values`, `result_shape`. It has no gradient.
+#[track_caller]
+pub fn dense_to_dense_set_operation<'g>(graph: &'g Graph, set1: Value, set2: Value, set_operation: &str) -> DenseToDenseSetOperation<'g> {
+    DenseToDenseSetOperation(graph.node("DenseToDenseSetOperation").input(set1).input(set2).attr("set_operation", set_operation))
+}
+builder!(DenseToDenseSetOperation, dense_to_dense_set_operation);
+impl DenseToDenseSetOperation<'_> {
+    /// Bool; default true.
+    pub fn validate_indices(self, validate_indices: bool) -> Self {
+        Self(self.0.attr("validate_indices", validate_indices))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
+        self.0.build_array()
+    }
+}
+
+/// The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse
+/// tensor.
+///
+/// - `set_operation`: string
+///
+/// Outputs: `result_indices`, `result_values`, `result_shape`. It has no gradient.
+#[track_caller]
+pub fn dense_to_sparse_set_operation<'g>(graph: &'g Graph, set1: Value, set2_indices: Value, set2_values: Value, set2_shape: Value, set_operation: &str) -> DenseToSparseSetOperation<'g> {
+    DenseToSparseSetOperation(graph.node("DenseToSparseSetOperation").input(set1).input(set2_indices).input(set2_values).input(set2_shape).attr("set_operation", set_operation))
+}
+builder!(DenseToSparseSetOperation, dense_to_sparse_set_operation);
+impl DenseToSparseSetOperation<'_> {
+    /// Bool; default true.
+    pub fn validate_indices(self, validate_indices: bool) -> Self {
+        Self(self.0.attr("validate_indices", validate_indices))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
+        self.0.build_array()
+    }
+}
+
 /// Channels laid out as blocks of pixels.
 ///
 /// - `block_size`: int
@@ -2315,6 +2361,41 @@ impl DepthwiseConv2dNativeBackpropInput<'_> {
     /// Integers; default \[1, 1, 1, 1\].
     pub fn dilations(self, dilations: &[i64]) -> Self {
         Self(self.0.attr("dilations", dilations))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The floats that quantized numbers stand for.
+///
+/// It has no gradient.
+#[track_caller]
+pub fn dequantize<'g>(graph: &'g Graph, input: Value, min_range: Value, max_range: Value) -> Dequantize<'g> {
+    Dequantize(graph.node("Dequantize").input(input).input(min_range).input(max_range))
+}
+builder!(Dequantize, dequantize);
+impl Dequantize<'_> {
+    /// One of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED".
+    pub fn mode(self, mode: &str) -> Self {
+        Self(self.0.attr("mode", mode))
+    }
+
+    /// Bool; default false.
+    pub fn narrow_range(self, narrow_range: bool) -> Self {
+        Self(self.0.attr("narrow_range", narrow_range))
+    }
+
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Element type; default "float32".
+    pub fn dtype(self, dtype: DType) -> Self {
+        Self(self.0.attr("dtype", dtype))
     }
 
     /// Adds the node and gives its output.
@@ -2472,6 +2553,57 @@ impl DivNoNan<'_> {
     /// Adds the node and gives its output.
     pub fn build(self) -> Result<Value> {
         self.0.build()
+    }
+}
+
+/// softmax(scale query key') value for each head of \[batch, places, heads, width\]; what mask, lengths or causal hide
+/// has no weight. Holds a few rows of the scores at a time.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn dot_product_attention<'g>(graph: &'g Graph, query: Value, key: Value, value: Value, mask: &[Value], lengths: &[Value]) -> DotProductAttention<'g> {
+    DotProductAttention(graph.node("DotProductAttention").input(query).input(key).input(value).inputs(mask).inputs(lengths))
+}
+builder!(DotProductAttention, dot_product_attention);
+impl DotProductAttention<'_> {
+    /// Bool; default false.
+    pub fn causal(self, causal: bool) -> Self {
+        Self(self.0.attr("causal", causal))
+    }
+
+    /// Float; default 1.
+    pub fn scale(self, scale: f64) -> Self {
+        Self(self.0.attr("scale", scale))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The gradients of DotProductAttention.
+///
+/// Outputs: `query_grad`, `key_grad`, `value_grad`. Its gradient is known.
+#[track_caller]
+pub fn dot_product_attention_grad<'g>(graph: &'g Graph, query: Value, key: Value, value: Value, dy: Value, mask: &[Value], lengths: &[Value]) -> DotProductAttentionGrad<'g> {
+    DotProductAttentionGrad(graph.node("DotProductAttentionGrad").input(query).input(key).input(value).input(dy).inputs(mask).inputs(lengths))
+}
+builder!(DotProductAttentionGrad, dot_product_attention_grad);
+impl DotProductAttentionGrad<'_> {
+    /// Bool; default false.
+    pub fn causal(self, causal: bool) -> Self {
+        Self(self.0.attr("causal", causal))
+    }
+
+    /// Float; default 1.
+    pub fn scale(self, scale: f64) -> Self {
+        Self(self.0.attr("scale", scale))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
+        self.0.build_array()
     }
 }
 
@@ -5506,6 +5638,61 @@ impl PreventGradient<'_> {
     }
 }
 
+/// Its input; the data go to the log each time, or the first times.
+///
+/// Its gradient is known. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn print<'g>(graph: &'g Graph, input: Value, data: &[Value]) -> Print<'g> {
+    Print(graph.node("Print").input(input).inputs(data))
+}
+builder!(Print, print);
+impl Print<'_> {
+    /// String; default "".
+    pub fn message(self, message: &str) -> Self {
+        Self(self.0.attr("message", message))
+    }
+
+    /// Int; default -1.
+    pub fn first_n(self, first_n: i64) -> Self {
+        Self(self.0.attr("first_n", first_n))
+    }
+
+    /// Int; default 3.
+    pub fn summarize(self, summarize: i64) -> Self {
+        Self(self.0.attr("summarize", summarize))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says.
+///
+/// It has no gradient. Stateful: runs are never merged or folded away.
+#[track_caller]
+pub fn print_v2<'g>(graph: &'g Graph, input: Value) -> PrintV2<'g> {
+    PrintV2(graph.node("PrintV2").input(input))
+}
+builder!(PrintV2, print_v2);
+impl PrintV2<'_> {
+    /// String; default "stderr".
+    pub fn output_stream(self, output_stream: &str) -> Self {
+        Self(self.0.attr("output_stream", output_stream))
+    }
+
+    /// String; default "\\n".
+    pub fn end(self, end: &str) -> Self {
+        Self(self.0.attr("end", end))
+    }
+
+    /// Adds the node and gives the node itself.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
 /// A queue of tuples, smallest first component (an int64) first.
 ///
 /// - `shapes`: shapes
@@ -5579,6 +5766,193 @@ impl Qr<'_> {
 
     /// Adds the node and gives its outputs, in their order.
     pub fn build(self) -> Result<[Value; 2]> {
+        self.0.build_array()
+    }
+}
+
+/// Each element as the nearest of the values that a whole number of few bits can stand for.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn quantize_and_dequantize_v2<'g>(graph: &'g Graph, input: Value, input_min: Value, input_max: Value) -> QuantizeAndDequantizeV2<'g> {
+    QuantizeAndDequantizeV2(graph.node("QuantizeAndDequantizeV2").input(input).input(input_min).input(input_max))
+}
+builder!(QuantizeAndDequantizeV2, quantize_and_dequantize_v2);
+impl QuantizeAndDequantizeV2<'_> {
+    /// Bool; default true.
+    pub fn signed_input(self, signed_input: bool) -> Self {
+        Self(self.0.attr("signed_input", signed_input))
+    }
+
+    /// Int; default 8.
+    pub fn num_bits(self, num_bits: i64) -> Self {
+        Self(self.0.attr("num_bits", num_bits))
+    }
+
+    /// Bool; default false.
+    pub fn range_given(self, range_given: bool) -> Self {
+        Self(self.0.attr("range_given", range_given))
+    }
+
+    /// One of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN".
+    pub fn round_mode(self, round_mode: &str) -> Self {
+        Self(self.0.attr("round_mode", round_mode))
+    }
+
+    /// Bool; default false.
+    pub fn narrow_range(self, narrow_range: bool) -> Self {
+        Self(self.0.attr("narrow_range", narrow_range))
+    }
+
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Each element as the nearest of the values that a whole number of few bits can stand for.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn quantize_and_dequantize_v3<'g>(graph: &'g Graph, input: Value, input_min: Value, input_max: Value, num_bits: Value) -> QuantizeAndDequantizeV3<'g> {
+    QuantizeAndDequantizeV3(graph.node("QuantizeAndDequantizeV3").input(input).input(input_min).input(input_max).input(num_bits))
+}
+builder!(QuantizeAndDequantizeV3, quantize_and_dequantize_v3);
+impl QuantizeAndDequantizeV3<'_> {
+    /// Bool; default true.
+    pub fn signed_input(self, signed_input: bool) -> Self {
+        Self(self.0.attr("signed_input", signed_input))
+    }
+
+    /// Bool; default true.
+    pub fn range_given(self, range_given: bool) -> Self {
+        Self(self.0.attr("range_given", range_given))
+    }
+
+    /// Bool; default false.
+    pub fn narrow_range(self, narrow_range: bool) -> Self {
+        Self(self.0.attr("narrow_range", narrow_range))
+    }
+
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Each element as the nearest of the values that a whole number of few bits can stand for.
+///
+/// Its gradient is known.
+#[track_caller]
+pub fn quantize_and_dequantize_v4<'g>(graph: &'g Graph, input: Value, input_min: Value, input_max: Value) -> QuantizeAndDequantizeV4<'g> {
+    QuantizeAndDequantizeV4(graph.node("QuantizeAndDequantizeV4").input(input).input(input_min).input(input_max))
+}
+builder!(QuantizeAndDequantizeV4, quantize_and_dequantize_v4);
+impl QuantizeAndDequantizeV4<'_> {
+    /// Bool; default true.
+    pub fn signed_input(self, signed_input: bool) -> Self {
+        Self(self.0.attr("signed_input", signed_input))
+    }
+
+    /// Int; default 8.
+    pub fn num_bits(self, num_bits: i64) -> Self {
+        Self(self.0.attr("num_bits", num_bits))
+    }
+
+    /// Bool; default false.
+    pub fn range_given(self, range_given: bool) -> Self {
+        Self(self.0.attr("range_given", range_given))
+    }
+
+    /// One of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN".
+    pub fn round_mode(self, round_mode: &str) -> Self {
+        Self(self.0.attr("round_mode", round_mode))
+    }
+
+    /// Bool; default false.
+    pub fn narrow_range(self, narrow_range: bool) -> Self {
+        Self(self.0.attr("narrow_range", narrow_range))
+    }
+
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The gradients where the input lies in its range, zero elsewhere.
+///
+/// Outputs: `input_backprop`, `input_min_backprop`, `input_max_backprop`. It has no gradient.
+#[track_caller]
+pub fn quantize_and_dequantize_v4_grad<'g>(graph: &'g Graph, gradients: Value, input: Value, input_min: Value, input_max: Value) -> QuantizeAndDequantizeV4Grad<'g> {
+    QuantizeAndDequantizeV4Grad(graph.node("QuantizeAndDequantizeV4Grad").input(gradients).input(input).input(input_min).input(input_max))
+}
+builder!(QuantizeAndDequantizeV4Grad, quantize_and_dequantize_v4_grad);
+impl QuantizeAndDequantizeV4Grad<'_> {
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
+        self.0.build_array()
+    }
+}
+
+/// Floats as whole numbers of few bits that stand for a range, and the range that they stand for.
+///
+/// - `t`: element type
+///
+/// Outputs: `output`, `output_min`, `output_max`. It has no gradient.
+#[track_caller]
+pub fn quantize_v2<'g>(graph: &'g Graph, input: Value, min_range: Value, max_range: Value, t: DType) -> QuantizeV2<'g> {
+    QuantizeV2(graph.node("QuantizeV2").input(input).input(min_range).input(max_range).attr("T", t))
+}
+builder!(QuantizeV2, quantize_v2);
+impl QuantizeV2<'_> {
+    /// One of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED".
+    pub fn mode(self, mode: &str) -> Self {
+        Self(self.0.attr("mode", mode))
+    }
+
+    /// One of "HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"; default "HALF_AWAY_FROM_ZERO".
+    pub fn round_mode(self, round_mode: &str) -> Self {
+        Self(self.0.attr("round_mode", round_mode))
+    }
+
+    /// Bool; default false.
+    pub fn narrow_range(self, narrow_range: bool) -> Self {
+        Self(self.0.attr("narrow_range", narrow_range))
+    }
+
+    /// Int; default -1.
+    pub fn axis(self, axis: i64) -> Self {
+        Self(self.0.attr("axis", axis))
+    }
+
+    /// Float; default 0.01.
+    pub fn ensure_minimum_range(self, ensure_minimum_range: f64) -> Self {
+        Self(self.0.attr("ensure_minimum_range", ensure_minimum_range))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
         self.0.build_array()
     }
 }
@@ -6004,6 +6378,41 @@ impl ReduceJoin<'_> {
     /// String; default "".
     pub fn separator(self, separator: &str) -> Self {
         Self(self.0.attr("separator", separator))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Whether the whole string matches a regular expression of RE2.
+///
+/// It has no gradient.
+#[track_caller]
+pub fn regex_full_match<'g>(graph: &'g Graph, input: Value, pattern: Value) -> RegexFullMatch<'g> {
+    RegexFullMatch(graph.node("RegexFullMatch").input(input).input(pattern))
+}
+builder!(RegexFullMatch, regex_full_match);
+impl RegexFullMatch<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// Each string with what matches a regular expression of RE2 rewritten; \\1 in the rewrite is the first group.
+///
+/// It has no gradient.
+#[track_caller]
+pub fn regex_replace<'g>(graph: &'g Graph, input: Value, pattern: Value, rewrite: Value) -> RegexReplace<'g> {
+    RegexReplace(graph.node("RegexReplace").input(input).input(pattern).input(rewrite))
+}
+builder!(RegexReplace, regex_replace);
+impl RegexReplace<'_> {
+    /// Bool; default true.
+    pub fn replace_global(self, replace_global: bool) -> Self {
+        Self(self.0.attr("replace_global", replace_global))
     }
 
     /// Adds the node and gives its output.
@@ -7666,6 +8075,26 @@ impl SeluGrad<'_> {
     }
 }
 
+/// How many different elements each row of a sparse tensor has.
+///
+/// It has no gradient.
+#[track_caller]
+pub fn set_size<'g>(graph: &'g Graph, set_indices: Value, set_values: Value, set_shape: Value) -> SetSize<'g> {
+    SetSize(graph.node("SetSize").input(set_indices).input(set_values).input(set_shape))
+}
+builder!(SetSize, set_size);
+impl SetSize<'_> {
+    /// Bool; default true.
+    pub fn validate_indices(self, validate_indices: bool) -> Self {
+        Self(self.0.attr("validate_indices", validate_indices))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
 /// The dimensions of the input as a vector.
 ///
 /// It has no gradient.
@@ -8358,6 +8787,29 @@ impl SparseToDense<'_> {
     }
 }
 
+/// The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse
+/// tensor.
+///
+/// - `set_operation`: string
+///
+/// Outputs: `result_indices`, `result_values`, `result_shape`. It has no gradient.
+#[track_caller]
+pub fn sparse_to_sparse_set_operation<'g>(graph: &'g Graph, set1_indices: Value, set1_values: Value, set1_shape: Value, set2_indices: Value, set2_values: Value, set2_shape: Value, set_operation: &str) -> SparseToSparseSetOperation<'g> {
+    SparseToSparseSetOperation(graph.node("SparseToSparseSetOperation").input(set1_indices).input(set1_values).input(set1_shape).input(set2_indices).input(set2_values).input(set2_shape).attr("set_operation", set_operation))
+}
+builder!(SparseToSparseSetOperation, sparse_to_sparse_set_operation);
+impl SparseToSparseSetOperation<'_> {
+    /// Bool; default true.
+    pub fn validate_indices(self, validate_indices: bool) -> Self {
+        Self(self.0.attr("validate_indices", validate_indices))
+    }
+
+    /// Adds the node and gives its outputs, in their order.
+    pub fn build(self) -> Result<[Value; 3]> {
+        self.0.build_array()
+    }
+}
+
 /// Equal parts of a tensor along an axis.
 ///
 /// - `num_split`: int
@@ -8796,6 +9248,46 @@ impl StatelessTruncatedNormalV2<'_> {
     }
 }
 
+/// RegexFullMatch with a pattern that is known when the graph is built.
+///
+/// - `pattern`: string
+///
+/// It has no gradient.
+#[track_caller]
+pub fn static_regex_full_match<'g>(graph: &'g Graph, input: Value, pattern: &str) -> StaticRegexFullMatch<'g> {
+    StaticRegexFullMatch(graph.node("StaticRegexFullMatch").input(input).attr("pattern", pattern))
+}
+builder!(StaticRegexFullMatch, static_regex_full_match);
+impl StaticRegexFullMatch<'_> {
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// RegexReplace with a pattern that is known when the graph is built.
+///
+/// - `pattern`: string
+/// - `rewrite`: string
+///
+/// It has no gradient.
+#[track_caller]
+pub fn static_regex_replace<'g>(graph: &'g Graph, input: Value, pattern: &str, rewrite: &str) -> StaticRegexReplace<'g> {
+    StaticRegexReplace(graph.node("StaticRegexReplace").input(input).attr("pattern", pattern).attr("rewrite", rewrite))
+}
+builder!(StaticRegexReplace, static_regex_replace);
+impl StaticRegexReplace<'_> {
+    /// Bool; default true.
+    pub fn replace_global(self, replace_global: bool) -> Self {
+        Self(self.0.attr("replace_global", replace_global))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
 /// Its input; gradients do not pass.
 ///
 /// It has no gradient.
@@ -8883,6 +9375,36 @@ impl StridedSliceGrad<'_> {
     /// Int; default 0.
     pub fn shrink_axis_mask(self, shrink_axis_mask: i64) -> Self {
         Self(self.0.attr("shrink_axis_mask", shrink_axis_mask))
+    }
+
+    /// Adds the node and gives its output.
+    pub fn build(self) -> Result<Value> {
+        self.0.build()
+    }
+}
+
+/// The template with the inputs in its places, each with the first and last elements of its dimensions.
+///
+/// It has no gradient.
+#[track_caller]
+pub fn string_format<'g>(graph: &'g Graph, inputs: &[Value]) -> StringFormat<'g> {
+    StringFormat(graph.node("StringFormat").inputs(inputs))
+}
+builder!(StringFormat, string_format);
+impl StringFormat<'_> {
+    /// String; default "%s".
+    pub fn template(self, template: &str) -> Self {
+        Self(self.0.attr("template", template))
+    }
+
+    /// String; default "%s".
+    pub fn placeholder(self, placeholder: &str) -> Self {
+        Self(self.0.attr("placeholder", placeholder))
+    }
+
+    /// Int; default 3.
+    pub fn summarize(self, summarize: i64) -> Self {
+        Self(self.0.attr("summarize", summarize))
     }
 
     /// Adds the node and gives its output.

@@ -26,6 +26,9 @@ pub enum Scope<'a> {
     Controls(&'a [Value]),
     /// The device of that node.
     Colocate(Value),
+    /// Gradients compute what is added inside once more, when they get there, instead of keeping it until then: less memory for about the
+    /// time of its forward pass, and the same values to the bit. Such scopes do not nest.
+    Recompute,
 }
 
 /// How a [`DeviceSetter`] chooses the task for a variable.
@@ -114,6 +117,7 @@ impl Graph {
                 Scope::Setter(setter) => push_setter(raw, setter),
                 Scope::Controls(values) => check(sys::dtg_graph_push_controls(raw, Value::raw(values), values.len())),
                 Scope::Colocate(value) => check(sys::dtg_graph_push_colocation(raw, value.0)),
+                Scope::Recompute => check(sys::dtg_graph_push_recompute(raw)),
             }
         }
     }
@@ -127,6 +131,7 @@ impl Graph {
                 Scope::Device(_) | Scope::NoDevice | Scope::Setter(_) => sys::dtg_graph_pop_device(self.raw()),
                 Scope::Controls(_) => sys::dtg_graph_pop_controls(self.raw()),
                 Scope::Colocate(_) => sys::dtg_graph_pop_colocation(self.raw()),
+                Scope::Recompute => sys::dtg_graph_pop_recompute(self.raw()),
             })
         }
     }

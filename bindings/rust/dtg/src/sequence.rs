@@ -132,7 +132,7 @@ pub struct Attention<'a> {
 }
 
 impl Attention<'_> {
-    // Names are lent.
+    /// For C, while the names live.
     pub(crate) fn raw(&self) -> sys::dtg_attention {
         let (name, name_len) = name_of(self.name);
         let (weights_of, weights_of_len) = name_of(self.weights_of);

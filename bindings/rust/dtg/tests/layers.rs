@@ -5,8 +5,9 @@ mod common;
 
 use common::{refused, world};
 use dtg::{
-    Attention, BatchNorm, Conv, DType, Dense, Direction, ErrorKind, Graph, Initializer, Model, Norm, Optimizer, Padding, Recurrent,
-    RecurrentKind, Session, Tensor, Value, VariableSpec, ops,
+    Attention, BatchNorm, Combiner, Conv, DType, Dense, Direction, EmbeddingBag, ErrorKind, Graph, Initializer, Model, Noise, Norm,
+    Optimizer, Padding, PositionEmbedding, PositionKind, Recurrent, RecurrentKind, Scope, Session, Tensor, Value, VariableSpec,
+    ops,
 };
 
 fn model() -> Model {
@@ -156,6 +157,55 @@ fn every_layer_has_its_shape() {
 }
 
 /// Rows of length 1 and at right angles.
+/// Places, bags and chance have their shapes; attention step by step gives what it gives at once.
+#[test]
+fn places_bags_and_chance() {
+    let _world = world();
+    let m = model();
+    let sequence = m.placeholder("sequence", DType::F32, Some(&[2, 5, 4])).unwrap();
+    let image = m.placeholder("image", DType::F32, Some(&[2, 8, 6, 4])).unwrap();
+    let ids = m.placeholder("ids", DType::I64, Some(&[2, 3])).unwrap();
+    let lengths = m.placeholder("lengths", DType::I32, Some(&[2])).unwrap();
+    let step = m.scalar(3i64).unwrap();
+    let shape = |value: Value| m.shape(value).unwrap().unwrap();
+    assert_eq!(shape(m.position_embedding(sequence, &PositionEmbedding::default()).unwrap()), [2, 5, 4]);
+    let learned = PositionEmbedding { kind: PositionKind::Learned, longest: 9, ..Default::default() };
+    assert_eq!(shape(m.position_embedding(sequence, &learned).unwrap()), [2, 5, 4]);
+    let bag = EmbeddingBag { rows: 7, width: 6, combiner: Combiner::SqrtN, lengths: Some(lengths), ..Default::default() };
+    assert_eq!(shape(m.embedding_bag(ids, &bag).unwrap()), [2, 6]);
+    for kind in [Noise::SpatialDropout, Noise::Gaussian, Noise::GaussianDropout, Noise::AlphaDropout] {
+        assert_eq!(shape(m.noise(sequence, kind, 0.5, step, None).unwrap()), [2, 5, 4]);
+    }
+    assert_eq!(shape(m.adaptive_avg_pool(image, &[3, 4]).unwrap()), [2, 3, 4, 4]);
+    assert_eq!(shape(m.adaptive_max_pool(sequence, &[2]).unwrap()), [2, 2, 4]);
+    refused(m.noise(image, Noise::GaussianDropout, 1.0, step, None), ErrorKind::InvalidArgument, "[0, 1)");
+    refused(m.adaptive_avg_pool(image, &[3]), ErrorKind::InvalidArgument, "2 are needed");
+
+    let layer = Attention { name: Some("look"), heads: 2, key_width: 3, causal: true, ..Default::default() };
+    let whole = m.within(Scope::Recompute, |m| m.attention(sequence, sequence, &layer)).unwrap();
+    let layer = Attention { weights_of: Some("look"), ..layer };
+    let cut = |from: i32, count: i32| {
+        let (begin, size) = (m.vector(&[0, from, 0]).unwrap(), m.vector(&[2, count, 4]).unwrap());
+        ops::slice(&m, sequence, begin, size).build().unwrap()
+    };
+    let cache = m.attention_cache(cut(0, 4), &layer, 5).unwrap();
+    let (out, after) = m.attention_step(cut(4, 1), &layer, &cache).unwrap();
+    assert_eq!(shape(out), [2, 1, 4]);
+    assert_eq!(shape(after.keys), [2, 5, 2, 3]);
+    let init = m.init().unwrap();
+    let session = Session::connect("local", &m).unwrap();
+    session.run_target(init).unwrap();
+    let numbers: Vec<f32> = (0..40).map(|i| (i % 7) as f32 - 3.0).collect();
+    let given = Tensor::from_slice(&[2, 5, 4], &numbers).unwrap();
+    let results = session.run().feed(sequence, &given).fetch(whole).fetch(out).call().unwrap();
+    let (all, last) = (results.slice::<f32>(0).unwrap(), results.slice::<f32>(1).unwrap());
+    for b in 0..2 {
+        for i in 0..4 {
+            assert!((all[(b * 5 + 4) * 4 + i] - last[b * 4 + i]).abs() < 1e-5);
+        }
+    }
+}
+
 #[test]
 fn orthogonal_first_values() {
     let _world = world();

@@ -153,6 +153,48 @@ class LayersTest {
     }
   }
 
+  /** Places, bags and chance have their shapes; attention step by step gives what it gives at once. */
+  @Test
+  void placesBagsAndChance() {
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      Value sequence = graph.placeholder("sequence", DType.F32, 2, 5, 4);
+      Value image = graph.placeholder("image", DType.F32, 2, 8, 6, 4);
+      Value ids = graph.placeholder("ids", DType.I64, 2, 3);
+      Value lengths = graph.placeholder("lengths", DType.I32, 2);
+      Value step = graph.constant(3L);
+      shape(model.positionEmbedding(sequence, null), 2, 5, 4);
+      shape(model.positionEmbedding(sequence, new PositionEmbedding().learned(true).longest(9)), 2, 5, 4);
+      shape(model.embeddingBag(ids, new EmbeddingBag().rows(7).width(6).combiner(Combiner.SQRTN).lengths(lengths)), 2, 6);
+      for (Noise kind : Noise.values()) shape(model.noise(sequence, kind, 0.5, step, null), 2, 5, 4);
+      shape(model.adaptiveAvgPool(image, 3, 4), 2, 3, 4, 4);
+      shape(model.adaptiveMaxPool(sequence, 2), 2, 2, 4);
+      World.fails(DtgException.InvalidArgument.class, () -> model.noise(image, Noise.GAUSSIAN_DROPOUT, 1, step, null), "[0, 1)");
+      Value whole;
+      try (Graph.Scope again = graph.recompute()) {
+        whole = model.attention(sequence, sequence, new Attention(2, 3).name("look").causal(true));
+      }
+      Attention layer = new Attention(2, 3).weightsOf("look");
+      Value first = graph.slice(sequence, graph.constant(new int[] {0, 0, 0}, 3), graph.constant(new int[] {2, 4, 4}, 3));
+      Value last = graph.slice(sequence, graph.constant(new int[] {0, 4, 0}, 3), graph.constant(new int[] {2, 1, 4}, 3));
+      AttentionStep made = model.attentionStep(last, layer, model.attentionCache(first, layer, 5));
+      shape(made.output(), 2, 1, 4);
+      shape(made.cache().keys(), 2, 5, 2, 3);
+      Value init = model.init();
+      float[] numbers = new float[40];
+      for (int i = 0; i < 40; i++) numbers[i] = i % 7 - 3;
+      try (Session session = Session.connect("local", graph); Tensor given = Tensor.of(numbers, 2, 5, 4)) {
+        session.run(init);
+        try (Results out = session.run().feed(sequence, given).fetch(whole, made.output()).call()) {
+          float[] all = out.get(0).toFloats();
+          float[] step4 = out.get(1).toFloats();
+          for (int b = 0; b < 2; b++) {
+            for (int i = 0; i < 4; i++) assertEquals(all[(b * 5 + 4) * 4 + i], step4[b * 4 + i], 1e-5f);
+          }
+        }
+      }
+    }
+  }
+
   /** Rows of length 1 and at right angles. */
   @Test
   void orthogonalFirstValues() {

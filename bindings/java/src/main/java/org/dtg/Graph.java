@@ -384,7 +384,7 @@ public final class Graph extends Ops {
 
   /** What is left when a scope is closed, in the order of native/graph.c. */
   private enum Kind {
-    NAME, DEVICE, CONTROLS, COLOCATION
+    NAME, DEVICE, CONTROLS, COLOCATION, RECOMPUTE
   }
 
   /** A scope that is open: everything that is added until it is closed gets what it says. Close the innermost first. */
@@ -490,6 +490,22 @@ public final class Graph extends Ops {
     try {
       Native.graphPushColocation(mine, Value.id(value, "value"));
       return new Scope(this, Kind.COLOCATION);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * Gradients compute what is added inside once more, when they get there, instead of keeping it until then: less memory for about the time of
+   * its forward pass, and the same values to the bit. Such scopes do not nest. As tf.recompute_grad.
+   *
+   * @return the scope
+   */
+  public Scope recompute() {
+    long mine = hold();
+    try {
+      Native.graphPushRecompute(mine);
+      return new Scope(this, Kind.RECOMPUTE);
     } finally {
       drop();
     }

@@ -314,6 +314,83 @@ abstract sealed class Layers extends Handle permits Model {
     return add(mine -> Native.nnConv(mine, which, Value.id(x, "x"), given(layer, "layer").packet().bytes()));
   }
 
+  // ---- places, bags, chance ----
+
+  /**
+   * The cache of places of a sequence, for attention step by step.
+   *
+   * @param value [batch, places, in]
+   * @param layer heads and widths; give it the weightsOf of the layer that was trained
+   * @param longest places that there is room for in all; 0: those only, as for an encoder's
+   * @return the cache
+   */
+  public AttentionCache attentionCache(Value value, Attention layer, long longest) {
+    long mine = hold();
+    try {
+      return AttentionCache.of(graph, Native.nnAttentionCache(mine, Value.id(value, "value"), given(layer, "layer").packet().bytes(), longest), 0);
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * What attention gives for the next places, with their keys and values written into the cache, and each seeing all up to its own. Places
+   * that do not fit are an error of the run.
+   *
+   * @param query [batch, places, in]
+   * @param layer heads and widths, with weightsOf
+   * @param cache what was there before
+   * @return the output, and the cache as it is then
+   */
+  public AttentionStep attentionStep(Value query, Attention layer, AttentionCache cache) {
+    long mine = hold();
+    try {
+      long[] made =
+          Native.nnAttentionStep(mine, Value.id(query, "query"), given(layer, "layer").packet().bytes(), given(cache, "cache").ids());
+      return new AttentionStep(Value.orNull(graph, made[0]), AttentionCache.of(graph, made, 1));
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * x[batch, steps, width] plus the vector of each step's place. As keras_hub's SinePositionEncoding and PositionEmbedding.
+   *
+   * @param x what goes in
+   * @param layer its options; null: a sine
+   * @return what comes out
+   */
+  public Value positionEmbedding(Value x, PositionEmbedding layer) {
+    byte[] options = (layer == null ? new PositionEmbedding() : layer).packet().bytes();
+    return add(mine -> Native.nnPositionEmbedding(mine, Value.id(x, "x"), options));
+  }
+
+  /**
+   * One row [batch, width] per bag of ids. Beyond a bag's length nothing is looked up, and no row gets a gradient; an empty bag gives zeros.
+   *
+   * @param ids int32 or int64 [batch, places]
+   * @param layer its options
+   * @return what comes out
+   */
+  public Value embeddingBag(Value ids, EmbeddingBag layer) {
+    return add(mine -> Native.nnEmbeddingBag(mine, Value.id(ids, "ids"), given(layer, "layer").packet().bytes()));
+  }
+
+  /**
+   * x with noise, decided anew for each step, so that a run can be repeated.
+   *
+   * @param x what goes in
+   * @param kind what is drawn
+   * @param amount the share, in [0, 1), or the deviation
+   * @param step an int64 scalar
+   * @param training a bool scalar, false lets x through; null: always true
+   * @return what comes out
+   */
+  public Value noise(Value x, Noise kind, double amount, Value step, Value training) {
+    int which = given(kind, "kind").ordinal();
+    return add(mine -> Native.nnNoise(mine, Value.id(x, "x"), which, amount, Value.id(step, "step"), Value.id(training)));
+  }
+
   // ---- smaller and larger ----
 
   /**
@@ -336,6 +413,28 @@ abstract sealed class Layers extends Handle permits Model {
    */
   public Value globalMaxPool(Value x, boolean keepDims) {
     return add(mine -> Native.nnGlobalPool(mine, Value.id(x, "x"), keepDims, true));
+  }
+
+  /**
+   * So many entries along each dimension between, each the mean of its share of them. As tf.keras.layers.AdaptiveAveragePooling1D, 2D, 3D.
+   *
+   * @param x x[batch, ..., channels] of known dimensions, rank 3 to 5
+   * @param sizes entries along each dimension between
+   * @return what comes out
+   */
+  public Value adaptiveAvgPool(Value x, long... sizes) {
+    return add(mine -> Native.nnAdaptivePool(mine, Value.id(x, "x"), given(sizes, "sizes"), false));
+  }
+
+  /**
+   * The greatest, likewise; equally great ones share the gradient.
+   *
+   * @param x x[batch, ..., channels] of known dimensions, rank 3 to 5
+   * @param sizes entries along each dimension between
+   * @return what comes out
+   */
+  public Value adaptiveMaxPool(Value x, long... sizes) {
+    return add(mine -> Native.nnAdaptivePool(mine, Value.id(x, "x"), given(sizes, "sizes"), true));
   }
 
   /**

@@ -128,6 +128,8 @@ final class Native {
 
   static native void graphPushColocation(long graph, long value);
 
+  static native void graphPushRecompute(long graph);
+
   static native void graphPushSetter(long graph, long cluster, byte[] setter);
 
   static native void graphPop(long graph, int scope);
@@ -233,6 +235,18 @@ final class Native {
   static native long nnConv(long model, int which, long x, byte[] layer);
 
   static native long nnGlobalPool(long model, long x, boolean keepDims, boolean greatest);
+
+  static native long nnPositionEmbedding(long model, long x, byte[] layer);
+
+  static native long nnEmbeddingBag(long model, long ids, byte[] layer);
+
+  static native long nnNoise(long model, long x, int kind, double amount, long step, long training);
+
+  static native long nnAdaptivePool(long model, long x, long[] sizes, boolean greatest);
+
+  static native long[] nnAttentionCache(long model, long value, byte[] layer, long longest);
+
+  static native long[] nnAttentionStep(long model, long query, byte[] layer, long[] cache);
 
   static native long nnUpSampling2d(long model, long x, long high, long wide, boolean bilinear);
 

@@ -4651,6 +4651,136 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What DenseToDenseSetOperation can be told besides. */
+  public static final class DenseToDenseSetOperationOptions extends Options<DenseToDenseSetOperationOptions> {
+    /** All defaults. */
+    public DenseToDenseSetOperationOptions() {}
+
+    @Override
+    DenseToDenseSetOperationOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute validate_indices.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public DenseToDenseSetOperationOptions validateIndices(boolean value) {
+      return say(spec -> spec.attr("validate_indices", value));
+    }
+  }
+
+  /**
+   * The outputs of DenseToDenseSetOperation.
+   *
+   * @param resultIndices its output result_indices
+   * @param resultValues its output result_values
+   * @param resultShape its output result_shape
+   */
+  public record DenseToDenseSetOperationOutputs(Value resultIndices, Value resultValues, Value resultShape) {}
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1 its input set1
+   * @param set2 its input set2
+   * @param setOperation string
+   * @return the outputs
+   */
+  public DenseToDenseSetOperationOutputs denseToDenseSetOperation(Value set1, Value set2, String setOperation) {
+    return denseToDenseSetOperation(set1, set2, setOperation, (DenseToDenseSetOperationOptions) null);
+  }
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1 its input set1
+   * @param set2 its input set2
+   * @param setOperation string
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public DenseToDenseSetOperationOutputs denseToDenseSetOperation(Value set1, Value set2, String setOperation, DenseToDenseSetOperationOptions options) {
+    OpSpec spec = op("DenseToDenseSetOperation", options);
+    spec.input("set1", set1);
+    spec.input("set2", set2);
+    spec.attr("set_operation", setOperation);
+    List<Value> all = spec.addAll();
+    return new DenseToDenseSetOperationOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /** What DenseToSparseSetOperation can be told besides. */
+  public static final class DenseToSparseSetOperationOptions extends Options<DenseToSparseSetOperationOptions> {
+    /** All defaults. */
+    public DenseToSparseSetOperationOptions() {}
+
+    @Override
+    DenseToSparseSetOperationOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute validate_indices.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public DenseToSparseSetOperationOptions validateIndices(boolean value) {
+      return say(spec -> spec.attr("validate_indices", value));
+    }
+  }
+
+  /**
+   * The outputs of DenseToSparseSetOperation.
+   *
+   * @param resultIndices its output result_indices
+   * @param resultValues its output result_values
+   * @param resultShape its output result_shape
+   */
+  public record DenseToSparseSetOperationOutputs(Value resultIndices, Value resultValues, Value resultShape) {}
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1 its input set1
+   * @param set2Indices its input set2_indices
+   * @param set2Values its input set2_values
+   * @param set2Shape its input set2_shape
+   * @param setOperation string
+   * @return the outputs
+   */
+  public DenseToSparseSetOperationOutputs denseToSparseSetOperation(Value set1, Value set2Indices, Value set2Values, Value set2Shape, String setOperation) {
+    return denseToSparseSetOperation(set1, set2Indices, set2Values, set2Shape, setOperation, (DenseToSparseSetOperationOptions) null);
+  }
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1 its input set1
+   * @param set2Indices its input set2_indices
+   * @param set2Values its input set2_values
+   * @param set2Shape its input set2_shape
+   * @param setOperation string
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public DenseToSparseSetOperationOutputs denseToSparseSetOperation(Value set1, Value set2Indices, Value set2Values, Value set2Shape, String setOperation, DenseToSparseSetOperationOptions options) {
+    OpSpec spec = op("DenseToSparseSetOperation", options);
+    spec.input("set1", set1);
+    spec.input("set2Indices", set2Indices);
+    spec.input("set2Values", set2Values);
+    spec.input("set2Shape", set2Shape);
+    spec.attr("set_operation", setOperation);
+    List<Value> all = spec.addAll();
+    return new DenseToSparseSetOperationOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
   /** What DepthToSpace can be told besides. */
   public static final class DepthToSpaceOptions extends Options<DepthToSpaceOptions> {
     /** All defaults. */
@@ -4920,6 +5050,86 @@ public abstract class Ops extends Handle {
     spec.input("outBackprop", outBackprop);
     spec.attr("strides", strides);
     spec.attr("padding", padding);
+    return spec.add();
+  }
+
+  /** What Dequantize can be told besides. */
+  public static final class DequantizeOptions extends Options<DequantizeOptions> {
+    /** All defaults. */
+    public DequantizeOptions() {}
+
+    @Override
+    DequantizeOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute mode.
+     *
+     * @param value one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED"
+     * @return this
+     */
+    public DequantizeOptions mode(String value) {
+      return say(spec -> spec.attr("mode", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public DequantizeOptions narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public DequantizeOptions axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+
+    /**
+     * The attribute dtype.
+     *
+     * @param value element type; default "float32"
+     * @return this
+     */
+    public DequantizeOptions dtype(DType value) {
+      return say(spec -> spec.attr("dtype", value));
+    }
+  }
+
+  /**
+   * The floats that quantized numbers stand for. It has no gradient.
+   *
+   * @param input its input input
+   * @param minRange its input min_range
+   * @param maxRange its input max_range
+   * @return output
+   */
+  public Value dequantize(Value input, Value minRange, Value maxRange) {
+    return dequantize(input, minRange, maxRange, (DequantizeOptions) null);
+  }
+
+  /**
+   * The floats that quantized numbers stand for. It has no gradient.
+   *
+   * @param input its input input
+   * @param minRange its input min_range
+   * @param maxRange its input max_range
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value dequantize(Value input, Value minRange, Value maxRange, DequantizeOptions options) {
+    OpSpec spec = op("Dequantize", options);
+    spec.input("input", input);
+    spec.input("minRange", minRange);
+    spec.input("maxRange", maxRange);
     return spec.add();
   }
 
@@ -5197,6 +5407,153 @@ public abstract class Ops extends Handle {
     spec.input("x", x);
     spec.input("y", y);
     return spec.add();
+  }
+
+  /** What DotProductAttention can be told besides. */
+  public static final class DotProductAttentionOptions extends Options<DotProductAttentionOptions> {
+    /** All defaults. */
+    public DotProductAttentionOptions() {}
+
+    @Override
+    DotProductAttentionOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute causal.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public DotProductAttentionOptions causal(boolean value) {
+      return say(spec -> spec.attr("causal", value));
+    }
+
+    /**
+     * The attribute scale.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public DotProductAttentionOptions scale(double value) {
+      return say(spec -> spec.attr("scale", value));
+    }
+  }
+
+  /**
+   * softmax(scale query key') value for each head of [batch, places, heads, width]; what mask, lengths or causal hide has no weight. Holds
+   * a few rows of the scores at a time. Its gradient is known.
+   *
+   * @param query its input query
+   * @param key its input key
+   * @param value its input value
+   * @param mask its input mask
+   * @param lengths its input lengths
+   * @return output
+   */
+  public Value dotProductAttention(Value query, Value key, Value value, List<Value> mask, List<Value> lengths) {
+    return dotProductAttention(query, key, value, mask, lengths, (DotProductAttentionOptions) null);
+  }
+
+  /**
+   * softmax(scale query key') value for each head of [batch, places, heads, width]; what mask, lengths or causal hide has no weight. Holds
+   * a few rows of the scores at a time. Its gradient is known.
+   *
+   * @param query its input query
+   * @param key its input key
+   * @param value its input value
+   * @param mask its input mask
+   * @param lengths its input lengths
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value dotProductAttention(Value query, Value key, Value value, List<Value> mask, List<Value> lengths, DotProductAttentionOptions options) {
+    OpSpec spec = op("DotProductAttention", options);
+    spec.input("query", query);
+    spec.input("key", key);
+    spec.input("value", value);
+    spec.input("mask", mask);
+    spec.input("lengths", lengths);
+    return spec.add();
+  }
+
+  /** What DotProductAttentionGrad can be told besides. */
+  public static final class DotProductAttentionGradOptions extends Options<DotProductAttentionGradOptions> {
+    /** All defaults. */
+    public DotProductAttentionGradOptions() {}
+
+    @Override
+    DotProductAttentionGradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute causal.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public DotProductAttentionGradOptions causal(boolean value) {
+      return say(spec -> spec.attr("causal", value));
+    }
+
+    /**
+     * The attribute scale.
+     *
+     * @param value float; default 1
+     * @return this
+     */
+    public DotProductAttentionGradOptions scale(double value) {
+      return say(spec -> spec.attr("scale", value));
+    }
+  }
+
+  /**
+   * The outputs of DotProductAttentionGrad.
+   *
+   * @param queryGrad its output query_grad
+   * @param keyGrad its output key_grad
+   * @param valueGrad its output value_grad
+   */
+  public record DotProductAttentionGradOutputs(Value queryGrad, Value keyGrad, Value valueGrad) {}
+
+  /**
+   * The gradients of DotProductAttention. Its gradient is known.
+   *
+   * @param query its input query
+   * @param key its input key
+   * @param value its input value
+   * @param dy its input dy
+   * @param mask its input mask
+   * @param lengths its input lengths
+   * @return the outputs
+   */
+  public DotProductAttentionGradOutputs dotProductAttentionGrad(Value query, Value key, Value value, Value dy, List<Value> mask, List<Value> lengths) {
+    return dotProductAttentionGrad(query, key, value, dy, mask, lengths, (DotProductAttentionGradOptions) null);
+  }
+
+  /**
+   * The gradients of DotProductAttention. Its gradient is known.
+   *
+   * @param query its input query
+   * @param key its input key
+   * @param value its input value
+   * @param dy its input dy
+   * @param mask its input mask
+   * @param lengths its input lengths
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public DotProductAttentionGradOutputs dotProductAttentionGrad(Value query, Value key, Value value, Value dy, List<Value> mask, List<Value> lengths, DotProductAttentionGradOptions options) {
+    OpSpec spec = op("DotProductAttentionGrad", options);
+    spec.input("query", query);
+    spec.input("key", key);
+    spec.input("value", value);
+    spec.input("dy", dy);
+    spec.input("mask", mask);
+    spec.input("lengths", lengths);
+    List<Value> all = spec.addAll();
+    return new DotProductAttentionGradOutputs(all.get(0), all.get(1), all.get(2));
   }
 
   /**
@@ -11665,6 +12022,129 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What Print can be told besides. */
+  public static final class PrintOptions extends Options<PrintOptions> {
+    /** All defaults. */
+    public PrintOptions() {}
+
+    @Override
+    PrintOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute message.
+     *
+     * @param value string; default ""
+     * @return this
+     */
+    public PrintOptions message(String value) {
+      return say(spec -> spec.attr("message", value));
+    }
+
+    /**
+     * The attribute first_n.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public PrintOptions firstN(long value) {
+      return say(spec -> spec.attr("first_n", value));
+    }
+
+    /**
+     * The attribute summarize.
+     *
+     * @param value int; default 3
+     * @return this
+     */
+    public PrintOptions summarize(long value) {
+      return say(spec -> spec.attr("summarize", value));
+    }
+  }
+
+  /**
+   * Its input; the data go to the log each time, or the first times. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param input its input input
+   * @param data its input data
+   * @return output
+   */
+  public Value print(Value input, List<Value> data) {
+    return print(input, data, (PrintOptions) null);
+  }
+
+  /**
+   * Its input; the data go to the log each time, or the first times. Its gradient is known. Stateful: runs are never merged or folded away.
+   *
+   * @param input its input input
+   * @param data its input data
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value print(Value input, List<Value> data, PrintOptions options) {
+    OpSpec spec = op("Print", options);
+    spec.input("input", input);
+    spec.input("data", data);
+    return spec.add();
+  }
+
+  /** What PrintV2 can be told besides. */
+  public static final class PrintV2Options extends Options<PrintV2Options> {
+    /** All defaults. */
+    public PrintV2Options() {}
+
+    @Override
+    PrintV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute output_stream.
+     *
+     * @param value string; default "stderr"
+     * @return this
+     */
+    public PrintV2Options outputStream(String value) {
+      return say(spec -> spec.attr("output_stream", value));
+    }
+
+    /**
+     * The attribute end.
+     *
+     * @param value string; default "\n"
+     * @return this
+     */
+    public PrintV2Options end(String value) {
+      return say(spec -> spec.attr("end", value));
+    }
+  }
+
+  /**
+   * The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says. It has no gradient. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param input its input input
+   * @return the value that names the node
+   */
+  public Value printV2(Value input) {
+    return printV2(input, (PrintV2Options) null);
+  }
+
+  /**
+   * The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says. It has no gradient. Stateful: runs are
+   * never merged or folded away.
+   *
+   * @param input its input input
+   * @param options what else; null: nothing
+   * @return the value that names the node
+   */
+  public Value printV2(Value input, PrintV2Options options) {
+    OpSpec spec = op("PrintV2", options);
+    spec.input("input", input);
+    return spec.add();
+  }
+
   /** What PriorityQueueV2 can be told besides. */
   public static final class PriorityQueueV2Options extends Options<PriorityQueueV2Options> {
     /** All defaults. */
@@ -11837,6 +12317,455 @@ public abstract class Ops extends Handle {
     spec.input("input", input);
     List<Value> all = spec.addAll();
     return new QrOutputs(all.get(0), all.get(1));
+  }
+
+  /** What QuantizeAndDequantizeV2 can be told besides. */
+  public static final class QuantizeAndDequantizeV2Options extends Options<QuantizeAndDequantizeV2Options> {
+    /** All defaults. */
+    public QuantizeAndDequantizeV2Options() {}
+
+    @Override
+    QuantizeAndDequantizeV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute signed_input.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options signedInput(boolean value) {
+      return say(spec -> spec.attr("signed_input", value));
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute range_given.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options rangeGiven(boolean value) {
+      return say(spec -> spec.attr("range_given", value));
+    }
+
+    /**
+     * The attribute round_mode.
+     *
+     * @param value one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN"
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options roundMode(String value) {
+      return say(spec -> spec.attr("round_mode", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public QuantizeAndDequantizeV2Options axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @return output
+   */
+  public Value quantizeAndDequantizeV2(Value input, Value inputMin, Value inputMax) {
+    return quantizeAndDequantizeV2(input, inputMin, inputMax, (QuantizeAndDequantizeV2Options) null);
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value quantizeAndDequantizeV2(Value input, Value inputMin, Value inputMax, QuantizeAndDequantizeV2Options options) {
+    OpSpec spec = op("QuantizeAndDequantizeV2", options);
+    spec.input("input", input);
+    spec.input("inputMin", inputMin);
+    spec.input("inputMax", inputMax);
+    return spec.add();
+  }
+
+  /** What QuantizeAndDequantizeV3 can be told besides. */
+  public static final class QuantizeAndDequantizeV3Options extends Options<QuantizeAndDequantizeV3Options> {
+    /** All defaults. */
+    public QuantizeAndDequantizeV3Options() {}
+
+    @Override
+    QuantizeAndDequantizeV3Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute signed_input.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public QuantizeAndDequantizeV3Options signedInput(boolean value) {
+      return say(spec -> spec.attr("signed_input", value));
+    }
+
+    /**
+     * The attribute range_given.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public QuantizeAndDequantizeV3Options rangeGiven(boolean value) {
+      return say(spec -> spec.attr("range_given", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeAndDequantizeV3Options narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public QuantizeAndDequantizeV3Options axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @param numBits its input num_bits
+   * @return output
+   */
+  public Value quantizeAndDequantizeV3(Value input, Value inputMin, Value inputMax, Value numBits) {
+    return quantizeAndDequantizeV3(input, inputMin, inputMax, numBits, (QuantizeAndDequantizeV3Options) null);
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @param numBits its input num_bits
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value quantizeAndDequantizeV3(Value input, Value inputMin, Value inputMax, Value numBits, QuantizeAndDequantizeV3Options options) {
+    OpSpec spec = op("QuantizeAndDequantizeV3", options);
+    spec.input("input", input);
+    spec.input("inputMin", inputMin);
+    spec.input("inputMax", inputMax);
+    spec.input("numBits", numBits);
+    return spec.add();
+  }
+
+  /** What QuantizeAndDequantizeV4 can be told besides. */
+  public static final class QuantizeAndDequantizeV4Options extends Options<QuantizeAndDequantizeV4Options> {
+    /** All defaults. */
+    public QuantizeAndDequantizeV4Options() {}
+
+    @Override
+    QuantizeAndDequantizeV4Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute signed_input.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options signedInput(boolean value) {
+      return say(spec -> spec.attr("signed_input", value));
+    }
+
+    /**
+     * The attribute num_bits.
+     *
+     * @param value int; default 8
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options numBits(long value) {
+      return say(spec -> spec.attr("num_bits", value));
+    }
+
+    /**
+     * The attribute range_given.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options rangeGiven(boolean value) {
+      return say(spec -> spec.attr("range_given", value));
+    }
+
+    /**
+     * The attribute round_mode.
+     *
+     * @param value one of "HALF_TO_EVEN", "HALF_UP"; default "HALF_TO_EVEN"
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options roundMode(String value) {
+      return say(spec -> spec.attr("round_mode", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public QuantizeAndDequantizeV4Options axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @return output
+   */
+  public Value quantizeAndDequantizeV4(Value input, Value inputMin, Value inputMax) {
+    return quantizeAndDequantizeV4(input, inputMin, inputMax, (QuantizeAndDequantizeV4Options) null);
+  }
+
+  /**
+   * Each element as the nearest of the values that a whole number of few bits can stand for. Its gradient is known.
+   *
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value quantizeAndDequantizeV4(Value input, Value inputMin, Value inputMax, QuantizeAndDequantizeV4Options options) {
+    OpSpec spec = op("QuantizeAndDequantizeV4", options);
+    spec.input("input", input);
+    spec.input("inputMin", inputMin);
+    spec.input("inputMax", inputMax);
+    return spec.add();
+  }
+
+  /** What QuantizeAndDequantizeV4Grad can be told besides. */
+  public static final class QuantizeAndDequantizeV4GradOptions extends Options<QuantizeAndDequantizeV4GradOptions> {
+    /** All defaults. */
+    public QuantizeAndDequantizeV4GradOptions() {}
+
+    @Override
+    QuantizeAndDequantizeV4GradOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public QuantizeAndDequantizeV4GradOptions axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+  }
+
+  /**
+   * The outputs of QuantizeAndDequantizeV4Grad.
+   *
+   * @param inputBackprop its output input_backprop
+   * @param inputMinBackprop its output input_min_backprop
+   * @param inputMaxBackprop its output input_max_backprop
+   */
+  public record QuantizeAndDequantizeV4GradOutputs(Value inputBackprop, Value inputMinBackprop, Value inputMaxBackprop) {}
+
+  /**
+   * The gradients where the input lies in its range, zero elsewhere. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @return the outputs
+   */
+  public QuantizeAndDequantizeV4GradOutputs quantizeAndDequantizeV4Grad(Value gradients, Value input, Value inputMin, Value inputMax) {
+    return quantizeAndDequantizeV4Grad(gradients, input, inputMin, inputMax, (QuantizeAndDequantizeV4GradOptions) null);
+  }
+
+  /**
+   * The gradients where the input lies in its range, zero elsewhere. It has no gradient.
+   *
+   * @param gradients its input gradients
+   * @param input its input input
+   * @param inputMin its input input_min
+   * @param inputMax its input input_max
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public QuantizeAndDequantizeV4GradOutputs quantizeAndDequantizeV4Grad(Value gradients, Value input, Value inputMin, Value inputMax, QuantizeAndDequantizeV4GradOptions options) {
+    OpSpec spec = op("QuantizeAndDequantizeV4Grad", options);
+    spec.input("gradients", gradients);
+    spec.input("input", input);
+    spec.input("inputMin", inputMin);
+    spec.input("inputMax", inputMax);
+    List<Value> all = spec.addAll();
+    return new QuantizeAndDequantizeV4GradOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
+  /** What QuantizeV2 can be told besides. */
+  public static final class QuantizeV2Options extends Options<QuantizeV2Options> {
+    /** All defaults. */
+    public QuantizeV2Options() {}
+
+    @Override
+    QuantizeV2Options self() {
+      return this;
+    }
+
+    /**
+     * The attribute mode.
+     *
+     * @param value one of "MIN_COMBINED", "MIN_FIRST", "SCALED"; default "MIN_COMBINED"
+     * @return this
+     */
+    public QuantizeV2Options mode(String value) {
+      return say(spec -> spec.attr("mode", value));
+    }
+
+    /**
+     * The attribute round_mode.
+     *
+     * @param value one of "HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"; default "HALF_AWAY_FROM_ZERO"
+     * @return this
+     */
+    public QuantizeV2Options roundMode(String value) {
+      return say(spec -> spec.attr("round_mode", value));
+    }
+
+    /**
+     * The attribute narrow_range.
+     *
+     * @param value bool; default false
+     * @return this
+     */
+    public QuantizeV2Options narrowRange(boolean value) {
+      return say(spec -> spec.attr("narrow_range", value));
+    }
+
+    /**
+     * The attribute axis.
+     *
+     * @param value int; default -1
+     * @return this
+     */
+    public QuantizeV2Options axis(long value) {
+      return say(spec -> spec.attr("axis", value));
+    }
+
+    /**
+     * The attribute ensure_minimum_range.
+     *
+     * @param value float; default 0.01
+     * @return this
+     */
+    public QuantizeV2Options ensureMinimumRange(double value) {
+      return say(spec -> spec.attr("ensure_minimum_range", value));
+    }
+  }
+
+  /**
+   * The outputs of QuantizeV2.
+   *
+   * @param output its output output
+   * @param outputMin its output output_min
+   * @param outputMax its output output_max
+   */
+  public record QuantizeV2Outputs(Value output, Value outputMin, Value outputMax) {}
+
+  /**
+   * Floats as whole numbers of few bits that stand for a range, and the range that they stand for. It has no gradient.
+   *
+   * @param input its input input
+   * @param minRange its input min_range
+   * @param maxRange its input max_range
+   * @param t element type
+   * @return the outputs
+   */
+  public QuantizeV2Outputs quantizeV2(Value input, Value minRange, Value maxRange, DType t) {
+    return quantizeV2(input, minRange, maxRange, t, (QuantizeV2Options) null);
+  }
+
+  /**
+   * Floats as whole numbers of few bits that stand for a range, and the range that they stand for. It has no gradient.
+   *
+   * @param input its input input
+   * @param minRange its input min_range
+   * @param maxRange its input max_range
+   * @param t element type
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public QuantizeV2Outputs quantizeV2(Value input, Value minRange, Value maxRange, DType t, QuantizeV2Options options) {
+    OpSpec spec = op("QuantizeV2", options);
+    spec.input("input", input);
+    spec.input("minRange", minRange);
+    spec.input("maxRange", maxRange);
+    spec.attr("T", t);
+    List<Value> all = spec.addAll();
+    return new QuantizeV2Outputs(all.get(0), all.get(1), all.get(2));
   }
 
   /** What QueueCloseV2 can be told besides. */
@@ -12713,6 +13642,82 @@ public abstract class Ops extends Handle {
     OpSpec spec = op("ReduceJoin", options);
     spec.input("inputs", inputs);
     spec.input("reductionIndices", reductionIndices);
+    return spec.add();
+  }
+
+  /**
+   * Whether the whole string matches a regular expression of RE2. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern its input pattern
+   * @return output
+   */
+  public Value regexFullMatch(Value input, Value pattern) {
+    return regexFullMatch(input, pattern, (NodeOptions) null);
+  }
+
+  /**
+   * Whether the whole string matches a regular expression of RE2. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern its input pattern
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value regexFullMatch(Value input, Value pattern, NodeOptions options) {
+    OpSpec spec = op("RegexFullMatch", options);
+    spec.input("input", input);
+    spec.input("pattern", pattern);
+    return spec.add();
+  }
+
+  /** What RegexReplace can be told besides. */
+  public static final class RegexReplaceOptions extends Options<RegexReplaceOptions> {
+    /** All defaults. */
+    public RegexReplaceOptions() {}
+
+    @Override
+    RegexReplaceOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute replace_global.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public RegexReplaceOptions replaceGlobal(boolean value) {
+      return say(spec -> spec.attr("replace_global", value));
+    }
+  }
+
+  /**
+   * Each string with what matches a regular expression of RE2 rewritten; \1 in the rewrite is the first group. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern its input pattern
+   * @param rewrite its input rewrite
+   * @return output
+   */
+  public Value regexReplace(Value input, Value pattern, Value rewrite) {
+    return regexReplace(input, pattern, rewrite, (RegexReplaceOptions) null);
+  }
+
+  /**
+   * Each string with what matches a regular expression of RE2 rewritten; \1 in the rewrite is the first group. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern its input pattern
+   * @param rewrite its input rewrite
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value regexReplace(Value input, Value pattern, Value rewrite, RegexReplaceOptions options) {
+    OpSpec spec = op("RegexReplace", options);
+    spec.input("input", input);
+    spec.input("pattern", pattern);
+    spec.input("rewrite", rewrite);
     return spec.add();
   }
 
@@ -16785,6 +17790,56 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What SetSize can be told besides. */
+  public static final class SetSizeOptions extends Options<SetSizeOptions> {
+    /** All defaults. */
+    public SetSizeOptions() {}
+
+    @Override
+    SetSizeOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute validate_indices.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public SetSizeOptions validateIndices(boolean value) {
+      return say(spec -> spec.attr("validate_indices", value));
+    }
+  }
+
+  /**
+   * How many different elements each row of a sparse tensor has. It has no gradient.
+   *
+   * @param setIndices its input set_indices
+   * @param setValues its input set_values
+   * @param setShape its input set_shape
+   * @return size
+   */
+  public Value setSize(Value setIndices, Value setValues, Value setShape) {
+    return setSize(setIndices, setValues, setShape, (SetSizeOptions) null);
+  }
+
+  /**
+   * How many different elements each row of a sparse tensor has. It has no gradient.
+   *
+   * @param setIndices its input set_indices
+   * @param setValues its input set_values
+   * @param setShape its input set_shape
+   * @param options what else; null: nothing
+   * @return size
+   */
+  public Value setSize(Value setIndices, Value setValues, Value setShape, SetSizeOptions options) {
+    OpSpec spec = op("SetSize", options);
+    spec.input("setIndices", setIndices);
+    spec.input("setValues", setValues);
+    spec.input("setShape", setShape);
+    return spec.add();
+  }
+
   /** What Shape can be told besides. */
   public static final class ShapeOptions extends Options<ShapeOptions> {
     /** All defaults. */
@@ -18265,6 +19320,80 @@ public abstract class Ops extends Handle {
     return spec.add();
   }
 
+  /** What SparseToSparseSetOperation can be told besides. */
+  public static final class SparseToSparseSetOperationOptions extends Options<SparseToSparseSetOperationOptions> {
+    /** All defaults. */
+    public SparseToSparseSetOperationOptions() {}
+
+    @Override
+    SparseToSparseSetOperationOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute validate_indices.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public SparseToSparseSetOperationOptions validateIndices(boolean value) {
+      return say(spec -> spec.attr("validate_indices", value));
+    }
+  }
+
+  /**
+   * The outputs of SparseToSparseSetOperation.
+   *
+   * @param resultIndices its output result_indices
+   * @param resultValues its output result_values
+   * @param resultShape its output result_shape
+   */
+  public record SparseToSparseSetOperationOutputs(Value resultIndices, Value resultValues, Value resultShape) {}
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1Indices its input set1_indices
+   * @param set1Values its input set1_values
+   * @param set1Shape its input set1_shape
+   * @param set2Indices its input set2_indices
+   * @param set2Values its input set2_values
+   * @param set2Shape its input set2_shape
+   * @param setOperation string
+   * @return the outputs
+   */
+  public SparseToSparseSetOperationOutputs sparseToSparseSetOperation(Value set1Indices, Value set1Values, Value set1Shape, Value set2Indices, Value set2Values, Value set2Shape, String setOperation) {
+    return sparseToSparseSetOperation(set1Indices, set1Values, set1Shape, set2Indices, set2Values, set2Shape, setOperation, (SparseToSparseSetOperationOptions) null);
+  }
+
+  /**
+   * The elements of each row of two tensors, subtracted (a-b, b-a), met (intersection) or joined (union), as a sparse tensor. It has no
+   * gradient.
+   *
+   * @param set1Indices its input set1_indices
+   * @param set1Values its input set1_values
+   * @param set1Shape its input set1_shape
+   * @param set2Indices its input set2_indices
+   * @param set2Values its input set2_values
+   * @param set2Shape its input set2_shape
+   * @param setOperation string
+   * @param options what else; null: nothing
+   * @return the outputs
+   */
+  public SparseToSparseSetOperationOutputs sparseToSparseSetOperation(Value set1Indices, Value set1Values, Value set1Shape, Value set2Indices, Value set2Values, Value set2Shape, String setOperation, SparseToSparseSetOperationOptions options) {
+    OpSpec spec = op("SparseToSparseSetOperation", options);
+    spec.input("set1Indices", set1Indices);
+    spec.input("set1Values", set1Values);
+    spec.input("set1Shape", set1Shape);
+    spec.input("set2Indices", set2Indices);
+    spec.input("set2Values", set2Values);
+    spec.input("set2Shape", set2Shape);
+    spec.attr("set_operation", setOperation);
+    List<Value> all = spec.addAll();
+    return new SparseToSparseSetOperationOutputs(all.get(0), all.get(1), all.get(2));
+  }
+
   /**
    * Equal parts of a tensor along an axis. Its gradient is known.
    *
@@ -19204,6 +20333,82 @@ public abstract class Ops extends Handle {
   }
 
   /**
+   * RegexFullMatch with a pattern that is known when the graph is built. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern string
+   * @return output
+   */
+  public Value staticRegexFullMatch(Value input, String pattern) {
+    return staticRegexFullMatch(input, pattern, (NodeOptions) null);
+  }
+
+  /**
+   * RegexFullMatch with a pattern that is known when the graph is built. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern string
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value staticRegexFullMatch(Value input, String pattern, NodeOptions options) {
+    OpSpec spec = op("StaticRegexFullMatch", options);
+    spec.input("input", input);
+    spec.attr("pattern", pattern);
+    return spec.add();
+  }
+
+  /** What StaticRegexReplace can be told besides. */
+  public static final class StaticRegexReplaceOptions extends Options<StaticRegexReplaceOptions> {
+    /** All defaults. */
+    public StaticRegexReplaceOptions() {}
+
+    @Override
+    StaticRegexReplaceOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute replace_global.
+     *
+     * @param value bool; default true
+     * @return this
+     */
+    public StaticRegexReplaceOptions replaceGlobal(boolean value) {
+      return say(spec -> spec.attr("replace_global", value));
+    }
+  }
+
+  /**
+   * RegexReplace with a pattern that is known when the graph is built. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern string
+   * @param rewrite string
+   * @return output
+   */
+  public Value staticRegexReplace(Value input, String pattern, String rewrite) {
+    return staticRegexReplace(input, pattern, rewrite, (StaticRegexReplaceOptions) null);
+  }
+
+  /**
+   * RegexReplace with a pattern that is known when the graph is built. It has no gradient.
+   *
+   * @param input its input input
+   * @param pattern string
+   * @param rewrite string
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value staticRegexReplace(Value input, String pattern, String rewrite, StaticRegexReplaceOptions options) {
+    OpSpec spec = op("StaticRegexReplace", options);
+    spec.input("input", input);
+    spec.attr("pattern", pattern);
+    spec.attr("rewrite", rewrite);
+    return spec.add();
+  }
+
+  /**
    * Its input; gradients do not pass. It has no gradient.
    *
    * @param input its input input
@@ -19412,6 +20617,70 @@ public abstract class Ops extends Handle {
     spec.input("end", end);
     spec.input("strides", strides);
     spec.input("dy", dy);
+    return spec.add();
+  }
+
+  /** What StringFormat can be told besides. */
+  public static final class StringFormatOptions extends Options<StringFormatOptions> {
+    /** All defaults. */
+    public StringFormatOptions() {}
+
+    @Override
+    StringFormatOptions self() {
+      return this;
+    }
+
+    /**
+     * The attribute template.
+     *
+     * @param value string; default "%s"
+     * @return this
+     */
+    public StringFormatOptions template(String value) {
+      return say(spec -> spec.attr("template", value));
+    }
+
+    /**
+     * The attribute placeholder.
+     *
+     * @param value string; default "%s"
+     * @return this
+     */
+    public StringFormatOptions placeholder(String value) {
+      return say(spec -> spec.attr("placeholder", value));
+    }
+
+    /**
+     * The attribute summarize.
+     *
+     * @param value int; default 3
+     * @return this
+     */
+    public StringFormatOptions summarize(long value) {
+      return say(spec -> spec.attr("summarize", value));
+    }
+  }
+
+  /**
+   * The template with the inputs in its places, each with the first and last elements of its dimensions. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @return output
+   */
+  public Value stringFormat(List<Value> inputs) {
+    return stringFormat(inputs, (StringFormatOptions) null);
+  }
+
+  /**
+   * The template with the inputs in its places, each with the first and last elements of its dimensions. It has no gradient.
+   *
+   * @param inputs its input inputs
+   * @param options what else; null: nothing
+   * @return output
+   */
+  public Value stringFormat(List<Value> inputs, StringFormatOptions options) {
+    OpSpec spec = op("StringFormat", options);
+    spec.input("inputs", inputs);
     return spec.add();
   }
 
