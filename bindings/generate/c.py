@@ -124,9 +124,15 @@ def dtype(name):
     return "DTG_" + (DTYPES.get(name) or name.upper().replace("UINT", "U").replace("INT", "I"))
 
 
+# Words of C or C++ that a field cannot be called; an underscore behind tells it apart.
+KEYWORDS = set("and asm auto bool bitand bitor case catch char class const default delete do double else enum explicit export extern float for "
+               "friend goto if inline int long mutable namespace new not operator or private protected public register return short signed sizeof "
+               "static struct switch template this throw try typedef typename union unsigned using virtual void volatile while xor".split())
+
+
 def fields(attr):
     """The C declarations of one attribute, as (type, name)."""
-    name = attr.name
+    name = attr.name + "_" if attr.name in KEYWORDS else attr.name
     if attr.kind in C_TYPES:
         return [(C_TYPES[attr.kind], name)]
     if attr.kind == "shape":

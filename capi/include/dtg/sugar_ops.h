@@ -7991,7 +7991,7 @@ static inline dtg_error *dtg_add_strided_slice_grad(dtg_graph *graph, const char
 }
 
 typedef struct dtg_string_format_options {
-  const char *template; /* string; default "%s" */
+  const char *template_; /* string; default "%s" */
   const char *placeholder; /* string; default "%s" */
   int64_t summarize; /* int; default 3 */
 } dtg_string_format_options;
@@ -8004,7 +8004,7 @@ static inline dtg_error *dtg_add_string_format(dtg_graph *graph, const char *nam
   dtg_error *error;
   if (!options) options = &fallback;
   dtg_sugar_begin(&call, "StringFormat", name, inputs, num_inputs);
-  dtg_sugar_string(&call, "template", options->template);
+  dtg_sugar_string(&call, "template", options->template_);
   dtg_sugar_string(&call, "placeholder", options->placeholder);
   dtg_sugar_int(&call, "summarize", DTG_ATTR_INT, options->summarize);
   error = dtg_graph_add_op(graph, &call.spec, output, output ? 1 : 0);

@@ -58,6 +58,8 @@ pub struct dtg_weights(Opaque);
 #[repr(C)]
 pub struct dtg_event_writer(Opaque);
 #[repr(C)]
+pub struct dtg_mesh(Opaque);
+#[repr(C)]
 pub struct dtg_model(Opaque);
 #[repr(C)]
 pub struct dtg_server(Opaque);
@@ -83,6 +85,8 @@ pub type dtg_loss_kind = i32;
 pub type dtg_loss_reduction = i32;
 pub type dtg_sampled_kind = i32;
 pub type dtg_candidates = i32;
+pub type dtg_mesh_zero = i32;
+pub type dtg_table_cut = i32;
 pub type dtg_metric_kind = i32;
 pub type dtg_metric_curve = i32;
 pub type dtg_metric_summation = i32;
@@ -268,6 +272,11 @@ pub const DTG_NCE: dtg_sampled_kind = 0;
 pub const DTG_SAMPLED_SOFTMAX: dtg_sampled_kind = 1;
 pub const DTG_LOG_UNIFORM: dtg_candidates = 0;
 pub const DTG_UNIFORM: dtg_candidates = 1;
+pub const DTG_ZERO_NONE: dtg_mesh_zero = 0;
+pub const DTG_ZERO_STATES: dtg_mesh_zero = 1;
+pub const DTG_ZERO_GRADIENTS: dtg_mesh_zero = 2;
+pub const DTG_CUT_ROWS: dtg_table_cut = 0;
+pub const DTG_CUT_COLUMNS: dtg_table_cut = 1;
 pub const DTG_METRIC_MEAN: dtg_metric_kind = 0;
 pub const DTG_METRIC_SUM: dtg_metric_kind = 1;
 pub const DTG_METRIC_LOSS: dtg_metric_kind = 2;
@@ -853,6 +862,32 @@ pub struct dtg_host_source {
 
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
+pub struct dtg_mesh_options {
+    pub struct_size: usize,
+    pub data: i64,
+    pub model: i64,
+    pub pipe: i64,
+    pub devices: *const *const c_char,
+    pub num_devices: usize,
+    pub zero: dtg_mesh_zero,
+    pub reserved0: i32,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_mesh_step {
+    pub struct_size: usize,
+    pub stage: i64,
+    pub data: i64,
+    pub micro: i64,
+    pub batch: *const dtg_value,
+    pub num_batch: usize,
+    pub inputs: *const dtg_value,
+    pub num_inputs: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
 pub struct dtg_metric {
     pub struct_size: usize,
     pub name: *const c_char,
@@ -1223,6 +1258,19 @@ pub struct dtg_plan_args {
 pub struct dtg_completion {
     pub tag: u64,
     pub error: *mut dtg_error,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_sharded {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub dtype: dtg_dtype,
+    pub axis: i32,
+    pub shards: i64,
+    pub rank: usize,
+    pub dims: [i64; 8],
 }
 
 #[repr(C)]
@@ -1873,6 +1921,34 @@ impl dtg_host_source {
     };
 }
 
+impl dtg_mesh_options {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_mesh_options>(),
+        data: 0,
+        model: 0,
+        pipe: 0,
+        devices: null(),
+        num_devices: 0,
+        zero: DTG_ZERO_NONE,
+        reserved0: 0,
+    };
+}
+
+impl dtg_mesh_step {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_mesh_step>(),
+        stage: 0,
+        data: 0,
+        micro: 0,
+        batch: null(),
+        num_batch: 0,
+        inputs: null(),
+        num_inputs: 0,
+    };
+}
+
 impl dtg_metric {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -2259,6 +2335,20 @@ impl dtg_plan_args {
         pass: null(),
         pass_len: DTG_STRLEN,
         timeout_ns: 0,
+    };
+}
+
+impl dtg_sharded {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_sharded>(),
+        name: null(),
+        name_len: 0,
+        dtype: 0,
+        axis: 0,
+        shards: 0,
+        rank: 0,
+        dims: [0; 8],
     };
 }
 
@@ -2660,6 +2750,20 @@ unsafe extern "C" {
     pub fn dtg_dataset_map_host(dataset: *mut dtg_dataset, r#fn: Option<dtg_element_fn>, user: *mut c_void, user_free: Option<dtg_user_free_fn>, components: *const dtg_component, num_components: usize) -> *mut dtg_error;
     pub fn dtg_dataset_filter_host(dataset: *mut dtg_dataset, r#fn: Option<dtg_predicate_fn>, user: *mut c_void, user_free: Option<dtg_user_free_fn>) -> *mut dtg_error;
     pub fn dtg_dataset_host(runtime: *mut dtg_runtime, source: *const dtg_host_source, out: *mut *mut dtg_dataset) -> *mut dtg_error;
+    pub fn dtg_mesh_create(model: *mut dtg_model, options: *const dtg_mesh_options, out: *mut *mut dtg_mesh) -> *mut dtg_error;
+    pub fn dtg_mesh_retain(mesh: *mut dtg_mesh) -> *mut dtg_mesh;
+    pub fn dtg_mesh_release(mesh: *mut dtg_mesh);
+    pub fn dtg_mesh_begin(mesh: *mut dtg_mesh, batch: *const dtg_value, num_batch: usize, micro_batches: i64, forward_only: i32) -> *mut dtg_error;
+    pub fn dtg_mesh_next(mesh: *mut dtg_mesh, step: *mut dtg_mesh_step, more: *mut i32) -> *mut dtg_error;
+    pub fn dtg_mesh_give(mesh: *mut dtg_mesh, outputs: *const dtg_value, num_outputs: usize) -> *mut dtg_error;
+    pub fn dtg_mesh_abandon(mesh: *mut dtg_mesh) -> *mut dtg_error;
+    pub fn dtg_mesh_result(mesh: *mut dtg_mesh, k: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_mesh_minimize(mesh: *mut dtg_mesh, optimizer: *const dtg_optimizer, out: *mut dtg_training) -> *mut dtg_error;
+    pub fn dtg_mesh_column_dense(mesh: *mut dtg_mesh, x: dtg_value, layer: *const dtg_dense, parts: *mut dtg_value, num_parts: usize) -> *mut dtg_error;
+    pub fn dtg_mesh_row_dense(mesh: *mut dtg_mesh, parts: *const dtg_value, num_parts: usize, layer: *const dtg_dense, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_mesh_together(mesh: *mut dtg_mesh, parts: *const dtg_value, num_parts: usize, axis: i32, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_mesh_embedding(mesh: *mut dtg_mesh, ids: dtg_value, layer: *const dtg_embedding, by: dtg_table_cut, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_mesh_attention(mesh: *mut dtg_mesh, query: dtg_value, value: dtg_value, layer: *const dtg_attention, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_metric(model: *mut dtg_model, metric: *const dtg_metric, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_model_create(graph: *mut dtg_graph, seed: u64, out: *mut *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_model_retain(model: *mut dtg_model) -> *mut dtg_model;
@@ -2761,6 +2865,12 @@ unsafe extern "C" {
     pub fn dtg_cq_fd(cq: *const dtg_cq) -> i32;
     pub fn dtg_cq_retain(cq: *mut dtg_cq) -> *mut dtg_cq;
     pub fn dtg_cq_release(cq: *mut dtg_cq);
+    pub fn dtg_model_add_sharded_variable(model: *mut dtg_model, spec: *const dtg_variable_spec, partitioner: *const dtg_partitioner, out: *mut dtg_sharded) -> *mut dtg_error;
+    pub fn dtg_model_find_sharded_variable(model: *const dtg_model, name: *const c_char, name_len: usize, out: *mut dtg_sharded) -> *mut dtg_error;
+    pub fn dtg_sharded_shard(model: *const dtg_model, name: *const c_char, name_len: usize, i: i64, out: *mut dtg_variable) -> *mut dtg_error;
+    pub fn dtg_nn_sharded_value(model: *mut dtg_model, name: *const c_char, name_len: usize, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_sharded_lookup(model: *mut dtg_model, name: *const c_char, name_len: usize, ids: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_sharded_embedding(model: *mut dtg_model, ids: dtg_value, layer: *const dtg_embedding, partitioner: *const dtg_partitioner, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_strategy_create(model: *mut dtg_model, options: *const dtg_strategy_options, out: *mut *mut dtg_strategy) -> *mut dtg_error;
     pub fn dtg_strategy_retain(strategy: *mut dtg_strategy) -> *mut dtg_strategy;
     pub fn dtg_strategy_release(strategy: *mut dtg_strategy);
