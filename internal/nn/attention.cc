@@ -52,10 +52,8 @@ Value in_one_pass(Build& build, Value q, Value k, Value v, double scale, const S
   std::vector<Value> operands = {q, k, v};
   if (sight.mask.valid()) operands.push_back(sight.mask);
   if (sight.lengths.valid()) operands.push_back(checked_lengths(build, sight.lengths, dimension(build, build.shape(k), 1)));
-  const Attr settings[] = {{"causal", sight.causal},
-                           {"scale", scale},
-                           {"masks", int64_t{sight.mask.valid()}},
-                           {"counts", int64_t{sight.lengths.valid()}}};
+  const Attr settings[] = {
+      {"causal", sight.causal}, {"scale", scale}, {"masks", int64_t{sight.mask.valid()}}, {"counts", int64_t{sight.lengths.valid()}}};
   return build.op("DotProductAttention", operands, settings);
 }
 

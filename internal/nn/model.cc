@@ -97,6 +97,8 @@ Result<Value> Model::add_handle(const VariableSpec& spec, const std::string& nam
 // given a value to all, also a value that he feeds in place of the first.
 Status Model::add_nodes(const VariableSpec& spec, std::span<const Place> places, NamedVariable& variable) {
   const NameScope root(*graph_, "");
+  // Its first value is made before any run that somebody orders.
+  const NoControls outside(*graph_);
   Build build(*graph_);
   std::vector<VariableCopy> copies;
   std::vector<std::string> names;

@@ -31,4 +31,16 @@ class ColocationScope {
   Graph& graph_;
 };
 
+// What is added inside runs without the control scopes around it.
+class NoControls {
+ public:
+  explicit NoControls(Graph& graph) : graph_(graph) { graph_.push_no_controls(); }
+  ~NoControls() { (void)graph_.pop_controls(); }
+  NoControls(const NoControls&) = delete;
+  NoControls& operator=(const NoControls&) = delete;
+
+ private:
+  Graph& graph_;
+};
+
 }  // namespace dtg

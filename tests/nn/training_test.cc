@@ -71,6 +71,25 @@ TEST(VariableLists, SlotsOfTwoOptimizersOfOneVariableAreApart) {
   EXPECT_EQ(read(small, "v/Momentum_1")[0], 2);
 }
 
+// What an optimizer keeps gets its first values whatever the step waits for.
+TEST(VariableLists, SlotsBeginBeforeWhatTheStepComesAfter) {
+  SmallModel small;
+  const NamedVariable v = small.variable("v", {1}), gate = small.variable("gate", {0});
+  const Value loss = sum_of_products(small, v, slope(small, {2}));
+  Build build(small.graph());
+  const Value open = build.op("Greater", {small.model().find("gate")->read, build.op("ZerosLike", {gate.read})});
+  const Value inputs[] = {build.reshape(open, build.ints({})), open};
+  const Attr types[] = {{"T", std::vector<DType>{DType::boolean}}};
+  const NodeId passed = build.node("Assert", inputs, types);
+  ASSERT_TRUE(build.ok()) << build.status().message();
+  small.graph().push_controls({&passed, 1});
+  const Training momentum =
+      good(minimize(small.model(), loss, {.kind = Kind::momentum, .learning_rate = {}, .rate = 0.5, .momentum = 0.5}));
+  ASSERT_TRUE(small.graph().pop_controls().ok());
+  small.init();
+  EXPECT_EQ(read(small, "v/Momentum")[0], 0);
+}
+
 TEST(VariableLists, FollowOnlyWhatTheLossDependsOn) {
   SmallModel small;
   const Value x = small.placeholder("x", DType::f32, {4, 2}), z = small.placeholder("z", DType::f32, {4, 2});
