@@ -19,6 +19,9 @@ std::string resource_key(std::string_view device, std::string_view container, st
   return key;
 }
 
+// What a task keeps for itself is on no device, so that no handle reaches it.
+bool is_private(std::string_view key) { return key.front() == '\0'; }
+
 std::string_view container_of(std::string_view key) {
   const size_t from = key.find('\0') + 1;
   return key.substr(from, key.find('\0', from) - from);
@@ -79,7 +82,7 @@ void ResourceStore::reset(const std::vector<std::string>& containers) {
   {
     std::lock_guard hold(mutex_);
     for (auto at = resources_.begin(); at != resources_.end();) {
-      if (named(container_of(at->first))) {
+      if (!is_private(at->first) && named(container_of(at->first))) {
         gone.push_back(std::move(at->second));
         at = resources_.erase(at);
       } else {
@@ -111,7 +114,9 @@ std::vector<Ref<Resource>> ResourceStore::list() const {
   std::vector<Ref<Resource>> all;
   std::lock_guard hold(mutex_);
   all.reserve(resources_.size());
-  for (const auto& [key, resource] : resources_) all.push_back(resource);
+  for (const auto& [key, resource] : resources_) {
+    if (!is_private(key)) all.push_back(resource);
+  }
   return all;
 }
 

@@ -45,16 +45,17 @@ inline constexpr std::string_view kDefaultContainer = "localhost";
 class ResourceStore {
  public:
   // The resource under that key, made by `make` when absent (NOT_FOUND without one). An existing one of another kind is an error.
-  // `device` is the full device name; an empty container is the default one.
+  // `device` is the full device name, or empty for what the task keeps for itself; an empty container is the default one.
   Result<Ref<Resource>> find_or_create(std::string_view device, std::string_view container, std::string_view name, std::string_view kind,
                                        const std::function<Ref<Resource>()>& make);
   // Null when absent.
   Ref<Resource> find(std::string_view device, std::string_view container, std::string_view name) const;
   void destroy(Resource& resource, const Status& reason);
-  // The named containers, or the default one when none is named.
+  // The named containers, or the default one when none is named. What is on no device stays.
   void reset(const std::vector<std::string>& containers);
   // Moves whenever a resource was destroyed.
   uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+  // Without what is on no device.
   std::vector<Ref<Resource>> list() const;
   struct Entry {
     std::string device, container, name;

@@ -27,6 +27,13 @@ int64_t StepClocks::slowest(int64_t but) const {
   return least;
 }
 
+std::vector<int64_t> StepClocks::clocks() const {
+  std::vector<int64_t> all;
+  const std::lock_guard hold(mutex_);
+  for (const Member& member : members_) all.push_back(member.clock);
+  return all;
+}
+
 int64_t StepClocks::join(int64_t worker, uint64_t session, std::span<const int64_t> clocks) {
   PendingOpList ended;
   int64_t begins = 0;

@@ -40,6 +40,8 @@ class StepClocks final : public WaitingResource {
   void destroy(const Status& reason) override;
 
   int64_t workers() const { return static_cast<int64_t>(members_.size()); }
+  // As they were when somebody looked last; by worker.
+  std::vector<int64_t> clocks() const;
   // The worker is there from now on; the clock that it begins with.
   int64_t join(int64_t worker, uint64_t session, std::span<const int64_t> clocks);
   // Nobody waits for it any more.

@@ -34,6 +34,15 @@ TEST(ResourceStore, SharesByDeviceContainerAndName) {
   EXPECT_NE(resource_cast<Thing>(static_cast<RefCounted*>(a.value().get())), nullptr);
 }
 
+TEST(ResourceStore, WhatIsOnNoDeviceIsTheTasksOwn) {
+  ResourceStore store;
+  const auto own = thing(store, "", "_own", "a").take();
+  EXPECT_TRUE(store.list().empty());
+  store.reset({"_own"});
+  EXPECT_EQ(store.find("", "_own", "a"), own);
+  EXPECT_TRUE(static_cast<Thing&>(*own).why.ok());
+}
+
 TEST(ResourceStore, RefusesAnotherKindUnderTheSameName) {
   ResourceStore store;
   ASSERT_TRUE(thing(store, kDevice, "", "a").ok());
