@@ -108,6 +108,7 @@ struct Outs {
   dtg_training training = DTG_TRAINING_INIT;
   dtg_replicated replicated = DTG_REPLICATED_INIT;
   dtg_recurrent_result steps = DTG_RECURRENT_RESULT_INIT;
+  dtg_attention_cache cache = DTG_ATTENTION_CACHE_INIT;
   dtg_metric_values measured = DTG_METRIC_VALUES_INIT;
   dtg_completion event{};
   const char* text = nullptr;
@@ -240,6 +241,7 @@ class Misuse : public World {
   dtg_trainer_options trains = DTG_TRAINER_OPTIONS_INIT;
   dtg_partitioner cuts = DTG_PARTITIONER_INIT;
   dtg_mesh_options grid = DTG_MESH_OPTIONS_INIT;
+  const int64_t sizes[1] = {1};
   const char* device = "/device:CPU:0";
   dtg_variable_spec variable = DTG_VARIABLE_SPEC_INIT;
   dtg_dense dense = DTG_DENSE_INIT;
@@ -248,6 +250,7 @@ class Misuse : public World {
   dtg_recurrent recurrent = DTG_RECURRENT_INIT;
   dtg_sampled_loss sampled = DTG_SAMPLED_LOSS_INIT;
   dtg_attention attention = DTG_ATTENTION_INIT;
+  dtg_embedding_bag bag = DTG_EMBEDDING_BAG_INIT;
   dtg_conv windows = DTG_CONV_INIT;
   dtg_export serving = DTG_EXPORT_INIT;
   dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
@@ -334,6 +337,8 @@ void Misuse::graph_rows() {
   ROW(dtg_graph_push_device_setter, {}, h.graph, &setter);
   ROW(dtg_graph_push_controls, {}, h.graph, &v.z, 1);
   ROW(dtg_graph_pop_controls, {}, h.graph);
+  ROW(dtg_graph_push_recompute, {}, h.graph);
+  ROW(dtg_graph_pop_recompute, {}, h.graph);
   ROW(dtg_graph_push_colocation, {}, h.graph, v.z);
   ROW(dtg_graph_pop_colocation, {}, h.graph);
   ROW(dtg_graph_add_gradients, {5}, h.graph, &v.z, 1, &v.x, 1, nullptr, &outs.gradient);
@@ -461,6 +466,13 @@ void Misuse::layer_rows() {
   ROW(dtg_nn_group_norm, {2}, h.model, v.x, nullptr, &outs.value);
   ROW(dtg_nn_recurrent, {}, h.model, v.x, &recurrent, &outs.steps);
   ROW(dtg_nn_attention, {}, h.model, v.x, v.x, &attention, &outs.value);
+  ROW(dtg_nn_attention_cache, {}, h.model, v.x, &attention, 0, &outs.cache);
+  ROW(dtg_nn_attention_step, {}, h.model, v.x, &attention, &outs.cache, &outs.value);
+  bag.rows = bag.width = 2;
+  ROW(dtg_nn_position_embedding, {2}, h.model, v.x, nullptr, &outs.value);
+  ROW(dtg_nn_embedding_bag, {}, h.model, v.y, &bag, &outs.value);
+  ROW(dtg_nn_noise, {}, h.model, v.x, DTG_GAUSSIAN_NOISE, 0.5, none[0], none[0], &outs.value);
+  ROW(dtg_nn_adaptive_pool, {}, h.model, v.x, &sizes[0], 1, 0, &outs.value);
   ROW(dtg_nn_conv1d, {}, h.model, v.x, &windows, &outs.value);
   ROW(dtg_nn_conv3d, {}, h.model, v.x, &windows, &outs.value);
   ROW(dtg_nn_conv2d_transpose, {}, h.model, v.x, &windows, &outs.value);

@@ -10,15 +10,16 @@
 #include "exec/accumulator.h"
 #include "exec/lookup_table.h"
 #include "exec/queue.h"
+#include "exec/step_clocks.h"
 #include "exec/variable.h"
 #include "graph/build.h"
 
 namespace dtg {
 
-enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator };
-inline constexpr int kKinds = 8;
-inline constexpr const char* kKeptNames[] = {"variable",           "counter", "queue",      "accumulator",
-                                             "sparse accumulator", "table",   "vocabulary", "generator"};
+enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator, clocks };
+inline constexpr int kKinds = 9;
+inline constexpr const char* kKeptNames[] = {"variable", "counter",    "queue",     "accumulator", "sparse accumulator",
+                                             "table",    "vocabulary", "generator", "clocks"};
 
 inline bool takes_resource(const OpDef& op) {
   return std::ranges::any_of(op.inputs(), [](const ArgDef& arg) { return arg.dtype == DType::resource; });
@@ -33,6 +34,7 @@ inline Kept kind_for(const OpDef& op) {
   if (has("Accumulator")) return Kept::accumulator;
   if (has("LookupTable")) return Kept::table;
   if (has("InitializeTable")) return Kept::vocabulary;
+  if (has("Clocks")) return Kept::clocks;
   return op.find_attr("limit") ? Kept::counter : Kept::variable;
 }
 
@@ -105,6 +107,11 @@ struct Keeper {
         }
         return made(LookupTable::kKind, table);
       }
+      case Kept::clocks: {
+        auto clocks = make_ref<StepClocks>(name, 2, Presence::of(store)->roll());
+        if (filled) clocks->join(0, Presence::kOwn, std::array<int64_t, 2>{StepClocks::kNobody, StepClocks::kNobody});
+        return made(StepClocks::kKind, clocks);
+      }
     }
   }
 
@@ -121,6 +128,11 @@ struct Keeper {
       return format("%lld%s", static_cast<long long>(queue->size()), queue->closed() ? " closed" : "");
     if (auto* const variable = resource_cast<Variable>(found.get())) return look(*variable);
     if (auto* const table = resource_cast<LookupTable>(found.get())) return format("%lld entries", static_cast<long long>(table->size()));
+    if (auto* const clocks = resource_cast<StepClocks>(found.get())) {
+      std::string text;
+      for (const int64_t clock : clocks->clocks()) text += format("%lld ", static_cast<long long>(clock));
+      return text;
+    }
     const auto& sum = static_cast<const Accumulator&>(*found);
     return format("%lld at %lld", static_cast<long long>(sum.count()), static_cast<long long>(sum.global_step()));
   }
@@ -162,6 +174,7 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"key_dtype", DType::i64});
       attrs.push_back({"value_dtype", DType::f32});
       return b.op(kind == Kept::table ? "MutableHashTableV2" : "HashTableV2", {}, attrs, node);
+    case Kept::clocks: attrs.push_back({"workers", int64_t{2}}); return b.op("_StepClocks", {}, attrs, node);
   }
   return {};
 }
@@ -172,6 +185,7 @@ inline Value plain_input(Build& b, const ArgDef& arg, int rank) {
   if (arg.name == "begin" || arg.name == "end" || arg.name == "strides") {
     return b.ints({arg.name == "begin" ? 0 : arg.name == "end" ? 2 : 1});  // both elements
   }
+  if (arg.name == "clocks") return b.ints({0, 0}, DType::i64);
   if (arg.name == "keys") return b.ints({0, 1}, DType::i64);
   if (arg.name == "gradient_shape") return b.ints({2}, DType::i64);
   if (arg.dtype == DType::i64 || arg.dtype == DType::i32 || arg.dtype == DType::u64) return b.integer(1, arg.dtype);
@@ -197,6 +211,7 @@ inline NodeId state_node(Graph& graph, const OpDef& op, Value handle, const std:
     if (op.find_attr("component_types")) attrs.push_back({"component_types", std::vector<DType>{DType::f32}});
     if (op.find_attr("limit")) attrs.insert(attrs.end(), {{"limit", int64_t{100}}, {"T", DType::i64}});
     if (op.find_attr("Tkeys")) attrs.insert(attrs.end(), {{"Tkeys", DType::i64}, {"Tvalues", DType::f32}});
+    if (op.find_attr("worker")) attrs.push_back({"worker", int64_t{0}});
     if (op.find_attr("has_known_shape")) attrs.push_back({"has_known_shape", true});
     const NodeId node = b.node(op.name(), inputs, attrs, "deed", controls);
     if (b.ok()) return node;
