@@ -138,7 +138,7 @@ Status Mesh::begin(std::span<const Value> batch, int64_t micro_batches, bool for
                             static_cast<long long>(kMicroBatchesMost));
   }
   if (model_->policy()) return failed_precondition("build over a mesh: the scope of a strategy is open on the model; leave it first");
-  course_.emplace();
+  course_ = std::make_unique<Course>();
   Course& c = *course_;
   c.before = model_->mark();
   c.of_stage = of_stage_;

@@ -16,7 +16,7 @@
 // Owner: the handle, by count. One thread builds.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -138,7 +138,7 @@ class Mesh final : public RefCounted, private VariablePolicy {
   const Ref<Model> model_;
   const Options options_;
   const uint32_t tag_;
-  std::optional<Course> course_;
+  std::unique_ptr<Course> course_;
   std::vector<std::vector<size_t>> of_stage_;  // numbers of the variables that each stage made
   int64_t stage_ = 0, rank_ = 0;               // of the step that is open
 };
