@@ -71,17 +71,6 @@ class HostFunction : public ElementFunction {
   void* user() const { return user_->get(); }
 
  private:
-  class Ended final : public Call {
-   public:
-    explicit Ended(Element results) : results_(std::move(results)) {}
-    Status finish(Element& results) override {
-      results = std::move(results_);
-      return {};
-    }
-
-   private:
-    Element results_;
-  };
   const Ref<HostUser> user_;
   const std::vector<ComponentSpec> results_;
 };

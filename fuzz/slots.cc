@@ -9,24 +9,11 @@
 #include <cstdint>
 
 #include "net/slots.h"
+#include "program.h"
 
 namespace {
 
-class Program {
- public:
-  Program(const uint8_t* data, size_t size) : at_(data), left_(size) {}
-  bool more() const { return left_ > 0; }
-  uint64_t byte() { return left_ > 0 ? (--left_, *at_++) : 0; }
-  // Small numbers, those around powers of two, and very large ones.
-  uint64_t number() {
-    const uint64_t how = byte();
-    return (how & 128) != 0 ? (uint64_t{1} << (how % 64)) + byte() - 1 : how;
-  }
-
- private:
-  const uint8_t* at_;
-  size_t left_;
-};
+using namespace dtg;
 
 uint64_t sum(const char* from, uint64_t bytes) {
   uint64_t all = 0;
@@ -37,7 +24,6 @@ uint64_t sum(const char* from, uint64_t bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace dtg;
   Program program(data, size);
   MemoryBudget budget(int64_t{16} << 20);
   volatile uint64_t seen = 0;

@@ -10,6 +10,7 @@
 
 #include "base/reservation.h"
 #include "base/spelling.h"
+#include "data/with_type.h"
 
 namespace dtg {
 namespace {
@@ -97,25 +98,6 @@ DType number_type(char format) {
     case 'f': return DType::f32;
     case 'g': return DType::f64;
     default: return DType::invalid;
-  }
-}
-
-// Calls fn with a value of the type of the elements.
-template <class Fn>
-void with_type(DType dtype, Fn&& fn) {
-  switch (dtype) {
-    case DType::i8: return fn(int8_t{});
-    case DType::u8: return fn(uint8_t{});
-    case DType::i16: return fn(int16_t{});
-    case DType::u16: return fn(uint16_t{});
-    case DType::i32: return fn(int32_t{});
-    case DType::u32: return fn(uint32_t{});
-    case DType::i64: return fn(int64_t{});
-    case DType::u64: return fn(uint64_t{});
-    case DType::f32: return fn(float{});
-    case DType::f64: return fn(double{});
-    case DType::boolean: return fn(bool{});
-    default: return;
   }
 }
 
@@ -526,28 +508,6 @@ class Reader {
   std::vector<bool> dropped_;  // by row; empty: none
 };
 
-// All columns but the label, side by side.
-Result<Tensor> pack_features(const CsvTable& table, size_t label) {
-  int64_t width = 0, at = 0;
-  const auto width_of = [&](const CsvColumn& column) { return column.values.count() / table.rows; };
-  for (size_t i = 0; i < table.columns.size(); ++i) width += i == label ? 0 : width_of(table.columns[i]);
-  const int64_t dims[] = {table.rows, width};
-  DTG_ASSIGN(const Shape shape, Shape::make(dims));
-  DTG_ASSIGN(Tensor features, Tensor::allocate(DType::f32, shape));
-  float* const to = features.as<float>();
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == label) continue;
-    const Tensor& values = table.columns[i].values;
-    const int64_t here = width_of(table.columns[i]);
-    with_type(values.dtype(), [&](auto type) {
-      const auto* const from = values.as<decltype(type)>();
-      for (int64_t k = 0; k < values.count(); ++k) to[k / here * width + at + k % here] = static_cast<float>(from[k]);
-    });
-    at += here;
-  }
-  return features;
-}
-
 }  // namespace
 
 Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& options, std::string* schema) {
@@ -555,22 +515,9 @@ Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& option
     return invalid_argument("read an Arrow stream: it was released, or never filled");
   }
   const OwnedStream owned{stream};
-  DTG_ASSIGN(CsvTable table, Reader(options).read(stream));
+  DTG_ASSIGN(const CsvTable table, Reader(options).read(stream));
   if (schema) *schema = csv_schema_text(table, options.label);
-  std::vector<Tensor> tensors;
-  if (options.label.empty()) {
-    for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
-    return make_slices(tensors);
-  }
-  size_t label = 0;
-  while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
-  if (label == table.columns.size()) {
-    return not_found("read an Arrow stream: the label \"%.100s\" is none of its %zu columns", options.label.c_str(), table.columns.size());
-  }
-  DTG_ASSIGN(Tensor features, pack_features(table, label));
-  tensors.push_back(std::move(features));
-  tensors.push_back(table.columns[label].values);
-  return make_slices(tensors);
+  return slices_of(table, options, "an Arrow stream");
 }
 
 }  // namespace dtg

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/spelling.h"
 #include "data/gzip.h"
+#include "data/with_type.h"
 
 namespace dtg {
 namespace {
@@ -480,23 +481,24 @@ class Parser {
 };
 
 // All columns but the label, side by side.
-Result<Tensor> pack_features(const CsvTable& table, size_t label, bool doubles) {
-  const auto width = static_cast<int64_t>(table.columns.size()) - 1;
+template <class To>
+Result<Tensor> pack_features(const CsvTable& table, size_t label) {
+  int64_t width = 0, at = 0;
+  const auto width_of = [](const CsvColumn& column) { return column.values.shape().rank() > 1 ? column.values.shape().dim(1) : 1; };
+  for (size_t i = 0; i < table.columns.size(); ++i) width += i == label ? 0 : width_of(table.columns[i]);
   const int64_t dims[] = {table.rows, width};
   DTG_ASSIGN(const Shape shape, Shape::make(dims));
-  DTG_ASSIGN(Tensor features, Tensor::allocate(doubles ? DType::f64 : DType::f32, shape));
-  int64_t at = 0;
+  DTG_ASSIGN(Tensor features, Tensor::allocate(dtype_of<To>, shape));
+  To* const to = features.as<To>();
   for (size_t i = 0; i < table.columns.size(); ++i) {
     if (i == label) continue;
     const Tensor& values = table.columns[i].values;
-    for (int64_t row = 0; row < table.rows; ++row) {
-      const double value = values.dtype() == DType::i64   ? static_cast<double>(values.as<int64_t>()[row])
-                           : values.dtype() == DType::f64 ? values.as<double>()[row]
-                                                          : double{values.as<float>()[row]};
-      if (doubles) features.as<double>()[row * width + at] = value;
-      else features.as<float>()[row * width + at] = static_cast<float>(value);
-    }
-    ++at;
+    const int64_t here = width_of(table.columns[i]);
+    with_type(values.dtype(), [&](auto type) {
+      const auto* const from = values.as<decltype(type)>();
+      for (int64_t k = 0; k < values.count(); ++k) to[k / here * width + at + k % here] = static_cast<To>(from[k]);
+    });
+    at += here;
   }
   return features;
 }
@@ -517,9 +519,7 @@ Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions&
   return parse_csv(text, path, options);
 }
 
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema) {
-  DTG_ASSIGN(CsvTable table, read_csv(disk, path, options));
-  if (schema) *schema = csv_schema_text(table, options.label);
+Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from) {
   std::vector<Tensor> tensors;
   if (options.label.empty()) {
     for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
@@ -530,13 +530,19 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
   if (label == table.columns.size()) {
     std::vector<std::string_view> names;
     for (const CsvColumn& column : table.columns) names.push_back(column.name);
-    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns: %s", path.c_str(), options.label.c_str(), names.size(),
+    return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s", from.c_str(), options.label.c_str(), names.size(),
                      names_text(options.label, names).c_str());
   }
-  DTG_ASSIGN(Tensor features, pack_features(table, label, options.doubles));
+  DTG_ASSIGN(Tensor features, options.doubles ? pack_features<double>(table, label) : pack_features<float>(table, label));
   tensors.push_back(std::move(features));
   tensors.push_back(table.columns[label].values);
   return make_slices(tensors);
+}
+
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema) {
+  DTG_ASSIGN(const CsvTable table, read_csv(disk, path, options));
+  if (schema) *schema = csv_schema_text(table, options.label);
+  return slices_of(table, options, "\"" + path + "\"");
 }
 
 }  // namespace dtg

@@ -49,7 +49,7 @@ struct CsvOptions {
 struct CsvColumn {
   std::string name;
   CsvKind kind = CsvKind::whole;
-  Tensor values;                        // [rows]; int64, float32 or float64
+  Tensor values;                        // [rows], of Arrow also [rows, width]; int64, float32 or float64
   std::vector<std::string> categories;  // category i is called categories[i]
   int64_t missing = 0;
   CsvMissing policy = CsvMissing::refuse;
@@ -66,6 +66,8 @@ Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions&
 // The same from text; `path` is for messages.
 Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const CsvOptions& options);
 
+// A data set of the rows of a table that was read from `from` (for messages); see make_csv.
+Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from);
 // A data set of its rows. With a label, elements are {features, label}: all other columns as one float
 // vector, category numbers included, and the label as int64, or as real if it is one. Without, elements
 // have one scalar per column. `schema` (may be null) receives what was found out, as text for read_csv_schema.

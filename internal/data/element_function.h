@@ -23,6 +23,19 @@ class ElementFunction : public RefCounted {
     virtual Status finish(Element& results) = 0;
   };
 
+  // One whose results were there at once.
+  class Ended final : public Call {
+   public:
+    explicit Ended(Element results) : results_(std::move(results)) {}
+    Status finish(Element& results) override {
+      results = std::move(results_);
+      return {};
+    }
+
+   private:
+    Element results_;
+  };
+
   // What it gives.
   virtual const std::vector<ComponentSpec>& results() const = 0;
   // Begins on one element. `seed`: the number of the epoch and that of the element in it, for who draws random numbers.

@@ -17,19 +17,7 @@ struct RegexArgs {
 
 Status replace_all(RunContext& c, const RegexArgs& a, const Regex& regex, const Rewrite& rewrite) {
   RegexMatcher matcher(regex);
-  std::vector<std::string> made(static_cast<size_t>(a.count));
-  TextSpace space;
-  for (const int64_t i : watched(a.count, 20)) {
-    made[static_cast<size_t>(i)] = replaced(matcher, c.in<Text>(0)[i].view(), rewrite, a.all);
-    space.want(made[static_cast<size_t>(i)].size());
-  }
-  DTG_TRY(space.take(c));
-  for (const int64_t i : watched(a.count, 20)) {
-    const char* const from = space.here();
-    space.put(made[static_cast<size_t>(i)]);
-    c.out<Text>(0)[i] = space.since(from);
-  }
-  return {};
+  return put_texts(c, a.count, [&](int64_t i) { return replaced(matcher, c.in<Text>(0)[i].view(), rewrite, a.all); });
 }
 
 Status match_all(RunContext& c, const RegexArgs& a, const Regex& regex) {

@@ -115,20 +115,10 @@ Status ascii_case_run(RunContext& c) {
 
 Status unicode_case_run(RunContext& c) {
   const auto& a = c.args<TextArgs>();
-  std::vector<std::string> made(static_cast<size_t>(a.count));
-  TextSpace space;
-  for (const int64_t i : watched(a.count, 20)) {
+  return put_texts(c, a.count, [&](int64_t i) {
     const std::string_view text = c.in<Text>(0)[i].view();
-    made[static_cast<size_t>(i)] = a.upper ? upper_case(text) : lower_case(text);
-    space.want(made[static_cast<size_t>(i)].size());
-  }
-  DTG_TRY(space.take(c));
-  for (const int64_t i : watched(a.count, 20)) {
-    const char* const from = space.here();
-    space.put(made[static_cast<size_t>(i)]);
-    c.out<Text>(0)[i] = space.since(from);
-  }
-  return {};
+    return a.upper ? upper_case(text) : lower_case(text);
+  });
 }
 
 Status case_prepare(PrepareContext& c) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
+#include "base/watched.h"
 #include "exec/text_space.h"
 #include "graph/infer.h"
 
@@ -45,5 +48,23 @@ inline bool is_trail(char c) { return (static_cast<unsigned char>(c) & 0xc0u) ==
 char32_t next_char(std::string_view& text);
 // Appends it as UTF-8.
 void append_char(std::string& text, char32_t c);
+
+// Output 0 of strings that have to be made to know how long they are: element i is fn(i).
+template <class Fn>
+Status put_texts(RunContext& c, int64_t count, Fn&& fn) {
+  std::vector<std::string> made(static_cast<size_t>(count));
+  TextSpace space;
+  for (const int64_t i : watched(count, 20)) {
+    made[static_cast<size_t>(i)] = fn(i);
+    space.want(made[static_cast<size_t>(i)].size());
+  }
+  DTG_TRY(space.take(c));
+  for (const int64_t i : watched(count, 20)) {
+    const char* const from = space.here();
+    space.put(made[static_cast<size_t>(i)]);
+    c.out<Text>(0)[i] = space.since(from);
+  }
+  return {};
+}
 
 }  // namespace dtg::ops

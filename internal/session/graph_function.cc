@@ -71,19 +71,6 @@ Result<std::vector<Tensor>> captured_values(const Closure& closure, Session* ses
 
 }  // namespace
 
-// The results are there.
-class GraphFunction::Finished final : public Call {
- public:
-  explicit Finished(Element results) : results_(std::move(results)) {}
-  Status finish(Element& results) override {
-    results = std::move(results_);
-    return {};
-  }
-
- private:
-  Element results_;
-};
-
 class GraphFunction::Running final : public Call {
  public:
   Running(Ref<AsyncRun> run, Ref<CompletionQueue> ends, const Clock& clock) : run_(std::move(run)), ends_(std::move(ends)), clock_(clock) {}
@@ -172,7 +159,7 @@ Result<std::unique_ptr<ElementFunction::Call>> GraphFunction::start(const Elemen
   if (callable_) {
     Element results(fetches_.size());
     DTG_TRY(callable_->run(feeds, results, 0));
-    return std::unique_ptr<Call>(new Finished(std::move(results)));
+    return std::unique_ptr<Call>(new Ended(std::move(results)));
   }
   DTG_ASSIGN(Ref<AsyncRun> run, session_->run_async(args(feeds), ends_, 0));
   return std::unique_ptr<Call>(new Running(std::move(run), ends_, session_->runtime().clock()));

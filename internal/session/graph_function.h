@@ -32,7 +32,6 @@ class GraphFunction final : public ElementFunction {
   std::string text() const override { return text_; }
 
  private:
-  class Finished;
   class Running;
   GraphFunction() = default;
   Status build(const Ref<Runtime>& runtime, const Wanted& wanted);

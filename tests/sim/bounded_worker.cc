@@ -16,11 +16,7 @@ constexpr int64_t kRunNs = 3 * kSecond, kRecoverNs = 10 * kSecond;
 }  // namespace
 
 BoundedWorker::BoundedWorker(Process& process, int servers, int cells, const Replication& share)
-    : process_(process),
-      share_(share),
-      graph_(Graph::create(&process.runtime()->ops()).take()),
-      model_(make_ref<Model>(graph_, 1)),
-      queue_(CompletionQueue::create().take()) {
+    : process_(process), share_(share), graph_(Graph::create(&process.runtime()->ops()).take()), model_(make_ref<Model>(graph_, 1)) {
   status_ = build(servers, cells);
 }
 
@@ -69,17 +65,7 @@ Status BoundedWorker::run(std::span<const Value> fetches, std::span<const NodeId
     args.feeds = {&cell_, 1};
     args.feed_tensors = {&feed, 1};
   }
-  const Clock& clock = process_.clock();
-  const int64_t began = clock.monotonic_ns();
-  DTG_ASSIGN(const Ref<AsyncRun> run, session_->run_async(args, queue_, ++tag_));
-  CompletionQueue::Event event;
-  while (queue_->next({&event, 1}, clock, Deadline::after(clock, kRunNs + kSecond)) == 0) {
-    late_ = true;
-    run->cancel();
-  }
-  if (clock.monotonic_ns() - began > kRunNs + 100 * kMillisecond) late_ = true;
-  for (size_t i = 0; fetched && event.status.ok() && i < fetches.size(); ++i) fetched->push_back(run->take(i).take());
-  return event.status;
+  return runs_.run(*session_, args, fetched);
 }
 
 // The first life of the chief gives the values; everybody else, and every later life, finds them.

@@ -2,13 +2,11 @@
 // that takes 1 from its cell, by a gradient. The fiber of its process.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "process.h"
-#include "session/completion_queue.h"
-#include "session/session.h"
 #include "strategy/replicas.h"
+#include "timed_runs.h"
 
 namespace dtg::sim {
 
@@ -23,7 +21,7 @@ class BoundedWorker final {
   Result<int64_t> step(int cell);
   // It makes no more steps.
   Status leave() { return run({}, {&added_.leave, 1}); }
-  bool was_late() { return std::exchange(late_, false); }
+  bool was_late() { return runs_.was_late(); }
   // The clock with which it has joined.
   Result<int64_t> clock();
   // What each server's cells hold, as counts.
@@ -38,15 +36,13 @@ class BoundedWorker final {
   const Replication share_;
   const Ref<Graph> graph_;
   const Ref<Model> model_;
-  const Ref<CompletionQueue> queue_;
   Ref<Session> session_;
   Status status_;
   Value cell_, clocks_;
   std::vector<Value> counts_;
   Replicated added_;
   NodeId init_ = kNoNode;
-  uint64_t tag_ = 0;
-  bool late_ = false;
+  TimedRuns runs_{process_.clock()};
 };
 
 }  // namespace dtg::sim

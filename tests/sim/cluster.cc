@@ -8,8 +8,8 @@
 #include "cluster/server.h"
 #include "graph/build.h"
 #include "graph/closure.h"
-#include "session/async_run.h"
 #include "strict.h"
+#include "timed_runs.h"
 
 namespace dtg::sim {
 namespace {
@@ -129,7 +129,6 @@ class WorkerHost {
       (void)graph_->pop_device();
     }
     status_ = b.status();
-    queue_ = CompletionQueue::create().take();
   }
 
   Status connect(const std::string& target) {
@@ -152,19 +151,9 @@ class WorkerHost {
       const uint64_t token[] = {1, OrderWatch::token(cell)};
       told = Tensor::of<uint64_t>(Shape::of({2}), token).take();
     }
-    const Clock& clock = process_.clock();
-    const int64_t began = clock.monotonic_ns();
-    DTG_ASSIGN(const Ref<AsyncRun> run, session_->run_async(args, queue_, ++tag_));
-    CompletionQueue::Event event;
-    while (queue_->next({&event, 1}, clock, Deadline::after(clock, kStepNs + kSecond)) == 0) {
-      late_ = true;
-      run->cancel();
-    }
-    if (clock.monotonic_ns() - began > kStepNs + 100 * kMillisecond) late_ = true;
-    for (size_t i = 0; fetched && event.status.ok() && i < fetches.size(); ++i) fetched->push_back(run->take(i).take());
-    return event.status;
+    return runs_.run(*session_, args, fetched);
   }
-  bool was_late() { return std::exchange(late_, false); }
+  bool was_late() { return runs_.was_late(); }
   Session& session() { return *session_; }
   const std::vector<NodeId>& add() const { return add_; }
   const std::vector<NodeId>& clear() const { return clear_; }
@@ -190,14 +179,12 @@ class WorkerHost {
   Process& process_;
   Ref<Graph> graph_;
   Ref<Session> session_;
-  Ref<CompletionQueue> queue_;
   Status status_;
   Value index_, token_;
   std::vector<Value> order_;
   std::vector<NodeId> add_, clear_;
   std::vector<Value> is_there_, read_;
-  uint64_t tag_ = 0;
-  bool late_ = false;
+  TimedRuns runs_{process_.clock()};
 };
 
 Cluster::Cluster(uint64_t seed, bool talks)

@@ -24,7 +24,6 @@ StrictWorker::StrictWorker(Process& process, int servers, int worker, int total)
     : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()), is_chief_(worker == 0) {
   model_ = make_ref<Model>(graph_, 1);
   status_ = build(servers, worker, total);
-  queue_ = CompletionQueue::create().take();
   ends_ = CompletionQueue::create().take();
 }
 
@@ -86,17 +85,7 @@ Status StrictWorker::run(std::span<const Value> fetches, std::span<const NodeId>
     args.feeds = {&number_, 1};
     args.feed_tensors = {&feed, 1};
   }
-  const Clock& clock = process_.clock();
-  const int64_t began = clock.monotonic_ns();
-  DTG_ASSIGN(const Ref<AsyncRun> run, session_->run_async(args, queue_, ++tag_));
-  CompletionQueue::Event event;
-  while (queue_->next({&event, 1}, clock, Deadline::after(clock, kRunNs + kSecond)) == 0) {
-    late_ = true;
-    run->cancel();
-  }
-  if (clock.monotonic_ns() - began > kRunNs + 100 * kMillisecond) late_ = true;
-  for (size_t i = 0; fetched && event.status.ok() && i < fetches.size(); ++i) fetched->push_back(run->take(i).take());
-  return event.status;
+  return runs_.run(*session_, args, fetched);
 }
 
 void StrictWorker::stop_updates() {
@@ -104,7 +93,7 @@ void StrictWorker::stop_updates() {
   updates_->cancel();
   CompletionQueue::Event event;
   const Clock& clock = process_.clock();
-  if (ends_->next({&event, 1}, clock, Deadline::after(clock, 5 * kSecond)) == 0) late_ = true;
+  if (ends_->next({&event, 1}, clock, Deadline::after(clock, 5 * kSecond)) == 0) runs_.note_late();
   updates_ = nullptr;
 }
 

@@ -10,6 +10,7 @@
 
 #include "process.h"
 #include "session/recover.h"
+#include "timed_runs.h"
 
 namespace dtg::sim {
 
@@ -25,7 +26,7 @@ class StrictWorker final {
   Status step();
   // The chief: no update is under way any more, nor half done.
   Status settle();
-  bool was_late() { return std::exchange(late_, false); }
+  bool was_late() { return runs_.was_late(); }
   int64_t steps() const { return step_; }
   // What is wrong with what the servers hold; empty: nothing.
   Result<std::string> judge();
@@ -41,7 +42,7 @@ class StrictWorker final {
   Ref<Graph> graph_;
   Ref<Model> model_;
   Ref<Session> session_;
-  Ref<CompletionQueue> queue_, ends_;
+  Ref<CompletionQueue> ends_;
   Ref<AsyncRun> updates_;
   Status status_;
   Value number_;
@@ -49,9 +50,8 @@ class StrictWorker final {
   NodeId init_ = kNoNode;
   const bool is_chief_;
   bool goes_on_ = false;
-  bool late_ = false;
   int64_t step_ = 0;
-  uint64_t tag_ = 0;
+  TimedRuns runs_{process_.clock()};
 };
 
 }  // namespace dtg::sim
