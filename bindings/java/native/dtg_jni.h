@@ -58,6 +58,11 @@ jlongArray jni_array(JNIEnv* env, const int64_t* values, size_t count);
 /* training.c, also for strategies and trainers. */
 /* Its pointers are the packet's: close that afterwards. */
 dtg_optimizer jni_optimizer(packet* from);
+dtg_dense jni_dense(packet* from);
+dtg_embedding jni_embedding(packet* from);
+dtg_attention jni_attention(packet* from);
+dtg_variable_spec jni_variable_spec(packet* from);
+jlongArray jni_variable(JNIEnv* env, const dtg_variable* from);
 jlongArray jni_training_ids(JNIEnv* env, const dtg_training* from);
 jlongArray jni_replicated_ids(JNIEnv* env, const dtg_replicated* from);
 
@@ -82,6 +87,6 @@ typedef struct jni_table {
 #define JNI_TABLE(name, methods) const jni_table name = {methods, (jint)(sizeof(methods) / sizeof(methods)[0])}
 extern const jni_table jni_base, jni_runtime, jni_tensor, jni_graph, jni_value, jni_model, jni_layers, jni_training, jni_session, jni_async,
     jni_cluster, jni_server, jni_dataset, jni_weights, jni_events, jni_checkpoint, jni_control, jni_group, jni_strategy, jni_trainer,
-    jni_coordinator, jni_host_data;
+    jni_coordinator, jni_host_data, jni_sharded, jni_mesh;
 
 #endif /* DTG_JNI_H */

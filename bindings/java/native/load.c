@@ -40,7 +40,7 @@ static bool enlist(JNIEnv* env) {
   const jni_table* tables[] = {&jni_base,     &jni_runtime,  &jni_tensor,      &jni_graph,      &jni_value,   &jni_model,
                                &jni_layers,   &jni_training, &jni_session,     &jni_async,      &jni_cluster, &jni_server,
                                &jni_dataset,  &jni_weights,  &jni_events,      &jni_checkpoint, &jni_control, &jni_group,
-                               &jni_strategy, &jni_trainer,  &jni_coordinator, &jni_host_data};
+                               &jni_strategy, &jni_trainer,  &jni_coordinator, &jni_host_data,  &jni_sharded, &jni_mesh};
   jclass natives = (*env)->FindClass(env, "org/dtg/Native");
   size_t i;
   if (!natives) return false;

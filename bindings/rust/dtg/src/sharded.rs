@@ -36,7 +36,7 @@ fn sharded(ask: impl FnOnce(*mut sys::dtg_sharded) -> *mut sys::dtg_error) -> Re
         Ok(Sharded {
             name: String::from_utf8_lossy(name).into_owned(),
             dtype: DType(out.dtype),
-            shape: out.dims[..out.rank].to_vec(),
+            shape: out.dims.iter().take(out.rank).copied().collect(),
             axis: out.axis,
             shards: out.shards,
         })
