@@ -12,7 +12,7 @@ public final class EmbeddingBag {
   Combiner combiner = Combiner.MEAN;
   Value lengths;
   Value weights;
-  Initializer table;
+  Initializer table = Initializer.DEFAULT;
   String weightsOf;
 
   /** All defaults. */

@@ -12,7 +12,7 @@ public final class PositionEmbedding {
   double wavelength;
   long longest;
   Value start;
-  Initializer table;
+  Initializer table = Initializer.DEFAULT;
   String weightsOf;
 
   /** All defaults. */
