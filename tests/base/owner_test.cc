@@ -21,12 +21,14 @@ TEST(OwnerTest, ALoanEndsWhenTheLastOtherHasLeft) {
       for (int round = 0; !over.load(); ++round) {
         const Owner::Turn turn(owner, round % 3 == i ? Owner::Use::change : Owner::Use::read);
         if (!turn.inside()) continue;
-        ++others_inside, ++entered;
+        ++others_inside;
+        if (++entered == 1) entered.notify_all();
         for (int pause = round % 64; pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
         --others_inside;
       }
     });
   }
+  entered.wait(0);
   for (int round = 0; round < kRounds; ++round) {
     const Owner::Turn turn(owner, Owner::Use::change);
     if (!turn.inside()) continue;

@@ -109,6 +109,8 @@ class History {
     if (below(3) == 0) begin_again();
     for (int w = 0; w < count_; ++w) come(w, true);
   }
+  // Whoever still waits is let go.
+  ~History() { clocks_->destroy(cancelled("the history is over")); }
   void run(int events) {
     for (int i = 0; i < events && !::testing::Test::HasFailure(); ++i) {
       const int w = below(count_);
