@@ -193,6 +193,7 @@ Status Driver::learn_here(const Timing& timing, const Directory::Entry& here, De
 Status Driver::add_others(const ClusterSpec& cluster, const std::string& known, const std::string& self,
                           const std::vector<std::string>& filters, const Timing& timing) {
   party_ = party_of(cluster, self);
+  self_ = self;
   attendance_home_ = Attendance::home_of(cluster);
   std::vector<DeviceName> wanted;
   for (const std::string& filter : filters) {
@@ -353,6 +354,11 @@ Result<Driver::Outcome> Driver::outcome(uint64_t write, Deadline deadline) {
 }
 
 Status Driver::reset(const std::vector<std::string>& containers, Deadline deadline) {
+  // All of it, or nothing.
+  for (const Ref<Worker>& worker : workers_) {
+    if (worker.get() == home_.get()) continue;
+    DTG_TRY(Rights(party_, self_, worker->name()).check(Verb::reset, "reset containers"));
+  }
   Asked<Status> asked(workers_.size());
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->connect(deadline, [worker = workers_[i], containers, deadline, done = asked.taker(i)](Status status) {

@@ -98,6 +98,7 @@ class Driver final : public RefCounted {
   const uint64_t session_;
   bool is_local_ = false;
   Party party_ = Party::chief;
+  std::string self_;                  // the task that the session speaks for; empty: none
   std::vector<Ref<Worker>> workers_;  // by task of map_; the last is home
   Ref<LocalWorker> home_;
   std::vector<Device> devices_;

@@ -358,6 +358,7 @@ void GroupCalls::late(const Key& key) {
   std::string names;
   const auto missing = flight->exchange->missing(silent);
   for (const int rank : missing) names += (names.empty() ? "" : ", ") + epoch_.name_of(rank);
+  if (!flight->exchange->hears_all() && !names.empty()) names += ", which by this algorithm may wait for others in turn";
   const std::string why =
       names.empty() ? "others have not taken what it sends" : (silent ? "nothing has come from " : "it waits for ") + names;
   epoch_.poison(deadline_exceeded("%s did not end within its time: %s%s", describe(key, flight->exchange->terms()).c_str(), why.c_str(),

@@ -17,9 +17,10 @@ Result<const Ledger::Known::Outcome*> Ledger::find(const WriteId& write, uint32_
   }
   const bool may_be_forgotten = writer == writers_.end() ? dropped_ : write.sequence < writer->second.forgotten;
   if (!may_be_forgotten) return static_cast<const Known::Outcome*>(nullptr);
-  return aborted("repeat run %llu: so many runs of the session were committed since its first attempt that nobody knows any more "
-                 "whether its updates took place",
-                 static_cast<unsigned long long>(write.sequence));
+  return failed_precondition(
+      "repeat run %llu: so many runs of the session were committed since its first attempt that nobody knows any more "
+      "whether its updates took place",
+      static_cast<unsigned long long>(write.sequence));
 }
 
 Result<bool> Ledger::has(const WriteId& write, uint32_t phase) {

@@ -20,7 +20,8 @@ bool is_repeatable(const Graph& graph) {
         case Access::undeclared:
         case Access::read:
         case Access::peek:
-        case Access::ask: break;
+        case Access::ask:
+        case Access::attend: break;
         case Access::write:
         case Access::assign:
           // What it gave is not kept.
@@ -40,7 +41,8 @@ bool changes_something(const Graph& graph) {
         case Access::undeclared:
         case Access::read:
         case Access::peek:
-        case Access::ask: break;
+        case Access::ask:
+        case Access::attend: break;
         default: return true;
       }
     }

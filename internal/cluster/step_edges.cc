@@ -219,9 +219,12 @@ void StepEdges::stop_listening() {
   {
     const std::lock_guard lock(mutex_);
     cause = cause_;
-    for (Join& join : joins_) {
-      if (join.waiting) waiting.push_back(std::move(join.waiting));
+    std::string silent;
+    for (size_t k = 0; k < joins_.size(); ++k) {
+      if (!joins_[k].replied) silent += (silent.empty() ? "" : ", ") + peers_[k]->peer();
+      if (joins_[k].waiting) waiting.push_back(std::move(joins_[k].waiting));
     }
+    if (step_ && !silent.empty()) step_->explain_lateness(deadline_exceeded("nothing has come from %s", silent.c_str()));
   }
   for (Completion& each : waiting) each.done(cause);
 }

@@ -211,6 +211,14 @@ std::vector<int> Exchange::missing(bool silent) const {
   return ranks;
 }
 
+bool Exchange::hears_all() const {
+  std::vector<int> ranks;
+  for (const auto& in : ins_) {
+    if (std::ranges::find(ranks, in->rank) == ranks.end()) ranks.push_back(in->rank);
+  }
+  return ranks.size() + 1 >= static_cast<size_t>(size_);
+}
+
 Status Exchange::reserve(uint64_t bytes, const char* what) {
   DTG_TRY(budget_.reserve(static_cast<int64_t>(bytes), what));
   reserved_ += static_cast<int64_t>(bytes);

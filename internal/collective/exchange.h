@@ -62,6 +62,8 @@ class Exchange : public RefCounted {
   const Tensor& result() const { return call_.out; }
   // Ranks from which something is missing; `silent`: only those of which nothing has come.
   std::vector<int> missing(bool silent) const;
+  // Every other rank sends here; else those that are missing may wait for others themselves.
+  bool hears_all() const;
   // Rank has streams that are not through, in either direction.
   bool needs(int rank) const;
   // Something may have left: other ranks count on this one.

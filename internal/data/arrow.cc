@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <unordered_map>
@@ -173,8 +174,10 @@ class Reader {
     const ArrowSchema* at = &schema;
     std::string_view format = at->format ? at->format : "";
     while (format.starts_with("+w:") && at->n_children == 1 && growing.dims.size() + 1 < kRankMax) {
-      const int64_t dim = std::atoll(format.data() + 3);
-      if (dim < 0 || __builtin_mul_overflow(growing.width, dim, &growing.width))
+      int64_t dim = -1;
+      const auto [end, wrong] = std::from_chars(format.data() + 3, format.data() + format.size(), dim);
+      if (wrong != std::errc() || end != format.data() + format.size() || dim < 0 ||
+          __builtin_mul_overflow(growing.width, dim, &growing.width))
         return damaged(growing, "its lists have an impossible length");
       growing.dims.push_back(dim);
       at = at->children[0];
@@ -281,7 +284,8 @@ class Reader {
         count > array->length - first) {
       return damaged(growing, "it is shorter than its table");
     }
-    if (array->null_count != 0 && (array->n_buffers < 1 || !array->buffers)) return damaged(growing, "it lacks a buffer");
+    const bool has_map = array->n_buffers >= 1 && array->buffers;
+    if ((array->null_count != 0 && !has_map) || (array->null_count > 0 && !array->buffers[0])) return damaged(growing, "it lacks a buffer");
     return {};
   }
 

@@ -40,6 +40,7 @@ Verb verb_of(Access access) {
     case Access::read:
     case Access::peek:
     case Access::ask: return Verb::read;
+    case Access::attend:
     case Access::write: return Verb::update;
     case Access::assign: return Verb::initialize;  // whether it replaces something, only the variable knows
     case Access::produce: return Verb::put;

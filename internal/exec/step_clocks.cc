@@ -77,6 +77,15 @@ bool StepClocks::review() {
 // A worker that was gone and is back counts again, unless others have begun what they could not have begun with it there.
 Status StepClocks::admit(const Wait& wait) {
   Member& own = members_[static_cast<size_t>(wait.worker)];
+  // Only the worker itself moves its clock on, so what it sees now is what there is, or what one of its runs beside this one has seen.
+  const int64_t now = wait.clocks[static_cast<size_t>(wait.worker)];
+  if (own.clock != kNobody && (now == kNobody || own.clock - now > kRunsAtOnceMost)) {
+    own = {};
+    return failed_precondition(
+        "bounded staleness: the clocks in \"%s\" were set back, as by an initializer that was run again or a checkpoint that was restored; "
+        "worker %lld runs local_init, as recovering the model does, and goes on where the others are",
+        name().c_str(), static_cast<long long>(wait.worker));
+  }
   if (own.clock == kNobody) {
     return failed_precondition("bounded staleness: worker %lld has no clock in \"%s\"; it runs local_init before its first step",
                                static_cast<long long>(wait.worker), name().c_str());
@@ -110,8 +119,8 @@ void StepClocks::enter(PendingOp& pending, PendingOpList& ended) {
   auto& op = static_cast<Wait&>(pending);
   if (destroyed_) return end(op, ended, aborted("bounded staleness: the clocks \"%s\" were destroyed", name().c_str()));
   look(op.clocks);
-  if (Status refused = admit(op); !refused.ok()) return end(op, ended, std::move(refused));
-  wait(op, waiting_);
+  if (Status refused = admit(op); !refused.ok()) end(op, ended, std::move(refused));
+  else wait(op, waiting_);
   serve(ended);
 }
 
@@ -120,8 +129,13 @@ void StepClocks::serve(PendingOpList& ended) {
     auto& op = static_cast<Wait&>(*at);
     at = PendingOpList::after(at);
     Member& own = members_[static_cast<size_t>(op.worker)];
-    // It has left while it waited, from another run: that is not this one's to decide.
-    if (own.clock == kNobody || behind(op)) continue;
+    if (own.clock == kNobody) {
+      end(op, waiting_, ended,
+          failed_precondition("bounded staleness: worker %lld has left \"%s\", or its clock was set back, while a step of it waited",
+                              static_cast<long long>(op.worker), name().c_str()));
+      continue;
+    }
+    if (behind(op)) continue;
     own.begun = std::max(own.begun, own.clock);
     op.clock = own.clock;
     end(op, waiting_, ended, {});

@@ -23,6 +23,8 @@ class StepClocks final : public WaitingResource {
   static constexpr std::string_view kKind = "step clocks";
   static constexpr int64_t kNobody = -1;  // the clock of a worker that has not come yet, or has left
   static constexpr int64_t kWorkersMost = 4096;
+  // Steps that one worker may have under way at once, each with an older look at its clock than the one before.
+  static constexpr int64_t kRunsAtOnceMost = 16;
 
   // A worker that wants to begin its next step.
   class Wait : public PendingOp {

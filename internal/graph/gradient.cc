@@ -65,7 +65,7 @@ class Again {
 
   Status repeat(NodeId first, NodeId last, NodeId arrived) {
     twins_.emplace(first, first);
-    graph_.push_name_scope("recompute");
+    graph_.push_name_scope("");
     Status status;
     for (NodeId id = first; id < last && status.ok(); ++id) {
       if (is_repeatable(graph_.node(id))) status = repeat_one(id, arrived);
@@ -84,7 +84,9 @@ class Again {
       inputs.push_back(graph_.value(other, input.output()));
     }
     graph_.push_colocation(id);
+    const std::string name = graph_.unique_name(name_of_repetition(node));
     auto made = graph_.add({.op = node.op->name(),
+                            .name = name,
                             .device = node.device,
                             .location = node.location,
                             .inputs = inputs,

@@ -155,6 +155,9 @@ class Graph : public RefCounted {
   // None of the control scopes that are open now holds inside; left by pop_controls().
   void push_no_controls();
   void push_colocation(NodeId node);
+  // The node that opened the recompute scope that is open (graph/recompute.h); kNoNode: none is.
+  NodeId open_mark() const { return open_mark_; }
+  void set_open_mark(NodeId mark) { open_mark_ = mark; }
   Status pop_name_scope();
   Status pop_device();
   Status pop_controls();
@@ -222,6 +225,7 @@ class Graph : public RefCounted {
   mutable std::mutex mutex_;                             // guards everything below
   Arena arena_;
   NameTable names_;
+  NodeId open_mark_ = kNoNode;
   AttrLists attr_lists_;
   std::unordered_map<std::string, int, NameHash, std::equal_to<>> name_counters_;
   struct NameChange {

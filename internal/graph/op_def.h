@@ -51,6 +51,7 @@ enum class Access : uint8_t {
   fence,       // decides what is still taken; ordered among what is produced
   consume,     // takes, and may wait: ordered among its like only
   ask,         // looks at it; the resource itself keeps order
+  attend,      // says who takes part in it; the resource itself keeps order
   close,       // ends it for those who produce; the resource itself keeps order
 };
 

@@ -117,13 +117,15 @@ class Heads {
     if (cache->position.valid()) {
       DTG_ASSIGN(const Value k, headed("key", query, layer_.key_width));
       DTG_ASSIGN(const Value v, headed("value", query, values));
-      const Value from = build_.cast(cache->position, DType::i32), count = dimension(build_, build_.shape(query), 1);
-      next.keys = written(cache->keys, k, from, count);
-      next.values = written(cache->values, v, from, count);
-      next.position = build_.add(from, count);
+      const Value longest = dimension(build_, build_.shape(cache->keys), 1), count = dimension(build_, build_.shape(query), 1);
+      const Value from = checked_lengths(build_, build_.cast(cache->position, DType::i32), longest);
+      // All of them fit, or none is written.
+      next.position = checked_lengths(build_, build_.add(from, count), longest);
+      next.keys = written(cache->keys, k, from, next.position);
+      next.values = written(cache->values, v, from, next.position);
       // Place i of the query, which is place from + i of all, sees those up to itself.
       const Value own = build_.op("ExpandDims", {build_.add(counting(build_, count), from), build_.integer(1)});
-      const Value all = counting(build_, dimension(build_, build_.shape(cache->keys), 1));
+      const Value all = counting(build_, longest);
       const Value seen = build_.op("ExpandDims", {build_.op("LessEqual", {all, own}), build_.integer(0)});
       mask = mask.valid() ? build_.op("LogicalAnd", {mask, seen}) : seen;
     }
@@ -137,9 +139,9 @@ class Heads {
   }
 
  private:
-  // Rows [batch, count, heads, width] in places `from` to from + count of a cache; what does not fit is an error of the run.
-  Value written(Value cache, Value rows, Value from, Value count) {
-    const Value zero = build_.integer(0), until = build_.add(from, count);
+  // Rows [batch, count, heads, width] in places from `from` up to `until` of a cache.
+  Value written(Value cache, Value rows, Value from, Value until) {
+    const Value zero = build_.integer(0);
     const Value begin = build_.op("Pack", {zero, from}), end = build_.op("Pack", {zero, until});
     return build_.op("TensorStridedSliceUpdate", {cache, begin, end, build_.ints({1, 1}), rows}, {{"begin_mask", 1}, {"end_mask", 1}});
   }

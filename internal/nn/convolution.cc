@@ -204,7 +204,8 @@ Value windows(Build& b, Value x, int axis, int64_t in, int64_t out, bool max) {
 
 }  // namespace
 
-Result<Value> adaptive_pool(Model& model, Value x, GlobalPool kind, std::span<const int64_t> sizes) {
+Result<Value> adaptive_pool(Model& model, Value given, GlobalPool kind, std::span<const int64_t> sizes) {
+  Value x = given;
   constexpr const char* kWhat = "adaptive pooling";
   constexpr int64_t kMost = int64_t{1} << 20;
   DTG_TRY(channels_of(model, x, kWhat, 3, 5).status());
@@ -226,6 +227,8 @@ Result<Value> adaptive_pool(Model& model, Value x, GlobalPool kind, std::span<co
     const int axis = static_cast<int>(i) + 1;
     if (shape.dim(axis) != sizes[i]) x = windows(b, x, axis, shape.dim(axis), sizes[i], max);
   }
+  // Also where nothing is to be done it is a value of its own.
+  if (x == given) x = b.op("Identity", {x});
   DTG_TRY(b.status());
   return x;
 }

@@ -58,7 +58,9 @@ Value counting(Build& build, Value below) { return build.op("Range", {build.inte
 // Each is looked up among those that are possible, which names one that is not.
 Value checked_lengths(Build& build, Value lengths, Value limit) {
   const Value possible = counting(build, build.add(limit, build.integer(1)));
-  return build.op("GatherV2", {possible, lengths, build.integer(0)}, {{"_lengths", true}}, "lengths");
+  if (!build.ok()) return {};
+  const std::string name = build.graph().unique_name("lengths");
+  return build.op("GatherV2", {possible, lengths, build.integer(0)}, {{"_lengths", true}}, name.substr(name.rfind('/') + 1));
 }
 
 Value shaped(Build& build, Value x, const PartialShape& shape) {

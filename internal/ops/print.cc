@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "device/cpu/copy.h"
@@ -37,12 +39,22 @@ std::string escaped(std::string_view text) {
   return made;
 }
 
+// In few digits where those say it all, else in as many as it takes.
+std::string number(double value) {
+  const std::string few = format("%.15g", value);
+  return std::strtod(few.c_str(), nullptr) == value || std::isnan(value) ? few : format("%.17g", value);
+}
+std::string number(float value) {
+  const std::string few = format("%.6g", static_cast<double>(value));
+  return std::strtof(few.c_str(), nullptr) == value || std::isnan(value) ? few : format("%.9g", static_cast<double>(value));
+}
+
 std::string element(const void* data, DType dtype, int64_t i, bool quoted) {
   switch (dtype) {
-    case DType::f32: return format("%g", static_cast<double>(static_cast<const float*>(data)[i]));
-    case DType::f64: return format("%g", static_cast<const double*>(data)[i]);
-    case DType::f16: return format("%g", static_cast<double>(float(static_cast<const Half*>(data)[i])));
-    case DType::bf16: return format("%g", static_cast<double>(float(static_cast<const BFloat16*>(data)[i])));
+    case DType::f32: return number(static_cast<const float*>(data)[i]);
+    case DType::f64: return number(static_cast<const double*>(data)[i]);
+    case DType::f16: return number(float(static_cast<const Half*>(data)[i]));
+    case DType::bf16: return number(float(static_cast<const BFloat16*>(data)[i]));
     case DType::boolean: return static_cast<const bool*>(data)[i] ? "1" : "0";
     case DType::string: {
       const std::string text = escaped(static_cast<const Text*>(data)[i].view());

@@ -161,6 +161,7 @@ std::string replaced(RegexMatcher& matcher, std::string_view text, const Rewrite
   std::string made;
   RegexMatcher::Places places;
   size_t at = 0, last_end = SIZE_MAX;
+  Lookout lookout;
   while (at <= text.size() && matcher.find(text, at, &places)) {
     made += text.substr(at, places[0] - at);
     if (places[0] == last_end && places[1] == places[0]) {
@@ -170,7 +171,9 @@ std::string replaced(RegexMatcher& matcher, std::string_view text, const Rewrite
       at = places[0] + std::max<size_t>(bytes, 1);
       continue;
     }
+    const size_t before = made.size();
     rewrite.append(&made, text, places);
+    lookout.after(static_cast<int64_t>((made.size() - before) / 8 + (places[1] - at) + 10));
     at = last_end = places[1];
     if (!all) break;
   }

@@ -151,7 +151,7 @@ void register_step_clocks(OpTable& ops, KernelTable& kernels) {
               .shape(scalar_shape)
               .no_gradient()
               .stateful()
-              .access(Access::ask)
+              .access(Access::attend)
               .doc("Private: a worker is there from now on; the clock that it begins with."));
   kernels.add({.op = "_JoinClocks", .prepare = join_prepare, .mode = KernelMode::host});
   ops.add(OpDef::make("_AwaitClocks")
@@ -172,7 +172,7 @@ void register_step_clocks(OpTable& ops, KernelTable& kernels) {
               .shape(no_outputs)
               .no_gradient()
               .stateful()
-              .access(Access::ask)
+              .access(Access::attend)
               .doc("Private: nobody waits for a worker any more."));
   kernels.add({.op = "_LeaveClocks", .prepare = leave_prepare, .mode = KernelMode::host});
 }

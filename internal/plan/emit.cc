@@ -217,6 +217,7 @@ bool Emitter::is_worth_a_look(uint32_t segment) {
   if (touched_.size() <= segment) touched_.resize(segment + 1);
   int64_t& touched = touched_[segment];
   touched += kEach;
+  if (has_texts()) touched = kEnough;
   for (int i = 0; i < kernel_.num_inputs() && touched < kEnough; ++i) touched += kernel_.input(i).bytes();
   for (int o = 0; o < kernel_.num_outputs() && touched < kEnough; ++o) {
     if (!kernel_.output(o).dynamic) touched += kernel_.output(o).bytes();
@@ -226,9 +227,18 @@ bool Emitter::is_worth_a_look(uint32_t segment) {
   return true;
 }
 
+// Strings may be of any length.
+bool Emitter::has_texts() const {
+  for (int i = 0; i < kernel_.num_inputs(); ++i) {
+    if (kernel_.input(i).dtype == DType::string) return true;
+  }
+  return false;
+}
+
 // A kernel with an effect must come to its end, and one that calls functions may hold such kernels; those inside speak for themselves.
 bool Emitter::may_be_cut(const IrNode& node) const {
   if (!kernel_.sync_fn() || node.node->op->is_stateful() || calls_functions(*node.node)) return false;
+  if (has_texts()) return true;
   int64_t touched = 0;
   for (int i = 0; i < kernel_.num_inputs() && touched < kCutBytes; ++i) touched += kernel_.input(i).bytes();
   for (int o = 0; o < kernel_.num_outputs() && touched < kCutBytes; ++o)

@@ -63,6 +63,7 @@ class Emitter {
   Result<Verdict> infer(const IrNode& node);
   bool is_worth_a_look(uint32_t segment);
   bool may_be_cut(const IrNode& node) const;
+  bool has_texts() const;
   Status check_made(const IrNode& node);
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/flat_map.h"
+#include "graph/recompute.h"
 #include "plan/passes.h"
 
 namespace dtg {
@@ -49,8 +50,18 @@ class Pruner {
             .in_phase("feed");
       }
       ir_.feeds.push_back(at);
+      if (!request_.body) feed_repetitions(feed, at);
     }
     return {};
+  }
+
+  // What gradients compute anew to save memory is what was fed, too.
+  void feed_repetitions(const FeedSpec& feed, uint32_t at) {
+    for (const NodeId id : repetitions_of(graph_, feed.value.node())) {
+      if (feed.value.output() >= graph_.node(id).outputs.size()) continue;
+      const Value again = graph_.value(id, feed.value.output());
+      if (check_feed(feed, graph_.info(again)).ok()) fed_.emplace(again.id, at);
+    }
   }
 
   // Most often it is the first dimension, how many examples there are, that is fixed where it should be open, or left out.

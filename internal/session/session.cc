@@ -434,36 +434,6 @@ Status Session::outcome_unknown(const Status& status, const Status& before) {
   return status.with_context("repeat a run that was cut short (" + before.message() + "), whose updates may have taken place");
 }
 
-Status Session::check_repetition(const PartitionedPlan& plan, uint64_t write) const {
-  if (write >= sequence_.load(std::memory_order_relaxed)) {
-    return invalid_argument("repeat the run of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
-  }
-  if (plan.is_repeatable()) return {};
-  return failed_precondition(
-      "repeat the run of write %llu: only runs that update variables of other tasks, and nothing of this one, can be repeated; it puts into "
-      "queues or accumulators, fetches what an update gives, or needs no other task",
-      static_cast<unsigned long long>(write));
-}
-
-Status Session::with_write(Status status, const PartitionedPlan& plan, uint64_t write) {
-  const Code code = status.code();
-  const bool unknown = code == Code::deadline_exceeded || code == Code::unavailable || code == Code::cancelled || code == Code::aborted;
-  if (!unknown || !plan.writes_elsewhere()) return status;
-  return {code,
-          status.message() + format("; its outcome is unknown: write %llu%s", static_cast<unsigned long long>(write),
-                                    plan.is_repeatable() ? ", which may be repeated" : ""),
-          status.origin()};
-}
-
-Result<Driver::Outcome> Session::outcome(uint64_t write, int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  if (write == 0 || write >= sequence_.load(std::memory_order_relaxed)) {
-    return invalid_argument("ask for the outcome of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
-  }
-  return driver_->outcome(write, until);
-}
-
 Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
   return {std::min(Deadline::after(runtime_->clock(), plan.lost_keep_state() ? kReturnNs : kReturnEmptyNs).at_ns, until.at_ns)};
 }
@@ -523,6 +493,10 @@ Status Session::reset(const std::vector<std::string>& containers) {
   DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(0));
   return driver_->reset(containers, until);
+}
+
+bool Session::calls_groups(NodeId target) const {
+  return !driver_->is_local() && !called_groups(*graph_, {}, {&target, 1}, {}, driver_->task().name()).empty();
 }
 
 Status Session::meet_workers(const std::string& barrier, int64_t timeout_ns) {

@@ -114,6 +114,8 @@ class Session final : public RefCounted, private Task::Observer {
   Result<Deadline> time_limit(int64_t timeout_ns) const { return deadline(timeout_ns); }
   Driver& driver() const { return *driver_; }
   Party party() const { return driver_->party(); }
+  // Does a run of that target call groups of tasks, as far as the graph says?
+  bool calls_groups(NodeId target) const;
   const Graph& graph() const { return *graph_; }
   ResourceStore& store() { return driver_->task().store(); }
   // The plan such a run would use; for tests.

@@ -23,6 +23,17 @@ double real_in(const Tensor& tensor) {
   return tensor.dtype() == DType::f64 ? tensor.as<double>()[0] : static_cast<double>(tensor.as<float>()[0]);
 }
 
+// Nobody fits beside the chief, so that a step of all workers together would wait for the others.
+Status check_train(const Session& session, NodeId train) {
+  const Graph& graph = session.graph();
+  DTG_TRY(graph.check_node(train).with_context("make a trainer, train"));
+  if (!session.calls_groups(train)) return {};
+  return unimplemented(
+      "make a trainer: \"%s\" reduces with the other workers, which cannot fit. Fit runs in one process, or at the chief of a cluster with "
+      "parameter servers; between workers, train with dtg/strategy.h and a loop of your own",
+      std::string(graph.node(train).name).c_str());
+}
+
 Status check_values(const Graph& graph, std::span<const Value> values, const char* what) {
   for (const Value value : values) DTG_TRY(graph.check(value).with_context(what));
   return {};
@@ -47,7 +58,7 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   DTG_TRY(check_values(graph, options.feeds, "make a trainer, feeds"));
   DTG_TRY(check_values(graph, options.outputs, "make a trainer, outputs"));
   DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
-  if (options.train.valid()) DTG_TRY(graph.check_node(options.train.node()).with_context("make a trainer, train"));
+  if (options.train.valid()) DTG_TRY(check_train(*options.session, options.train.node()));
   if (options.training.valid()) {
     DTG_TRY(graph.check(options.training).with_context("make a trainer, training"));
     const ValueInfo& info = graph.info(options.training);

@@ -346,6 +346,27 @@ TEST_F(Workers, ADeviceThatTheServerDoesNotHaveIsRefusedAtOnce) {
   });
 }
 
+// The others could not fit with it.
+TEST_F(Workers, AFitOverAllOfThemIsRefusedAtOnce) {
+  of(2);
+  all(1, DTG_STRATEGY_OPTIONS_INIT, [](Worker& w) {
+    Model model(w, {DTG_OPT_SGD, false, false});
+    w.begin();
+    dtg_value loss{};
+    size_t count = 0;
+    OK(dtg_strategy_local_results(w.job->strategy, model.loss, &loss, 1, &count));
+    dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
+    options.session = w.job->session;
+    options.feeds = model.in;
+    options.num_feeds = 3;
+    options.loss = loss;
+    options.train = model.training.train;
+    dtg_trainer* trainer = nullptr;
+    const std::string why = refused(dtg_trainer_create(w.job->model, &options, &trainer), DTG_UNIMPLEMENTED, "a fit");
+    EXPECT_NE(why.find(w.rank == 0 ? "reduces with the other workers" : "a worker's"), why.npos) << why;
+  });
+}
+
 // Worker 1 has made another strategy before the one that it runs, so both wait. The run's first call may come late, so it gets more time.
 TEST_F(Workers, OtherNumbersOfStrategiesAreSaid) {
   of(2);

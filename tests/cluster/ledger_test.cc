@@ -43,14 +43,14 @@ TEST(LedgerOfATask, CountsTheRoundsOfALoop) {
   EXPECT_EQ(ledger.repetitions(), 1u);
   // A round that failed in the middle fails again.
   ledger.enter({7, 1, false}, kRow, aborted("no"));
-  EXPECT_EQ(ledger.has_round(again(7, 1), kRow, 0).status().code(), Code::aborted);
+  EXPECT_EQ(ledger.has_round(again(7, 1), kRow, 0).status().code(), Code::failed_precondition);
 }
 
 TEST(LedgerOfATask, WhatItForgotNobodyKnows) {
   Ledger ledger;
   const uint64_t count = Ledger::kRowsPerWriter + 10;
   for (uint64_t i = 0; i < count; ++i) ledger.enter({7, i, false}, 0);
-  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(ledger.has(again(7, i), 0).status().code(), Code::aborted) << i;
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(ledger.has(again(7, i), 0).status().code(), Code::failed_precondition) << i;
   for (uint64_t i = 10; i < count; ++i) EXPECT_TRUE(ledger.has(again(7, i), 0).value()) << i;
   EXPECT_FALSE(ledger.has(again(7, count), 0).value());
 }
@@ -59,7 +59,7 @@ TEST(LedgerOfATask, AWriterThatItForgotIsNotNew) {
   Ledger ledger;
   EXPECT_FALSE(ledger.has(again(1, 1), 0).value());
   for (uint64_t writer = 0; writer <= Ledger::kWriters; ++writer) ledger.enter({writer, 1, false}, 0);
-  EXPECT_EQ(ledger.has(again(0, 1), 0).status().code(), Code::aborted);
+  EXPECT_EQ(ledger.has(again(0, 1), 0).status().code(), Code::failed_precondition);
   EXPECT_TRUE(ledger.has(again(1, 1), 0).value());
 }
 
@@ -89,7 +89,7 @@ TEST(LedgerOfATask, TellsWhatWasMadeOfARun) {
   ledger.enter({7, 2, false}, 0);
   ledger.enter_round({7, 2, false}, 3, 4);
   EXPECT_EQ(ledger.made(7, 1).units, 2u);
-  EXPECT_EQ(ledger.made(7, 1).failure.code(), Code::aborted);
+  EXPECT_EQ(ledger.made(7, 1).failure.code(), Code::failed_precondition);
   EXPECT_EQ(ledger.made(7, 2).units, 2u);
   EXPECT_EQ(ledger.made(8, 1).units, 0u) << "another session's";
   for (uint64_t run = 3; run < 3 + Ledger::kRowsPerWriter; ++run) ledger.enter({7, run, false}, 0);

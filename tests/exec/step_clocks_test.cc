@@ -249,6 +249,48 @@ TEST(StepClocks, ADeadlineNamesWhoIsWaitedFor) {
   EXPECT_EQ(step.cause().message(), "run: its time was over; worker 0 at clock 2 waits for worker 1 at clock 0 (staleness 1)");
 }
 
+// The chief has run the initializer again: the other is not waited for by what it was, and hears that it joins anew.
+TEST(StepClocks, AreSetBackWithTheirVariable) {
+  Two two;
+  Outcome other;
+  two.ask({100, 99}, 1);
+  EXPECT_TRUE(two.outcome.status.ok());
+  EXPECT_EQ(two.clocks->join(0, 11, std::array<int64_t, 2>{-1, -1}), 99);
+  two.ask({101, -1});
+  ASSERT_FALSE(two.outcome.ended) << "nobody knows yet";
+  auto* const behind = new Recorded(other);
+  behind->worker = 1;
+  behind->session = 12;
+  behind->clocks = {101, 0};
+  two.clocks->start(behind, nullptr);
+  ASSERT_TRUE(other.ended);
+  EXPECT_EQ(other.status.code(), Code::failed_precondition);
+  EXPECT_NE(other.status.message().find("set back"), std::string::npos) << other.status.message();
+  ASSERT_TRUE(two.outcome.ended);
+  EXPECT_TRUE(two.outcome.status.ok()) << two.outcome.status.message();
+  EXPECT_EQ(two.clocks->join(1, 12, std::array<int64_t, 2>{101, 0}), 101);
+}
+
+// Several steps of one worker at once each look at its clock at another moment.
+TEST(StepClocks, AnOlderLookSetsNothingBack) {
+  Two two;
+  two.ask({3, 3});
+  EXPECT_TRUE(two.outcome.status.ok());
+  two.ask({1, 3});
+  EXPECT_TRUE(two.outcome.status.ok()) << two.outcome.status.message();
+  EXPECT_EQ(two.outcome.clock, 3);
+}
+
+TEST(StepClocks, WhoLeavesWhileAStepOfItWaitsHearsIt) {
+  Two two;
+  two.ask({2, 0});
+  ASSERT_FALSE(two.outcome.ended);
+  two.clocks->leave(0);
+  ASSERT_TRUE(two.outcome.ended);
+  EXPECT_EQ(two.outcome.status.code(), Code::failed_precondition);
+  EXPECT_NE(two.outcome.status.message().find("worker 0 has left"), std::string::npos) << two.outcome.status.message();
+}
+
 TEST(StepClocks, WhoIsGoneIsNotWaitedForAndBeginsWhereTheOthersAre) {
   Two two;
   two.ask({2, 0});

@@ -11,6 +11,7 @@
 #include "nn/convolution.h"
 #include "nn/noise.h"
 #include "nn/optimizer.h"
+#include "wire/graph_codec.h"
 
 namespace dtg {
 namespace {
@@ -319,6 +320,29 @@ TEST(AttentionCache, WhatDoesNotFitIsRefused) {
             Code::invalid_argument);
 }
 
+// A single place would be stretched into no place at all.
+TEST(AttentionCache, APlaceBeyondTheLastIsRefused) {
+  SmallModel small;
+  AttentionLayer layer;
+  layer.heads = 2, layer.key_width = 3;
+  const Value x = small.placeholder("x", DType::f32, {1, 1, 6});
+  AttentionCache cache = good(attention_cache(small.model(), x, layer, 4));
+  cache.position = small.placeholder("position", DType::i32, {});
+  const Value fed = cache.position;
+  const Value y = good(attention_step(small.model(), x, layer, &cache));
+  small.init();
+  const Tensor given = constant_of({1, 1, 6}, 1);
+  for (const int32_t position : {3, 4, 9, -1, -4}) {
+    const Tensor at = good(Tensor::scalar<int32_t>(position));
+    const Value feeds[] = {x, fed};
+    const Tensor* const tensors[] = {&given, &at};
+    const Value fetches[] = {y, cache.keys, cache.position};
+    std::vector<Tensor> results(3);
+    const Status status = small.session().run({.feeds = feeds, .feed_tensors = tensors, .fetches = fetches, .targets = {}}, results);
+    EXPECT_EQ(status.code(), position == 3 ? Code::ok : Code::invalid_argument) << position << ": " << status.message();
+  }
+}
+
 // ---- recompute ----
 
 // Blocks of dense layers on a model, each in a scope of its own where `again`.
@@ -362,8 +386,48 @@ TEST(Recompute, GivesTheSameBitsFromNodesThatRunAgain) {
     EXPECT_TRUE(std::ranges::equal(a.values<float>(), b.values<float>())) << "gradient " << i;
   }
   int repeated = 0;
-  for (NodeId id = 0; id < again.small.graph().node_count(); ++id) repeated += again.small.graph().node(id).name.starts_with("recompute/");
+  for (NodeId id = 0; id < again.small.graph().node_count(); ++id) repeated += again.small.graph().node(id).name.ends_with("/_recompute");
   EXPECT_GE(repeated, 3 * 4 * 3);
+}
+
+// What is computed again is what was fed in its place, by whatever way the graph came here.
+TEST(Recompute, FollowsWhatIsFedInside) {
+  for (const bool again : {false, true}) {
+    SmallModel small;
+    Build build(small.graph());
+    const Value x = small.placeholder("x", DType::f32, {2});
+    if (again) {
+      ASSERT_TRUE(open_recompute(small.graph()).ok());
+    }
+    const Value keep =
+        build.op("PlaceholderWithDefault", {build.scalar(DType::f32, 1)}, {{"dtype", DType::f32}, {"shape", PartialShape(Shape())}});
+    const Value inner = build.mul(keep, x), y = build.op("Sin", {build.mul(inner, inner)});
+    if (again) {
+      ASSERT_TRUE(close_recompute(small.graph()).ok());
+    }
+    ASSERT_TRUE(build.ok()) << build.status().message();
+    const Value sources[] = {x, inner};
+    const std::vector<Gradient> gradients = good(add_gradients(small.graph(), {&y, 1}, sources, {}));
+    const Tensor given = constant_of({2}, 0.5), five = good(Tensor::scalar<float>(5)), two = constant_of({2}, 2);
+    // y = sin((k x)^2): dy/dx = cos((k x)^2) 2 k^2 x.
+    EXPECT_NEAR(small.fetch(gradients[0].dense, {x, keep}, {given, five}).values<float>()[0], std::cos(6.25) * 25, 1e-4) << again;
+    // With k x fed as 2 and nothing else: dy/d(k x) = cos(4) 4.
+    EXPECT_NEAR(small.fetch(gradients[1].dense, {inner}, {two}).values<float>()[1], std::cos(4.0) * 4, 1e-5) << again;
+  }
+}
+
+TEST(Recompute, AScopeThatWasOpenWhenItWasWrittenIsNone) {
+  SmallModel small;
+  ASSERT_TRUE(open_recompute(small.graph()).ok());
+  Build build(small.graph());
+  build.op("Neg", {build.scalar(DType::f32, 1)});
+  const Ref<Graph> read = good(Graph::create(&small.graph().ops()));
+  MemoryBudget budget(int64_t{1} << 30);
+  ASSERT_TRUE(decode_graph(good(encode_graph(small.graph())), *read, budget).ok());
+  EXPECT_TRUE(recompute_scopes(*read).empty());
+  EXPECT_TRUE(open_recompute(*read).ok());
+  EXPECT_TRUE(close_recompute(*read).ok());
+  EXPECT_EQ(recompute_scopes(*read).size(), 1u);
 }
 
 TEST(Recompute, ScopesArePairedAndDoNotNest) {

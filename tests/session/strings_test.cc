@@ -153,6 +153,22 @@ TEST_F(Texts, PaddedBatchesHaveEmptyOnes) {
 
 // ---- tables ------------------------------------------------------------------------------------------------
 
+// One string may be long, and so is the way through it.
+TEST_F(Texts, ALongStringIsLeftWhenTheTimeIsOver) {
+  std::string text(std::size_t{64} << 20, 'a');
+  const Value fed = op("Placeholder", {}, {{"dtype", DType::string}, {"shape", PartialShape(Shape::of({1}))}});
+  const Value matches = op("StaticRegexFullMatch", {fed}, {{"pattern", std::string("(a|b|c)*(a|b)*(a|b)*c")}});
+  const Tensor given = texts({text});
+  const Tensor* const tensors[] = {&given};
+  RunArgs args;
+  args.fetches = {&matches, 1};
+  args.feeds = {&fed, 1};
+  args.feed_tensors = tensors;
+  args.timeout_ns = 20'000'000;
+  Tensor result;
+  EXPECT_EQ(session_->run(args, {&result, 1}).code(), Code::deadline_exceeded);
+}
+
 class Tables : public Texts {
  protected:
   Value table(const char* type, DType keys, DType values, const char* name) {

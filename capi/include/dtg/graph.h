@@ -208,11 +208,11 @@ DTG_ERR dtg_graph_pop_colocation(dtg_graph *graph) DTG_NOEXCEPT;
 
 /* Opens a recompute scope, for models whose activations do not fit into memory: gradients that are made later compute what was added inside
  * once more, when they get there, instead of keeping it until then; the run pays with about the forward pass of the scope. A good scope is
- * a block of layers with a small input, such as one of a transformer. The values, and with them the gradients, are the same to the bit.
+ * a block of layers with a small input, such as one of a transformer. The values, and the first gradients, are the same to the bit.
  * What is not repeated but kept: ops with effects (a random op with a state, reads of variables), calls of functions (If, While) and
- * whatever deals with resources. dtg_nn_dropout is repeated with the same mask. Scopes follow each other but do not nest. A graph that was
- * written and read again has none. Errors: FAILED_PRECONDITION (one is open), UNIMPLEMENTED (the graph is the body of a function). Single.
- * Since 0.1. Semantics: tf.recompute_grad. */
+ * whatever deals with resources. dtg_nn_dropout is repeated with the same mask. Scopes follow each other but do not nest, and are
+ * written and read with the graph, but for one that is open. Errors: FAILED_PRECONDITION (one is open), UNIMPLEMENTED (the graph is the
+ * body of a function). Single. Since 0.1. Semantics: tf.recompute_grad. */
 DTG_ERR dtg_graph_push_recompute(dtg_graph *graph) DTG_NOEXCEPT;
 /* Leaves the recompute scope. See dtg_graph_push_recompute. Errors: FAILED_PRECONDITION when none is open. Since 0.1. */
 DTG_ERR dtg_graph_pop_recompute(dtg_graph *graph) DTG_NOEXCEPT;

@@ -145,7 +145,8 @@ typedef struct dtg_collective_args {
  * result is written into that tensor, whose type and shape must be the result's, and nobody else may use it meanwhile. Elements of any
  * type with a fixed size travel, from none to as many as the memory budget has; those that a reduction is not defined for are refused
  * (INVALID_ARGUMENT), strings too. Other errors: those of the epoch, see the head of this file; DEADLINE_EXCEEDED (who has not
- * come); RESOURCE_EXHAUSTED (memory; more than 4,096 calls under way). */
+ * come; where an algorithm hears of its neighbours only, which of those it waits for); RESOURCE_EXHAUSTED (memory; more than 4,096 calls
+ * under way). */
 
 /* The ranks' tensors of one shape, reduced element by element; every rank gets the result. `*out` may be `in`: then it is
  * reduced in place. Since 0.1. */

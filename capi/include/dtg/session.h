@@ -115,7 +115,8 @@ DTG_API void dtg_cancellation_release(dtg_cancellation *cancellation) DTG_NOEXCE
  * entry of `fetched` changes, but a tensor that was given to be written may hold anything.
  * Errors: INVALID_ARGUMENT (nothing asked for, an unfed placeholder, wrong type or shape, a value fed twice or both fed
  * and fetched), UNIMPLEMENTED (no kernel; the message tells which there are), FAILED_PRECONDITION (a variable without
- * value, a closed session), UNAVAILABLE (a task of the cluster is gone, and did not come back within 30 s), DEADLINE_EXCEEDED, CANCELLED,
+ * value, a closed session), UNAVAILABLE (a task of the cluster is gone, and did not come back within 30 s, or a
+ * second where it keeps no state), DEADLINE_EXCEEDED, CANCELLED,
  * OUT_OF_RANGE (end of a queue), or what the op that failed says; the error names the node. Since 0.1. Semantics: TensorFlow's
  * Session::Run. */
 DTG_ERR dtg_session_run(dtg_session *session, const dtg_run_args *args) DTG_NOEXCEPT;
@@ -196,7 +197,8 @@ DTG_API size_t dtg_session_device_count(const dtg_session *session) DTG_NOEXCEPT
 DTG_API const char *dtg_session_device_name(const dtg_session *session, size_t i) DTG_NOEXCEPT;
 
 /* Drops variables, queues and accumulators in the named containers; with none named, those in the default container.
- * Who waits for them fails. Errors: INVALID_ARGUMENT. Since 0.1. */
+ * Who waits for them fails. Errors: INVALID_ARGUMENT, PERMISSION_DENIED (some task of the cluster would refuse it; then none is reset).
+ * Since 0.1. */
 DTG_ERR dtg_session_reset(dtg_session *session, const char *const *containers, size_t num_containers) DTG_NOEXCEPT;
 
 /* Refuses new runs, cancels those under way and waits up to `timeout_ns` (0: the session's default) for their end. May be

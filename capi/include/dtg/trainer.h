@@ -71,7 +71,8 @@ typedef struct dtg_trainer_options {
 
 /* A trainer of `model`, which it keeps with its session. Adds the training to the graph, with a learning rate that a plateau may lower
  * where the optimizer has a number for it. The model gets the optimizer's variables. `*out` is owned by the caller. Errors: those of
- * dtg_nn_minimize, UNIMPLEMENTED (a session that is not the chief's). Since 0.1. Semantics: keras.Model.compile. */
+ * dtg_nn_minimize, UNIMPLEMENTED (a session that is not the chief's; a
+ * `train` that reduces with other workers). Since 0.1. Semantics: keras.Model.compile. */
 DTG_ERR dtg_trainer_create(dtg_model *model, const dtg_trainer_options *options, dtg_trainer **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the trainer; NULL for NULL. Any thread. Since 0.1. */
