@@ -43,7 +43,7 @@ TEST(LedgerOfATask, CountsTheRoundsOfALoop) {
   EXPECT_EQ(ledger.repetitions(), 1u);
   // A round that failed in the middle fails again.
   ledger.enter({7, 1, false}, kRow, aborted("no"));
-  EXPECT_EQ(ledger.has_round(again(7, 1), kRow, 0).status().code(), Code::failed_precondition);
+  EXPECT_EQ(ledger.has_round(again(7, 1), kRow, 0).status().code(), Code::aborted);
 }
 
 TEST(LedgerOfATask, WhatItForgotNobodyKnows) {
@@ -89,7 +89,7 @@ TEST(LedgerOfATask, TellsWhatWasMadeOfARun) {
   ledger.enter({7, 2, false}, 0);
   ledger.enter_round({7, 2, false}, 3, 4);
   EXPECT_EQ(ledger.made(7, 1).units, 2u);
-  EXPECT_EQ(ledger.made(7, 1).failure.code(), Code::failed_precondition);
+  EXPECT_EQ(ledger.made(7, 1).failure.code(), Code::aborted);
   EXPECT_EQ(ledger.made(7, 2).units, 2u);
   EXPECT_EQ(ledger.made(8, 1).units, 0u) << "another session's";
   for (uint64_t run = 3; run < 3 + Ledger::kRowsPerWriter; ++run) ledger.enter({7, run, false}, 0);
