@@ -10,9 +10,6 @@ NodePreparer::NodePreparer(const PlanContext& plan) : plan_(plan) {
   store_ = plan.store;
   rights_ = plan.rights.get();
   kernels_ = plan.kernels;
-  constexpr size_t kMostly = 8;
-  inputs_.reserve(kMostly);
-  outputs_.reserve(kMostly);
 }
 
 void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory* memory, Arena& arena, uint32_t pin) {
