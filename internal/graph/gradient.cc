@@ -297,7 +297,7 @@ class Backward {
     const Gradient& arrived = *std::ranges::find_if(dy, &Gradient::any);
     DTG_ASSIGN(const NodeId seen, again_.of(id, arrived.is_rows() ? arrived.values : arrived.dense));
     std::vector<Gradient> dx(node.inputs.size());
-    GradContext context(build_, graph_.node(seen), dy, dx, call_, wanted);
+    GradContext context(build_, graph_.node(seen), dy, dx, call_, wanted, shared_);
     graph_.push_name_scope("gradients/" + std::string(node.name));
     graph_.push_colocation(id);
     Status status = node.op->grad_fn()(context);
@@ -320,6 +320,7 @@ class Backward {
   const bool inner_;
   Again again_;
   const std::string call_;  // nodes are only ever added, and a pass that adds none needs no name
+  GradContext::Shared shared_;
   NodeId last_ = 0;
   std::vector<bool> between_;
   std::vector<bool> extends_;         // a node that is between

@@ -3,7 +3,9 @@
 // somebody needs them dense. Called by the thread that builds the graph.
 #pragma once
 
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,9 +26,11 @@ struct Gradient {
 // What an op's gradient function sees.
 class GradContext {
  public:
+  // What the gradient functions of one reverse pass share: values by keys that they agree on.
+  using Shared = std::map<std::string, Value, std::less<>>;
   GradContext(Build& build, const Node& node, std::span<const Gradient> dy, std::span<Gradient> dx, std::string_view call,
-              const std::vector<bool>& wanted)
-      : build_(build), node_(node), dy_(dy), dx_(dx), call_(call), wanted_(wanted) {}
+              const std::vector<bool>& wanted, Shared& shared)
+      : build_(build), node_(node), dy_(dy), dx_(dx), call_(call), wanted_(wanted), shared_(shared) {}
 
   Build& b() { return build_; }
   const Node& node() const { return node_; }
@@ -43,6 +47,7 @@ class GradContext {
 
   // A word that no other reverse pass over this graph has; empty where a function is taken apart, once for all who call it.
   std::string_view call() const { return call_; }
+  Shared& shared() { return shared_; }
 
   // Did a gradient arrive at output i?
   bool has_dy(int i = 0) const { return dy_[static_cast<size_t>(i)].any(); }
@@ -68,6 +73,7 @@ class GradContext {
   std::span<Gradient> dx_;
   std::string_view call_;
   const std::vector<bool>& wanted_;
+  Shared& shared_;
 };
 
 // Gradients of the sum over all ys, weighted by grad_ys (empty, or one per y; an invalid value = ones).

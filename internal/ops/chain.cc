@@ -10,6 +10,7 @@
 #include "ops/chain.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "device/cpu/reduce.h"
 #include "exec/kernel.h"
@@ -148,13 +149,21 @@ Result<Shape> iteration_space(PrepareContext& c) {
   return space.to_shape();
 }
 
+template <class T>
+std::span<T> fresh(Arena& arena, size_t count) {
+  T* const at = static_cast<T*>(arena.allocate(count * sizeof(T), alignof(T)));
+  std::uninitialized_value_construct_n(at, count);
+  return {at, count};
+}
+
 // The steps from the attributes; `sizes` become the bytes of their elements.
 Status read_steps(PrepareContext& c, cpu::ChainLoop& loop, std::vector<int64_t>& sizes) {
   const auto& names = c.attr<std::vector<std::string>>("ops");
   const auto& types = c.attr<std::vector<DType>>("types");
   const auto& operands = c.attr<std::vector<int64_t>>("operands");
   if (names.size() > static_cast<size_t>(kChainStepsMax)) return c.error("%zu ops are too many; at most %d", names.size(), kChainStepsMax);
-  loop.steps = c.arena().copy(std::span<const cpu::ChainStep>(std::vector<cpu::ChainStep>(names.size())));
+  loop.steps = fresh<cpu::ChainStep>(c.arena(), names.size());
+  sizes.reserve(names.size());
   if (types.size() != names.size()) return c.error("%zu ops, but %zu types", names.size(), types.size());
   size_t at = 0;
   for (size_t s = 0; s < names.size(); ++s) {
@@ -217,7 +226,9 @@ Status chain_prepare(PrepareContext& c) {
   DTG_ASSIGN(const Shape space, iteration_space(c));
   std::vector<Shape> shapes;
   std::vector<int64_t> input_sizes, step_sizes;
-  a.loop.inputs = c.arena().copy(std::span<const cpu::ChainInput>(std::vector<cpu::ChainInput>(static_cast<size_t>(c.num_inputs()))));
+  a.loop.inputs = fresh<cpu::ChainInput>(c.arena(), static_cast<size_t>(c.num_inputs()));
+  shapes.reserve(static_cast<size_t>(c.num_inputs()));
+  input_sizes.reserve(static_cast<size_t>(c.num_inputs()));
   for (int i = 0; i < c.num_inputs(); ++i) {
     shapes.push_back(c.input(i).shape);
     input_sizes.push_back(dtype_size(c.input(i).dtype));

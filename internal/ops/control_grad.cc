@@ -116,6 +116,9 @@ class CallGradient {
       if (any_of(&Derivative::arrays, i)) arrays_.push_back(i);
     }
     if (dx_.empty()) return {};
+    for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
+      if (any_of(&Derivative::direct, i) || needs_zeros(i)) direct_.push_back(i);
+    }
     return build();
   }
 
@@ -123,6 +126,12 @@ class CallGradient {
   bool any_of(std::vector<size_t> Derivative::*list, size_t number) const {
     return std::ranges::any_of(derivatives_,
                                [&](const DerivativeRef& d) { return std::ranges::find((*d).*list, number) != ((*d).*list).end(); });
+  }
+
+  // Zeros like an argument stand for the gradient that one of the branches has not got.
+  bool needs_zeros(size_t argument) const {
+    return std::ranges::find(dx_, argument) != dx_.end() &&
+           std::ranges::any_of(derivatives_, [&](const DerivativeRef& d) { return std::ranges::find(d->dx, argument) == d->dx.end(); });
   }
 
   Status build() {
@@ -151,11 +160,11 @@ class CallGradient {
     std::vector<Value> inputs(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(first_));
     for (size_t r : dy_)
       inputs.push_back(c_.has_dy(static_cast<int>(r)) ? c_.dy(static_cast<int>(r)) : zeros_for(b, c_.output(static_cast<int>(r))));
-    inputs.insert(inputs.end(), node.inputs.begin() + static_cast<std::ptrdiff_t>(first_), node.inputs.end());
+    for (size_t i : direct_) inputs.push_back(node.inputs[first_ + i]);
     for (size_t s = 0; s < slots_; ++s) inputs.push_back(graph.value(source, static_cast<uint32_t>(node.outputs.size() + s)));
     for (size_t i : arrays_) {
-      DTG_ASSIGN(const Value array, gradients_of_array(c_, c_.input(static_cast<int>(first_ + i)), b.scalar(DType::f32, 0)));
-      inputs.push_back(array);
+      DTG_ASSIGN(const ArrayGradients array, gradients_of_array(c_, c_.input(static_cast<int>(first_ + i)), b.scalar(DType::f32, 0)));
+      inputs.push_back(array.handle);
     }
     std::vector<DType> types;
     for (size_t i : dx_) types.push_back(gradient_info(branches_[0]->argument_info(i)).dtype);
@@ -217,7 +226,10 @@ class CallGradient {
       DTG_ASSIGN(const Value dy, made.argument(gradient_info(c_.node().outputs[r])));
       incoming.push_back(dy);
     }
-    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(argument_infos(*branches_[k])));
+    std::vector<Value> arguments(branches_[k]->arguments().size());
+    for (size_t i : direct_) {
+      DTG_ASSIGN(arguments[i], made.argument(branches_[k]->argument_info(i)));
+    }
     std::vector<Value> slots;
     for (size_t s = 0; s < slots_; ++s) {
       DTG_ASSIGN(const Value slot, made.argument(source.outputs[c_.node().outputs.size() + s]));
@@ -254,6 +266,7 @@ class CallGradient {
   std::vector<DerivativeRef> derivatives_;
   size_t first_ = 0, slots_ = 0;
   std::vector<size_t> dy_, dx_;
+  std::vector<size_t> direct_;  // arguments that the way back takes as they are
   std::vector<size_t> arrays_;  // TensorArrays whose gradients the way back takes
 };
 
@@ -390,8 +403,8 @@ class LoopGradient {
       infos.push_back(body_.argument_info(d.direct[k]));
     }
     for (size_t k : arrays_) {
-      DTG_ASSIGN(const Value array, gradients_of_array(c_, c_.input(static_cast<int>(d.arrays[k])), b.scalar(DType::f32, 0)));
-      start.push_back(array);
+      DTG_ASSIGN(const ArrayGradients array, gradients_of_array(c_, c_.input(static_cast<int>(d.arrays[k])), b.scalar(DType::f32, 0)));
+      start.push_back(array.handle);
       infos.push_back(body_.argument_info(d.arrays[k]));
     }
     DTG_TRY(b.status());

@@ -273,9 +273,8 @@ class Taking {
 
   // The array of an argument's gradients is one more argument, as only callers know whose gradients they are.
   Status take_array(const Node& node, NodeCopier& copier, Function::Parts& parts) {
-    Value from = node.inputs[0];
-    while (work_->node(from.node()).op->role() != Role::argument) from = work_->node(from.node()).inputs[0];
-    const auto number = static_cast<size_t>(std::ranges::find(arguments_, from) - arguments_.begin());
+    DTG_ASSIGN(const ArrayOrigin from, origin_of_array(*work_, node.inputs[0]));
+    const auto number = static_cast<size_t>(std::ranges::find(arguments_, from.maker) - arguments_.begin());
     if (number == arguments_.size() || !is_direct(number)) {
       return unimplemented("%s: gradients through an array need the same array in each call", node.op->name().c_str());
     }

@@ -3,8 +3,12 @@
 // builds the graph.
 #include "ops/tensor_array.h"
 
+#include <optional>
+
+#include "graph/function.h"
 #include "graph/infer.h"
 #include "ops/all.h"
+#include "ops/control.h"
 #include "ops/list.h"
 
 namespace dtg::ops {
@@ -96,67 +100,120 @@ Status concat_shape(InferContext& c) {
   return {};
 }
 
-// --- gradients ---
-
-// Where a handle was made: it may have been passed on.
-const Node& maker_of(const Graph& graph, Value handle) {
-  for (;;) {
-    const Node& node = graph.node(handle.node());
-    if (node.inputs.empty() || !node.op->forwards(0, 0)) return node;
-    handle = node.inputs[0];
-  }
+Status outline_shape(InferContext& c) {
+  c.output(0, PartialShape::vector(-1));
+  return {};
 }
 
-struct Mirror {
-  Value handle, flow;
-};
+// --- which array a handle names ---
 
-// The array of the gradients, as it is when all that `flow` follows has been done to it.
-Result<Mirror> mirror(GradContext& c, Value flow) {
-  DTG_ASSIGN(const Value handle, gradients_of_array(c, c.input(0), flow));
-  return Mirror{handle, handle.sibling(1)};
+// The input of a call that is its result `output` unchanged, whichever function is called.
+Result<Value> handed_on(const Node& call, uint32_t output) {
+  std::optional<int> argument;
+  bool same = true;
+  for_each_function(call, [&](const Function& function) {
+    const int returned = function.returned_argument(output);
+    same = same && returned >= 0 && argument.value_or(returned) == returned;
+    argument = returned;
+  });
+  if (same && argument) return call.inputs[static_cast<size_t>(first_argument(call) + *argument)];
+  return unimplemented(
+      "%s \"%s\" gives one array or another; gradients need to know which: use the array in its functions, where it is captured",
+      call.op->name().c_str(), std::string(call.name).c_str());
 }
 
 }  // namespace
 
-Result<Value> gradients_of_array(GradContext& c, Value array, Value flow) {
-  // In a derivative it is not yet known whose gradients they are: its callers hand them over (ops/derivative.h).
-  const bool in_derivative = c.call().empty();
-  if (in_derivative != (maker_of(c.b().graph(), array).op->role() == Role::argument)) {
-    return unimplemented(
-        "%s: gradients through an array in a function need the array to be made outside of it, and the gradients asked for "
-        "outside; a TensorList has them anywhere",
-        c.node().op->name().c_str());
+Result<ArrayOrigin> origin_of_array(const Graph& graph, Value handle) {
+  ArrayOrigin origin;
+  for (;;) {
+    const Node& node = graph.node(handle.node());
+    if (const AttrValue* const source = node.find_attr("source"); source && source->get<std::string>()) {
+      origin.sources = "@" + *source->get<std::string>() + origin.sources;
+    }
+    const uint32_t output = handle.output();
+    size_t from = 0;
+    while (from < node.inputs.size() && !node.op->forwards(from, output)) ++from;
+    if (from < node.inputs.size()) {
+      handle = node.inputs[from];
+    } else if (calls_functions(node)) {
+      DTG_ASSIGN(handle, handed_on(node, output));
+    } else {
+      origin.maker = handle;
+      return origin;
+    }
   }
-  const Value handle = c.b().op("TensorArrayGradV3", {array, flow}, {{"source", std::string(c.call())}});
-  DTG_TRY(c.b().status());
-  return handle;
+}
+
+// --- gradients ---
+
+namespace {
+
+// One array for all that the pass does, whichever op it meets first: the last that did something to the array.
+Result<Value> gradients_of_call(GradContext& c, const ArrayOrigin& origin, Value array, Value done) {
+  Build& b = c.b();
+  const std::string key = "gradients of array " + std::to_string(origin.maker.id) + origin.sources;
+  if (const auto known = c.shared().find(key); known != c.shared().end()) return known->second;
+  const ValueInfo info = b.info(array);
+  if (info.held == DType::invalid) return invalid_argument("%s: it is not known what the array holds", c.node().op->name().c_str());
+  const Value outline = b.op(kOutlineOp, {array, done});
+  const Value made = b.op(kOfOutlineOp, {outline}, {{"dtype", AttrValue(info.held)}, {"element_shape", AttrValue(info.shape)}});
+  DTG_TRY(b.status());
+  return c.shared()[key] = made;
+}
+
+}  // namespace
+
+Result<ArrayGradients> gradients_of_array(GradContext& c, Value array, Value done, Value arrived) {
+  Build& b = c.b();
+  const bool in_derivative = c.call().empty();
+  const auto origin = origin_of_array(b.graph(), array);
+  const bool is_argument = origin.ok() && b.graph().node(origin.value().maker.node()).op->role() == Role::argument;
+  const bool is_runs = !in_derivative && (origin.ok() ? !is_argument : !b.graph().outer());
+  if (!is_runs && !origin.ok()) return origin.status();
+  // In a derivative it is not yet known whose gradients they are: its callers hand them over (ops/derivative.h).
+  const bool is_callers = in_derivative && is_argument;
+  if (is_callers && !origin.value().sources.empty()) {
+    return unimplemented("%s: no gradients of an array of gradients (TensorArrayGradV3) whose array the function was given; leave the "
+                         "gradients inside to the derivative of the function",
+                         c.node().op->name().c_str());
+  }
+  if (is_runs || is_callers) {
+    const Value handle = b.op("TensorArrayGradV3", {array, arrived.valid() ? arrived : done}, {{"source", std::string(c.call())}});
+    DTG_TRY(b.status());
+    return ArrayGradients{handle, handle.sibling(1)};
+  }
+  DTG_ASSIGN(const Value handle, gradients_of_call(c, origin.value(), array, done));
+  return ArrayGradients{handle, arrived.valid() ? arrived : handle.sibling(1)};
 }
 
 bool is_nobodys_gradients(const Node& node) { return node.op->name() == "TensorArrayGradV3" && node.attr<std::string>("source").empty(); }
 
 namespace {
 
-Value flow_of(const GradContext& c) { return c.input(c.num_inputs() - 1); }
+// For what reads: of the array all is done that its flow follows.
+Result<ArrayGradients> gradients_to_write(GradContext& c) { return gradients_of_array(c, c.input(0), c.input(c.num_inputs() - 1)); }
+// For what writes: of the gradients all is done that the gradient of its flow follows.
+Result<ArrayGradients> gradients_to_read(GradContext& c) { return gradients_of_array(c, c.input(0), c.output(0), c.dy()); }
 void dx_flow(GradContext& c, Value flow) { c.dx(c.num_inputs() - 1, flow); }
 Attr type_of(GradContext& c, const char* type) { return {"dtype", AttrValue(c.attr<DType>(type))}; }
 
 // Element index of the gradients' array += d(value)
 Status read_grad(GradContext& c) {
-  DTG_ASSIGN(const Mirror g, mirror(c, flow_of(c)));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_write(c));
   dx_flow(c, c.b().op("TensorArrayWriteV3", {g.handle, c.input(1), c.dy(), g.flow}));
   return {};
 }
 
 Status gather_grad(GradContext& c) {
-  DTG_ASSIGN(const Mirror g, mirror(c, flow_of(c)));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_write(c));
   dx_flow(c, c.b().op("TensorArrayScatterV3", {g.handle, c.input(1), c.dy(), g.flow}));
   return {};
 }
 
 Status concat_grad(GradContext& c) {
   if (!c.has_dy(0)) return {};
-  DTG_ASSIGN(const Mirror g, mirror(c, flow_of(c)));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_write(c));
   dx_flow(c, c.b().op("TensorArraySplitV3", {g.handle, c.dy(0), c.output(1), g.flow}));
   return {};
 }
@@ -174,7 +231,7 @@ bool has_gradients(const GradContext& c) { return dtype_is_floating(c.attr<DType
 Status write_grad(GradContext& c) {
   dx_flow(c, c.dy());
   if (!has_gradients(c)) return {};
-  DTG_ASSIGN(const Mirror g, mirror(c, c.dy()));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_read(c));
   c.dx(2, c.b().op("TensorArrayReadV3", {g.handle, c.input(1), g.flow}, {type_of(c, "T")}));
   return {};
 }
@@ -182,7 +239,7 @@ Status write_grad(GradContext& c) {
 Status scatter_grad(GradContext& c) {
   dx_flow(c, c.dy());
   if (!has_gradients(c)) return {};
-  DTG_ASSIGN(const Mirror g, mirror(c, c.dy()));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_read(c));
   const PartialShape row = without_first(c.input_info(2).shape);
   c.dx(2, c.b().op("TensorArrayGatherV3", {g.handle, c.input(1), g.flow}, {type_of(c, "T"), {"element_shape", row}}));
   return {};
@@ -191,7 +248,7 @@ Status scatter_grad(GradContext& c) {
 Status split_grad(GradContext& c) {
   dx_flow(c, c.dy());
   if (!has_gradients(c)) return {};
-  DTG_ASSIGN(const Mirror g, mirror(c, c.dy()));
+  DTG_ASSIGN(const ArrayGradients g, gradients_to_read(c));
   const PartialShape rest = without_first(c.input_info(1).shape);
   c.dx(1, c.b().op("TensorArrayConcatV3", {g.handle, g.flow}, {type_of(c, "T"), {"element_shape_except0", rest}}));
   return {};
@@ -251,6 +308,21 @@ void register_makers(OpTable& ops) {
               .output("size: int32")
               .shape(scalar_shape)
               .access(Access::produce)
+              .no_gradient());
+  ops.add(begin(kOutlineOp, "What an array of the gradients of an array must know of it.")
+              .input("handle: resource")
+              .input("flow_in: float", {.rank = 0})
+              .output("outline: int64")
+              .shape(outline_shape)
+              .access(Access::produce)
+              .no_gradient());
+  ops.add(begin(kOfOutlineOp, "An array of gradients after the outline of an array. What is written there is added up.")
+              .input("outline: int64", {.rank = 1})
+              .output("handle: resource")
+              .output("flow: float")
+              .attr("dtype: type")
+              .attr("element_shape: shape = unknown")
+              .shape(make_shape)
               .no_gradient());
   ops.add(begin("TensorArrayCloseV3", "Drops what is in an array; nothing can be done with it any more.")
               .input("handle: resource")

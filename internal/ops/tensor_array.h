@@ -19,11 +19,26 @@ struct ArrayKernel {
   PrepareFn prepare;
 };
 std::span<const ArrayKernel> array_kernels();
+// What gradients in functions are made of.
+inline constexpr const char kOutlineOp[] = "_TensorArrayOutline", kOfOutlineOp[] = "_TensorArrayOfOutline";
 
-// A handle of the array of an array's gradients, for the gradient call in the making: that of whoever calls where a function is taken
-// apart. What follows `flow` has been done to it.
-Result<Value> gradients_of_array(GradContext& c, Value array, Value flow);
-// Such a handle in a function that is being taken apart.
+// Which array a handle names, found along what hands it on: where it was made, and the sources of gradients on the way from there.
+struct ArrayOrigin {
+  Value maker;
+  std::string sources;
+};
+Result<ArrayOrigin> origin_of_array(const Graph& graph, Value handle);
+
+// The array of an array's gradients, for the reverse pass in the making, and a flow to go on from. `done`: the flow in which everything has
+// been done to the array. `arrived`: the gradient of a flow, which what is done next to the gradients follows; invalid: there is none.
+//
+// Where a function is taken apart and the array is an argument, they are those of whoever calls. Gradients that are asked for inside a
+// function live no longer than a call of it: each call makes an array for them, after an outline of the array whose gradients they are.
+struct ArrayGradients {
+  Value handle, flow;
+};
+Result<ArrayGradients> gradients_of_array(GradContext& c, Value array, Value done, Value arrived = {});
+// A handle of a caller's array of gradients in a function that is being taken apart.
 bool is_nobodys_gradients(const Node& node);
 
 // Owner: the slots of a run, by count. Any thread, one call at a time: its lock. The order of calls is the plan's.
@@ -66,6 +81,9 @@ class TensorArray final : public Resource {
   // Its array of gradients under that name, made when first asked for; `before` stands before the dimensions of each element. The array
   // itself grows no more.
   Result<Ref<TensorArray>> gradients(const RunContext& c, const std::string& source, const Shape& before);
+  // What an array of its gradients must know of it, as numbers; and such an array, which nothing ties to this one.
+  Result<std::vector<int64_t>> outline(const RunContext& c) const;
+  static Result<Ref<TensorArray>> of_outline(const RunContext& c, std::string name, DType dtype, std::span<const int64_t> outline);
   void close();
 
  private:
@@ -75,6 +93,7 @@ class TensorArray final : public Resource {
     bool written = false, was_read = false, cleared = false;
   };
   Status check_open(const RunContext& c) const;
+  Result<Options> gradient_options(const Shape& before) const;
 
   mutable std::mutex mutex_;
   Options options_;

@@ -97,6 +97,37 @@ Status wide_grad_prepare(PrepareContext& c) {
   return {};
 }
 
+// --- gradients that live as long as a call ---
+
+Status outline_run(RunContext& c) {
+  const auto& a = c.args<ArrayArgs>();
+  DTG_ASSIGN(TensorArray * array, array_at(c));
+  DTG_ASSIGN(const std::vector<int64_t> numbers, array->outline(c));
+  DTG_ASSIGN(const Shape shape, Shape::make(std::array{static_cast<int64_t>(numbers.size())}));
+  DTG_ASSIGN(char* const memory, a.out.memory(c, shape));
+  std::memcpy(memory, numbers.data(), numbers.size() * sizeof(int64_t));
+  return {};
+}
+
+Status outline_prepare(PrepareContext& c) {
+  start(c, nullptr)->out.prepare(c, 0);
+  return c.sync(outline_run);
+}
+
+Status of_outline_run(RunContext& c) {
+  const auto& a = c.args<ArrayArgs>();
+  const std::span<const int64_t> outline(c.in<int64_t>(0), static_cast<size_t>(a.count));
+  DTG_ASSIGN(Ref<TensorArray> made, TensorArray::of_outline(c, std::string(c.node().name), a.dtype, outline));
+  give_array(c, std::move(made));
+  *c.out<float>(1) = 0;
+  return {};
+}
+
+Status of_outline_prepare(PrepareContext& c) {
+  start(c, "dtype")->count = c.input(0).shape.count();
+  return c.sync(of_outline_run);
+}
+
 // --- writing ---
 
 Status write_run(RunContext& c) {
@@ -335,7 +366,8 @@ std::span<const ArrayKernel> array_kernels() {
       {"TensorArrayV3", make_prepare},       {"TensorArrayGradV3", grad_prepare},       {"TensorArrayGradWithShape", wide_grad_prepare},
       {"TensorArrayWriteV3", write_prepare}, {"TensorArrayScatterV3", scatter_prepare}, {"TensorArraySplitV3", split_prepare},
       {"TensorArrayReadV3", read_prepare},   {"TensorArrayGatherV3", gather_prepare},   {"TensorArrayConcatV3", concat_prepare},
-      {"TensorArraySizeV3", size_prepare},   {"TensorArrayCloseV3", close_prepare}};
+      {"TensorArraySizeV3", size_prepare},   {"TensorArrayCloseV3", close_prepare},     {kOutlineOp, outline_prepare},
+      {kOfOutlineOp, of_outline_prepare}};
   return kKernels;
 }
 

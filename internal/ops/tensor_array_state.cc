@@ -131,6 +131,21 @@ Status TensorArray::narrow(const RunContext& c, const PartialShape& shape) {
   return {};
 }
 
+// What an array of its gradients is like.
+Result<TensorArray::Options> TensorArray::gradient_options(const Shape& before) const {
+  Options options = options_;
+  options.size = static_cast<int64_t>(elements_.size());
+  options.dynamic_size = false;
+  // What was added up in one element has one gradient, which each of the addends asks for.
+  options.clear_after_read = !options_.adds_up;
+  options.adds_up = true;
+  options.before = before;
+  if (options.element_shape.has_rank()) {
+    DTG_ASSIGN(options.element_shape, PartialShape::make(joined(before, options.element_shape.dims())));
+  }
+  return options;
+}
+
 Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::string& source, const Shape& before) {
   const std::lock_guard hold(mutex_);
   DTG_TRY(check_open(c));
@@ -141,15 +156,7 @@ Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::
     return c.error("the gradients of \"%s\" for source \"%s\" were made with %s before each element's dimensions, not %s", name().c_str(),
                    source.c_str(), had->second->options_.before.text().c_str(), before.text().c_str());
   }
-  Options options = options_;
-  options.size = static_cast<int64_t>(elements_.size());
-  // What was added up in one element has one gradient, which each of the addends asks for.
-  options.clear_after_read = !options_.adds_up;
-  options.adds_up = true;
-  options.before = before;
-  if (options.element_shape.has_rank()) {
-    DTG_ASSIGN(options.element_shape, PartialShape::make(joined(before, options.element_shape.dims())));
-  }
+  DTG_ASSIGN(Options options, gradient_options(before));
   auto made = make_ref<TensorArray>(name() + "@" + source, std::move(options));
   for (size_t i = 0; i < elements_.size(); ++i) {
     if (!elements_[i].written) continue;
@@ -158,6 +165,78 @@ Result<Ref<TensorArray>> TensorArray::gradients(const RunContext& c, const std::
     made->elements_[i].written = true;
   }
   return gradients_[source] = std::move(made);
+}
+
+// Four numbers, the shape of elements, and that of each element; a shape is its rank, -1 for none, and its dimensions.
+Result<std::vector<int64_t>> TensorArray::outline(const RunContext& c) const {
+  const std::lock_guard hold(mutex_);
+  DTG_TRY(check_open(c));
+  DTG_ASSIGN(const Options options, gradient_options({}));
+  std::vector<int64_t> numbers = {options.size, options.clear_after_read, options.identical_shapes, options.rows_known};
+  const auto add = [&](int rank, std::span<const int64_t> dims) {
+    numbers.push_back(rank);
+    numbers.insert(numbers.end(), dims.begin(), dims.end());
+  };
+  add(options.element_shape.rank(), options.element_shape.dims());
+  for (const State& state : elements_) add(state.written ? state.shape.rank() : -1, state.shape.dims());
+  return numbers;
+}
+
+namespace {
+
+// Numbers that come from a graph are looked at before they are believed.
+class OutlineReader {
+ public:
+  OutlineReader(const RunContext& c, std::span<const int64_t> numbers) : c_(c), numbers_(numbers) {}
+
+  Result<int64_t> number() {
+    if (at_ == numbers_.size()) return c_.error("the outline of an array ends after %zu numbers", at_);
+    return numbers_[at_++];
+  }
+  Result<PartialShape> shape() {
+    DTG_ASSIGN(const int64_t rank, number());
+    if (rank < 0) return PartialShape::unknown();
+    if (static_cast<uint64_t>(rank) > numbers_.size() - at_)
+      return c_.error("the outline of an array ends in a shape of rank %lld", wide(rank));
+    const std::span<const int64_t> dims = numbers_.subspan(at_, static_cast<size_t>(rank));
+    at_ += dims.size();
+    auto made = PartialShape::make(dims);
+    if (!made.ok()) return c_.error("the outline of an array: %s", made.status().message().c_str());
+    return made;
+  }
+
+ private:
+  const RunContext& c_;
+  std::span<const int64_t> numbers_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<Ref<TensorArray>> TensorArray::of_outline(const RunContext& c, std::string name, DType dtype, std::span<const int64_t> outline) {
+  OutlineReader reader(c, outline);
+  Options options;
+  options.dtype = dtype;
+  options.adds_up = true;
+  DTG_ASSIGN(options.size, reader.number());
+  // Each element has a number at least.
+  if (options.size < 0 || options.size > static_cast<int64_t>(outline.size()))
+    return c.error("an outline of %lld elements", wide(options.size));
+  DTG_ASSIGN(options.clear_after_read, reader.number());
+  DTG_ASSIGN(options.identical_shapes, reader.number());
+  DTG_ASSIGN(options.rows_known, reader.number());
+  if (options.rows_known > options.size)
+    return c.error("an outline of %lld elements, %lld of them known", wide(options.size), wide(options.rows_known));
+  DTG_ASSIGN(options.element_shape, reader.shape());
+  auto made = make_ref<TensorArray>(std::move(name), std::move(options));
+  for (State& state : made->elements_) {
+    DTG_ASSIGN(const PartialShape shape, reader.shape());
+    if (!shape.has_rank()) continue;
+    if (!shape.complete()) return c.error("the outline of an array: an element of shape %s", shape.text().c_str());
+    DTG_ASSIGN(state.shape, shape.to_shape());
+    state.written = true;
+  }
+  return made;
 }
 
 void TensorArray::close() {

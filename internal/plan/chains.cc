@@ -5,6 +5,12 @@ namespace dtg {
 
 Chains::Chains(const Ir& ir, const std::vector<bool>& cut) : chain_of_(ir.segments.size(), kNone) {
   const auto count = static_cast<uint32_t>(ir.segments.size());
+  // Most plans, and nearly all bodies, are one segment.
+  if (count == 1) {
+    chain_of_[0] = 0;
+    chains_ = Lists(1, [](auto&& add) { add(0, 0); });
+    return;
+  }
   std::vector<uint32_t> waiting(count), next(count, kNone);
   for (const IrSegment& segment : ir.segments) {
     for (uint32_t before : segment.after) ++waiting[before];

@@ -100,6 +100,8 @@ class EffectFinder {
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!op.forwards(i, o)) continue;
+        // What is made in the run has no name; what hands it on hands on the same one.
+        if (ir_.values[node.inputs[i]].info->dtype == DType::resource) record_of(node.inputs[i]);
         resource_of_[node.outputs[o]] = resource_of_[node.inputs[i]];
         memory_of_[node.outputs[o]] = memory_of_[node.inputs[i]];
       }

@@ -293,6 +293,7 @@ Status Emitter::check_device(const IrNode& node, int output, int64_t bytes, cons
 // What lies in more than one operand, sorted.
 const std::vector<uint32_t>& Emitter::repeated_items(const IrNode& node) {
   items_here_.clear();
+  if (node.inputs.size() < 2) return items_here_;
   for (uint32_t v : node.inputs) items_here_.push_back(item_of(v));
   std::ranges::sort(items_here_);
   size_t kept = 0;

@@ -76,6 +76,15 @@ class Fuser {
     std::vector<uint32_t> inputs, absorbed;
     const PartialShape* shape = nullptr;
     size_t open = 0;  // operands that are or may yet become inputs
+
+    void reserve() {
+      constexpr size_t kMostly = 8;
+      ops.reserve(kMostly);
+      types.reserve(kMostly);
+      operands.reserve(2 * kMostly);
+      inputs.reserve(kMostly);
+      absorbed.reserve(kMostly);
+    }
   };
 
   // May `producer` be computed inside? It brings its operands in the place of one.
@@ -86,22 +95,23 @@ class Fuser {
 
   // Adds `n` after what it absorbs; returns the step's number. As deep as a chain is long.
   int64_t grow(uint32_t n, Chain& chain) {
-    std::vector<int64_t> operands;
+    int64_t operands[cpu::kElementOperands];
+    size_t count = 0;
     for (uint32_t input : ir_.nodes[n].inputs) {
       const uint32_t producer = rewriter_.sole_producer(input, n);
       if (producer != kNone && fits(producer, input, chain)) {
         chain.open += ir_.nodes[producer].inputs.size() - 1;
         chain.absorbed.push_back(producer);
-        operands.push_back(-1 - grow(producer, chain));
+        operands[count++] = -1 - grow(producer, chain);
         continue;
       }
       auto at = std::ranges::find(chain.inputs, input);
       if (at == chain.inputs.end()) at = chain.inputs.insert(at, input);
-      operands.push_back(at - chain.inputs.begin());
+      operands[count++] = at - chain.inputs.begin();
     }
     chain.ops.push_back(ir_.nodes[n].node->op->name());
     chain.types.push_back(ir_.values[ir_.nodes[n].outputs[0]].info->dtype);
-    chain.operands.insert(chain.operands.end(), operands.begin(), operands.end());
+    chain.operands.insert(chain.operands.end(), operands, operands + count);
     return static_cast<int64_t>(chain.ops.size()) - 1;
   }
 
@@ -119,9 +129,11 @@ class Fuser {
     const ValueInfo& out = *ir_.values[ir_.nodes[n].outputs[0]].info;
     chain.shape = &out.shape;
     chain.open = ir_.nodes[n].inputs.size();
+    chain.reserve();
     grow(n, chain);
     if (chain.ops.size() < least) return;
     std::vector<DType> inputs;
+    inputs.reserve(chain.inputs.size());
     for (uint32_t input : chain.inputs) inputs.push_back(ir_.values[input].info->dtype);
     std::vector<Attr> attrs = {{"ops", AttrValue(AttrValue::Variant(std::move(chain.ops)))},
                                {"types", AttrValue(std::move(chain.types))},

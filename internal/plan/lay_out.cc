@@ -6,6 +6,12 @@
 namespace dtg {
 
 SegmentOrder::SegmentOrder(const Ir& ir) : ir_(ir) {
+  if (ir.segments.size() == 1) {
+    walk_ = {0};
+    enter_ = {0};
+    leave_ = {1};
+    return;
+  }
   sort();
   grow_tree();
 }
@@ -38,11 +44,11 @@ void SegmentOrder::grow_tree() {
   const size_t count = ir_.segments.size();
   std::vector<uint32_t> place(count);
   for (uint32_t i = 0; i < walk_.size(); ++i) place[walk_[i]] = i;
-  parent_.assign(count, kNone);
+  std::vector<uint32_t> parent(count, kNone);
   std::vector<std::vector<uint32_t>> children(count);
   for (uint32_t s = 0; s < count; ++s) {
     const auto hang_under = [&](uint32_t before) {
-      if (parent_[s] == kNone || place[before] > place[parent_[s]]) parent_[s] = before;
+      if (parent[s] == kNone || place[before] > place[parent[s]]) parent[s] = before;
     };
     for (uint32_t before : ir_.segments[s].after) hang_under(before);
     // What its last node raises is the end of a segment too, as far as memory goes.
@@ -50,14 +56,14 @@ void SegmentOrder::grow_tree() {
       const uint32_t before = ir_.nodes[ir_.raisers[event]].segment;
       if (ir_.segments[before].nodes.back() == ir_.raisers[event]) hang_under(before);
     }
-    if (parent_[s] != kNone) children[parent_[s]].push_back(s);
+    if (parent[s] != kNone) children[parent[s]].push_back(s);
   }
   enter_.assign(count, 0);
   leave_.assign(count, 0);
   uint32_t clock = 0;
   std::vector<std::pair<uint32_t, size_t>> stack;  // segment, children walked
   for (uint32_t root = 0; root < count; ++root) {
-    if (parent_[root] != kNone) continue;
+    if (parent[root] != kNone) continue;
     stack.emplace_back(root, 0);
     enter_[root] = clock++;
     while (!stack.empty()) {

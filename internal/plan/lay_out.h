@@ -27,7 +27,6 @@ class SegmentOrder final : public SegmentReach {
 
   const Ir& ir_;
   std::vector<uint32_t> walk_;
-  std::vector<uint32_t> parent_;
   std::vector<uint32_t> enter_, leave_;  // of a walk through the tree
 };
 

@@ -66,13 +66,23 @@ MemoryPlan::Conditions MemoryPlan::conditions_of(uint32_t value) const {
 }
 
 void MemoryPlan::forget(Area& area, std::map<int64_t, Free>::iterator block) {
-  area.by_size.erase({block->second.bytes, block->first});
-  area.free.erase(block);
+  area.spare_sizes.push_back(area.by_size.extract({block->second.bytes, block->first}));
+  area.spare_blocks.push_back(area.free.extract(block));
 }
 
 void MemoryPlan::note(Area& area, int64_t offset, int64_t bytes, Conditions after) {
-  area.by_size.emplace(bytes, offset);
-  area.free.emplace(offset, Free{bytes, std::move(after)});
+  if (area.spare_blocks.empty()) {
+    area.by_size.emplace(bytes, offset);
+    area.free.emplace(offset, Free{bytes, std::move(after)});
+    return;
+  }
+  area.spare_sizes.back().value() = {bytes, offset};
+  area.by_size.insert(std::move(area.spare_sizes.back()));
+  area.spare_blocks.back().key() = offset;
+  area.spare_blocks.back().mapped() = {bytes, std::move(after)};
+  area.free.insert(std::move(area.spare_blocks.back()));
+  area.spare_sizes.pop_back();
+  area.spare_blocks.pop_back();
 }
 
 // The smallest free block that holds it; otherwise the top grows, swallowing a free block that touches it.
@@ -83,8 +93,7 @@ int64_t MemoryPlan::take(Area& area, int64_t bytes, uint32_t segment, const Segm
     if (!is_over(block->second.after, segment, reach)) continue;
     const int64_t offset = block->first, size = block->second.bytes;
     Conditions rest = std::move(block->second.after);
-    area.free.erase(block);
-    area.by_size.erase(at);
+    forget(area, block);
     if (size > bytes) note(area, offset + bytes, size - bytes, std::move(rest));
     return offset;
   }

@@ -93,10 +93,14 @@ class MemoryPlan {
     int64_t bytes;
     Conditions after;
   };
-  // A memory space, as far as it is laid out.
+  // A memory space, as far as it is laid out. Blocks come and go with each value, so their places in the maps are used again.
   struct Area {
-    std::map<int64_t, Free> free;                   // by offset
-    std::set<std::pair<int64_t, int64_t>> by_size;  // bytes, offset
+    using Blocks = std::map<int64_t, Free>;
+    using Sizes = std::set<std::pair<int64_t, int64_t>>;
+    Blocks free;    // by offset
+    Sizes by_size;  // bytes, offset
+    std::vector<Blocks::node_type> spare_blocks;
+    std::vector<Sizes::node_type> spare_sizes;
     int64_t top = 0;
   };
   static constexpr uint32_t kUntilEvent = UINT32_MAX;

@@ -131,6 +131,8 @@ class Orderer {
         made.device = node.lane;
         made.space = node.space;
         made.set = node.set;
+        // Mostly there is no other.
+        if (*at == 0) made.nodes.reserve(ir_.order.size());
       }
       node.segment = *at;
       IrSegment& segment = ir_.segments[*at];

@@ -62,6 +62,10 @@ class PlanMaker {
       for (uint32_t input : ir_.nodes[n].inputs) wanted[input] = true;
     }
     for (uint32_t fetch : ir_.fetches) wanted[fetch] = true;
+    size_t known = 0;
+    for (uint32_t v = 0; v < ir_.values.size(); ++v) known += wanted[v] && ir_.values[v].is_known() ? 1 : 0;
+    program_.constants.reserve(known);
+    program_.tensors.reserve(known);
     for (uint32_t v = 0; v < ir_.values.size(); ++v) {
       if (!wanted[v] || !ir_.values[v].is_known()) continue;
       if (ir_.values[v].space != 0) {

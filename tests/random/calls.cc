@@ -17,6 +17,8 @@ bool Calls::is_fit(int node) {
   // An array of a run is read once, in an order of its own.
   if (record.op.starts_with("TensorArray")) return false;
   if (op.is_stateful() && w_.wishes.ordered) return false;
+  // What only asks is ordered by control edges, which a body leaves behind.
+  if (!record.inputs.empty() && op.access_of(0) == Access::ask) return false;
   std::optional<int> place = place_;
   const auto is_list = [](const ValueInfo& info) { return info.dtype == DType::variant; };
   bool lists = lists_ || std::ranges::any_of(w_.graph().node(w_.value({node, 0}).node()).outputs, is_list);
@@ -214,6 +216,31 @@ Result<Closure> Calls::condition(std::span<const Value> like, Value limit, bool 
   return finish_function(std::move(graph), "condition", {less});
 }
 
+// What a round made goes through an array that lives as long as the round, beside what it was made of.
+Value Calls::through_array(Build& b, Value value, Value other) {
+  const ValueInfo info = b.info(value);
+  const Attr type{"dtype", info.dtype};
+  const bool told = w_.draw.chance(50), cut = info.shape.has_rank() && info.shape.rank() > 0 && w_.draw.chance(30);
+  const PartialShape shape = told && !cut ? info.shape : PartialShape::unknown();
+  const Value array =
+      b.op("TensorArrayV3", {b.integer(w_.draw.between(2, 4))},
+           {type, {"element_shape", shape}, {"clear_after_read", w_.draw.chance(50)}, {"dynamic_size", w_.draw.chance(30)}});
+  if (!b.ok()) return {};
+  w_.count("array_in_body");
+  Value flow = array.sibling(1);
+  if (!cut && w_.draw.chance(50) && (!told || b.info(other).shape == shape)) {
+    flow = b.op("TensorArrayWriteV3", {array, b.integer(1), other, flow});
+  }
+  if (!cut) return b.op("TensorArrayReadV3", {array, b.integer(0), b.op("TensorArrayWriteV3", {array, b.integer(0), value, flow})}, {type});
+  // Row by row, backwards and back again.
+  const Value rows = b.op("StridedSlice", {b.shape(value), b.ints({0}), b.ints({1}), b.ints({1})}, {{"shrink_axis_mask", int64_t{1}}});
+  const Value own = b.op("TensorArrayV3", {rows}, {type}), last = b.sub(rows, b.integer(1));
+  const Value places = b.op("Range", {last, b.integer(-1), b.integer(-1)});
+  if (!b.ok()) return {};
+  const Value all = b.op("TensorArrayScatterV3", {own, places, value, own.sibling(1)});
+  return b.op("TensorArrayGatherV3", {own, places, all}, {type});
+}
+
 // The counter, the variable that the part changes, and perhaps a list of what it was.
 Result<Closure> Calls::round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed) {
   DTG_ASSIGN(Ref<Graph> graph, Graph::create_inside(Ref<Graph>::share(&w_.graph())));
@@ -226,6 +253,7 @@ Result<Closure> Calls::round(std::span<const Value> like, const Piece& piece, co
   Build b(*graph);
   std::vector<Value> results = {b.add(arguments[0], b.integer(1))};
   DTG_ASSIGN(results.emplace_back(), rebuild(*graph, piece, {{{variable.node, variable.output}, arguments[1]}}, nullptr));
+  if (dtype_is_floating(b.info(results[1]).dtype) && w_.draw.chance(25)) results[1] = through_array(b, results[1], arguments[1]);
   if (listed) results.push_back(b.op("TensorListPushBack", {arguments[2], w_.draw.chance(50) ? results[1] : arguments[1]}));
   DTG_TRY(b.status());
   return finish_function(std::move(graph), "round", std::move(results));

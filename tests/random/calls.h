@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "graph/build.h"
 #include "graph/closure.h"
 #include "random/workshop.h"
 
@@ -41,6 +42,7 @@ class Calls {
   void loop();
   void pieces();
   Result<Closure> condition(std::span<const Value> like, Value limit, bool open);
+  Value through_array(Build& b, Value value, Value other);
   Result<Closure> round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed);
   bool adopt(const Result<std::vector<Value>>& made, uint32_t before, const char* feature);
 

@@ -1,7 +1,10 @@
 // Node after node.
 #include "random/interpreter.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include "exec/queue.h"
 
@@ -24,7 +27,51 @@ bool only_shape_asked(const Scene& scene, const std::vector<bool>& needed, int f
   return false;
 }
 
+// What the last of a chain takes that was made after the first; nothing where it takes something of the chain itself.
+std::optional<std::set<NodeId>> taken_by(const Graph& graph, std::span<const NodeId> chain, const std::function<bool(Value)>& given) {
+  std::set<NodeId> found;
+  std::vector<NodeId> stack = {chain.back()};
+  while (!stack.empty()) {
+    const Node& node = graph.node(stack.back());
+    stack.pop_back();
+    std::vector<NodeId> before(node.controls.begin(), node.controls.end());
+    for (Value input : node.inputs) {
+      if (!given(input)) before.push_back(input.node());
+    }
+    for (NodeId id : before) {
+      if (std::ranges::find(chain, id) != chain.end()) return {};
+      if (id > chain.front() && found.insert(id).second) stack.push_back(id);
+    }
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<Turn> turns_of(const Graph& graph, std::span<const NodeId> needed, const std::function<bool(Value)>& given) {
+  std::set<NodeId> left(needed.begin(), needed.end());
+  std::vector<Turn> turns;
+  const auto take = [&](NodeId id) {
+    if (left.erase(id) > 0) turns.push_back({id, {}});
+  };
+  for (NodeId id : needed) {
+    if (!left.contains(id)) continue;
+    std::vector<NodeId> chain = {id};
+    for (NodeId next = graph.extension_of(id); next != kNoNode; next = graph.extension_of(next)) chain.push_back(next);
+    for (; chain.size() > 1; chain.pop_back()) {
+      if (!left.contains(chain.back())) continue;
+      if (const auto before = taken_by(graph, chain, given)) {
+        std::ranges::for_each(*before, take);
+        break;
+      }
+    }
+    take(chain.back());
+    chain.pop_back();
+    for (NodeId other : chain) left.erase(other);
+    turns.back().others = std::move(chain);
+  }
+  return turns;
+}
 
 Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord& run) {
   if (run.fetches.empty() && run.targets.empty()) return {Verdict::error, invalid_argument("nothing is asked for"), {}};
@@ -44,8 +91,13 @@ Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord
     const auto at = fed.find({port.node, port.output});
     return at != fed.end() ? at->second : values[static_cast<size_t>(port.node)][static_cast<size_t>(port.output)];
   };
+  std::vector<NodeId> nodes;
   for (size_t n = 0; n < needed.size(); ++n) {
-    if (!needed[n]) continue;
+    if (needed[n]) nodes.push_back(static_cast<NodeId>(n));
+  }
+  const auto given = [&](Value value) { return fed.contains({static_cast<int>(value.node()), static_cast<int>(value.output())}); };
+  for (const Turn& turn : turns_of(graph, nodes, given)) {
+    const size_t n = turn.node;
     const NodeRecord& record = scene.nodes[n];
     const int number = static_cast<int>(n);
     if (record.op == "Placeholder") {
@@ -60,6 +112,7 @@ Outcome Interpreter::run(const Graph& graph, const Scene& scene, const RunRecord
       status = status.with_context("n" + std::to_string(n) + " (" + record.op + ")");
       return {may_go_unnoticed_ || only_shape_asked(scene, needed, number) ? Verdict::either : Verdict::error, std::move(status), {}};
     }
+    for (NodeId other : turn.others) values[other] = values[n];
   }
   Outcome outcome;
   for (const Port& port : run.fetches) outcome.fetched.push_back(value_of(port).tensor);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -22,6 +23,13 @@ struct Outcome {
   std::vector<Tensor> fetched;
   int times = 1;  // a run that is repeated: this is the outcome of the last time, those before it went well
 };
+
+// What is executed, in order: nodes in the order of creation. Of a node and its extensions, which do the same, the last does it for all.
+struct Turn {
+  NodeId node;
+  std::vector<NodeId> others;  // those that have what its first outputs are
+};
+std::vector<Turn> turns_of(const Graph& graph, std::span<const NodeId> needed, const std::function<bool(Value)>& given);
 
 class Interpreter {
  public:

@@ -85,12 +85,14 @@ Status Interpreter::apply(const Function& function, std::span<const Datum> argum
     DTG_TRY(check_declared(function, i, arguments[i].tensor));
     values[function.arguments()[i].node()] = {arguments[i]};
   }
-  for (NodeId id : function.needed()) {
+  for (const Turn& turn : turns_of(graph, function.needed(), [](Value) { return false; })) {
+    const NodeId id = turn.node;
     const Node& node = graph.node(id);
     if (node.op->role() == Role::argument) continue;
     std::vector<Datum> inputs, outputs;
     for (Value input : node.inputs) inputs.push_back(values.at(input.node())[input.output()]);
     DTG_TRY(call(node, inputs, outputs));
+    for (NodeId other : turn.others) values[other] = outputs;
     values[id] = std::move(outputs);
   }
   results.clear();

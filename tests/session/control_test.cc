@@ -212,6 +212,31 @@ TEST_F(ControlTest, ErrorsNameNodeFunctionAndCall) {
   EXPECT_EQ(fetch(out[0], {{x, integer(1)}}).as<int32_t>()[0], 1);
 }
 
+TEST_F(ControlTest, AListReadBeyondItsEndNamesTheWay) {
+  const Value count = placeholder(DType::i32, PartialShape::scalar());
+  const Value rows[] = {build->op("Fill", std::vector<Value>{build->ints({2, 3}), build->scalar(DType::f32, 1)}), build->ints({3})};
+  const Value list = build->op("TensorListFromTensor", rows);
+  const Values out = loop(
+      *graph, {build->integer(0), build->op("Fill", std::vector<Value>{build->ints({3}), build->scalar(DType::f32, 0)})},
+      [&](Build& b, const Values& v) {
+        const Value both[] = {v[0], count};
+        return Values{b.op("Less", both)};
+      },
+      [&](Build& b, const Values& v) {
+        const Value asked[] = {list, v[0], b.ints({3})};
+        const Attr type[] = {{"element_dtype", DType::f32}};
+        return Values{b.add(v[0], b.integer(1)), b.add(v[1], b.op("TensorListGetItem", asked, type, "item"))};
+      });
+  for (int time = 0; time < 2; ++time) {
+    std::vector<Tensor> got;
+    const Status status = run({{count, integer(3)}}, {out[1]}, &got);
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.message();
+    for (const char* part : {"item", "in function \"body\", called by \""})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    EXPECT_EQ(values(fetch(out[1], {{count, integer(2)}})), (std::vector<float>{2, 2, 2}));
+  }
+}
+
 TEST_F(ControlTest, BodiesReadAndWriteVariablesInOrder) {
   const Value handle = variable("v", Shape());
   run_target(assign(handle, build->scalar(DType::f32, 1)));
