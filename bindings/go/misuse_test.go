@@ -62,6 +62,7 @@ func everything(t *testing.T) (objects []io.Closer, calls map[string]func() erro
 		"session: EndJob":                    func() error { return s.EndJob(ctx) },
 		"session: EndJobNow":                 func() error { return s.EndJobNow(ctx) },
 		"session: Barrier":                   func() error { return s.Barrier(ctx, "b") },
+		"session: Outcome":                   func() error { return two(s.Outcome(ctx, 1)) },
 		"session: ClusterStatus":             func() error { return two(s.ClusterStatus(ctx)) },
 		"session: Restore":                   func() error { return closing(t, graph(t).NewModel(1)).Restore(s, "x") },
 		"function: Captures":                 func() error { return two(function.Captures()) },

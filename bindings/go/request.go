@@ -15,7 +15,8 @@ import (
 	"unsafe"
 )
 
-// Arg is a part of what a run is asked: Feed, FeedSlice, FeedScalar, Fetch, FetchSlice, FetchTensor, Target, Timeout.
+// Arg is a part of what a run is asked: Feed, FeedSlice, FeedScalar, Fetch, FetchSlice, FetchTensor, Target, Timeout,
+// Write.
 type Arg func(*request) error
 
 // request is one run. It belongs to the goroutine that makes it, and then to its Run.
@@ -31,6 +32,7 @@ type request struct {
 	take    []func(*Tensor) error
 	targets []Value
 	timeout time.Duration
+	write   *uint64 // nil: nobody asks
 }
 
 // Feed gives v the value t during the run, which cuts what would compute it. Nobody may write to t meanwhile.
@@ -156,6 +158,29 @@ func Timeout(d time.Duration) Arg {
 	}
 }
 
+// Write gives *number the number by which the cluster knows what the run updates, also where the run fails: Session.Outcome asks by it what
+// took place. Of RunAsync it is there when that returns. Where *number is not 0, the run repeats that earlier one of the session, and what
+// took place of it is not made again:
+//
+//	var number uint64
+//	err := s.Run(ctx, dtg.Target(train), dtg.Write(&number))
+//	for errors.Is(err, dtg.ErrUnavailable) { // the step is made once, however often it is tried
+//		time.Sleep(time.Second)
+//		err = s.Run(ctx, dtg.Target(train), dtg.Write(&number))
+//	}
+//
+// Only runs that update variables of other tasks, and nothing of their own, can be repeated; one that puts into a queue or an accumulator, or
+// fetches what an update gives, is then refused with FailedPrecondition. A number that the session has not made is InvalidArgument.
+func Write(number *uint64) Arg {
+	if number == nil {
+		return refuse("Write: the place for the number is nil")
+	}
+	return func(r *request) error {
+		r.write = number
+		return nil
+	}
+}
+
 // Run runs what args say and returns when everything has ended. The end of ctx cancels the run; the error is then
 // ctx.Err() around the library's. The run is one call on this thread; to watch a context that can end costs about a microsecond more.
 // Errors: InvalidArgument (nothing asked for, an unfed placeholder, a wrong type or shape), Unimplemented,
@@ -208,7 +233,7 @@ func (s *Session) run(r *request, timeout C.int64_t, cancellation *C.dtg_cancell
 	targets, numTargets := valuesOf(r.targets)
 	var found C.dtg_go_mismatch
 	err = failure(C.dtg_go_run(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, unsafe.SliceData(fetched), numFetches, targets,
-		numTargets, timeout, cancellation, s.graph.peek(), unsafe.SliceData(r.wanted), &found))
+		numTargets, timeout, (*C.uint64_t)(r.write), cancellation, s.graph.peek(), unsafe.SliceData(r.wanted), &found))
 	runtime.KeepAlive(s)
 	runtime.KeepAlive(r)
 	if err == nil && found.at >= 0 {

@@ -42,7 +42,7 @@ func (s *Session) RunAsync(args ...Arg) (*Run, error) {
 		fetches, numFetches := valuesOf(r.fetches)
 		targets, numTargets := valuesOf(r.targets)
 		return C.dtg_go_run_async(p, feeds, unsafe.SliceData(r.tensors), numFeeds, fetches, numFetches, targets, numTargets,
-			nanoseconds(r.timeout), queue, tag, out)
+			nanoseconds(r.timeout), (*C.uint64_t)(r.write), queue, tag, out)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -158,6 +159,69 @@ func TestSessionToServers(t *testing.T) {
 	}
 }
 
+// A run is known by its number: what took place can be asked for, and is not made again.
+func TestOutcome(t *testing.T) {
+	leaves(t)
+	_, worker := pair(t)
+	g, model, w, add, init := counter(t)
+	var step, cut dtg.Value
+	g.Device("/job:ps/task:0", func() {
+		queue := g.FIFOQueueV2([]dtg.DType{dtg.Int32}) // nothing is ever put into it
+		wait := func() dtg.Value { return g.QueueDequeueV2(queue, []dtg.DType{dtg.Int32})[0] }
+		g.Controls([]dtg.Value{wait()}, func() { step = g.AssignAddVariableOp(w.Handle, w.Read) })
+		g.Controls([]dtg.Value{add}, func() { cut = wait() })
+	})
+	s := closing(t, get(dtg.Connect(background, worker.Target(), g))(t))
+	want(t, s.Run(background, dtg.Target(init)))
+	want(t, model.WaitReady(background, s))
+	count := func(wanted float32) {
+		t.Helper()
+		var value float32
+		want(t, s.Run(background, dtg.Fetch(w.Read, &value)))
+		if value != wanted {
+			t.Errorf("w = %g, not %g", value, wanted)
+		}
+	}
+	outcome := func(number uint64, wanted dtg.Outcome) {
+		t.Helper()
+		if found := get(s.Outcome(background, number))(t); found != wanted {
+			t.Errorf("the outcome of %d is %d, not %d", number, found, wanted)
+		}
+	}
+	var first, second uint64
+	for range 3 {
+		want(t, s.Run(background, dtg.Target(add), dtg.Write(&first)))
+	}
+	count(2)
+	outcome(first, dtg.OutcomeUpdated)
+	started := get(s.RunAsync(dtg.Target(add), dtg.Write(&second)))(t)
+	if first == 0 || second == 0 || second == first {
+		t.Errorf("numbers %d and %d", first, second)
+	}
+	want(t, started.Wait(background))
+	want(t, get(s.RunAsync(dtg.Target(add), dtg.Write(&second)))(t).Wait(background))
+	count(3)
+	// Before its update, and after it.
+	var before, after uint64
+	late := func(target dtg.Value, number *uint64) error {
+		return s.Run(background, dtg.Target(target), dtg.Write(number), dtg.Timeout(200*time.Millisecond))
+	}
+	refused(t, late(step, &before), dtg.DeadlineExceeded, "its outcome is unknown: write ")
+	outcome(before, dtg.OutcomeNothing)
+	err := late(cut, &after)
+	refused(t, err, dtg.DeadlineExceeded, fmt.Sprintf("its outcome is unknown: write %d", after))
+	outcome(after, dtg.OutcomeUpdated)
+	refused(t, late(cut, &after), dtg.FailedPrecondition, "queues")
+	count(4)
+	// Nobody's.
+	_, err = s.Outcome(background, 1<<30)
+	refused(t, err, dtg.InvalidArgument, "no such run")
+	nobodys := uint64(1 << 30)
+	refused(t, s.Run(background, dtg.Target(add), dtg.Write(&nobodys)), dtg.InvalidArgument, "no such run")
+	refused(t, s.Run(background, dtg.Target(add), dtg.Write(nil)), dtg.InvalidArgument, "is nil")
+	count(4)
+}
+
 func TestDeadPeer(t *testing.T) {
 	leaves(t)
 	open := dtg.LiveHandles()
@@ -232,6 +296,11 @@ func TestKeys(t *testing.T) {
 // Nobody else comes: whoever waits stops when its context is cancelled, not at the deadline.
 func TestBarrierIsLeftWhenCancelled(t *testing.T) {
 	leaves(t)
+	// The calls that were left end with the session; the errors that they then give are objects too, while they are read.
+	t.Cleanup(func() {
+		stacks := make([]byte, 1<<20)
+		until(t, func() bool { return !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), ".waitWithin") })
+	})
 	folder := private(t)
 	cluster := closing(t, get(dtg.ParseCluster("ps=unix:"+filepath.Join(folder, "ps")+";worker=unix:"+filepath.Join(folder, "w0")+",unix:"+filepath.Join(folder, "w1")))(t))
 	closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Job: "ps"}))(t))

@@ -265,6 +265,28 @@ func (s *Session) EndJob(ctx context.Context) error {
 	return s.waitWithin(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error { return C.dtg_session_end_job(p, timeout) })
 }
 
+// Outcome is what became of a run that failed with an error after which nobody knows: DeadlineExceeded, Unavailable, Cancelled, Aborted.
+type Outcome int32
+
+// The outcomes.
+const (
+	OutcomeNothing   Outcome = 0 // it has updated nothing on any other task, and will not
+	OutcomeUpdated   Outcome = 1 // it has, on one task at least: all of it, or up to where it was cut short
+	OutcomeForgotten Outcome = 2 // so many runs ago that a task does not know any more
+)
+
+// Outcome asks the tasks of the cluster what took place of a run of this session, by the number that Write gave. To have all of it done,
+// whatever the answer is, run the same once more with that number. The deadline of ctx bounds it. Errors: InvalidArgument (the session
+// has made no run of that number), Unavailable (a task is gone, or the run is still under way there), DeadlineExceeded, Unimplemented (a
+// task runs an earlier release).
+func (s *Session) Outcome(ctx context.Context, write uint64) (Outcome, error) {
+	var out C.dtg_outcome
+	err := s.within(ctx, func(p *C.dtg_session, timeout C.int64_t) *C.dtg_error {
+		return C.dtg_session_outcome(p, C.uint64_t(write), timeout, &out)
+	})
+	return Outcome(out), err
+}
+
 // ClusterStatus is what Server.Status says of each other task of the session's cluster, asked over the network: a JSON list; a
 // task that does not answer has "error". The deadline of ctx bounds it.
 func (s *Session) ClusterStatus(ctx context.Context) (string, error) {

@@ -218,9 +218,10 @@ static inline int dtg_go_are_wanted(const dtg_graph *graph, const dtg_value *fet
 /* Where a fetch is known to be something else than wanted, nothing runs, and `found` says which. */
 static inline dtg_error *dtg_go_run(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
                                     const dtg_value *fetches, dtg_tensor **fetched, size_t num_fetches, const dtg_value *targets,
-                                    size_t num_targets, int64_t timeout_ns, dtg_cancellation *cancellation, const dtg_graph *graph,
-                                    const int32_t *wanted, dtg_go_mismatch *found) {
+                                    size_t num_targets, int64_t timeout_ns, uint64_t *write, dtg_cancellation *cancellation,
+                                    const dtg_graph *graph, const int32_t *wanted, dtg_go_mismatch *found) {
   dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, fetched, num_fetches, targets, num_targets, timeout_ns);
+  args.write = write;
   args.cancellation = cancellation;
   if (!dtg_go_are_wanted(graph, fetches, wanted, num_fetches, found)) return NULL;
   return dtg_session_run(session, &args);
@@ -228,8 +229,9 @@ static inline dtg_error *dtg_go_run(dtg_session *session, const dtg_value *feeds
 
 static inline dtg_error *dtg_go_run_async(dtg_session *session, const dtg_value *feeds, dtg_tensor *const *tensors, size_t num_feeds,
                                           const dtg_value *fetches, size_t num_fetches, const dtg_value *targets, size_t num_targets,
-                                          int64_t timeout_ns, dtg_cq *cq, uint64_t tag, dtg_run **out) {
-  const dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, NULL, num_fetches, targets, num_targets, timeout_ns);
+                                          int64_t timeout_ns, uint64_t *write, dtg_cq *cq, uint64_t tag, dtg_run **out) {
+  dtg_run_args args = dtg_go_args(feeds, tensors, num_feeds, fetches, NULL, num_fetches, targets, num_targets, timeout_ns);
+  args.write = write;
   return dtg_session_run_async(session, &args, cq, tag, out);
 }
 

@@ -35,8 +35,9 @@ static jlong connect(JNIEnv* env, jclass self, jlong runtime, jbyteArray target,
   return JLONG(out);
 }
 
-/* What a run asks for, in one long[]: {feeds f, fetches n, targets t, timeout, cancellation or 0, f values, f tensors, n values, n tensors
- * to write into or 0, t values}. */
+/* What a run asks for, in one long[]: {feeds f, fetches n, targets t, timeout, cancellation or 0, whether its number is asked for, the
+ * number, f values, f tensors, n values, n tensors to write into or 0, t values}. */
+enum { WRITE = 6, HEAD };
 typedef struct request {
   int64_t space[40];
   int64_t* words;
@@ -60,7 +61,8 @@ static bool request_open(JNIEnv* env, jlongArray array, request* out) {
   out->args.num_targets = (size_t)out->words[2];
   out->args.timeout_ns = out->words[3];
   out->args.cancellation = AS(dtg_cancellation, out->words[4]);
-  at = out->words + 5;
+  if (out->words[WRITE - 1]) out->args.write = (uint64_t*)(out->words + WRITE);
+  at = out->words + HEAD;
   out->args.feeds = (const dtg_value*)at;
   at += out->args.num_feeds;
   out->args.feed_tensors = (const dtg_tensor* const*)(const void*)at;
@@ -77,12 +79,18 @@ static void request_close(request* from) {
   if (from->words != from->space) free(from->words);
 }
 
+/* The number comes back in its place, whether the run has failed or not: before that is thrown, for afterwards nothing may be written. */
+static bool request_threw(JNIEnv* env, jlongArray array, const request* from, dtg_error* error) {
+  if (from->args.write) (*env)->SetLongArrayRegion(env, array, WRITE, 1, (const jlong*)from->words + WRITE);
+  return jni_threw(env, error);
+}
+
 /* Fetched tensors come back in their places of the array. */
 static void run(JNIEnv* env, jclass self, jlong session, jlongArray array) {
   request ask;
   (void)self;
   if (!request_open(env, array, &ask)) return;
-  if (!jni_threw(env, dtg_session_run(AS(dtg_session, session), &ask.args))) {
+  if (!request_threw(env, array, &ask, dtg_session_run(AS(dtg_session, session), &ask.args))) {
     (*env)->SetLongArrayRegion(env, array, ask.fetched, (jsize)ask.args.num_fetches, (const jlong*)ask.words + ask.fetched);
   }
   request_close(&ask);
@@ -94,7 +102,7 @@ static jboolean run_if_brief(JNIEnv* env, jclass self, jlong session, jlongArray
   int32_t ran = 0;
   (void)self;
   if (!request_open(env, array, &ask)) return JNI_FALSE;
-  if (!jni_threw(env, dtg_session_run_if_brief(AS(dtg_session, session), &ask.args, &ran)) && ran) {
+  if (!request_threw(env, array, &ask, dtg_session_run_if_brief(AS(dtg_session, session), &ask.args, &ran)) && ran) {
     (*env)->SetLongArrayRegion(env, array, ask.fetched, (jsize)ask.args.num_fetches, (const jlong*)ask.words + ask.fetched);
   }
   request_close(&ask);
@@ -107,7 +115,7 @@ static jlong run_async(JNIEnv* env, jclass self, jlong session, jlongArray array
   (void)self;
   if (!request_open(env, array, &ask)) return 0;
   ask.args.fetched = NULL;
-  jni_threw(env, dtg_session_run_async(AS(dtg_session, session), &ask.args, AS(dtg_cq, cq), (uint64_t)tag, &out));
+  request_threw(env, array, &ask, dtg_session_run_async(AS(dtg_session, session), &ask.args, AS(dtg_cq, cq), (uint64_t)tag, &out));
   request_close(&ask);
   return JLONG(out);
 }
@@ -214,6 +222,13 @@ static void barrier(JNIEnv* env, jclass self, jlong session, jbyteArray name, jl
   free(text);
 }
 
+static jint outcome(JNIEnv* env, jclass self, jlong session, jlong write, jlong timeout_ns) {
+  dtg_outcome out = DTG_OUTCOME_NOTHING;
+  (void)self;
+  jni_threw(env, dtg_session_outcome(AS(dtg_session, session), (uint64_t)write, timeout_ns, &out));
+  return out;
+}
+
 static jbyteArray cluster_status(JNIEnv* env, jclass self, jlong session, jlong timeout_ns) {
   dtg_string* out = NULL;
   (void)self;
@@ -253,6 +268,7 @@ static const JNINativeMethod methods[] = {
     NATIVE("sessionEndJob", "(JJ)V", end_job),
     NATIVE("sessionEndJobNow", "(JJ)V", end_job_now),
     NATIVE("sessionBarrier", "(J[BJ)V", barrier),
+    NATIVE("sessionOutcome", "(JJJ)I", outcome),
     NATIVE("sessionClusterStatus", "(JJ)[B", cluster_status),
 };
 JNI_TABLE(jni_session, methods);

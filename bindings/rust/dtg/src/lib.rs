@@ -139,7 +139,7 @@ pub use scope::{DeviceSetter, Scope, SetterStrategy};
 pub use sequence::{Attention, Direction, Recurrent, RecurrentKind, RecurrentResult};
 pub use server::{Security, Server, ServerOptions, keygen};
 pub use serving::{Export, RestoreOptions};
-pub use session::{Session, SessionOptions};
+pub use session::{Outcome, Session, SessionOptions};
 pub use sharded::Sharded;
 pub use strategy::{Assign, CrossDevice, CustomOptions, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
 pub use tensor::Tensor;

@@ -27,6 +27,7 @@ pub struct Request<'a> {
     targets: Vec<Value>,
     timeout: Option<Duration>,
     cancellation: Option<&'a Cancellation>,
+    write: Option<&'a mut u64>,
 }
 
 impl<'a> Request<'a> {
@@ -40,6 +41,7 @@ impl<'a> Request<'a> {
             targets: Vec::new(),
             timeout: None,
             cancellation: None,
+            write: None,
         }
     }
 
@@ -83,12 +85,37 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Gives `number` the number by which the cluster knows what this run updates, also where the run fails: [`Session::outcome`] asks by it
+    /// what took place. Where it is not 0, this run repeats that earlier one of the session, and what took place of it is not made again.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use dtg::{ErrorKind, Session, Value};
+    /// # fn step(session: &Session, train: Value) -> dtg::Result<()> {
+    /// let mut number = 0;
+    /// let mut made = session.run().target(train).write(&mut number).call();
+    /// while made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+    ///     std::thread::sleep(Duration::from_secs(1));
+    ///     made = session.run().target(train).write(&mut number).call(); // has its updates made once, however often it is repeated
+    /// }
+    /// made.map(drop)
+    /// # }
+    /// ```
+    ///
+    /// Only runs that update variables of other tasks, and nothing of their own, can be repeated; one that puts into a queue or an accumulator,
+    /// or fetches what an update gives, is then refused with `FailedPrecondition`. A number that this session has not made is
+    /// `InvalidArgument`.
+    pub fn write(mut self, number: &'a mut u64) -> Self {
+        self.write = Some(number);
+        self
+    }
+
     /// A brief run can end before anybody looks at the clock; without any time it does not begin.
     fn in_time(&self) -> Result<()> {
         if self.timeout.is_some_and(|time| time.is_zero()) { Err(late()) } else { Ok(()) }
     }
 
-    fn args(&self, tensors: &[*const sys::dtg_tensor]) -> sys::dtg_run_args {
+    fn args(&mut self, tensors: &[*const sys::dtg_tensor]) -> sys::dtg_run_args {
         sys::dtg_run_args {
             feeds: Value::raw(&self.feeds),
             feed_tensors: tensors.as_ptr(),
@@ -99,6 +126,7 @@ impl<'a> Request<'a> {
             num_targets: self.targets.len(),
             timeout_ns: or_default(self.timeout),
             cancellation: self.cancellation.map_or(null_mut(), Cancellation::raw),
+            write: self.write.as_deref_mut().map_or(null_mut(), std::ptr::from_mut),
             ..sys::dtg_run_args::INIT
         }
     }
@@ -133,7 +161,7 @@ impl<'a> Request<'a> {
     /// such runs did before, is made at once on this thread, and the future is ready when it is first polled: to hand it over and to be
     /// woken again would take ten times as long. Others go to the runtime's threads, and this returns at once; the tensors that are fed
     /// are shared with them and cannot be written any more. Errors: those found before the run starts.
-    pub fn start(self) -> Result<Run> {
+    pub fn start(mut self) -> Result<Run> {
         if self.into.iter().any(Option::is_some) {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -160,7 +188,7 @@ impl<'a> Request<'a> {
     }
 
     /// The run, over, where it is so brief that it was made; an error of its own is the run's, any other one this function's.
-    fn make_if_brief(&self) -> Result<Option<Run>> {
+    fn make_if_brief(&mut self) -> Result<Option<Run>> {
         let mut fetched = vec![null_mut(); self.fetches.len()];
         let tensors: Vec<_> = self.tensors.iter().map(|tensor| tensor.raw().cast_const()).collect();
         let args = sys::dtg_run_args { fetched: fetched.as_mut_ptr(), ..self.args(&tensors) };

@@ -131,6 +131,29 @@ impl SessionOptions {
     }
 }
 
+/// What became of a run that failed with an error after which nobody knows: `DeadlineExceeded`, `Unavailable`, `Cancelled`, `Aborted`.
+/// [`Session::outcome`] tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It has updated nothing on any other task, and will not.
+    Nothing,
+    /// It has, on one task at least: all of it, or up to where it was cut short.
+    Updated,
+    /// So many runs ago that a task does not know any more. What a newer library may add is this too: nobody knows.
+    Forgotten,
+}
+
+impl Outcome {
+    fn of(number: sys::dtg_outcome) -> Self {
+        match number {
+            sys::DTG_OUTCOME_NOTHING => Self::Nothing,
+            sys::DTG_OUTCOME_UPDATED => Self::Updated,
+            _ => Self::Forgotten,
+        }
+    }
+}
+
 /// A graph connected to devices. Cloning gives another reference to the same session. It keeps the graph alive, which may go on
 /// growing; dropping it releases it, and [`Session::close`] ends its runs too.
 ///
@@ -242,6 +265,17 @@ impl Session {
     pub fn end_job_now(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.
         unsafe { check(sys::dtg_session_end_job_now(self.raw(), nanoseconds(timeout))) }
+    }
+
+    /// Asks the tasks of the cluster what took place of a run of this session, by the number that [`Request::write`] gave. To have all of it
+    /// done, whatever the answer is, run the same once more with that number. Errors: `InvalidArgument` (the session has made no run of that
+    /// number), `Unavailable` (a task is gone, or the run is still under way there), `DeadlineExceeded`, `Unimplemented` (a task runs an
+    /// earlier release).
+    pub fn outcome(&self, write: u64, timeout: Duration) -> Result<Outcome> {
+        let mut out = 0;
+        // SAFETY: an open session, a place for the answer.
+        unsafe { check(sys::dtg_session_outcome(self.raw(), write, nanoseconds(timeout), &mut out)) }?;
+        Ok(Outcome::of(out))
     }
 
     /// What each task of the session's cluster is doing, asked over the network, as a JSON list; a task that does not answer has

@@ -5,7 +5,10 @@ mod common;
 use std::time::Duration;
 
 use common::{Folder, refused, world};
-use dtg::{Cluster, DType, ErrorKind, Graph, Security, Server, ServerOptions, Session, SessionOptions, Task, Tensor, ops};
+use dtg::{
+    Cluster, DType, ErrorKind, Graph, Initializer, Model, Outcome, Scope, Security, Server, ServerOptions, Session, SessionOptions,
+    Task, Tensor, Value, Variable, VariableSpec, ops,
+};
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -77,6 +80,77 @@ fn two_tasks_work_together_until_the_job_ends() {
     ps.join(None).unwrap();
     session.close(SOON).unwrap();
     worker.stop(SOON).unwrap();
+}
+
+/// A variable on a ps that runs count; steps that wait there for what never comes, before their update and after it.
+struct Counts {
+    w: Variable,
+    add: Value,
+    waits_first: Value,
+    waits_last: Value,
+}
+
+impl Counts {
+    fn new(model: &Model) -> dtg::Result<Self> {
+        let one = model.scalar(1.0f32)?;
+        model.within(Scope::Device("/job:ps"), |model| {
+            let w = model.add_variable(&VariableSpec { initializer: Initializer::Constant(0.0), ..VariableSpec::new("w") })?;
+            let queue = ops::fifo_queue_v2(model, &[DType::F32]).build()?;
+            let wait = || ops::queue_dequeue_v2(model, queue, &[DType::F32]);
+            let add = ops::assign_add_variable_op(model, w.handle, one).build()?;
+            let token = wait().build()?[0];
+            let waits_first = ops::assign_add_variable_op(model, w.handle, one).control(token).build()?;
+            let waits_last = wait().control(add).build()?[0];
+            Ok(Self { w, add, waits_first, waits_last })
+        })
+    }
+
+    #[track_caller]
+    fn expect(&self, session: &Session, value: f32) {
+        assert_eq!(session.run().fetch(self.w.read).call().unwrap().scalar::<f32>(0).unwrap(), value);
+    }
+}
+
+#[test]
+fn what_took_place_is_told_and_not_made_again() {
+    let _world = world();
+    let folder = Folder::new("outcome");
+    let cluster = Cluster::parse(&format!("ps=unix:{};worker=unix:{}", folder.file("ps"), folder.file("worker"))).unwrap();
+    let _ps = ServerOptions::new().task("ps", 0).start(&cluster).unwrap();
+    let worker = ServerOptions::new().task("worker", 0).start(&cluster).unwrap();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let job = Counts::new(&model).unwrap();
+    let init = model.init().unwrap();
+    let session = Session::connect(worker.target(), &model).unwrap();
+    session.run_target(init).unwrap();
+
+    let (mut first, mut second) = (0, 0);
+    for _ in 0..3 {
+        session.run().target(job.add).write(&mut first).call().unwrap();
+    }
+    job.expect(&session, 1.0);
+    assert_eq!(session.outcome(first, SOON).unwrap(), Outcome::Updated);
+    let started = session.run().target(job.add).write(&mut second).start().unwrap();
+    assert!(first != 0 && second != 0 && first != second, "{first} and {second}");
+    started.wait().unwrap();
+    session.run().target(job.add).write(&mut second).start().unwrap().wait().unwrap();
+    job.expect(&session, 2.0);
+
+    let (mut before, mut after) = (0, 0);
+    let late =
+        |target: Value, number: &mut u64| session.run().target(target).write(number).timeout(Duration::from_millis(200)).call();
+    refused(late(job.waits_first, &mut before), ErrorKind::DeadlineExceeded, "its outcome is unknown: write ");
+    assert_eq!(session.outcome(before, SOON).unwrap(), Outcome::Nothing);
+    let cut = refused(late(job.waits_last, &mut after), ErrorKind::DeadlineExceeded, "");
+    assert!(cut.message().contains(&format!("its outcome is unknown: write {after}")), "{cut}");
+    assert_eq!(session.outcome(after, SOON).unwrap(), Outcome::Updated);
+    refused(late(job.waits_last, &mut after), ErrorKind::FailedPrecondition, "queues");
+    job.expect(&session, 3.0);
+
+    refused(session.outcome(1 << 30, SOON), ErrorKind::InvalidArgument, "no such run");
+    let mut nobodys = 1 << 30;
+    refused(session.run().target(job.add).write(&mut nobodys).call(), ErrorKind::InvalidArgument, "no such run");
+    job.expect(&session, 3.0);
 }
 
 #[test]

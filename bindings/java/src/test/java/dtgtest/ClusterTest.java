@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -119,6 +120,72 @@ class ClusterTest {
       }
       worker.stop(World.SECOND);
       worker.join(World.SECOND);
+    }
+  }
+
+  /** A variable on a ps that runs count, and a queue there into which nothing is ever put. */
+  private static final class Counts {
+    final Variable w;
+    final Value add;
+    final Value waitsFirst;
+    final Value waitsLast;
+
+    Counts(Graph graph, Model model) {
+      Value one = graph.constant(1f);
+      try (Graph.Scope there = graph.device("/job:ps")) {
+        w = model.scalar("w", 0);
+        add = graph.assignAddVariableOp(w.handle(), one);
+        try (Graph.Scope behind = graph.controls(World.dequeue(graph))) {
+          waitsFirst = graph.assignAddVariableOp(w.handle(), w.read());
+        }
+        try (Graph.Scope behind = graph.controls(add)) {
+          waitsLast = World.dequeue(graph);
+        }
+      }
+    }
+
+    float value(Session session) {
+      return session.run().fetch(w.read()).callFloat();
+    }
+  }
+
+  /** A run is known by its number: what took place can be asked for, and is not made again. */
+  @Test
+  void outcomes() throws Exception {
+    try (Cluster cluster = Cluster.parse("ps=" + address("ps") + ";worker=" + address("w")); Server ps = Server.start(cluster, new ServerOptions().job("ps"));
+        Server worker = Server.start(cluster, new ServerOptions().job("worker")); Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      Counts job = new Counts(graph, model);
+      Value init = model.init();
+      try (Session session = Session.connect(worker.target(), graph)) {
+        session.run(init);
+        AtomicLong first = new AtomicLong();
+        for (int i = 0; i < 3; i++) session.run().targets(job.add).write(first).call().close();
+        assertEquals(1, job.value(session));
+        assertEquals(Outcome.UPDATED, session.outcome(first.get(), World.SECOND));
+        AtomicLong second = new AtomicLong();
+        CompletableFuture<Results> started = session.run().targets(job.add).write(second).start();
+        assertTrue(first.get() != 0 && second.get() != 0 && first.get() != second.get(), first + " and " + second);
+        started.get(20, TimeUnit.SECONDS).close();
+        session.run().targets(job.add).write(second).start().get(20, TimeUnit.SECONDS).close();
+        assertEquals(2, job.value(session));
+
+        AtomicLong before = new AtomicLong();
+        AtomicLong after = new AtomicLong();
+        Run waitsFirst = session.run().targets(job.waitsFirst).write(before).timeout(Duration.ofMillis(200));
+        Run waitsLast = session.run().targets(job.waitsLast).write(after).timeout(Duration.ofMillis(200));
+        World.fails(DtgException.DeadlineExceeded.class, waitsFirst::call, "its outcome is unknown: write ");
+        assertEquals(Outcome.NOTHING, session.outcome(before.get(), null));
+        DtgException cut = World.fails(DtgException.DeadlineExceeded.class, waitsLast::call);
+        assertTrue(cut.getMessage().contains("its outcome is unknown: write " + after), cut::getMessage);
+        assertEquals(Outcome.UPDATED, session.outcome(after.get(), null));
+        World.fails(DtgException.FailedPrecondition.class, waitsLast::call, "queues");
+        assertEquals(3, job.value(session));
+
+        World.fails(DtgException.InvalidArgument.class, () -> session.outcome(1L << 30, null), "no such run");
+        Run nobodys = session.run().targets(job.add).write(new AtomicLong(1L << 30));
+        World.fails(DtgException.InvalidArgument.class, nobodys::call, "no such run");
+        assertEquals(3, job.value(session));
+      }
     }
   }
 

@@ -305,6 +305,8 @@ final class Native {
 
   static native void sessionBarrier(long session, byte[] name, long timeoutNs);
 
+  static native int sessionOutcome(long session, long write, long timeoutNs);
+
   static native byte[] sessionClusterStatus(long session, long timeoutNs);
 
   // coordinator

@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** What a run feeds, fetches and runs; {@link #call} waits for its end, {@link #start} does not. */
 public final class Run {
@@ -18,6 +19,7 @@ public final class Run {
   private final List<Value> targets = new ArrayList<>();
   private Duration timeout;
   private Cancellation cancellation;
+  private AtomicLong write;
 
   Run(Session session) {
     this.session = session;
@@ -94,12 +96,41 @@ public final class Run {
     return this;
   }
 
+  /**
+   * Asks for the number by which the cluster knows what the run updates: {@link Session#outcome} asks by it what took place. Where a number
+   * is given, the run repeats that earlier one of the session, and what took place of it is not made again:
+   *
+   * <pre>{@code
+   * AtomicLong number = new AtomicLong();
+   * for (;;) { // the step is made once, however often it is tried
+   *   try (Results none = session.run().targets(train).write(number).call()) {
+   *     break;
+   *   } catch (DtgException.Unavailable e) {
+   *     Thread.sleep(1000);
+   *   }
+   * }
+   * }</pre>
+   *
+   * <p>Only runs that update variables of other tasks, and nothing of their own, can be repeated; one that puts into a queue or an
+   * accumulator, or fetches what an update gives, is then refused with {@link DtgException.FailedPrecondition}. A number that the session
+   * has not made is {@link DtgException.InvalidArgument}.
+   *
+   * @param number 0: receives the number, also where the run fails; by {@link #start}, before that returns. Not 0: the run to be repeated.
+   *     null: nobody asks
+   * @return this
+   */
+  public Run write(AtomicLong number) {
+    write = number;
+    return this;
+  }
+
   /** A brief run can end before anybody looks at the clock; without any time it does not begin. */
   static DtgException late() {
     return new DtgException.DeadlineExceeded("run: its timeout is zero, so no time is left; nothing has run");
   }
 
-  private static final int HEAD = 5; // words in front of the lists
+  private static final int WRITE = 6; // the word of the number
+  private static final int HEAD = 7; // words in front of the lists
 
   /** The words that native/session.c reads. */
   static long[] request(long[] feeds, long[] fed, long[] fetches, long[] into, long[] targets, Duration timeout, long cancellation) {
@@ -122,6 +153,21 @@ public final class Run {
     boolean run(long session, long[] ask);
   }
 
+  /** The words of a run whose number may have been asked for. */
+  private long[] ask(long[] fed, long[] into, long cancellation) {
+    long[] out = request(Value.ids(feeds), fed, Value.ids(fetches), into, Value.ids(targets), timeout, cancellation);
+    if (write != null) {
+      out[WRITE - 1] = 1;
+      out[WRITE] = write.get();
+    }
+    return out;
+  }
+
+  /** Tells the number, which is there also where the run has failed. */
+  private void tell(long[] ask) {
+    if (write != null) write.set(ask[WRITE]);
+  }
+
   /** The results, or null where the crossing says that nothing has run. */
   private Results cross(Tensor[] out, Crossing crossing) {
     if (timeout != null && timeout.isZero()) throw late();
@@ -134,8 +180,12 @@ public final class Run {
         try {
           long until = Handle.hold(cancellation);
           try {
-            long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), written, Value.ids(targets), timeout, until);
-            return crossing.run(mine, ask) ? Results.of(out, ask, HEAD + 2 * in.length + out.length) : null;
+            long[] ask = ask(tensors, written, until);
+            try {
+              return crossing.run(mine, ask) ? Results.of(out, ask, HEAD + 2 * in.length + out.length) : null;
+            } finally {
+              tell(ask);
+            }
           } finally {
             Handle.drop(cancellation);
           }
@@ -202,8 +252,12 @@ public final class Run {
       try {
         long[] tensors = Handle.hold(in);
         try {
-          long[] ask = request(Value.ids(feeds), tensors, Value.ids(fetches), new long[count], Value.ids(targets), timeout, 0);
-          return Native.sessionRunAsync(mine, ask, queue, tag);
+          long[] ask = ask(tensors, new long[count], 0);
+          try {
+            return Native.sessionRunAsync(mine, ask, queue, tag);
+          } finally {
+            tell(ask);
+          }
         } finally {
           Handle.drop(in);
         }

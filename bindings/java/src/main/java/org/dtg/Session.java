@@ -210,6 +210,26 @@ public final class Session extends Handle {
   }
 
   /**
+   * Asks the tasks of the cluster what took place of a run of this session. To have all of it done, whatever the answer is, run the same once
+   * more with that number.
+   *
+   * @param write the number that {@link Run#write} gave
+   * @param timeout how long; null: the session's default; zero: no time at all
+   * @return what is known
+   * @throws DtgException.InvalidArgument where the session has made no run of that number
+   * @throws DtgException.Unavailable where a task is gone, or the run is still under way there
+   * @throws DtgException.Unimplemented where a task runs an earlier release
+   */
+  public Outcome outcome(long write, Duration timeout) {
+    long mine = hold();
+    try {
+      return Outcome.values()[Native.sessionOutcome(mine, write, Packet.nanos(timeout))];
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * What each task of the cluster is doing, asked over the network.
    *
    * @param timeout how long; null: the session's default; zero: no time at all
