@@ -231,7 +231,7 @@ std::vector<std::pair<const OpDef*, Kept>> state_ops(const OpTable& ops) {
   std::vector<std::pair<const OpDef*, Kept>> found;
   for (const OpDef* op : ops.list()) {
     // A stack or an array lives in one run: nobody else reaches it. What calls other tasks is refused as a whole, below.
-    const bool of_one_run = op->name().starts_with("Stack") || op->name().starts_with("TensorArray");
+    const bool of_one_run = op->name().starts_with("Stack") || op->name().find("TensorArray") != std::string::npos;
     if (!takes_resource(*op) || of_one_run || op->capability() == Capability::net) continue;
     if (op->access_of(0) != Access::destroy) {
       found.emplace_back(op, kind_for(*op));
