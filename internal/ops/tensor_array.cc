@@ -302,6 +302,10 @@ void register_makers(OpTable& ops) {
           .access(Access::produce)
           .forwards()
           .gradient(mirror_grad));
+}
+
+// What is asked of an array as a whole.
+void register_wholes(OpTable& ops) {
   ops.add(begin("TensorArraySizeV3", "How many elements an array has.")
               .input("handle: resource")
               .input("flow_in: float", {.rank = 0})
@@ -401,6 +405,7 @@ void register_readers(OpTable& ops) {
 
 void register_tensor_array(OpTable& ops, KernelTable& kernels) {
   register_makers(ops);
+  register_wholes(ops);
   register_writers(ops);
   register_readers(ops);
   for (const ArrayKernel& row : array_kernels()) {
