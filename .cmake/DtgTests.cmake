@@ -27,7 +27,7 @@ set(dtg_test_environment
 
 function(dtg_add_test name target labels)
   add_test(NAME ${name} COMMAND ${target} ${ARGN})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${dtg_test_environment}" TIMEOUT 300 LABELS "${labels}")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${dtg_test_environment}" TIMEOUT 600 LABELS "${labels}")
 endfunction()
 
 # A GoogleTest program from a list of sources.
