@@ -5,12 +5,9 @@
 // visitor may reuse the slot. Both sides use sequentially consistent order for that handshake.
 #include "base/pool.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <mutex>
 #include <new>
@@ -19,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/futex.h"
 
 namespace dtg {
 
@@ -48,9 +46,6 @@ constexpr int kOwnerTurns = 2000;
 
 // The pool that the current thread works for.
 thread_local const Pool* own_pool = nullptr;
-
-void futex_wait(std::atomic<uint32_t>& word, uint32_t seen) { syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0); }
-void futex_wake_all(std::atomic<uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0); }
 
 // Signals belong to the host: our threads take none but the ones a fault raises on the thread itself.
 class BlockSignals {

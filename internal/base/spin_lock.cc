@@ -3,17 +3,16 @@
 // sleeper, or the sleeper sees the lock free.
 #include "base/spin_lock.h"
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <climits>
-#include <ctime>
+#include "base/futex.h"
 
 namespace dtg {
 namespace {
 
+constexpr int64_t kSoonNs = 1'000'000;
 constexpr int kTurns = 200;  // some microseconds, a hundred times what the lock is held for
 
 // False where the kernel has no such fence, or a sandbox forbids it.
@@ -31,13 +30,12 @@ void SpinLock::wait() {
   }
   sleepers_.fetch_add(1);
   // Without the fence an unlocker may miss us; then we look again by ourselves.
-  const timespec soon{0, 1'000'000};
-  const timespec* const longest = fence_everywhere() ? nullptr : &soon;
-  while (!try_lock()) syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, kHeld, longest, nullptr, 0);
+  const int64_t longest = fence_everywhere() ? kNoTimeout : kSoonNs;
+  while (!try_lock()) futex_wait(word_, kHeld, longest);
   sleepers_.fetch_sub(1);
 }
 
 // All, because who is woken may find the lock taken again, and would have to pass the wake on.
-void SpinLock::wake() { syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
+void SpinLock::wake() { futex_wake_all(word_); }
 
 }  // namespace dtg

@@ -1,15 +1,11 @@
 // Running a program: the segment loop, the counting of what waits for what, and the caller's wait.
 #include "exec/frame.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <ctime>
 #include <exception>
 #include <mutex>
 #include <new>
 
+#include "base/futex.h"
 #include "exec/chunk_cache.h"
 
 namespace dtg {
@@ -17,13 +13,6 @@ namespace {
 
 constexpr int64_t kCallerSpinNs = 50'000;
 constexpr int64_t kCallerSpinMoreNs = 10'000;
-
-void futex_wait_for(std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_ns) {
-  timespec timeout{};
-  timeout.tv_sec = static_cast<time_t>(timeout_ns / 1'000'000'000);
-  timeout.tv_nsec = static_cast<long>(timeout_ns % 1'000'000'000);
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
-}
 
 // Nothing may leave a pool's thread but through the step, so lack of memory is the step's failure.
 Status no_memory() { return resource_exhausted("out of memory"); }
@@ -437,7 +426,7 @@ void Frame::wait_for_work() {
     caller_word_.store(1);
     if (!something()) {
       // Waking at least every second bounds what a lost wake-up could cost.
-      futex_wait_for(caller_word_, 1, std::min<int64_t>(step_->deadline().left_ns(around_.clock), 999'000'000) + 1'000'000);
+      futex_wait(caller_word_, 1U, std::min<int64_t>(step_->deadline().left_ns(around_.clock), 999'000'000) + 1'000'000);
     }
     caller_word_.store(0);
   }
@@ -447,7 +436,7 @@ void Frame::wait_for_work() {
 }
 
 void Frame::wake_caller() {
-  if (caller_word_.exchange(0) == 1) syscall(SYS_futex, &caller_word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  if (caller_word_.exchange(0) == 1) futex_wake_one(caller_word_);
 }
 
 void Frame::completed(uint32_t segment, const Instruction& instruction, Status status) {
