@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
+
 namespace dtg {
 namespace {
 
@@ -64,7 +66,22 @@ bool is_pure(const Graph& graph) {
 PlanMaking::PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline)
     : driver_(std::move(driver)), graph_(std::move(graph)), request_(std::move(request)), deadline_(deadline) {}
 
+namespace {
+
+class GivenUp final : public Interrupt {
+ public:
+  explicit GivenUp(const std::atomic<bool>& given_up) : given_up_(given_up) {}
+  bool is_due() override { return given_up_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::atomic<bool>& given_up_;
+};
+
+}  // namespace
+
 bool PlanMaking::advance() {
+  GivenUp interrupt(is_given_up_);
+  const Interrupt::Scope scope(&interrupt);
   Result<bool> done = false;
   Stage before;
   do {
@@ -72,7 +89,7 @@ bool PlanMaking::advance() {
     done = step();
     // A cut that turned out to be impossible is followed by another.
   } while (done.ok() && !done.value() && before == Stage::registered);
-  if (!done.ok()) result_ = done.status();
+  if (!done.ok()) result_ = why(done.status());
   else if (done.value()) result_ = std::move(plan_);
   return !done.ok() || done.value();
 }
@@ -162,9 +179,16 @@ void PlanMaking::give_up(const Status& cause) {
     const std::lock_guard lock(mutex_);
     if (!asked_.given_up.ok()) return;
     asked_.given_up = cause;
+    is_given_up_ = true;
     then = std::exchange(asked_.then, nullptr);
   }
   if (then) then();
+}
+
+// Passes that were interrupted know no more than that.
+Status PlanMaking::why(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  return is_given_up_ ? asked_.given_up : status;
 }
 
 // Of the round. Parts that some have registered go where another has not.

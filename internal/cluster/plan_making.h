@@ -44,6 +44,7 @@ class PlanMaking final : public RefCounted {
   bool ask(Stage next, const std::function<void(size_t i, uint64_t round)>& question);
   void answered(uint64_t round, size_t i, Result<Worker::Part> answer);
   Status outcome();
+  Status why(const Status& status);
   Result<bool> take_parts();
   Status finish(Part home);
 
@@ -55,6 +56,7 @@ class PlanMaking final : public RefCounted {
   Partition parts_;
   Ref<PartitionedPlan> plan_;
   Result<Ref<PartitionedPlan>> result_{Status()};
+  std::atomic<bool> is_given_up_{false};
   std::mutex mutex_;  // guards asked_
   Asked asked_;
 };

@@ -15,6 +15,7 @@ namespace dtg {
 
 class Frame;
 class Function;
+class Step;
 
 class Body : public RefCounted {
  public:
@@ -26,8 +27,9 @@ class Body : public RefCounted {
 
 class BodySource : public RefCounted {
  public:
-  // For arguments of these types and shapes, which are complete but for what a resource or a variant holds.
-  virtual Result<Ref<Body>> find(std::span<const ValueInfo> arguments) = 0;
+  // For arguments of these types and shapes, which are complete but for what a resource or a variant holds. Where it has to be planned
+  // first, that ends with the step that calls.
+  virtual Result<Ref<Body>> find(std::span<const ValueInfo> arguments, Step& caller) = 0;
   virtual const Function& function() const = 0;
 };
 

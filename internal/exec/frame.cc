@@ -7,6 +7,7 @@
 
 #include "base/futex.h"
 #include "exec/chunk_cache.h"
+#include "exec/step_interrupt.h"
 
 namespace dtg {
 namespace {
@@ -27,26 +28,6 @@ bool handed_over(Pool& pool, Pool::Task* task) {
     return false;
   }
 }
-
-Status too_late() { return deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for"); }
-
-// The end of a step while a kernel runs. Whether it is over is the step's to say: one that is sealed goes on although its time is up,
-// and so does the kernel.
-class StepInterrupt final : public Interrupt {
- public:
-  StepInterrupt(Step& step, const Clock& clock) : step_(step), clock_(clock) {}
-  bool is_due() override {
-    if (step_.aborted()) return true;
-    if (told_.load(std::memory_order_relaxed) || !step_.deadline().passed(clock_) || told_.exchange(true)) return false;
-    step_.abort(too_late());
-    return step_.aborted();
-  }
-
- private:
-  Step& step_;
-  const Clock& clock_;
-  std::atomic<bool> told_{false};  // that it is late
-};
 
 }  // namespace
 

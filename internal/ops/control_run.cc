@@ -148,7 +148,7 @@ class Call final : public SpareCall, private BodyRun::Owner {
 
   Status begin(RunContext& c, Frame& caller) {
     const CallArgs& a = *args_;
-    DTG_ASSIGN(const Ref<Body> body, a.branches[branch(c)]->find(a.arguments));
+    DTG_ASSIGN(const Ref<Body> body, a.branches[branch(c)]->find(a.arguments, c.step()));
     DTG_TRY(run_.enter(body, caller, c.instruction()));
     for (size_t i = 0; i < a.arguments.size(); ++i) bind_argument(run_, i, c.in<void>(a.first + static_cast<int>(i)));
     for (size_t r = 0; r < a.outputs.size(); ++r) DTG_TRY(bind_result(c, run_, r, a.outputs[r]));

@@ -96,7 +96,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     }
     shapes_changed_ = false;
     condition_known_ = false;
-    DTG_ASSIGN(condition_body_, a.condition->find(a.arguments));
+    DTG_ASSIGN(condition_body_, a.condition->find(a.arguments, c.step()));
     return {};
   }
 
@@ -175,7 +175,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   Status enter_body() {
     const bool is_new = !body_body_;
     if (is_new) {
-      DTG_ASSIGN(body_body_, args_->body->find(shapes_changed_ ? now_infos_ : args_->arguments));
+      DTG_ASSIGN(body_body_, args_->body->find(shapes_changed_ ? now_infos_ : args_->arguments, frame_->step()));
     }
     DTG_TRY(body_.enter(body_body_, *frame_, *instruction_));
     if (is_new) learn_body();
@@ -327,7 +327,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     shapes_changed_ = true;
     body_body_ = nullptr;
     condition_known_ = false;
-    DTG_ASSIGN(condition_body_, a.condition->find(now_infos_));
+    DTG_ASSIGN(condition_body_, a.condition->find(now_infos_, frame_->step()));
     return {};
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/step_interrupt.h"
 #include "plan/plan.h"
 
 namespace dtg {
@@ -36,7 +37,6 @@ BodyPlans::BodyPlans(const PlanContext& context, Ref<const Function> function, c
   context_.holder = std::move(own);
   context_.function = function_->name();
   context_.deadline = Deadline::never();
-  context_.cancelled = nullptr;
   enter_strand(call, std::move(handles));
 }
 
@@ -52,12 +52,12 @@ void BodyPlans::enter_strand(const Node& call, Ref<const NamedHandles> handles) 
   context_.handles = std::move(handles);
 }
 
-Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments) {
+Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments, Step& caller) {
   {
     const std::lock_guard lock(recent_lock_);
     if (recent_.body && std::ranges::equal(recent_.arguments, arguments, same_argument)) return recent_.body;
   }
-  DTG_ASSIGN(const Ref<Body> found, find_slowly(arguments));
+  DTG_ASSIGN(const Ref<Body> found, find_slowly(arguments, caller));
   Entry entry{{arguments.begin(), arguments.end()}, found};
   const std::lock_guard lock(recent_lock_);
   std::swap(recent_.arguments, entry.arguments);
@@ -65,7 +65,7 @@ Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments) {
   return found;
 }
 
-Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments) {
+Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, Step& caller) {
   const std::lock_guard lock(mutex_);
   const auto at =
       std::ranges::find_if(bodies_, [&](const Entry& entry) { return std::ranges::equal(entry.arguments, arguments, same_argument); });
@@ -73,7 +73,10 @@ Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments) {
     std::rotate(bodies_.begin(), at, at + 1);
     return bodies_.front().body;
   }
+  StepInterrupt interrupt(caller, *context_.clock);
+  const Interrupt::Scope scope(&interrupt);
   auto made = make(arguments);
+  if (!made.ok() && caller.aborted()) return caller.cause();
   if (!made.ok()) return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
   if (bodies_.size() == kBodies) bodies_.pop_back();
   bodies_.insert(bodies_.begin(), {{arguments.begin(), arguments.end()}, made.value()});

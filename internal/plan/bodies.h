@@ -19,7 +19,7 @@ class BodyPlans final : public BodySource {
   // `handles` (may be null): how what the call hands over is named.
   BodyPlans(const PlanContext& context, Ref<const Function> function, const Node& call, std::string_view device,
             Ref<const NamedHandles> handles);
-  Result<Ref<Body>> find(std::span<const ValueInfo> arguments) override;
+  Result<Ref<Body>> find(std::span<const ValueInfo> arguments, Step& caller) override;
   const Function& function() const override { return *function_; }
 
  private:
@@ -31,7 +31,7 @@ class BodyPlans final : public BodySource {
   Result<Ref<Body>> make(std::span<const ValueInfo> arguments);
   void enter_strand(const Node& call, Ref<const NamedHandles> handles);
   Status check_devices() const;
-  Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments);
+  Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments, Step& caller);
 
   const Ref<const Function> function_;
   PlanContext context_;

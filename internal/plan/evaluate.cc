@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "exec/memory_pool.h"
 #include "exec/step.h"
 #include "plan/prepare.h"
@@ -91,7 +92,11 @@ class Evaluation {
     Step step(0, Deadline::never());
     RunContext run(slots, static_cast<char*>(scratch->data()), step, *context_.pool);
     run.set_instruction(&instruction);
-    return kernel_.sync_fn()(run);
+    try {
+      return kernel_.sync_fn()(run);
+    } catch (const Interrupted&) {
+      return cancelled("fold: interrupted");  // the pass asks why
+    }
   }
 
   const PlanContext& context_;
@@ -104,6 +109,7 @@ class Evaluation {
 }  // namespace
 
 std::vector<Tensor> evaluate_node(const PlanContext& context, const Ir& ir, const IrNode& node) {
+  if (!context.check_time().ok()) return {};
   if (node.inputs.empty() || !std::ranges::all_of(node.inputs, [&](uint32_t v) { return ir.values[v].is_known(); })) return {};
   return Evaluation(context, ir, node).run();
 }

@@ -6,7 +6,6 @@
 // passed.
 #pragma once
 
-#include <atomic>
 #include <span>
 
 #include "base/budget.h"
@@ -58,9 +57,8 @@ struct PlanContext {
   Ref<const RefCounted> holder;     // of what of the above belongs to nobody else
   int frames = 4;                   // runs of one plan at the same time; further ones queue
   Deadline deadline = Deadline::never();
-  const std::atomic<bool>* cancelled = nullptr;
 
-  // Called by every pass every so many nodes.
+  // Called by every pass every so many nodes. It also obeys the interrupt of whoever plans, by which a call is cancelled.
   Status check_time() const;
   // Only the nodes with these numbers look at the clock, which is not free.
   bool is_checkpoint(uint32_t n) const { return n % 1024 == 1023; }
@@ -93,7 +91,7 @@ Status order(const PlanContext& context, Ir& ir);
 // The passes up to `place`, and those after it.
 std::span<const Pass> front_passes();
 std::span<const Pass> back_passes();
-// Runs them; `observer` (may be null) sees the Ir after each.
+// Runs them, with an interrupt up for the kernels that they compute with; `observer` (may be null) sees the Ir after each.
 using PassObserver = void (*)(void* user, const Pass& pass, const Ir& ir);
 Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer = nullptr, void* user = nullptr);
 

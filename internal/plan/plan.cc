@@ -257,7 +257,6 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   if (observer) observer->made(*ir, plan->program_);
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
-  plan->context_.cancelled = nullptr;
   if (plan->program_.open) plan->ir_ = std::move(ir);
   plan->program_.name = context.function;
   const size_t frames = plan->program_.blocking || plan->request_.body ? SIZE_MAX : static_cast<size_t>(context.frames);

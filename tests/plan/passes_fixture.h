@@ -8,6 +8,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,9 @@
 #include "exec/resource.h"
 #include "graph/build.h"
 #include "ops/all.h"
+#include "plan/explain.h"
 #include "plan/passes.h"
+#include "plan/plan.h"
 
 namespace dtg {
 
@@ -125,9 +128,37 @@ class PassesTest : public ::testing::Test {
     return found;
   }
 
+  // A plan, and what it was made from as long as it is made.
+  class Watched : public Plan::Observer {
+   public:
+    explicit Watched(PassesTest& test) : test_(test) {}
+    void passed(const Pass& pass, const Ir& ir) override { note(&test_, pass, ir); }
+    void made(const Ir& ir, const Program& program) override {
+      if (ir.nodes.size() <= 1000) test_.history_ += "---- the program\n" + program_text(ir, program);
+      looked(ir, program);
+    }
+    virtual void looked(const Ir&, const Program&) {}
+
+   private:
+    PassesTest& test_;
+  };
+  Result<Ref<Plan>> try_plan(PlanRequest request, Watched* watched = nullptr) {
+    EXPECT_TRUE(build->ok()) << build->status().message();
+    Watched nobody(*this);
+    return Plan::make(context, graph, std::move(request), watched ? watched : &nobody);
+  }
+  Ref<Plan> plan(PlanRequest request, Watched* watched = nullptr) {
+    auto made = try_plan(std::move(request), watched);
+    if (!made.ok()) throw std::runtime_error(made.status().message());
+    return made.take();
+  }
+
   PlanContext context;
   Ref<Graph> graph;
   std::unique_ptr<Build> build;
+  // For ops and kernels of a test's own, before its first graph uses them.
+  OpTable ops_;
+  KernelTable kernels_;
 
  private:
   static void note(void* self, const Pass& pass, const Ir& ir) {
@@ -136,8 +167,6 @@ class PassesTest : public ::testing::Test {
     static_cast<PassesTest*>(self)->history_ += std::string("---- after ") + pass.name + "\n" + ir.text();
   }
 
-  OpTable ops_;
-  KernelTable kernels_;
   Pool pool_;
   ResourceStore store_;
   std::unique_ptr<Placer> placer_;

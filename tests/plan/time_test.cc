@@ -2,6 +2,7 @@
 // looked at once. CPU time of this process, with room for a machine that is busy.
 #include <ctime>
 
+#include "base/interrupt.h"
 #include "passes_fixture.h"
 #include "plan/plan.h"
 
@@ -69,13 +70,19 @@ TEST_F(PlanTime, AShapeThatReadsEveryLevelTwice) {
   EXPECT_LT(cpu_seconds() - begin, 0.1);
 }
 
-TEST_F(PlanTime, PlanningEndsWithTheDeadlineOfItsRun) {
+TEST_F(PlanTime, PlanningEndsWhereItsRunDoes) {
+  struct Over final : Interrupt {
+    bool is_due() override { return true; }
+  } over;
   Value y = placeholder(Shape());
   const FeedSpec fed = feed(y);
   for (int i = 0; i < 5000; ++i) y = build->op("Sin", {y});
-  std::atomic<bool> cancelled{true};
-  context.cancelled = &cancelled;
-  EXPECT_EQ(Plan::make(context, graph, {{fed}, {y}, {}}).status().code(), Code::cancelled);
+  {
+    const Interrupt::Scope scope(&over);
+    EXPECT_EQ(Plan::make(context, graph, {{fed}, {y}, {}}).status().code(), Code::cancelled);
+  }
+  context.deadline = Deadline::after(*context.clock, -1);
+  EXPECT_EQ(Plan::make(context, graph, {{fed}, {y}, {}}).status().code(), Code::deadline_exceeded);
 }
 
 }  // namespace
