@@ -1,0 +1,110 @@
+// Graphs that were made to take a planner's time: each is planned or refused within the time of its run, a cancellation ends it as well,
+// and the next run is right. Times are the caller's, with room for a machine that is busy.
+#include <chrono>
+#include <thread>
+
+#include "control_fixture.h"
+
+namespace dtg {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+class Hostile : public ControlTest {
+ protected:
+  static double seconds_of(const std::function<void()>& fn) {
+    const auto begin = std::chrono::steady_clock::now();
+    fn();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  // With hardly any time it ends soon, in one of the ways it may; with time enough it ends well or names what is too large. And then the
+  // session still works.
+  void expect_bounded(const char* what, Value fetched, const std::vector<Feed>& feeds, Code well) {
+    SCOPED_TRACE(what);
+    std::vector<Tensor> out;
+    Status status;
+    const double hurried = seconds_of([&] { status = run(feeds, {fetched}, &out, {}, 2 * kMs); });
+    EXPECT_TRUE(status.ok() || status.code() == Code::deadline_exceeded || status.code() == well) << status.message();
+    EXPECT_LT(hurried, 1.0) << status.message();
+    status = run(feeds, {fetched}, &out, {}, 60'000 * kMs);
+    EXPECT_EQ(status.code(), well) << status.message();
+    EXPECT_EQ(*fetch(build->add(build->scalar(DType::f32, 1), build->scalar(DType::f32, 2))).as<float>(), 3);
+  }
+
+  static Value left_factor(Build& b, Value of) {
+    const Attr attrs[] = {{"compute_uv", true}, {"full_matrices", false}};
+    return b.graph().value(b.node("Svd", {&of, 1}, attrs), 1);
+  }
+  // Factors of factors of a constant: nothing in it is fed, so the planner computes it, and that takes seconds.
+  static Value long_computation(Build& b) {
+    Tensor seed = Tensor::allocate(DType::f32, Shape::of({112, 112})).take();
+    for (int64_t i = 0; i < seed.count(); ++i) seed.as<float>()[i] = static_cast<float>(i * 7919 % 1009) / 1009.0f;
+    Value u = b.constant(std::move(seed));
+    for (int i = 0; i < 4000; ++i) u = left_factor(b, u);
+    return b.op("Sum", {u, b.ints({0, 1})});
+  }
+};
+
+TEST_F(Hostile, GraphsArePlannedOrRefusedInTime) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  const std::vector<Feed> fed = {{x, Tensor::scalar<float>(0.5f).take()}};
+  Value chain = x, doubling = x, ladder = placeholder(DType::f32, Shape::of({4, 6}));
+  const std::vector<Feed> fed_ladder = {{ladder, floats({4, 6}, std::vector<float>(24, 1))}};
+  for (int i = 0; i < 100'000; ++i) chain = build->op("Sin", {chain});
+  for (int i = 0; i < 50'000; ++i) doubling = build->op("Maximum", {doubling, doubling});
+  for (int i = 0; i < 50'000; ++i) ladder = build->reshape(ladder, i % 2 ? build->ints({4, 6}) : build->ints({-1, 4}));
+  std::vector<Value> many;
+  for (int i = 0; i < 10'000; ++i) many.push_back(build->neg(x));
+  const Value wide = build->op("AddN", many);
+  const Value huge = build->op("Fill", {build->ints({int64_t{1} << 31, int64_t{1} << 31}, DType::i64), x});
+  const Value huge_sum = build->op("Sum", {huge, build->ints({0, 1})});
+  ASSERT_TRUE(build->ok()) << build->status().message();
+  expect_bounded("a chain of 100,000", chain, fed, Code::ok);
+  expect_bounded("50,000 levels that read twice", doubling, fed, Code::ok);
+  expect_bounded("a ladder of reshapes", ladder, fed_ladder, Code::ok);
+  expect_bounded("a sum of 10,000", wide, fed, Code::ok);
+  expect_bounded("2^62 elements", huge_sum, fed, Code::resource_exhausted);
+}
+
+TEST_F(Hostile, WhatThePlannerComputesEndsWithTheRun) {
+  const Value slow = long_computation(*build);
+  std::vector<Tensor> out;
+  Status status;
+  const double late = seconds_of([&] { status = run({}, {slow}, &out, {}, 50 * kMs); });
+  EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+  EXPECT_LT(late, 2.0);
+  EXPECT_EQ(*fetch(build->scalar(DType::f32, 1)).as<float>(), 1);
+}
+
+TEST_F(Hostile, ACancellationEndsPlanning) {
+  const Value slow = long_computation(*build);
+  const Ref<Cancellation> cancellation = make_ref<Cancellation>();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cancellation->cancel();
+  });
+  std::vector<Tensor> out(1);
+  Status status;
+  const Value fetches[] = {slow};
+  const double late = seconds_of([&] { status = session->run({{}, {}, fetches, {}, 60'000 * kMs, cancellation.get()}, out); });
+  other.join();
+  EXPECT_EQ(status.code(), Code::cancelled) << status.message();
+  EXPECT_LT(late, 3.0);
+}
+
+TEST_F(Hostile, SoDoesThatOfABodyWhichIsPlannedInTheRun) {
+  const Value condition = placeholder(DType::boolean, PartialShape::scalar());
+  const Values either = when(
+      *graph, condition, [](Build& b, const Values&) { return Values{long_computation(b)}; },
+      [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 5)}; });
+  std::vector<Tensor> out;
+  Status status;
+  const double late = seconds_of([&] { status = run({{condition, Tensor::scalar(true).take()}}, {either[0]}, &out, {}, 200 * kMs); });
+  EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+  EXPECT_LT(late, 3.0);
+  EXPECT_EQ(*fetch(either[0], {{condition, Tensor::scalar(false).take()}}).as<float>(), 5);
+}
+
+}  // namespace
+}  // namespace dtg
