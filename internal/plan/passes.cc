@@ -42,9 +42,11 @@ std::span<const Pass> front_passes() { return kFront; }
 std::span<const Pass> back_passes() { return kBack; }
 
 Status PlanContext::check_time() const {
-  if (clock && deadline.passed(*clock)) return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time");
+  // The deadline is asked last, and wins: it may be why the interrupt is due.
   Interrupt* const interrupt = Interrupt::present();
-  return interrupt && interrupt->is_due() ? cancelled("plan: the run was cancelled while it was planned") : Status();
+  const bool is_over = interrupt && interrupt->is_due();
+  if (clock && deadline.passed(*clock)) return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time");
+  return is_over ? cancelled("plan: the run was cancelled while it was planned") : Status();
 }
 
 Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer, void* user) {

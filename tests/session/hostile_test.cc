@@ -80,6 +80,17 @@ TEST_F(Hostile, GraphsArePlannedOrRefusedInTime) {
   expect_bounded("2^62 elements", huge_sum, fed, Code::resource_exhausted);
 }
 
+// Whenever it is that the time is over, that is what is told.
+TEST_F(Hostile, ADeadlineIsNoCancellation) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  const std::vector<Feed> fed = {{x, Tensor::scalar<float>(0.5f).take()}};
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<Tensor> out;
+    const Status status = run(fed, {build->neg(build->op("Sin", {x}))}, &out, {}, 1 + i % 300 * 200);
+    EXPECT_TRUE(status.ok() || status.code() == Code::deadline_exceeded) << status.message();
+  }
+}
+
 TEST_F(Hostile, WhatThePlannerComputesEndsWithTheRun) {
   const Value slow = long_computation(*build);
   std::vector<Tensor> out;
