@@ -9,21 +9,25 @@ namespace dtg {
 
 inline constexpr int64_t kNoTimeout = -1;
 
+// What the kernel can compare.
+template <class T>
+concept FutexWord = sizeof(std::atomic<T>) == sizeof(uint32_t);
+
 // Sleeps while the word at that address is `seen`, until it is woken or the time is over. It may return for nothing: the caller looks
 // again.
 void futex_wait(const void* word, uint32_t seen, int64_t timeout_ns);
 void futex_wake(const void* word, int sleepers);
 
-template <class T>
-requires(sizeof(std::atomic<T>) == sizeof(uint32_t)) void futex_wait(const std::atomic<T>& word, T seen, int64_t timeout_ns = kNoTimeout) {
+template <FutexWord T>
+void futex_wait(const std::atomic<T>& word, T seen, int64_t timeout_ns = kNoTimeout) {
   futex_wait(static_cast<const void*>(&word), static_cast<uint32_t>(seen), timeout_ns);
 }
-template <class T>
-requires(sizeof(std::atomic<T>) == sizeof(uint32_t)) void futex_wake_one(const std::atomic<T>& word) {
+template <FutexWord T>
+void futex_wake_one(const std::atomic<T>& word) {
   futex_wake(static_cast<const void*>(&word), 1);
 }
-template <class T>
-requires(sizeof(std::atomic<T>) == sizeof(uint32_t)) void futex_wake_all(const std::atomic<T>& word) {
+template <FutexWord T>
+void futex_wake_all(const std::atomic<T>& word) {
   futex_wake(static_cast<const void*>(&word), INT32_MAX);
 }
 

@@ -61,13 +61,6 @@ bool is_pure(const Graph& graph) {
   return true;
 }
 
-}  // namespace
-
-PlanMaking::PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline)
-    : driver_(std::move(driver)), graph_(std::move(graph)), request_(std::move(request)), deadline_(deadline) {}
-
-namespace {
-
 class GivenUp final : public Interrupt {
  public:
   explicit GivenUp(const std::atomic<bool>& given_up) : given_up_(given_up) {}
@@ -79,16 +72,23 @@ class GivenUp final : public Interrupt {
 
 }  // namespace
 
+PlanMaking::PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline)
+    : driver_(std::move(driver)), graph_(std::move(graph)), request_(std::move(request)), deadline_(deadline) {}
+
 bool PlanMaking::advance() {
   GivenUp interrupt(is_given_up_);
   const Interrupt::Scope scope(&interrupt);
   Result<bool> done = false;
   Stage before;
-  do {
-    before = stage_;
-    done = step();
-    // A cut that turned out to be impossible is followed by another.
-  } while (done.ok() && !done.value() && before == Stage::registered);
+  try {
+    do {
+      before = stage_;
+      done = step();
+      // A cut that turned out to be impossible is followed by another.
+    } while (done.ok() && !done.value() && before == Stage::registered);
+  } catch (const Interrupted&) {
+    done = cancelled("plan: interrupted");
+  }
   if (!done.ok()) result_ = why(done.status());
   else if (done.value()) result_ = std::move(plan_);
   return !done.ok() || done.value();
@@ -188,7 +188,7 @@ void PlanMaking::give_up(const Status& cause) {
 // Passes that were interrupted know no more than that.
 Status PlanMaking::why(const Status& status) {
   const std::lock_guard lock(mutex_);
-  return is_given_up_ ? asked_.given_up : status;
+  return asked_.given_up.ok() ? status : asked_.given_up;
 }
 
 // Of the round. Parts that some have registered go where another has not.

@@ -56,8 +56,8 @@ class PlanMaking final : public RefCounted {
   Partition parts_;
   Ref<PartitionedPlan> plan_;
   Result<Ref<PartitionedPlan>> result_{Status()};
-  std::atomic<bool> is_given_up_{false};
-  std::mutex mutex_;  // guards asked_
+  std::atomic<bool> is_given_up_{false};  // by give_up(), for who computes
+  std::mutex mutex_;                      // guards asked_
   Asked asked_;
 };
 

@@ -73,9 +73,7 @@ Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, S
     std::rotate(bodies_.begin(), at, at + 1);
     return bodies_.front().body;
   }
-  StepInterrupt interrupt(caller, *context_.clock);
-  const Interrupt::Scope scope(&interrupt);
-  auto made = make(arguments);
+  auto made = make(arguments, caller);
   if (!made.ok() && caller.aborted()) return caller.cause();
   if (!made.ok()) return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
   if (bodies_.size() == kBodies) bodies_.pop_back();
@@ -83,7 +81,7 @@ Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, S
   return made;
 }
 
-Result<Ref<Body>> BodyPlans::make(std::span<const ValueInfo> arguments) {
+Result<Ref<Body>> BodyPlans::make(std::span<const ValueInfo> arguments, Step& caller) {
   DTG_TRY(check_devices());
   PlanRequest request;
   request.body = true;
@@ -101,8 +99,14 @@ Result<Ref<Body>> BodyPlans::make(std::span<const ValueInfo> arguments) {
   }
   request.fetches.assign(function_->results().begin(), function_->results().end());
   request.targets.assign(function_->targets().begin(), function_->targets().end());
-  DTG_ASSIGN(Ref<Plan> plan, Plan::make(context_, function_->shared_graph(), std::move(request)));
-  return Ref<Body>(std::move(plan));
+  StepInterrupt interrupt(caller, *context_.clock);
+  const Interrupt::Scope scope(&interrupt);
+  try {
+    DTG_ASSIGN(Ref<Plan> plan, Plan::make(context_, function_->shared_graph(), std::move(request)));
+    return Ref<Body>(std::move(plan));
+  } catch (const Interrupted&) {
+    return caller.cause();
+  }
 }
 
 // What a node of the body asks for is its caller's device, at least as to the task.

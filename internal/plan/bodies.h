@@ -28,7 +28,7 @@ class BodyPlans final : public BodySource {
     std::vector<ValueInfo> arguments;
     Ref<Body> body;
   };
-  Result<Ref<Body>> make(std::span<const ValueInfo> arguments);
+  Result<Ref<Body>> make(std::span<const ValueInfo> arguments, Step& caller);
   void enter_strand(const Node& call, Ref<const NamedHandles> handles);
   Status check_devices() const;
   Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments, Step& caller);

@@ -14,6 +14,17 @@ namespace {
 
 constexpr int64_t kFoldBytes = 1 << 16;
 
+// A kernel that is run for a plan is left when the plan is wanted no more.
+class PlanInterrupt final : public Interrupt {
+ public:
+  explicit PlanInterrupt(const PlanContext& context) : context_(context) {}
+  bool is_due() override { return (outer_ && outer_->is_due()) || (context_.clock && context_.deadline.passed(*context_.clock)); }
+
+ private:
+  const PlanContext& context_;
+  Interrupt* const outer_ = Interrupt::present();
+};
+
 class Evaluation {
  public:
   Evaluation(const PlanContext& context, const Ir& ir, const IrNode& node) : context_(context), ir_(ir), node_(node), kernel_(context) {}
@@ -92,6 +103,8 @@ class Evaluation {
     Step step(0, Deadline::never());
     RunContext run(slots, static_cast<char*>(scratch->data()), step, *context_.pool);
     run.set_instruction(&instruction);
+    PlanInterrupt interrupt(context_);
+    const Interrupt::Scope scope(&interrupt);
     try {
       return kernel_.sync_fn()(run);
     } catch (const Interrupted&) {
@@ -109,8 +122,8 @@ class Evaluation {
 }  // namespace
 
 std::vector<Tensor> evaluate_node(const PlanContext& context, const Ir& ir, const IrNode& node) {
-  if (!context.check_time().ok()) return {};
   if (node.inputs.empty() || !std::ranges::all_of(node.inputs, [&](uint32_t v) { return ir.values[v].is_known(); })) return {};
+  if (!context.check_time().ok()) return {};
   return Evaluation(context, ir, node).run();
 }
 

@@ -25,33 +25,18 @@ Status check_ranks(const Node& node, std::span<const ValueInfo> inputs) {
   return {};
 }
 
-// A kernel that a pass runs is left when the plan is wanted no more.
-class PlanInterrupt final : public Interrupt {
- public:
-  explicit PlanInterrupt(const PlanContext& context) : context_(context) {}
-  bool is_due() override { return (outer_ && outer_->is_due()) || (context_.clock && context_.deadline.passed(*context_.clock)); }
-
- private:
-  const PlanContext& context_;
-  Interrupt* const outer_ = Interrupt::present();
-};
-
 }  // namespace
 
 std::span<const Pass> front_passes() { return kFront; }
 std::span<const Pass> back_passes() { return kBack; }
 
 Status PlanContext::check_time() const {
-  // The deadline is asked last, and wins: it may be why the interrupt is due.
-  Interrupt* const interrupt = Interrupt::present();
-  const bool is_over = interrupt && interrupt->is_due();
   if (clock && deadline.passed(*clock)) return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time");
-  return is_over ? cancelled("plan: the run was cancelled while it was planned") : Status();
+  Interrupt* const interrupt = Interrupt::present();
+  return interrupt && interrupt->is_due() ? cancelled("plan: the run was cancelled while it was planned") : Status();
 }
 
 Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer, void* user) {
-  PlanInterrupt interrupt(context);
-  const Interrupt::Scope scope(&interrupt);
   for (const Pass& pass : passes) {
     DTG_TRY(context.check_time());
     DTG_TRY(pass.run(context, ir));

@@ -91,7 +91,7 @@ Status order(const PlanContext& context, Ir& ir);
 // The passes up to `place`, and those after it.
 std::span<const Pass> front_passes();
 std::span<const Pass> back_passes();
-// Runs them, with an interrupt up for the kernels that they compute with; `observer` (may be null) sees the Ir after each.
+// Runs them; `observer` (may be null) sees the Ir after each.
 using PassObserver = void (*)(void* user, const Pass& pass, const Ir& ir);
 Status run_passes(const PlanContext& context, std::span<const Pass> passes, Ir& ir, PassObserver observer = nullptr, void* user = nullptr);
 

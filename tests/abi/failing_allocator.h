@@ -2,17 +2,9 @@
  * it links use it too. For one program each, which includes it once; any thread. OWN_ALLOCATOR is 0 where a sanitizer brings its own. */
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_ALLOCATOR 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OWN_ALLOCATOR 0
-#else
-#define OWN_ALLOCATOR 1
-#endif
-#else
-#define OWN_ALLOCATOR 1
-#endif
+#include "../sanitized.h"
+
+#define OWN_ALLOCATOR (!DTG_SANITIZED)
 
 #if OWN_ALLOCATOR
 #include <errno.h>

@@ -2,22 +2,13 @@
 #include <fstream>
 #include <thread>
 
+#include "../sanitized.h"
 #include "world.h"
 
 namespace outside {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
+constexpr bool kSanitized = DTG_SANITIZED;
 
 // MiB that the process has.
 long resident() {

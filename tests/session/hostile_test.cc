@@ -4,24 +4,13 @@
 #include <thread>
 
 #include "control_fixture.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTG_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DTG_TEST_SANITIZED 1
-#endif
-#endif
+#include "sanitized.h"
+#include "seconds.h"
 
 namespace dtg {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-#ifdef DTG_TEST_SANITIZED
-constexpr double kRoom = 20;  // times as long
-#else
-constexpr double kRoom = 1;
-#endif
+constexpr double kRoom = DTG_SANITIZED ? 20 : 1;  // times as long
 
 class Hostile : public ControlTest {
  protected:
@@ -37,10 +26,10 @@ class Hostile : public ControlTest {
     SCOPED_TRACE(what);
     std::vector<Tensor> out;
     Status status;
-    const double hurried = seconds_of([&] { status = run(feeds, {fetched}, &out, {}, 2 * kMs); });
+    const double hurried = seconds_of([&] { status = run(feeds, {fetched}, &out, {}, 2 * kMillisecond); });
     EXPECT_TRUE(status.ok() || status.code() == Code::deadline_exceeded || status.code() == well) << status.message();
     EXPECT_LT(hurried, 1.0 * kRoom) << status.message();
-    status = run(feeds, {fetched}, &out, {}, 600'000 * kMs);
+    status = run(feeds, {fetched}, &out, {}, 600 * kSecond);
     EXPECT_EQ(status.code(), well) << status.message();
     EXPECT_EQ(*fetch(build->add(build->scalar(DType::f32, 1), build->scalar(DType::f32, 2))).as<float>(), 3);
   }
@@ -95,7 +84,7 @@ TEST_F(Hostile, WhatThePlannerComputesEndsWithTheRun) {
   const Value slow = long_computation(*build);
   std::vector<Tensor> out;
   Status status;
-  const double late = seconds_of([&] { status = run({}, {slow}, &out, {}, 50 * kMs); });
+  const double late = seconds_of([&] { status = run({}, {slow}, &out, {}, 50 * kMillisecond); });
   EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
   EXPECT_LT(late, 2.0 * kRoom);
   EXPECT_EQ(*fetch(build->scalar(DType::f32, 1)).as<float>(), 1);
@@ -111,7 +100,7 @@ TEST_F(Hostile, ACancellationEndsPlanning) {
   std::vector<Tensor> out(1);
   Status status;
   const Value fetches[] = {slow};
-  const double late = seconds_of([&] { status = session->run({{}, {}, fetches, {}, 600'000 * kMs, cancellation.get()}, out); });
+  const double late = seconds_of([&] { status = session->run({{}, {}, fetches, {}, 600 * kSecond, cancellation.get()}, out); });
   other.join();
   EXPECT_EQ(status.code(), Code::cancelled) << status.message();
   EXPECT_LT(late, 3.0 * kRoom);
@@ -124,7 +113,9 @@ TEST_F(Hostile, SoDoesThatOfABodyWhichIsPlannedInTheRun) {
       [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 5)}; });
   std::vector<Tensor> out;
   Status status;
-  const double late = seconds_of([&] { status = run({{condition, Tensor::scalar(true).take()}}, {either[0]}, &out, {}, 200 * kMs); });
+  const double late = seconds_of([&] {
+    status = run({{condition, Tensor::scalar(true).take()}}, {either[0]}, &out, {}, 200 * kMillisecond);
+  });
   EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
   EXPECT_LT(late, 3.0 * kRoom);
   EXPECT_EQ(*fetch(either[0], {{condition, Tensor::scalar(false).take()}}).as<float>(), 5);

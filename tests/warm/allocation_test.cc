@@ -10,18 +10,9 @@
 #include <cstdlib>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DTG_COUNTS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DTG_COUNTS 0
-#endif
-#endif
-#ifndef DTG_COUNTS
-#define DTG_COUNTS 1
-#endif
+#include "sanitized.h"
 
-#if DTG_COUNTS
+#if !DTG_SANITIZED
 namespace {
 
 std::atomic<bool> counting{false};
