@@ -239,6 +239,10 @@ OpDef&& OpDef::stateful(Capability capability) && {
   capability_ = capability;
   return std::move(*this);
 }
+OpDef&& OpDef::draws() && {
+  draws_ = true;
+  return std::move(*this).stateful();
+}
 OpDef&& OpDef::access(Access access) && {
   for (ArgDef& arg : inputs_) {
     if (arg.dtype == DType::resource) arg.access = access;

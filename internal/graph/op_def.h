@@ -115,6 +115,8 @@ class OpDef {
   OpDef&& gradient(GradFn fn) &&;
   OpDef&& no_gradient() &&;
   OpDef&& stateful(Capability capability = Capability::state) &&;
+  // Stateful in no other way than that its stream of random numbers goes on: a run that ends in its midst leaves nothing half done.
+  OpDef&& draws() &&;
   // The op's effect on the resources it takes, all of them.
   OpDef&& access(Access access) &&;
   OpDef&& role(Role role) &&;
@@ -146,6 +148,7 @@ class OpDef {
   GradFn grad_fn() const { return grad_; }
   bool is_differentiable() const { return differentiable_; }
   bool is_stateful() const { return stateful_; }
+  bool is_draw() const { return draws_; }
   Capability capability() const { return capability_; }
   Role role() const { return role_; }
   bool is_transient() const { return transient_; }
@@ -184,6 +187,7 @@ class OpDef {
   Forwarding forwarding_ = Forwarding::none;
   Capability capability_ = Capability::pure;
   bool stateful_ = false;
+  bool draws_ = false;
   bool transient_ = false;
   bool judges_ = false;
   bool repeats_ = false;

@@ -98,7 +98,7 @@ void register_draw(OpTable& ops, KernelTable& kernels, const char* name, const c
               .attr("T: {int32, int64}")
               .shape(drawn_shape)
               .no_gradient()
-              .stateful()
+              .draws()
               .doc(doc));
   kernels.add({.op = name, .types = {{"dtype", kFloating}}, .prepare = draw_prepare<kDistribution>});
 }
@@ -114,14 +114,16 @@ Status shuffle_run(RunContext& c) {
   const auto& a = c.args<ShuffleArgs>();
   if (!a.state) DTG_TRY(check_algorithm(c, *c.in<int32_t>(3)));
   auto* const order = c.workspace<int64_t>();
-  for (int64_t i = 0; i < a.rows; ++i) order[i] = i;
+  for (const int64_t i : watched(a.rows, 1)) order[i] = i;
   if (a.rows > 1 && a.row > 0) {
     const Philox stream = a.state ? a.state->take(static_cast<uint64_t>(a.rows + 2) / 4)
                                   : Philox(*c.in<uint64_t>(1), c.in<uint64_t>(2)[0], c.in<uint64_t>(2)[1]);
     PhiloxWords words(stream);
-    for (int64_t i = 0; i + 1 < a.rows; ++i) std::swap(order[i], order[i + words.next() % static_cast<uint32_t>(a.rows - i)]);
+    for (const int64_t i : watched(a.rows - 1, 40)) std::swap(order[i], order[i + words.next() % static_cast<uint32_t>(a.rows - i)]);
   }
-  for (int64_t i = 0; i < a.rows; ++i) cpu::copy_row(c.out<char>(0) + i * a.row, c.in<char>(0) + order[i] * a.row, a.row);
+  for (const int64_t i : watched(a.rows, 40 + a.row / 4)) {
+    cpu::copy_row(c.out<char>(0) + i * a.row, c.in<char>(0) + order[i] * a.row, a.row);
+  }
   return {};
 }
 
@@ -281,7 +283,7 @@ void register_shuffles(OpTable& ops, KernelTable& kernels) {
               .attr("T: type")
               .shape(unchanged_shape)
               .no_gradient()
-              .stateful()
+              .draws()
               .doc("The rows of the value in another order; each run finds another one."));
   ops.add(OpDef::make("StatelessShuffle")
               .input("value: T")
@@ -314,7 +316,7 @@ void register_random_stateful(OpTable& ops, KernelTable& kernels) {
               .attr("T: {int32, int64}")
               .shape(drawn_shape)
               .no_gradient()
-              .stateful()
+              .draws()
               .doc("Integers in [minval, maxval); each run draws others."));
   kernels.add({.op = "RandomUniformInt", .prepare = draw_prepare<Distribution::integers>});
   register_shuffles(ops, kernels);
@@ -326,7 +328,7 @@ void register_random_stateful(OpTable& ops, KernelTable& kernels) {
               .attr("output_dtype: {int32, int64} = int64")
               .shape(multinomial_shape)
               .no_gradient()
-              .stateful()
+              .draws()
               .doc("Classes drawn with probabilities proportional to exp(logits); each run draws others."));
   ops.add(OpDef::make("StatelessMultinomial")
               .input("logits: T", {.rank = 2})

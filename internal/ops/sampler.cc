@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/watched.h"
 #include "graph/infer.h"
 #include "ops/all.h"
 #include "ops/integers.h"
@@ -143,20 +144,22 @@ Status draw_classes(RunContext& c, const SamplerArgs& a, const Classes& classes,
   int64_t tries = 0;
   if (a.unique) {
     auto* const table = c.workspace<int64_t>();
-    std::fill_n(table, a.slots, int64_t{-1});
+    for (const int64_t i : watched(a.slots, 1)) table[i] = -1;
+    Lookout lookout;
     for (int64_t picked = 0; picked < a.samples; ++tries) {
+      lookout.after(60);
       if (tries == std::numeric_limits<int32_t>::max()) return c.error("no end of draws: most classes have a probability of nearly 0");
       const int64_t value = classes.sample(words);
       if (is_new(value, table, a.slots)) sampled[picked++] = value;
     }
   } else {
-    for (int64_t i = 0; i < a.samples; ++i) sampled[i] = classes.sample(words);
+    for (const int64_t i : watched(a.samples, 60)) sampled[i] = classes.sample(words);
     tries = a.samples;
   }
-  for (int64_t i = 0; i < a.trues; ++i) {
+  for (const int64_t i : watched(a.trues, 60)) {
     c.out<float>(1)[i] = expected_count(classes.probability(c.in<int64_t>(0)[i]), a.samples, tries);
   }
-  for (int64_t i = 0; i < a.samples; ++i) c.out<float>(2)[i] = expected_count(classes.probability(sampled[i]), a.samples, tries);
+  for (const int64_t i : watched(a.samples, 60)) c.out<float>(2)[i] = expected_count(classes.probability(sampled[i]), a.samples, tries);
   return {};
 }
 
@@ -172,7 +175,8 @@ Status fixed_run(RunContext& c) {
   const auto& a = c.args<SamplerArgs>();
   return draw_classes(c, a, a.fixed, a.state->take(reserved_blocks(a)));
 }
-// Drawing and learning are one: the counts that a run draws from are those that it adds to.
+// Drawing and learning are one: the counts that a run draws from are those that it adds to. Nothing looks at an interrupt while they are
+// added to: a run has learned all of its classes or none.
 Status learned_run(RunContext& c) {
   const auto& a = c.args<SamplerArgs>();
   const std::lock_guard lock(a.learned->lock());
@@ -384,7 +388,7 @@ void register_sampler(OpTable& ops, KernelTable& kernels) {
       std::move(def).attr("num_shards: int >= 1 = 1").attr("shard: int >= 0 = 0").attr("unigrams: list(float) = []");
     }
     std::move(def).attr("seed: int = 0").attr("seed2: int = 0");
-    std::move(def).shape(sampler_shape).no_gradient().stateful().doc(row.doc);
+    std::move(def).shape(sampler_shape).no_gradient().draws().doc(row.doc);
     ops.add(std::move(def));
     kernels.add({.op = row.name, .prepare = row.prepare});
   }

@@ -91,7 +91,7 @@ struct TopKArgs {
 
 template <class T>
 void top_of_row(const T* row, int64_t extent, int64_t k, int32_t* order, T* values, void* indices, int64_t at, DType index) {
-  for (int64_t i = 0; i < extent; ++i) order[i] = static_cast<int32_t>(i);
+  for (const int64_t i : watched(extent, 1)) order[i] = static_cast<int32_t>(i);
   Lookout lookout;
   std::partial_sort(order, order + k, order + extent, [row, &lookout](int32_t a, int32_t b) {
     lookout.after(10);
@@ -192,7 +192,7 @@ Status nth_run(RunContext& c) {
   c.pool().parallel_for(shards, [&](int64_t s) {
     T* const row = copies + s * a.extent;
     for (int64_t r = a.rows * s / shards; r < a.rows * (s + 1) / shards; ++r) {
-      std::copy_n(c.in<T>(0) + r * a.extent, a.extent, row);
+      for (const int64_t i : watched(a.extent, 1)) row[i] = c.in<T>(0)[r * a.extent + i];
       Lookout lookout;
       std::nth_element(row, row + n, row + a.extent, [&lookout, reverse = a.reverse](const T& x, const T& y) {
         lookout.after(6);

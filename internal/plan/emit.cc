@@ -235,10 +235,13 @@ bool Emitter::has_texts() const {
   return false;
 }
 
-// A kernel with an effect must come to its end, and one that calls functions may hold such kernels; those inside speak for themselves.
+// A kernel with an effect must come to its end, unless all of it is a draw; one that calls functions may hold such kernels, and those
+// inside speak for themselves.
 bool Emitter::may_be_cut(const IrNode& node) const {
-  if (!kernel_.sync_fn() || node.node->op->is_stateful() || calls_functions(*node.node)) return false;
-  if (has_texts()) return true;
+  const OpDef& op = *node.node->op;
+  if (!kernel_.sync_fn() || (op.is_stateful() && !op.is_draw()) || calls_functions(*node.node)) return false;
+  // How long these take, their bytes do not tell.
+  if (has_texts() || op.is_draw()) return true;
   int64_t touched = 0;
   for (int i = 0; i < kernel_.num_inputs() && touched < kCutBytes; ++i) touched += kernel_.input(i).bytes();
   for (int o = 0; o < kernel_.num_outputs() && touched < kCutBytes; ++o)

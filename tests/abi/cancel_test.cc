@@ -188,6 +188,40 @@ TEST_F(Cancel, InTheMidstOfAConvolution) {
          {filled(DTG_F32, {16, 64, 64, 512}), filled(DTG_F32, {3, 3, 512, 512})}, 1024);
 }
 
+// Draws change a stream of numbers and nothing else, so they may be left in their midst.
+TEST_F(Cancel, InTheMidstOfADraw) {
+  const int64_t one = 1;
+  dtg_value shape{}, y{};
+  OK(dtg_placeholder(graph, "shape", DTG_I32, &one, 1, &shape));
+  dtg_attr attr = DTG_ATTR_INIT;
+  attr.name = "dtype";
+  attr.kind = DTG_ATTR_TYPE;
+  attr.i = DTG_F32;
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = "RandomStandardNormal";
+  spec.inputs = &shape;
+  spec.num_inputs = 1;
+  spec.attrs = &attr;
+  spec.num_attrs = 1;
+  OK(dtg_graph_add_op(graph, &spec, &y, 1));
+  connect();
+  const auto count = [](int32_t n) {
+    dtg_tensor* tensor = filled(DTG_I32, {1});
+    *static_cast<int32_t*>(dtg_tensor_mutable_data(tensor)) = n;
+    return tensor;
+  };
+  is_cut(y, {shape}, {count(100'000)}, {count(50'000'000)}, 500);
+}
+
+TEST_F(Cancel, InTheMidstOfAShuffle) {
+  const int64_t open = -1;
+  dtg_value x{}, y{};
+  OK(dtg_placeholder(graph, "x", DTG_F32, &open, 1, &x));
+  OK(dtg_add1(graph, "RandomShuffle", x, &y));
+  connect();
+  is_cut(y, {x}, {filled(DTG_F32, {1'000'000})}, {filled(DTG_F32, {30'000'000})}, 30);
+}
+
 // All that wait on one cancellation, each on a thread.
 TEST_F(Cancel, WaitsInAQueue) {
   const dtg_value value = dequeue();

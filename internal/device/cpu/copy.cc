@@ -1,15 +1,18 @@
 // The loop nests behind copy.h. A walk is simplified once, when a plan is made; running it means an odometer
 // over the outer dimensions around one of three inner loops: whole blocks, single elements with strides, or
-// a transpose in small tiles that keeps both sides in the cache.
+// a transpose in small tiles that keeps both sides in the cache. Where an interrupt is up, all of them look at it on their way: the first
+// touch of new memory takes longer than all copying.
 #include "device/cpu/copy.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace dtg::cpu {
 namespace {
 
 constexpr int64_t kShardBytes = 128 << 10;
+constexpr int64_t kPieceBytes = 256 << 10;  // copied between two looks
 constexpr int64_t kShardsMax = 64;
 
 struct Pair {
@@ -52,7 +55,7 @@ void transpose_words(const char* from, int64_t from_stride, char* to, int64_t to
 // to[i][j] = from[i][j], where i runs in the source and j in the destination without gaps. In squares, so that the
 // cache lines and pages of both sides stay in reach.
 template <class T>
-void plane_of(int64_t rows, int64_t columns, const char* from, int64_t from_stride, char* to, int64_t to_stride) {
+void plane_of(int64_t rows, int64_t columns, const char* from, int64_t from_stride, char* to, int64_t to_stride, Lookout& lookout) {
   constexpr int64_t width = sizeof(T), side = width < 8 ? 8 / width : 1, square = 256 / width;
   const auto patch = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     for (int64_t i = i0; i < i1; ++i) {
@@ -63,6 +66,7 @@ void plane_of(int64_t rows, int64_t columns, const char* from, int64_t from_stri
     const int64_t i1 = std::min(rows, i0 + square);
     for (int64_t j0 = 0; j0 < columns; j0 += square) {
       const int64_t j1 = std::min(columns, j0 + square);
+      lookout.after((i1 - i0) * (j1 - j0) * width);
       if constexpr (side == 1) {
         patch(i0, i1, j0, j1);
       } else {
@@ -80,7 +84,7 @@ void plane_of(int64_t rows, int64_t columns, const char* from, int64_t from_stri
 }
 
 using RowFn = void (*)(int64_t, const char*, int64_t, char*, int64_t);
-using PlaneFn = void (*)(int64_t, int64_t, const char*, int64_t, char*, int64_t);
+using PlaneFn = void (*)(int64_t, int64_t, const char*, int64_t, char*, int64_t, Lookout&);
 
 bool is_element_size(int64_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16; }
 
@@ -168,13 +172,15 @@ struct WalkRunner {
     const int inner = walk.transposed_ ? 2 : elements ? 1 : 0;
     const int outer = walk.rank_ - inner;
     std::array<int64_t, Walk::kRank> at{};
+    Lookout lookout;
     while (true) {
-      run_inner(walk, inner, outer, from, to);
+      run_inner(walk, inner, outer, from, to, lookout);
       int d = outer - 1;
       for (; d >= 0; --d) {
         const auto i = static_cast<size_t>(d);
         from += walk.from_[i];
         to += walk.to_[i];
+        lookout.after(jump_steps(walk.to_[i]));
         if (++at[i] < walk.dims_[i]) break;
         from -= walk.from_[i] * walk.dims_[i];
         to -= walk.to_[i] * walk.dims_[i];
@@ -184,11 +190,32 @@ struct WalkRunner {
     }
   }
 
-  static void run_inner(const Walk& walk, int inner, int outer, const char* from, char* to) {
+  static void run_inner(const Walk& walk, int inner, int outer, const char* from, char* to, Lookout& lookout) {
     const auto i = static_cast<size_t>(outer);
-    if (inner == 0) return copy_row(to, from, walk.block_);
-    if (inner == 1) return row_fn(walk.block_)(walk.dims_[i], from, walk.from_[i], to, walk.to_[i]);
-    plane_fn(walk.block_)(walk.dims_[i], walk.dims_[i + 1], from, walk.from_[i + 1], to, walk.to_[i]);
+    if (inner == 0) return run_block(walk.block_, from, to, lookout);
+    if (inner == 1) return run_row(row_fn(walk.block_), walk.block_, walk.dims_[i], from, walk.from_[i], to, walk.to_[i], lookout);
+    plane_fn(walk.block_)(walk.dims_[i], walk.dims_[i + 1], from, walk.from_[i + 1], to, walk.to_[i], lookout);
+  }
+
+  static void run_block(int64_t bytes, const char* from, char* to, Lookout& lookout) {
+    for (int64_t at = 0; at < bytes; at += kPieceBytes) {
+      const int64_t piece = std::min(bytes - at, kPieceBytes);
+      copy_row(to + at, from + at, piece);
+      lookout.after(piece / 4);
+    }
+  }
+
+  // What lies between two writes may be new memory, which comes in pages of up to 2 MB.
+  static int64_t jump_steps(int64_t stride) { return std::min(std::abs(stride), int64_t{1} << 20) / 64; }
+
+  static void run_row(RowFn row, int64_t size, int64_t count, const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                      Lookout& lookout) {
+    const int64_t most = std::max<int64_t>(8, kPieceBytes / std::max(size, std::abs(to_stride)));
+    for (int64_t at = 0; at < count; at += most) {
+      const int64_t piece = std::min(count - at, most);
+      row(piece, from + at * from_stride, from_stride, to + at * to_stride, to_stride);
+      lookout.after(piece * (1 + jump_steps(to_stride)));
+    }
   }
 
   static Cut cut_at(const Walk& walk, int dim, int64_t unit) {
@@ -240,7 +267,12 @@ void clear(Pool& pool, void* to, int64_t bytes) {
   if (bytes == 0) return;
   pool.parallel_for(shards, [&](int64_t i) {
     const int64_t begin = bytes / shards * i, end = i + 1 == shards ? bytes : bytes / shards * (i + 1);
-    std::memset(static_cast<char*>(to) + begin, 0, static_cast<size_t>(end - begin));
+    Lookout lookout;
+    for (int64_t at = begin; at < end; at += kPieceBytes) {
+      const int64_t piece = std::min(end - at, kPieceBytes);
+      std::memset(static_cast<char*>(to) + at, 0, static_cast<size_t>(piece));
+      lookout.after(piece / 4);
+    }
   });
 }
 
