@@ -264,13 +264,22 @@ bool Frame::pass_stop(SegmentState& state) {
   return pending.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
+// Where it may be cut it looks as long as it is on this thread; what waits and goes on elsewhere comes to its end. It catches what it
+// leaves by itself, since it has to give back what it holds.
+bool Frame::start_async(const Instruction& instruction, RunContext& context, Completion done) {
+  if (!instruction.may_be_cut) return instruction.async(context, std::move(done));
+  StepInterrupt interrupt(*step_, around_.clock);
+  const Interrupt::Scope scope(&interrupt);
+  return instruction.async(context, std::move(done));
+}
+
 // False when the segment must stop here and be continued by the completion.
 bool Frame::run_async(SegmentState& state, const Instruction& instruction, RunContext& context) {
   const bool in_place = instruction.event < 0;
   // A blocking instruction is part of the run until it has ended, whether or not anybody waits for it.
   if (!in_place) unfinished_.fetch_add(1, std::memory_order_relaxed);
   try {
-    if (!instruction.async(context, Completion(this, state.index, &instruction))) return !in_place;
+    if (!start_async(instruction, context, Completion(this, state.index, &instruction))) return !in_place;
   } catch (const std::bad_alloc&) {
     // The completion went with the stack, or is with the resource: either way it ends the instruction.
     step_->fail(no_memory());

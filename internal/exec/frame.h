@@ -144,6 +144,7 @@ class Frame final {
     return instruction.may_be_cut ? call_cuttable(instruction, context) : instruction.sync(context);
   }
   Status call_cuttable(const Instruction& instruction, RunContext& context);
+  bool start_async(const Instruction& instruction, RunContext& context, Completion done);
   bool run_async(SegmentState& state, const Instruction& instruction, RunContext& context);
   Status enter_next_chunk(SegmentState& state);
   void fail(const Instruction& instruction, const Status& status);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "base/interrupt.h"
 #include "exec/rights.h"
 #include "exec/step.h"
 #include "exec/variable.h"
@@ -119,6 +120,8 @@ Status UpdateRun::why_not(Writing why, const UpdateArgs& args, const Step& step)
 Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
   try {
     return body(c, args);
+  } catch (const Interrupted&) {
+    return c.step().cause();  // it was a read, as nothing else may be cut
   } catch (const std::bad_alloc&) {
     return resource_exhausted("update a variable: out of memory");
   }

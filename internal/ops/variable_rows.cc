@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/watched.h"
 #include "exec/variable.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
@@ -75,7 +76,7 @@ Result<Rows> rows_of(const RunContext& c, const IndexArgs& a, const Shape& shape
 // All of them are looked at before anything is written.
 Status check_rows(const RunContext& c, const Rows& rows, bool ignore_bad) {
   if (ignore_bad) return {};
-  for (int64_t i = 0; i < rows.count; ++i) {
+  for (const int64_t i : watched(rows.count, 2)) {
     if (rows.row(i) >= 0) continue;
     std::string text, limits;
     for (int d = 0; d < rows.depth; ++d) {

@@ -14,6 +14,17 @@ namespace {
 constexpr int64_t kConsultBytes = 4096;
 constexpr int64_t kCutBytes = 16 << 10;  // a kernel that touches less is over soon, whatever it does
 
+// Whether the op changes nothing that it takes, and takes something.
+bool only_reads(const OpDef& op) {
+  bool reads = false;
+  for (const ArgDef& input : op.inputs()) {
+    if (input.access == Access::undeclared) continue;
+    if (input.access != Access::read && input.access != Access::peek) return false;
+    reads = true;
+  }
+  return reads;
+}
+
 struct UnpinArgs {
   std::span<uint32_t> pins;
 };
@@ -236,10 +247,11 @@ bool Emitter::has_texts() const {
 }
 
 // A kernel with an effect must come to its end, unless all of it is a draw; one that calls functions may hold such kernels, and those
-// inside speak for themselves.
+// inside speak for themselves. What may have to wait leaves by itself where it only reads (exec/update.cc), and nowhere else.
 bool Emitter::may_be_cut(const IrNode& node) const {
   const OpDef& op = *node.node->op;
-  if (!kernel_.sync_fn() || (op.is_stateful() && !op.is_draw()) || calls_functions(*node.node)) return false;
+  const bool reads = op.is_stateful() && only_reads(op);
+  if ((op.is_stateful() && !op.is_draw() && !reads) || (!kernel_.sync_fn() && !reads) || calls_functions(*node.node)) return false;
   // How long these take, their bytes do not tell.
   if (has_texts() || op.is_draw()) return true;
   int64_t touched = 0;

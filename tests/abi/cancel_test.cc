@@ -222,6 +222,34 @@ TEST_F(Cancel, InTheMidstOfAShuffle) {
   is_cut(y, {x}, {filled(DTG_F32, {1'000'000})}, {filled(DTG_F32, {30'000'000})}, 30);
 }
 
+// So may what only reads a variable.
+TEST_F(Cancel, InTheMidstOfALookup) {
+  const int64_t open = -1;
+  dtg_value ids{}, y{};
+  const dtg_variable table = variable("table", 1 << 20);
+  OK(dtg_placeholder(graph, "ids", DTG_I32, &open, 1, &ids));
+  dtg_attr attr = DTG_ATTR_INIT;
+  attr.name = "dtype";
+  attr.kind = DTG_ATTR_TYPE;
+  attr.i = DTG_F32;
+  const dtg_value inputs[] = {table.handle, ids};
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = "ResourceGather";
+  spec.inputs = inputs;
+  spec.num_inputs = 2;
+  spec.attrs = &attr;
+  spec.num_attrs = 1;
+  OK(dtg_graph_add_op(graph, &spec, &y, 1));
+  initialise();
+  const auto all_over = [](int64_t n) {
+    dtg_tensor* tensor = filled(DTG_I32, {n});
+    auto* const data = static_cast<int32_t*>(dtg_tensor_mutable_data(tensor));
+    for (int64_t i = 0; i < n; ++i) data[i] = static_cast<int32_t>(i * 7919 & ((1 << 20) - 1));
+    return tensor;
+  };
+  is_cut(y, {ids}, {all_over(1'000'000)}, {all_over(60'000'000)}, 60);
+}
+
 // All that wait on one cancellation, each on a thread.
 TEST_F(Cancel, WaitsInAQueue) {
   const dtg_value value = dequeue();
