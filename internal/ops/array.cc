@@ -7,6 +7,7 @@
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
+#include "ops/pieces.h"
 
 namespace dtg::ops {
 namespace {
@@ -184,9 +185,9 @@ struct RangeArgs {
 };
 
 template <class T>
-void write_range(char* out, int64_t count, const void* start, const void* delta) {
+void write_range(char* out, int64_t from, int64_t to, const void* start, const void* delta) {
   const auto first = scalar_at<T>(start), step = scalar_at<T>(delta);
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = from; i < to; ++i) {
     T value;
     if constexpr (std::is_integral_v<T>) {
       // Through unsigned numbers: wrapping around is defined there.
@@ -203,7 +204,10 @@ Status range_run(RunContext& c) {
   const auto count = range_count_of(a.dtype, c.in<char>(0), c.in<char>(1), c.in<char>(2));
   if (!count.ok()) return c.error("%s", count.status().message().c_str());
   DTG_ASSIGN(char* out, a.out.memory(c, Shape::of({count.value()})));
-  with_type(a.dtype, [&](auto zero) { write_range<decltype(zero)>(out, count.value(), c.in<char>(0), c.in<char>(2)); });
+  with_type(a.dtype, [&](auto zero) {
+    in_pieces(c.pool(), count.value(),
+              [&](int64_t from, int64_t to) { write_range<decltype(zero)>(out, from, to, c.in<char>(0), c.in<char>(2)); });
+  });
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
@@ -401,7 +402,7 @@ Status band_part_run(RunContext& c) {
   }
   const int64_t all = a.in.count(0, a.in.rank() - 1), shards = std::min(cpu::shards_for_bytes(all * row), std::max<int64_t>(all, 1));
   c.pool().parallel_for(shards, [&](int64_t s) {
-    for (int64_t r = all * s / shards; r < all * (s + 1) / shards; ++r) {
+    for (const int64_t r : watched(all * s / shards, all * (s + 1) / shards, 20 + row / 4)) {
       const int64_t m = r % rows, begin = lower < 0 ? 0 : std::clamp<int64_t>(m - lower, 0, columns);
       const int64_t end = upper < 0 ? columns : std::clamp<int64_t>(m + upper + 1, begin, columns);
       char* const to = c.out<char>(0) + r * row;

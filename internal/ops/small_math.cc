@@ -3,11 +3,13 @@
 #include <cmath>
 #include <complex>
 
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/element.h"
 #include "ops/integers.h"
+#include "ops/pieces.h"
 #include "ops/type_lists.h"
 
 namespace dtg::ops {
@@ -82,14 +84,15 @@ T cross_of(T a, T b, T x, T y) {
 
 template <class T>
 Status cross_run(RunContext& c) {
-  const int64_t vectors = c.args<CountedArgs>().count;
-  for (int64_t i = 0; i < vectors; ++i) {
-    const T *u = c.in<T>(0) + 3 * i, *v = c.in<T>(1) + 3 * i;
-    T* const w = c.out<T>(0) + 3 * i;
-    w[0] = cross_of(u[1], v[2], u[2], v[1]);
-    w[1] = cross_of(u[2], v[0], u[0], v[2]);
-    w[2] = cross_of(u[0], v[1], u[1], v[0]);
-  }
+  in_pieces(c.pool(), c.args<CountedArgs>().count, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const T *u = c.in<T>(0) + 3 * i, *v = c.in<T>(1) + 3 * i;
+      T* const w = c.out<T>(0) + 3 * i;
+      w[0] = cross_of(u[1], v[2], u[2], v[1]);
+      w[1] = cross_of(u[2], v[0], u[0], v[2]);
+      w[2] = cross_of(u[0], v[1], u[1], v[0]);
+    }
+  });
   return {};
 }
 
@@ -111,7 +114,7 @@ Status same_shape(InferContext& c) {
 template <class T>
 Status approximate_run(RunContext& c) {
   const auto& a = c.args<CountedArgs>();
-  for (int64_t i = 0; i < a.count; ++i) {
+  for (const int64_t i : watched(a.count, 1)) {
     const T x = c.in<T>(0)[i], y = c.in<T>(1)[i];
     if constexpr (std::is_integral_v<T>) {
       // TensorFlow compares the difference in the type itself.
@@ -164,7 +167,9 @@ Status lin_space_run(RunContext& c) {
   T* const out = reinterpret_cast<T*>(memory);
   const C start = static_cast<C>(*c.in<T>(0)), stop = static_cast<C>(*c.in<T>(1));
   const C step = num > 1 ? (stop - start) / static_cast<C>(num - 1) : C(0);
-  for (int64_t i = 0; i < num; ++i) out[i] = T(start + step * static_cast<C>(i));
+  in_pieces(c.pool(), num, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) out[i] = T(start + step * static_cast<C>(i));
+  });
   if (num > 1) out[num - 1] = T(stop);
   return {};
 }
@@ -209,7 +214,7 @@ Status unravel_run(RunContext& c) {
   for (int64_t dim : dims) {
     if (dim <= 0 || __builtin_mul_overflow(whole, dim, &whole)) return c.error("dimensions must be positive and small enough to multiply");
   }
-  for (int64_t i = 0; i < a.count; ++i) {
+  for (const int64_t i : watched(a.count, 20)) {
     int64_t index = integer_at(c.in<char>(0), a.dtype, i);
     if (index < 0 || index >= whole) {
       return c.error("index %lld is %lld, not in [0, %lld)", static_cast<long long>(i), static_cast<long long>(index),

@@ -2,6 +2,7 @@
 // ReverseV2. Transposing and reversing are strided copies.
 #include <algorithm>
 
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
@@ -123,8 +124,8 @@ template <class T>
 Status invert(RunContext& c, int64_t count) {
   const T* in = c.in<T>(0);
   T* out = c.out<T>(0);
-  std::fill_n(out, count, T(-1));
-  for (int64_t i = 0; i < count; ++i) {
+  for (const int64_t i : watched(count, 1)) out[i] = T(-1);
+  for (const int64_t i : watched(count, 20)) {
     if (in[i] < 0 || in[i] >= count) {
       return c.error("entry %lld is %lld, not in [0, %lld)", static_cast<long long>(i), static_cast<long long>(in[i]),
                      static_cast<long long>(count));

@@ -293,6 +293,69 @@ std::vector<Case> moves() {
   };
 }
 
+std::vector<Case> draws() {
+  const std::vector<Attr> sampler = {{"num_true", 1}, {"num_sampled", 200'000}, {"unique", true}, {"range_max", 250'000}};
+  const auto trues = [] { return std::vector<Tensor>{longs({1, 1}, {3})}; };
+  return {
+      {"RandomUniform", [] { return std::vector<Tensor>{ints({kMany * 4})}; }, {{"dtype", DType::f32}}},
+      {"RandomUniformInt",
+       [] {
+         return std::vector<Tensor>{ints({kMany * 4}), number(0), number(1000)};
+       },
+       {}},
+      {"RandomShuffle", [] { return std::vector<Tensor>{floats({kMany})}; }, {}},
+      {"StatelessShuffle",
+       [] {
+         return std::vector<Tensor>{floats({kMany}), one_op::values<uint64_t>({1}, {1}), one_op::values<uint64_t>({2}, {1, 2}), number(1)};
+       },
+       {}},
+      {"Multinomial",
+       [] {
+         return std::vector<Tensor>{floats({100, 10'000}), number(10'000)};
+       },
+       {}},
+      {"UniformCandidateSampler", trues, sampler},
+      {"LogUniformCandidateSampler", trues, sampler},
+  };
+}
+
+// Those that make much of little.
+std::vector<Case> spreads() {
+  const auto scalar = [](float value) { return one_op::scalar<float>(value); };
+  return {
+      {"Range",
+       [] {
+         return std::vector<Tensor>{number(0), number(kMany * 10), number(1)};
+       },
+       {}},
+      {"LinSpace",
+       [scalar] {
+         return std::vector<Tensor>{scalar(0), scalar(1), number(kMany * 10)};
+       },
+       {}},
+      {"Fill",
+       [scalar] {
+         return std::vector<Tensor>{ints({kMany * 10}), scalar(1)};
+       },
+       {}},
+      {"Cross",
+       [] {
+         return std::vector<Tensor>{floats({kMany * 2, 3}), floats({kMany * 2, 3})};
+       },
+       {}},
+      {"ApproximateEqual",
+       [] {
+         return std::vector<Tensor>{floats({kMany * 4}), floats({kMany * 4})};
+       },
+       {}},
+      {"UnravelIndex",
+       [] {
+         return std::vector<Tensor>{whole({kMany}, 1e6), ints({1000, 1000})};
+       },
+       {}},
+  };
+}
+
 std::vector<Case> numbers() {
   return {
       {"Cumsum",
@@ -441,6 +504,8 @@ class Looks : public testing::Test {
 
   void look(const std::vector<Case>& cases) {
     OneOp one({ops::register_all});
+    ResourceStore store;
+    one.use_store(&store);
     for (const Case& each : cases) {
       Watch watch;
       OneOp::Options options;
@@ -487,6 +552,8 @@ TEST_F(Looks, Decompositions) { look(decompositions()); }
 TEST_F(Looks, Orders) { look(orders()); }
 TEST_F(Looks, Moves) { look(moves()); }
 TEST_F(Looks, Numbers) { look(numbers()); }
+TEST_F(Looks, Draws) { look(draws()); }
+TEST_F(Looks, Spreads) { look(spreads()); }
 
 }  // namespace
 }  // namespace dtg
