@@ -108,37 +108,66 @@ Status Function::look_inside() {
   return {};
 }
 
-// Which argument a resource is, by the ops that hand it on; and so what is done to it.
+namespace {
+
+// Is what a node gives one of its inputs, and not something that belongs to it?
+bool returns_itself(const Node& node, size_t output) {
+  bool itself = !node.op->forwards_any() || node.op->access_of(0) == Access::undeclared;
+  for_each_function(node, [&](const Function& function) {
+    if (output < function.results().size()) itself = itself && function.returns_itself(output);
+  });
+  return itself;
+}
+
+}  // namespace
+
+// Which arguments a resource may be, by the ops that hand it on; and so what is done to them.
 Status Function::find_effects() {
   accesses_.assign(parts_.arguments.size(), 0);
-  FlatMap<uint32_t> argument_of;
-  for (size_t i = 0; i < parts_.arguments.size(); ++i) argument_of.emplace(parts_.arguments[i].id, static_cast<uint32_t>(i));
+  std::vector<Returned> sets(1);  // 0: none
+  FlatMap<uint32_t> set_of;
+  const auto arguments_of = [&](Value value) -> const Returned& {
+    const uint32_t* const set = set_of.find(value.id);
+    return sets[set ? *set : 0];
+  };
+  for (size_t i = 0; i < parts_.arguments.size(); ++i) {
+    set_of.emplace(parts_.arguments[i].id, static_cast<uint32_t>(sets.size()));
+    sets.push_back({{static_cast<uint32_t>(i)}});
+  }
   const uint32_t count = graph().node_count();
   for (NodeId id = 0; id < count; ++id) {
     const Node& node = graph().node(id);
     bool acts = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const uint32_t* const argument = argument_of.find(node.inputs[i].id);
-      const uint32_t accesses = graph().info(node.inputs[i]).dtype == DType::resource ? accesses_of(node, i) : 0;
+      if (graph().info(node.inputs[i]).dtype != DType::resource) continue;
+      const uint32_t accesses = accesses_of(node, i);
       acts |= (accesses & kActs) != 0;
-      if (!argument) continue;
-      accesses_[*argument] |= accesses;
-      // Of a resource that means the same one; a list may come out as another, the sum of two for one.
-      if (node.op->role() == Role::compute && node.op->forwards_any() && graph().info(node.inputs[i]).dtype == DType::resource) {
-        for (uint32_t o = 0; o < node.outputs.size(); ++o) {
-          if (node.op->forwards(i, o)) argument_of.emplace(graph().value(id, o).id, *argument);
-        }
-      }
+      for (uint32_t argument : arguments_of(node.inputs[i]).arguments) accesses_[argument] |= accesses;
     }
     if (acts) targets_.push_back(id);
+    // A resource is handed on as the same one; a list may come out as another, the sum of two for one.
+    for (uint32_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o].dtype != DType::resource) continue;
+      Returned all;
+      all.itself = returns_itself(node, o);
+      for_each_source(node, node.inputs.size(), o, [&](size_t input) {
+        const Returned& from = arguments_of(node.inputs[input]);
+        all.itself = all.itself && from.itself;
+        for (uint32_t argument : from.arguments) {
+          if (std::ranges::find(all.arguments, argument) == all.arguments.end()) all.arguments.push_back(argument);
+        }
+      });
+      if (all.arguments.empty()) continue;
+      set_of.emplace(graph().value(id, o).id, static_cast<uint32_t>(sets.size()));
+      sets.push_back(std::move(all));
+    }
   }
   for (NodeId control : parts_.controls) targets_.push_back(control);
   std::ranges::sort(targets_);
   targets_.erase(std::unique(targets_.begin(), targets_.end()), targets_.end());
   for (Value result : parts_.results) {
-    const uint32_t* const argument = argument_of.find(result.id);
-    returned_.push_back(argument ? static_cast<int>(*argument) : -1);
-    if (!argument && graph().info(result).dtype == DType::resource) {
+    returned_.push_back(arguments_of(result));
+    if (returned_.back().arguments.empty() && graph().info(result).dtype == DType::resource) {
       return unimplemented("result \"%s\" is a resource that is none of its arguments", graph().value_name(result).c_str());
     }
   }

@@ -50,8 +50,14 @@ class Function final : public RefCounted {
   bool is_stateful() const { return stateful_; }
   // Bit k: Access(k) of what argument i is.
   uint32_t accesses(size_t i) const { return accesses_[i]; }
-  // Result r is argument returned_argument(r) unchanged; -1 where it is computed.
-  int returned_argument(size_t r) const { return returned_[r]; }
+  // Result r is argument returned_argument(r) unchanged; -1 where it is computed, or one argument or another.
+  int returned_argument(size_t r) const {
+    const Returned& from = returned_[r];
+    return from.itself && from.arguments.size() == 1 ? static_cast<int>(from.arguments[0]) : -1;
+  }
+  // The arguments that result r may be, or belong to, which is the same where the order of effects is concerned; of a resource at least one.
+  std::span<const uint32_t> returned_arguments(size_t r) const { return returned_[r].arguments; }
+  bool returns_itself(size_t r) const { return returned_[r].itself; }
 
   // What the results are for these arguments. A constant function may know values of arguments.
   Status infer(std::span<const ValueInfo> arguments, std::span<ValueInfo> results, InferContext::ConstantFn constant_fn = nullptr,
@@ -71,6 +77,11 @@ class Function final : public RefCounted {
   const Memo& memo() const { return memo_; }
 
  private:
+  // Which arguments a value may be. itself: and not something that belongs to one, as an array of gradients does.
+  struct Returned {
+    std::vector<uint32_t> arguments;
+    bool itself = true;
+  };
   explicit Function(Parts parts) : parts_(std::move(parts)) {}
   Status check_arguments() const;
   Status look_inside();
@@ -81,7 +92,7 @@ class Function final : public RefCounted {
   std::vector<NodeId> targets_;
   std::vector<NodeId> needed_;
   std::vector<uint32_t> accesses_;
-  std::vector<int> returned_;
+  std::vector<Returned> returned_;
   int depth_ = 1;
   int64_t expanded_ = 0;
   bool stateful_ = false;
@@ -102,6 +113,19 @@ void for_each_function(const Node& node, Fn&& fn) {
   }
 }
 bool calls_functions(const Node& node);
+
+// Calls fn(input) for each of a node's so many inputs that its resource `output` may be, or belongs to.
+template <class Fn>
+void for_each_source(const Node& node, size_t inputs, size_t output, Fn&& fn) {
+  for (size_t i = 0; i < inputs; ++i) {
+    if (node.op->forwards(i, output)) return fn(i);
+  }
+  // Arguments are the last inputs.
+  for_each_function(node, [&](const Function& function) {
+    if (output >= function.results().size() || function.arguments().size() > inputs) return;
+    for (const uint32_t argument : function.returned_arguments(output)) fn(inputs - function.arguments().size() + argument);
+  });
+}
 
 // What a node does to the resource that its input `input` is: bit k is Access(k). Of a node that calls functions, what they do to it; their
 // arguments are its last inputs.

@@ -116,9 +116,8 @@ class Taking {
 
  private:
   bool result_has_gradient(size_t r) const {
-    const int argument = function_.returned_argument(r);
-    if (function_.result_info(r).dtype == DType::resource) return argument >= 0 && has_gradient(function_, static_cast<size_t>(argument));
-    return is_number(function_.result_info(r));
+    if (function_.result_info(r).dtype != DType::resource) return is_number(function_.result_info(r));
+    return std::ranges::any_of(function_.returned_arguments(r), [&](uint32_t argument) { return has_gradient(function_, argument); });
   }
 
   Status differentiate() {

@@ -96,16 +96,28 @@ class EffectFinder {
       memory_of_[node.outputs[0]] = node.pin;
       return;
     }
-    if (!op.forwards_any()) return;
+    if (!op.forwards_any() && !calls_functions(*node.node)) return;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (ir_.values[node.outputs[o]].info->dtype == DType::resource) {
+        follow_resource(node, o);
+        continue;
+      }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!op.forwards(i, o)) continue;
-        // What is made in the run has no name; what hands it on hands on the same one.
-        if (ir_.values[node.inputs[i]].info->dtype == DType::resource) record_of(node.inputs[i]);
-        resource_of_[node.outputs[o]] = resource_of_[node.inputs[i]];
-        memory_of_[node.outputs[o]] = memory_of_[node.inputs[i]];
+        if (op.forwards(i, o)) memory_of_[node.outputs[o]] = memory_of_[node.inputs[i]];
       }
     }
+  }
+
+  // What hands a resource on hands on the same one, which has a record even if it was made in the run and has no name. Those of which a
+  // call gives one or another are one as far as order goes.
+  void follow_resource(const IrNode& node, size_t o) {
+    uint32_t all = kNone;
+    for_each_source(*node.node, node.inputs.size(), o, [&](size_t i) {
+      const uint32_t one = number_of(node.inputs[i]);
+      if (all == kNone) all = one;
+      else if (one != all) joined_[one] = all;
+    });
+    resource_of_[node.outputs[o]] = all;
   }
 
   bool reads_a_resource(const IrNode& node) const {
@@ -183,18 +195,21 @@ class EffectFinder {
     };
     follow({node.device, group, loose ? 0 : *keys.instance, loose});
     for (uint32_t input : node.inputs) {
-      if (ir_.values[input].info->dtype == DType::resource) follow({resource_of_[input], 0, -1, true});
+      if (ir_.values[input].info->dtype == DType::resource) follow({number_of(input), 0, -1, true});
     }
   }
 
-  Record& record_of(uint32_t value) {
+  uint32_t number_of(uint32_t value) {
     uint32_t& resource = resource_of_[value];
     if (resource == kNone) {
       resource = static_cast<uint32_t>(records_.size());
       records_.emplace_back();
     }
-    return records_[resource];
+    while (joined_.size() < records_.size()) joined_.push_back(static_cast<uint32_t>(joined_.size()));
+    while (joined_[resource] != resource) resource = joined_[resource];
+    return resource;
   }
+  Record& record_of(uint32_t value) { return records_[number_of(value)]; }
 
   void apply(uint32_t n) {
     IrNode& node = ir_.nodes[n];
@@ -252,6 +267,7 @@ class EffectFinder {
   Ir& ir_;
   Effects found_;
   std::vector<Record> records_;
+  std::vector<uint32_t> joined_;  // by record: itself, or one that it is one with
   std::unordered_map<std::string, uint32_t> names_;
   std::vector<uint32_t> resource_of_;  // by value: index of the record
   std::vector<uint32_t> memory_of_;    // by value: pin of the read

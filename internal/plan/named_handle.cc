@@ -13,10 +13,12 @@ uint32_t origin_of_handle(const Ir& ir, uint32_t value) {
     const IrNode& from = ir.nodes[now.producer];
     if (from.node->op->role() == Role::handle && from.inputs.empty()) return at;
     uint32_t next = kNone;
-    for (size_t i = 0; i < from.inputs.size() && next == kNone; ++i) {
-      if (from.node->op->forwards(i, now.output)) next = from.inputs[i];
-    }
-    at = next;
+    bool several = false;
+    for_each_source(*from.node, from.inputs.size(), now.output, [&](size_t i) {
+      several = several || (next != kNone && next != from.inputs[i]);
+      next = from.inputs[i];
+    });
+    at = several ? kNone : next;
   }
   return at;
 }
