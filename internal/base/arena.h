@@ -2,6 +2,7 @@
 // owner (a graph's names, a plan's argument blocks). Objects keep their addresses. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -33,6 +34,10 @@ class Arena {
     return block_ + at;
   }
 
+  // How much an owner expects to need in all, before it takes anything: the first block is of that size, and not of a page.
+  void expect(size_t bytes) {
+    if (blocks_.empty()) next_ = std::min(bytes, kLargest);
+  }
   // What it has taken from the system.
   size_t bytes() const { return total_; }
 
@@ -76,9 +81,11 @@ class Arena {
     block_ = blocks_.back().get();
     size_ = size;
     total_ += size;
-    next_ = next_ < (size_t{1} << 18) ? next_ * 2 : next_;
+    // A third of all at most is there in vain.
+    next_ = std::clamp(total_ / 2, next_, kLargest);
     used_ = 0;
   }
+  static constexpr size_t kLargest = size_t{1} << 18;
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<Owned> owned_;
   char* block_ = nullptr;

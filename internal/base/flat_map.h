@@ -25,7 +25,7 @@ class FlatMap {
 
   // What is there, and whether it is `value`, put there now.
   std::pair<T*, bool> emplace(uint64_t key, T value) {
-    if (2 * (count_ + 1) > entries_.size()) grow(entries_.empty() ? 64 : 2 * entries_.size());
+    if (2 * (count_ + 1) > entries_.size()) grow(entries_.empty() ? kFirst : 2 * entries_.size());
     Entry& entry = entries_[place_of(key)];
     if (entry.used) return {&entry.value, false};
     entry = {key, value, true};
@@ -34,12 +34,13 @@ class FlatMap {
   }
 
   void reserve(size_t count) {
-    size_t size = 64;
+    size_t size = kFirst;
     while (size < 2 * count) size *= 2;
     if (size > entries_.size()) grow(size);
   }
 
  private:
+  static constexpr size_t kFirst = 16;  // most plans are of bodies, and small
   struct Entry {
     uint64_t key = 0;
     T value = {};

@@ -7,8 +7,9 @@ namespace dtg {
 
 std::span<const Attr> AttrLists::keep(const OpDef& op, std::vector<Attr>& list) {
   if (list.empty()) return {};
-  if (recent_.size() <= op.number()) recent_.resize(op.number() + 1);
-  Recent& recent = recent_[op.number()];
+  const uint32_t place = *places_.emplace(op.number(), static_cast<uint32_t>(recent_.size())).first;
+  if (place == recent_.size()) recent_.emplace_back();
+  Recent& recent = recent_[place];
   for (const std::span<const Attr> known : recent.lists) {
     const auto same = [](const Attr& a, const Attr& b) { return a.name == b.name && same_value(a.value, b.value); };
     if (known.size() == list.size() && std::ranges::equal(known, list, same)) return known;

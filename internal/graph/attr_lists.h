@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "graph/op_def.h"
 
 namespace dtg {
@@ -22,7 +23,8 @@ class AttrLists {
     std::array<std::span<const Attr>, 4> lists;
     size_t next = 0;
   };
-  std::vector<Recent> recent_;  // by number of the op
+  FlatMap<uint32_t> places_;  // number of the op -> place in recent_: a small graph has few of all the ops
+  std::vector<Recent> recent_;
   std::vector<std::unique_ptr<Attr[]>> kept_;
 };
 

@@ -17,6 +17,7 @@ namespace dtg::ops {
 
 std::vector<ValueInfo> call_arguments(const PrepareContext& c, int first) {
   std::vector<ValueInfo> infos;
+  infos.reserve(static_cast<size_t>(c.num_inputs() - first));
   for (int i = first; i < c.num_inputs(); ++i) {
     const auto& input = c.input(i);
     infos.push_back({input.dtype, input.held, is_holder(input.dtype) ? input.holds : PartialShape(input.shape)});

@@ -20,8 +20,8 @@ namespace {
 constexpr int kRoundsPerLook = 32;
 
 struct LoopVariable {
-  ValueInfo start;
-  PartialShape declared;
+  const ValueInfo* start = nullptr;        // what the call gives
+  const PartialShape* declared = nullptr;  // what the body says
   OutputSpec out;
   enum Kind : uint8_t { kept, fixed, open, texts, holder } kind = fixed;
   int64_t bytes = 0;
@@ -83,7 +83,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     for (size_t i = 0; i < now_.size(); ++i) {
       now_[i].data = c.in<void>(static_cast<int>(i));
       if (!a.variables[i].has_shape()) continue;
-      DTG_ASSIGN(now_[i].shape, a.variables[i].start.shape.to_shape());
+      DTG_ASSIGN(now_[i].shape, a.variables[i].start->shape.to_shape());
     }
     // Where the segment goes on meanwhile, its scratch memory is used by others.
     if (instruction_->event >= 0 && a.scratch > 0) {
@@ -195,7 +195,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
       const Fetch& fetch = program.fetches[i];
       turns_[i].in_body = program.feeds[i].slot;
       turns_[i].result = fetch.slot;
-      turns_[i].swaps = variable.kind == LoopVariable::fixed && fetch.direct && !fetch.dynamic && variable.start.shape.admits(fetch.shape);
+      turns_[i].swaps = variable.kind == LoopVariable::fixed && fetch.direct && !fetch.dynamic && variable.start->shape.admits(fetch.shape);
       is_plain_body_ = is_plain_body_ && (turns_[i].swaps || variable.kind == LoopVariable::kept);
     }
   }
@@ -225,7 +225,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   }
 
   Status take_block(size_t i, const Shape& shape) {
-    const Bytes bytes = Bytes::of(shape.count(), dtype_size(args_->variables[i].start.dtype));
+    const Bytes bytes = Bytes::of(shape.count(), dtype_size(args_->variables[i].start->dtype));
     if (bytes.is_overflow()) return resource_exhausted("a loop variable of shape %s is larger than any memory", shape.text().c_str());
     DTG_ASSIGN(next_[i].block, frame_->memory().take(std::max<int64_t>(bytes.value(), 1), "a loop variable"));
     next_[i].shape = shape;
@@ -281,7 +281,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   Status collect_fixed(size_t i, const Fetch& fetch) {
     const LoopVariable& variable = args_->variables[i];
     const bool fits =
-        fetch.dynamic ? variable.start.shape.admits(body_.frame().shape(fetch.slot)) : variable.start.shape.admits(fetch.shape);
+        fetch.dynamic ? variable.start->shape.admits(body_.frame().shape(fetch.slot)) : variable.start->shape.admits(fetch.shape);
     if (!fits) return shape_left(i, result_shape(body_, i));
     if (!fetch.direct && variable.bytes > 0) {
       std::memcpy(free_place(i), result_data(body_, i), static_cast<size_t>(variable.bytes));
@@ -291,7 +291,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
 
   Status collect_open(size_t i, const Fetch& fetch) {
     const Shape shape = result_shape(body_, i);
-    if (!args_->variables[i].declared.admits(shape)) return shape_left(i, shape);
+    if (!args_->variables[i].declared->admits(shape)) return shape_left(i, shape);
     if (fetch.direct) return {};
     DTG_TRY(take_block(i, shape));
     const int64_t bytes = shape.count() * dtype_size(fetch.dtype);
@@ -303,7 +303,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
   Status collect_texts(size_t i) {
     const Shape shape = result_shape(body_, i);
     const LoopVariable& variable = args_->variables[i];
-    if (!variable.declared.admits(shape) || (!variable.out.dynamic && !(shape == variable.out.shape))) return shape_left(i, shape);
+    if (!variable.declared->admits(shape) || (!variable.out.dynamic && !(shape == variable.out.shape))) return shape_left(i, shape);
     DTG_ASSIGN(const Tensor copy, copy_value(DType::string, shape, result_data(body_, i)));
     next_[i].shape = shape;
     next_[i].data = copy.data();
@@ -315,7 +315,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     const LoopVariable& variable = args_->variables[i];
     return invalid_argument("%s: after round %lld loop variable %zu has shape %s, which does not stay within %s",
                             instruction_->node->op->name().c_str(), static_cast<long long>(rounds_ + 1), i, shape.text().c_str(),
-                            (variable.kind == LoopVariable::fixed ? variable.start.shape : variable.declared).text().c_str());
+                            (variable.kind == LoopVariable::fixed ? variable.start->shape : *variable.declared).text().c_str());
   }
 
   Status prepare_for_shapes() {
@@ -374,8 +374,8 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     const Current& current = now_[i];
     if (variable.kind == LoopVariable::kept) {
       // Where the functions inside are too many to look into, it is not known beforehand that its shape stays.
-      if (!variable.out.dynamic || is_holder(variable.start.dtype)) return {};
-      DTG_ASSIGN(const Shape shape, variable.start.shape.to_shape());
+      if (!variable.out.dynamic || is_holder(variable.start->dtype)) return {};
+      DTG_ASSIGN(const Shape shape, variable.start->shape.to_shape());
       c.set_output(static_cast<int>(i), const_cast<void*>(current.data), shape, nullptr);
       return {};
     }
@@ -387,7 +387,7 @@ class Loop final : public SpareCall, private BodyRun::Owner {
     const bool open = variable.has_shape();
     if (open && !variable.out.dynamic && !(current.shape == variable.out.shape)) return shape_left(i, current.shape);
     DTG_ASSIGN(char* const memory, variable.out.memory(c, open ? current.shape : variable.out.shape));
-    const int64_t bytes = open ? current.shape.count() * cell_bytes(variable.start.dtype) : variable.bytes;
+    const int64_t bytes = open ? current.shape.count() * cell_bytes(variable.start->dtype) : variable.bytes;
     if (bytes > 0) std::memcpy(memory, current.data, static_cast<size_t>(bytes));
     if (current.holder) c.slots().keep(current.holder);
     return {};
@@ -433,15 +433,15 @@ Status while_prepare(PrepareContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) {
     const auto n = static_cast<size_t>(i);
     LoopVariable& variable = a->variables[n];
-    variable.start = a->arguments[n];
-    variable.declared = body->argument_info(n).shape;
+    variable.start = &a->arguments[n];
+    variable.declared = &body->argument_info(n).shape;
     variable.out.prepare(c, i);
     if (body->returned_argument(n) == i) {
       variable.kind = LoopVariable::kept;
       c.alias(i, i);
-    } else if (is_holder(variable.start.dtype)) {
+    } else if (is_holder(variable.start->dtype)) {
       variable.kind = LoopVariable::holder;
-    } else if (variable.start.dtype == DType::string) {
+    } else if (variable.start->dtype == DType::string) {
       variable.kind = LoopVariable::texts;
     } else if (variable.out.dynamic) {
       variable.kind = LoopVariable::open;

@@ -55,36 +55,39 @@ void BodyPlans::enter_strand(const Node& call, Ref<const NamedHandles> handles) 
 Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments, Step& caller) {
   {
     const std::lock_guard lock(recent_lock_);
-    if (recent_.body && std::ranges::equal(recent_.arguments, arguments, same_argument)) return recent_.body;
+    if (recent_ && std::ranges::equal(recent_->arguments, arguments, same_argument)) return recent_->body;
   }
-  DTG_ASSIGN(const Ref<Body> found, find_slowly(arguments, caller));
-  Entry entry{{arguments.begin(), arguments.end()}, found};
+  DTG_ASSIGN(Ref<const Entry> found, find_slowly(arguments, caller));
+  Ref<Body> body = found->body;
   const std::lock_guard lock(recent_lock_);
-  std::swap(recent_.arguments, entry.arguments);
-  std::swap(recent_.body, entry.body);
-  return found;
+  std::swap(recent_, found);  // what was there is let go of without the lock
+  return body;
 }
 
-Result<Ref<Body>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, Step& caller) {
+Result<Ref<const BodyPlans::Entry>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, Step& caller) {
   const std::lock_guard lock(mutex_);
-  const auto at =
-      std::ranges::find_if(bodies_, [&](const Entry& entry) { return std::ranges::equal(entry.arguments, arguments, same_argument); });
+  const auto at = std::ranges::find_if(
+      bodies_, [&](const Ref<const Entry>& entry) { return std::ranges::equal(entry->arguments, arguments, same_argument); });
   if (at != bodies_.end()) {
     std::rotate(bodies_.begin(), at, at + 1);
-    return bodies_.front().body;
+    return bodies_.front();
   }
   auto made = make(arguments, caller);
   if (!made.ok() && caller.aborted()) return caller.cause();
   if (!made.ok()) return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
+  auto entry = make_ref<Entry>();
+  entry->arguments.assign(arguments.begin(), arguments.end());
+  entry->body = made.take();
   if (bodies_.size() == kBodies) bodies_.pop_back();
-  bodies_.insert(bodies_.begin(), {{arguments.begin(), arguments.end()}, made.value()});
-  return made;
+  bodies_.insert(bodies_.begin(), entry);
+  return Ref<const Entry>(std::move(entry));
 }
 
 Result<Ref<Body>> BodyPlans::make(std::span<const ValueInfo> arguments, Step& caller) {
   DTG_TRY(check_devices());
   PlanRequest request;
   request.body = true;
+  request.feeds.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     FeedSpec feed;
     feed.value = function_->arguments()[i];

@@ -24,23 +24,23 @@ class BodyPlans final : public BodySource {
 
  private:
   static constexpr size_t kBodies = 32;
-  struct Entry {
+  struct Entry final : RefCounted {
     std::vector<ValueInfo> arguments;
     Ref<Body> body;
   };
   Result<Ref<Body>> make(std::span<const ValueInfo> arguments, Step& caller);
   void enter_strand(const Node& call, Ref<const NamedHandles> handles);
   Status check_devices() const;
-  Result<Ref<Body>> find_slowly(std::span<const ValueInfo> arguments, Step& caller);
+  Result<Ref<const Entry>> find_slowly(std::span<const ValueInfo> arguments, Step& caller);
 
   const Ref<const Function> function_;
   PlanContext context_;
   const std::string call_;
   std::string device_;
   SpinLock recent_lock_;
-  Entry recent_;  // mostly it is the same as the last time
+  Ref<const Entry> recent_;  // mostly it is the same as the last time
   std::mutex mutex_;
-  std::vector<Entry> bodies_;  // most recently used first
+  std::vector<Ref<const Entry>> bodies_;  // most recently used first
 };
 
 }  // namespace dtg

@@ -11,6 +11,7 @@
 namespace dtg {
 namespace {
 
+constexpr size_t kAtFirst = 32;  // instructions that a chunk has room for
 constexpr int64_t kConsultBytes = 4096;
 constexpr int64_t kCutBytes = 16 << 10;  // a kernel that touches less is over soon, whatever it does
 
@@ -151,6 +152,7 @@ Status Emitter::note_shapes(const IrNode& node) {
 
 Result<uint32_t> Emitter::emit(std::span<const uint32_t> nodes, uint32_t from, Instructions& chunk) {
   const auto count = static_cast<uint32_t>(nodes.size());
+  chunk.reserve(std::min<size_t>(count - from, kAtFirst));
   for (uint32_t at = from; at < count; ++at) {
     if (context_.is_checkpoint(ir_.nodes[nodes[at]].position)) DTG_TRY(context_.check_time());
     DTG_ASSIGN(const Verdict verdict, emit_node(nodes[at], chunk));

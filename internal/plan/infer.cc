@@ -103,16 +103,17 @@ class Inferrer {
     if (!unsure && !is_open(node)) return {};
     inputs_.clear();
     for (uint32_t input : node.inputs) inputs_.push_back(*ir_.values[input].info);
-    auto* const outputs = ir_.arena.make<std::vector<ValueInfo>>();
+    outputs_.clear();
     for (uint32_t output : node.outputs) {
       const ValueInfo& built = *ir_.values[output].info;
-      if (unsure) outputs->push_back({built.dtype, built.held, PartialShape::unknown()});
-      else outputs->push_back(built);
+      if (unsure) outputs_.push_back({built.dtype, built.held, PartialShape::unknown()});
+      else outputs_.push_back(built);
     }
+    const std::span<ValueInfo> outputs = ir_.arena.copy(std::span<const ValueInfo>(outputs_));
     Known known{&ir_, &node};
-    DTG_TRY(infer_node(*node.node, inputs_, *outputs, Known::of, &known));
+    DTG_TRY(infer_node(*node.node, inputs_, outputs, Known::of, &known));
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      ir_.values[node.outputs[o]].info = &(*outputs)[o];
+      ir_.values[node.outputs[o]].info = &outputs[o];
       ir_.values[node.outputs[o]].unsure = unsure;
     }
     return {};

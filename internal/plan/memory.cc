@@ -16,6 +16,7 @@ constexpr size_t kConditionsMax = 8;
 
 uint32_t MemoryPlan::value(int64_t bytes, uint32_t segment, uint32_t instruction, uint32_t space) {
   need_space(space);
+  if (values_.capacity() == 0) values_.reserve(16);
   Item& item = values_.emplace_back();
   item.space = space;
   item.bytes = align_up(std::max<int64_t>(bytes, 1));

@@ -224,13 +224,13 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
     return chosen;
   }
   const uint64_t key = uint64_t{group.request} << 32 | graph.node(id).op->number();
-  auto known = chosen_.find(key);
-  if (known == chosen_.end()) {
+  const uint32_t* known = chosen_.find(key);
+  if (!known) {
     DTG_ASSIGN(const uint32_t chosen, choose_or_relax(graph, id, requests_[group.request]));
     known = chosen_.emplace(key, chosen).first;
   }
-  group.device = static_cast<int32_t>(known->second);
-  return known->second;
+  group.device = static_cast<int32_t>(*known);
+  return *known;
 }
 
 std::string Placer::device_list() const {

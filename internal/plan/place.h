@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "device/accelerator.h"
 #include "exec/kernel.h"
 #include "graph/device_name.h"
@@ -82,7 +83,7 @@ class Placer {
   std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text
   std::unordered_map<NodeId, uint32_t> misfits_;          // nodes that would tear what is placed: in conflicts_
   std::vector<Status> conflicts_ = {{}};                  // 0: none
-  std::unordered_map<uint64_t, uint32_t> chosen_;         // (request, op) -> device, for nodes that stand alone
+  FlatMap<uint32_t> chosen_;                              // (request, op) -> device, for nodes that stand alone
   std::unordered_map<std::string_view, uint32_t> texts_;  // requests as graphs spell them; the graph outlives the placer
 };
 

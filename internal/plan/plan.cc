@@ -25,6 +25,7 @@ class PlanMaker {
     DTG_TRY(number());
     const SegmentOrder segments(ir_);
     DTG_TRY(context_.check_time());
+    program_.arena.expect(kArenaPerNode * (ir_.order.size() + 1));
     DTG_TRY(emit(segments));
     choose_direct_fetches();
     keep_for_later();
@@ -126,6 +127,7 @@ class PlanMaker {
   // Where a kernel can write a fetched value straight into its buffer, it has no place in the run's own memory.
   void choose_direct_fetches() {
     std::vector<bool> taken(ir_.values.size());
+    program_.fetches.reserve(ir_.fetches.size());
     for (uint32_t v : ir_.fetches) {
       const IrValue& value = ir_.values[v];
       Fetch fetch;
@@ -179,6 +181,7 @@ class PlanMaker {
     size_t count = 0;
     for (const Instructions& chunk : chunks_) count += chunk.size();
     all.reserve(count);
+    program_.segments.reserve(chains.count());
     for (uint32_t c = 0; c < chains.count(); ++c) {
       const size_t begin = all.size();
       Chunk chunk;
@@ -224,6 +227,9 @@ class PlanMaker {
     });
   }
 
+  // What the argument block and the operands of a node take, as most do.
+  static constexpr size_t kArenaPerNode = 256;
+
   Plan& plan_;
   const PlanContext& context_;
   Ir& ir_;
@@ -258,6 +264,8 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
   if (plan->program_.open) plan->ir_ = std::move(ir);
+  // Nobody asks a body for what it was planned for, but for who prepares the rest of it.
+  else if (plan->request_.body) std::vector<FeedSpec>().swap(plan->request_.feeds);
   plan->program_.name = context.function;
   const size_t frames = plan->program_.blocking || plan->request_.body ? SIZE_MAX : static_cast<size_t>(context.frames);
   const Frame::Surroundings around{plan->program_, *plan, *plan, *plan->memory_, *context.pool, *context.clock, context.tracer};

@@ -74,7 +74,7 @@ class Plan final : public Body, private ChunkSource {
 
   PlanContext context_;
   const Ref<Graph> graph_;
-  const PlanRequest request_;
+  PlanRequest request_;
   uint64_t generation_ = 0;
   const Ref<MemoryPool> memory_;
   Program program_;

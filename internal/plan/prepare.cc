@@ -32,6 +32,7 @@ void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory
 }
 
 Status NodePreparer::add(std::vector<Operand>& list, const ValueInfo& info) {
+  if (list.capacity() == 0) list.reserve(4);  // as many as nearly all nodes have
   Operand& operand = list.emplace_back();
   operand.dtype = info.dtype;
   operand.held = info.held;

@@ -34,6 +34,9 @@ class Pruner {
 
  private:
   Status take_feeds() {
+    ir_.values.reserve(request_.feeds.size());
+    ir_.feeds.reserve(request_.feeds.size());
+    ir_.fetches.reserve(request_.fetches.size());
     for (const FeedSpec& feed : request_.feeds) {
       DTG_TRY(graph_.check(feed.value).with_context("feed"));
       const ValueInfo& info = graph_.info(feed.value);
