@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "graph/build.h"
 #include "graph/function.h"
 #include "graph/infer.h"
 
@@ -22,5 +23,7 @@ PartialShape common_shape(const PartialShape& a, const PartialShape& b);
 
 // 0 for If and Case is the predicate: the arguments come after it.
 int first_argument(const Node& node);
+// A call of one of as many functions as `call` has, for the same reason: each gives the values that are named for it. The first result.
+Result<Value> choose_alike(Build& b, const Node& call, std::span<const std::vector<Value>> results);
 
 }  // namespace dtg::ops

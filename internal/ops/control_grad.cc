@@ -93,6 +93,25 @@ Result<NodeId> extend(GradContext& c, std::vector<Attr> functions, More&& more) 
   return made;
 }
 
+// The attributes of a node that hold functions, with others in their place.
+std::vector<Attr> function_attrs(const Node& node, const std::vector<FunctionRef>& functions) {
+  std::vector<Attr> attrs;
+  size_t next = 0;
+  for (const Attr& attr : node.attrs) {
+    if (attr.value.kind() == AttrKind::function) attrs.push_back({attr.name, AttrValue(functions[next++])});
+    else if (attr.value.kind() == AttrKind::list_function) attrs.push_back({attr.name, AttrValue(functions)});
+  }
+  return attrs;
+}
+
+// The array of gradients that a way back takes, of an array that the call was given.
+Result<Value> gradients_for(GradContext& c, Value array, const Derivative::Array& wanted) {
+  const Value handle = follow_steps(c.b(), array, wanted.steps);
+  DTG_TRY(c.b().status());
+  DTG_ASSIGN(const ArrayGradients found, gradients_of_array(c, handle, c.b().scalar(DType::f32, 0)));
+  return found.handle;
+}
+
 // --- If, Case, PartitionedCall ---
 
 // Each function's values of the way there in the lists `slots`: as many as the branch that saves most.
@@ -113,7 +132,11 @@ class CallGradient {
     }
     for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
       if (any_of(&Derivative::dx, i) && c_.wants(static_cast<int>(first_ + i))) dx_.push_back(i);
-      if (any_of(&Derivative::arrays, i)) arrays_.push_back(i);
+    }
+    for (const DerivativeRef& derivative : derivatives_) {
+      for (const Derivative::Array& array : derivative->arrays) {
+        if (std::ranges::find(arrays_, array) == arrays_.end()) arrays_.push_back(array);
+      }
     }
     if (dx_.empty()) return {};
     for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
@@ -148,7 +171,7 @@ class CallGradient {
       std::vector<DType> types;
       for (const ValueInfo& output : node.outputs) types.push_back(output.dtype);
       types.resize(types.size() + slots_, DType::variant);
-      std::vector<Attr> attrs = function_attrs(forward);
+      std::vector<Attr> attrs = function_attrs(node, forward);
       attrs.push_back({"Tout", AttrValue(types)});
       DTG_ASSIGN(source, extend(c_, std::move(attrs), [](std::vector<Value>&) {}));
     }
@@ -162,13 +185,13 @@ class CallGradient {
       inputs.push_back(c_.has_dy(static_cast<int>(r)) ? c_.dy(static_cast<int>(r)) : zeros_for(b, c_.output(static_cast<int>(r))));
     for (size_t i : direct_) inputs.push_back(node.inputs[first_ + i]);
     for (size_t s = 0; s < slots_; ++s) inputs.push_back(graph.value(source, static_cast<uint32_t>(node.outputs.size() + s)));
-    for (size_t i : arrays_) {
-      DTG_ASSIGN(const ArrayGradients array, gradients_of_array(c_, c_.input(static_cast<int>(first_ + i)), b.scalar(DType::f32, 0)));
-      inputs.push_back(array.handle);
+    for (const Derivative::Array& each : arrays_) {
+      DTG_ASSIGN(const Value handle, gradients_for(c_, node.inputs[first_ + each.argument], each));
+      inputs.push_back(handle);
     }
     std::vector<DType> types;
     for (size_t i : dx_) types.push_back(gradient_info(branches_[0]->argument_info(i)).dtype);
-    std::vector<Attr> attrs = function_attrs(backward);
+    std::vector<Attr> attrs = function_attrs(node, backward);
     attrs.push_back({"Tout", AttrValue(types)});
     const Value results = b.op(node.op->name(), inputs, attrs);
     DTG_TRY(b.status());
@@ -176,15 +199,13 @@ class CallGradient {
     return {};
   }
 
-  // The attributes of the node that hold functions, with others in their place.
-  std::vector<Attr> function_attrs(const std::vector<FunctionRef>& functions) const {
-    std::vector<Attr> attrs;
-    size_t next = 0;
-    for (const Attr& attr : c_.node().attrs) {
-      if (attr.value.kind() == AttrKind::function) attrs.push_back({attr.name, AttrValue(functions[next++])});
-      else if (attr.value.kind() == AttrKind::list_function) attrs.push_back({attr.name, AttrValue(functions)});
+  // What a way back that takes it knows of it.
+  const ValueInfo& array_info(const Derivative::Array& array) const {
+    for (const DerivativeRef& d : derivatives_) {
+      const auto at = std::ranges::find(d->arrays, array);
+      if (at != d->arrays.end()) return d->array_info(static_cast<size_t>(at - d->arrays.begin()));
     }
-    return attrs;
+    return branches_[0]->argument_info(array.argument);
   }
 
   // Kept, so that the extension that is there is known again.
@@ -236,8 +257,8 @@ class CallGradient {
       slots.push_back(slot);
     }
     std::vector<Value> arrays;
-    for (size_t i : arrays_) {
-      DTG_ASSIGN(const Value array, made.argument(branches_[k]->argument_info(i)));
+    for (const Derivative::Array& each : arrays_) {
+      DTG_ASSIGN(const Value array, made.argument(array_info(each)));
       arrays.push_back(array);
     }
     Build b(made.graph());
@@ -249,7 +270,9 @@ class CallGradient {
       given.push_back(
           b.op("TensorListGetItem", {slots[s], b.integer(0), element_shape(b, info)}, {{"element_dtype", AttrValue(info.dtype)}}));
     }
-    for (size_t i : derivative.arrays) given.push_back(arrays[static_cast<size_t>(std::ranges::find(arrays_, i) - arrays_.begin())]);
+    for (const Derivative::Array& each : derivative.arrays) {
+      given.push_back(arrays[static_cast<size_t>(std::ranges::find(arrays_, each) - arrays_.begin())]);
+    }
     DTG_TRY(b.status());
     DTG_ASSIGN(const std::vector<Value> results, inline_function(*derivative.backward, made.graph(), given));
     for (size_t i : dx_) {
@@ -267,7 +290,7 @@ class CallGradient {
   size_t first_ = 0, slots_ = 0;
   std::vector<size_t> dy_, dx_;
   std::vector<size_t> direct_;  // arguments that the way back takes as they are
-  std::vector<size_t> arrays_;  // TensorArrays whose gradients the way back takes
+  std::vector<Derivative::Array> arrays_;  // those whose gradients the way back takes
 };
 
 // --- While ---
@@ -403,9 +426,9 @@ class LoopGradient {
       infos.push_back(body_.argument_info(d.direct[k]));
     }
     for (size_t k : arrays_) {
-      DTG_ASSIGN(const ArrayGradients array, gradients_of_array(c_, c_.input(static_cast<int>(d.arrays[k])), b.scalar(DType::f32, 0)));
-      start.push_back(array.handle);
-      infos.push_back(body_.argument_info(d.arrays[k]));
+      DTG_ASSIGN(const Value handle, gradients_for(c_, c_.input(static_cast<int>(d.arrays[k].argument)), d.arrays[k]));
+      start.push_back(handle);
+      infos.push_back(d.array_info(k));
     }
     DTG_TRY(b.status());
     DTG_ASSIGN(const FunctionRef condition, back_condition(infos));
@@ -471,6 +494,35 @@ class LoopGradient {
 };
 
 }  // namespace
+
+Result<Value> choose_alike(Build& b, const Node& call, std::span<const std::vector<Value>> results) {
+  std::vector<Value> inputs(call.inputs.begin(), call.inputs.begin() + first_argument(call));
+  std::vector<ValueInfo> infos;
+  for (const std::vector<Value>& list : results) {
+    for (Value value : list) {
+      inputs.push_back(value);
+      infos.push_back(b.info(value));
+    }
+  }
+  std::vector<FunctionRef> functions;
+  size_t from = 0;
+  for (const std::vector<Value>& list : results) {
+    Making made("choice of \"" + std::string(call.name) + "\"");
+    DTG_TRY(made.begin(b.graph().ops()));
+    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
+    made.give(std::span(arguments).subspan(from, list.size()));
+    DTG_ASSIGN(FunctionRef function, made.end());
+    functions.push_back(std::move(function));
+    from += list.size();
+  }
+  std::vector<DType> types;
+  for (Value value : results[0]) types.push_back(b.info(value).dtype);
+  std::vector<Attr> attrs = function_attrs(call, functions);
+  attrs.push_back({"Tout", AttrValue(std::move(types))});
+  const Value first = b.op(call.op->name(), inputs, attrs);
+  DTG_TRY(b.status());
+  return first;
+}
 
 Status call_grad(GradContext& c) {
   DTG_ASSIGN(std::vector<const Function*> branches, branches_of(c.node()));

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "graph/gradient.h"
-#include "ops/tensor_array.h"
 
 namespace dtg::ops {
 namespace {
@@ -251,14 +250,14 @@ class Taking {
       return {};
     };
     for (NodeId id : nodes) {
-      if (is_nobodys_gradients(work_->node(id))) continue;
+      if (is_callers_gradients(work_->node(id))) continue;
       for (Value input : work_->node(id).inputs) DTG_TRY(bring(input));
     }
     for (Value value : outgoing_) DTG_TRY(bring(value));
     parts.arguments.insert(parts.arguments.end(), direct.begin(), direct.end());
     parts.arguments.insert(parts.arguments.end(), saved.begin(), saved.end());
     for (NodeId id : nodes) {
-      if (is_nobodys_gradients(work_->node(id))) DTG_TRY(take_array(work_->node(id), copier, parts));
+      if (is_callers_gradients(work_->node(id))) DTG_TRY(take_array(work_->node(id), copier, parts));
       else if (!copier.has(work_->value(id))) DTG_TRY(copier.copy(id));
     }
     for (Value value : outgoing_) {
@@ -272,17 +271,18 @@ class Taking {
 
   // The array of an argument's gradients is one more argument, as only callers know whose gradients they are.
   Status take_array(const Node& node, NodeCopier& copier, Function::Parts& parts) {
-    DTG_ASSIGN(const ArrayOrigin from, origin_of_array(*work_, node.inputs[0]));
+    DTG_ASSIGN(NamedArray from, named_array(*work_, node.inputs[0]));
     const auto number = static_cast<size_t>(std::ranges::find(arguments_, from.maker) - arguments_.begin());
     if (number == arguments_.size() || !is_direct(number)) {
       return unimplemented("%s: gradients through an array need the same array in each call", node.op->name().c_str());
     }
-    const auto known = std::ranges::find(made_->arrays, number);
+    Derivative::Array array = {number, std::move(from.steps)};
+    const auto known = std::ranges::find(made_->arrays, array);
     const auto at = static_cast<size_t>(known - made_->arrays.begin());
     if (known == made_->arrays.end()) {
       DTG_ASSIGN(const Value there, parts.graph->add_argument(node.outputs[0]));
       parts.arguments.push_back(there);
-      made_->arrays.push_back(number);
+      made_->arrays.push_back(std::move(array));
       gradient_arrays_.push_back(there);
     }
     copier.stand_in(work_->value(node.id, 0), gradient_arrays_[at]);

@@ -10,6 +10,7 @@
 #include "graph/build.h"
 #include "graph/copy_nodes.h"
 #include "graph/function.h"
+#include "ops/tensor_array.h"
 
 namespace dtg::ops {
 
@@ -20,7 +21,14 @@ struct Derivative final : RefCounted {
   std::vector<size_t> dx;        // arguments that have one, in the order of the results of `backward`
   std::vector<size_t> direct;    // arguments that the way back takes as they are
   size_t saved = 0;
-  std::vector<size_t> arrays;  // TensorArrays among the arguments, of which the way back takes the arrays of their gradients
+  // TensorArrays among the arguments, and arrays of their gradients, of which the way back takes the arrays of their gradients.
+  struct Array {
+    size_t argument;
+    std::vector<ArrayStep> steps;
+    bool operator==(const Array&) const = default;
+  };
+  std::vector<Array> arrays;
+  const ValueInfo& array_info(size_t k) const { return backward->argument_info(dy.size() + direct.size() + saved + k); }
 };
 
 // call: all arguments are there on the way back. loop: only those that no round changes are.

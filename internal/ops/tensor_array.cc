@@ -3,12 +3,9 @@
 // builds the graph.
 #include "ops/tensor_array.h"
 
-#include <optional>
-
 #include "graph/function.h"
 #include "graph/infer.h"
 #include "ops/all.h"
-#include "ops/control.h"
 #include "ops/list.h"
 
 namespace dtg::ops {
@@ -105,89 +102,9 @@ Status outline_shape(InferContext& c) {
   return {};
 }
 
-// --- which array a handle names ---
-
-// The input of a call that is its result `output` unchanged, whichever function is called.
-Result<Value> handed_on(const Node& call, uint32_t output) {
-  std::optional<int> argument;
-  bool same = true;
-  for_each_function(call, [&](const Function& function) {
-    const int returned = function.returned_argument(output);
-    same = same && returned >= 0 && argument.value_or(returned) == returned;
-    argument = returned;
-  });
-  if (same && argument) return call.inputs[static_cast<size_t>(first_argument(call) + *argument)];
-  return unimplemented(
-      "%s \"%s\" gives one array or another; gradients need to know which: use the array in its functions, where it is captured",
-      call.op->name().c_str(), std::string(call.name).c_str());
-}
-
 }  // namespace
-
-Result<ArrayOrigin> origin_of_array(const Graph& graph, Value handle) {
-  ArrayOrigin origin;
-  for (;;) {
-    const Node& node = graph.node(handle.node());
-    if (const AttrValue* const source = node.find_attr("source"); source && source->get<std::string>()) {
-      origin.sources = "@" + *source->get<std::string>() + origin.sources;
-    }
-    const uint32_t output = handle.output();
-    size_t from = 0;
-    while (from < node.inputs.size() && !node.op->forwards(from, output)) ++from;
-    if (from < node.inputs.size()) {
-      handle = node.inputs[from];
-    } else if (calls_functions(node)) {
-      DTG_ASSIGN(handle, handed_on(node, output));
-    } else {
-      origin.maker = handle;
-      return origin;
-    }
-  }
-}
 
 // --- gradients ---
-
-namespace {
-
-// One array for all that the pass does, whichever op it meets first: the last that did something to the array.
-Result<Value> gradients_of_call(GradContext& c, const ArrayOrigin& origin, Value array, Value done) {
-  Build& b = c.b();
-  const std::string key = "gradients of array " + std::to_string(origin.maker.id) + origin.sources;
-  if (const auto known = c.shared().find(key); known != c.shared().end()) return known->second;
-  const ValueInfo info = b.info(array);
-  if (info.held == DType::invalid) return invalid_argument("%s: it is not known what the array holds", c.node().op->name().c_str());
-  const Value outline = b.op(kOutlineOp, {array, done});
-  const Value made = b.op(kOfOutlineOp, {outline}, {{"dtype", AttrValue(info.held)}, {"element_shape", AttrValue(info.shape)}});
-  DTG_TRY(b.status());
-  return c.shared()[key] = made;
-}
-
-}  // namespace
-
-Result<ArrayGradients> gradients_of_array(GradContext& c, Value array, Value done, Value arrived) {
-  Build& b = c.b();
-  const bool in_derivative = c.call().empty();
-  const auto origin = origin_of_array(b.graph(), array);
-  const bool is_argument = origin.ok() && b.graph().node(origin.value().maker.node()).op->role() == Role::argument;
-  const bool is_runs = !in_derivative && (origin.ok() ? !is_argument : !b.graph().outer());
-  if (!is_runs && !origin.ok()) return origin.status();
-  // In a derivative it is not yet known whose gradients they are: its callers hand them over (ops/derivative.h).
-  const bool is_callers = in_derivative && is_argument;
-  if (is_callers && !origin.value().sources.empty()) {
-    return unimplemented("%s: no gradients of an array of gradients (TensorArrayGradV3) whose array the function was given; leave the "
-                         "gradients inside to the derivative of the function",
-                         c.node().op->name().c_str());
-  }
-  if (is_runs || is_callers) {
-    const Value handle = b.op("TensorArrayGradV3", {array, arrived.valid() ? arrived : done}, {{"source", std::string(c.call())}});
-    DTG_TRY(b.status());
-    return ArrayGradients{handle, handle.sibling(1)};
-  }
-  DTG_ASSIGN(const Value handle, gradients_of_call(c, origin.value(), array, done));
-  return ArrayGradients{handle, arrived.valid() ? arrived : handle.sibling(1)};
-}
-
-bool is_nobodys_gradients(const Node& node) { return node.op->name() == "TensorArrayGradV3" && node.attr<std::string>("source").empty(); }
 
 namespace {
 

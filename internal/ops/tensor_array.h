@@ -1,5 +1,5 @@
-// TensorArray: what the files of the family share. Definitions, shapes and gradients are in tensor_array.cc, kernels in
-// tensor_array_run.cc, the object in tensor_array_state.cc. An array lives in one run: each run that comes to TensorArrayV3 has its own,
+// TensorArray: what the files of the family share. Definitions, shapes and gradients are in tensor_array.cc, which
+// array gradients meet in is found in array_gradients.cc; kernels are in tensor_array_run.cc, the object in tensor_array_state.cc. An array lives in one run: each run that comes to TensorArrayV3 has its own,
 // which goes when the run ends, so no other run, session or task ever reaches it.
 #pragma once
 
@@ -22,13 +22,6 @@ std::span<const ArrayKernel> array_kernels();
 // What gradients in functions are made of.
 inline constexpr const char kOutlineOp[] = "_TensorArrayOutline", kOfOutlineOp[] = "_TensorArrayOfOutline";
 
-// Which array a handle names, found along what hands it on: where it was made, and the sources of gradients on the way from there.
-struct ArrayOrigin {
-  Value maker;
-  std::string sources;
-};
-Result<ArrayOrigin> origin_of_array(const Graph& graph, Value handle);
-
 // The array of an array's gradients, for the reverse pass in the making, and a flow to go on from. `done`: the flow in which everything has
 // been done to the array. `arrived`: the gradient of a flow, which what is done next to the gradients follows; invalid: there is none.
 //
@@ -38,8 +31,26 @@ struct ArrayGradients {
   Value handle, flow;
 };
 Result<ArrayGradients> gradients_of_array(GradContext& c, Value array, Value done, Value arrived = {});
-// A handle of a caller's array of gradients in a function that is being taken apart.
-bool is_nobodys_gradients(const Node& node);
+// In a function that is being taken apart: is it a caller's array of gradients?
+bool is_callers_gradients(const Node& node);
+
+// One more array on the way from an array to those of its gradients: which op gives it, under which name, wider by what.
+struct ArrayStep {
+  std::string op, source;
+  Tensor before;  // invalid: nothing
+  bool operator==(const ArrayStep& other) const {
+    return op == other.op && source == other.source && before.valid() == other.before.valid() &&
+           (!before.valid() || same_value(before, other.before));
+  }
+};
+// What made an array, or the argument that it is, and the steps from there to what the handle names.
+struct NamedArray {
+  Value maker;
+  std::vector<ArrayStep> steps;
+};
+Result<NamedArray> named_array(const Graph& graph, Value handle);
+// From an array to what named_array() found, in another graph.
+Value follow_steps(Build& b, Value array, std::span<const ArrayStep> steps);
 
 // Owner: the slots of a run, by count. Any thread, one call at a time: its lock. The order of calls is the plan's.
 class TensorArray final : public Resource {
