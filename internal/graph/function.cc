@@ -111,7 +111,7 @@ Status Function::look_inside() {
 namespace {
 
 // Is what a node gives one of its inputs, and not something that belongs to it?
-bool returns_itself(const Node& node, size_t output) {
+bool hands_on_itself(const Node& node, size_t output) {
   bool itself = !node.op->forwards_any() || node.op->access_of(0) == Access::undeclared;
   for_each_function(node, [&](const Function& function) {
     if (output < function.results().size()) itself = itself && function.returns_itself(output);
@@ -149,7 +149,7 @@ Status Function::find_effects() {
     for (uint32_t o = 0; o < node.outputs.size(); ++o) {
       if (node.outputs[o].dtype != DType::resource) continue;
       Returned all;
-      all.itself = returns_itself(node, o);
+      all.itself = hands_on_itself(node, o);
       for_each_source(node, node.inputs.size(), o, [&](size_t input) {
         const Returned& from = arguments_of(node.inputs[input]);
         all.itself = all.itself && from.itself;

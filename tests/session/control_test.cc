@@ -288,6 +288,46 @@ TEST_F(ControlTest, ABodyMayWait) {
   EXPECT_EQ(run({}, {out[1]}, &got, {}, kSecond / 20).code(), Code::deadline_exceeded);
 }
 
+// A variable is the same one by whichever handle: what a call does to one that another call handed on comes before what was made after it,
+// also where it waits meanwhile.
+TEST_F(ControlTest, HandlesThatCallsHandOnAreTheVariables) {
+  open({}, 1);
+  const Value a = variable("a", Shape()), b = variable("b", Shape()), which = placeholder(DType::boolean, PartialShape::scalar());
+  const Attr type{"dtype", DType::f32}, component{"component_types", std::vector<DType>{DType::f32}};
+  const Value queue = build->op("FIFOQueueV2", {}, {component, {"shapes", std::vector<PartialShape>{PartialShape::scalar()}}});
+  const auto give = [](Value handle) { return [handle](Build&, const Values&) { return Values{handle}; }; };
+  const auto add_what_comes = [&](Build& inside, Value handle) {
+    const Value both[] = {handle, inside.op("QueueDequeueV2", {queue}, {component})};
+    inside.node("AssignAddVariableOp", both);
+    return Values{inside.integer(0)};
+  };
+  const auto call = [&](const Body& body) { return made(add_call(*graph, {}, made(function(*graph, {}, body)))); };
+  const Value ten[] = {queue, build->scalar(DType::f32, 10)};
+  struct Case {
+    const char* name;
+    Body body;
+  };
+  const Value chosen = when(*graph, which, give(a), give(b))[0], returned = call(give(a))[0];
+  const Case cases[] = {
+      {"chosen outside", [&](Build& inside, const Values&) { return add_what_comes(inside, chosen); }},
+      {"chosen inside",
+       [&](Build& inside, const Values&) { return add_what_comes(inside, when(inside.graph(), which, give(a), give(b))[0]); }},
+      {"handed back", [&](Build& inside, const Values&) { return add_what_comes(inside, returned); }},
+  };
+  for (const Case& each : cases) {
+    run_target(assign(a, build->scalar(DType::f32, 1)));
+    run_target(assign(b, build->scalar(DType::f32, 2)));
+    const Value before = build->op("Identity", {read(a)}), done = call(each.body)[0], after = read(a), other = read(b);
+    const NodeId put = build->node("QueueEnqueueV2", ten);
+    std::vector<Tensor> got;
+    const Status status = run({{which, Tensor::scalar<bool>(true).take()}}, {before, after, other, done}, &got, {put}, 20 * kSecond);
+    ASSERT_TRUE(status.ok()) << each.name << ": " << status.message();
+    EXPECT_EQ(values(got[0]), (std::vector<float>{1})) << each.name;
+    EXPECT_EQ(values(got[1]), (std::vector<float>{11})) << each.name;
+    EXPECT_EQ(values(got[2]), (std::vector<float>{2})) << each.name;
+  }
+}
+
 // Functions are written once, and read again they do the same, extensions of gradients too.
 TEST_F(ControlTest, FunctionsAndGradientsSurviveAsBytes) {
   const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(DType::f32, PartialShape(Shape::of({2})));
