@@ -55,7 +55,8 @@ class Function final : public RefCounted {
     const Returned& from = returned_[r];
     return from.itself && from.arguments.size() == 1 ? static_cast<int>(from.arguments[0]) : -1;
   }
-  // The arguments that result r may be, or belong to, which is the same where the order of effects is concerned; of a resource at least one.
+  // The arguments that result r may be, or belong to, which is the same where the order of effects is concerned; of a resource at least
+  // one.
   std::span<const uint32_t> returned_arguments(size_t r) const { return returned_[r].arguments; }
   bool returns_itself(size_t r) const { return returned_[r].itself; }
 

@@ -21,9 +21,10 @@ Result<std::vector<Value>> handed_on(const Node& call, uint32_t output) {
   for_each_function(call, [&](const Function& function) {
     const int returned = function.returned_argument(output);
     if (returned < 0 && status.ok()) {
-      status = unimplemented("%s \"%s\": its function \"%s\" gives an array of gradients, or what a call inside it chose; gradients need to "
-                             "know which array it is: give the array itself, or use it in the function",
-                             call.op->name().c_str(), std::string(call.name).c_str(), function.name().c_str());
+      status =
+          unimplemented("%s \"%s\": its function \"%s\" gives an array of gradients, or what a call inside it chose; gradients need to "
+                        "know which array it is: give the array itself, or use it in the function",
+                        call.op->name().c_str(), std::string(call.name).c_str(), function.name().c_str());
     }
     if (status.ok()) each.push_back(call.inputs[static_cast<size_t>(first_argument(call) + returned)]);
   });
@@ -72,8 +73,7 @@ Value gradients_again(Build& b, const Node& node, Value array, Value flow) {
 
 class Finder {
  public:
-  Finder(GradContext& c, Value done, Value arrived)
-      : c_(c), b_(c.b()), done_(done), arrived_(arrived), in_derivative_(c.call().empty()) {}
+  Finder(GradContext& c, Value done, Value arrived) : c_(c), b_(c.b()), done_(done), arrived_(arrived), in_derivative_(c.call().empty()) {}
 
   Result<ArrayGradients> of(Value array) {
     const auto origin = origin_of(b_.graph(), array);

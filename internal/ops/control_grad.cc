@@ -5,6 +5,7 @@
 // A call gives what it saves in lists of one, for a branch that is not taken has nothing to give; a loop gives lists of what each round
 // saved, last on top, and a count of rounds. The way back of a loop is a loop over the count that takes them off again.
 #include <algorithm>
+#include <optional>
 
 #include "ops/control.h"
 #include "ops/control_kernels.h"
@@ -138,7 +139,8 @@ class CallGradient {
         if (std::ranges::find(arrays_, array) == arrays_.end()) arrays_.push_back(array);
       }
     }
-    if (dx_.empty()) return {};
+    DTG_TRY(pass_on());
+    if (dx_.empty()) return give({});
     for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
       if (any_of(&Derivative::direct, i) || needs_zeros(i)) direct_.push_back(i);
     }
@@ -146,6 +148,59 @@ class CallGradient {
   }
 
  private:
+  // What arrives at a variable that a function only hands on, and does not read, is its argument's.
+  Status pass_on() {
+    for (size_t r = 0; r < c_.node().outputs.size(); ++r) {
+      if (c_.output_info(static_cast<int>(r)).dtype != DType::resource || !c_.has_dy(static_cast<int>(r))) continue;
+      std::vector<std::optional<size_t>> to(branches_.size());  // by function; none: its way back takes it
+      std::vector<size_t> arguments;
+      for (size_t k = 0; k < branches_.size(); ++k) {
+        if (std::ranges::find(derivatives_[k]->dy, r) != derivatives_[k]->dy.end()) continue;
+        const int argument = branches_[k]->returned_argument(r);
+        if (argument < 0) {
+          return unimplemented("%s: function \"%s\" gives one variable or another, and the gradient needs to know which: read it in the "
+                               "function",
+                               c_.node().op->name().c_str(), branches_[k]->name().c_str());
+        }
+        to[k] = static_cast<size_t>(argument);
+        if (std::ranges::find(arguments, *to[k]) == arguments.end()) arguments.push_back(*to[k]);
+      }
+      DTG_TRY(pass_on(c_.dy(static_cast<int>(r)), to, arguments));
+    }
+    return {};
+  }
+
+  Status pass_on(Value dy, const std::vector<std::optional<size_t>>& to, const std::vector<size_t>& arguments) {
+    if (arguments.empty()) return {};
+    if (std::ranges::all_of(to, [&](const auto& one) { return one == to[0]; })) {
+      passed_.emplace_back(arguments[0], dy);
+      return {};
+    }
+    std::vector<std::vector<Value>> results;
+    for (const std::optional<size_t>& one : to) {
+      std::vector<Value>& list = results.emplace_back();
+      for (size_t a : arguments) list.push_back(one == a ? dy : zeros_for(c_.b(), c_.input(static_cast<int>(first_ + a))));
+    }
+    DTG_TRY(c_.b().status());
+    DTG_ASSIGN(const Value chosen, choose_alike(c_.b(), c_.node(), results));
+    for (size_t k = 0; k < arguments.size(); ++k) passed_.emplace_back(arguments[k], chosen.sibling(static_cast<uint32_t>(k)));
+    return {};
+  }
+
+  // The gradients of arguments `dx_`, and what is passed on.
+  Status give(std::span<const Value> dx) {
+    for (size_t i = 0; i < branches_[0]->arguments().size(); ++i) {
+      std::vector<Value> parts;
+      const auto at = std::ranges::find(dx_, i);
+      if (at != dx_.end()) parts.push_back(dx[static_cast<size_t>(at - dx_.begin())]);
+      for (const auto& [argument, value] : passed_) {
+        if (argument == i) parts.push_back(value);
+      }
+      if (!parts.empty()) c_.dx(static_cast<int>(first_ + i), parts.size() == 1 ? parts[0] : c_.b().op("AddN", parts));
+    }
+    return c_.b().status();
+  }
+
   bool any_of(std::vector<size_t> Derivative::*list, size_t number) const {
     return std::ranges::any_of(derivatives_,
                                [&](const DerivativeRef& d) { return std::ranges::find((*d).*list, number) != ((*d).*list).end(); });
@@ -195,8 +250,9 @@ class CallGradient {
     attrs.push_back({"Tout", AttrValue(types)});
     const Value results = b.op(node.op->name(), inputs, attrs);
     DTG_TRY(b.status());
-    for (size_t k = 0; k < dx_.size(); ++k) c_.dx(static_cast<int>(first_ + dx_[k]), results.sibling(static_cast<uint32_t>(k)));
-    return {};
+    std::vector<Value> dx;
+    for (size_t k = 0; k < dx_.size(); ++k) dx.push_back(results.sibling(static_cast<uint32_t>(k)));
+    return give(dx);
   }
 
   // What a way back that takes it knows of it.
@@ -289,8 +345,9 @@ class CallGradient {
   std::vector<DerivativeRef> derivatives_;
   size_t first_ = 0, slots_ = 0;
   std::vector<size_t> dy_, dx_;
-  std::vector<size_t> direct_;  // arguments that the way back takes as they are
-  std::vector<Derivative::Array> arrays_;  // those whose gradients the way back takes
+  std::vector<size_t> direct_;                    // arguments that the way back takes as they are
+  std::vector<Derivative::Array> arrays_;         // those whose gradients the way back takes
+  std::vector<std::pair<size_t, Value>> passed_;  // gradients of arguments that the functions hand on
 };
 
 // --- While ---
@@ -301,6 +358,12 @@ class LoopGradient {
 
   Status run() {
     DTG_ASSIGN(derivative_, derivative_of(body_, Reuse::loop));
+    // What arrives at a variable that no round reads is that of what came in.
+    for (size_t i = 0; i < body_.arguments().size(); ++i) {
+      const int o = static_cast<int>(i);
+      if (c_.output_info(o).dtype != DType::resource || !c_.has_dy(o)) continue;
+      if (std::ranges::find(derivative_->dy, i) == derivative_->dy.end()) c_.dx(o, c_.dy(o));
+    }
     if (derivative_->dx.empty()) return {};
     for (size_t s = 0; s < derivative_->saved; ++s) {
       saved_.push_back(derivative_->forward->result_info(body_.results().size() + s));

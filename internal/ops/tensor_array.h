@@ -1,6 +1,7 @@
 // TensorArray: what the files of the family share. Definitions, shapes and gradients are in tensor_array.cc, which
-// array gradients meet in is found in array_gradients.cc; kernels are in tensor_array_run.cc, the object in tensor_array_state.cc. An array lives in one run: each run that comes to TensorArrayV3 has its own,
-// which goes when the run ends, so no other run, session or task ever reaches it.
+// array gradients meet in is found in array_gradients.cc; kernels are in tensor_array_run.cc, the object in tensor_array_state.cc. An array
+// lives in one run: each run that comes to TensorArrayV3 has its own, which goes when the run ends, so no other run, session or task ever
+// reaches it.
 #pragma once
 
 #include <map>

@@ -339,5 +339,50 @@ TEST_F(ControlGradientTest, OfVariablesThatBodiesRead) {
   EXPECT_EQ(at(0), (std::vector<float>{0, 0}));
 }
 
+// A call hands one of two variables back, of which one branch reads its own meanwhile; a loop hands on one that no round reads.
+TEST_F(ControlGradientTest, OfVariablesThatCallsHandBack) {
+  const Value a = variable("a", Shape()), b = variable("b", Shape()), which = placeholder(DType::boolean, PartialShape::scalar());
+  run_target(assign(a, build->scalar(DType::f32, 3)));
+  run_target(assign(b, build->scalar(DType::f32, 5)));
+  const auto square_of = [](Build& in, Value handle) {
+    const Value read = in.op("ReadVariableOp", {handle}, {{"dtype", DType::f32}});
+    return in.mul(read, read);
+  };
+  const auto give = [&](Value handle, bool reads) {
+    return [&, handle, reads](Build& in, const Values&) {
+      return Values{handle, reads ? square_of(in, handle) : in.scalar(DType::f32, 0)};
+    };
+  };
+  const auto expect = [&](Value y, float of_a, float of_b, bool yes) {
+    const Value handles[] = {a, b};
+    const float wanted[] = {of_a, of_b};
+    for (int i = 0; i < 2; ++i) {
+      const Value dy = gradient(y, handles[i]);
+      ASSERT_TRUE(dy.valid());
+      EXPECT_EQ(values(fetch(dy, {{which, Tensor::scalar<bool>(yes).take()}})), (std::vector<float>{wanted[i]})) << i << " " << yes;
+    }
+  };
+  const Values silent = when(*graph, which, give(a, false), give(b, false));
+  const Value y = square_of(*build, silent[0]);
+  expect(y, 6, 0, true);
+  expect(y, 0, 10, false);
+  const Values one = when(*graph, which, give(a, true), give(b, false));
+  const Value z = build->add(square_of(*build, one[0]), one[1]);
+  expect(z, 12, 0, true);
+  expect(z, 0, 10, false);
+  const Values back = made(add_call(*graph, {}, made(function(*graph, {}, give(a, false)))));
+  const Values turned = loop(
+      *graph, {build->integer(0), back[0]},
+      [](Build& in, const Values& v) {
+        return Values{in.op("Less", {v[0], in.integer(2)})};
+      },
+      [](Build& in, const Values& v) {
+        return Values{in.add(v[0], in.integer(1)), v[1]};
+      });
+  const Value w = gradient(square_of(*build, turned[1]), a);
+  ASSERT_TRUE(w.valid());
+  EXPECT_EQ(values(fetch(w)), (std::vector<float>{6}));
+}
+
 }  // namespace
 }  // namespace dtg
