@@ -171,15 +171,32 @@ void collapse(Loop& loop, const Shape& out) {
   loop.rank = static_cast<int>(rank);
 }
 
+// Which row of the tables is for which function and type, as hundreds of ops ask for it when a process starts. Types after u64, of
+// less than a byte or of eight bits with an exponent, have no block loops.
+class BlockIndex {
+ public:
+  BlockIndex() {
+    for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks(), special_blocks()}) {
+      for (const ElementBlock& row : table) {
+        const ElementBlock*& place = rows_[static_cast<size_t>(row.fn)][static_cast<size_t>(row.dtype)];
+        if (!place) place = &row;
+      }
+    }
+  }
+  const ElementBlock* find(ElementFn fn, DType dtype) const {
+    return static_cast<size_t>(dtype) < kTypes ? rows_[static_cast<size_t>(fn)][static_cast<size_t>(dtype)] : nullptr;
+  }
+
+ private:
+  static constexpr size_t kFunctions = static_cast<size_t>(ElementFn::betainc) + 1, kTypes = static_cast<size_t>(DType::u64) + 1;
+  std::array<std::array<const ElementBlock*, kTypes>, kFunctions> rows_ = {};
+};
+
 }  // namespace
 
 const ElementBlock* find_block(ElementFn fn, DType dtype) {
-  for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks(), special_blocks()}) {
-    for (const ElementBlock& row : table) {
-      if (row.dtype == dtype && row.fn == fn) return &row;
-    }
-  }
-  return nullptr;
+  static const BlockIndex index;
+  return index.find(fn, dtype);
 }
 
 ElementLoop plan_elements(BlockFn block, bool heavy, std::span<const Shape> shapes, std::span<const int64_t> sizes, const Shape& out,
