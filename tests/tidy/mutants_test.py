@@ -1,6 +1,6 @@
-"""Keeps the mutants alive: each patch of tests/random/mutants still fits the planner that it breaks.
+"""Keeps the mutants alive: each patch of tests/random/mutants and tests/sim/mutants still fits what it breaks.
 
-`make mutants` takes its time and is run now and then; a patch that fits nothing any more would only be noticed there.
+`make mutants` and `make mutants-sim` take their time and are run now and then; a patch that fits nothing any more would only be noticed there.
 """
 
 import subprocess
@@ -11,7 +11,7 @@ import common
 def main():
     arguments = common.arguments()
     findings = common.Findings(arguments.source)
-    patches = common.files(arguments.source, "tests/random/mutants/*.patch")
+    patches = common.files(arguments.source, "tests/*/mutants/*.patch")
     for path in patches:
         tried = subprocess.run(["git", "apply", "--check", path], cwd=arguments.source, capture_output=True, text=True, check=False)
         if tried.returncode != 0:
