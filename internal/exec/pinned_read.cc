@@ -18,12 +18,11 @@ void give(RunContext& c, const PinArgs& args, Variable& variable, Variable::Vers
   else c.slots().bind(c.instruction().out[0], tensor.data());
 }
 
-// The variable is pinned by the caller already, so this pin cannot have to wait.
-Status pin_again(RunContext& c, const Tensor&) {
+// The version that was waited for, which need not be the present one any more.
+Status pin_again(RunContext& c, Variable::Version& version) {
   Variable* const variable = variable_at(c, 0);
-  Variable::Version* version = nullptr;
-  if (variable->pin(&version, nullptr) != Variable::Pinned::yes) return no_value(*variable, "read");
-  give(c, c.args<PinArgs>(), *variable, version);
+  variable->pin_again(&version);
+  give(c, c.args<PinArgs>(), *variable, &version);
   return {};
 }
 

@@ -91,7 +91,7 @@ Status UpdateRun::body(RunContext& c, const UpdateArgs& args) {
     taken = 0;
     return order[0]->end_assign(std::move(fresh));
   }
-  if (mode == Mode::read) return args.read(c, held[0]->tensor);
+  if (mode == Mode::read) return args.read(c, *held[0]);
   VariableUpdate update;
   update.count_ = args.count;
   for (int k = 0; k < args.count; ++k) {

@@ -101,6 +101,12 @@ Variable::Pinned Variable::pin(Version** version, Turn* turn) {
   return outcome;
 }
 
+void Variable::pin_again(Version* version) {
+  lock();
+  ++version->pins;
+  unlock();
+}
+
 void Variable::unpin(Version* version) {
   Version* unused = nullptr;
   lock();

@@ -56,6 +56,8 @@ class Variable final : public Resource {
   // Pins the current version. `wait`: a writer is at work in place; `turn` is queued and will be called.
   // A null turn asks without queueing, here and below.
   Pinned pin(Version** version, Turn* turn);
+  // Once more, for somebody else. The caller has it pinned, so there is nothing to wait for, whatever became the present one meanwhile.
+  void pin_again(Version* version);
   void unpin(Version* version);
 
   // A writer's stay. The version's tensor is writable until the end of it.
@@ -132,7 +134,8 @@ class VariableUpdate {
 };
 
 using UpdateFn = Status (*)(RunContext&, VariableUpdate&);
-using ReadFn = Status (*)(RunContext&, const Tensor&);
+// What it reads is pinned until it returns.
+using ReadFn = Status (*)(RunContext&, Variable::Version&);
 // Fills `fresh`, a tensor of `variable.spare()`, which becomes the value when the body succeeds.
 using AssignFn = Status (*)(RunContext&, Variable& variable, Tensor& fresh);
 

@@ -93,7 +93,8 @@ struct ReadArgs : UpdateArgs {
 };
 
 // A copy, for who runs the op by itself. Plans read through a pin instead.
-Status read_copy(RunContext& c, const Tensor& value) {
+Status read_copy(RunContext& c, Variable::Version& read) {
+  const Tensor& value = read.tensor;
   const auto& a = c.args<ReadArgs>();
   DTG_TRY(check_tensor(c, value, a.dtype, a.dynamic ? nullptr : &a.shape));
   void* to = c.out<void>(0);
@@ -323,7 +324,8 @@ struct ShapeArgs : UpdateArgs {
   int64_t rank = -1;
 };
 
-Status variable_shape_run(RunContext& c, const Tensor& value) {
+Status variable_shape_run(RunContext& c, Variable::Version& read) {
+  const Tensor& value = read.tensor;
   const auto& a = c.args<ShapeArgs>();
   const int rank = value.shape().rank();
   void* to = c.out<void>(0);

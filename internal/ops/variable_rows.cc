@@ -157,7 +157,8 @@ Result<Shape> gathered_shape(const GatherArgs& a, const Shape& params) {
 
 constexpr int64_t kGatherShard = 1 << 18;  // bytes
 
-Status gather_run(RunContext& c, const Tensor& value) {
+Status gather_run(RunContext& c, Variable::Version& read) {
+  const Tensor& value = read.tensor;
   const auto& a = c.args<GatherArgs>();
   DTG_TRY(check_tensor(c, value, a.dtype, nullptr));
   DTG_ASSIGN(const Rows rows, rows_of(c, a, value.shape()));
