@@ -70,6 +70,8 @@ class Pool {
   // Runs the task on a thread of the pool, soon. Never blocks, and never runs it before it returns.
   void submit(Task* task);
   bool has_threads() const { return own_threads_; }
+  // Tasks wait for a thread: who has one of ours for long may give way, by submitting what is left of its work.
+  bool has_queued() const { return queued_.load(std::memory_order_relaxed) > 0; }
   // For a pool without threads: runs what is queued, and what that queues. False: there was nothing.
   bool run_queued();
 

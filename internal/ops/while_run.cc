@@ -3,7 +3,7 @@
 // shape changes has a block of the pool, strings have a tensor of their own. A warm round without strings allocates nothing.
 //
 // Bodies that can run at once do so in a loop on one thread; where one waits, its end goes on with the loop. The loop looks whether it is
-// to stop in every round, and at the clock in some.
+// to stop in every round, and at the clock in some; there it also gives way to whoever waits for its thread, since loops may last.
 #include <cstring>
 
 #include "exec/body_run.h"
@@ -38,7 +38,7 @@ struct WhileArgs {
   Spares spares;
 };
 
-class Loop final : public SpareCall, private BodyRun::Owner {
+class Loop final : public SpareCall, private BodyRun::Owner, private Pool::Task {
  public:
   Loop() : condition_(*this), body_(*this) {}
 
@@ -134,10 +134,19 @@ class Loop final : public SpareCall, private BodyRun::Owner {
           if (status_.ok()) status_ = look();
           if (!status_.ok()) return true;
           stage_ = Stage::condition;
-          break;
+          if (!gives_way()) break;
+          frame_->pool().submit(this);
+          return false;  // and may be under way again on another thread
       }
     }
   }
+
+  bool gives_way() const {
+    const Pool& pool = frame_->pool();
+    return rounds_ % kRoundsPerLook == 0 && pool.has_queued() && pool.is_own_thread();
+  }
+
+  void run() override { body_ended(); }
 
   void bind_arguments(Frame& frame, uint32_t Turn::*slot) const {
     const Turn* turn = turns_.data();
