@@ -2,6 +2,7 @@
 #include "plan/bodies.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "exec/step_interrupt.h"
 #include "plan/plan.h"
@@ -65,7 +66,12 @@ Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments, Step& ca
 }
 
 Result<Ref<const BodyPlans::Entry>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, Step& caller) {
-  const std::lock_guard lock(mutex_);
+  // Whoever has it may be planning for long, which is for its run to bear; ours may be over before.
+  std::unique_lock lock(mutex_, std::defer_lock);
+  StepInterrupt interrupt(caller, *context_.clock);
+  while (!lock.try_lock_for(std::chrono::milliseconds(2))) {
+    if (interrupt.is_due()) return caller.cause();
+  }
   const auto at = std::ranges::find_if(
       bodies_, [&](const Ref<const Entry>& entry) { return std::ranges::equal(entry->arguments, arguments, same_argument); });
   if (at != bodies_.end()) {

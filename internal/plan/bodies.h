@@ -39,7 +39,7 @@ class BodyPlans final : public BodySource {
   std::string device_;
   SpinLock recent_lock_;
   Ref<const Entry> recent_;  // mostly it is the same as the last time
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::vector<Ref<const Entry>> bodies_;  // most recently used first
 };
 
