@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/flat_map.h"
+#include "base/interrupt.h"
 #include "graph/known.h"
 
 namespace dtg {
@@ -207,7 +208,10 @@ class BodyInference {
     for (size_t i = 0; i < arguments.size(); ++i) argument_of_.emplace(function_.arguments()[i].id, static_cast<uint32_t>(i));
     constant_fn_ = constant_fn;
     constant_context_ = constant_context;
+    Interrupt::look();  // one body may be looked at many times, by loops around loops
+    Lookout lookout;
     for (NodeId id : function_.needed()) {
+      lookout.after(1000);
       const Node& node = graph_.node(id);
       at_[id] = static_cast<uint32_t>(infos_.size());
       for (const ValueInfo& output : node.outputs) infos_.push_back({output.dtype, output.held, PartialShape::unknown()});

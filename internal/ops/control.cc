@@ -143,6 +143,12 @@ Status call_shape(InferContext& c) {
 
 // --- While ---
 
+void widen_to(const Function& body, std::vector<ValueInfo>& infos) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (!is_holder(infos[i].dtype)) infos[i].shape = body.argument_info(i).shape;
+  }
+}
+
 // The shapes that stay what they are over any number of rounds: those of the start, and wider ones where the body gives others and the
 // body's argument allows it.
 Result<std::vector<ValueInfo>> lasting_infos(InferContext& c, const Function& body) {
@@ -161,23 +167,26 @@ Result<std::vector<ValueInfo>> lasting_infos(InferContext& c, const Function& bo
     if (is_holder(infos[i].dtype)) continue;
     DTG_ASSIGN(infos[i].shape, within(i, infos[i].shape, "it begins with shape"));
   }
-  // Each round opens a dimension at least, or is the last.
+  // Each round opens a dimension at least, or is the last. Where many would open one after the other, all that the body was made for is
+  // open after a few; loops around such a loop look at it again and again, so the more lie in a body the fewer are made.
+  const int most = body.depth() == 1 ? 8 : body.depth() == 2 ? 4 : 2;
   std::vector<ValueInfo> results(infos.size());
-  bool stays = false;
-  while (!stays) {
+  for (int round = 1;; ++round) {
     DTG_TRY(in_function(c, body.infer(infos, results)));
-    stays = true;
+    bool stays = true;
     for (size_t i = 0; i < infos.size(); ++i) {
       if (!is_holder(infos[i].dtype)) {
         DTG_ASSIGN(results[i].shape, within(i, results[i].shape, "the body makes shape"));
       }
       const ValueInfo both = common_info(infos[i], results[i]);
       if (both.held == infos[i].held && both.shape == infos[i].shape) continue;
-      infos[i] = both;
+      // Nothing is declared of a list: after as many rounds again nothing is known of it, either.
+      infos[i] = round > 2 * most ? ValueInfo{both.dtype, DType::invalid, PartialShape::unknown()} : both;
       stays = false;
     }
+    if (stays) return infos;
+    if (round == most) widen_to(body, infos);
   }
-  return infos;
 }
 
 Status while_shape(InferContext& c) {

@@ -106,6 +106,29 @@ TEST_F(Hostile, ACancellationEndsPlanning) {
   EXPECT_LT(late, 3.0 * kRoom);
 }
 
+// Loops in loops whose variables give each other shapes that are not known, one more a round: each loop is looked at a few times, and not
+// as often as there are variables in all loops around it.
+TEST_F(Hostile, LoopsInLoopsThatOpenTheirShapesOneByOne) {
+  constexpr size_t kVariables = 48;
+  const std::function<Value(Build&, int)> nest = [&](Build& outer, int depth) {
+    const Value one = outer.op("ExpandDims", {outer.scalar(DType::f32, 1), outer.integer(0)});
+    const Values start(kVariables, one), like(kVariables, outer.op("Unique", {one}));
+    const Closure condition = made(function(outer.graph(), like, [](Build& b, const Values& v) {
+      return Values{b.op("Less", {b.op("Size", {v[0]}), b.integer(2)})};
+    }));
+    const Closure body = made(function(outer.graph(), like, [&](Build& b, const Values& v) {
+      const Value more = depth > 1 ? nest(b, depth - 1) : v[0];
+      Values given = {b.op("ConcatV2", {v[0], more, b.integer(0)})};
+      for (size_t i = 1; i < kVariables; ++i) given.push_back(b.neg(v[i - 1]));
+      return given;
+    }));
+    return made(add_while(outer.graph(), start, condition, body)).back();
+  };
+  Value last;
+  EXPECT_LT(seconds_of([&] { last = nest(*build, 5); }), 4.0 * kRoom);
+  expect_bounded("five loops", build->op("Sum", {last, build->integer(0)}), {}, Code::ok);
+}
+
 TEST_F(Hostile, SoDoesThatOfABodyWhichIsPlannedInTheRun) {
   const Value condition = placeholder(DType::boolean, PartialShape::scalar());
   const Values either = when(
