@@ -55,15 +55,26 @@ class EffectFinder {
     std::vector<uint32_t> nodes;
   };
 
-  // Of the resources that a function is called with, any two of one kind may be the same.
+  // Of the resources that a function is called with, any two may be the same whose types and shapes can be those of one. Where not all is
+  // known of one, all of its type are taken for the same.
   void take_arguments() {
+    std::map<DType, bool> is_open;  // by type: is there one whose shape is not known?
+    std::vector<uint32_t> resources;
     for (uint32_t v : ir_.feeds) {
       const ValueInfo& info = *ir_.values[v].info;
       if (info.dtype != DType::resource) continue;
+      resources.push_back(v);
+      is_open[info.held] |= !info.shape.complete();
       const std::string key = std::string("argument\n") + dtype_name(info.held) + info.shape.text();
       const auto [at, fresh] = names_.emplace(key, static_cast<uint32_t>(records_.size()));
       if (fresh) records_.emplace_back();
       resource_of_[v] = at->second;
+    }
+    std::map<DType, uint32_t> first;
+    const bool any = is_open.contains(DType::invalid);
+    for (uint32_t v : resources) {
+      const DType held = any ? DType::invalid : ir_.values[v].info->held;
+      if (any || is_open[held]) join(v, first.emplace(held, v).first->second);
     }
   }
 
@@ -111,13 +122,12 @@ class EffectFinder {
   // What hands a resource on hands on the same one, which has a record even if it was made in the run and has no name. Those of which a
   // call gives one or another are one as far as order goes.
   void follow_resource(const IrNode& node, size_t o) {
-    uint32_t all = kNone;
+    uint32_t first = kNone;
     for_each_source(*node.node, node.inputs.size(), o, [&](size_t i) {
-      const uint32_t one = number_of(node.inputs[i]);
-      if (all == kNone) all = one;
-      else if (one != all) joined_[one] = all;
+      if (first == kNone) first = node.inputs[i];
+      else join(node.inputs[i], first);
     });
-    resource_of_[node.outputs[o]] = all;
+    if (first != kNone) resource_of_[node.outputs[o]] = number_of(first);
   }
 
   bool reads_a_resource(const IrNode& node) const {
@@ -206,8 +216,12 @@ class EffectFinder {
       records_.emplace_back();
     }
     while (joined_.size() < records_.size()) joined_.push_back(static_cast<uint32_t>(joined_.size()));
-    while (joined_[resource] != resource) resource = joined_[resource];
+    while (joined_[resource] != resource) resource = joined_[resource] = joined_[joined_[resource]];
     return resource;
+  }
+  void join(uint32_t value, uint32_t with) {
+    const uint32_t one = number_of(value), other = number_of(with);
+    joined_[one] = other;
   }
   Record& record_of(uint32_t value) { return records_[number_of(value)]; }
 

@@ -328,6 +328,33 @@ TEST_F(ControlTest, HandlesThatCallsHandOnAreTheVariables) {
   }
 }
 
+// What is known of a variable's shape differs by handle; it is one variable all the same, so a read sees nothing of what is written after
+// it.
+TEST_F(ControlTest, VariablesAreTheSameHoweverMuchHandlesTell) {
+  const Value known = variable("v", Shape::of({2})), other = variable("w", Shape::of({3}));
+  const Attr type{"dtype", DType::f32}, name{"shared_name", "v"};
+  const Value open = build->op("VarHandleOp", {}, {type, {"shape", PartialShape::unknown()}, name});
+  const Value which = placeholder(DType::boolean, PartialShape::scalar());
+  const auto give = [](Value handle) { return [handle](Build&, const Values&) { return Values{handle}; }; };
+  const Value chosen = when(*graph, which, give(known), give(other))[0];
+  const Value tens = build->constant(floats({2}, {10, 10}));
+  for (const Value handle : {open, chosen}) {
+    run_target(assign(known, build->constant(floats({2}, {1, 2}))));
+    const Body body = [&](Build& inside, const Values&) {
+      const Value before = inside.op("ReadVariableOp", {handle}, {type});
+      const Value both[] = {known, tens};
+      inside.node("AssignVariableOp", both);
+      return Values{inside.op("Sum", {before, inside.integer(0)})};
+    };
+    const Value sum = made(add_call(*graph, {}, made(function(*graph, {}, body))))[0];
+    std::vector<Tensor> got;
+    const Status status = run({{which, flag(true)}}, {sum}, &got);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(*got[0].as<float>(), 3);
+    EXPECT_EQ(values(fetch(read(known))), (std::vector<float>{10, 10}));
+  }
+}
+
 // Functions are written once, and read again they do the same, extensions of gradients too.
 TEST_F(ControlTest, FunctionsAndGradientsSurviveAsBytes) {
   const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(DType::f32, PartialShape(Shape::of({2})));
