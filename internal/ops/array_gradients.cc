@@ -14,24 +14,6 @@ constexpr const char kCallers[] = "(the caller's)";
 
 bool gives_gradients(const Node& node) { return node.find_attr("source") != nullptr; }
 
-// The inputs of a call that its result `output` is, for each of its functions.
-Result<std::vector<Value>> handed_on(const Node& call, uint32_t output) {
-  std::vector<Value> each;
-  Status status;
-  for_each_function(call, [&](const Function& function) {
-    const int returned = function.returned_argument(output);
-    if (returned < 0 && status.ok()) {
-      status =
-          unimplemented("%s \"%s\": its function \"%s\" gives an array of gradients, or what a call inside it chose; gradients need to "
-                        "know which array it is: give the array itself, or use it in the function",
-                        call.op->name().c_str(), std::string(call.name).c_str(), function.name().c_str());
-    }
-    if (status.ok()) each.push_back(call.inputs[static_cast<size_t>(first_argument(call) + returned)]);
-  });
-  if (!status.ok()) return status;
-  return each;
-}
-
 // Where a handle comes from, as far back as it is one array.
 struct Origin {
   Value maker;                    // what made it, or the result of a call that gives one array or another
@@ -119,7 +101,8 @@ class Finder {
       DTG_ASSIGN(const ArrayGradients found, of(array));
       results.push_back({found.handle, found.flow});
     }
-    DTG_ASSIGN(const Value chosen, choose_alike(b_, b_.graph().node(origin.maker.node()), results));
+    const Node& call = b_.graph().node(origin.maker.node());
+    DTG_ASSIGN(const Value chosen, choose_alike(b_, call, chooser_of(call), results));
     return ArrayGradients{chosen, chosen.sibling(1)};
   }
 

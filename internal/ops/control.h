@@ -23,7 +23,15 @@ PartialShape common_shape(const PartialShape& a, const PartialShape& b);
 
 // 0 for If and Case is the predicate: the arguments come after it.
 int first_argument(const Node& node);
-// A call of one of as many functions as `call` has, for the same reason: each gives the values that are named for it. The first result.
-Result<Value> choose_alike(Build& b, const Node& call, std::span<const std::vector<Value>> results);
+inline std::span<const Value> chooser_of(const Node& node) {
+  return std::span(node.inputs).first(static_cast<size_t>(first_argument(node)));
+}
+// The attributes of a node that hold functions, with others in their place.
+std::vector<Attr> function_attrs(const Node& node, const std::vector<FunctionRef>& functions);
+// The inputs of a call that its result `output` is, for each of its functions; an error where one of them does not give what it was given.
+Result<std::vector<Value>> handed_on(const Node& call, uint32_t output);
+// A call of one of as many functions as `call` has, by `chooser`, which is its predicate: each gives the values that are named for it. The
+// first result.
+Result<Value> choose_alike(Build& b, const Node& call, std::span<const Value> chooser, std::span<const std::vector<Value>> results);
 
 }  // namespace dtg::ops

@@ -10,6 +10,7 @@
 #include "ops/control.h"
 #include "ops/control_kernels.h"
 #include "ops/derivative.h"
+#include "ops/making.h"
 #include "ops/tensor_array.h"
 
 namespace dtg::ops {
@@ -31,36 +32,6 @@ Value empty_list(Build& b, const ValueInfo& element) {
 ValueInfo list_info(const ValueInfo& element) {
   return {DType::variant, element.dtype, is_holder(element.dtype) ? PartialShape::unknown() : element.shape};
 }
-
-// A function in the making.
-struct Making {
-  explicit Making(std::string function_name) { parts.name = std::move(function_name); }
-  Status begin(const OpTable& ops) {
-    DTG_ASSIGN(parts.graph, Graph::create(&ops));
-    return {};
-  }
-  Graph& graph() { return *parts.graph; }
-  Result<Value> argument(const ValueInfo& info) {
-    DTG_ASSIGN(const Value made, parts.graph->add_argument(info));
-    parts.arguments.push_back(made);
-    return made;
-  }
-  Result<std::vector<Value>> arguments(std::span<const ValueInfo> infos) {
-    std::vector<Value> made;
-    for (const ValueInfo& info : infos) {
-      DTG_ASSIGN(const Value one, argument(info));
-      made.push_back(one);
-    }
-    return made;
-  }
-  void give(std::span<const Value> values) { parts.results.insert(parts.results.end(), values.begin(), values.end()); }
-  Result<FunctionRef> end() {
-    DTG_ASSIGN(Ref<const Function> made, Function::make(std::move(parts)));
-    return FunctionRef(std::move(made));
-  }
-
-  Function::Parts parts;
-};
 
 std::vector<ValueInfo> argument_infos(const Function& function) {
   std::vector<ValueInfo> infos;
@@ -92,17 +63,6 @@ Result<NodeId> extend(GradContext& c, std::vector<Attr> functions, More&& more) 
   DTG_TRY(graph.pop_controls());
   DTG_TRY(c.b().status());
   return made;
-}
-
-// The attributes of a node that hold functions, with others in their place.
-std::vector<Attr> function_attrs(const Node& node, const std::vector<FunctionRef>& functions) {
-  std::vector<Attr> attrs;
-  size_t next = 0;
-  for (const Attr& attr : node.attrs) {
-    if (attr.value.kind() == AttrKind::function) attrs.push_back({attr.name, AttrValue(functions[next++])});
-    else if (attr.value.kind() == AttrKind::list_function) attrs.push_back({attr.name, AttrValue(functions)});
-  }
-  return attrs;
 }
 
 // The array of gradients that a way back takes, of an array that the call was given.
@@ -182,7 +142,7 @@ class CallGradient {
       for (size_t a : arguments) list.push_back(one == a ? dy : zeros_for(c_.b(), c_.input(static_cast<int>(first_ + a))));
     }
     DTG_TRY(c_.b().status());
-    DTG_ASSIGN(const Value chosen, choose_alike(c_.b(), c_.node(), results));
+    DTG_ASSIGN(const Value chosen, choose_alike(c_.b(), c_.node(), chooser_of(c_.node()), results));
     for (size_t k = 0; k < arguments.size(); ++k) passed_.emplace_back(arguments[k], chosen.sibling(static_cast<uint32_t>(k)));
     return {};
   }
@@ -557,35 +517,6 @@ class LoopGradient {
 };
 
 }  // namespace
-
-Result<Value> choose_alike(Build& b, const Node& call, std::span<const std::vector<Value>> results) {
-  std::vector<Value> inputs(call.inputs.begin(), call.inputs.begin() + first_argument(call));
-  std::vector<ValueInfo> infos;
-  for (const std::vector<Value>& list : results) {
-    for (Value value : list) {
-      inputs.push_back(value);
-      infos.push_back(b.info(value));
-    }
-  }
-  std::vector<FunctionRef> functions;
-  size_t from = 0;
-  for (const std::vector<Value>& list : results) {
-    Making made("choice of \"" + std::string(call.name) + "\"");
-    DTG_TRY(made.begin(b.graph().ops()));
-    DTG_ASSIGN(const std::vector<Value> arguments, made.arguments(infos));
-    made.give(std::span(arguments).subspan(from, list.size()));
-    DTG_ASSIGN(FunctionRef function, made.end());
-    functions.push_back(std::move(function));
-    from += list.size();
-  }
-  std::vector<DType> types;
-  for (Value value : results[0]) types.push_back(b.info(value).dtype);
-  std::vector<Attr> attrs = function_attrs(call, functions);
-  attrs.push_back({"Tout", AttrValue(std::move(types))});
-  const Value first = b.op(call.op->name(), inputs, attrs);
-  DTG_TRY(b.status());
-  return first;
-}
 
 Status call_grad(GradContext& c) {
   DTG_ASSIGN(std::vector<const Function*> branches, branches_of(c.node()));

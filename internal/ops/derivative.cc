@@ -4,8 +4,11 @@
 #include "ops/derivative.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "graph/gradient.h"
+#include "ops/control.h"
 
 namespace dtg::ops {
 namespace {
@@ -226,9 +229,12 @@ class Taking {
       parts.arguments.push_back(there);
     }
     std::vector<Value> direct, saved;
-    const auto bring = [&](Value value) -> Status {
+    const std::function<Status(Value)> bring = [&](Value value) -> Status {
       if (!forward_[value.node()] || copier.has(value)) return {};
       const Node& from = work_->node(value.node());
+      if (work_->info(value).dtype == DType::resource && from.op->role() != Role::argument) {
+        return bring_handle(value, copier, *graph, bring);
+      }
       const Tensor known = work_->constant_value(value);
       if (from.op->role() == Role::constant) return copier.copy(from.id);
       if (known.valid() && known.bytes() <= kConstantBytes) {
@@ -267,6 +273,54 @@ class Taking {
     DTG_ASSIGN(made_->backward, Function::make(std::move(parts)));
     made_->saved = saved_.size();
     return {};
+  }
+
+  // A handle that the function was given, through whatever hands it on or chooses it: that is done again on the way back, as no list keeps
+  // handles.
+  Status bring_handle(Value handle, NodeCopier& copier, Graph& graph, const std::function<Status(Value)>& bring) {
+    std::map<uint64_t, std::vector<Value>> sources;  // by id of the value: what it is, for each function that may have given it
+    std::vector<Value> stack = {handle};
+    while (!stack.empty()) {
+      const Value value = stack.back();
+      stack.pop_back();
+      const Node& node = work_->node(value.node());
+      if (copier.has(value) || sources.contains(value.id)) continue;
+      if (node.op->role() == Role::argument) {
+        DTG_TRY(bring(value));
+        continue;
+      }
+      std::vector<Value> from;
+      // What looks into a resource gives what belongs to it, and not the same one.
+      const bool itself = node.op->access_of(0) == Access::undeclared;
+      for (size_t i = 0; itself && i < node.inputs.size() && from.empty(); ++i) {
+        if (node.op->forwards(i, value.output())) from.push_back(node.inputs[i]);
+      }
+      if (from.empty() && calls_functions(node)) {
+        DTG_ASSIGN(from, handed_on(node, value.output()));
+        for (Value chooser : chooser_of(node)) DTG_TRY(bring(chooser));
+      }
+      if (from.empty()) {
+        return unimplemented("\"%s\" (%s): the gradient needs this resource, which the function makes; make it outside and use its handle",
+                             std::string(node.name).c_str(), node.op->name().c_str());
+      }
+      stack.insert(stack.end(), from.begin(), from.end());
+      sources.emplace(value.id, std::move(from));
+    }
+    Build b(graph);
+    // Whatever a value is was made before it.
+    for (const auto& [id, from] : sources) {
+      DTG_ASSIGN(const std::vector<Value> each, copies_of(copier, from));
+      Value same = each[0];
+      if (std::ranges::any_of(each, [&](Value one) { return !(one == same); })) {
+        const Node& call = work_->node(Value{id}.node());
+        DTG_ASSIGN(const std::vector<Value> chooser, copies_of(copier, chooser_of(call)));
+        std::vector<std::vector<Value>> results;
+        for (Value one : each) results.push_back({one});
+        DTG_ASSIGN(same, choose_alike(b, call, chooser, results));
+      }
+      copier.stand_in(Value{id}, same);
+    }
+    return b.status();
   }
 
   // The array of an argument's gradients is one more argument, as only callers know whose gradients they are.

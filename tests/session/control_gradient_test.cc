@@ -340,6 +340,63 @@ TEST_F(ControlGradientTest, OfVariablesThatBodiesRead) {
 }
 
 // A call hands one of two variables back, of which one branch reads its own meanwhile; a loop hands on one that no round reads.
+// A variable's handle goes through a call, or is chosen by one, and another call reads it: in a function, in a branch, in a loop. The way
+// back goes through the same, and so does the way back of that.
+TEST_F(ControlGradientTest, OfVariablesThatCallsChooseForCalls) {
+  const Value a = variable("a", Shape()), b = variable("b", Shape());
+  run_target(assign(a, build->scalar(DType::f32, 3)));
+  run_target(assign(b, build->scalar(DType::f32, 5)));
+  const Value which = placeholder(DType::boolean, PartialShape::scalar()), x = placeholder(DType::f32, PartialShape::scalar());
+  const Value turns = placeholder(DType::i32, PartialShape::scalar());
+  const auto give = [](Value handle) { return [handle](Build&, const Values&) { return Values{handle}; }; };
+  const auto call = [](Graph& in, const Body& body) { return made(add_call(in, {}, made(function(in, {}, body))))[0]; };
+  // v² x, where v is whichever variable it is; without a choice a, or -x.
+  const auto inside = [&](Build& in, Value at, bool chosen) {
+    const Value handle = chosen ? when(in.graph(), which, give(a), give(b))[0] : call(in.graph(), give(a));
+    const auto use = [handle, at](Build& deep, const Values&) {
+      const Value v = deep.op("ReadVariableOp", {handle}, {{"dtype", DType::f32}});
+      return Values{deep.mul(deep.mul(v, v), at)};
+    };
+    const auto turn = [at](Build& deep, const Values&) { return Values{deep.neg(at)}; };
+    return chosen ? call(in.graph(), use) : when(in.graph(), which, use, turn)[0];
+  };
+  const auto in_loop = [&](bool chosen) {
+    return loop(
+        *graph, {build->integer(0), x},
+        [&](Build& in, const Values& v) {
+          return Values{in.op("Less", {v[0], turns})};
+        },
+        [&](Build& in, const Values& v) {
+          return Values{in.add(v[0], in.integer(1)), inside(in, v[1], chosen)};
+        })[1];
+  };
+  for (const bool chosen : {false, true}) {
+    const Body body = [&](Build& in, const Values&) { return Values{inside(in, x, chosen)}; };
+    const Value always = call(*graph, body), looped = in_loop(chosen);
+    const Value sometimes = when(*graph, which, body, [&](Build&, const Values&) { return Values{x}; })[0];
+    for (const Value y : {always, sometimes, looped}) {
+      for (const bool yes : {true, false}) {
+        SCOPED_TRACE(testing::Message() << chosen << (y == always ? " called" : y == looped ? " looped" : " in a branch") << yes);
+        const Value da = gradient(y, a), db = chosen ? gradient(y, b) : da, dx = gradient(y, x), dda = gradient(da, a);
+        const std::vector<Feed> fed = {
+            {which, Tensor::scalar<bool>(yes).take()}, {x, Tensor::scalar<float>(2).take()}, {turns, Tensor::scalar<int32_t>(1).take()}};
+        std::vector<Tensor> got;
+        const Status status = run(fed, {y, da, db, dx, dda}, &got);
+        ASSERT_TRUE(status.ok()) << status.message();
+        const bool plain = !yes && y == sometimes;  // x itself
+        const float v = yes ? 3 : 5, sign = plain ? 1 : -1;
+        const bool of_a = yes, of_b = chosen && !yes && !plain;
+        const float wanted[] = {of_a || of_b ? v * v * 2 : sign * 2, of_a ? 2 * v * 2 : 0,
+                                of_a && !chosen ? 2 * v * 2
+                                : of_b          ? 2 * v * 2
+                                                : 0,
+                                of_a || of_b ? v * v : sign, of_a ? 4.f : 0};
+        for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(values(got[i]), (std::vector<float>{wanted[i]})) << i;
+      }
+    }
+  }
+}
+
 TEST_F(ControlGradientTest, OfVariablesThatCallsHandBack) {
   const Value a = variable("a", Shape()), b = variable("b", Shape()), which = placeholder(DType::boolean, PartialShape::scalar());
   run_target(assign(a, build->scalar(DType::f32, 3)));
