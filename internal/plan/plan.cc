@@ -10,6 +10,12 @@
 #include "plan/lay_out.h"
 
 namespace dtg {
+namespace {
+
+// What the argument block and the operands of a node take, as most do.
+constexpr size_t kArenaPerNode = 256;
+
+}  // namespace
 
 class PlanMaker {
  public:
@@ -227,9 +233,6 @@ class PlanMaker {
     });
   }
 
-  // What the argument block and the operands of a node take, as most do.
-  static constexpr size_t kArenaPerNode = 256;
-
   Plan& plan_;
   const PlanContext& context_;
   Ir& ir_;
@@ -250,6 +253,30 @@ Plan::Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request)
 
 Plan::~Plan() = default;
 
+namespace {
+
+// By slot: where in its segment the last node stands that reads it. kNone: another segment does, or the host.
+std::vector<uint32_t> last_reads(const Ir& ir) {
+  std::vector<uint32_t> place(ir.nodes.size());  // in the segment, by node
+  for (const IrSegment& segment : ir.segments) {
+    for (uint32_t i = 0; i < segment.nodes.size(); ++i) place[segment.nodes[i]] = i;
+  }
+  std::vector<uint32_t> until(ir.values.size());
+  const auto read = [&](uint32_t v, uint32_t segment, uint32_t at) {
+    const IrValue& value = ir.values[v];
+    if (value.slot == kNone || value.producer == kNone) return;
+    if (ir.nodes[value.producer].segment != segment) at = kNone;
+    until[value.slot] = std::max(until[value.slot], at);
+  };
+  for (uint32_t n : ir.order) {
+    for (uint32_t input : ir.nodes[n].inputs) read(input, ir.nodes[n].segment, place[n]);
+  }
+  for (uint32_t fetch : ir.fetches) read(fetch, kNone, kNone);
+  return until;
+}
+
+}  // namespace
+
 Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanRequest request, Observer* observer) {
   auto plan = Ref<Plan>::adopt(new Plan(context, std::move(graph), std::move(request)));
   auto ir = std::make_unique<Ir>();
@@ -263,9 +290,12 @@ Result<Ref<Plan>> Plan::make(const PlanContext& context, Ref<Graph> graph, PlanR
   if (observer) observer->made(*ir, plan->program_);
   // Later chunks are made for runs with deadlines of their own.
   plan->context_.deadline = Deadline::never();
-  if (plan->program_.open) plan->ir_ = std::move(ir);
+  if (plan->program_.open) {
+    plan->read_until_ = last_reads(*ir);
+    plan->ir_ = std::move(ir);
+  }
   // Nobody asks a body for what it was planned for, but for who prepares the rest of it.
-  else if (plan->request_.body) std::vector<FeedSpec>().swap(plan->request_.feeds);
+  if (!plan->program_.open && plan->request_.body) std::vector<FeedSpec>().swap(plan->request_.feeds);
   plan->program_.name = context.function;
   const size_t frames = plan->program_.blocking || plan->request_.body ? SIZE_MAX : static_cast<size_t>(context.frames);
   const Frame::Surroundings around{plan->program_, *plan, *plan, *plan->memory_, *context.pool, *context.clock, context.tracer};
@@ -318,17 +348,7 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
   later->segment = segment;
   later->position = position;
   const std::vector<uint32_t>& nodes = ir_->segments[segment].nodes;
-  // Every value from before whose shape the plan did not know is part of the key.
-  std::vector<bool> made(ir_->values.size());
-  for (uint32_t i = position; i < nodes.size(); ++i) {
-    for (uint32_t output : ir_->nodes[nodes[i]].outputs) made[output] = true;
-  }
-  for (uint32_t i = position; i < nodes.size(); ++i) {
-    for (uint32_t input : ir_->nodes[nodes[i]].inputs) {
-      const IrValue& value = ir_->values[input];
-      if (value.dynamic() && !made[input]) later->shapes.emplace_back(value.slot, slots.shape(value.slot));
-    }
-  }
+  later->arena.expect(kArenaPerNode);  // where every node needs one of its own, there may be thousands
   MemoryPlan memory;
   Emitter emitter(context_, *ir_, memory, {&later->arena, &later->tensors, &later->resources, nullptr}, slots);
   DTG_ASSIGN(const uint32_t end, emitter.emit(nodes, position, later->instructions));
@@ -337,6 +357,7 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
                           std::string(ir_->nodes[nodes[end]].node->name).c_str());
   }
   later->chunk = {.instructions = later->instructions, .planned = segment, .end = end, .last = end == nodes.size()};
+  note_key(*later, nodes, slots);
   keep_outside_values(*later, emitter, memory);
   // In one straight line nothing but its own order is relied on.
   class Alone final : public SegmentReach {
@@ -349,30 +370,45 @@ Result<Ref<LaterChunk>> Plan::make_chunk(const Slots& slots, uint32_t segment, u
   later->device_bytes = space == 0 ? 0 : memory.bytes(space);
   later->gives = emitter.take_shapes();
   memory.for_workspaces([&](uint32_t, uint32_t instruction, int64_t offset) { later->instructions[instruction].workspace = offset; });
-  for (uint32_t slot = 0; slot < emitter.items().size(); ++slot) {
-    const uint32_t item = emitter.items()[slot];
-    if (item != kNone) (memory.space(item) == 0 ? later->places : later->device_places).push_back({slot, memory.offset(item)});
-  }
+  for_each_item(*later, emitter, [&](uint32_t slot, uint32_t item) {
+    (memory.space(item) == 0 ? later->places : later->device_places).push_back({slot, memory.offset(item)});
+  });
   later->values = emitter.consulted();
   return later;
 }
 
-// What somebody outside of the chunk reads stays until the run ends.
-void Plan::keep_outside_values(const LaterChunk& later, const Emitter& emitter, MemoryPlan& memory) const {
+// Calls fn(slot, item) for what the chunk makes in memory of its own. All that is asked about a chunk is asked of its own nodes: there may
+// be as many chunks as nodes.
+template <class Fn>
+void Plan::for_each_item(const LaterChunk& later, const Emitter& emitter, Fn&& fn) const {
   const std::vector<uint32_t>& nodes = ir_->segments[later.segment].nodes;
-  std::vector<bool> inside(ir_->nodes.size());
-  for (uint32_t i = later.position; i < later.chunk.end; ++i) inside[nodes[i]] = true;
-  for (uint32_t n : ir_->order) {
-    if (inside[n]) continue;
-    for (uint32_t input : ir_->nodes[n].inputs) {
-      const uint32_t item = emitter.items()[ir_->values[input].slot];
-      if (item != kNone) memory.keep(item);
+  for (uint32_t i = later.position; i < later.chunk.end; ++i) {
+    for (uint32_t output : ir_->nodes[nodes[i]].outputs) {
+      const uint32_t slot = ir_->values[output].slot;
+      if (slot != kNone && emitter.items()[slot] != kNone) fn(slot, emitter.items()[slot]);
     }
   }
-  for (uint32_t fetch : ir_->fetches) {
-    const uint32_t item = emitter.items()[ir_->values[fetch].slot];
-    if (item != kNone) memory.keep(item);
+}
+
+// Every value from before whose shape the plan did not know, and which its nodes read, or the one that it ended at.
+void Plan::note_key(LaterChunk& later, const std::vector<uint32_t>& nodes, const Slots& slots) const {
+  const auto end = std::min<size_t>(later.chunk.end + 1, nodes.size());
+  const uint32_t first = ir_->nodes[nodes[later.position]].position;
+  const auto is_inside = [&](uint32_t n) { return ir_->nodes[n].segment == later.segment && ir_->nodes[n].position >= first; };
+  for (size_t i = later.position; i < end; ++i) {
+    for (uint32_t input : ir_->nodes[nodes[i]].inputs) {
+      const IrValue& value = ir_->values[input];
+      if (!value.dynamic() || (value.producer != kNone && is_inside(value.producer))) continue;
+      later.shapes.emplace_back(value.slot, slots.shape(value.slot));
+    }
   }
+}
+
+// What somebody outside of the chunk reads stays until the run ends.
+void Plan::keep_outside_values(const LaterChunk& later, const Emitter& emitter, MemoryPlan& memory) const {
+  for_each_item(later, emitter, [&](uint32_t slot, uint32_t item) {
+    if (read_until_[slot] >= later.chunk.end) memory.keep(item);
+  });
 }
 
 }  // namespace dtg

@@ -70,6 +70,9 @@ class Plan final : public Body, private ChunkSource {
   Plan(const PlanContext& context, Ref<Graph> graph, PlanRequest request);
   Result<const LaterChunk*> next_chunk(Slots& slots, uint32_t segment, uint32_t position) override;
   Result<Ref<LaterChunk>> make_chunk(const Slots& slots, uint32_t segment, uint32_t position) const;
+  template <class Fn>
+  void for_each_item(const LaterChunk& later, const Emitter& emitter, Fn&& fn) const;
+  void note_key(LaterChunk& later, const std::vector<uint32_t>& nodes, const Slots& slots) const;
   void keep_outside_values(const LaterChunk& later, const Emitter& emitter, MemoryPlan& memory) const;
 
   PlanContext context_;
@@ -78,7 +81,8 @@ class Plan final : public Body, private ChunkSource {
   uint64_t generation_ = 0;
   const Ref<MemoryPool> memory_;
   Program program_;
-  std::unique_ptr<const Ir> ir_;  // kept when shapes depend on data
+  std::unique_ptr<const Ir> ir_;      // kept when shapes depend on data
+  std::vector<uint32_t> read_until_;  // then, by slot: the last node of its segment that reads it; kNone: somebody elsewhere does
   ChunkCache later_;
   std::unique_ptr<FramePool> frames_;
   static constexpr int64_t kBriefNs = 30'000;
