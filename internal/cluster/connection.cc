@@ -131,6 +131,9 @@ void Connection::lost(const Status& reason) {
   if (server_->session(session_) == this) {
     server_->sessions_.erase(session_);
     server_->departures_.left(session_, link_->said_goodbye());
+    task_->ledger().left(session_);
+    // Nobody has its number any more, to ask what it did or to repeat it.
+    if (link_->said_goodbye()) fence_->when_quiet(session_, {}, [task = task_, session = session_] { task->ledger().forget(session); });
   }
   server_ = nullptr;
   if (attends_) task_->attendance()->left(peer_task_, session_, link_->said_goodbye(), reason);
@@ -304,6 +307,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
     if (Connection* const before = std::exchange(present, this)) before->close(aborted("the session has connected anew"));
     server_->sessions_[session_] = this;
     server_->departures_.came(session_);
+    task_->ledger().came(session_);
   }
   rights_ = rights_of(server_->options_.cluster, peer_task_, task_->name());
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,

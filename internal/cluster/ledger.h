@@ -1,14 +1,20 @@
 // Ledger: which writes a task has committed, by who made them and the number they gave them. A run that is repeated, because its end
 // never reached whoever asked for it, finds its writes here and does not make them again.
 //
+// Of who is connected the rows stay, as many as one writer may have. Who is away may come back, and shares room with others that are: they
+// lose rows first, and then all of them, but never the knowledge that there was something. Who said goodbye cannot ask any more, and
+// nothing is kept of him. So nobody is told that his rows may be forgotten unless rows of his were.
+//
 // Owner: the task. Any thread.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -25,7 +31,10 @@ class Ledger {
  public:
   // Of one writer so many are known; who repeats an older one is told that nobody knows.
   static constexpr size_t kRowsPerWriter = 16384;
-  static constexpr size_t kWriters = 1024;
+  static constexpr size_t kWriters = 1024;                   // who are away
+  static constexpr size_t kRowsAway = size_t{1} << 20;       // of all of them; then those that have most lose half
+  static constexpr size_t kForgotten = size_t{1} << 16;      // writers whose rows are gone, and who are known by name
+  static constexpr size_t kFailureTextMax = 512;             // bytes of it that are kept
   static constexpr uint64_t kSequences = uint64_t{1} << 47;  // numbers are below
 
   struct Row {
@@ -37,8 +46,15 @@ class Ledger {
   struct Writer {
     uint64_t number = 0;
     uint64_t forgotten = 0;  // rows of numbers below this one are not known any more
-    std::vector<Row> rows;   // oldest first
+    std::vector<Row> rows;   // by number and phase
   };
+
+  // Whose rows are to stay: who is connected. Of others that nothing is known, unless they write.
+  void came(uint64_t writer);
+  // It is not, and may come back.
+  void left(uint64_t writer);
+  // It said goodbye, and nothing of it goes on. Nothing where it is connected again.
+  void forget(uint64_t writer);
 
   // Was that phase of the write committed? An error where that failed, or where nobody knows any more.
   Result<bool> has(const WriteId& write, uint32_t phase);
@@ -58,32 +74,50 @@ class Ledger {
   // All that is known, to be kept; and what was kept.
   std::vector<Writer> list() const;
   void restore(const Writer& writer);
-  // Has a writer been forgotten as a whole?
-  bool has_dropped() const;
-  void set_dropped();
+  // Writers of whom no row is left: rows of numbers below the second are not known any more.
+  struct Forgotten {
+    std::vector<std::pair<uint64_t, uint64_t>> writers;
+    bool others = false;  // there are more, nobody knows which
+  };
+  Forgotten forgotten() const;
+  void restore(const Forgotten& forgotten);
   // Repetitions that were recognised.
   uint64_t repetitions() const;
+  struct Counts {
+    size_t writers = 0, rows = 0;
+  };
+  Counts counts() const;
 
  private:
+  struct Outcome {
+    Status failure;
+    int64_t rounds = 0;  // of a strand
+  };
   struct Known {
-    struct Outcome {
-      Status failure;
-      int64_t rounds = 0;  // of a strand
-    };
-    std::unordered_map<uint64_t, Outcome> rows;  // by number and phase
-    std::deque<std::pair<uint64_t, uint32_t>> order;
+    std::deque<uint64_t> rows;         // by number and phase, in order
+    std::map<uint64_t, Outcome> more;  // of rows of which there is more to say
     uint64_t forgotten = 0;
-    std::list<uint64_t>::iterator place;
+    bool present = false;
+    std::list<uint64_t>::iterator place;  // where it is not
   };
   static uint64_t key(uint64_t sequence, uint32_t phase) { return sequence << 16 | (phase & 0xffff); }
+  static bool contains(const Known& known, uint64_t row);
+  static const Outcome& outcome(const Known& known, uint64_t row);
+  static void drop_oldest(Known& known);
+  uint64_t forgotten_of(uint64_t writer) const;
   Known& known(uint64_t writer);
-  Known::Outcome& add(Known& known, uint64_t sequence, uint32_t phase);
-  Result<const Known::Outcome*> find(const WriteId& write, uint32_t phase);
+  void add(Known& known, uint64_t row);
+  void make_room();
+  void halve_the_longest();
+  void drop(uint64_t writer);
+  Result<const Outcome*> find(const WriteId& write, uint32_t phase);
 
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<uint64_t, Known> writers_;
-  std::list<uint64_t> recent_;  // writers, the one that wrote last in front
-  bool dropped_ = false;        // a writer that was forgotten as a whole
+  std::list<uint64_t> away_;  // writers, the one that wrote or left last in front
+  size_t rows_away_ = 0;
+  std::unordered_map<uint64_t, uint64_t> forgotten_;  // what Forgotten tells
+  bool others_forgotten_ = false;
   uint64_t repetitions_ = 0;
 };
 

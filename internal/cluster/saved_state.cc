@@ -13,8 +13,9 @@
 namespace dtg {
 namespace {
 
-constexpr std::string_view kVariable = "variable:", kFailed = "failed:", kRounds = "rounds:";
-constexpr const char* kDropped = "writers forgotten";
+constexpr std::string_view kVariable = "variable:", kFailed = "failed:", kRounds = "rounds:", kForgotten = "forgotten:";
+// "yes": also writers that are not named. Whoever knows no names takes it that all may be forgotten, whatever it says.
+constexpr const char *kDropped = "writers forgotten", *kSome = "those named";
 
 std::string hex(uint64_t number) { return format("%016" PRIx64, number); }
 
@@ -80,7 +81,10 @@ std::string key_of(std::string_view what, const std::string& writer, uint64_t se
 }
 
 void save_rows(const Ledger& ledger, SetExtras& extras) {
-  if (ledger.has_dropped()) extras.metadata.emplace_back(kDropped, "yes");
+  const Ledger::Forgotten forgotten = ledger.forgotten();
+  if (forgotten.others || !forgotten.writers.empty()) extras.metadata.emplace_back(kDropped, forgotten.others ? "yes" : kSome);
+  for (const auto& [writer, below] : forgotten.writers)
+    extras.metadata.emplace_back(std::string(kForgotten) + hex(writer), std::to_string(below));
   for (const Ledger::Writer& writer : ledger.list()) {
     const std::string name = hex(writer.number);
     for (const Ledger::Row& row : writer.rows) {
@@ -106,6 +110,17 @@ Status failure_of(const std::map<std::string, std::string>& metadata, const Writ
 int64_t rounds_of(const std::map<std::string, std::string>& metadata, const WriterRow& row) {
   const auto at = metadata.find(key_of(kRounds, row.writer, static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment)));
   return at == metadata.end() ? 0 : std::strtoll(at->second.c_str(), nullptr, 10);
+}
+
+Result<Ledger::Forgotten> forgotten_in(const std::map<std::string, std::string>& metadata) {
+  Ledger::Forgotten forgotten;
+  const auto dropped = metadata.find(kDropped);
+  forgotten.others = dropped != metadata.end() && dropped->second != kSome;
+  for (auto at = metadata.lower_bound(std::string(kForgotten)); at != metadata.end() && at->first.starts_with(kForgotten); ++at) {
+    DTG_ASSIGN(const uint64_t writer, from_hex(at->first.substr(kForgotten.size())));
+    forgotten.writers.emplace_back(writer, std::strtoull(at->second.c_str(), nullptr, 10));
+  }
+  return forgotten;
 }
 
 }  // namespace
@@ -162,6 +177,7 @@ Status put_state(const RestoredSet& set, ResourceStore& store, Ledger& ledger) {
     if (variable.begin_assign(nullptr) != Variable::Writing::yes) return internal_error("restore \"%s\": it is in use", name.c_str());
     DTG_TRY(variable.end_assign(std::move(value)));
   }
+  DTG_ASSIGN(const Ledger::Forgotten forgotten, forgotten_in(metadata));
   std::vector<Ledger::Writer> writers;
   for (const WriterRow& row : set.manifest.rows) {
     DTG_ASSIGN(const uint64_t number, from_hex(row.writer));
@@ -170,7 +186,7 @@ Status put_state(const RestoredSet& set, ResourceStore& store, Ledger& ledger) {
         {static_cast<uint64_t>(row.sequence), static_cast<uint32_t>(row.segment), failure_of(metadata, row), rounds_of(metadata, row)});
   }
   for (const Ledger::Writer& writer : writers) ledger.restore(writer);
-  if (metadata.contains(kDropped)) ledger.set_dropped();
+  ledger.restore(forgotten);
   return {};
 }
 

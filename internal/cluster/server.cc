@@ -183,7 +183,10 @@ Json Server::state() const {
     ++count;
     bytes += static_cast<const Variable&>(*resource).bytes();
   }
+  const Ledger::Counts known = task_->ledger().counts();
   Json::Object commits{{"repetitions", static_cast<int64_t>(task_->ledger().repetitions())},
+                       {"writers", static_cast<int64_t>(known.writers)},
+                       {"rows", static_cast<int64_t>(known.rows)},
                        {"durability", !task_->log()                    ? "memory"
                                       : task_->log()->waits_for_disk() ? "wal"
                                                                        : "wal-async"}};

@@ -2,7 +2,9 @@
 // name who was waited for. Servers with a runtime each and sockets in between.
 #include <sys/stat.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "dtg/sugar_ops.h"
 #include "job.h"
@@ -156,6 +158,31 @@ TEST_F(Outcome, NumbersThatAreNobodys) {
   Program other(workers_[1]->runtime);
   connect(other, *workers_[1]);
   refused(dtg_session_outcome(other.session, 1u << 20, 0, &found), DTG_INVALID_ARGUMENT, "no such run");
+}
+
+std::string status(const Server& server) {
+  dtg_string* text = nullptr;
+  OK(dtg_server_status(server.server, &text));
+  const std::string found = dtg_string_data(text, nullptr);
+  dtg_string_release(text);
+  return found;
+}
+
+// A number that nobody has any more is not remembered.
+TEST_F(Outcome, OfASessionThatIsClosedNothingIsKept) {
+  const char* const none = R"("writers":0,"rows":0)";
+  for (int i = 0; i < 2; ++i) {
+    Counts job(*workers_[0]);
+    OK(dtg_run_target(job.program.session, job.step));
+    for (const auto& ps : ps_) EXPECT_NE(status(*ps).find(R"("writers":1)"), std::string::npos) << status(*ps);
+    OK(dtg_session_close(job.program.session, kWaitNs));
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(kWaitNs);
+  for (const auto& ps : ps_) {
+    while (status(*ps).find(none) == std::string::npos && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_NE(status(*ps).find(none), std::string::npos) << status(*ps);
+  }
 }
 
 // A worker of bounded staleness: each step takes 1 from v.

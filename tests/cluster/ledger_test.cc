@@ -55,18 +55,136 @@ TEST(LedgerOfATask, WhatItForgotNobodyKnows) {
   EXPECT_FALSE(ledger.has(again(7, count), 0).value());
 }
 
+// More writers than it knows, each with one row.
+void crowd(Ledger& ledger, uint64_t first, uint64_t count = Ledger::kWriters + 1) {
+  for (uint64_t writer = first; writer < first + count; ++writer) ledger.enter({writer, 1, false}, 0);
+}
+
 TEST(LedgerOfATask, AWriterThatItForgotIsNotNew) {
   Ledger ledger;
   EXPECT_FALSE(ledger.has(again(1, 1), 0).value());
-  for (uint64_t writer = 0; writer <= Ledger::kWriters; ++writer) ledger.enter({writer, 1, false}, 0);
+  crowd(ledger, 0);
   EXPECT_EQ(ledger.has(again(0, 1), 0).status().code(), Code::failed_precondition);
+  EXPECT_TRUE(ledger.made(0, 1).forgotten);
   EXPECT_TRUE(ledger.has(again(1, 1), 0).value());
+  // Nor is he when he writes again: what he did before stays unknown, and what comes later is known.
+  ledger.enter({0, 5, false}, 0);
+  EXPECT_EQ(ledger.has(again(0, 1), 0).status().code(), Code::failed_precondition);
+  EXPECT_TRUE(ledger.made(0, 1).forgotten);
+  EXPECT_TRUE(ledger.has(again(0, 5), 0).value());
+  EXPECT_FALSE(ledger.has(again(0, 6), 0).value());
+  // And not when he connects and goes without a word.
+  ledger.came(1);
+  ledger.left(1);
+  crowd(ledger, 10'000);
+  ledger.came(1);
+  EXPECT_EQ(ledger.has(again(1, 1), 0).status().code(), Code::failed_precondition);
+  EXPECT_FALSE(ledger.has(again(1, 2), 0).value());
+}
+
+TEST(LedgerOfATask, AWriterThatIsNewWasNeverForgotten) {
+  Ledger ledger;
+  crowd(ledger, 0, 3 * Ledger::kWriters);
+  const uint64_t fresh = 10'000;
+  EXPECT_FALSE(ledger.has(again(fresh, 1), 0).value());
+  EXPECT_FALSE(ledger.made(fresh, 1).forgotten);
+  ledger.came(fresh);
+  EXPECT_FALSE(ledger.has(again(fresh, 1), 0).value());
+  EXPECT_FALSE(ledger.made(fresh, 1).forgotten);
+}
+
+// Of more than it knows by name, anybody may be one.
+TEST(LedgerOfATask, WhoeverMayHaveBeenForgottenIsTold) {
+  Ledger ledger;
+  ledger.came(1'000'000);
+  crowd(ledger, 0, Ledger::kWriters + Ledger::kForgotten);
+  EXPECT_FALSE(ledger.forgotten().others);
+  EXPECT_FALSE(ledger.has(again(2'000'000, 1), 0).value());
+  crowd(ledger, 500'000, 1);
+  EXPECT_TRUE(ledger.forgotten().others);
+  EXPECT_EQ(ledger.has(again(2'000'000, 1), 0).status().code(), Code::failed_precondition);
+  EXPECT_TRUE(ledger.made(2'000'000, 1).forgotten);
+  ledger.enter({2'000'000, 9, false}, 0);
+  EXPECT_EQ(ledger.has(again(2'000'000, 10), 0).status().code(), Code::failed_precondition) << "an earlier life may have made it";
+  EXPECT_TRUE(ledger.has(again(2'000'000, 9), 0).value());
+  EXPECT_FALSE(ledger.has(again(1'000'000, 1), 0).value()) << "it has been here since before";
+}
+
+TEST(LedgerOfATask, WhoIsConnectedKeepsHisRows) {
+  Ledger ledger;
+  ledger.came(7'000'000);
+  ledger.enter({7'000'000, 1, false}, 0);
+  crowd(ledger, 0, 3 * Ledger::kWriters);
+  EXPECT_TRUE(ledger.has(again(7'000'000, 1), 0).value());
+  EXPECT_FALSE(ledger.has(again(7'000'000, 2), 0).value());
+  // Away he is one of the crowd, the one that was there last.
+  ledger.left(7'000'000);
+  crowd(ledger, 10'000, Ledger::kWriters - 1);
+  EXPECT_TRUE(ledger.has(again(7'000'000, 1), 0).value());
+  crowd(ledger, 20'000, 1);
+  EXPECT_EQ(ledger.has(again(7'000'000, 1), 0).status().code(), Code::failed_precondition);
+}
+
+TEST(LedgerOfATask, NothingIsKeptOfWhoSaidGoodbye) {
+  Ledger ledger;
+  ledger.came(7);
+  for (uint64_t i = 0; i < 100; ++i) ledger.enter({7, i, false}, 0);
+  ledger.forget(7);
+  EXPECT_EQ(ledger.counts().rows, 100u) << "it is connected";
+  ledger.left(7);
+  EXPECT_EQ(ledger.counts().writers, 1u);
+  ledger.forget(7);
+  EXPECT_EQ(ledger.counts().writers, 0u);
+  EXPECT_EQ(ledger.counts().rows, 0u);
+  // Nobody else is forgotten for it.
+  for (uint64_t writer = 0; writer < 3 * Ledger::kWriters; ++writer) {
+    ledger.came(writer);
+    ledger.enter({writer, 1, false}, 0);
+    ledger.left(writer);
+    ledger.forget(writer);
+  }
+  EXPECT_TRUE(ledger.forgotten().writers.empty());
+  // And of who came and wrote nothing there is nothing to keep.
+  ledger.came(8);
+  ledger.left(8);
+  EXPECT_EQ(ledger.counts().writers, 0u);
+}
+
+TEST(LedgerOfATask, ThoseAwayShareRoom) {
+  Ledger ledger;
+  const uint64_t writers = Ledger::kRowsAway / Ledger::kRowsPerWriter + 6, count = Ledger::kRowsPerWriter;
+  ledger.came(0);
+  for (uint64_t writer = 0; writer < writers; ++writer) {
+    for (uint64_t i = 0; i < count; ++i) ledger.enter({writer, i, false}, 0);
+  }
+  EXPECT_LE(ledger.counts().rows, Ledger::kRowsAway + count);
+  EXPECT_TRUE(ledger.has(again(0, 0), 0).value()) << "it is connected";
+  for (uint64_t writer = 1; writer < writers; ++writer) {
+    EXPECT_TRUE(ledger.has(again(writer, count - 1), 0).value()) << writer;
+    EXPECT_TRUE(ledger.has(again(writer, count / 2), 0).value()) << writer;
+    const auto oldest = ledger.has(again(writer, 0), 0);
+    EXPECT_TRUE(oldest.ok() ? oldest.value() : oldest.status().code() == Code::failed_precondition) << writer;
+  }
+  ledger.left(0);
+  EXPECT_LE(ledger.counts().rows, Ledger::kRowsAway);
+}
+
+// An attempt may come long after those that were made later.
+TEST(LedgerOfATask, TakesNumbersInAnyOrder) {
+  Ledger ledger;
+  for (uint64_t i = 1000; i-- > 0;) ledger.enter({7, i * 7 % 1000, false}, static_cast<uint32_t>(i % 3));
+  for (uint64_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(ledger.made(7, i * 7 % 1000).units, 1u);
+    EXPECT_TRUE(ledger.has(again(7, i * 7 % 1000), static_cast<uint32_t>(i % 3)).value());
+    EXPECT_FALSE(ledger.has(again(7, i * 7 % 1000), static_cast<uint32_t>((i + 1) % 3)).value());
+  }
 }
 
 TEST(LedgerOfATask, ComesBackAsItWas) {
   Ledger ledger, restored;
   for (uint64_t i = 0; i < Ledger::kRowsPerWriter + 3; ++i) ledger.enter({7, i, false}, i % 2, i % 5 ? Status() : aborted("no"));
   ledger.enter({9, 4, false}, 3);
+  ledger.came(7);
   for (const Ledger::Writer& writer : ledger.list()) restored.restore(writer);
   for (uint64_t i = 0; i < Ledger::kRowsPerWriter + 5; ++i) {
     for (uint32_t phase : {0u, 1u}) {

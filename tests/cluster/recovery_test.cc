@@ -223,6 +223,7 @@ TEST(SavedStates, ComeBackAsTheyWere) {
   ResourceStore store, restored;
   Ledger ledger, known;
   ledger.enter({9, 5, false}, 2, invalid_argument("no, \xff"));
+  ledger.restore(Ledger::Forgotten{{{11, 4}}, false});
   for (const Sample& sample : samples) {
     const Ref<Variable> variable = make_ref<Variable>(sample.name, sample.value.dtype(), sample.shape);
     ASSERT_TRUE(
@@ -257,6 +258,27 @@ TEST(SavedStates, ComeBackAsTheyWere) {
     variable.unpin(version);
   }
   EXPECT_EQ(known.has({9, 5, true}, 2).status().code(), Code::invalid_argument);
+  EXPECT_EQ(known.has({11, 3, true}, 0).status().code(), Code::failed_precondition);
+  EXPECT_FALSE(known.has({11, 4, true}, 0).value());
+  EXPECT_FALSE(known.has({12, 1, true}, 0).value()) << "nobody has forgotten this one";
+}
+
+// An earlier release said only that there were some.
+TEST(SavedStates, OfWritersThatAreNotNamedAnybodyMayBeOne) {
+  RestoredSet set;
+  set.manifest.metadata = {{"writers forgotten", "yes"}};
+  set.manifest.rows = {{"0000000000000007", 3, 3, 0, ""}};
+  ResourceStore store;
+  Ledger known;
+  const Status put = put_state(set, store, known);
+  ASSERT_TRUE(put.ok()) << put.message();
+  EXPECT_TRUE(known.has({7, 3, true}, 0).value());
+  EXPECT_FALSE(known.has({7, 4, true}, 0).value());
+  EXPECT_EQ(known.has({7, 2, true}, 0).status().code(), Code::failed_precondition);
+  EXPECT_EQ(known.has({8, 1, true}, 0).status().code(), Code::failed_precondition);
+  auto again = take_state(store, known);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again.value().extras.metadata, (std::vector<std::pair<std::string, std::string>>{{"writers forgotten", "yes"}}));
 }
 
 // What another process is using is not touched.

@@ -109,9 +109,10 @@ DTG_ERR dtg_server_stop(dtg_server *server, int64_t timeout_ns) DTG_NOEXCEPT;
  * shared_bytes, parts, runs}] with channel "shared memory" (a unix socket, beside which large values go through memory that both processes
  * have in common: shared_bytes of them so far), "unix", "tcp" or "memory",
  * variables {count, bytes}, attendance (null but at the first ps, or the chief without one) {workers [{task, presence: there, awaited,
- * lost or left, done, and of who is gone seconds and reason}], barriers [{name, arrived}]}, commits {repetitions, durability; with a
- * state_dir also number, on_disk, sets, bytes, failure}. A task that brings values for somebody's session is among the sessions, with the
- * peer "values for session N". `*out` is owned by the caller. Since 0.1. */
+ * lost or left, done, and of who is gone seconds and reason}], barriers [{name, arrived}]}, commits {repetitions, writers, rows,
+ * durability; with a state_dir also number, on_disk, sets, bytes, failure}. writers: sessions that are connected, or went without a word
+ * and wrote before, of whose updates it knows rows; a session that was closed is none. A task that brings values for somebody's session is
+ * among the sessions, with the peer "values for session N". `*out` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_server_status(const dtg_server *server, dtg_string **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the server; NULL for NULL. Since 0.1. */
@@ -139,15 +140,16 @@ typedef int32_t dtg_outcome;
 enum {
   DTG_OUTCOME_NOTHING = 0,  /* it has updated nothing on any other task, and will not */
   DTG_OUTCOME_UPDATED = 1,  /* it has, on one task at least: all of it, or up to where it was cut short */
-  DTG_OUTCOME_FORGOTTEN = 2 /* so many runs ago that a task does not know any more */
+  DTG_OUTCOME_FORGOTTEN = 2 /* so long ago that a task does not know any more */
 };
 /* Asks the tasks of the cluster, for at most `timeout_ns` (0: the session's default), what took place of a run of this session, by the
- * number that dtg_run_args.write received. To have all of it done, whatever the answer is, run the same once more with that number: what
- * took place is not made again, and a run that was cut short goes on where it was. That is so for runs which update variables of other
- * tasks and nothing of their own; those that put into queues or accumulators, or fetch what an update gives, can only be asked about. A
- * task that keeps no state and was started anew has forgotten its variables, and with them what was done to them. Errors: INVALID_ARGUMENT
- * (the session has made no run of that number), UNAVAILABLE (a task is gone, or the run is still under way there), DEADLINE_EXCEEDED,
- * UNIMPLEMENTED (a task runs an earlier release). Since 0.1. */
+ * number that dtg_run_args.write received. A task knows the last 16,384 commits of a session's runs, or fewer where the session has not
+ * been connected to it for long and many others went without closing theirs. To have all of it done, whatever the answer is, run the same
+ * once more with that number: what took place is not made again, and a run that was cut short goes on where it was. That is so for runs
+ * which update variables of other tasks and nothing of their own; those that put into queues or accumulators, or fetch what an update
+ * gives, can only be asked about. A task that keeps no state and was started anew has forgotten its variables, and with them what was done
+ * to them. Errors: INVALID_ARGUMENT (the session has made no run of that number), UNAVAILABLE (a task is gone, or the run is still under
+ * way there), DEADLINE_EXCEEDED, UNIMPLEMENTED (a task runs an earlier release). Since 0.1. */
 DTG_ERR dtg_session_outcome(dtg_session *session, uint64_t write, int64_t timeout_ns, dtg_outcome *out) DTG_NOEXCEPT;
 
 /* The end of a job, for all workers: what this one had to do is done. Waits until that is so of every worker, then the chief (where the
