@@ -2,6 +2,7 @@
 #include "cluster/ledger.h"
 
 #include <algorithm>
+#include <new>
 
 namespace dtg {
 
@@ -165,10 +166,16 @@ void Ledger::enter(const WriteId& write, uint32_t phase, const Status& failure) 
   const std::lock_guard lock(mutex_);
   const uint64_t row = key(write.sequence, phase);
   Known& known = this->known(write.writer);
-  add(known, row);
-  if (failure.ok() || !contains(known, row)) return;
-  Outcome& more = known.more[row];
-  if (more.failure.ok()) more.failure = in_brief(failure);
+  try {
+    // First what is wrong with it, so that no row is there without.
+    if (!failure.ok()) {
+      Outcome& more = known.more[row];
+      if (more.failure.ok()) more.failure = in_brief(failure);
+    }
+    add(known, row);
+  } catch (const std::bad_alloc&) {
+    known.forgotten = std::max(known.forgotten, write.sequence + 1);
+  }
 }
 
 void Ledger::enter_round(const WriteId& write, uint32_t row, int64_t round) {

@@ -58,7 +58,10 @@ class Ledger {
 
   // Was that phase of the write committed? An error where that failed, or where nobody knows any more.
   Result<bool> has(const WriteId& write, uint32_t phase);
+  // Where there is no memory for it, nobody knows any more.
   void enter(const WriteId& write, uint32_t phase, const Status& failure = {});
+  // The row of all that a run does outside of its units: to queues and accumulators.
+  static constexpr uint32_t kOutsideUnits = 0x7fff;
   // A strand (exec/commits.h) has one row, which counts its units: they come in order, from 0.
   static constexpr uint32_t row_of_strand(int64_t strand) { return 0x8000u + (static_cast<uint32_t>(strand) & 0x7fffu); }
   static constexpr bool is_strand(uint32_t phase) { return (phase & 0x8000u) != 0; }

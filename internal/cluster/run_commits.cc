@@ -169,6 +169,11 @@ void RunCommits::enter_row() {
   task.log()->when_on_disk(number_, *this);
 }
 
+// Whoever asks what became of the run is told; nobody repeats it.
+void RunCommits::changed() {
+  if (!has_changed_.exchange(true)) part_.task().ledger().enter(write_, Ledger::kOutsideUnits);
+}
+
 void RunCommits::on_disk(const Status& status) { go_on(status); }
 
 // Who is told may be the last to hold the run.

@@ -6,6 +6,7 @@
 // Owner: the run. The threads of its segments, of the log and whoever aborts the step.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -25,6 +26,7 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
   uint64_t writer() const override { return write_.writer; }
   void enter(const CommitArgs& gate, Completion done) override;
   void leave(const CommitArgs& point, Completion done) override;
+  void changed() override;
   // Nothing of the run goes on; what was entered and not left has failed.
   void end(const Status& status);
 
@@ -63,6 +65,7 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
   uint64_t number_ = 0;    // the log's, of the last commit
   Completion done_;
   std::vector<int64_t> rounds_;  // begun, by strand
+  std::atomic<bool> has_changed_{false};
 
   std::mutex mutex_;  // guards what follows
   bool busy_ = false;

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "exec/completion.h"
+#include "exec/step.h"
 
 namespace dtg {
 
@@ -34,6 +35,14 @@ class Commits {
   virtual void enter(const CommitArgs& gate, Completion done) = 0;
   // They have taken place.
   virtual void leave(const CommitArgs& point, Completion done) = 0;
+  // Something took place that is in no unit: what the run put into a queue, or took from an accumulator. Before the instruction ends,
+  // that the run has not ended before it is known; once or more often.
+  virtual void changed() = 0;
 };
+
+// For the kernels of such.
+inline void note_change(const Step& step) {
+  if (Commits* const commits = step.commits()) commits->changed();
+}
 
 }  // namespace dtg

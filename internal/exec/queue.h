@@ -43,6 +43,13 @@ class Queue final : public WaitingResource {
     Tuple tuple;
     int64_t count = 0;  // dequeue_many, dequeue_up_to
 
+   protected:
+    // Did it do something to the queue, whatever it ended with? A part of a batch may be in when the rest is withdrawn.
+    bool has_changed(const Status& outcome) const {
+      const bool many = verb_ == Verb::enqueue_many || verb_ == Verb::dequeue_many || verb_ == Verb::dequeue_up_to;
+      return many ? moved_ > 0 : outcome.ok();
+    }
+
    private:
     friend class Queue;
     const Verb verb_;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "exec/accumulator.h"
+#include "exec/commits.h"
 #include "exec/completion.h"
 #include "graph/infer.h"
 #include "ops/all.h"
@@ -95,7 +96,9 @@ struct ApplyArgs {
 Status apply_dense(RunContext& c) {
   const auto& a = c.args<ApplyArgs>();
   DTG_ASSIGN(DenseAccumulator * accumulator, typed_accumulator_at<DenseAccumulator>(c, a.dtype));
-  return accumulator->apply(*c.in<int64_t>(1), a.gradient, c.in<void>(2));
+  DTG_TRY(accumulator->apply(*c.in<int64_t>(1), a.gradient, c.in<void>(2)));
+  note_change(c.step());
+  return {};
 }
 
 Status apply_sparse(RunContext& c) {
@@ -103,7 +106,9 @@ Status apply_sparse(RunContext& c) {
   DTG_ASSIGN(SparseAccumulator * accumulator, typed_accumulator_at<SparseAccumulator>(c, a.dtype));
   const std::span<const int64_t> indices(c.in<int64_t>(2), static_cast<size_t>(a.indices));
   const std::span<const int64_t> shape(c.in<int64_t>(4), static_cast<size_t>(a.known_shape ? a.dense_rank : 0));
-  return accumulator->apply(*c.in<int64_t>(1), indices, a.gradient, c.in<void>(3), shape);
+  DTG_TRY(accumulator->apply(*c.in<int64_t>(1), indices, a.gradient, c.in<void>(3), shape));
+  note_change(c.step());
+  return {};
 }
 
 Status apply_prepare(PrepareContext& c) {
@@ -149,6 +154,7 @@ class TakeGradient final : public Accumulator::Take {
  private:
   void finished(Status status) override {
     if (status.ok()) {
+      note_change(done_.step());
       auto* const dense = resource_cast<DenseAccumulator>(static_cast<RefCounted*>(&accumulator_));
       status = dense ? give_dense(*dense) : give_sparse(static_cast<const SparseAccumulator&>(accumulator_));
     }
@@ -248,6 +254,7 @@ void register_take(OpTable& ops, KernelTable& kernels, const char* name) {
 Status set_step_run(RunContext& c) {
   DTG_ASSIGN(Accumulator * accumulator, accumulator_at(c));
   accumulator->set_global_step(*c.in<int64_t>(1));
+  note_change(c.step());
   return {};
 }
 

@@ -7,6 +7,7 @@
 //   _CheckToken    fails the step of whoever takes it
 #include <cmath>
 
+#include "exec/commits.h"
 #include "exec/kernel.h"
 #include "exec/queue.h"
 #include "graph/infer.h"
@@ -117,6 +118,7 @@ Status poison_run(RunContext& c) {
   DTG_ASSIGN(Tensor token, Tensor::scalar<int64_t>(poison));
   put->tuple.push_back(std::move(token));
   queue->start(put.release(), nullptr);
+  note_change(c.step());
   return {};
 }
 

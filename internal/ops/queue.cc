@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "exec/commits.h"
 #include "exec/completion.h"
 #include "exec/queue.h"
 #include "graph/infer.h"
@@ -124,6 +125,7 @@ class QueueOperation final : public Queue::Operation {
 
  private:
   void finished(Status status) override {
+    if (has_changed(status)) note_change(done_.step());
     if (status.ok() && !args_.dynamic.empty()) status = give();
     done_.done(std::move(status));
   }

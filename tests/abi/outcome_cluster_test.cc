@@ -145,6 +145,57 @@ TEST_F(Outcome, IsToldOfARunWhoseDeadlinePassedBeforeAndAfterItsUpdate) {
   refused(dtg_session_run(job.program.session, &waits_last), DTG_FAILED_PRECONDITION, "queues");
 }
 
+// What is put, or taken, or accumulated, is no update of a variable and stays done all the same.
+struct Puts {
+  explicit Puts(const Server& at) : program(at.runtime) {
+    program.on("/job:ps/task:0");
+    const int64_t types[] = {DTG_I64};
+    const int64_t cells[] = {1, 2, 3}, three[] = {3};
+    dtg_value batch{}, one{}, gradient{}, tokens{}, small{}, sums{};
+    OK(dtg_const_of(program.graph, DTG_I64, three, 1, cells, sizeof cells, &batch));
+    OK(dtg_const_of(program.graph, DTG_I64, nullptr, 0, cells, sizeof cells[0], &one));
+    OK(dtg_const_f32(program.graph, 1, &gradient));
+    OK(dtg_add_fifo_queue_v2(program.graph, "tokens", types, 1, nullptr, &tokens));
+    dtg_fifo_queue_v2_options room = DTG_FIFO_QUEUE_V2_OPTIONS_INIT;
+    room.capacity = 2;
+    OK(dtg_add_fifo_queue_v2(program.graph, "small", types, 1, &room, &small));
+    OK(dtg_add_fifo_queue_v2(program.graph, "never", types, 1, nullptr, &never));
+    OK(dtg_add_queue_enqueue_v2(program.graph, "put", tokens, &one, 1, nullptr, &put));
+    OK(dtg_add_queue_dequeue_v2(program.graph, "take", tokens, types, 1, nullptr, &take));
+    OK(dtg_add_queue_enqueue_many_v2(program.graph, "put_many", small, &batch, 1, nullptr, &put_many));
+    OK(dtg_add_queue_dequeue_v2(program.graph, "wait", never, types, 1, nullptr, &wait));
+    OK(dtg_add_resource_conditional_accumulator(program.graph, "sums", DTG_F32, nullptr, 0, nullptr, &sums));
+    OK(dtg_add_resource_accumulator_apply_gradient(program.graph, "apply", sums, one, gradient, &apply));
+    program.off();
+    OK(dtg_session_connect(at.runtime, dtg_server_target(at.server), DTG_STRLEN, program.graph, nullptr, &program.session));
+  }
+  Program program;
+  dtg_value never{}, put{}, take{}, put_many{}, wait{}, apply{};
+};
+
+TEST_F(Outcome, IsToldOfARunThatPutOrTookSomething) {
+  Puts job(*workers_[0]);
+  const struct {
+    const char* what;
+    dtg_value target;
+    dtg_outcome expected;
+  } cases[] = {{"nothing", job.wait, DTG_OUTCOME_NOTHING},
+               {"put", job.put, DTG_OUTCOME_UPDATED},
+               {"taken", job.take, DTG_OUTCOME_UPDATED},
+               {"nothing to take", job.take, DTG_OUTCOME_NOTHING},
+               {"two of three put", job.put_many, DTG_OUTCOME_UPDATED},
+               {"no room for any", job.put_many, DTG_OUTCOME_NOTHING},
+               {"accumulated", job.apply, DTG_OUTCOME_UPDATED}};
+  for (const auto& each : cases) {
+    const dtg_value targets[] = {each.target, job.wait};
+    uint64_t write = 0;
+    dtg_run_args args = ask(targets, &write, 300 * kMillisecond);
+    args.num_targets = 2;
+    refused(dtg_session_run(job.program.session, &args), DTG_DEADLINE_EXCEEDED, "its outcome is unknown");
+    EXPECT_EQ(outcome(job.program, write), each.expected) << each.what;
+  }
+}
+
 TEST_F(Outcome, NumbersThatAreNobodys) {
   Counts job(*workers_[0]);
   dtg_outcome found = 0;

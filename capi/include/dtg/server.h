@@ -138,7 +138,7 @@ DTG_ERR dtg_session_barrier(dtg_session *session, const char *name, size_t name_
 /* What became of a run that failed with an error after which nobody knows (DEADLINE_EXCEEDED, UNAVAILABLE, CANCELLED, ABORTED). */
 typedef int32_t dtg_outcome;
 enum {
-  DTG_OUTCOME_NOTHING = 0,  /* it has updated nothing on any other task, and will not */
+  DTG_OUTCOME_NOTHING = 0,  /* it has changed nothing on any other task, no variable, queue or accumulator, and will not */
   DTG_OUTCOME_UPDATED = 1,  /* it has, on one task at least: all of it, or up to where it was cut short */
   DTG_OUTCOME_FORGOTTEN = 2 /* so long ago that a task does not know any more */
 };
@@ -148,8 +148,9 @@ enum {
  * once more with that number: what took place is not made again, and a run that was cut short goes on where it was. That is so for runs
  * which update variables of other tasks and nothing of their own; those that put into queues or accumulators, or fetch what an update
  * gives, can only be asked about. A task that keeps no state and was started anew has forgotten its variables, and with them what was done
- * to them. Errors: INVALID_ARGUMENT (the session has made no run of that number), UNAVAILABLE (a task is gone, or the run is still under
- * way there), DEADLINE_EXCEEDED, UNIMPLEMENTED (a task runs an earlier release). Since 0.1. */
+ * to them; queues and accumulators come back empty where it keeps its state, too, and what was done to those is forgotten with them.
+ * Errors: INVALID_ARGUMENT (the session has made no run of that number), UNAVAILABLE (a task is gone, or the run is still under way
+ * there), DEADLINE_EXCEEDED, UNIMPLEMENTED (a task runs an earlier release). Since 0.1. */
 DTG_ERR dtg_session_outcome(dtg_session *session, uint64_t write, int64_t timeout_ns, dtg_outcome *out) DTG_NOEXCEPT;
 
 /* The end of a job, for all workers: what this one had to do is done. Waits until that is so of every worker, then the chief (where the
