@@ -55,6 +55,23 @@ TEST(Variable, HasNoValueUntilAssigned) {
   EXPECT_EQ(variable.version(), 0);
 }
 
+// A reader that hands on what it has pinned: meanwhile there may be a newer version, and somebody who writes that one in place.
+TEST(Variable, WhatIsPinnedCanBePinnedAgain) {
+  auto variable = variable_of({1});
+  Variable::Version *seen = nullptr, *writing = nullptr, *other = nullptr;
+  ASSERT_EQ(variable->pin(&seen, nullptr), Variable::Pinned::yes);
+  add_one(*variable);
+  ASSERT_EQ(variable->begin_update(&writing, nullptr), Variable::Writing::yes);
+  EXPECT_EQ(variable->pin(&other, nullptr), Variable::Pinned::wait);
+  variable->pin_again(seen);
+  variable->unpin(seen);
+  variable->end_update(writing, true);
+  add_one(*variable);
+  EXPECT_EQ(seen->tensor.as<float>()[0], 1);
+  EXPECT_EQ(first(*variable), 3);
+  variable->unpin(seen);
+}
+
 TEST(Variable, AnUpdateIsInPlaceUnlessSomebodyReads) {
   auto variable = variable_of({1, 2});
   Variable::Version* seen = nullptr;

@@ -129,6 +129,47 @@ TEST_F(Hostile, LoopsInLoopsThatOpenTheirShapesOneByOne) {
   expect_bounded("five loops", build->op("Sum", {last, build->integer(0)}), {}, Code::ok);
 }
 
+// Shapes that data decides, one after the other: each is prepared for by itself, and costs no more where there are many.
+TEST_F(Hostile, ShapesThatDataDecidesOneByOne) {
+  const auto chain = [&](int length) {
+    Value x = build->op("RandomUniform", {build->ints({3})}, {{"dtype", DType::f32}});
+    for (int i = 0; i < length; ++i)
+      x = build->op("GatherNd", {x, build->op("Where", {build->op("Greater", {x, build->scalar(DType::f32, -9)})})});
+    return x;
+  };
+  expect_bounded("a chain of 16,000", chain(16'000), {}, Code::ok);
+  const Value more = chain(32'000);
+  std::vector<Tensor> out;
+  EXPECT_LT(seconds_of([&] { EXPECT_TRUE(run({}, {more}, &out, {}, 600 * kSecond).ok()); }), 10.0 * kRoom);
+}
+
+// The thread of the pool is with a loop that does not end, and gives way to others.
+TEST_F(Hostile, ALoopThatLastsGivesWay) {
+  open({}, 1);
+  const Values endless = loop(
+      *graph, {build->integer(0)}, [](Build& b, const Values&) { return Values{b.constant(Tensor::scalar(true).take())}; },
+      [](Build& b, const Values& v) { return Values{b.add(v[0], b.integer(1))}; });
+  const Value fetches[] = {endless[0]},
+              soon[] = {build->op("Sin", {build->op("RandomUniform", {build->ints({3})}, {{"dtype", DType::f32}})})};
+  const Ref<CompletionQueue> events = CompletionQueue::create().take(), end = CompletionQueue::create().take();
+  const auto next = [&](CompletionQueue& queue) {
+    CompletionQueue::Event event;
+    const size_t count = queue.next({&event, 1}, runtime->clock(), Deadline::after(runtime->clock(), 60 * kSecond));
+    return count == 1 ? event.status : deadline_exceeded("nothing ended");
+  };
+  auto lasting = session->run_async({{}, {}, fetches, {}, 600 * kSecond}, end, 1);
+  ASSERT_TRUE(lasting.ok()) << lasting.status().message();
+  for (int i = 0; i < 20; ++i) {
+    auto other = session->run_async({{}, {}, soon, {}, 600 * kSecond}, events, 2);
+    ASSERT_TRUE(other.ok()) << other.status().message();
+    const Status status = next(*events);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  EXPECT_FALSE(lasting.value()->finished());
+  lasting.value()->cancel();
+  EXPECT_EQ(next(*end).code(), Code::cancelled);
+}
+
 TEST_F(Hostile, SoDoesThatOfABodyWhichIsPlannedInTheRun) {
   const Value condition = placeholder(DType::boolean, PartialShape::scalar());
   const Values either = when(
