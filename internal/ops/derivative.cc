@@ -244,15 +244,7 @@ class Taking {
       }
       DTG_ASSIGN(const Value there, graph->add_argument(work_->info(value)));
       copier.stand_in(value, there);
-      const auto argument = std::ranges::find(arguments_, value);
-      const auto number = static_cast<size_t>(argument - arguments_.begin());
-      if (argument != arguments_.end() && is_direct(number)) {
-        made_->direct.push_back(number);
-        direct.push_back(there);
-      } else {
-        saved_.push_back(value);
-        saved.push_back(there);
-      }
+      (note_saved(value) ? saved : direct).push_back(there);
       return {};
     };
     for (NodeId id : nodes) {
@@ -273,6 +265,15 @@ class Taking {
     DTG_ASSIGN(made_->backward, Function::make(std::move(parts)));
     made_->saved = saved_.size();
     return {};
+  }
+
+  // False: the way back takes it as the argument that it is.
+  bool note_saved(Value value) {
+    const auto number = static_cast<size_t>(std::ranges::find(arguments_, value) - arguments_.begin());
+    const bool saves = number == arguments_.size() || !is_direct(number);
+    if (saves) saved_.push_back(value);
+    else made_->direct.push_back(number);
+    return saves;
   }
 
   // A handle that the function was given, through whatever hands it on or chooses it: that is done again on the way back, as no list keeps
