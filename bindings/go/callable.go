@@ -58,6 +58,9 @@ func (c *Callable) Close() error {
 // that can end, some more to watch it, about a microsecond. The end of ctx cancels the run, and the error is then ctx.Err() around the
 // library's. Errors: as Session.Run.
 func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	if ctx.Done() == nil {
 		return c.call(feeds, fetched, 0, nil)
 	}
@@ -66,8 +69,17 @@ func (c *Callable) Run(ctx context.Context, feeds, fetched []*Tensor) error {
 	})
 }
 
-func (c *Callable) call(feeds, fetched []*Tensor, timeout C.int64_t, cancellation *C.dtg_cancellation) error {
+// c is the handle for a call.
+func (c *Callable) c() (*C.dtg_callable, error) {
+	if c == nil {
+		return nil, invalid("the callable is nil; make one first")
+	}
 	p, err := c.get(callableKind)
+	return (*C.dtg_callable)(p), err
+}
+
+func (c *Callable) call(feeds, fetched []*Tensor, timeout C.int64_t, cancellation *C.dtg_cancellation) error {
+	p, err := c.c()
 	if err != nil {
 		return err
 	}
@@ -80,10 +92,10 @@ func (c *Callable) call(feeds, fetched []*Tensor, timeout C.int64_t, cancellatio
 		return err
 	}
 	if !fewIn || !fewOut {
-		return c.callMany((*C.dtg_callable)(p), feeds, fetched, timeout, cancellation)
+		return c.callMany(p, feeds, fetched, timeout, cancellation)
 	}
-	failed := C.dtg_go_call_few(C.uintptr_t(uintptr(p)), C.size_t(len(feeds)), in[0], in[1], in[2], in[3], C.size_t(len(fetched)), out[0],
-		out[1], out[2], out[3], timeout, C.uintptr_t(uintptr(unsafe.Pointer(cancellation))))
+	failed := C.dtg_go_call_few(C.uintptr_t(uintptr(unsafe.Pointer(p))), C.size_t(len(feeds)), in[0], in[1], in[2], in[3],
+		C.size_t(len(fetched)), out[0], out[1], out[2], out[3], timeout, C.uintptr_t(uintptr(unsafe.Pointer(cancellation))))
 	runtime.KeepAlive(c)
 	runtime.KeepAlive(feeds)
 	runtime.KeepAlive(fetched)

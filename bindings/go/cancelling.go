@@ -18,6 +18,22 @@ type cancelling struct {
 	told    sync.WaitGroup
 }
 
+// given refuses the context that is nil, which most methods would panic on.
+func given(ctx context.Context) error {
+	if ctx == nil {
+		return invalid("the context is nil; give one")
+	}
+	return nil
+}
+
+// begun is why a call must not begin: there is no context, or it has ended.
+func begun(ctx context.Context) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
 // cancelledBy begins to watch ctx. The caller closes what it gets when the call is over.
 func cancelledBy(ctx context.Context) (*cancelling, error) {
 	c := &cancelling{}
@@ -42,7 +58,7 @@ func (c *cancelling) close() {
 
 // until makes a call that the end of ctx cancels; timeout becomes what is left of ctx, where that is less.
 func until(ctx context.Context, timeout time.Duration, call func(C.int64_t, *C.dtg_cancellation) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := begun(ctx); err != nil {
 		return err
 	}
 	deadline := boundBy(ctx, &timeout)

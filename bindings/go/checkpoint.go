@@ -88,13 +88,22 @@ func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOp
 	return k, nil
 }
 
-func (k *Checkpoint) call(call func(*C.dtg_checkpoint) *C.dtg_error) error {
+// c is the handle for a call.
+func (k *Checkpoint) c() (*C.dtg_checkpoint, error) {
+	if k == nil {
+		return nil, invalid("the checkpoint is nil; make one first")
+	}
 	p, err := k.get(checkpointKind)
+	return (*C.dtg_checkpoint)(p), err
+}
+
+func (k *Checkpoint) call(call func(*C.dtg_checkpoint) *C.dtg_error) error {
+	p, err := k.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(k)
-	return failure(call((*C.dtg_checkpoint)(p)))
+	return failure(call(p))
 }
 
 // AddData has each set hold where the data set stands, under name, and each restore bring it there. It must have the stages, seeds and
@@ -152,6 +161,9 @@ func (k *Checkpoint) Reached(step int64) (bool, error) {
 // Save saves now and waits until the set is on the disk, or ctx ends; then it goes on. Errors: ResourceExhausted (how much is needed, how
 // much is free), FailedPrecondition, those of the disk; the sets that are there stay as they were.
 func (k *Checkpoint) Save(ctx context.Context, step int64) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	if ctx.Done() == nil {
 		return k.call(func(p *C.dtg_checkpoint) *C.dtg_error { return C.dtg_checkpoint_save(p, C.int64_t(step), 0) })
 	}
@@ -170,6 +182,9 @@ func (k *Checkpoint) BeginSave(step int64) error {
 func (k *Checkpoint) Wait(ctx context.Context) error {
 	wait := func(timeout time.Duration) error {
 		return k.call(func(p *C.dtg_checkpoint) *C.dtg_error { return C.dtg_checkpoint_wait(p, nanoseconds(timeout)) })
+	}
+	if err := given(ctx); err != nil {
+		return err
 	}
 	if ctx.Done() == nil {
 		return wait(0)

@@ -41,13 +41,22 @@ func OpenEventWriter(directory string, options ...EventWriterOptions) (*EventWri
 	return w, nil
 }
 
-func (w *EventWriter) use(call func(*C.dtg_event_writer) *C.dtg_error) error {
+// c is the handle for a call.
+func (w *EventWriter) c() (*C.dtg_event_writer, error) {
+	if w == nil {
+		return nil, invalid("the event writer is nil; make one first")
+	}
 	p, err := w.get(writerKind)
+	return (*C.dtg_event_writer)(p), err
+}
+
+func (w *EventWriter) use(call func(*C.dtg_event_writer) *C.dtg_error) error {
+	p, err := w.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(w)
-	return failure(call((*C.dtg_event_writer)(p)))
+	return failure(call(p))
 }
 
 // Scalar is one point of the curve tag. After a failed write this and every later call answers with that error.

@@ -220,7 +220,10 @@ func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options
 	return func(yield func(FitEvent, error) bool) {
 		watch, err := t.begin(ctx, data, validation, last(options))
 		if err != nil {
-			yield(FitEvent{}, ended(ctx, err, false))
+			if given(ctx) == nil {
+				err = ended(ctx, err, false)
+			}
+			yield(FitEvent{}, err)
 			return
 		}
 		defer watch.close()
@@ -244,7 +247,7 @@ func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options
 
 // begin begins a fit that what it gives cancels.
 func (t *Trainer) begin(ctx context.Context, data, validation *Dataset, options Fit) (*cancelling, error) {
-	if err := ctx.Err(); err != nil {
+	if err := begun(ctx); err != nil {
 		return nil, err
 	}
 	train, err := data.c()

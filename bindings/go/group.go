@@ -72,13 +72,22 @@ func (s *Server) JoinGroup(options ...GroupOptions) (*Group, error) {
 	return g, nil
 }
 
-func (g *Group) call(call func(*C.dtg_group) *C.dtg_error) error {
+// c is the handle for a call.
+func (g *Group) c() (*C.dtg_group, error) {
+	if g == nil {
+		return nil, invalid("the group is nil; make one first")
+	}
 	p, err := g.get(groupKind)
+	return (*C.dtg_group)(p), err
+}
+
+func (g *Group) call(call func(*C.dtg_group) *C.dtg_error) error {
+	p, err := g.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(g)
-	return failure(call((*C.dtg_group)(p)))
+	return failure(call(p))
 }
 
 // collect makes a new tensor of what a collective answers.

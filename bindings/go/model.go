@@ -151,6 +151,9 @@ const longestLook = 2 * time.Second
 // WaitReady waits until every variable that the model has so far has a value in the session, until ctx ends, or for 10 minutes.
 // Errors: DeadlineExceeded, which names those that have none, and those of a run.
 func (m *Model) WaitReady(ctx context.Context, s *Session) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	ready := func(timeout time.Duration) error {
 		return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
 			return C.dtg_model_wait_ready(p, session, nanoseconds(timeout))

@@ -187,7 +187,7 @@ func Write(number *uint64) Arg {
 // FailedPrecondition (a variable without value, a closed session), DeadlineExceeded, Cancelled, OutOfRange (the end of a
 // queue), or what the op that failed says; Error.Node names it.
 func (s *Session) Run(ctx context.Context, args ...Arg) error {
-	if err := ctx.Err(); err != nil {
+	if err := begun(ctx); err != nil {
 		return err
 	}
 	r := &request{}
@@ -205,7 +205,10 @@ func (s *Session) Run(ctx context.Context, args ...Arg) error {
 
 // read gathers the args.
 func (r *request) read(args []Arg) error {
-	for _, arg := range args {
+	for i, arg := range args {
+		if arg == nil {
+			return invalid("argument %d of the run is nil; give one", i)
+		}
 		if err := arg(r); err != nil {
 			return err
 		}

@@ -82,18 +82,46 @@ func (s *Session) launch(r *request, begin func(*C.dtg_session, *C.dtg_cq, C.uin
 
 // Cancel ends the run soon with Cancelled, unless it ends by itself first. Any number of times.
 func (r *Run) Cancel() {
-	if p, err := r.get(runKind); err == nil {
-		C.dtg_run_cancel((*C.dtg_run)(p))
+	if p, err := r.c(); err == nil {
+		C.dtg_run_cancel(p)
 	}
 	runtime.KeepAlive(r)
 }
 
-// Done is closed when the run has ended.
-func (r *Run) Done() <-chan struct{} { return r.done }
+// c is the handle for a call. A Run that no RunAsync made is as one that was closed.
+func (r *Run) c() (*C.dtg_run, error) {
+	if r == nil {
+		return nil, invalid("the run is nil; make one first")
+	}
+	p, err := r.get(runKind)
+	return (*C.dtg_run)(p), err
+}
+
+// over is what Done gives where there is no run to wait for.
+var over = func() chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
+}()
+
+// Done is closed when the run has ended; of a nil or zero Run it is closed already, and Wait says why.
+func (r *Run) Done() <-chan struct{} {
+	if r == nil || r.done == nil {
+		return over
+	}
+	return r.done
+}
 
 // Wait waits for the end of the run and delivers what it fetched. The end of ctx cancels the run; Wait then still waits for the
 // run's end, which is soon, and the error is ctx.Err() around the library's. May be called again: it answers the same.
 func (r *Run) Wait(ctx context.Context) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
+	if r == nil || r.done == nil { // nothing would ever end it
+		_, err := r.c()
+		return err
+	}
 	if ctx.Done() != nil {
 		cancelled := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
@@ -119,12 +147,12 @@ func (r *Run) collect() error {
 		return r.failed
 	}
 	asked := r.request
-	p, err := r.get(runKind)
+	p, err := r.c()
 	if err != nil {
 		return err
 	}
 	results := make([]*C.dtg_tensor, len(asked.fetches))
-	err = failure(C.dtg_go_take((*C.dtg_run)(p), unsafe.SliceData(results), C.size_t(len(results))))
+	err = failure(C.dtg_go_take(p, unsafe.SliceData(results), C.size_t(len(results))))
 	if err != nil {
 		return err
 	}

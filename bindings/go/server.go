@@ -112,6 +112,9 @@ func (s *Server) Target() string {
 
 // Join waits until the server has stopped: by Stop, or because the chief ended the job (Session.EndJob); or until ctx ends.
 func (s *Server) Join(ctx context.Context) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	if ctx.Done() == nil {
 		return s.wait(-1, func(p *C.dtg_server, timeout C.int64_t) *C.dtg_error { return C.dtg_server_join(p, timeout) })
 	}

@@ -54,6 +54,9 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 	if g != nil && g.err != nil {
 		return nil, g.err
 	}
+	if err := given(ctx); err != nil {
+		return nil, err
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)
 	}
@@ -139,7 +142,7 @@ func ClusterStatus(ctx context.Context, target string, options ...SessionOptions
 
 // ClusterStatus is the same with the loop of r.
 func (r *Runtime) ClusterStatus(ctx context.Context, target string, options ...SessionOptions) (string, error) {
-	if err := ctx.Err(); err != nil {
+	if err := begun(ctx); err != nil {
 		return "", err
 	}
 	if err := loaded(); err != nil {
@@ -195,6 +198,9 @@ func (s *Session) Close() error { return s.closeWithin(0) }
 
 // Shutdown is Close that waits until the deadline of ctx, if it has one.
 func (s *Session) Shutdown(ctx context.Context) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	var timeout time.Duration
 	deadline := boundBy(ctx, &timeout)
 	return ended(ctx, s.closeWithin(timeout), deadline)
@@ -303,6 +309,9 @@ func (s *Session) ClusterStatus(ctx context.Context) (string, error) {
 // waitWithin is within for calls that wait for others. Nothing takes back that this worker has come, so where ctx is cancelled the call goes
 // on without its caller, until its deadline or the end of the session.
 func (s *Session) waitWithin(ctx context.Context, call func(*C.dtg_session, C.int64_t) *C.dtg_error) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	if ctx.Done() == nil {
 		return s.within(ctx, call)
 	}
@@ -320,7 +329,7 @@ func (s *Session) waitWithin(ctx context.Context, call func(*C.dtg_session, C.in
 }
 
 func (s *Session) within(ctx context.Context, call func(*C.dtg_session, C.int64_t) *C.dtg_error) error {
-	if err := ctx.Err(); err != nil {
+	if err := begun(ctx); err != nil {
 		return err
 	}
 	p, err := s.c()

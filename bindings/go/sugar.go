@@ -20,10 +20,12 @@ func Check(err error) {
 	}
 }
 
-// Close closes all of them and joins what failed.
+// Close closes all of them and joins what failed. nil has nothing to close, as what a constructor that failed has given.
 func Close(objects ...io.Closer) (err error) {
 	for _, object := range objects {
-		err = errors.Join(err, object.Close())
+		if object != nil {
+			err = errors.Join(err, object.Close())
+		}
 	}
 	return err
 }

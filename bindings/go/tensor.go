@@ -110,17 +110,25 @@ func (t *Tensor) Retain() (*Tensor, error) {
 	return wrapTensor(again), nil
 }
 
-// DType is the type of the elements.
-func (t *Tensor) DType() DType { return t.dtype }
+// layout is what the getters tell of: of a nil Tensor, that it has nothing.
+func (t *Tensor) layout() *Tensor {
+	if t == nil {
+		return &Tensor{}
+	}
+	return t
+}
 
-// Shape is the sizes of the dimensions; not to be changed.
-func (t *Tensor) Shape() Shape { return t.shape }
+// DType is the type of the elements; 0 for a nil Tensor.
+func (t *Tensor) DType() DType { return t.layout().dtype }
 
-// Len is the number of elements.
-func (t *Tensor) Len() int { return t.count }
+// Shape is the sizes of the dimensions, not to be changed; nil for a nil Tensor.
+func (t *Tensor) Shape() Shape { return t.layout().shape }
+
+// Len is the number of elements; 0 for a nil Tensor.
+func (t *Tensor) Len() int { return t.layout().count }
 
 // ReadOnly says whether the elements must not be written: memory of another library that came in as such (FromDLPack).
-func (t *Tensor) ReadOnly() bool { return t.readOnly }
+func (t *Tensor) ReadOnly() bool { return t.layout().readOnly }
 
 // View is the elements where they lie, for reading and, unless t is ReadOnly, for writing: valid until t is closed, so keep t for as
 // long as that. Errors: InvalidArgument for another type, or a closed tensor.

@@ -134,17 +134,29 @@ func (t *Trainer) complete(m *Model, metrics map[string]MetricValues) error {
 	return nil
 }
 
-func (t *Trainer) call(call func(*C.dtg_trainer) *C.dtg_error) error {
+// c is the handle for a call.
+func (t *Trainer) c() (*C.dtg_trainer, error) {
+	if t == nil {
+		return nil, invalid("the trainer is nil; make one first")
+	}
 	p, err := t.get(trainerKind)
+	return (*C.dtg_trainer)(p), err
+}
+
+func (t *Trainer) call(call func(*C.dtg_trainer) *C.dtg_error) error {
+	p, err := t.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(t)
-	return failure(call((*C.dtg_trainer)(p)))
+	return failure(call(p))
 }
 
 // within is a call that the end of ctx cancels.
 func (t *Trainer) within(ctx context.Context, call func(*C.dtg_trainer, *C.dtg_cancellation) *C.dtg_error) error {
+	if err := given(ctx); err != nil {
+		return err
+	}
 	if ctx.Done() == nil {
 		return t.call(func(p *C.dtg_trainer) *C.dtg_error { return call(p, nil) })
 	}
@@ -159,8 +171,13 @@ func (t *Trainer) within(ctx context.Context, call func(*C.dtg_trainer, *C.dtg_c
 	return ended(ctx, t.call(func(p *C.dtg_trainer) *C.dtg_error { return call(p, watch.pointer) }), false)
 }
 
-// Session is the one in which t runs: that of the options, or its own, which is closed with t.
-func (t *Trainer) Session() *Session { return t.session }
+// Session is the one in which t runs: that of the options, or its own, which is closed with t; nil for a nil Trainer.
+func (t *Trainer) Session() *Session {
+	if t == nil {
+		return nil
+	}
+	return t.session
+}
 
 // TrainStep is one step of training with these tensors, one per feed, and gives its loss, as it was before the step. Metrics are updated;
 // Evaluate and a fit begin them anew. Errors: those of Session.Run, FailedPrecondition (in the middle of an epoch of a fit). Semantics:
@@ -237,8 +254,8 @@ func (t *Trainer) Export(path string) error {
 // Stop asks a fit to end in good order before its next step: with FitStopped, a last checkpoint, FitDone. Does not wait; a fit that is begun
 // afterwards is not meant. Any goroutine, also from within the loop. Semantics: stop_training of Keras.
 func (t *Trainer) Stop() {
-	if p, err := t.get(trainerKind); err == nil {
-		C.dtg_trainer_stop((*C.dtg_trainer)(p))
+	if p, err := t.c(); err == nil {
+		C.dtg_trainer_stop(p)
 	}
 	runtime.KeepAlive(t)
 }

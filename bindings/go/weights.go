@@ -53,13 +53,22 @@ func wrapWeights(out **C.dtg_weights, err error) (*Weights, error) {
 	return w, nil
 }
 
-func (w *Weights) use(call func(*C.dtg_weights) *C.dtg_error) error {
+// c is the handle for a call.
+func (w *Weights) c() (*C.dtg_weights, error) {
+	if w == nil {
+		return nil, invalid("the weight set is nil; make one first")
+	}
 	p, err := w.get(weightsKind)
+	return (*C.dtg_weights)(p), err
+}
+
+func (w *Weights) use(call func(*C.dtg_weights) *C.dtg_error) error {
+	p, err := w.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(w)
-	return failure(call((*C.dtg_weights)(p)))
+	return failure(call(p))
 }
 
 // Close drops the set. Closing twice is fine.
