@@ -177,9 +177,15 @@ Result<uint32_t> Placer::choose(const Graph& graph, NodeId id, const DeviceName&
     return invalid_argument("place \"%.*s\" (%s): no kernel on %s; there is: %s", int(node.name.size()), node.name.data(),
                             node.op->name().c_str(), unable->text.c_str(), kernels_->describe(node.op->name()).c_str());
   }
+  // Soft placement stays at the task, so it is no way out where the task itself is not there.
+  DeviceName relaxed = request;
+  relaxed.drop_type_and_id();
+  const bool has_task = std::ranges::any_of(devices_, [&](const Device& device) { return relaxed.matches(device.name); });
+  const char* const advice = !has_task ? "; the session has no such task"
+                             : soft_   ? ""
+                                       : "; soft placement would take another device of the same task";
   return invalid_argument("place \"%.*s\" (%s): no device matches \"%s\"; there are: %s%s", int(node.name.size()), node.name.data(),
-                          node.op->name().c_str(), request.text().c_str(), device_list().c_str(),
-                          soft_ ? "" : "; soft placement would take another device of the same task");
+                          node.op->name().c_str(), request.text().c_str(), device_list().c_str(), advice);
 }
 
 Result<uint32_t> Placer::choose_or_relax(const Graph& graph, NodeId id, const DeviceName& request) const {

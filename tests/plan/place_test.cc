@@ -60,8 +60,24 @@ TEST_F(Place, AnAbsentDeviceIsAnErrorUnlessPlacementIsSoft) {
   ASSERT_FALSE(hard.ok());
   EXPECT_EQ(hard.status().origin().phase, "place");
   EXPECT_NE(hard.status().message().find("CPU:7"), std::string::npos) << hard.status().message();
+  EXPECT_NE(hard.status().message().find("soft placement would take another"), std::string::npos) << hard.status().message();
   use_devices(true);
   EXPECT_EQ(node_of(*passes("place", {y}, {}, {feed(x)}), y).device, 0u);
+}
+
+// Soft placement stays at the task that was asked for, so nobody is sent there in vain.
+TEST_F(Place, AnAbsentTaskIsAnErrorHoweverSoft) {
+  graph->push_device("/job:nobody/task:0");
+  const Value x = placeholder(Shape()), y = build->neg(x);
+  ASSERT_TRUE(graph->pop_device().ok());
+  for (const bool soft : {false, true}) {
+    use_devices(soft);
+    const auto ir = try_passes("place", {{feed(x)}, {y}, {}});
+    ASSERT_FALSE(ir.ok());
+    EXPECT_EQ(ir.status().code(), Code::invalid_argument);
+    EXPECT_NE(ir.status().message().find("the session has no such task"), std::string::npos) << ir.status().message();
+    EXPECT_EQ(ir.status().message().find("soft placement"), std::string::npos) << ir.status().message();
+  }
 }
 
 TEST_F(Place, AWrongDeviceIsAnErrorEvenWhereNothingIsLeftToDo) {

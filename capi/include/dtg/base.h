@@ -138,8 +138,9 @@ enum {
 /* Element types, with TensorFlow's numbers. Every type is named; which ops compute on which types is told by
  * dtg_ops_json and by the error of a call that asks for one that is missing. F, I, U and C are floating-point, signed, unsigned
  * and complex numbers, with their bits; BF16 is the upper half of an F32, F8 the two forms of OCP's 8 bits; the Qs are the plain
- * integers of quantized models. BOOL is one byte, 0 or 1. STRING, RESOURCE (what stands for a
- * variable or a queue), VARIANT and the 4-bit types have no plain memory, so tensors of them are refused as UNIMPLEMENTED. */
+ * integers of quantized models. BOOL is one byte, 0 or 1. STRING has no plain memory; tensors of it are made and read by functions of
+ * their own (dtg_tensor_create_strings). RESOURCE (what stands for a variable or a queue), VARIANT and the 4-bit types have none either,
+ * and tensors of them are refused as UNIMPLEMENTED. */
 typedef int32_t dtg_dtype;
 enum {
   DTG_F32 = 1,

@@ -33,20 +33,24 @@ DTG_BEGIN_DECLS
  * ResourceScatterSub), "all" that rows without a gradient have the gradient 0 (TensorFlow's Adam, Keras' others). Equal indices are added
  * up first.
  *
- *   kind       slots of "v" and their first values                                       rows   differs from Keras 3
- *   SGD        -                                                                         rows
- *   MOMENTUM   "Momentum" a, 0                                                           rows   Keras has the rate in a: a = momentum * a -
- * rate * g ADAM       "Adam" m, 0; "Adam_1" s, 0; amsgrad: "Adam_2" h, 0                        all    epsilon 1e-8, not 1e-7 ADAMW the
- * same                                                                  all    the same ADAGRAD    "Adagrad" a, initial_accumulator rows no
- * epsilon RMSPROP    "RMSProp" s, 1; "RMSProp_1" a, 0                                          rows   s begins at 1, not 0 centered
- * "RMSProp" s, 1; "RMSProp_1" the mean c of g, 0; "RMSProp_2" a, 0          rows   the same ADADELTA   "Adadelta" s, 0; "Adadelta_1" d, 0
- * rows ADAMAX     "Adamax" m, 0; "Adamax_1" h, 0                                            all NADAM      "Nadam" m, 0; "Nadam_1" s, 0 all
- *   FTRL       "Ftrl" a, initial_accumulator; "Ftrl_1" z, 0                              rows
- *   LION       "Lion" m, 0                                                               all
- *   LAMB       "LAMB" m, 0; "LAMB_1" s, 0                                                all
- *   LARS       "LARS" a, 0                                                               all    not in Keras: tf.contrib.opt.LARSOptimizer
- *   ADAFACTOR  "Adafactor" r, 0, without the last dimension; "Adafactor_1" c, 0,         all    relative_step, which Keras 3 ignores, is
- * not there without the last but one; of scalars and vectors "Adafactor" s, 0
+ * What each kind keeps beside "v", with first values; what becomes of rows; and where it differs from Keras 3:
+ *
+ * - SGD: nothing. Rows.
+ * - MOMENTUM: "Momentum" a, 0. Rows. Keras has the rate in a: a = momentum * a - rate * g.
+ * - ADAM: "Adam" m, 0; "Adam_1" s, 0; with amsgrad "Adam_2" h, 0. All. An epsilon of 1e-8, not 1e-7.
+ * - ADAMW: as ADAM.
+ * - ADAGRAD: "Adagrad" a, initial_accumulator. Rows. No epsilon.
+ * - RMSPROP: "RMSProp" s, 1; "RMSProp_1" a, 0. Rows. s begins at 1, not 0.
+ * - RMSPROP, centered: "RMSProp" s, 1; "RMSProp_1" the mean c of g, 0; "RMSProp_2" a, 0. Rows. s begins at 1, not 0.
+ * - ADADELTA: "Adadelta" s, 0; "Adadelta_1" d, 0. Rows.
+ * - ADAMAX: "Adamax" m, 0; "Adamax_1" h, 0. All.
+ * - NADAM: "Nadam" m, 0; "Nadam_1" s, 0. All.
+ * - FTRL: "Ftrl" a, initial_accumulator; "Ftrl_1" z, 0. Rows.
+ * - LION: "Lion" m, 0. All.
+ * - LAMB: "LAMB" m, 0; "LAMB_1" s, 0. All.
+ * - LARS: "LARS" a, 0. All. Not in Keras: tf.contrib.opt.LARSOptimizer.
+ * - ADAFACTOR: "Adafactor" r, 0, without the last dimension; "Adafactor_1" c, 0, without the last but one; of scalars and vectors
+ *   "Adafactor" s, 0. All. There is no relative_step, which Keras 3 ignores.
  *
  * Scalars: "beta1_power" and "beta2_power" (ADAM, ADAMW, LAMB; the first of ADAMAX, the second of NADAM), "nadam_decay_power",
  * "nadam_u_product", "adafactor_step", "average_step", "accumulation_step". Row gradients of ADAM and ADAMW may be `lazy`. */
