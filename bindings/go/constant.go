@@ -30,7 +30,7 @@ func (g *Graph) Const(t *Tensor) Value {
 }
 
 func constOf(g *Graph, make func() (*Tensor, error)) Value {
-	if g.err != nil {
+	if g.Err() != nil {
 		return Value{}
 	}
 	t, err := make()

@@ -61,7 +61,11 @@ func (g *Graph) While(start []Value, condition func(b *Graph, v []Value) Value, 
 	for _, o := range options {
 		g.shapes(start, arguments, o.Shapes)
 	}
-	test := g.Function("condition", arguments, func(b *Graph, v []Value) []Value { return []Value{condition(b, v)} })
+	var conditions Body
+	if condition != nil {
+		conditions = func(b *Graph, v []Value) []Value { return []Value{condition(b, v)} }
+	}
+	test := g.Function("condition", arguments, conditions)
 	defer test.Close()
 	round := g.Function("body", arguments, body)
 	defer round.Close()
@@ -101,7 +105,11 @@ func (g *Graph) Call(f *Function, arguments ...Value) []Value {
 }
 
 func (g *Graph) branch(name string, build func(b *Graph) []Value) *Function {
-	return g.Function(name, nil, func(b *Graph, _ []Value) []Value { return build(b) })
+	var body Body
+	if build != nil {
+		body = func(b *Graph, _ []Value) []Value { return build(b) }
+	}
+	return g.Function(name, nil, body)
 }
 
 // calling adds a node that calls functions; an error sticks.

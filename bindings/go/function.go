@@ -39,16 +39,20 @@ func (g *Graph) Function(name string, arguments []Argument, body Body) *Function
 // function is the same with arguments that whoever calls adds.
 func (g *Graph) function(name string, arguments func(b *Graph) []Value, body Body) *Function {
 	f := &Function{}
+	if body == nil {
+		g.fail(invalid("the body of the function %q is nil; give one", name))
+		return f
+	}
 	b := g.begin(name)
 	defer b.end()
 	results := body(b, arguments(b))
 	f.results = len(results)
-	if g.fail(b.err) {
+	if g.fail(b.Err()) {
 		return f
 	}
 	p, ok := b.c()
 	if !ok {
-		g.fail(b.err)
+		g.fail(b.Err())
 		return f
 	}
 	var out *C.dtg_function
@@ -66,7 +70,7 @@ func (g *Graph) begin(name string) *Graph {
 	b := &Graph{graphState: &graphState{}}
 	outer, ok := g.c()
 	if !ok {
-		b.err = g.err
+		b.graphState.err = g.Err()
 		return b
 	}
 	var out *C.dtg_graph
@@ -74,7 +78,7 @@ func (g *Graph) begin(name string) *Graph {
 	err := failure(C.dtg_function_begin(outer, data, length, &out))
 	runtime.KeepAlive(g)
 	if !b.fail(err) {
-		b.open(graphKind, unsafe.Pointer(out), place())
+		b.graphState.open(graphKind, unsafe.Pointer(out), place())
 	}
 	return b
 }
@@ -90,9 +94,9 @@ func (g *Graph) arguments(list []Argument) []Value {
 
 // end gives a body up: what is added to it afterwards sticks to it alone.
 func (g *Graph) end() {
-	g.close(graphKind)
-	if g.err == nil {
-		g.err = &Error{Code: FailedPrecondition, Message: "the function's body was ended when the closure that builds it returned; " +
+	g.graphState.close(graphKind)
+	if g.graphState.err == nil {
+		g.graphState.err = &Error{Code: FailedPrecondition, Message: "the function's body was ended when the closure that builds it returned; " +
 			"nothing can be added to it any more"}
 	}
 }

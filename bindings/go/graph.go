@@ -24,8 +24,8 @@ func (v Value) Valid() bool { return v.id != 0 }
 // Graph holds nodes that are added and never changed. The first error sticks, with the place in the program where it
 // happened: later calls do nothing and give invalid values, and Connect returns it. See Err.
 type Graph struct {
-	*graphState
-	node Node
+	graphState *graphState
+	node       Node
 }
 
 type graphState struct {
@@ -58,18 +58,33 @@ func (r *Runtime) NewGraph() *Graph {
 	err = failure(C.dtg_graph_create(home, &out))
 	runtime.KeepAlive(r)
 	if !g.fail(err) {
-		g.open(graphKind, unsafe.Pointer(out), place())
+		g.graphState.open(graphKind, unsafe.Pointer(out), place())
 	}
 	return g
 }
 
-// Err is the first error of the graph, of a model of it, or nil.
-func (g *Graph) Err() error { return g.err }
+// Err is the first error of the graph, of a model of it, or nil. Of a Graph that is nil or zero it is that, and nothing sticks to it.
+func (g *Graph) Err() error { return g.state().err }
+
+// state is what g shares with all that With made of it; where g is nil or zero one of its own, in which that stuck.
+func (g *Graph) state() *graphState {
+	switch {
+	case g == nil:
+		return &graphState{err: invalid("the graph is nil; make one first")}
+	case g.graphState == nil:
+		return &graphState{err: invalid("this is not an open graph: it was closed")}
+	}
+	return g.graphState
+}
+
+func (g *Graph) fail(err error) bool { return g.state().fail(err) }
+
+func (g *Graph) c() (*C.dtg_graph, bool) { return g.state().c() }
 
 // Close drops the graph; sessions keep what they need. Closing twice is fine.
 func (g *Graph) Close() error {
-	if g != nil {
-		g.close(graphKind)
+	if g != nil && g.graphState != nil {
+		g.graphState.close(graphKind)
 	}
 	return nil
 }
@@ -77,7 +92,7 @@ func (g *Graph) Close() error {
 // With is the same graph, where every node that is added gets what node says:
 //
 //	g.With(dtg.Node{Name: "logits", Device: "/device:CPU:1"}).MatMul(x, w)
-func (g *Graph) With(node Node) *Graph { return &Graph{graphState: g.graphState, node: node} }
+func (g *Graph) With(node Node) *Graph { return &Graph{graphState: g.state(), node: node} }
 
 // fail makes err stick, and says whether there is one.
 func (g *graphState) fail(err error) bool {
@@ -116,7 +131,10 @@ func (g *Graph) reading() (*C.dtg_graph, error) {
 	if g == nil {
 		return nil, invalid("the graph is nil; make one first")
 	}
-	p, err := g.get(graphKind)
+	if g.graphState == nil {
+		return nil, g.Err()
+	}
+	p, err := g.graphState.get(graphKind)
 	return (*C.dtg_graph)(p), err
 }
 
@@ -186,7 +204,10 @@ func (g *Graph) add(spec *OpSpec, outs []Value) int {
 
 // op is add for the generated wrappers, with what With said.
 func (g *Graph) op(name string, inputs []Value, attrs []Attr) *OpSpec {
-	n := &g.node
+	var n Node
+	if g != nil {
+		n = g.node
+	}
 	return &OpSpec{Type: name, Inputs: inputs, Attrs: attrs, Name: n.Name, Device: n.Device, Controls: n.Controls, Colocate: n.Colocate}
 }
 
@@ -222,8 +243,8 @@ func (v *Value) out() *C.dtg_value { return (*C.dtg_value)(unsafe.Pointer(v)) }
 
 // Serialize is the whole graph as bytes that Import of this and later versions reads.
 func (g *Graph) Serialize() ([]byte, error) {
-	if g.err != nil {
-		return nil, g.err
+	if err := g.Err(); err != nil {
+		return nil, err
 	}
 	graph, err := g.reading()
 	if err != nil {
@@ -243,7 +264,7 @@ func (g *Graph) Serialize() ([]byte, error) {
 func (g *Graph) Import(bytes []byte) error {
 	graph, ok := g.c()
 	if !ok {
-		return g.err
+		return g.Err()
 	}
 	data := unsafe.Pointer(&nothing) // no bytes are no graph: for the library to say
 	if len(bytes) > 0 {
@@ -251,5 +272,5 @@ func (g *Graph) Import(bytes []byte) error {
 	}
 	g.fail(failure(C.dtg_graph_import(graph, data, C.size_t(len(bytes)))))
 	runtime.KeepAlive(g)
-	return g.err
+	return g.Err()
 }

@@ -62,8 +62,8 @@ func (d *Dataset) apply(name string, body Body, o MapOptions,
 	}
 	f := g.functionOf(p, name, o.Seed, body)
 	defer f.Close()
-	if g.err != nil {
-		d.err = g.err
+	if err := g.Err(); err != nil {
+		d.err = err
 		return d
 	}
 	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {

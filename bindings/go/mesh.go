@@ -78,9 +78,20 @@ func (s *Mesh) Close() error {
 	return nil
 }
 
+// grid is the model of s, nil where s is nil.
+func (s *Mesh) grid() *Model {
+	if s == nil {
+		return nil
+	}
+	return s.m
+}
+
 func (s *Mesh) build(call func(*C.dtg_mesh) *C.dtg_error) bool {
-	g := s.m.g
-	if g.err != nil {
+	if s == nil {
+		return false
+	}
+	g := s.m.Graph()
+	if g.Err() != nil {
 		return false
 	}
 	p, err := s.get(meshKind)
@@ -106,6 +117,10 @@ func copied(from *C.dtg_value, count C.size_t) []Value {
 // order of the pipeline; stage answers what the next one takes, of the last stage its loss first. forwardOnly is for evaluation: no ways back.
 // A later build is over the variables that the first one made. A failure, also one that stuck while stage built, abandons the build.
 func (s *Mesh) Build(batch []Value, microBatches int64, forwardOnly bool, stage func(MeshStep) []Value) {
+	if stage == nil {
+		s.grid().fail(invalid("what a stage is to build is nil; give a function"))
+		return
+	}
 	begun := s.build(func(p *C.dtg_mesh) *C.dtg_error {
 		data, count := valuesOf(batch)
 		return C.dtg_mesh_begin(p, data, count, C.int64_t(microBatches), flag(forwardOnly))
@@ -158,9 +173,9 @@ func (s *Mesh) Result(k int) Value {
 
 // Minimize adds a step of training over the mean of all losses.
 func (s *Mesh) Minimize(optimizer Optimizer) Training {
-	return s.m.training(func(_ *C.dtg_model, out *C.dtg_training) *C.dtg_error {
+	return s.grid().training(func(_ *C.dtg_model, out *C.dtg_training) *C.dtg_error {
 		p, err := s.get(meshKind)
-		if s.m.g.fail(err) {
+		if s.m.fail(err) {
 			return nil
 		}
 		defer runtime.KeepAlive(s)

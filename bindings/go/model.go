@@ -25,7 +25,7 @@ type Model struct {
 
 // NewModel is a model without variables, adding to g. Weights are functions of (seed, order of creation, shape).
 func (g *Graph) NewModel(seed uint64) *Model {
-	m := &Model{g: g}
+	m := g.model()
 	graph, ok := g.c()
 	if !ok {
 		return m
@@ -39,11 +39,35 @@ func (g *Graph) NewModel(seed uint64) *Model {
 	return m
 }
 
-// Graph is the graph of the model.
-func (m *Model) Graph() *Graph { return m.g }
+// model is a model of g that is not open yet; of a graph that is nil or zero, with the error of that.
+func (g *Graph) model() *Model {
+	if g == nil || g.graphState == nil {
+		g = g.With(Node{})
+	}
+	return &Model{g: g}
+}
 
-// Err is the first error of the model or its graph, or nil.
-func (m *Model) Err() error { return m.g.err }
+// Graph is the graph of the model; nil for a nil or zero Model.
+func (m *Model) Graph() *Graph {
+	if m == nil {
+		return nil
+	}
+	return m.g
+}
+
+// Err is the first error of the model or its graph, or nil. Of a Model that is nil or zero it is that.
+func (m *Model) Err() error {
+	switch {
+	case m == nil:
+		return invalid("the model is nil; make one first")
+	case m.g == nil:
+		return invalid("this is not an open model: it was closed")
+	}
+	return m.g.Err()
+}
+
+// fail makes err stick in the graph, where there is one, and says whether there is an error.
+func (m *Model) fail(err error) bool { return m.Graph().fail(err) }
 
 // Close drops the model; the graph keeps its nodes. Closing twice is fine.
 func (m *Model) Close() error {
@@ -55,22 +79,22 @@ func (m *Model) Close() error {
 
 // build is a call that adds to the model; false after an error, which sticks.
 func (m *Model) build(add func(*C.dtg_model) *C.dtg_error) bool {
-	if m.g.err != nil {
+	if m.Err() != nil {
 		return false
 	}
 	p, err := m.get(modelKind)
-	if m.g.fail(err) {
+	if m.fail(err) {
 		return false
 	}
 	err = failure(add((*C.dtg_model)(p)))
 	runtime.KeepAlive(m)
-	return !m.g.fail(err)
+	return !m.fail(err)
 }
 
 // use is a call on a complete model, for which what stuck is an error too.
 func (m *Model) use(call func(*C.dtg_model) *C.dtg_error) error {
-	if m.g.err != nil {
-		return m.g.err
+	if err := m.Err(); err != nil {
+		return err
 	}
 	p, err := m.get(modelKind)
 	if err != nil {
@@ -210,6 +234,9 @@ func (m *Model) Variables() iter.Seq2[int, Variable] {
 
 // VariableCount is the number of variables; 0 for a closed model.
 func (m *Model) VariableCount() (n int) {
+	if m == nil {
+		return 0
+	}
 	p, err := m.get(modelKind)
 	if err == nil {
 		n = int(C.dtg_model_variable_count((*C.dtg_model)(p)))

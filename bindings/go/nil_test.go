@@ -92,13 +92,82 @@ func absentObjects() []misuse {
 		absent("tensor", map[string]func(*dtg.Tensor) error{
 			"View":   func(t *dtg.Tensor) error { return second(dtg.View[float32](t)) },
 			"Retain": func(t *dtg.Tensor) error { return second(t.Retain()) }}),
+		absent("graph", map[string]func(*dtg.Graph) error{
+			"Neg":       func(g *dtg.Graph) error { g.Neg(dtg.Value{}); return g.Err() },
+			"With":      func(g *dtg.Graph) error { return g.With(dtg.Node{Name: "x"}).Err() },
+			"Const":     func(g *dtg.Graph) error { g.ConstF32(1); return g.Err() },
+			"Unstack":   func(g *dtg.Graph) error { g.Unpack(dtg.Value{}, 2); return g.Err() },
+			"If":        func(g *dtg.Graph) error { g.If(dtg.Value{}, noValues, noValues); return g.Err() },
+			"NameScope": func(g *dtg.Graph) error { g.NameScope("x", func() {}); return g.Err() },
+			"Gradients": func(g *dtg.Graph) error { g.Gradients(nil, nil, nil); return g.Err() },
+			"Find":      func(g *dtg.Graph) error { return second(g.Find("x")) },
+			"Serialize": func(g *dtg.Graph) error { return second(g.Serialize()) },
+			"Import":    func(g *dtg.Graph) error { return g.Import(nil) },
+			"Connect":   func(g *dtg.Graph) error { return second(dtg.Connect(ctx, "local", g)) },
+			"NewModel":  func(g *dtg.Graph) error { m := g.NewModel(1); m.Init(); return m.Err() }}),
+		absent("model", map[string]func(*dtg.Model) error{
+			"Init":     func(m *dtg.Model) error { m.Init(); return m.Err() },
+			"Dense":    func(m *dtg.Model) error { m.Dense(dtg.Value{}, dtg.Dense{Units: 1}); return m.Err() },
+			"Minimize": func(m *dtg.Model) error { m.Minimize(dtg.Value{}, dtg.Optimizer{}); return m.Err() },
+			"ApplyGradients": func(m *dtg.Model) error {
+				m.ApplyGradients(dtg.Optimizer{}, nil, make([]dtg.Gradient, 1))
+				return m.Err()
+			},
+			"Endpoint":        func(m *dtg.Model) error { return second(m.Endpoint("x")) },
+			"FindVariable":    func(m *dtg.Model) error { return second(m.FindVariable("x")) },
+			"SetMetadata":     func(m *dtg.Model) error { return m.SetMetadata("x", "y") },
+			"NewTrainer":      func(m *dtg.Model) error { return second(m.NewTrainer(dtg.TrainerOptions{})) },
+			"of its strategy": func(m *dtg.Model) error { m.NewStrategy(dtg.StrategyOptions{}).Scope(func() {}); return m.Err() },
+			"of its mesh":     func(m *dtg.Model) error { m.NewMesh(dtg.MeshOptions{}).Minimize(dtg.Optimizer{}); return m.Err() }}),
 	)
+}
+
+func noValues(*dtg.Graph) []dtg.Value { return nil }
+
+// nilFunctions are calls without the function that builds.
+func nilFunctions() (list []misuse) {
+	for name, build := range map[string]func(g *dtg.Graph){
+		"If":    func(g *dtg.Graph) { g.If(dtg.ConstScalar(g, true), nil, nil) },
+		"Case":  func(g *dtg.Graph) { g.Case(dtg.ConstScalar(g, int32(0)), noValues, nil) },
+		"While": func(g *dtg.Graph) { g.While(nil, nil, nil) },
+		"While, 1": func(g *dtg.Graph) {
+			g.While([]dtg.Value{g.ConstF32(1)}, nil, func(_ *dtg.Graph, v []dtg.Value) []dtg.Value { return v })
+		},
+		"Function":  func(g *dtg.Graph) { g.Function("f", nil, nil) },
+		"NameScope": func(g *dtg.Graph) { g.NameScope("x", nil) },
+		"Strategy": func(g *dtg.Graph) {
+			m := g.NewModel(1)
+			strategy := m.NewStrategy(dtg.StrategyOptions{Devices: []string{"/device:CPU:0"}})
+			strategy.Run(nil)
+			dtg.Check(dtg.Close(strategy, m))
+		},
+		"Strategy.Scope": func(g *dtg.Graph) {
+			m := g.NewModel(1)
+			strategy := m.NewStrategy(dtg.StrategyOptions{Devices: []string{"/device:CPU:0"}})
+			strategy.Scope(nil)
+			dtg.Check(dtg.Close(strategy, m))
+		},
+		"Mesh": func(g *dtg.Graph) {
+			m := g.NewModel(1)
+			mesh := m.NewMesh(dtg.MeshOptions{Devices: []string{"/device:CPU:0"}})
+			mesh.Build(nil, 1, false, nil)
+			dtg.Check(dtg.Close(mesh, m))
+		},
+	} {
+		list = append(list, misuse{"function: " + name, "is nil; give", func() error {
+			g := dtg.NewGraph()
+			defer g.Close()
+			build(g)
+			return g.Err()
+		}})
+	}
+	return list
 }
 
 func TestNilAndZero(t *testing.T) {
 	leaves(t)
 	s, x, y := doubler(t)
-	for _, m := range slices.Concat(nilArguments(s, x, y), absentObjects()) {
+	for _, m := range slices.Concat(nilArguments(s, x, y), nilFunctions(), absentObjects()) {
 		t.Run(m.name, func(t *testing.T) { refused(t, m.call(), dtg.InvalidArgument, m.words) })
 	}
 }
@@ -113,6 +182,21 @@ func TestGettersOfNilAndZero(t *testing.T) {
 	for _, group := range []*dtg.Group{nil, {}} {
 		equal(t, []int{group.Rank(), group.Size(), int(group.Epoch()), len(group.Member(0))}, []int{-1, 0, 0, 0})
 	}
+	for _, graph := range []*dtg.Graph{nil, {}} {
+		equal(t, []int{graph.NodeCount()}, []int{0})
+	}
+	for _, model := range []*dtg.Model{nil, {}} {
+		equal(t, []int{model.VariableCount(), model.Graph().NodeCount()}, []int{0, 0})
+	}
+	for _, strategy := range []*dtg.Strategy{nil, {}} {
+		local, all := strategy.Replicas()
+		equal(t, []int{local, all}, []int{0, 0})
+		strategy.Scope(func() { t.Error("a scope") })
+		strategy.Replicated()
+	}
+	for _, mesh := range []*dtg.Mesh{nil, {}} {
+		mesh.Minimize(dtg.Optimizer{})
+	}
 	for _, trainer := range []*dtg.Trainer{nil, {}} {
 		trainer.Stop()
 		equal(t, []*dtg.Session{trainer.Session()}, []*dtg.Session{nil})
@@ -124,5 +208,6 @@ func TestGettersOfNilAndZero(t *testing.T) {
 		}
 	}
 	want(t, dtg.Close(nil, &dtg.Run{}, &dtg.Callable{}, &dtg.Checkpoint{}, &dtg.Group{}, &dtg.Trainer{}, &dtg.Tensor{}, &dtg.Session{},
-		&dtg.EventWriter{}, &dtg.Weights{}, (*dtg.Group)(nil), (*dtg.Checkpoint)(nil)))
+		&dtg.EventWriter{}, &dtg.Weights{}, &dtg.Graph{}, &dtg.Model{},
+		&dtg.Strategy{}, &dtg.Mesh{}, (*dtg.Group)(nil), (*dtg.Checkpoint)(nil)))
 }

@@ -134,7 +134,7 @@ func (m *Model) training(add func(*C.dtg_model, *C.dtg_training) *C.dtg_error) (
 // tf.train.Optimizer.apply_gradients.
 func (m *Model) ApplyGradients(optimizer Optimizer, variables []Variable, gradients []Gradient) Value {
 	if len(variables) != len(gradients) {
-		m.g.fail(invalid("apply gradients: %d variables, but %d gradients", len(variables), len(gradients)))
+		m.fail(invalid("apply gradients: %d variables, but %d gradients", len(variables), len(gradients)))
 	}
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error {
 		handles, _ := valuesOf(handlesOf(variables))
@@ -194,7 +194,7 @@ type Schedule struct {
 // tf.keras.optimizers.schedules.
 func (m *Model) Schedule(step Value, schedule Schedule) Value {
 	if len(schedule.Values) != len(schedule.Boundaries)+1 && schedule.Kind == PiecewiseConstant {
-		m.g.fail(invalid("schedule: %d boundaries need %d values, %d were given", len(schedule.Boundaries), len(schedule.Boundaries)+1,
+		m.fail(invalid("schedule: %d boundaries need %d values, %d were given", len(schedule.Boundaries), len(schedule.Boundaries)+1,
 			len(schedule.Values)))
 		return Value{}
 	}

@@ -91,7 +91,7 @@ func (m *Model) MinimizeReplicated(loss Value, optimizer Optimizer, replication 
 // them stands.
 func (m *Model) ApplyReplicated(variables []Variable, gradients []Gradient, optimizer Optimizer, replication Replication) Replicated {
 	if len(variables) != len(gradients) {
-		m.g.fail(invalid("apply gradients: %d variables, but %d gradients", len(variables), len(gradients)))
+		m.fail(invalid("apply gradients: %d variables, but %d gradients", len(variables), len(gradients)))
 	}
 	return m.replicated(func(p *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
 		handles, _ := valuesOf(handlesOf(variables))

@@ -102,6 +102,10 @@ func (g *Graph) SetDevices(setter DeviceSetter, build func()) {
 
 // scope runs build between push and pop; it is left also when build panics.
 func (g *Graph) scope(build func(), push, pop func(*C.dtg_graph) *C.dtg_error) {
+	if build == nil {
+		g.fail(invalid("what a scope is to build is nil; give a function"))
+		return
+	}
 	graph, ok := g.c()
 	if !ok || g.fail(failure(push(graph))) {
 		build()
@@ -109,7 +113,7 @@ func (g *Graph) scope(build func(), push, pop func(*C.dtg_graph) *C.dtg_error) {
 	}
 	defer func() {
 		// The scope is left whatever stuck in between, unless the graph was closed.
-		if p, err := g.get(graphKind); err == nil {
+		if p, err := g.graphState.get(graphKind); err == nil {
 			g.fail(failure(pop((*C.dtg_graph)(unsafe.Pointer(p)))))
 		}
 		runtime.KeepAlive(g)

@@ -84,7 +84,7 @@ func (r *Runtime) LoadModel(path string) (*Model, *Session, error) {
 		Close(m, s)
 		return nil, nil, err
 	}
-	m.g.open(graphKind, unsafe.Pointer(graph), place())
+	m.g.graphState.open(graphKind, unsafe.Pointer(graph), place())
 	s.graph = m.g.graphState
 	return m, s, nil
 }
@@ -120,7 +120,7 @@ func (m *Model) Endpoints() (inputs, outputs []Endpoint, err error) {
 // ImportModel is a model of the variables that g has already: after Import, or built by hand. Those of floating-point numbers are trainable,
 // but for what is named like an optimizer's slots.
 func (g *Graph) ImportModel(seed uint64) *Model {
-	m := &Model{g: g}
+	m := g.model()
 	graph, ok := g.c()
 	if !ok {
 		return m

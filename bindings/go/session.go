@@ -51,10 +51,10 @@ type Session struct {
 // missing, and the last error of each); Unauthenticated (a wrong key); FailedPrecondition (another cluster, version or
 // security at the other end). When ctx ends, Connect returns at once; the attempt then ends by itself, within its timeout.
 func Connect(ctx context.Context, target string, g *Graph, options ...SessionOptions) (*Session, error) {
-	if g != nil && g.err != nil {
-		return nil, g.err
-	}
 	if err := given(ctx); err != nil {
+		return nil, err
+	}
+	if err := g.Err(); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -80,10 +80,10 @@ type Strategy struct {
 // NewStrategy is a strategy for m. Errors, which stick: InvalidArgument (a kind or device that is none, a device twice).
 func (m *Model) NewStrategy(options StrategyOptions) *Strategy {
 	s := &Strategy{m: m}
-	var group unsafe.Pointer
+	var group *C.dtg_group
 	if options.Group != nil {
 		var err error
-		if group, err = options.Group.get(groupKind); m.g.fail(err) {
+		if group, err = options.Group.c(); m.fail(err) {
 			return s
 		}
 		defer runtime.KeepAlive(options.Group)
@@ -94,7 +94,7 @@ func (m *Model) NewStrategy(options StrategyOptions) *Strategy {
 		c.struct_size = C.sizeof_dtg_strategy_options
 		c.kind = C.dtg_strategy_kind(options.Kind)
 		c.cross_device = C.dtg_cross_device(options.CrossDevice)
-		c.group, c.algorithm = (*C.dtg_group)(group), C.dtg_reduce_algorithm(options.Algorithm)
+		c.group, c.algorithm = group, C.dtg_reduce_algorithm(options.Algorithm)
 		c.pack_bytes, c.timeout_ns = C.int64_t(options.PackBytes), nanoseconds(options.Timeout)
 		names, free := cStrings(options.Devices)
 		defer free()
@@ -145,9 +145,20 @@ func (s *Strategy) Close() error {
 	return nil
 }
 
+// model is the model of s, nil where s is nil.
+func (s *Strategy) model() *Model {
+	if s == nil {
+		return nil
+	}
+	return s.m
+}
+
 func (s *Strategy) build(call func(*C.dtg_strategy) *C.dtg_error) bool {
-	g := s.m.g
-	if g.err != nil {
+	if s == nil {
+		return false
+	}
+	g := s.m.Graph()
+	if g.Err() != nil {
 		return false
 	}
 	p, err := s.get(strategyKind)
@@ -189,6 +200,10 @@ func (s *Strategy) Replicas() (local, inSync int) {
 // Scope makes the variables that build adds, by whatever layer, the strategy's. Errors, which stick: FailedPrecondition (the scope of
 // another strategy is open).
 func (s *Strategy) Scope(build func()) {
+	if build == nil {
+		s.model().fail(invalid("what a scope is to build is nil; give a function"))
+		return
+	}
 	if !s.build(func(p *C.dtg_strategy) *C.dtg_error { return C.dtg_strategy_enter(p) }) {
 		return
 	}
@@ -198,8 +213,11 @@ func (s *Strategy) Scope(build func()) {
 
 // always is a call that is made whatever stuck before.
 func (s *Strategy) always(call func(*C.dtg_strategy) *C.dtg_error) {
+	if s == nil {
+		return
+	}
 	if p, err := s.get(strategyKind); err == nil {
-		s.m.g.fail(failure(call((*C.dtg_strategy)(p))))
+		s.m.fail(failure(call((*C.dtg_strategy)(p))))
 	}
 	runtime.KeepAlive(s)
 }
@@ -207,6 +225,10 @@ func (s *Strategy) always(call func(*C.dtg_strategy) *C.dtg_error) {
 // Run calls fn once per replica, in order, each time in its replica context, with the replica's values of inputs, and gives its results as
 // per-replica values. It runs nothing: sessions do. After an error, or a panic of fn, the model is as before.
 func (s *Strategy) Run(fn func(replica int, inputs []Value) []Value, inputs ...PerReplica) (results []PerReplica) {
+	if fn == nil {
+		s.model().fail(invalid("what each replica is to build is nil; give a function"))
+		return nil
+	}
 	replicas, _ := s.Replicas()
 	done := false
 	defer func() {
@@ -305,9 +327,9 @@ func (s *Strategy) Minimize(losses PerReplica, op Reduction, optimizer Optimizer
 
 // Replicated is what Minimize added for a ParameterServer.
 func (s *Strategy) Replicated() Replicated {
-	return s.m.replicated(func(_ *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
+	return s.model().replicated(func(_ *C.dtg_model, out *C.dtg_replicated) *C.dtg_error {
 		p, err := s.get(strategyKind)
-		if s.m.g.fail(err) {
+		if s.m.fail(err) {
 			return nil
 		}
 		defer runtime.KeepAlive(s)
