@@ -35,7 +35,7 @@ func (r *request) lend(v Value, dtype DType, shape Shape, data unsafe.Pointer, n
 		C.size_t(nbytes), l.returned, &l.tensor))
 	if err != nil {
 		l.settle()
-		return err
+		return r.ofFeed(v, err)
 	}
 	r.loans = append(r.loans, l)
 	r.feeds, r.tensors = append(r.feeds, v), append(r.tensors, l.tensor)

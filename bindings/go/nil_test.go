@@ -27,6 +27,15 @@ func nilArguments(s *dtg.Session, x, y dtg.Value) []misuse {
 	return []misuse{
 		{"an argument", "argument 1 of the run is nil", func() error { return s.Run(ctx, dtg.FeedScalar(x, float32(1)), nil) }},
 		{"an argument, later", "argument 0 of the run is nil", func() error { return second(s.RunAsync(nil)) }},
+		{"feed: too few", `feed number 1, "x": the shape [3 4] of float32 has 12 elements, but 8 were given`, func() error {
+			return s.Run(ctx, dtg.FeedScalar(y, float32(1)), dtg.FeedSlice(x, make([]float32, 8), 3, 4), dtg.Fetch(y, &to))
+		}},
+		{"feed: too few, later", `feed number 0, "x": the shape`, func() error { return second(s.RunAsync(dtg.FeedSlice(x, []float32{}, 1))) }},
+		{"feed: too many to copy", `feed number 0, "x": the shape`, func() error { return s.Run(ctx, dtg.FeedSlice(x, make([]float32, 1<<15), 1)) }},
+		{"feed: no slice", `feed number 0, "x": the shape`, func() error { return s.Run(ctx, dtg.FeedSlice[float32](x, nil, 2)) }},
+		{"feed: no shape", `feed number 0, "x": `, func() error { return s.Run(ctx, dtg.FeedSlice(x, make([]float32, 4), -2, -2)) }},
+		{"feed: no tensor", `feed number 0, "x": the tensor is nil`, func() error { return s.Run(ctx, dtg.Feed(x, nil)) }},
+		{"feed: no value", `feed number 0: the tensor is nil`, func() error { return s.Run(ctx, dtg.Feed(dtg.Value{}, nil)) }},
 		{"context: Run", "the context is nil", func() error { return s.Run(none, dtg.Fetch(y, &to)) }},
 		{"context: Connect", "the context is nil", func() error { return second(dtg.Connect(none, "local", nil)) }},
 		{"context: Shutdown", "the context is nil", func() error { return s.Shutdown(none) }},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -21,6 +22,7 @@ type Arg func(*request) error
 
 // request is one run. It belongs to the goroutine that makes it, and then to its Run.
 type request struct {
+	graph   *graphState // for names; nil: not known
 	feeds   []Value
 	tensors []*C.dtg_tensor // one per feed
 	given   []*Tensor       // those of the caller, kept alive
@@ -40,7 +42,7 @@ func Feed(v Value, t *Tensor) Arg {
 	return func(r *request) error {
 		p, err := t.c()
 		if err != nil {
-			return err
+			return r.ofFeed(v, err)
 		}
 		r.feeds, r.tensors, r.given = append(r.feeds, v), append(r.tensors, p), append(r.given, t)
 		return nil
@@ -53,6 +55,9 @@ func FeedSlice[T Element](v Value, data []T, shape ...int64) Arg {
 	return func(r *request) error {
 		if shape == nil {
 			shape = Shape{int64(len(data))}
+		}
+		if err := fits[T](len(data), shape); err != nil {
+			return r.ofFeed(v, err)
 		}
 		if unsafe.Sizeof(data[0])*uintptr(len(data)) > lendAbove {
 			return r.lend(v, DTypeOf[T](), shape, unsafe.Pointer(&data[0]), len(data)*int(unsafe.Sizeof(data[0])))
@@ -71,11 +76,30 @@ func FeedScalar[T Element](v Value, value T) Arg {
 func (r *request) feedCopy(v Value, make func() (*Tensor, error)) error {
 	t, err := make()
 	if err != nil {
-		return err
+		return r.ofFeed(v, err)
 	}
 	r.made = append(r.made, t)
 	r.feeds, r.tensors = append(r.feeds, v), append(r.tensors, (*C.dtg_tensor)(unsafe.Pointer(t.pointer.Load())))
 	return nil
+}
+
+// ofFeed is err, which a feed has before the run begins, with the name of the value that was to be fed.
+func (r *request) ofFeed(v Value, err error) error {
+	what := fmt.Sprintf("feed number %d", len(r.feeds))
+	name, unknown := (&Graph{graphState: r.graph}).ValueName(v)
+	if unknown == nil {
+		what += fmt.Sprintf(", %q", name)
+	}
+	found, ok := err.(*Error)
+	if !ok {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	of := *found
+	of.Message = what + ": " + of.Message
+	if of.Node == "" {
+		of.Node, _, _ = strings.Cut(name, ":")
+	}
+	return &of
 }
 
 // refuse is an argument that no run takes.
@@ -191,6 +215,9 @@ func (s *Session) Run(ctx context.Context, args ...Arg) error {
 		return err
 	}
 	r := &request{}
+	if s != nil {
+		r.graph = s.graph
+	}
 	defer r.end()
 	if err := r.read(args); err != nil {
 		return err

@@ -29,6 +29,9 @@ type Run struct {
 // the run starts.
 func (s *Session) RunAsync(args ...Arg) (*Run, error) {
 	r := &request{}
+	if s != nil {
+		r.graph = s.graph
+	}
 	if err := r.read(args); err != nil {
 		r.end()
 		return nil, err

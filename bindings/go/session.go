@@ -54,8 +54,8 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 	if err := given(ctx); err != nil {
 		return nil, err
 	}
-	if err := g.Err(); err != nil {
-		return nil, err
+	if g != nil && g.Err() != nil {
+		return nil, g.Err()
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)

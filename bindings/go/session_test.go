@@ -92,7 +92,7 @@ func TestLargeFeeds(t *testing.T) {
 				}
 			}
 		}
-		refused(t, s.Run(ctx, dtg.FeedSlice(x, data, 2, 2), dtg.FetchSlice(y, &out)), dtg.InvalidArgument, "1048576")
+		refused(t, s.Run(ctx, dtg.FeedSlice(x, data, 2, 2), dtg.FetchSlice(y, &out)), dtg.InvalidArgument, "262144 were given")
 	})
 }
 

@@ -11,6 +11,7 @@ package dtg
 import "C"
 
 import (
+	"math"
 	"runtime"
 	"unsafe"
 )
@@ -39,8 +40,26 @@ func NewTensor[T Element](data []T, shape ...int64) (*Tensor, error) {
 // ScalarTensor is a tensor without dimensions.
 func ScalarTensor[T Element](value T) (*Tensor, error) { return tensorOf([]T{value}, Shape{}) }
 
+// fits refuses elements that are more or fewer than the shape has. A shape that is none is for the library to refuse.
+func fits[T Element](given int, shape Shape) error {
+	room := int64(1)
+	for _, d := range shape {
+		if d < 0 || d > 0 && room > math.MaxInt64/d {
+			return nil
+		}
+		room *= d
+	}
+	if room == int64(given) {
+		return nil
+	}
+	return invalid("the shape %v of %v has %d elements, but %d were given", shape, DTypeOf[T](), room, given)
+}
+
 func tensorOf[T Element](data []T, shape Shape) (*Tensor, error) {
 	if err := loaded(); err != nil {
+		return nil, err
+	}
+	if err := fits[T](len(data), shape); err != nil {
 		return nil, err
 	}
 	var zero T

@@ -49,7 +49,7 @@ func TestTensorsOfEveryType(t *testing.T) {
 func TestTensorShapesThatDoNotFit(t *testing.T) {
 	leaves(t)
 	_, err := dtg.NewTensor([]float32{1, 2, 3}, 2, 2)
-	refused(t, err, dtg.InvalidArgument, "4 elements of 4 bytes")
+	refused(t, err, dtg.InvalidArgument, "has 4 elements, but")
 	_, err = dtg.NewTensor([]float32{1}, 1, 1, 1, 1, 1, 1, 1, 1, 1)
 	refused(t, err, dtg.InvalidArgument, "rank")
 	_, err = dtg.AllocateTensor(dtg.String, 2)
