@@ -26,16 +26,9 @@ Result<Origin> origin_of(const Graph& graph, Value handle) {
   for (;;) {
     const Node& node = graph.node(handle.node());
     if (gives_gradients(node)) origin.gradients.insert(origin.gradients.begin(), node.id);
-    const uint32_t output = handle.output();
-    size_t from = 0;
-    while (from < node.inputs.size() && !node.op->forwards(from, output)) ++from;
-    if (from < node.inputs.size()) {
-      handle = node.inputs[from];
-      continue;
-    }
     origin.maker = handle;
-    if (!calls_functions(node)) return origin;
-    DTG_ASSIGN(std::vector<Value> each, handed_on(node, output));
+    DTG_ASSIGN(std::vector<Value> each, handed_on(node, handle.output()));
+    if (each.empty()) return origin;
     if (std::ranges::any_of(each, [&](Value one) { return !(one == each[0]); })) {
       origin.either = std::move(each);
       return origin;

@@ -28,8 +28,9 @@ inline std::span<const Value> chooser_of(const Node& node) {
 }
 // The attributes of a node that hold functions, with others in their place.
 std::vector<Attr> function_attrs(const Node& node, const std::vector<FunctionRef>& functions);
-// The inputs of a call that its result `output` is, for each of its functions; an error where one of them does not give what it was given.
-Result<std::vector<Value>> handed_on(const Node& call, uint32_t output);
+// The inputs that output `output` of a node is: the one that its op hands on; of a call one for each of its functions, or an error where
+// one of them does not give what it was given. None where the node makes it.
+Result<std::vector<Value>> handed_on(const Node& node, uint32_t output);
 // A call of one of as many functions as `call` has, by `chooser`, which is its predicate: each gives the values that are named for it. The
 // first result.
 Result<Value> choose_alike(Build& b, const Node& call, std::span<const Value> chooser, std::span<const std::vector<Value>> results);

@@ -292,12 +292,10 @@ class Taking {
       }
       std::vector<Value> from;
       // What looks into a resource gives what belongs to it, and not the same one.
-      const bool itself = node.op->access_of(0) == Access::undeclared;
-      for (size_t i = 0; itself && i < node.inputs.size() && from.empty(); ++i) {
-        if (node.op->forwards(i, value.output())) from.push_back(node.inputs[i]);
-      }
-      if (from.empty() && calls_functions(node)) {
+      if (node.op->access_of(0) == Access::undeclared) {
         DTG_ASSIGN(from, handed_on(node, value.output()));
+      }
+      if (calls_functions(node)) {
         for (Value chooser : chooser_of(node)) DTG_TRY(bring(chooser));
       }
       if (from.empty()) {

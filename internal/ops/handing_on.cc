@@ -1,4 +1,4 @@
-// What a call hands on: which of its inputs a result is, and calls that choose among other values as it chose. Called by the thread that
+// What a node hands on: which of its inputs a result is, and calls that choose among other values as it chose. Called by the thread that
 // builds the graph.
 #include "ops/control.h"
 #include "ops/making.h"
@@ -15,18 +15,21 @@ std::vector<Attr> function_attrs(const Node& node, const std::vector<FunctionRef
   return attrs;
 }
 
-Result<std::vector<Value>> handed_on(const Node& call, uint32_t output) {
+Result<std::vector<Value>> handed_on(const Node& node, uint32_t output) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.op->forwards(i, output)) return std::vector<Value>{node.inputs[i]};
+  }
   std::vector<Value> each;
   Status status;
-  for_each_function(call, [&](const Function& function) {
+  for_each_function(node, [&](const Function& function) {
     const int returned = function.returned_argument(output);
     if (returned < 0 && status.ok()) {
       status = unimplemented(
           "%s \"%s\": its function \"%s\" gives an array of gradients, or what a call inside it chose; gradients need to know which array "
           "or variable it is: give that itself, or use it in the function",
-          call.op->name().c_str(), std::string(call.name).c_str(), function.name().c_str());
+          node.op->name().c_str(), std::string(node.name).c_str(), function.name().c_str());
     }
-    if (status.ok()) each.push_back(call.inputs[static_cast<size_t>(first_argument(call) + returned)]);
+    if (status.ok()) each.push_back(node.inputs[static_cast<size_t>(first_argument(node) + returned)]);
   });
   if (!status.ok()) return status;
   return each;
