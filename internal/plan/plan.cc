@@ -326,7 +326,8 @@ Result<Tensor> Plan::fetch_tensor(size_t fetch) const {
 int64_t Plan::bytes() const {
   int64_t bytes = program_.bytes() + later_.bytes() + static_cast<int64_t>(sizeof *this);
   if (ir_) {
-    bytes += static_cast<int64_t>(ir_->arena.bytes() + ir_->nodes.capacity() * sizeof(IrNode) + ir_->values.capacity() * sizeof(IrValue));
+    bytes += static_cast<int64_t>(ir_->arena.bytes() + ir_->nodes.capacity() * sizeof(IrNode) + ir_->values.capacity() * sizeof(IrValue) +
+                                  read_until_.capacity() * sizeof(uint32_t));
   }
   return bytes;
 }
