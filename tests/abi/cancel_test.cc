@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <initializer_list>
 #include <random>
 #include <thread>
 
@@ -52,6 +53,28 @@ class Cancel : public testing::Test {
     return dtg_session_run(session, &args);
   }
 
+  // The first output of a new node.
+  dtg_value add(const char* type, std::initializer_list<dtg_value> inputs, std::initializer_list<dtg_attr> attrs) {
+    dtg_op_spec spec = DTG_OP_SPEC_INIT;
+    spec.type = type;
+    spec.inputs = inputs.begin();
+    spec.num_inputs = inputs.size();
+    spec.attrs = attrs.begin();
+    spec.num_attrs = attrs.size();
+    dtg_value out{};
+    OK(dtg_graph_add_op(graph, &spec, &out, 1));
+    return out;
+  }
+
+  // The attribute "dtype", of a float.
+  static dtg_attr of_floats() {
+    dtg_attr attr = DTG_ATTR_INIT;
+    attr.name = "dtype";
+    attr.kind = DTG_ATTR_TYPE;
+    attr.i = DTG_F32;
+    return attr;
+  }
+
   dtg_value dequeue() {
     const int64_t types[] = {DTG_F32};
     dtg_attr attr = DTG_ATTR_INIT;
@@ -59,20 +82,7 @@ class Cancel : public testing::Test {
     attr.kind = DTG_ATTR_LIST_TYPE;
     attr.ints = types;
     attr.count = 1;
-    dtg_op_spec spec = DTG_OP_SPEC_INIT;
-    spec.type = "FIFOQueueV2";
-    spec.attrs = &attr;
-    spec.num_attrs = 1;
-    dtg_value queue{}, out{};
-    OK(dtg_graph_add_op(graph, &spec, &queue, 1));
-    spec = DTG_OP_SPEC_INIT;
-    spec.type = "QueueDequeueV2";
-    spec.inputs = &queue;
-    spec.num_inputs = 1;
-    spec.attrs = &attr;
-    spec.num_attrs = 1;
-    OK(dtg_graph_add_op(graph, &spec, &out, 1));
-    return out;
+    return add("QueueDequeueV2", {add("FIFOQueueV2", {}, {attr})}, {attr});
   }
 
   dtg_variable variable(const char* name, int64_t count) {
@@ -163,7 +173,7 @@ TEST_F(Cancel, InTheMidstOfAPlainProduct) { product_is_cut(DTG_F64, 256, 10); }
 
 TEST_F(Cancel, InTheMidstOfAConvolution) {
   const int64_t image[] = {-1, 64, 64, -1}, window[] = {3, 3, -1, -1}, ones[] = {1, 1, 1, 1};
-  dtg_value x{}, filter{}, y{};
+  dtg_value x{}, filter{};
   OK(dtg_placeholder(graph, "x", DTG_F32, image, 4, &x));
   OK(dtg_placeholder(graph, "filter", DTG_F32, window, 4, &filter));
   dtg_attr attrs[] = {DTG_ATTR_INIT, DTG_ATTR_INIT};
@@ -175,14 +185,7 @@ TEST_F(Cancel, InTheMidstOfAConvolution) {
   attrs[1].kind = DTG_ATTR_STRING;
   attrs[1].s = "SAME";
   attrs[1].s_len = 4;
-  const dtg_value inputs[] = {x, filter};
-  dtg_op_spec spec = DTG_OP_SPEC_INIT;
-  spec.type = "Conv2D";
-  spec.inputs = inputs;
-  spec.num_inputs = 2;
-  spec.attrs = attrs;
-  spec.num_attrs = 2;
-  OK(dtg_graph_add_op(graph, &spec, &y, 1));
+  const dtg_value y = add("Conv2D", {x, filter}, {attrs[0], attrs[1]});
   connect();
   is_cut(y, {x, filter}, {filled(DTG_F32, {1, 64, 64, 64}), filled(DTG_F32, {3, 3, 64, 64})},
          {filled(DTG_F32, {16, 64, 64, 512}), filled(DTG_F32, {3, 3, 512, 512})}, 1024);
@@ -191,19 +194,9 @@ TEST_F(Cancel, InTheMidstOfAConvolution) {
 // Draws change a stream of numbers and nothing else, so they may be left in their midst.
 TEST_F(Cancel, InTheMidstOfADraw) {
   const int64_t one = 1;
-  dtg_value shape{}, y{};
+  dtg_value shape{};
   OK(dtg_placeholder(graph, "shape", DTG_I32, &one, 1, &shape));
-  dtg_attr attr = DTG_ATTR_INIT;
-  attr.name = "dtype";
-  attr.kind = DTG_ATTR_TYPE;
-  attr.i = DTG_F32;
-  dtg_op_spec spec = DTG_OP_SPEC_INIT;
-  spec.type = "RandomStandardNormal";
-  spec.inputs = &shape;
-  spec.num_inputs = 1;
-  spec.attrs = &attr;
-  spec.num_attrs = 1;
-  OK(dtg_graph_add_op(graph, &spec, &y, 1));
+  const dtg_value y = add("RandomStandardNormal", {shape}, {of_floats()});
   connect();
   const auto count = [](int32_t n) {
     dtg_tensor* tensor = filled(DTG_I32, {1});
@@ -225,21 +218,10 @@ TEST_F(Cancel, InTheMidstOfAShuffle) {
 // So may what only reads a variable.
 TEST_F(Cancel, InTheMidstOfALookup) {
   const int64_t open = -1;
-  dtg_value ids{}, y{};
+  dtg_value ids{};
   const dtg_variable table = variable("table", 1 << 20);
   OK(dtg_placeholder(graph, "ids", DTG_I32, &open, 1, &ids));
-  dtg_attr attr = DTG_ATTR_INIT;
-  attr.name = "dtype";
-  attr.kind = DTG_ATTR_TYPE;
-  attr.i = DTG_F32;
-  const dtg_value inputs[] = {table.handle, ids};
-  dtg_op_spec spec = DTG_OP_SPEC_INIT;
-  spec.type = "ResourceGather";
-  spec.inputs = inputs;
-  spec.num_inputs = 2;
-  spec.attrs = &attr;
-  spec.num_attrs = 1;
-  OK(dtg_graph_add_op(graph, &spec, &y, 1));
+  const dtg_value y = add("ResourceGather", {table.handle, ids}, {of_floats()});
   initialise();
   const auto all_over = [](int64_t n) {
     dtg_tensor* tensor = filled(DTG_I32, {n});
