@@ -126,6 +126,13 @@ void Exchange::pump(Out& out) {
 }
 
 Result<void*> Exchange::landing(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total) {
+  if (broken_) return data_loss("a piece of %s came, which has failed", terms().text().c_str());
+  auto to = find_place(rank, lane, offset, bytes, total);
+  broken_ = !to.ok();
+  return to;
+}
+
+Result<void*> Exchange::find_place(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total) {
   In* const in = find_in(rank, lane);
   if (!in) return data_loss("a piece of %s came on lane %u, where none belongs", terms().text().c_str(), lane);
   if (!in->heard) {

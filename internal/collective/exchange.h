@@ -49,7 +49,7 @@ class Exchange : public RefCounted {
   virtual Status begin() = 0;
   // What that rank means by the call, and the rows of the stream; before the first of the stream's pieces.
   virtual Status learn(int, const CallTerms&) { return {}; }
-  // Where that piece goes. The first of a stream tells its size.
+  // Where that piece goes. The first of a stream tells its size. After one that had no place all others are refused.
   Result<void*> landing(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total);
   // `lent`: the bytes are there, and not where landing() said; only until this returns.
   Status arrived(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, const void* lent = nullptr);
@@ -138,6 +138,7 @@ class Exchange : public RefCounted {
  private:
   In* find_in(int rank, uint8_t lane) const;
   Out* find_out(int rank, uint8_t lane) const;
+  Result<void*> find_place(int rank, uint8_t lane, uint64_t offset, uint64_t bytes, uint64_t total);
   Status arrived_lent(In& in, uint64_t offset, uint64_t bytes, const char* lent);
   void pump(Out& out);
   void grant(In& in);
@@ -146,6 +147,7 @@ class Exchange : public RefCounted {
   MemoryBudget& budget_;
   int64_t reserved_ = 0;
   bool begun_ = false;
+  bool broken_ = false;
 };
 
 // The makers, by file: what they return has laid out its streams. The terms have been looked at.

@@ -98,15 +98,20 @@ class Moving final : public Exchange {
 
   Status place_all() {
     if (placed_) return {};
-    uint64_t total = 0;
     for (const auto& in : ins_) {
       if (in->total == kUnknown) return {};
     }
     placed_ = true;
     if (is_broadcast()) DTG_TRY(check_senders());
     const Range own = cut_[static_cast<size_t>(rank_)];
-    for (const auto& in : ins_) total += in->total;
-    DTG_TRY(make_result(total + own.bytes));
+    // What the others say of their streams may be anything.
+    uint64_t total = own.bytes;
+    for (const auto& in : ins_) {
+      if (!__builtin_add_overflow(total, in->total, &total) && total <= INT64_MAX) continue;
+      return data_loss("%s: rank %d sends %llu bytes, more than a tensor can have", call_.terms.text().c_str(), in->rank,
+                       static_cast<unsigned long long>(in->total));
+    }
+    DTG_TRY(make_result(total));
     uint64_t at = 0;
     for (int rank = 0; rank < size_; ++rank) {
       if (rank == rank_) {

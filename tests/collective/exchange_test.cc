@@ -400,6 +400,33 @@ TEST(Exchange, PiecesThatDoNotBelong) {
   EXPECT_FALSE(far->arrived(1, 0, 0, kPieceBytes).ok());
 }
 
+// Three streams whose sizes are known only from who sends them, of 24 bytes here: sums that overflow, and sizes that were refused once.
+TEST(Exchange, SizesThatDoNotBelong) {
+  Silent carrier;
+  MemoryBudget budget(int64_t{1} << 30);
+  const auto fresh = [&] {
+    CollectiveCall call;
+    call.terms.kind = Collective::all_gather;
+    call.terms.dtype = DType::f32;
+    call.in = Tensor::allocate(DType::f32, Shape::of({2, 3})).take();
+    call.terms.shape = call.in.shape();
+    auto made = Exchange::make(call, 2, 3, carrier, budget);
+    EXPECT_TRUE(made.ok() && made.value()->begin().ok());
+    return made.take();
+  };
+  const auto tell = [](Exchange& exchange, uint64_t first, uint64_t second) {
+    const Status status = exchange.landing(0, 0, 0, 0, first).status();
+    const Status last = exchange.landing(1, 0, 0, 0, second).status();
+    return status.ok() ? last : status;
+  };
+  EXPECT_TRUE(tell(*fresh(), 12, 24).ok());
+  const uint64_t half = (uint64_t{1} << 63) / 12 * 12;  // twice of it and the own rows are 8 bytes again, to who does not look
+  for (const uint64_t size : {half, half / 2, half - 12}) EXPECT_EQ(tell(*fresh(), size, size).code(), Code::data_loss) << size;
+  const Ref<Exchange> broken = fresh();
+  EXPECT_FALSE(broken->landing(1, 0, 0, 0, 13).ok()) << "no whole rows";
+  EXPECT_FALSE(broken->landing(0, 0, 0, 24, 24).ok()) << "what has failed takes nothing more";
+}
+
 TEST(Exchange, MoreRowsThanATensorHas) {
   Silent carrier;
   MemoryBudget budget(int64_t{1} << 30);
