@@ -65,25 +65,50 @@ Result<Ref<Body>> BodyPlans::find(std::span<const ValueInfo> arguments, Step& ca
   return body;
 }
 
+// Who plans; ends also where planning is left by an exception.
+class BodyPlans::Turn {
+ public:
+  explicit Turn(BodyPlans& plans) : plans_(plans) {}
+  Turn(const Turn&) = delete;
+  ~Turn() {
+    const std::lock_guard lock(plans_.mutex_);
+    plans_.planning_ = false;
+    plans_.planned_.notify_all();
+  }
+
+ private:
+  BodyPlans& plans_;
+};
+
 Result<Ref<const BodyPlans::Entry>> BodyPlans::find_slowly(std::span<const ValueInfo> arguments, Step& caller) {
-  // Whoever has it may be planning for long, which is for its run to bear; ours may be over before.
-  std::unique_lock lock(mutex_, std::defer_lock);
+  // Whoever plans may do so for long, which is for its run to bear; ours may be over before.
   StepInterrupt interrupt(caller, *context_.clock);
-  while (!lock.try_lock_for(std::chrono::milliseconds(2))) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto at = std::ranges::find_if(
+        bodies_, [&](const Ref<const Entry>& entry) { return std::ranges::equal(entry->arguments, arguments, same_argument); });
+    if (at != bodies_.end()) {
+      std::rotate(bodies_.begin(), at, at + 1);
+      return bodies_.front();
+    }
+    if (!planning_) break;
+    planned_.wait_for(lock, std::chrono::milliseconds(2));
     if (interrupt.is_due()) return caller.cause();
   }
-  const auto at = std::ranges::find_if(
-      bodies_, [&](const Ref<const Entry>& entry) { return std::ranges::equal(entry->arguments, arguments, same_argument); });
-  if (at != bodies_.end()) {
-    std::rotate(bodies_.begin(), at, at + 1);
-    return bodies_.front();
-  }
+  planning_ = true;
+  lock.unlock();
+  const Turn turn(*this);
   auto made = make(arguments, caller);
-  if (!made.ok() && caller.aborted()) return caller.cause();
-  if (!made.ok()) return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
+  if (made.ok()) return keep(arguments, made.take());
+  if (caller.aborted()) return caller.cause();
+  return made.status().with_context("plan function \"" + function_->name() + "\", called by \"" + call_ + "\"");
+}
+
+Ref<const BodyPlans::Entry> BodyPlans::keep(std::span<const ValueInfo> arguments, Ref<Body> body) {
   auto entry = make_ref<Entry>();
   entry->arguments.assign(arguments.begin(), arguments.end());
-  entry->body = made.take();
+  entry->body = std::move(body);
+  const std::lock_guard lock(mutex_);
   if (bodies_.size() == kBodies) bodies_.pop_back();
   bodies_.insert(bodies_.begin(), entry);
   return Ref<const Entry>(std::move(entry));

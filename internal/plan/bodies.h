@@ -4,6 +4,7 @@
 // Owner: the argument block of the call. Any thread; the planning itself is done by one at a time.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 
@@ -28,10 +29,12 @@ class BodyPlans final : public BodySource {
     std::vector<ValueInfo> arguments;
     Ref<Body> body;
   };
+  class Turn;
   Result<Ref<Body>> make(std::span<const ValueInfo> arguments, Step& caller);
   void enter_strand(const Node& call, Ref<const NamedHandles> handles);
   Status check_devices() const;
   Result<Ref<const Entry>> find_slowly(std::span<const ValueInfo> arguments, Step& caller);
+  Ref<const Entry> keep(std::span<const ValueInfo> arguments, Ref<Body> body);
 
   const Ref<const Function> function_;
   PlanContext context_;
@@ -39,7 +42,9 @@ class BodyPlans final : public BodySource {
   std::string device_;
   SpinLock recent_lock_;
   Ref<const Entry> recent_;  // mostly it is the same as the last time
-  std::timed_mutex mutex_;
+  std::mutex mutex_;         // guards what follows; not held while planning
+  std::condition_variable planned_;
+  bool planning_ = false;
   std::vector<Ref<const Entry>> bodies_;  // most recently used first
 };
 
