@@ -37,9 +37,10 @@ class Driver final : public RefCounted {
   bool is_local() const { return is_local_; }
   // What the session is to the others: the chief, where it is alone.
   Party party() const { return party_; }
-  // Is there a task that comes back with what its variables held, when it is lost?
-  bool has_lasting() const {
-    return std::ranges::any_of(workers_, [](const Ref<Worker>& worker) { return worker->keeps_state(); });
+  // Is there a task that comes back with what its variables held, when it is lost, and none lost that does not?
+  bool may_be_whole_again() const {
+    return std::ranges::any_of(workers_, [](const Ref<Worker>& worker) { return worker->keeps_state(); }) &&
+           std::ranges::none_of(workers_, [](const Ref<Worker>& worker) { return worker->is_lost(); });
   }
   // Waits for the other tasks, until `cancellation` (may be null) is used; PlanMaking is for who may not.
   // As the plans of runs for that task place it (PlanRequest::at). One plan is made at a time.

@@ -10,8 +10,8 @@ namespace {
 
 // How long a run looks for a task that went away, which may just be starting anew.
 constexpr int64_t kReturnNs = 30'000'000'000;
-// And for one that another can stand in for.
-constexpr int64_t kReturnElsewhereNs = 1'000'000'000;
+// And for one that another can stand in for, or that was there and comes back, if it does, without what its variables held.
+constexpr int64_t kReturnBrieflyNs = 1'000'000'000;
 
 // May a part be run once more, if the writes to variables that were made before are skipped then?
 bool is_repeatable(const Graph& graph) {
@@ -119,7 +119,8 @@ Result<bool> PlanMaking::cut() {
   DTG_ASSIGN(parts_, partition(driver.home_->context(*placer, deadline_), *graph_, request_, driver.map_));
   return ask(Stage::connected, [&](size_t i, uint64_t round) {
     const uint32_t task = parts_.others[i].task;
-    const int64_t time_ns = driver.map_.tasks[task] == request_.at ? kReturnElsewhereNs : kReturnNs;
+    const bool briefly = driver.map_.tasks[task] == request_.at || driver.workers_[task]->is_lost();
+    const int64_t time_ns = briefly ? kReturnBrieflyNs : kReturnNs;
     driver.workers_[task]->connect(driver.within(time_ns, deadline_), [self = Ref<PlanMaking>::share(this), i, round](Status status) {
       self->answered(round, i, status.ok() ? Result<Worker::Part>(Worker::Part()) : Result<Worker::Part>(std::move(status)));
     });

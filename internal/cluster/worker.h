@@ -57,6 +57,8 @@ class Worker : public RefCounted {
   virtual std::string cluster() const = 0;
   // Does it come back with what its variables held?
   virtual bool keeps_state() const { return false; }
+  // It was there, is not, and does not.
+  bool is_lost() const { return !is_there() && life() != 0 && !keeps_state(); }
   // Says goodbye; the session is over.
   virtual void close() = 0;
 };

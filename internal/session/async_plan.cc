@@ -66,7 +66,7 @@ Status AsyncPlan::go_on() {
   if (making->advance()) {
     auto made = making->take();
     // A task that was lost while it was given its part may be back, if it keeps its state.
-    if (made.status().code() == Code::unavailable && session_->driver_->has_lasting() && ++losses_ < kLosses &&
+    if (made.status().code() == Code::unavailable && session_->driver_->may_be_whole_again() && ++losses_ < kLosses &&
         !deadline_.passed(session_->runtime().clock())) {
       {
         const std::lock_guard lock(mutex_);

@@ -257,7 +257,7 @@ Result<Ref<PartitionedPlan>> Session::seek_plan(const RunArgs& args, Deadline un
     auto made = make_plan(hash, args, until);
     // Who was lost is told rather than that the time is over.
     if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
-    if (made.status().code() != Code::unavailable || !driver_->has_lasting() || back.passed(runtime_->clock())) return made;
+    if (made.status().code() != Code::unavailable || !driver_->may_be_whole_again() || back.passed(runtime_->clock())) return made;
     lost = made.status();
     DTG_TRY(pause(back, args.cancellation));
   }

@@ -201,7 +201,9 @@ TEST_F(Anew, AsynchronousRunsReturnAtOnce) {
   EXPECT_EQ(event.status.code(), Code::cancelled);
   for (int i = 0; i < 19; ++i) {
     ASSERT_EQ(events->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 8 * kSecond)), 1u);
-    EXPECT_EQ(event.status.code(), Code::deadline_exceeded) << event.status.message();
+    // One plan after the other looks a second for the task; those that do not get their turn run out of time.
+    const Code code = event.status.code();
+    EXPECT_TRUE(code == Code::unavailable || code == Code::deadline_exceeded) << event.status.message();
   }
   EXPECT_LT(now() - began, 12 * kSecond);
   const int64_t asked = now();

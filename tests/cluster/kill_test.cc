@@ -95,6 +95,26 @@ TEST_F(Kill, TheParameterServerDiesAtAnyMoment) {
   }
 }
 
+// What a task that keeps no state held is gone, so nobody waits long for it: neither the run that lost it nor those that find it gone. One
+// that comes back meanwhile is told of.
+TEST_F(Kill, AServerWithoutStateIsNotWaitedForLong) {
+  auto ps = std::make_unique<ServerProcess>("ps=" + at("ps"), "ps", 0);
+  ASSERT_TRUE(connect().ok());
+  ASSERT_TRUE(assign().ok());
+  ps = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t began = now();
+    const Status status = step(60'000 * kMillisecond);
+    EXPECT_EQ(status.code(), Code::unavailable) << status.message();
+    EXPECT_LT(now() - began, 15'000 * kMillisecond) << "a second, on a machine that is not busy";
+  }
+  ps = std::make_unique<ServerProcess>("ps=" + at("ps"), "ps", 0);
+  const Status told = step(60'000 * kMillisecond);
+  EXPECT_EQ(told.code(), Code::aborted) << told.message();
+  EXPECT_TRUE(assign().ok());
+  EXPECT_TRUE(step(60'000 * kMillisecond).ok());
+}
+
 TEST_F(Kill, TheParameterServerStopsAtAnyMoment) {
   for (int i = 0; i < 10; ++i) {
     ServerProcess ps("ps=" + at("ps"), "ps", 0);
