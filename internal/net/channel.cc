@@ -12,8 +12,9 @@ namespace {
 
 constexpr size_t kInput = size_t{64} << 10;
 constexpr size_t kStrangersInput = size_t{8} << 10;
-constexpr int kReadsAtOnce = 32;  // then others get their turn
-constexpr size_t kPieces = 64;    // per write
+constexpr int kReadsAtOnce = 32;                      // then others get their turn
+constexpr size_t kPieces = 64;                        // per write
+constexpr int64_t kSlowestBytes = int64_t{64} << 10;  // per second; what comes more slowly is taken for damaged
 constexpr size_t kWriteBytes = size_t{4} << 20;
 
 // On ways that must go on to the end.
@@ -130,6 +131,12 @@ void Channel::take_inbox() {
 int64_t Channel::stalled_ns() const {
   if (!partial_ && control_.empty() && data_.empty()) return 0;
   return loop_.clock().monotonic_ns() - progress_ns_;
+}
+
+int64_t Channel::overdue_ns(int64_t pause_ns) const {
+  if (reading_ != Reading::header) return 0;
+  const int64_t needed_ns = int64_t{prefix_.header_bytes} * (1'000'000'000 / kSlowestBytes);
+  return loop_.clock().monotonic_ns() - header_ns_ - needed_ns - pause_ns;
 }
 
 // What it queues itself.
@@ -335,9 +342,13 @@ Status Channel::parse() {
       DTG_ASSIGN(prefix_, wire::read_prefix({input_.data() + begin_, wire::kPrefixBytes}, limits_));
       if (prefix_.payload_crc != 0 && !checks_payloads_) return data_loss("a payload came with a checksum that nobody asked for");
       reading_ = Reading::header;
+      header_ns_ = 0;
     }
     if (reading_ == Reading::header) {
-      if (end_ - begin_ < wire::kPrefixBytes + prefix_.header_bytes) return {};
+      if (end_ - begin_ < wire::kPrefixBytes + prefix_.header_bytes) {
+        if (header_ns_ == 0) header_ns_ = loop_.clock().monotonic_ns();
+        return {};
+      }
       DTG_TRY(parse_header());
     }
     take_payload();

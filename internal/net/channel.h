@@ -97,6 +97,9 @@ class Channel : public RefCounted {
   bool is_open() const { return open_; }
   // How long something has been waiting to be written without any progress.
   int64_t stalled_ns() const;
+  // How much longer than `pause_ns` the rest of a header has been on its way, beyond what a slow line needs for it. A length that was
+  // damaged looks so: what the other end says from then on is taken for the rest. Not positive where none is awaited.
+  int64_t overdue_ns(int64_t pause_ns) const;
   // Bytes came in since the last call of the first.
   bool heard() { return std::exchange(heard_, false); }
   bool has_heard() const { return heard_; }
@@ -177,6 +180,7 @@ class Channel : public RefCounted {
 
   // In.
   Reading reading_ = Reading::prefix;
+  int64_t header_ns_ = 0;  // when the prefix of the header that is awaited was there
   std::vector<char> input_;
   size_t begin_ = 0, end_ = 0;  // unread bytes in input_
   wire::Prefix prefix_;

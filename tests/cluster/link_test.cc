@@ -71,5 +71,52 @@ TEST(Link, WithoutMemoryForAHeartbeatItEnds) {
   EXPECT_EQ(ear.reason.code(), Code::resource_exhausted) << ear.reason.message();
 }
 
+// A bit of a header's length was flipped on the way, so that the link waits for what nobody sends, and takes the heartbeats for it.
+TEST(Link, ALengthThatWasDamagedEndsIt) {
+  for (const uint32_t bytes : {uint32_t{1} << 9, uint32_t{1} << 19}) {
+    SteppedClock clock;
+    ManualLoop loop(clock);
+    Ear ear;
+    const Timing timing;
+    auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+    const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
+    link->open();
+    link->trust("somebody", timing.heartbeat_ns);
+    std::string damaged = wire::make_frame(wire::Heartbeat{1});
+    damaged[8 + (bytes >= 1 << 16 ? 2 : 1)] ^= static_cast<char>(bytes >> (bytes >= 1 << 16 ? 16 : 8));
+    in->write(damaged);
+    const int64_t most_ns = timing.dead_ns + int64_t{bytes} * 16'000 + 4 * timing.heartbeat_ns;
+    int64_t lasted_ns = 0;
+    // Too few for the length to be reached meanwhile.
+    for (; link->is_open() && lasted_ns < most_ns; lasted_ns += timing.heartbeat_ns) {
+      if (bytes >= 1 << 16) in->write(wire::make_frame(wire::Heartbeat{2}));
+      else in->write(std::string_view("x"));
+      loop.run_for(timing.heartbeat_ns);
+    }
+    EXPECT_FALSE(link->is_open()) << bytes;
+    EXPECT_GE(lasted_ns, timing.dead_ns) << bytes;
+    EXPECT_EQ(ear.reason.code(), Code::data_loss) << ear.reason.message();
+  }
+}
+
+// What is long in coming over a slow line is not damaged.
+TEST(Link, AHeaderMayTakeItsTime) {
+  SteppedClock clock;
+  ManualLoop loop(clock);
+  Ear ear;
+  const Timing timing;
+  auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+  const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
+  link->open();
+  link->trust("somebody", timing.heartbeat_ns);
+  const std::string frame = wire::make_head(wire::Kind::inspect_reply, 7, std::string(900'000, 'x'), 0);
+  constexpr size_t kPart = 8'000;  // ten times a second
+  for (size_t at = 0; at < frame.size(); at += kPart) {
+    in->write(std::string_view(frame).substr(at, kPart));
+    loop.run_for(100'000'000);
+    ASSERT_TRUE(link->is_open()) << at << ": " << ear.reason.message();
+  }
+}
+
 }  // namespace
 }  // namespace dtg
