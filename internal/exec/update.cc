@@ -36,11 +36,11 @@ struct UpdateRun {
   }
   // Both give a status for whatever fails, memory too: who has rights to write has to give them back.
   Status run(RunContext& c, const UpdateArgs& args);
-  Status refused(Writing why, const UpdateArgs& args, const Step& step) const;
+  Status refused(Writing why, const Step& step) const;
 
  private:
   Status body(RunContext& c, const UpdateArgs& args);
-  Status why_not(Writing why, const UpdateArgs& args, const Step& step) const;
+  Status why_not(Writing why, const Step& step) const;
 };
 
 Status UpdateRun::start(const RunContext& c, const UpdateArgs& args) {
@@ -104,10 +104,10 @@ Status UpdateRun::body(RunContext& c, const UpdateArgs& args) {
   return status;
 }
 
-Status UpdateRun::why_not(Writing why, const UpdateArgs& args, const Step& step) const {
+Status UpdateRun::why_not(Writing why, const Step& step) const {
   const Variable& variable = *order[taken];
   if (why == Writing::uninitialized) {
-    return no_value(variable, mode == Mode::read ? "read" : "update", args.uninitialized);
+    return no_value(variable, mode == Mode::read ? "read" : "update");
   }
   if (why == Writing::has_value) {
     return step.rights()->refuse(Verb::replace, format("assign the variable \"%s\", which has a value,", variable.name().c_str()));
@@ -127,9 +127,9 @@ Status UpdateRun::run(RunContext& c, const UpdateArgs& args) {
   }
 }
 
-Status UpdateRun::refused(Writing why, const UpdateArgs& args, const Step& step) const {
+Status UpdateRun::refused(Writing why, const Step& step) const {
   try {
-    return why_not(why, args, step);
+    return why_not(why, step);
   } catch (const std::bad_alloc&) {
     return resource_exhausted("update a variable: out of memory");
   }
@@ -203,7 +203,7 @@ void UpdateWait::drive() {
     const bool alone = leave_step();
     if (outcome == Writing::yes) run_.take(version);
     if (!alone) return finish(step_.cause());
-    if (outcome != Writing::yes) return finish(run_.refused(outcome, args, step_));
+    if (outcome != Writing::yes) return finish(run_.refused(outcome, step_));
   }
   RunContext c = done_.context();
   finish(run_.run(c, args));
@@ -261,7 +261,7 @@ bool update_run(RunContext& c, Completion done) {
       continue;
     }
     if (outcome != Writing::wait) {
-      status = run.refused(outcome, args, c.step());
+      status = run.refused(outcome, c.step());
       break;
     }
     UpdateWait* wait = nullptr;

@@ -317,10 +317,10 @@ Result<Tensor> Variable::spare(const Shape& shape) {
   return tensor;
 }
 
-Status no_value(const Variable& variable, const char* attempted, Code code) {
-  return Status(code, format("%s the variable \"%s\" of type %s: it has no value; run its initializer (or restore a "
+Status no_value(const Variable& variable, const char* attempted) {
+  return failed_precondition("%s the variable \"%s\" of type %s: it has no value; run its initializer (or restore a "
                              "checkpoint) before",
-                             attempted, variable.name().c_str(), dtype_name(variable.dtype())));
+                             attempted, variable.name().c_str(), dtype_name(variable.dtype()));
 }
 
 }  // namespace dtg

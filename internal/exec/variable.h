@@ -150,7 +150,6 @@ struct UpdateArgs {
   int8_t count = 0;
   Mode mode = Mode::update;
   bool rewrites = false;  // the body reads old(k) and writes all of data(k)
-  Code uninitialized = Code::failed_precondition;
 };
 
 // Makes the instruction an update of the variables behind the resource inputs `inputs` (at most 4, k-th
@@ -168,6 +167,6 @@ Status prepare_assign(PrepareContext& c, int input, AssignFn body);
 inline Variable* variable_at(const RunContext& c, int i) { return resource_cast<Variable>(c.in<void>(i)); }
 
 // What a kernel says about a variable that has no value.
-Status no_value(const Variable& variable, const char* attempted, Code code = Code::failed_precondition);
+Status no_value(const Variable& variable, const char* attempted);
 
 }  // namespace dtg

@@ -336,7 +336,6 @@ Status prepare_apply(PrepareContext& c) {
   if (!entry) return internal_error("no update rule for %s", op.name().c_str());
   const Places places = places_of(op);
   auto* const a = c.args<ApplyArgs>();
-  a->uninitialized = Code::internal;
   a->loop.rule = entry->rule;
   a->loop.dtype = c.attr<DType>("T");
   a->loop.variables = places.variables;

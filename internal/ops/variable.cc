@@ -233,7 +233,6 @@ Status add_prepare(PrepareContext& c) {
   a->loop.dtype = c.attr<DType>("dtype");
   a->shape = c.input(1).shape;
   a->rewrites = true;
-  a->uninitialized = Code::not_found;
   return prepare_update(c, {0}, add_run);
 }
 
@@ -285,7 +284,6 @@ Status count_prepare(PrepareContext& c) {
   a->limit = c.integer("limit");
   a->wide = c.attr<DType>("T") == DType::i64;
   a->rewrites = true;
-  a->uninitialized = Code::not_found;
   return prepare_update(c, {0}, count_run);
 }
 
@@ -348,7 +346,6 @@ Status variable_shape_prepare(PrepareContext& c) {
   auto* const a = c.args<ShapeArgs>();
   a->out = c.attr<DType>("out_type");
   a->rank = c.output(0).dynamic ? -1 : c.output(0).shape.count();
-  a->uninitialized = Code::not_found;
   return prepare_read(c, 0, variable_shape_run);
 }
 

@@ -28,7 +28,6 @@ void index_args(PrepareContext& c, IndexArgs* a, const char* dtype, bool nd) {
   a->indices = c.input(1).shape;
   a->wide = c.input(1).dtype == DType::i64;
   a->nd = nd;
-  a->uninitialized = Code::not_found;
 }
 
 // The indices over a concrete value: `count` of them, each naming one of `rows` slices of `width` elements.

@@ -107,6 +107,25 @@ TEST_F(State, AVariableIsWhatBothGraphsSay) {
   EXPECT_EQ(run(node("AssignVariableOp", {open, values})).code(), Code::invalid_argument);
 }
 
+// Whatever it is that is asked of it: one code, which a worker can wait on, and the name.
+TEST_F(State, AVariableWithoutAValueIsToldAsSuch) {
+  const Value v = variable("empty", DType::f32, Shape::of({2}));
+  const Value one = build_->scalar(DType::f32, 1), rows = build_->ints({0});
+  const Value values = build_->constant(Tensor::of<float>(Shape::of({2}), std::vector<float>{1, 2}).take());
+  const Value row = build_->constant(Tensor::of<float>(Shape::of({1}), std::vector<float>{1}).take());
+  const NodeId asked[] = {node("AssignAddVariableOp", {v, values}),
+                          node("AssignSubVariableOp", {v, values}),
+                          node("ResourceApplyGradientDescent", {v, one, values}),
+                          node("ResourceScatterAdd", {v, rows, row}),
+                          node("ResourceGather", {v, rows}, {{"dtype", DType::f32}}),
+                          node("ReadVariableOp", {v}, {{"dtype", DType::f32}})};
+  for (const NodeId target : asked) {
+    const Status status = run(target);
+    EXPECT_EQ(status.code(), Code::failed_precondition) << status.message();
+    EXPECT_NE(status.message().find("\"empty\" of type float32: it has no value"), std::string::npos) << status.message();
+  }
+}
+
 TEST_F(State, DestroyedVariablesComeBackEmpty) {
   const Value v = variable("v", DType::i32, PartialShape::unknown());
   const Value seen = read(v, DType::i32);
