@@ -60,38 +60,34 @@ void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
   if (b_first) std::swap(a, b);
   Group& into = groups_[a];
   Group& from = groups_[b];
+  const auto misfit = [&](Status why) {
+    misfits_.emplace(joining, keep(std::move(why).at_node(graph.node(joining).name).in_phase("place")));
+  };
+  const Node &node = graph.node(joining), &one = graph.node(a), &other = graph.node(b);
   // Both are somewhere already, with what they hold; who asks for less than that goes where the others are.
   if (into.device >= 0 && from.device >= 0 && into.device != from.device) {
-    const Node& node = graph.node(joining);
-    misfits_.emplace(
-        joining, keep(invalid_argument("place \"%.*s\": it must share a device with others that are on %s and with others that are on %s",
-                                       int(node.name.size()), node.name.data(), devices_[static_cast<size_t>(into.device)].text.c_str(),
-                                       devices_[static_cast<size_t>(from.device)].text.c_str())
-                          .at_node(node.name)
-                          .in_phase("place")));
-    return;
+    return misfit(invalid_argument("place \"%.*s\": it must share a device with others that are on %s and with others that are on %s",
+                                   int(node.name.size()), node.name.data(), devices_[static_cast<size_t>(into.device)].text.c_str(),
+                                   devices_[static_cast<size_t>(from.device)].text.c_str()));
+  }
+  uint32_t request = into.request;
+  if (into.request != from.request && from.request != 0) {
+    auto both = DeviceName::intersect(requests_[into.request], requests_[from.request]);
+    if (!both.ok()) {
+      return misfit(invalid_argument("place \"%.*s\": it shares a device with \"%.*s\", which asks for %s, and with \"%.*s\", which asks "
+                                     "for %s; place them alike, or use each in a node (or a function) of its own",
+                                     int(node.name.size()), node.name.data(), int(one.name.size()), one.name.data(),
+                                     requests_[into.request].text().c_str(), int(other.name.size()), other.name.data(),
+                                     requests_[from.request].text().c_str()));
+    }
+    request = number_of(both.value());
   }
   from.parent = a;
+  into.request = request;
   into.size += from.size;
   into.holds = into.holds || from.holds;
   into.given = into.given || from.given;
   std::swap(into.next, from.next);  // two rings become one
-  if (into.conflict == 0) into.conflict = from.conflict;
-  if (into.request == from.request || from.request == 0) return;
-  auto both = DeviceName::intersect(requests_[into.request], requests_[from.request]);
-  if (both.ok()) {
-    into.request = number_of(both.value());
-  } else if (into.conflict == 0) {
-    const Node &node = graph.node(joining), &one = graph.node(a), &other = graph.node(b);
-    into.conflict =
-        keep(invalid_argument("place \"%.*s\": it shares a device with \"%.*s\", which asks for %s, and with \"%.*s\", which asks "
-                              "for %s; place them alike, or use each in a node (or a function) of its own",
-                              int(node.name.size()), node.name.data(), int(one.name.size()), one.name.data(),
-                              requests_[into.request].text().c_str(), int(other.name.size()), other.name.data(),
-                              requests_[from.request].text().c_str())
-                 .at_node(node.name)
-                 .in_phase("place"));
-  }
 }
 
 void Placer::request(const Graph& graph, NodeId id) {
@@ -104,7 +100,7 @@ void Placer::request(const Graph& graph, NodeId id) {
   }
   auto parsed = DeviceName::parse(node.device);
   if (!parsed.ok()) {
-    groups_[id].conflict = keep(parsed.status().at_node(node.name));
+    misfits_.emplace(id, keep(parsed.status().at_node(node.name)));
     return;
   }
   groups_[id].request = texts_[node.device] = number_of(parsed.value());
@@ -213,7 +209,6 @@ Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
   Group& group = groups_[find(id)];
   if (group.device >= 0) return static_cast<uint32_t>(group.device);
   if (group.given) return group.device = 0;
-  if (group.conflict != 0) return conflicts_[group.conflict];
   if (wide_) {
     if (group.holds && !requests_[group.request].job) return wide_->place(graph, id);
     DTG_ASSIGN(group.request, narrowed(group.request));

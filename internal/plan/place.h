@@ -1,6 +1,7 @@
 // Placer: which device each node runs on. Groups of nodes that must stay together (a resource and all who
 // use it, explicit colocation) are kept up over the whole graph and placed once; that is what makes a
-// variable stay where it is when the graph grows: a node that would have it elsewhere is an error of its own.
+// variable stay where it is when the graph grows: a node that would have it elsewhere is an error of its own,
+// and of no run that does not need it.
 //
 // Owner: the session; one thread at a time. Rules as TensorFlow's placer: a request narrows the group, the
 // first device that fits and has kernels for the whole group wins, and soft placement drops type and id of
@@ -53,11 +54,10 @@ class Placer {
     uint32_t parent;  // the node itself, or one nearer to who stands for the group
     uint32_t next;    // the group's members in a ring
     uint32_t size = 1;
-    bool holds = false;     // a member holds or uses a resource
-    bool given = false;     // a member is a resource that a body was given, which lies where the call is: at the first device
-    uint32_t request = 0;   // in requests_
-    uint32_t conflict = 0;  // in conflicts_: why no device can satisfy all members
-    int32_t device = -1;    // once placed
+    bool holds = false;    // a member holds or uses a resource
+    bool given = false;    // a member is a resource that a body was given, which lies where the call is: at the first device
+    uint32_t request = 0;  // in requests_
+    int32_t device = -1;   // once placed
   };
   uint32_t find(uint32_t node);
   void join(const Graph& graph, uint32_t a, NodeId joining);
@@ -81,7 +81,7 @@ class Placer {
   std::vector<Group> groups_;
   std::vector<DeviceName> requests_ = {{}};               // each once; 0: anything
   std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text
-  std::unordered_map<NodeId, uint32_t> misfits_;          // nodes that would tear what is placed: in conflicts_
+  std::unordered_map<NodeId, uint32_t> misfits_;          // nodes that cannot be where their groups are: in conflicts_
   std::vector<Status> conflicts_ = {{}};                  // 0: none
   FlatMap<uint32_t> chosen_;                              // (request, op) -> device, for nodes that stand alone
   std::unordered_map<std::string_view, uint32_t> texts_;  // requests as graphs spell them; the graph outlives the placer

@@ -54,6 +54,29 @@ TEST_F(Place, WishesThatContradictEachOtherAreRefused) {
   EXPECT_NE(ir.status().message().find("CPU:1"), std::string::npos) << ir.status().message();
 }
 
+// Who asks for another place than the variable's is an error where it is needed, and nobody else's; so is who asks for what is no device.
+TEST_F(Place, WhoDoesNotFitStopsNoOther) {
+  graph->push_device("/device:CPU:1");
+  const Value handle = variable("v"), here = read(handle);
+  ASSERT_TRUE(graph->pop_device().ok());
+  graph->push_device("/device:CPU:2");
+  const Value elsewhere = read(handle);
+  ASSERT_TRUE(graph->pop_device().ok());
+  const Value later = read(handle), beside = build->op("Add", {elsewhere, later});
+  for (const bool soft : {false, true}) {
+    use_devices(soft);
+    const auto ir = passes("place", {here, later});
+    EXPECT_EQ(node_of(*ir, here).device, 1u);
+    EXPECT_EQ(node_of(*ir, later).device, 1u);
+    for (const Value refused : {elsewhere, beside}) {
+      const auto none = try_passes("place", {{}, {refused}, {}});
+      ASSERT_FALSE(none.ok());
+      EXPECT_EQ(none.status().code(), Code::invalid_argument);
+      EXPECT_EQ(none.status().origin().node, graph->node(elsewhere.node()).name) << none.status().message();
+    }
+  }
+}
+
 TEST_F(Place, AnAbsentDeviceIsAnErrorUnlessPlacementIsSoft) {
   const Value x = placeholder(Shape()), y = on(7, "Neg", {x});
   const auto hard = try_passes("place", {{feed(x)}, {y}, {}});
