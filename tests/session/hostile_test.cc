@@ -185,5 +185,31 @@ TEST_F(Hostile, SoDoesThatOfABodyWhichIsPlannedInTheRun) {
   EXPECT_EQ(*fetch(either[0], {{condition, Tensor::scalar(false).take()}}).as<float>(), 5);
 }
 
+// One run plans a branch, which takes long, and another one needs it too, whose time is over before.
+TEST_F(Hostile, WhoWaitsForABodyOfAnotherRunEndsByItself) {
+  const Value condition = placeholder(DType::boolean, PartialShape::scalar());
+  const Values either = when(
+      *graph, condition, [](Build& b, const Values&) { return Values{long_computation(b)}; },
+      [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 5)}; });
+  EXPECT_EQ(*fetch(either[0], {{condition, Tensor::scalar(false).take()}}).as<float>(), 5);
+  const Value feeds[] = {condition}, fetches[] = {either[0]};
+  const Tensor yes = Tensor::scalar(true).take();
+  const Tensor* const fed[] = {&yes};
+  const Ref<CompletionQueue> end = CompletionQueue::create().take();
+  auto planning = session->run_async({feeds, fed, fetches, {}, 600 * kSecond}, end, 1);
+  ASSERT_TRUE(planning.ok()) << planning.status().message();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::vector<Tensor> out;
+  Status status;
+  const double late = seconds_of([&] { status = run({{condition, yes}}, {either[0]}, &out, {}, 100 * kMillisecond); });
+  EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+  EXPECT_LT(late, 3.0 * kRoom);
+  EXPECT_FALSE(planning.value()->finished());
+  planning.value()->cancel();
+  CompletionQueue::Event event;
+  ASSERT_EQ(end->next({&event, 1}, runtime->clock(), Deadline::after(runtime->clock(), 60 * kSecond)), 1u);
+  EXPECT_EQ(event.status.code(), Code::cancelled) << event.status.message();
+}
+
 }  // namespace
 }  // namespace dtg
