@@ -10,6 +10,7 @@
 #include "graph/device_name.h"
 #include "graph/gradient.h"
 #include "graph/recompute.h"
+#include "graph/refusal.h"
 #include "strategy/device_setter.h"
 #include "wire/graph_codec.h"
 
@@ -35,6 +36,11 @@ Result<DType> read_dtype(int64_t number) {
   return static_cast<DType>(number);
 }
 
+Result<bool> read_bool(int64_t number) {
+  if (number != 0 && number != 1) return invalid_argument("a BOOL is 0 or 1, but %lld was given", static_cast<long long>(number));
+  return number == 1;
+}
+
 Result<AttrValue> read_list(const dtg_attr& a) {
   if (a.count > (size_t{1} << 24)) return resource_exhausted("a list of %zu entries", a.count);
   const bool reals = a.kind == DTG_ATTR_LIST_FLOAT, words = a.kind == DTG_ATTR_LIST_STRING;
@@ -47,7 +53,10 @@ Result<AttrValue> read_list(const dtg_attr& a) {
     case DTG_ATTR_LIST_FLOAT: return AttrValue(AttrValue::Variant(std::vector<double>(a.floats, a.floats + a.count)));
     case DTG_ATTR_LIST_BOOL: {
       std::vector<bool> list;
-      for (size_t i = 0; i < a.count; ++i) list.push_back(a.ints[i] != 0);
+      for (size_t i = 0; i < a.count; ++i) {
+        DTG_ASSIGN(const bool one, read_bool(a.ints[i]));
+        list.push_back(one);
+      }
       return AttrValue(AttrValue::Variant(std::move(list)));
     }
     case DTG_ATTR_LIST_TYPE: {
@@ -90,7 +99,10 @@ Result<AttrValue> read_value(const dtg_attr& a) {
   switch (a.kind) {
     case DTG_ATTR_INT: return AttrValue(a.i);
     case DTG_ATTR_FLOAT: return AttrValue(a.f);
-    case DTG_ATTR_BOOL: return AttrValue(a.i != 0);
+    case DTG_ATTR_BOOL: {
+      DTG_ASSIGN(const bool one, read_bool(a.i));
+      return AttrValue(one);
+    }
     case DTG_ATTR_TYPE: {
       DTG_ASSIGN(const DType dtype, read_dtype(a.i));
       return AttrValue(dtype);
@@ -167,38 +179,57 @@ Result<std::pmr::vector<NodeId>> read_nodes(const Graph& graph, const dtg_value*
   nodes.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     const Value value = value_of(values[i]);
-    if (const Status status = check_owner(graph, value); !status.ok()) return status.with_context(what);
+    if (const Status status = check_owner(graph, value); !status.ok()) return status.with_context(what + (" " + std::to_string(i)));
     nodes.push_back(value.node());
   }
   return nodes;
 }
 
+// The lists of a spec, read: views into the host's memory and into the room.
+struct Lists {
+  std::pmr::vector<Value> inputs;
+  std::pmr::vector<NodeId> controls;
+  std::pmr::vector<NodeId> colocate;
+  std::pmr::vector<Attr> attrs;
+};
+
+Result<Lists> read_lists(const Graph& graph, const dtg_op_spec& spec, Room& room) {
+  DTG_TRY(require(spec.type, "type"));
+  DTG_ASSIGN(auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs", room));
+  DTG_ASSIGN(auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls", room));
+  DTG_ASSIGN(auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room));
+  DTG_ASSIGN(auto attrs, read_attrs(spec, room));
+  // Names that begin with an underscore are the planner's own ops.
+  const std::string_view type = text(spec.type, spec.type_len);
+  if (type.starts_with("_")) return not_found("no op \"%.*s\": names that begin with _ are private", int(type.size()), type.data());
+  return Lists{std::move(inputs), std::move(controls), std::move(colocate), std::move(attrs)};
+}
+
 Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t num_outs) {
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec));
-  DTG_TRY(require(spec.type, "type"));
   DTG_TRY(require_array(outs, num_outs, "outs"));
   alignas(std::max_align_t) char stack[kRoomBytes];
   Room room(stack, sizeof stack);
-  DTG_ASSIGN(const auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs", room));
-  DTG_ASSIGN(const auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls", room));
-  DTG_ASSIGN(const auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room));
-  DTG_ASSIGN(const auto attrs, read_attrs(spec, room));
-  const std::string_view type = text(spec.type, spec.type_len);
-  // Names that begin with an underscore are the planner's own ops.
-  if (type.starts_with("_")) return not_found("no op \"%.*s\": names that begin with _ are private", int(type.size()), type.data());
-  DTG_ASSIGN(const NodeId id, graph.add({.op = type,
-                                         .name = text(spec.name, spec.name_len),
-                                         .device = text(spec.device, spec.device_len),
-                                         .location = text(spec.location, spec.location_len),
-                                         .inputs = inputs,
-                                         .controls = controls,
-                                         .colocate = colocate,
-                                         .attrs = attrs}));
-  const size_t have = std::max<size_t>(graph.node(id).outputs.size(), 1);
+  NodeSpec node = {.op = text(spec.type, spec.type_len),
+                   .name = text(spec.name, spec.name_len),
+                   .device = text(spec.device, spec.device_len),
+                   .location = text(spec.location, spec.location_len)};
+  const Result<Lists> lists = read_lists(graph, spec, room);
+  if (!lists.ok()) {
+    const Status why = node.op.empty() ? lists.status() : lists.status().with_context(node.op);
+    return refuse_node(name_of_refused(graph, node), node.location, why);
+  }
+  node.inputs = lists.value().inputs;
+  node.controls = lists.value().controls;
+  node.colocate = lists.value().colocate;
+  node.attrs = lists.value().attrs;
+  DTG_ASSIGN(const NodeId id, graph.add(node));
+  const Node& added = graph.node(id);
+  const size_t have = std::max<size_t>(added.outputs.size(), 1);
   if (num_outs > have) {
-    return invalid_argument("%.*s has %zu outputs, room for %zu was given; the node \"%s\" was added", int(type.size()), type.data(), have,
-                            num_outs, std::string(graph.node(id).name).c_str());
+    return refuse_node(added.name, node.location,
+                       invalid_argument("%s has %zu outputs, room for %zu was given; the node was added", added.op->name().c_str(), have, num_outs));
   }
   for (size_t i = 0; i < num_outs; ++i) outs[i] = to_c(graph.value(id, static_cast<uint32_t>(i)));
   return {};
@@ -284,8 +315,8 @@ Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
   }
   DTG_TRY(require_array(c.ps_ops, c.num_ps_ops, "ps_ops"));
   DeviceSetter::Options options;
-  DTG_ASSIGN(options.ps_device, DeviceName::parse_spec(c.ps_device ? c.ps_device : "/job:ps"));
-  DTG_ASSIGN(options.worker_device, DeviceName::parse_spec(c.worker_device ? c.worker_device : "/job:worker"));
+  DTG_ASSIGN(options.ps_device, DeviceName::parse_given(c.ps_device ? c.ps_device : "/job:ps"));
+  DTG_ASSIGN(options.worker_device, DeviceName::parse_given(c.worker_device ? c.worker_device : "/job:worker"));
   options.keep_explicit = c.keep_explicit == 1;
   options.choice = c.strategy == DTG_SETTER_GREEDY_BYTES ? DeviceSetter::Choice::greedy_bytes : DeviceSetter::Choice::round_robin;
   for (size_t i = 0; i < c.num_ps_ops; ++i) {
@@ -415,7 +446,7 @@ dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
 }
 dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
   return change_graph(handle, [&](Graph& graph) -> Status {
-    DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
+    DTG_ASSIGN(const DeviceName name, DeviceName::parse_given(text(device, device_len)));
     graph.push_device(device && name.empty() ? "/" : name.text());
     return {};
   });

@@ -37,6 +37,11 @@ Status errno_status(const char* action, const std::string& path, int error) {
   return Status(code, format("%s \"%s\": %s", action, path.c_str(), reason));
 }
 
+// Where a directory is asked for and something else stands.
+Status no_directory(const char* action, const std::string& asked, const std::string& found) {
+  return failed_precondition("%s \"%s\": \"%s\" is no directory; name another place, or move it away", action, asked.c_str(), found.c_str());
+}
+
 // A host that has closed its stderr, as services do, still writes there: no file of ours may stand in its place, nor in stdin's or
 // stdout's.
 int open_file(const std::string& path, int how, mode_t mode = 0666) {
@@ -176,13 +181,19 @@ class SystemDisk final : public Disk {
     for (size_t at = 1; at <= path.size(); ++at) {
       if (at != path.size() && path[at] != '/') continue;
       const std::string prefix = path.substr(0, at);
-      if (::mkdir(prefix.c_str(), 0777) != 0 && errno != EEXIST) {
-        return errno_status("make directory", prefix, errno);
+      if (::mkdir(prefix.c_str(), 0777) == 0 || errno == EEXIST) continue;
+      if (errno == ENOTDIR) return no_directory("make directory", path, parent_directory(prefix));
+      const int failed = errno;
+      // As /proc says it, which is there.
+      if (failed == ENOENT && ::access(parent_directory(prefix).c_str(), F_OK) == 0) {
+        return permission_denied("make directory \"%s\": nothing can be made in \"%s\"; name another place", path.c_str(),
+                                 parent_directory(prefix).c_str());
       }
+      return errno_status("make directory", prefix, failed);
     }
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) return errno_status("make directory", path, errno);
-    if (!S_ISDIR(info.st_mode)) return already_exists("make directory \"%s\": a file is in the way", path.c_str());
+    if (!S_ISDIR(info.st_mode)) return no_directory("make directory", path, path);
     return {};
   }
 
@@ -267,6 +278,7 @@ class SystemDisk final : public Disk {
 
   Result<std::vector<std::string>> list(const std::string& directory) override {
     DIR* dir = ::opendir(directory.c_str());
+    if (!dir && errno == ENOTDIR) return no_directory("list", directory, directory);
     if (!dir) return errno_status("list", directory, errno);
     std::vector<std::string> names;
     errno = 0;

@@ -39,17 +39,25 @@ Result<TargetFile> place_of(Disk& disk, const std::string& path) {
                              path.c_str(), found.kind == FileStat::Kind::directory ? "a directory" : "a pipe, device or socket");
 }
 
-// Why no file can be made there, in terms of the path that the caller knows.
-Status no_room_beside(const std::string& path, const Status& why) {
+// Why no file can be made there, in terms of the path that the caller knows. Some folders that are there, as those of /proc, say that
+// they are not when a file is to be made in them.
+Status no_room_beside(Disk& disk, const std::string& path, const Status& why) {
   const std::string folder = parent_directory(path);
+  bool is_there = false;
   if (why.code() == Code::not_found) {
+    DTG_ASSIGN(is_there, disk.exists(folder));
+  }
+  if (is_there && disk.list(folder).status().code() == Code::failed_precondition) {
+    return failed_precondition("write tensors to \"%s\": \"%s\" is no folder; name a file in one", path.c_str(), folder.c_str());
+  }
+  if (why.code() == Code::not_found && !is_there) {
     return not_found("write tensors to \"%s\": there is no folder \"%s\"; make it first, or name a file in one that is there", path.c_str(),
                      folder.c_str());
   }
-  if (why.code() == Code::permission_denied) {
-    return Status(why.code(), format("write tensors to \"%s\": no file may be made in the folder \"%s\" (%s); name another one, or ask for "
+  if (why.code() == Code::permission_denied || is_there) {
+    return permission_denied("write tensors to \"%s\": no file may be made in the folder \"%s\" (%s); name another one, or ask for "
                                      "the right to write there",
-                                     path.c_str(), folder.c_str(), why.message().substr(why.message().rfind(": ") + 2).c_str()));
+                                     path.c_str(), folder.c_str(), why.message().substr(why.message().rfind(": ") + 2).c_str());
   }
   return why.with_context("write tensors");
 }
@@ -61,7 +69,7 @@ Result<std::unique_ptr<FileWriter>> open_beside(Disk& disk, const std::string& p
     *partial = path + format(".partial-%ld-%u", static_cast<long>(getpid()), number.fetch_add(1, std::memory_order_relaxed));
     auto file = disk.open_new(*partial);
     if (file.ok()) return file;
-    if (file.status().code() != Code::already_exists) return no_room_beside(path, file.status());
+    if (file.status().code() != Code::already_exists) return no_room_beside(disk, path, file.status());
   }
 }
 

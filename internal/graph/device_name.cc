@@ -173,6 +173,14 @@ Result<DeviceName> DeviceName::parse_spec(std::string_view text) {
   }
 }
 
+Result<DeviceName> DeviceName::parse_given(std::string_view text) {
+  DTG_ASSIGN(DeviceName name, parse_spec(text));
+  if (name.job && name.job->empty()) return malformed(text, "the job has no name");
+  if (name.replica.value_or(0) < 0 || name.task.value_or(0) < 0 || name.id.value_or(0) < 0) return malformed(text, "a number is below 0");
+  if (!parse(name.text()).ok()) return malformed(text, "a job or a type is a letter, then letters, digits and '_'");
+  return name;
+}
+
 std::string DeviceName::text() const {
   std::string result;
   if (job) result += "/job:" + *job;

@@ -25,6 +25,8 @@ struct DeviceName {
 
   static Result<DeviceName> parse(std::string_view text);
   static Result<DeviceName> parse_spec(std::string_view text);
+  // parse_spec() of what a program gives, where it can stand in a graph too: "/job:" and "CPU:-1" can be read but never placed.
+  static Result<DeviceName> parse_given(std::string_view text);
 
   // Canonical: fields in fixed order, legacy spellings gone, an open id of a known type as '*'.
   std::string text() const;

@@ -8,6 +8,7 @@
 #include "graph/infer.h"
 #include "graph/known.h"
 #include "graph/planned.h"
+#include "graph/refusal.h"
 
 namespace dtg {
 namespace {
@@ -297,8 +298,7 @@ void Graph::find_known() {
 static Result<DeviceName> read_device(std::string_view text) {
   auto strict = DeviceName::parse(text);
   if (strict.ok()) return strict;
-  auto lenient = DeviceName::parse_spec(text);
-  return lenient.ok() ? lenient : strict;
+  return DeviceName::parse_given(text);
 }
 
 std::string_view Graph::keep_device(std::string_view device) {
@@ -393,9 +393,9 @@ NodeId Graph::publish(const NodeSpec& spec) {
 // What the node asks for and what the scopes add.
 Status Graph::resolve_edges(const NodeSpec& spec) {
   Node& node = draft_.node;
-  for (Value value : spec.inputs) {
-    const Status status = check(value);
-    if (!status.ok()) return status.with_context("add \"" + draft_.name + "\" (" + node.op->name() + ")");
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const Status status = check(spec.inputs[i]);
+    if (!status.ok()) return status.with_context(node.op->name() + ": input " + std::to_string(i));
   }
   node.inputs = spec.inputs;
   std::vector<NodeId>& controls = draft_.controls;
@@ -420,13 +420,14 @@ Status Graph::resolve_edges(const NodeSpec& spec) {
 Status Graph::resolve(const NodeSpec& spec) {
   Node& node = draft_.node;
   node = {};
-  node.op = ops_->find(spec.op);
-  if (!node.op) return no_such_op(spec.op, ops_->closest(spec.op));
-  node.id = count_.load(std::memory_order_relaxed);
-  if (node.id >= kNodesMax) return resource_exhausted("the graph has 2^28 nodes, which is the limit");
-  DTG_TRY(resolve_name(spec));
-  DTG_TRY(resolve_edges(spec));
+  draft_.name.clear();
   const Status resolved = [&]() -> Status {
+    node.op = ops_->find(spec.op);
+    if (!node.op) return no_such_op(spec.op, ops_->closest(spec.op));
+    node.id = count_.load(std::memory_order_relaxed);
+    if (node.id >= kNodesMax) return resource_exhausted("the graph has 2^28 nodes, which is the limit");
+    DTG_TRY(resolve_name(spec));
+    DTG_TRY(resolve_edges(spec));
     DTG_TRY(resolve_attrs(spec));
     DTG_TRY(resolve_types());
     DTG_TRY(check_extension());
@@ -436,23 +437,30 @@ Status Graph::resolve(const NodeSpec& spec) {
     return resolve_device(spec);
   }();
   if (resolved.ok()) return {};
-  std::string where = "add \"" + draft_.name + "\"";
-  if (!spec.location.empty()) where += " at " + std::string(spec.location);
-  return resolved.with_context(where).at_node(draft_.name).in_phase("build");
+  if (draft_.name.empty()) {
+    append_prefix(draft_.name);
+    draft_.name += spec.name.empty() ? spec.op : spec.name;
+  }
+  return refuse_node(draft_.name, spec.location, resolved);
 }
 
-Result<NodeId> Graph::add(const NodeSpec& spec) {
+// What needs no look at the graph's nodes.
+static Status check_spec(const Graph& graph, const NodeSpec& spec) {
   for (const Attr& attr : spec.attrs) {
     // What was not asked for stands at -1 in nodes that are copied.
     const auto* const number = attr.name == OpDef::kCommitAttr ? attr.value.get<int64_t>() : nullptr;
     if (number && *number != -1) {
-      return invalid_argument("add a node of %.*s: %s is the planner's; leave it out", int(spec.op.size()), spec.op.data(),
-                              OpDef::kCommitAttr);
+      return invalid_argument("%.*s: %s is the planner's; leave it out", int(spec.op.size()), spec.op.data(), OpDef::kCommitAttr);
     }
   }
-  if (is_closed()) {
-    return failed_precondition("add a node of %.*s: the graph is the body of a function that was finished; make another function",
-                               int(spec.op.size()), spec.op.data());
+  if (!graph.is_closed()) return {};
+  return failed_precondition("%.*s: the graph is the body of a function that was finished; make another function", int(spec.op.size()),
+                             spec.op.data());
+}
+
+Result<NodeId> Graph::add(const NodeSpec& spec) {
+  if (const Status status = check_spec(*this, spec); !status.ok()) {
+    return refuse_node(name_of_refused(*this, spec), spec.location, status);
   }
   return outer_ ? add_inside(spec) : add_here(spec);
 }

@@ -1,6 +1,8 @@
 // The graph as the body of a function: arguments, and values of the graphs around it, which become arguments too. See graph.h for threads.
 #include "graph/graph.h"
 
+#include "graph/refusal.h"
+
 namespace dtg {
 namespace {
 
@@ -92,7 +94,11 @@ Result<NodeId> Graph::add_inside(const NodeSpec& spec) {
   for (Value& input : inputs) {
     if (!input.valid() || input.tag() == tag_) continue;
     auto captured = capture(input);
-    if (!captured.ok()) return captured.status().with_context("take a value from around the function");
+    if (!captured.ok()) {
+      const std::string number = std::to_string(&input - inputs.data());
+      const Status why = captured.status().with_context("input " + number + ": take a value from around the function");
+      return refuse_node(name_of_refused(*this, spec), spec.location, why);
+    }
     input = captured.value();
   }
   NodeSpec here = spec;

@@ -71,14 +71,16 @@ Status Graph::resolve_name(const NodeSpec& spec) {
   std::string& name = draft_.name;
   name.clear();
   append_prefix(name);
-  if (!scopes_.names.empty() && !scopes_.names.back().status.ok()) return scopes_.names.back().status;
+  const Status scope = scopes_.names.empty() ? Status() : scopes_.names.back().status;
   if (spec.name.empty()) {
     const std::string_view op = draft_.node.op->name();
     name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
+    DTG_TRY(scope);
     make_free(name);
     return name.size() <= kNameMax ? Status() : check_name(name);
   }
   name += spec.name;
+  DTG_TRY(scope);
   DTG_TRY(check_name(name));
   if (names_.find(name) == kNoNode) return {};
   return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", name.c_str());

@@ -112,12 +112,24 @@ void Checkpoints::warn(const std::string& message) const {
 
 // Saves by steps come at multiples, wherever training began.
 void Checkpoints::plan_next(int64_t step) {
+  told_ = step;
   if (options_.every_steps > 0) next_step_ = later(step / options_.every_steps * options_.every_steps, options_.every_steps);
   next_ns_ = later(session_->runtime().clock().monotonic_ns(), options_.every_ns);
 }
 
+// A host that goes on but counts from 0 again: waiting for the old count would save nothing for as long as was trained before.
+void Checkpoints::count_anew(int64_t step) {
+  if (options_.every_steps <= 0) return;
+  warn(format("training was at step %lld and is told to be at %lld: saves follow the new count; go on with the step that resume gives",
+              static_cast<long long>(told_), static_cast<long long>(step)));
+  const int64_t before = std::max<int64_t>(step - 1, 0);
+  next_step_ = later(before / options_.every_steps * options_.every_steps, options_.every_steps);
+}
+
 Result<bool> Checkpoints::reached(int64_t step) {
   if (step < 0) return invalid_argument("step %lld: steps count from 0", static_cast<long long>(step));
+  if (step < told_) count_anew(step);
+  told_ = step;
   bool busy = false;
   const bool by_step = options_.every_steps > 0 && step >= next_step_;
   const bool by_time = options_.every_ns > 0 && session_->runtime().clock().monotonic_ns() >= next_ns_;
@@ -137,7 +149,7 @@ Status Checkpoints::start(int64_t step, Deadline until) {
     return deadline_exceeded("save a checkpoint in \"%s\": the one before is still being written", directory_.path().c_str());
   }
   DTG_ASSIGN(Taken taken, take(step));
-  plan_next(taken.step);
+  plan_next(std::max(step, told_));
   return submit(std::move(taken));
 }
 

@@ -78,7 +78,8 @@ class Checkpoints final : public RefCounted {
   // The newest valid set of the directory, or the one that is named; NOT_FOUND where there is none.
   Result<Restored> restore(const std::string& set);
 
-  // Training is that far; saves when that is due. True: a save has begun. While the one before is being written, none does.
+  // Training is that far; saves when that is due. True: a save has begun. While the one before is being written, none does. The steps are
+  // the host's: where they go back, because it counts from 0 again or not as the model does, what is due follows them.
   Result<bool> reached(int64_t step);
   // Takes the values now and returns; waits for the save before, if that is being written.
   Status start(int64_t step, Deadline until);
@@ -120,6 +121,7 @@ class Checkpoints final : public RefCounted {
   Status go_on(const Data& data, const DataPosition& place, const SetId& set, int64_t steps, Restored& restored) const;
   Result<bool> is_ahead(int64_t& step);
   void plan_next(int64_t step);
+  void count_anew(int64_t step);
   void warn(const std::string& message) const;
 
   const Ref<Session> session_;
@@ -128,7 +130,8 @@ class Checkpoints final : public RefCounted {
   CheckpointDirectory directory_;
   std::vector<Data> data_;
   Companion* companion_ = nullptr;
-  int64_t next_step_ = 0;  // when a save is due
+  int64_t told_ = 0;       // how far the host said that it is, or a set that was restored
+  int64_t next_step_ = 0;  // when a save is due, by the host's count
   int64_t next_ns_ = 0;
   std::vector<Value> ready_;  // whether each variable has a value; made when first asked for
   // The disk's thread and the host's, one at a time by `writing_`.

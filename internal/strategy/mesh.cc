@@ -39,7 +39,7 @@ Status check_grid(const Mesh::Options& options) {
 Status check_devices(const Mesh::Options& options) {
   std::vector<std::string> known;
   for (const std::string& device : options.devices) {
-    DTG_ASSIGN(DeviceName name, DeviceName::parse_spec(device));
+    DTG_ASSIGN(DeviceName name, DeviceName::parse_given(device));
     if (name.job && !name.replica) name.replica = 0;
     known.push_back(name.text());
     if (std::ranges::count(known, known.back()) > 1) {

@@ -20,14 +20,14 @@ Status check_devices(const Strategy::Options& options) {
   std::vector<std::string> known;
   for (const std::string& device : options.devices) {
     if (device.empty()) continue;
-    DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(device));
+    DTG_ASSIGN(const DeviceName name, DeviceName::parse_given(device));
     known.push_back(name.text());
     if (std::ranges::count(known, known.back()) > 1) {
       return invalid_argument("create a strategy: the device \"%s\" is given twice; each replica has its own", device.c_str());
     }
   }
   if (options.variable_device.empty()) return {};
-  return DeviceName::parse_spec(options.variable_device).status();
+  return DeviceName::parse_given(options.variable_device).status();
 }
 
 Status check_kind(const Strategy::Options& o) {
@@ -63,7 +63,7 @@ Status settle_workers(Model& model, Strategy::Options& options) {
   DTG_TRY(check_all_reduce(workers.how));
   DTG_ASSIGN(const DeviceName task, DeviceName::parse(workers.task));
   for (std::string& device : options.devices) {
-    DTG_ASSIGN(DeviceName name, DeviceName::parse_spec(device));
+    DTG_ASSIGN(DeviceName name, DeviceName::parse_given(device));
     auto there = DeviceName::intersect(task, name);
     if (!there.ok()) {
       return invalid_argument("create a strategy: the device \"%s\" is not one of this worker, %s; each worker names its own",

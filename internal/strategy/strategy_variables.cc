@@ -34,7 +34,7 @@ Result<std::vector<std::string>> Strategy::place(VariableSpec& spec) {
           devices.size(), std::string(spec.name).c_str(), replicas());
     }
     for (const std::string& device : devices) {
-      DTG_TRY(DeviceName::parse_spec(device).status().with_context("create_variable of the strategy, \"" + std::string(spec.name) + "\""));
+      DTG_TRY(DeviceName::parse_given(device).status().with_context("create_variable of the strategy, \"" + std::string(spec.name) + "\""));
     }
   }
   if (spec.sync == Sync::on_read && spec.trainable) {

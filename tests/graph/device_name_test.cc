@@ -64,6 +64,23 @@ TEST(DeviceName, LenientFormsOfAScope) {
   }
 }
 
+// What can be read, but stand nowhere.
+TEST(DeviceName, WhatIsGivenCanBePlaced) {
+  for (const char* text : {"", "/", "/job:*", "job:worker", "cpu:0", "//cpu:0/", "/device:XLA_CPU:0", "/device:CPU:99999999999"}) {
+    const auto name = DeviceName::parse_given(text);
+    ASSERT_TRUE(name.ok()) << text;
+    EXPECT_EQ(name.value().text(), lenient(text));
+    EXPECT_TRUE(DeviceName::parse(name.value().text()).ok()) << text;
+  }
+  for (const char* text : {"/job:", "job:/cpu:0", "/job:w /task:0", "/job:1w", "/task:-1", "/replica:-2", "CPU:-1", "/device:CPU:-1", "/device::0",
+                           "/device:a-b:0", "foo"}) {
+    const auto name = DeviceName::parse_given(text);
+    ASSERT_FALSE(name.ok()) << text;
+    EXPECT_EQ(name.status().code(), Code::invalid_argument);
+    EXPECT_NE(name.status().message().find(text), std::string::npos) << name.status().message();
+  }
+}
+
 TEST(DeviceName, MergeReplacesFieldByField) {
   EXPECT_EQ(merged("/job:ps/task:1", "/device:CPU:0"), "/job:ps/task:1/device:CPU:0");
   EXPECT_EQ(merged("CPU:0", "/gpu"), "/device:GPU:0") << "type and id are separate fields";

@@ -86,8 +86,18 @@ struct Trainer {
   }
   Status wait() { return sets->wait(Deadline::never()); }
 
+  // Keeps what was written, by whatever thread.
   struct Quiet final : LogSink {
-    void write(LogLevel, std::string_view, std::string_view) override {}
+    void write(LogLevel, std::string_view, std::string_view message) override {
+      const std::lock_guard lock(mutex);
+      lines += std::string(message) + "\n";
+    }
+    bool has(const std::string& part) {
+      const std::lock_guard lock(mutex);
+      return lines.find(part) != std::string::npos;
+    }
+    std::mutex mutex;
+    std::string lines;
   } quiet;
   OddDisk& disk;
   Ref<Runtime> runtime;
@@ -148,6 +158,38 @@ TEST(Checkpoints, AFullDiskEndsNothing) {
   }
   EXPECT_EQ(trainer.sets->restore("").value().step, 6);
   EXPECT_NE(trainer.sets->status().text().find("\"saves\":2,\"failures\":1"), std::string::npos) << trainer.sets->status().text();
+}
+
+// A host that goes on from step 30 and counts from 1 again: what it trains is saved all the same, under the model's count.
+TEST(Checkpoints, ACountThatBeginsAnewIsFollowed) {
+  const Scratch scratch;
+  OddDisk disk;
+  const Checkpoints::Options options = {.directory = scratch / "sets", .keep = 100, .every_steps = 10};
+  const auto saves = [](Trainer& trainer, int64_t from, int64_t to) {
+    std::vector<int64_t> at;
+    for (int64_t step = from; step <= to; ++step) {
+      trainer.step();
+      if (trainer.sets->reached(step).value()) at.push_back(step);
+      EXPECT_TRUE(trainer.wait().ok());
+    }
+    return at;
+  };
+  {
+    Trainer trainer(disk, options);
+    ASSERT_EQ(trainer.sets->resume().value().step, 0);
+    EXPECT_EQ(saves(trainer, 1, 30), (std::vector<int64_t>{10, 20, 30}));
+    EXPECT_FALSE(trainer.quiet.has("new count"));
+  }
+  Trainer trainer(disk, options);
+  ASSERT_EQ(trainer.sets->resume().value().step, 30);
+  EXPECT_EQ(saves(trainer, 1, 25), (std::vector<int64_t>{10, 20}));
+  EXPECT_TRUE(trainer.quiet.has("training was at step 30 and is told to be at 1"));
+  EXPECT_EQ(trainer.sets->restore("").value().step, 50) << "the model's count";
+  // At the multiple itself, and however far the model's count is from the host's.
+  EXPECT_EQ(saves(trainer, 20, 30), (std::vector<int64_t>{20, 30}));
+  ASSERT_TRUE(trainer.sets->start(31, Deadline::never()).ok());
+  ASSERT_TRUE(trainer.wait().ok());
+  EXPECT_EQ(saves(trainer, 32, 40), (std::vector<int64_t>{40}));
 }
 
 TEST(Checkpoints, SlotsAndStepsAreSavedAsSuch) {

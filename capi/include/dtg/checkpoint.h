@@ -96,7 +96,8 @@ DTG_ERR dtg_checkpoint_restore(dtg_checkpoint *checkpoint, const char *set, size
 /* Tells that training is at `step`; call it after each step. Where a save is due by the options it takes the values, in one run, and
  * returns; a thread of the library's own writes them while training goes on. Due while the one before is still being written, it is
  * made up for by a later call. `began` (NULL: not told) receives 1 if a save has begun. A set is named by the model's count of steps where
- * it has one, else by `step`. What the disk refuses does not end training: it is logged, and dtg_checkpoint_wait and
+ * it has one, else by `step`. A step below the one told before, or below the one that was restored, begins a new count, which saves follow;
+ * the log has a warning. What the disk refuses does not end training: it is logged, and dtg_checkpoint_wait and
  * dtg_checkpoint_status tell it. Errors: INVALID_ARGUMENT, PERMISSION_DENIED, those of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_checkpoint_reached(dtg_checkpoint *checkpoint, int64_t step, int32_t *began) DTG_NOEXCEPT;
 

@@ -106,7 +106,9 @@ DTG_API void dtg_graph_release(dtg_graph *graph) DTG_NOEXCEPT;
  * node. num_outs may be smaller than the number of outputs, not larger (a node without outputs counts as one). All
  * checks that can be made now are made now: arity, types, attributes, ranks, shapes.
  * Errors: NOT_FOUND (no such op; the message suggests the closest name), INVALID_ARGUMENT (everything else that is
- * wrong, with the node and what was expected), RESOURCE_EXHAUSTED. The graph is unchanged on failure, but where num_outs is too
+ * wrong, with what was expected), RESOURCE_EXHAUSTED. Each says the node (dtg_error_node: its full name, or the one it would have had), the
+ * phase "build", and, in the message, `location`. A device that can be no device's ("/job:", "CPU:-1") is refused here; one that the
+ * session does not have is an error of the run. The graph is unchanged on failure, but where num_outs is too
  * large: then the node was added, as the message says, and dtg_graph_find finds it. Since 0.1.
  * Semantics: TensorFlow's op registry. */
 DTG_ERR dtg_graph_add_op(dtg_graph *graph, const dtg_op_spec *spec, dtg_value *outs, size_t num_outs) DTG_NOEXCEPT;
@@ -159,7 +161,7 @@ DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, 
 DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t name_len) DTG_NOEXCEPT;
 /* Leaves the innermost name scope. See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_pop_name_scope(dtg_graph *graph) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read. Since 0.1. */
+/* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read, or can be no device's. Since 0.1. */
 DTG_ERR dtg_graph_push_device(dtg_graph *graph, const char *device, size_t device_len) DTG_NOEXCEPT;
 /* Leaves the innermost device scope or device setter, whichever was opened last. Errors: FAILED_PRECONDITION when none is open.
  * Since 0.1. */
