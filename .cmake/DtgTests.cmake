@@ -181,7 +181,7 @@ endforeach()
 foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
   if(target STREQUAL "example_sync_worker")
     continue()  # it is a part of a job, below
-  elseif(target MATCHES "^example_(digits|first_hour|recipes)$")
+  elseif(target MATCHES "^example_(digits|first_hour|fit|recipes|resume)$")
     dtg_add_test(${target} ${target} example "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz")
   else()
     # With --smoke an example runs its shortest honest path; see capi/examples.

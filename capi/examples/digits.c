@@ -1,4 +1,5 @@
-/* digits.c: a small network learns handwritten digits through a server of this process. The same in Go, Rust, Java: bindings/. */
+/* digits.c: a small network learns handwritten digits through a server of this process. digits DIGITS, the file digits.csv.gz
+ * beside the installed examples. The same in Go, Rust, Java: bindings/. */
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
 #include <stdio.h>

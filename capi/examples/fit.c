@@ -1,5 +1,6 @@
 /* fit.c: a small network learns handwritten digits by dtg_trainer_fit: epochs, validation, early stopping, a checkpoint after each epoch. Killed
- * and started again it goes on where it was. fit [DIRECTORY [EPOCHS]]: what comes of it is in DIRECTORY. */
+ * and started again it goes on where it was. fit [DIGITS [DIRECTORY [EPOCHS]]]: DIGITS is digits.csv.gz, which is installed beside the examples
+ * (in the source tree tests/data/digits.csv.gz); what comes of it is in DIRECTORY. */
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
 #include <stdio.h>
@@ -22,9 +23,7 @@ int main(int argc, char **argv) {
   dtg_optimizer adam = DTG_OPTIMIZER_INIT; dtg_metric metric = DTG_METRIC_INIT; dtg_metric_values accuracy = DTG_METRIC_VALUES_INIT;
   dtg_trainer_options what = DTG_TRAINER_OPTIONS_INIT; dtg_fit how = DTG_FIT_INIT; dtg_early_stopping stopping = DTG_EARLY_STOPPING_INIT;
   dtg_fit_callbacks callbacks = DTG_FIT_CALLBACKS_INIT;
-  const char *const sources = getenv("DTG_SOURCE_DIR");
-  char path[4096];
-  snprintf(path, sizeof path, "%s/tests/data/digits.csv.gz", sources ? sources : ".");
+  const char *const path = argc > 1 ? argv[1] : "tests/data/digits.csv.gz";
   csv.label = "c64"; hidden.units = 32; hidden.activation = DTG_ACT_RELU; classes.units = 10;
   adam.kind = DTG_OPT_ADAM; adam.rate = 0.003; metric.kind = DTG_METRIC_SPARSE_CATEGORICAL_ACCURACY;
   TRY(dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, &rows)); TRY(dtg_dataset_split(rows, NULL, &train, &test));
@@ -38,10 +37,10 @@ int main(int argc, char **argv) {
   what.feeds = feeds; what.num_feeds = 2; what.optimizer = &adam;
   TRY(dtg_trainer_create(model, &what, &trainer)); TRY(dtg_trainer_add_metric(trainer, "accuracy", DTG_STRLEN, &accuracy));
   stopping.patience = 3; stopping.restore_best = 1; callbacks.epoch_end = tell;
-  how.early_stopping = &stopping; how.directory = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
-  how.epochs = argc > 2 ? strtoll(argv[2], NULL, 10) : 5;
+  how.early_stopping = &stopping; how.directory = argc > 2 ? argv[2] : NULL; how.epochs = argc > 3 ? strtoll(argv[3], NULL, 10) : 5;
   TRY(dtg_trainer_fit(trainer, train, test, &how, &callbacks));
 done:
+  if (err && argc < 2) fprintf(stderr, "usage: fit DIGITS [DIRECTORY [EPOCHS]], where DIGITS is digits.csv.gz, beside the installed examples\n");
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_trainer_release(trainer); dtg_model_release(model); dtg_graph_release(graph); dtg_dataset_release(rows);
   dtg_dataset_release(train); dtg_dataset_release(test); return err != NULL;

@@ -1,10 +1,10 @@
-/* resume.c: training that can be stopped at any time: resume DIR STEPS trains digits up to STEPS, from wherever DIR says it is. The same
- * in Go, Rust, Java: bindings/; any of them goes on where another one stopped, to the same loss. */
+/* resume.c: training that can be stopped at any time: resume DIGITS DIR STEPS trains digits up to STEPS, from wherever DIR says it is.
+ * DIGITS is digits.csv.gz, which is installed beside the examples (in the source tree tests/data/digits.csv.gz). The same in Go, Rust, Java:
+ * bindings/; any of them goes on where another one stopped, to the same loss. */
 #include <dtg/dtg.h>
 #include <dtg/sugar.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #define TRY(call) do { if ((err = (call)) != NULL) goto done; } while (0)
 
 int main(int argc, char **argv) {
@@ -13,13 +13,10 @@ int main(int argc, char **argv) {
   dtg_csv_options csv = DTG_CSV_OPTIONS_INIT; dtg_dense hidden = DTG_DENSE_INIT, classes = DTG_DENSE_INIT;
   dtg_optimizer adam = DTG_OPTIMIZER_INIT; dtg_training training = DTG_TRAINING_INIT; dtg_value feeds[2], layer, logits, loss;
   dtg_checkpoint_options options = DTG_CHECKPOINT_OPTIONS_INIT;
-  const int smoke = argc == 2 && strcmp(argv[1], "--smoke") == 0; /* a test */
-  const char *const sources = getenv("DTG_SOURCE_DIR");
-  char path[4096];
+  const char *const path = argc > 1 ? argv[1] : "tests/data/digits.csv.gz";
+  const int64_t steps = argc > 3 ? strtoll(argv[3], NULL, 10) : 20;
   int64_t step = 0;
-  const int64_t steps = smoke || argc < 3 ? 20 : strtoll(argv[2], NULL, 10);
-  snprintf(path, sizeof path, "%s/tests/data/digits.csv.gz", sources ? sources : ".");
-  options.directory = argc > 1 && !smoke ? argv[1] : "resume.sets"; options.every_steps = 50;
+  options.directory = argc > 2 ? argv[2] : "resume.sets"; options.every_steps = 50;
   csv.label = "c64"; hidden.units = 32; hidden.activation = DTG_ACT_RELU; classes.units = 10;
   adam.kind = DTG_OPT_ADAM; adam.rate = 0.002;
   TRY(dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, &data)); TRY(dtg_dataset_scale(data, 0, 16));
@@ -40,6 +37,7 @@ int main(int argc, char **argv) {
   TRY(dtg_checkpoint_save(sets, step, 0));
   printf("step %lld: loss %.6f\n", (long long)step, last);
 done:
+  if (err && argc < 2) fprintf(stderr, "usage: resume DIGITS [DIR [STEPS]], where DIGITS is digits.csv.gz, beside the installed examples\n");
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_checkpoint_release(sets); dtg_session_release(session); dtg_model_release(model); dtg_graph_release(graph);
   dtg_dataset_release(data); return err != NULL;

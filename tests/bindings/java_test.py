@@ -82,17 +82,17 @@ def use(report, name, java, folder, options, data, expected):
 
 def fit(report, java, folder, build, source):
     """The example Fit prints what C's does, stopped after two epochs and begun again too; what README.md shows of it is in it."""
-    env = {"DTG_SOURCE_DIR": str(source)}
-    expected = subprocess.run([build / "example_fit"], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}).stdout
+    env, digits = {"DTG_SOURCE_DIR": str(source)}, source / "tests" / "data" / "digits.csv.gz"
+    expected = subprocess.run([build / "example_fit", digits], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, **env}).stdout
     same = lambda wanted: lambda text: None if text == wanted and text else f"C prints\n{wanted}"
     program = [java, "-Xcheck:jni", "-cp", f"{folder / 'dtg-0.1.0.jar'}:{folder / 'dtg-0.1.0-linux-x86_64.jar'}:{folder / 'examples'}", "Fit"]
-    report.case("Fit as in C", program, env=env, check=same(expected))
+    report.case("Fit as in C", [*program, digits], env=env, check=same(expected))
     models = [sys.executable, source / "tests" / "models" / "models_test.py", "Models", *(f"--before={word}" for word in program[:-1])]
     report.case("models as TensorFlow", models, env=env)
     lines = expected.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as run:
-        report.case("Fit, two epochs", [*program, run, "2"], env=env, check=same("".join(lines[:2])))
-        report.case("Fit goes on", [*program, run, "5"], env=env, check=same("".join(lines[2:])))
+        report.case("Fit, two epochs", [*program, digits, run, "2"], env=env, check=same("".join(lines[:2])))
+        report.case("Fit goes on", [*program, digits, run, "5"], env=env, check=same("".join(lines[2:])))
     binding = source / "bindings" / "java"
     shown = [block for block in re.findall(r"^```java\n(.*?)^```$", (binding / "README.md").read_text(), flags=re.S | re.M) if "Trainer" in block]
     strange = [stands_in(block, next(binding.rglob("Fit.java")).read_text()) for block in shown] or ["no block of a Trainer"]

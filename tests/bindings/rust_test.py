@@ -78,7 +78,7 @@ def main():
     ours = case("digits", "cargo", "run", "-q", "--all-features", "--example", "digits", digits)
     prints_what_c_prints(report, "digits", ours, [build / "example_digits", digits], environment)
     fit = case("fit", "cargo", "run", "-q", "--all-features", "--example", "fit", digits)
-    prints_what_c_prints(report, "fit", fit, [build / "example_fit"], {**environment, "DTG_SOURCE_DIR": str(source)})
+    prints_what_c_prints(report, "fit", fit, [build / "example_fit", digits], environment)
     case("models as TensorFlow", sys.executable, source / "tests" / "models" / "models_test.py", build / "rust" / "debug" / "examples" / "models")
     trains_as_c_does(case, prefix, build, build / "rust" / "debug" / "examples" / "sync_worker", digits)
     # In a folder of its own, for what is linked is built anew when these variables change.

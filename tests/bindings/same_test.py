@@ -15,12 +15,12 @@ def resume_each(report, programs_of, env, data):
     """To step 60 at once in C; to step 30 in C and from there in each language."""
     with tempfile.TemporaryDirectory() as scratch:
         first = programs_of["c"]["resume"]
-        straight = report.case("resume: 60 steps in c", [*first, f"{scratch}/straight", "60"], env=env,
+        straight = report.case("resume: 60 steps in c", [*first, data, f"{scratch}/straight", "60"], env=env,
                                check=lambda text: None if re.fullmatch(r"from step 0\nstep 60: loss \d+\.\d{6}\n", text) else f"printed {text}")
         for language, made in programs_of.items():
             folder = f"{scratch}/{language}"
-            report.case(f"resume: 30 steps in c, before {language}", [*first, folder, "30"], env=env)
-            command = [*first, folder, "60"] if language == "c" else [*made["resume"], data, folder, "60"]
+            report.case(f"resume: 30 steps in c, before {language}", [*first, data, folder, "30"], env=env)
+            command = [*made["resume"], data, folder, "60"]
             expected = (straight or "").replace("from step 0", "from step 30")
             report.case(f"resume: on to 60 in {language}", command, env=env,
                         check=lambda text, expected=expected: None if text == expected else f"expected\n{expected}and this prints\n{text}")
@@ -40,7 +40,7 @@ def main():
         else:
             report.case(f"digits in {language} as in c", [*made["digits"], data], env=env,
                         check=lambda text: None if text == expected else f"C prints\n{expected}and this prints\n{text}")
-    resume_each(report, made_of_all, {**env, "DTG_SOURCE_DIR": str(source)}, data)
+    resume_each(report, made_of_all, env, data)
     report.finish()
 
 

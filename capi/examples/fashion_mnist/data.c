@@ -14,15 +14,23 @@ static dtg_error *open_pair(const char *directory, const char *prefix, dtg_datas
   return dtg_dataset_idx(NULL, paths, 2, out);
 }
 
-/* The 8x8 digits that come with the sources: 1,500 to train, 297 to test. */
-static dtg_error *open_digits(int testing, dtg_dataset **out) {
+/* The 8x8 digits that come with the library: 1,500 to train, 297 to test. --data may name the folder of digits.csv.gz, which is installed
+ * beside the examples; else they are those of the source tree. */
+static dtg_error *open_digits(const struct options *options, int testing, dtg_dataset **out) {
   const char *sources = getenv("DTG_SOURCE_DIR");
   char path[4096];
+  dtg_error *error;
   dtg_csv_options csv = DTG_CSV_OPTIONS_INIT;
   csv.label = "c64"; /* 64 pixels, then the digit */
   csv.header = 2;
-  snprintf(path, sizeof path, "%s/tests/data/digits.csv.gz", sources ? sources : ".");
-  TRY(dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, out));
+  snprintf(path, sizeof path, "%s/digits.csv.gz", options->data);
+  error = dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, out);
+  if (dtg_error_code(error) == DTG_NOT_FOUND) {
+    dtg_error_release(error);
+    snprintf(path, sizeof path, "%s/tests/data/digits.csv.gz", sources ? sources : ".");
+    error = dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, out);
+  }
+  if (error) return error;
   return testing ? dtg_dataset_skip(*out, 1500) : dtg_dataset_take(*out, 1500);
 }
 
@@ -34,7 +42,7 @@ static dtg_error *open_images(const struct options *options, struct data *data, 
     data->name = "digits";
     data->side = 8;
   }
-  return data->side == 28 ? open_pair(options->data, testing ? "t10k" : "train", out) : open_digits(testing, out);
+  return data->side == 28 ? open_pair(options->data, testing ? "t10k" : "train", out) : open_digits(options, testing, out);
 }
 
 static dtg_error *batches(dtg_dataset *images, const struct data *data, int64_t size, int testing) {

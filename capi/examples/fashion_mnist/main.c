@@ -1,5 +1,6 @@
 /* main.c: trains a small convolutional network on the 60,000 images of Fashion-MNIST and tests it on the other 10,000.
- * Where the data set is absent (Debian: package dataset-fashion-mnist) it takes the 8x8 digits that come with the sources.
+ * Where the data set is absent (Debian: package dataset-fashion-mnist) it takes the 8x8 digits that come with the library: --data . where
+ * digits.csv.gz is, as beside the installed examples.
  *
  *   example_fashion_mnist                                                       alone, in one process
  *   dtg run --local --ps 1 --workers 2 -- example_fashion_mnist --mode sync     a cluster; see --help

@@ -9,7 +9,8 @@ static int usage(const char *program) {
   fprintf(
       stderr,
       "usage: %s [OPTION VALUE]...\n"
-      "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist\n"
+      "  --data DIR      the data set; default /usr/share/datasets/fashion-mnist. Or the folder of digits.csv.gz: that of the\n"
+      "                  installed examples, or tests/data of the source tree\n"
       "  --run DIR       where curves, weights and summary go; default fashion_mnist.run\n"
       "  --checkpoint DIR  saves sets of all that training has come to there; started again with it, it goes on from the newest\n"
       "  --every N       steps between two of them; default 500\n"

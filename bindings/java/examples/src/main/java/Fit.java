@@ -1,5 +1,5 @@
 // Fit.java: a small network learns handwritten digits by Trainer.fit: epochs, validation, early stopping, a checkpoint after each epoch. Killed
-// and started again it goes on where it was. Fit [DIRECTORY [EPOCHS]]: what comes of it is in DIRECTORY. The same in C: capi/examples/fit.c.
+// and started again it goes on where it was. Fit [DIGITS [DIRECTORY [EPOCHS]]]: what comes of it is in DIRECTORY. The same in C: capi/examples/fit.c.
 import java.util.Locale;
 import org.dtg.*;
 
@@ -12,8 +12,7 @@ class Fit {
   }
 
   public static void main(String[] args) {
-    String path = System.getenv().getOrDefault("DTG_SOURCE_DIR", ".") + "/tests/data/digits.csv.gz";
-    String directory = args.length > 0 && !args[0].startsWith("-") ? args[0] : null;
+    String path = args.length > 0 ? args[0] : "tests/data/digits.csv.gz", directory = args.length > 1 ? args[1] : null;
     try (Dataset rows = Dataset.csv(path, new CsvOptions().label("c64")); Dataset.Parts parts = rows.split(new Split());
         Graph graph = new Graph(); Model model = new Model(graph, 1)) {
       Dataset train = parts.train().scale(0, 16).shuffle(0, 1).batch(32, false);
@@ -24,7 +23,7 @@ class Fit {
       MetricValues accuracy = model.metric(y, logits, new Metric(Metric.Kind.SPARSE_CATEGORICAL_ACCURACY));
       TrainerOptions what = new TrainerOptions().feeds(x, y).outputs(logits).loss(loss).optimizer(Optimizer.adam().rate(0.003));
       try (Trainer trainer = new Trainer(model, what.metric("accuracy", accuracy))) {
-        FitOptions how = new FitOptions().epochs(args.length > 1 ? Long.parseLong(args[1]) : 5).validation(test).directory(directory);
+        FitOptions how = new FitOptions().epochs(args.length > 2 ? Long.parseLong(args[2]) : 5).validation(test).directory(directory);
         how.earlyStopping(new EarlyStopping().patience(3).restoreBest(true)).on(FitEvent.Kind.EPOCH_END, Fit::tell);
         trainer.fit(train, how);
       }
