@@ -207,15 +207,15 @@ Result<Lists> read_lists(const Graph& graph, const dtg_op_spec& spec, Room& room
 
 Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t num_outs) {
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec));
-  DTG_TRY(require_array(outs, num_outs, "outs"));
+  Status well_formed = read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec);
+  if (well_formed.ok()) well_formed = require_array(outs, num_outs, "outs");
   alignas(std::max_align_t) char stack[kRoomBytes];
   Room room(stack, sizeof stack);
   NodeSpec node = {.op = text(spec.type, spec.type_len),
                    .name = text(spec.name, spec.name_len),
                    .device = text(spec.device, spec.device_len),
                    .location = text(spec.location, spec.location_len)};
-  const Result<Lists> lists = read_lists(graph, spec, room);
+  const Result<Lists> lists = well_formed.ok() ? read_lists(graph, spec, room) : Result<Lists>(well_formed);
   if (!lists.ok()) {
     const Status why = node.op.empty() ? lists.status() : lists.status().with_context(node.op);
     return refuse_node(name_of_refused(graph, node), node.location, why);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "capi/given.h"
 #include "capi/handle.h"
 #include "dtg/error.h"
 
@@ -70,7 +71,7 @@ inline Status require_array(const void* pointer, size_t count, const char* what)
 }
 
 // Reads a struct of the host into our newest form: an older, shorter one leaves the rest at its default; of
-// a newer, longer one the tail must be zero. `smallest` is its size in release 0.1.
+// a newer, longer one the tail must be zero. Its strings have lengths. `smallest` is its size in release 0.1.
 template <class T>
 Status read_struct(const T* given, size_t smallest, const char* what, T* into) {
   DTG_TRY(require(given, what));
@@ -87,7 +88,7 @@ Status read_struct(const T* given, size_t smallest, const char* what, T* into) {
     }
   }
   std::memcpy(static_cast<void*>(into), given, size < sizeof(T) ? size : sizeof(T));
-  return {};
+  return check_given(*into, what);
 }
 
 }  // namespace dtg::capi

@@ -74,7 +74,7 @@ func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOp
 	defer p.Unpin()
 	c := &C.dtg_checkpoint_options{struct_size: C.sizeof_dtg_checkpoint_options, keep: C.int32_t(o.Keep), shards: C.int32_t(o.Shards),
 		every_steps: C.int64_t(o.EverySteps), every_ns: nanoseconds(o.Every), partial: flag(o.Partial)}
-	c.directory, c.directory_len = p.bytes(directory), C.size_t(len(directory))
+	c.directory, c.directory_len = p.text(directory)
 	c.names, c.names_len = p.text(namesJSON(o.Names))
 	var out *C.dtg_checkpoint
 	err := m.withSession(s, func(model *C.dtg_model, session *C.dtg_session) *C.dtg_error {

@@ -3,6 +3,8 @@
 Such a struct may grow: what an older host leaves out and a newer one has in addition is decided in each function that reads or writes it
 (read_struct and write_struct of capi/), and nobody sees that one forgot. So tests/abi/structs*_test.cc give each function every size:
 each_size("dtg_run_args", ...); a struct that only the library makes has says_its_size("dtg_variable_place", ...).
+
+And their strings, each with a length beside it, must stand in capi/given.h, which refuses those whose length was forgotten.
 """
 
 import re
@@ -10,6 +12,8 @@ import re
 import common
 
 STRUCT = re.compile(r"typedef struct (dtg_\w+) \{(.*?)\} \1;", re.S)
+LENGTH = re.compile(r"\bsize_t (\w+)_len;")
+VALUES = {"s"}  # a string that is a value may be empty
 ROW = re.compile(r'\b(?:each_size|says_its_size)\(\s*"(dtg_\w+)"')
 
 
@@ -18,11 +22,15 @@ def main():
     root = arguments.source
     findings = common.Findings(root)
     structs = {}
+    given = set(re.findall(r"^  DTG_GIVEN\((\w+)\)$", (root / "capi/given.h").read_text(), flags=re.M))
     for header in common.files(root, "capi/include/dtg/*.h"):
         text = header.read_text()
         for match in STRUCT.finditer(text):
             if re.search(r"\bsize_t struct_size;", match.group(2)):
                 structs[match.group(1)] = (header, common.line_of(text, match.start()))
+                for field in sorted(set(LENGTH.findall(match.group(2))) - given - VALUES):
+                    findings.add(header, common.line_of(text, match.start()), f"{match.group(1)}.{field} is missing in capi/given.h",
+                                 f"add DTG_GIVEN({field})")
     rows = set()
     for source in common.files(root, "tests/abi/structs*_test.cc"):
         rows.update(ROW.findall(source.read_text()))

@@ -1,6 +1,6 @@
 /* cluster.c: clusters, immutable values. Any Java thread. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "dtg_jni.h"
 
@@ -42,14 +42,13 @@ static jbyteArray target(JNIEnv* env, jclass self, jlong cluster, jbyteArray tas
   dtg_string* out = NULL;
   packet from;
   const char* text;
-  size_t length;
   (void)self;
   if (!packet_open(env, task, &from)) return NULL;
-  text = packet_text(&from, &length);
-  memcpy(of.type, text, length < sizeof of.type ? length : sizeof of.type - 1);
+  text = packet_text(&from, NULL);
+  snprintf(of.type, sizeof of.type, "%s", text ? text : "");
   of.index = (int32_t)packet_int(&from);
-  text = packet_text(&from, &length);
-  memcpy(of.rpc_layer, text, length < sizeof of.rpc_layer ? length : sizeof of.rpc_layer - 1);
+  text = packet_text(&from, NULL);
+  snprintf(of.rpc_layer, sizeof of.rpc_layer, "%s", text ? text : "");
   packet_close(&from);
   return jni_threw(env, dtg_cluster_target(AS(dtg_cluster, cluster), &of, &out)) ? NULL : jni_string(env, out);
 }

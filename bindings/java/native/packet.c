@@ -29,7 +29,8 @@ double packet_double(packet* from) {
 const char* packet_text(packet* from, size_t* length) {
   const int64_t size = packet_int(from);
   const char* text = (const char*)&from->words[from->at];
-  if (length) *length = size < 0 ? DTG_STRLEN : (size_t)size;
+  /* An empty text ends with NUL, as all do here: with a length of 0 C would take it for one whose length was forgotten. */
+  if (length) *length = size <= 0 ? DTG_STRLEN : (size_t)size;
   if (size < 0) return NULL;
   from->at += (size_t)size / sizeof(int64_t) + 1;
   return text;

@@ -7,9 +7,11 @@
  *    `release` drops one; it takes NULL, never blocks and never fails. What an object needs it holds itself, so the
  *    order of releases does not matter. A handle that was released, or is of another type, is reported as
  *    DTG_INVALID_ARGUMENT and never dereferenced (as long as fewer than 4,096 handles were released since).
- * 3. Strings are UTF-8 with a length; DTG_STRLEN means "ends with NUL". The library copies what it keeps.
- * 4. Structs begin with `struct_size` (use the _INIT macros) and grow only at their end; zero is the default of every
- *    field. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
+ * 3. Strings are UTF-8 with a length; DTG_STRLEN means "ends with NUL". The library copies what it keeps. In a struct NULL, or "" that ends
+ *    with NUL, is a string that is not given; one that is not NULL and has the length 0 is refused as DTG_INVALID_ARGUMENT, as its length
+ *    was forgotten. (The strings of attributes, dtg_attr's `s`, are values and may be empty.)
+ * 4. Structs begin with `struct_size` and grow only at their end. Use the _INIT macros: they set lengths to DTG_STRLEN, and a few other
+ *    fields; zero is the default of all the rest. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
  *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_cancellation, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,

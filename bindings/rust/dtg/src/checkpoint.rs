@@ -9,7 +9,7 @@ use dtg_sys as sys;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result, check};
-use crate::handle::{Handle, or_default, string};
+use crate::handle::{Handle, given, or_default, string};
 use crate::model::Model;
 use crate::serving::names_json;
 use crate::session::Session;
@@ -69,17 +69,17 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Checkpoints of a model as it is in a session. Touches no file. Errors: `InvalidArgument`.
     pub fn open(model: &Model, session: &Session, directory: impl AsRef<Path>, options: &CheckpointOptions<'_>) -> Result<Self> {
-        let directory = directory.as_ref().as_os_str().as_bytes();
+        let (directory, directory_len) = given(directory.as_ref().as_os_str().as_bytes());
         let names = names_json(options.names);
         let raw = sys::dtg_checkpoint_options {
-            directory: directory.as_ptr().cast(),
-            directory_len: directory.len(),
+            directory,
+            directory_len,
             keep: options.keep,
             shards: options.shards,
             every_steps: options.every_steps,
             every_ns: or_default(options.every),
             partial: options.partial.into(),
-            names: names.as_ptr().cast(),
+            names: given(names.as_bytes()).0,
             names_len: names.len(),
             ..sys::dtg_checkpoint_options::INIT
         };

@@ -5,7 +5,8 @@ use dtg_sys as sys;
 
 use crate::error::Result;
 use crate::graph::Value;
-use crate::layers::{Activation, Padding, name_of};
+use crate::handle::name_of;
+use crate::layers::{Activation, Padding};
 use crate::model::{Initializer, Model};
 
 /// A layer of filters; write `..Default::default()` for what is not said. Kernels slide along one, two or three dimensions, which is how

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use dtg_sys as sys;
 use crate::dtype::DType;
 use crate::error::{Result, check};
 use crate::graph::Value;
-use crate::handle::{Handle, nanoseconds, or_default, string};
+use crate::handle::{Handle, name_of, nanoseconds, or_default, string};
 use crate::outputs::Outputs;
 use crate::pump::{self, End};
 use crate::session::Session;
@@ -126,7 +126,7 @@ pub struct RemoteValue {
 impl Coordinator {
     /// A coordinator for the workers of the session's cluster. Errors: `FailedPrecondition` (a local session; nobody to work).
     pub fn new(session: &Session, options: &CoordinatorOptions) -> Result<Self> {
-        let (job, job_len) = options.job.as_ref().map_or((null(), 0), |job| (job.as_ptr().cast(), job.len()));
+        let (job, job_len) = name_of(options.job.as_deref());
         let raw = sys::dtg_coordinator_options {
             job,
             job_len,

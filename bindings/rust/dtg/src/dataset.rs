@@ -11,7 +11,7 @@ use dtg_sys as sys;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::{PartialShape, partial_shape};
-use crate::handle::{Handle, Texts, string};
+use crate::handle::{Handle, Texts, name_of, string};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
 
@@ -240,7 +240,7 @@ impl Dataset {
         let path = path.as_ref().as_os_str().as_bytes();
         let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
         let raw = sys::dtg_csv_options {
-            label: options.label.map_or(null(), |label| label.as_ptr().cast()),
+            label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
             columns: if options.columns.is_some() { names.as_ptr() } else { null() },
             num_columns: names.len(),
@@ -251,7 +251,7 @@ impl Dataset {
             },
             missing: options.missing.number(),
             delimiter: options.delimiter.map_or(0, i32::from),
-            schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
+            schema: name_of(options.schema).0,
             schema_len: options.schema.map_or(0, str::len),
             ..sys::dtg_csv_options::INIT
         };
@@ -326,13 +326,13 @@ impl Dataset {
         let path = path.as_ref().as_os_str().as_bytes();
         let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
         let raw = sys::dtg_json_lines_options {
-            label: options.label.map_or(null(), |label| label.as_ptr().cast()),
+            label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
             columns: if options.columns.is_some() { names.as_ptr() } else { null() },
             num_columns: names.len(),
             missing: options.missing.number(),
             skip_bad_rows: options.skip_bad_rows.into(),
-            schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
+            schema: name_of(options.schema).0,
             schema_len: options.schema.map_or(0, str::len),
             ..sys::dtg_json_lines_options::INIT
         };
@@ -362,12 +362,12 @@ impl Dataset {
     pub unsafe fn arrow_in(runtime: &Runtime, stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
         let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
         let raw = sys::dtg_arrow_options {
-            label: options.label.map_or(null(), |label| label.as_ptr().cast()),
+            label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
             columns: if options.columns.is_some() { names.as_ptr() } else { null() },
             num_columns: names.len(),
             missing: options.missing.number(),
-            schema: options.schema.map_or(null(), |schema| schema.as_ptr().cast()),
+            schema: name_of(options.schema).0,
             schema_len: options.schema.map_or(0, str::len),
             ..sys::dtg_arrow_options::INIT
         };

@@ -15,7 +15,7 @@ use dtg_sys as sys;
 use crate::cancellation::Cancellation;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result, borrowed, check};
-use crate::handle::or_default;
+use crate::handle::{given, name_of, or_default};
 use crate::trainer::Trainer;
 
 /// Which way a watched value gets better.
@@ -368,7 +368,7 @@ impl<'a> Fitting<'a> {
         validation: Option<&'a mut Dataset>,
         how: &Fit<'_>,
     ) -> Result<Self> {
-        let directory = how.directory.map(|path| path.as_os_str().as_bytes());
+        let (directory, directory_len) = given(how.directory.map_or(&[], |path| path.as_os_str().as_bytes()));
         let (best, best_len) = name_of(how.best);
         let (stopping, plateau) = (how.early_stopping.map(|rule| rule.raw()), how.plateau.map(|rule| rule.raw()));
         let raw = sys::dtg_fit {
@@ -377,8 +377,8 @@ impl<'a> Fitting<'a> {
             validation_every: how.validation_every,
             validation_steps: how.validation_steps,
             time_limit_ns: or_default(how.time_limit),
-            directory: directory.map_or(null(), |path| path.as_ptr().cast()),
-            directory_len: directory.map_or(0, <[u8]>::len),
+            directory,
+            directory_len,
             checkpoint_steps: how.checkpoint_steps,
             checkpoint_ns: or_default(how.checkpoint_every),
             checkpoint_epochs: how.checkpoint_epochs,
@@ -446,11 +446,6 @@ impl fmt::Debug for Fitting<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Fitting").field(&self.event).finish()
     }
-}
-
-/// A name for C; None is NULL.
-fn name_of(name: Option<&str>) -> (*const std::ffi::c_char, usize) {
-    name.map_or((null(), 0), |name| (name.as_ptr().cast(), name.len()))
 }
 
 /// Writes a text of C over one of ours, if it is another.

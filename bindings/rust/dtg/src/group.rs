@@ -7,7 +7,7 @@ use std::time::Duration;
 use dtg_sys as sys;
 
 use crate::error::{Result, borrowed, check};
-use crate::handle::{Handle, c_string, nanoseconds, or_default};
+use crate::handle::{Handle, c_string, name_of, nanoseconds, or_default};
 use crate::server::Server;
 use crate::tensor::Tensor;
 
@@ -102,7 +102,7 @@ impl GroupOptions {
     pub fn join(&self, server: &Server) -> Result<Group> {
         let members = self.members.iter().map(|member| c_string(member, "the member")).collect::<Result<Vec<_>>>()?;
         let members: (Vec<_>, Vec<_>) = members.into_iter().map(|member| (member.as_ptr(), member)).unzip();
-        let (name, name_len) = self.name.as_ref().map_or((null(), 0), |name| (name.as_ptr().cast(), name.len()));
+        let (name, name_len) = name_of(self.name.as_deref());
         let raw = sys::dtg_group_options {
             name,
             name_len,

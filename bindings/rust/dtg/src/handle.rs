@@ -1,6 +1,7 @@
 //! Handles of the C ABI: who releases them, and which threads may use them. The whole thread table of `dtg/base.h` stands here, once
 //! per type; the public types get Send and Sync from their handle by themselves.
 
+use std::ffi::c_char;
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
 
@@ -357,4 +358,14 @@ mod tests {
         assert_eq!(nanoseconds(std::time::Duration::MAX), i64::MAX);
         assert_eq!(nanoseconds(std::time::Duration::from_millis(2)), 2_000_000);
     }
+}
+
+/// A text as the structs of C take it, with its length. An empty one is none, which is NULL: C refuses a text whose length is 0.
+pub(crate) fn given(text: &[u8]) -> (*const c_char, usize) {
+    if text.is_empty() { (null(), 0) } else { (text.as_ptr().cast(), text.len()) }
+}
+
+/// The same for what may be left out.
+pub(crate) fn name_of(name: Option<&str>) -> (*const c_char, usize) {
+    given(name.unwrap_or_default().as_bytes())
 }

@@ -6,7 +6,7 @@ use dtg_sys as sys;
 
 use crate::error::{Result, check};
 use crate::graph::Value;
-use crate::layers::name_of;
+use crate::handle::name_of;
 use crate::model::{Initializer, Model};
 
 /// Which loss of labels y and predictions p, as tf.keras.losses has it under this name. Means and sums go over the last dimension.

@@ -1,11 +1,10 @@
 //! Layers, losses and metrics of a model. They add to its graph, one thread at a time.
 
-use std::ptr::null;
-
 use dtg_sys as sys;
 
 use crate::error::Result;
 use crate::graph::Value;
+use crate::handle::name_of;
 use crate::model::{Initializer, Model};
 
 /// What a layer's output goes through.
@@ -70,11 +69,6 @@ impl Padding {
             Self::Same => sys::DTG_PADDING_SAME,
         }
     }
-}
-
-/// A name for C: NULL for none.
-pub(crate) fn name_of(name: Option<&str>) -> (*const std::ffi::c_char, usize) {
-    name.map_or((null(), 0), |name| (name.as_ptr().cast(), name.len()))
 }
 
 /// A fully connected layer; write `..Default::default()` for what is not said.

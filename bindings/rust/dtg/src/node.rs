@@ -1,7 +1,6 @@
 //! One node being added to a graph: its op, inputs, attributes, name, device and order. One thread has it until it is built.
 
 use std::panic::Location;
-use std::ptr::null;
 
 use dtg_sys as sys;
 
@@ -9,6 +8,7 @@ use crate::control::Function;
 use crate::dtype::DType;
 use crate::error::{Result, check};
 use crate::graph::{Graph, Value};
+use crate::handle::{given, name_of};
 use crate::tensor::Tensor;
 
 /// What an attribute holds. Made by `into()` from what it looks like: `3i64`, `0.5`, `true`, `DType::F32`, `"SAME"`, lists of them;
@@ -188,10 +188,9 @@ impl<'g> Node<'g> {
         let stored: Vec<Stored> = self.attrs.iter().map(|(_, attr)| Stored::of(attr)).collect();
         let attrs: Vec<_> = self.attrs.iter().zip(&stored).map(|((name, attr), stored)| stored.raw(name, attr)).collect();
         let location = format!("{}:{}", self.location.file(), self.location.line());
-        let text = |text: &Option<String>| text.as_ref().map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()));
-        let ((name, name_len), (device, device_len)) = (text(&self.name), text(&self.device));
+        let ((name, name_len), (device, device_len)) = (name_of(self.name.as_deref()), name_of(self.device.as_deref()));
         let spec = sys::dtg_op_spec {
-            r#type: self.op.as_ptr().cast(),
+            r#type: given(self.op.as_bytes()).0,
             type_len: self.op.len(),
             name,
             name_len,
@@ -251,7 +250,7 @@ impl Stored {
 
     /// The attribute as C has it, pointing into `attr` and `self`.
     fn raw(&self, name: &str, attr: &Attr) -> sys::dtg_attr {
-        let base = sys::dtg_attr { name: name.as_ptr().cast(), name_len: name.len(), ..sys::dtg_attr::INIT };
+        let base = sys::dtg_attr { name: given(name.as_bytes()).0, name_len: name.len(), ..sys::dtg_attr::INIT };
         let ints = |kind, count| sys::dtg_attr { kind, ints: self.ints.as_ptr(), count, ..base };
         let functions = |kind| sys::dtg_attr { kind, functions: self.functions.as_ptr(), count: self.functions.len(), ..base };
         match attr {

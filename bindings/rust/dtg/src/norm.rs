@@ -4,7 +4,7 @@ use dtg_sys as sys;
 
 use crate::error::Result;
 use crate::graph::Value;
-use crate::layers::name_of;
+use crate::handle::name_of;
 use crate::model::Model;
 
 /// Batch normalization; write `..Default::default()` for what is not said. Its variables go over the channels: `gamma` (first ones), `beta`

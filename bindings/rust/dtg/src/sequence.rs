@@ -4,7 +4,7 @@ use dtg_sys as sys;
 
 use crate::error::{Result, check};
 use crate::graph::Value;
-use crate::layers::name_of;
+use crate::handle::name_of;
 use crate::model::{Initializer, Model};
 
 /// The cell of a recurrent layer.

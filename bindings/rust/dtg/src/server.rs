@@ -3,14 +3,13 @@
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null;
 use std::time::Duration;
 
 use dtg_sys as sys;
 
 use crate::cluster::Cluster;
 use crate::error::{Result, borrowed, check};
-use crate::handle::{Handle, agreed, c_string, nanoseconds, or_default, string};
+use crate::handle::{Handle, agreed, c_string, given, name_of, nanoseconds, or_default, string};
 use crate::runtime::Runtime;
 
 /// How frames travel over TCP. Unix sockets need neither: the other process's user is checked.
@@ -44,8 +43,7 @@ pub fn keygen(path: impl AsRef<Path>) -> Result<()> {
 
 /// A path for C, which is valid as long as the path; NULL for none.
 pub(crate) fn path_of(path: &Option<PathBuf>) -> (*const std::ffi::c_char, usize) {
-    let bytes = path.as_ref().map(|path| path.as_os_str().as_bytes());
-    bytes.map_or((null(), 0), |bytes| (bytes.as_ptr().cast(), bytes.len()))
+    given(path.as_ref().map_or(&[], |path| path.as_os_str().as_bytes()))
 }
 
 /// The settings of a [`Server`]; what is not set keeps its default.
@@ -151,7 +149,7 @@ impl ServerOptions {
     /// [`Server::target`] tells. Errors: `InvalidArgument` (no such task), `FailedPrecondition` (an address that others can reach,
     /// without a key), `AlreadyExists` (the address is taken), `PermissionDenied` (a socket where others may enter).
     pub fn start(&self, cluster: &Cluster) -> Result<Server> {
-        let (job, job_len) = self.job.as_ref().map_or((null(), 0), |job| (job.as_ptr().cast(), job.len()));
+        let (job, job_len) = name_of(self.job.as_deref());
         let (key_file, key_file_len) = path_of(&self.key_file);
         let (state_dir, state_dir_len) = path_of(&self.state_dir);
         let filters = self.device_filters.iter().map(|filter| c_string(filter, "the device filter")).collect::<Result<Vec<_>>>()?;

@@ -9,7 +9,7 @@ use dtg_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::Value;
-use crate::handle::{Handle, Texts, string};
+use crate::handle::{Handle, Texts, given, string};
 use crate::model::Model;
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -144,7 +144,7 @@ impl Model {
         let path = path.as_ref().as_os_str().as_bytes();
         let names = names_json(options.names);
         let raw = sys::dtg_restore {
-            names: names.as_ptr().cast(),
+            names: given(names.as_bytes()).0,
             names_len: names.len(),
             partial: options.partial.into(),
             ..sys::dtg_restore::INIT

@@ -6,6 +6,7 @@ use dtg_sys as sys;
 
 use crate::error::{Error, ErrorKind, Result, check};
 use crate::graph::{Gradient, Value};
+use crate::handle::given;
 use crate::model::Model;
 
 /// Which formula an [`Optimizer`] uses.
@@ -185,7 +186,7 @@ impl Optimizer {
             clip_threshold: self.clip_threshold,
             clip_value: self.clip_value,
             clip_each_norm: self.clip_each_norm,
-            undecayed_names: self.undecayed_names.as_ptr().cast(),
+            undecayed_names: given(self.undecayed_names.as_bytes()).0,
             undecayed_names_len: self.undecayed_names.len(),
             undecayed: Value::raw(&self.undecayed),
             num_undecayed: self.undecayed.len(),
