@@ -13,11 +13,11 @@ template <class T>
 Status check_given(const T& read, const char* what) {
   const auto check = [what](const char* text, size_t length, const char* field) {
     if (!text || length != 0) return Status();
-    return invalid_argument("%s: %s is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none", what,
-                            field);
+    return invalid_argument(
+        "%s: %s is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none", what, field);
   };
-#define DTG_GIVEN(field)                                                                    \
-  if constexpr (requires { read.field##_len; }) {                                           \
+#define DTG_GIVEN(field)                                                                          \
+  if constexpr (requires { read.field##_len; }) {                                                 \
     if (Status status = check(read.field, read.field##_len, #field); !status.ok()) return status; \
   }
   DTG_GIVEN(best)

@@ -228,8 +228,9 @@ Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t nu
   const Node& added = graph.node(id);
   const size_t have = std::max<size_t>(added.outputs.size(), 1);
   if (num_outs > have) {
-    return refuse_node(added.name, node.location,
-                       invalid_argument("%s has %zu outputs, room for %zu was given; the node was added", added.op->name().c_str(), have, num_outs));
+    return refuse_node(
+        added.name, node.location,
+        invalid_argument("%s has %zu outputs, room for %zu was given; the node was added", added.op->name().c_str(), have, num_outs));
   }
   for (size_t i = 0; i < num_outs; ++i) outs[i] = to_c(graph.value(id, static_cast<uint32_t>(i)));
   return {};

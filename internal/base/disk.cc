@@ -39,7 +39,8 @@ Status errno_status(const char* action, const std::string& path, int error) {
 
 // Where a directory is asked for and something else stands.
 Status no_directory(const char* action, const std::string& asked, const std::string& found) {
-  return failed_precondition("%s \"%s\": \"%s\" is no directory; name another place, or move it away", action, asked.c_str(), found.c_str());
+  return failed_precondition("%s \"%s\": \"%s\" is no directory; name another place, or move it away", action, asked.c_str(),
+                             found.c_str());
 }
 
 // A host that has closed its stderr, as services do, still writes there: no file of ours may stand in its place, nor in stdin's or

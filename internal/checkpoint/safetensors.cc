@@ -56,8 +56,8 @@ Status no_room_beside(Disk& disk, const std::string& path, const Status& why) {
   }
   if (why.code() == Code::permission_denied || is_there) {
     return permission_denied("write tensors to \"%s\": no file may be made in the folder \"%s\" (%s); name another one, or ask for "
-                                     "the right to write there",
-                                     path.c_str(), folder.c_str(), why.message().substr(why.message().rfind(": ") + 2).c_str());
+                             "the right to write there",
+                             path.c_str(), folder.c_str(), why.message().substr(why.message().rfind(": ") + 2).c_str());
   }
   return why.with_context("write tensors");
 }

@@ -420,7 +420,7 @@ TEST_F(TrainingCheckpoint, DirectoriesThatAreSomethingElse) {
   const std::string file = place_ + "/file";
   std::ofstream(file) << "no directory";
   Trainer on_file(file, {});
-  refused(dtg_checkpoint_resume(on_file.checkpoint, nullptr, nullptr), DTG_ALREADY_EXISTS, "a file");
+  refused(dtg_checkpoint_resume(on_file.checkpoint, nullptr, nullptr), DTG_FAILED_PRECONDITION, "a file");
   dtg_checkpoint_options empty = DTG_CHECKPOINT_OPTIONS_INIT;
   dtg_checkpoint* none = nullptr;
   refused(dtg_checkpoint_open(on_file.model, on_file.session, &empty, &none), DTG_INVALID_ARGUMENT, "no directory");

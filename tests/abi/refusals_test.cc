@@ -44,5 +44,64 @@ TEST_F(Refusals, WhatALogWouldHaveUsedIsFreedWithoutOne) {
   EXPECT_EQ(freed, 1);
 }
 
+// A struct that was cleared, and not made by its macro, has the length 0 beside each string: none of them may be passed over.
+TEST_F(Refusals, StringsWhoseLengthWasForgotten) {
+  const auto tells = [](dtg_error* error, const char* what, const std::string& field) {
+    const std::string message = refused(error, DTG_INVALID_ARGUMENT, field.c_str());
+    EXPECT_EQ(message.rfind(what + (": " + field) + " is given with length 0", 0), 0u) << message;
+    EXPECT_NE(message.find("DTG_STRLEN"), std::string::npos) << message;
+  };
+  dtg_server* server = nullptr;
+  const std::pair<const char*, const char * dtg_server_options::*> fields[] = {
+      {"job", &dtg_server_options::job}, {"key_file", &dtg_server_options::key_file}, {"state_dir", &dtg_server_options::state_dir}};
+  for (const auto& [name, field] : fields) {
+    dtg_server_options options{};
+    options.struct_size = sizeof options;
+    options.*field = "given";
+    tells(dtg_server_start(h.runtime, h.cluster, &options, &server), "dtg_server_options", name);
+  }
+  dtg_csv_options csv{};
+  csv.struct_size = sizeof csv;
+  csv.label = "c64";
+  dtg_dataset* data = nullptr;
+  tells(dtg_dataset_csv(h.runtime, "/none.csv", DTG_STRLEN, &csv, &data), "dtg_csv_options", "label");
+  dtg_dense dense{};
+  dense.struct_size = sizeof dense;
+  dense.units = 2;
+  dense.weights_of = "other";
+  dtg_value out{};
+  tells(dtg_nn_dense(h.model, filled(DTG_F32, {2, 3}), &dense, &out), "dtg_dense", "weights_of");
+  dtg_variable_spec variable{};
+  variable.struct_size = sizeof variable;
+  variable.name = "v";
+  dtg_variable made = DTG_VARIABLE_INIT;
+  tells(dtg_model_add_variable(h.model, &variable, &made), "dtg_variable_spec", "name");
+  // What is not given needs no length, and an empty string that ends with NUL is not given.
+  dense.weights_of = nullptr;
+  OK(dtg_nn_dense(h.model, filled(DTG_F32, {2, 3}), &dense, &out));
+  dense.name = "";
+  dense.name_len = DTG_STRLEN;
+  OK(dtg_nn_dense(h.model, filled(DTG_F32, {2, 3}), &dense, &out));
+}
+
+TEST_F(Refusals, PlacesWhereNothingCanBeMade) {
+  const auto says = [](dtg_error* error, dtg_code code, const char* part) {
+    const std::string message = refused(error, code, part);
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  dtg_string* list = nullptr;
+  says(dtg_checkpoint_list(h.runtime, "/etc/passwd", DTG_STRLEN, &list), DTG_FAILED_PRECONDITION, "\"/etc/passwd\" is no directory");
+  dtg_checkpoint_options options = DTG_CHECKPOINT_OPTIONS_INIT;
+  const std::pair<const char*, dtg_code> places[] = {{"/etc/passwd", DTG_FAILED_PRECONDITION},
+                                                     {"/etc/passwd/sets", DTG_FAILED_PRECONDITION}};
+  for (const auto& [place, code] : places) {
+    options.directory = place;
+    dtg_checkpoint* sets = nullptr;
+    OK(dtg_checkpoint_open(h.model, h.session, &options, &sets));
+    says(dtg_checkpoint_resume(sets, nullptr, nullptr), code, "\"/etc/passwd\" is no directory");
+    dtg_checkpoint_release(sets);
+  }
+}
+
 }  // namespace
 }  // namespace outside

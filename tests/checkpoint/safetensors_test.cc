@@ -208,6 +208,23 @@ TEST(Safetensors, ForeignFilesAndBudget) {
   EXPECT_EQ(read_tensors(system_disk(), scratch / "none").status().code(), Code::not_found);
 }
 
+// A folder that is there but takes no file is not called absent, nor is a file a folder.
+TEST(Safetensors, FoldersWhereNoFileCanBeMade) {
+  const Scratch scratch;
+  const std::vector<NamedTensor> nothing;
+  const auto refused = [&](const std::string& path, Code code, const std::string& part) {
+    const Status status = write_tensors(system_disk(), path, nothing, {});
+    EXPECT_EQ(status.code(), code) << status.message();
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  refused("/proc/w.st", Code::permission_denied, "no file may be made in the folder \"/proc\"");
+  refused(scratch.write("file", "text") + "/w.st", Code::failed_precondition, "is no folder");
+  refused(scratch / "none/w.st", Code::not_found, "there is no folder");
+  const Status made = system_disk().make_directories("/proc/none/sets");
+  EXPECT_EQ(made.code(), Code::permission_denied) << made.message();
+  EXPECT_NE(made.message().find("nothing can be made in \"/proc\""), std::string::npos) << made.message();
+}
+
 // The real disk until call number `fail_at` of those that write; that one and nothing else fails.
 class FailingDisk final : public PassingDisk {
  public:

@@ -72,8 +72,8 @@ TEST(DeviceName, WhatIsGivenCanBePlaced) {
     EXPECT_EQ(name.value().text(), lenient(text));
     EXPECT_TRUE(DeviceName::parse(name.value().text()).ok()) << text;
   }
-  for (const char* text : {"/job:", "job:/cpu:0", "/job:w /task:0", "/job:1w", "/task:-1", "/replica:-2", "CPU:-1", "/device:CPU:-1", "/device::0",
-                           "/device:a-b:0", "foo"}) {
+  for (const char* text : {"/job:", "job:/cpu:0", "/job:w /task:0", "/job:1w", "/task:-1", "/replica:-2", "CPU:-1", "/device:CPU:-1",
+                           "/device::0", "/device:a-b:0", "foo"}) {
     const auto name = DeviceName::parse_given(text);
     ASSERT_FALSE(name.ok()) << text;
     EXPECT_EQ(name.status().code(), Code::invalid_argument);

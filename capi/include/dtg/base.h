@@ -11,7 +11,7 @@
  *    with NUL, is a string that is not given; one that is not NULL and has the length 0 is refused as DTG_INVALID_ARGUMENT, as its length
  *    was forgotten. (The strings of attributes, dtg_attr's `s`, are values and may be empty.)
  * 4. Structs begin with `struct_size` and grow only at their end. Use the _INIT macros: they set lengths to DTG_STRLEN, and a few other
- *    fields; zero is the default of all the rest. A size below that of release 0.1, or a non-zero tail that this library does not know, is refused.
+ *    fields; zero is the default of the rest. A size below release 0.1's, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No
  *    lock is held while a function of the host runs, and none runs inside a call but the ones documented there.
  *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_cancellation, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
