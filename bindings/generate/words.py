@@ -19,6 +19,8 @@ SAME = {"DTG_KEY_FILE", "DTG_OPENSSL_INSIDE"}
 # In C's words, then in those of Go, Rust and Java; the first that fits is taken, so longer ones come first.
 NAMED = "use the named constants"
 PHRASES = [
+    ("is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none",
+     "is empty; leave it out", "is empty; leave it out", "is empty; leave it out"),
     ("the value is invalid (0): was the call that should have made it checked?",
      "the Value is the zero Value; an earlier call has failed to make it, and Graph.Err says why",
      "the value is none; an earlier call has failed to make it", "the value is none; an earlier call has failed to make it"),

@@ -7,6 +7,7 @@ final class Words {
 
   // In pairs.
   static final String[] OF_C = {
+    "is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none", "is empty; leave it out",
     "the value is invalid (0): was the call that should have made it checked?", "the value is none; an earlier call has failed to make it",
     "the handle is not an open ", "this is not an open ",
     ": it was released, or is a handle of another type", ": it was closed",
