@@ -20,7 +20,7 @@ type Error struct {
 	Node    string // the graph node that failed, or ""
 	Task    string // the task that found the failure, "/job:ps/task:0", or ""
 	Peer    string // the other end of the connection that failed, or ""
-	Phase   string // "build", "place", "prepare", "run", "connect", or ""
+	Phase   string // "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
 }
 
 // Error is the name of the code and the message.

@@ -1,6 +1,7 @@
 """Compiles every public header alone, as strict C11, as C++11 and as C++20, and checks the version they announce.
 
-A header that needs another one included first, or that warns under a host's flags, is a bug in the header: the host cannot fix it.
+A header that needs another one included first, or that warns under a host's flags, is a bug in the header: the host cannot fix it. What
+the library calls the phase of an error stands in the list of dtg_error_phase.
 """
 
 import re
@@ -42,6 +43,11 @@ def main():
             if announced != wanted:
                 findings.add(root / "capi/include/dtg", 0, f"DTG_VERSION_{name} is {announced}, the project says {wanted}",
                              "CMakeLists.txt has the version; make the header follow")
+    phases = re.search(r"/\* When it failed: (.*?)\*/", (root / "capi/include/dtg/error.h").read_text(), flags=re.S).group(1)
+    for source in common.files(root, "internal/**/*.cc", "capi/*.cc"):
+        for phase in re.findall(r'in_phase\("(\w+)"\)', source.read_text()):
+            if f'"{phase}"' not in phases:
+                findings.add(source, 0, f'the phase "{phase}" is not in the list of dtg_error_phase', "add it there and in the bindings")
     findings.finish(f"headers, {len(headers)} headers in {len(dialects)} dialects")
 
 

@@ -25,7 +25,7 @@ DTG_API const char *dtg_error_task(const dtg_error *error) DTG_NOEXCEPT;
 /* The other end of the connection that failed, or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_peer(const dtg_error *error) DTG_NOEXCEPT;
 
-/* When it failed: "build", "place", "prepare", "feed", "run", "connect", "listen", or "". Borrowed. Since 0.1. */
+/* When it failed: "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (group) or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_phase(const dtg_error *error) DTG_NOEXCEPT;
 
 /* "INVALID_ARGUMENT" and so on: static; "UNKNOWN" for numbers that are no code. Since 0.1. */

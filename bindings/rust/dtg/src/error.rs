@@ -167,7 +167,7 @@ impl Error {
         some(&self.0.peer)
     }
 
-    /// When it failed: `build`, `place`, `prepare`, `run`, `connect`, ...
+    /// When it failed: `build`, `place`, `prepare`, `feed`, `run`, `connect`, `listen`, `recover` or, of a group, `form`.
     pub fn phase(&self) -> Option<&str> {
         some(&self.0.phase)
     }

@@ -80,7 +80,7 @@ public class DtgException extends RuntimeException {
   /**
    * When it failed.
    *
-   * @return "build", "place", "prepare", "run", "connect", or ""
+   * @return "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
    */
   public String phase() {
     return phase;
