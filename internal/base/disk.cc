@@ -228,7 +228,7 @@ class SystemDisk final : public Disk {
     for (int links = 0; links < 40; ++links) {
       char to[4096];
       const ssize_t length = ::readlink(at.c_str(), to, sizeof to);
-      if (length < 0 && (errno == EINVAL || errno == ENOENT)) return at;  // no link, or nothing
+      if (length < 0 && (errno == EINVAL || errno == ENOENT || errno == ENOTDIR)) return at;  // no link, or nothing
       if (length < 0) return errno_status("follow", at, errno);
       if (length == static_cast<ssize_t>(sizeof to)) return errno_status("follow", at, ENAMETOOLONG);
       const std::string target(to, static_cast<size_t>(length));

@@ -12,7 +12,7 @@ class NodeRefusals : public World {
   void SetUp() override {
     World::SetUp();
     const int64_t dims[] = {-1, 4}, two[] = {1, 2};
-    OK(dtg_placeholder(h.graph, "x", DTG_F32, dims, 2, &x));
+    OK(dtg_placeholder(h.graph, "images", DTG_F32, dims, 2, &x));
     OK(dtg_const_i64s(h.graph, two, 2, &indices));
     inputs[0] = inputs[1] = x;
     attr.name = "transpose_b";

@@ -91,6 +91,8 @@ TEST_F(Refusals, PlacesWhereNothingCanBeMade) {
   };
   dtg_string* list = nullptr;
   says(dtg_checkpoint_list(h.runtime, "/etc/passwd", DTG_STRLEN, &list), DTG_FAILED_PRECONDITION, "\"/etc/passwd\" is no directory");
+  dtg_variable w = DTG_VARIABLE_INIT;
+  OK(dtg_variable_f32(h.model, "w", 0, &w));
   dtg_checkpoint_options options = DTG_CHECKPOINT_OPTIONS_INIT;
   const std::pair<const char*, dtg_code> places[] = {{"/etc/passwd", DTG_FAILED_PRECONDITION},
                                                      {"/etc/passwd/sets", DTG_FAILED_PRECONDITION}};
