@@ -316,8 +316,8 @@ Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
   }
   DTG_TRY(require_array(c.ps_ops, c.num_ps_ops, "ps_ops"));
   DeviceSetter::Options options;
-  DTG_ASSIGN(options.ps_device, DeviceName::parse_given(c.ps_device ? c.ps_device : "/job:ps"));
-  DTG_ASSIGN(options.worker_device, DeviceName::parse_given(c.worker_device ? c.worker_device : "/job:worker"));
+  DTG_ASSIGN(options.ps_device, DeviceName::parse_spec(c.ps_device ? c.ps_device : "/job:ps"));
+  DTG_ASSIGN(options.worker_device, DeviceName::parse_spec(c.worker_device ? c.worker_device : "/job:worker"));
   options.keep_explicit = c.keep_explicit == 1;
   options.choice = c.strategy == DTG_SETTER_GREEDY_BYTES ? DeviceSetter::Choice::greedy_bytes : DeviceSetter::Choice::round_robin;
   for (size_t i = 0; i < c.num_ps_ops; ++i) {
@@ -447,7 +447,7 @@ dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
 }
 dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
   return change_graph(handle, [&](Graph& graph) -> Status {
-    DTG_ASSIGN(const DeviceName name, DeviceName::parse_given(text(device, device_len)));
+    DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
     graph.push_device(device && name.empty() ? "/" : name.text());
     return {};
   });

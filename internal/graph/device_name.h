@@ -25,7 +25,8 @@ struct DeviceName {
 
   static Result<DeviceName> parse(std::string_view text);
   static Result<DeviceName> parse_spec(std::string_view text);
-  // parse_spec() of what a program gives, where it can stand in a graph too: "/job:" and "CPU:-1" can be read but never placed.
+  // parse_spec() of what names devices and not a scope: "/job:" and "CPU:-1" can be read, but no device is called so. Scopes take them, as
+  // TensorFlow's do; a scope further in may say better.
   static Result<DeviceName> parse_given(std::string_view text);
 
   // Canonical: fields in fixed order, legacy spellings gone, an open id of a known type as '*'.

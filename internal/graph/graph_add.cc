@@ -298,7 +298,14 @@ void Graph::find_known() {
 static Result<DeviceName> read_device(std::string_view text) {
   auto strict = DeviceName::parse(text);
   if (strict.ok()) return strict;
-  return DeviceName::parse_given(text);
+  auto lenient = DeviceName::parse_spec(text);
+  return lenient.ok() ? lenient : strict;
+}
+
+// The same for what is asked for one node, which can be no device's only by mistake.
+static Result<DeviceName> read_own_device(std::string_view text) {
+  auto strict = DeviceName::parse(text);
+  return strict.ok() ? strict : DeviceName::parse_given(text);
 }
 
 std::string_view Graph::keep_device(std::string_view device) {
@@ -344,7 +351,7 @@ Result<std::string> Graph::device_in_scopes(const NodeSpec& spec) {
   const Node& node = draft_.node;
   std::string device;
   if (!spec.device.empty()) {
-    DTG_ASSIGN(device, merge_devices({}, read_device(spec.device)));
+    DTG_ASSIGN(device, merge_devices({}, read_own_device(spec.device)));
   }
   for (size_t open = scopes_.devices.size(); open > 0;) {
     const DeviceScope& scope = scopes_.devices[open - 1];

@@ -107,10 +107,6 @@ TEST_F(NodeRefusals, TellTheDeviceThatCannotBe) {
   for (const char* device : {"/job:", "CPU:-1", "/device:CPU:-1", "/task:-1", "/job:a b/task:0", "gpu:x"}) {
     spec.device = device;
     expect_says(error_of(DTG_INVALID_ARGUMENT, "scores"), device);
-    refused(dtg_graph_push_device(h.graph, device, DTG_STRLEN), DTG_INVALID_ARGUMENT, device);
-    dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
-    setter.worker_device = device;
-    refused(dtg_graph_push_device_setter(h.graph, &setter), DTG_INVALID_ARGUMENT, device);
     dtg_strategy_options options = DTG_STRATEGY_OPTIONS_INIT;
     options.kind = DTG_STRATEGY_ONE_DEVICE;
     options.devices = &device;

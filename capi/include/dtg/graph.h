@@ -161,7 +161,8 @@ DTG_ERR dtg_value_shape(const dtg_graph *graph, dtg_value value, int64_t *dims, 
 DTG_ERR dtg_graph_push_name_scope(dtg_graph *graph, const char *name, size_t name_len) DTG_NOEXCEPT;
 /* Leaves the innermost name scope. See dtg_graph_push_name_scope. Since 0.1. */
 DTG_ERR dtg_graph_pop_name_scope(dtg_graph *graph) DTG_NOEXCEPT;
-/* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read, or can be no device's. Since 0.1. */
+/* See dtg_graph_push_name_scope. Errors: INVALID_ARGUMENT for a name that cannot be read. "/job:" and "CPU:-1" can be, as in TensorFlow; a
+ * node that is left with one is an error of the run. Since 0.1. */
 DTG_ERR dtg_graph_push_device(dtg_graph *graph, const char *device, size_t device_len) DTG_NOEXCEPT;
 /* Leaves the innermost device scope or device setter, whichever was opened last. Errors: FAILED_PRECONDITION when none is open.
  * Since 0.1. */
