@@ -57,7 +57,7 @@ void Link::tick() {
   if (now - heard_ns_ >= timing_.dead_ns) {
     return fail(unavailable("nothing was heard from it for %.1f s", static_cast<double>(now - heard_ns_) * 1e-9));
   }
-  if (channel_->overdue_ns(timing_.dead_ns) > 0 && !stalled) return fail(data_loss("a frame from it came in parts and has no end"));
+  if (channel_->overdue_ns(timing_.dead_ns) > 0 && !stalled) return fail(unavailable("a frame from it came in parts and has no end"));
   if (channel_->stalled_ns() >= timing_.stall_ns && !stalled) {
     return fail(unavailable("it has read nothing for %.1f s", static_cast<double>(channel_->stalled_ns()) * 1e-9));
   }

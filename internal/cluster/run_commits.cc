@@ -169,12 +169,12 @@ void RunCommits::enter_row() {
   task.log()->when_on_disk(number_, *this);
 }
 
-void RunCommits::on_disk(const Status& status) { go_on(status); }
-
 // Whoever asks what became of the run is told; nobody repeats it.
 void RunCommits::changed() {
   if (!has_changed_.exchange(true)) part_.task().ledger().enter(write_, Ledger::kOutsideUnits);
 }
+
+void RunCommits::on_disk(const Status& status) { go_on(status); }
 
 // Who is told may be the last to hold the run.
 void RunCommits::go_on(Status status) {

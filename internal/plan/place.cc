@@ -73,14 +73,15 @@ void Placer::join(const Graph& graph, uint32_t a, NodeId joining) {
   uint32_t request = into.request;
   if (into.request != from.request && from.request != 0) {
     auto both = DeviceName::intersect(requests_[into.request], requests_[from.request]);
-    if (!both.ok()) {
+    // Where the group is placed already, who joins goes there, whatever it asks for.
+    if (!both.ok() && into.device < 0) {
       return misfit(invalid_argument("place \"%.*s\": it shares a device with \"%.*s\", which asks for %s, and with \"%.*s\", which asks "
                                      "for %s; place them alike, or use each in a node (or a function) of its own",
                                      int(node.name.size()), node.name.data(), int(one.name.size()), one.name.data(),
                                      requests_[into.request].text().c_str(), int(other.name.size()), other.name.data(),
                                      requests_[from.request].text().c_str()));
     }
-    request = number_of(both.value());
+    if (both.ok()) request = number_of(both.value());
   }
   from.parent = a;
   into.request = request;

@@ -340,6 +340,16 @@ impl Texts {
     }
 }
 
+/// A text as the structs of C take it, with its length. An empty one is none, which is NULL: C refuses a text whose length is 0.
+pub(crate) fn given(text: &[u8]) -> (*const c_char, usize) {
+    if text.is_empty() { (null(), 0) } else { (text.as_ptr().cast(), text.len()) }
+}
+
+/// The same for what may be left out.
+pub(crate) fn name_of(name: Option<&str>) -> (*const c_char, usize) {
+    given(name.unwrap_or_default().as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{nanoseconds, speaks};
@@ -358,14 +368,4 @@ mod tests {
         assert_eq!(nanoseconds(std::time::Duration::MAX), i64::MAX);
         assert_eq!(nanoseconds(std::time::Duration::from_millis(2)), 2_000_000);
     }
-}
-
-/// A text as the structs of C take it, with its length. An empty one is none, which is NULL: C refuses a text whose length is 0.
-pub(crate) fn given(text: &[u8]) -> (*const c_char, usize) {
-    if text.is_empty() { (null(), 0) } else { (text.as_ptr().cast(), text.len()) }
-}
-
-/// The same for what may be left out.
-pub(crate) fn name_of(name: Option<&str>) -> (*const c_char, usize) {
-    given(name.unwrap_or_default().as_bytes())
 }

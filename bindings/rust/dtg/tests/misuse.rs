@@ -178,13 +178,16 @@ fn wrong_nodes() {
         // SAFETY: an open graph, a spec that outlives the call, no outputs asked for.
         unsafe { sys::dtg_graph_add_op(twin.graph, &spec, null_mut(), 0) }
     };
-    same(graph.node("Sqare").build(), ErrorKind::NotFound, add("Sqare", &[]));
     same(graph.find("nowhere"), ErrorKind::NotFound, {
         let mut out = sys::dtg_value { id: 0 };
         // SAFETY: an open graph, a text with its length.
         unsafe { sys::dtg_graph_find(twin.graph, "nowhere".as_ptr().cast(), 7, &mut out) }
     });
-    // Errors of a node end with its place in the program, which C was not told here.
+    // Errors of a node tell its place in the program, which C was not told here.
+    let ours = graph.node("Sqare").build().unwrap_err();
+    let theirs = of_c(add("Sqare", &[]));
+    assert_eq!((ours.kind(), theirs.0), (ErrorKind::NotFound, 5));
+    assert!(ours.message().contains("misuse.rs:") && ours.message().ends_with("did you mean \"Square\"?"), "{ours}");
     let x = graph.find("x").unwrap();
     let ours = graph.node("Square").inputs(&[x, x]).build().unwrap_err();
     let theirs = of_c(add("Square", &[twin.value("x"), twin.value("x")]));

@@ -434,6 +434,6 @@ fn checkpoints_name_what_does_not_fit() {
     refused(
         Checkpoint::open(&other.model, &other.session, "", &CheckpointOptions::default()).map(drop),
         ErrorKind::InvalidArgument,
-        "empty",
+        "missing",
     );
 }
