@@ -69,7 +69,7 @@ dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count
 Result<int> component_of(const DatasetObject& object, size_t component) {
   const size_t count = object.reading.data().spec().size();
   if (component < count) return static_cast<int>(component);
-  return out_of_range("component %zu: elements have %zu", component, count);
+  return out_of_range("component %lld: elements have %zu", static_cast<long long>(component), count);
 }
 
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {

@@ -359,7 +359,7 @@ size_t dtg_graph_node_count(const dtg_graph* graph) noexcept {
 dtg_error* dtg_graph_node_at(const dtg_graph* handle, size_t index, dtg_value* out) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(require(out, "out"));
-    if (index >= graph.node_count()) return out_of_range("node %zu: the graph has %u", index, graph.node_count());
+    if (index >= graph.node_count()) return out_of_range("node %lld: the graph has %u", static_cast<long long>(index), graph.node_count());
     *out = to_c(graph.value(static_cast<NodeId>(index)));
     return {};
   });
@@ -408,7 +408,8 @@ dtg_error* dtg_value_num_outputs(const dtg_graph* handle, dtg_value value, size_
 
 dtg_error* dtg_value_output(const dtg_graph* handle, dtg_value value, size_t i, dtg_value* out) noexcept {
   return with_node(handle, value, out, [&](Graph& graph, const Node& node) -> Status {
-    if (i >= node.outputs.size()) return out_of_range("output %zu: \"%s\" has %zu", i, std::string(node.name).c_str(), node.outputs.size());
+    if (i >= node.outputs.size())
+      return out_of_range("output %lld: \"%s\" has %zu", static_cast<long long>(i), std::string(node.name).c_str(), node.outputs.size());
     *out = to_c(graph.value(node.id, static_cast<uint32_t>(i)));
     return {};
   });

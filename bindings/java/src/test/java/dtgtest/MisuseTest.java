@@ -170,8 +170,16 @@ class MisuseTest {
     World.fails(invalid, () -> Tensor.allocate(null, 1), "dtype is null");
     World.fails(invalid, () -> Tensor.of(new float[1], (long[]) null), "shape is null");
     World.fails(invalid, () -> Tensor.of(DType.U8, null, 1), "raw is null");
+    World.fails(invalid, () -> Tensor.scalar((String) null), "value is null");
+    World.fails(invalid, () -> Tensor.ofStrings(null), "values is null");
     try (Graph graph = new Graph(); Model model = new Model(graph, 1); Session session = Session.connect("local", graph); Tensor one = Tensor.scalar(1f)) {
       Value x = graph.placeholder("x", DType.F32);
+      World.fails(invalid, () -> one.read(null), "into is null");
+      World.fails(invalid, () -> one.write((float[]) null), "values is null");
+      World.fails(invalid, () -> graph.ifElse(x, null, body -> List.of(x)), "then is null");
+      World.fails(invalid, () -> graph.whileLoop(null, (body, v) -> v.get(0), (body, v) -> v), "start is null");
+      World.fails(invalid, () -> graph.whileLoop(List.of(x), null, (body, v) -> v), "condition is null");
+      World.fails(DtgException.OutOfRange.class, () -> graph.nodeAt(-1), "node -1: the graph has 1");
       World.fails(invalid, () -> session.run().feed(x, null), "feed", "tensor is null");
       World.fails(invalid, () -> session.run().feed(null, one), "feed", "value is null");
       World.fails(invalid, () -> session.run().fetch((Value) null), "fetch", "value is null");

@@ -240,11 +240,13 @@ public final class Graph extends Ops {
    * @throws DtgException.ResourceExhausted for more than 64 levels of functions
    */
   public GraphFunction function(String name, List<GraphFunction.Argument> arguments, GraphFunction.Body body) {
+    given(arguments, "arguments");
     return function(name, it -> arguments.stream().mapToLong(argument -> argument.add(it)).toArray(), body);
   }
 
   /** The same with arguments that whoever calls adds to the body, which is held. */
   GraphFunction function(String name, LongFunction<long[]> arguments, GraphFunction.Body body) {
+    given(body, "body");
     try (Graph inside = begin(name)) {
       Value[] v;
       long it = inside.hold();
@@ -273,6 +275,7 @@ public final class Graph extends Ops {
   }
 
   private GraphFunction branch(String name, GraphFunction.Branch build) {
+    given(build, name);
     return function(name, List.of(), (body, none) -> build.build(body));
   }
 
@@ -331,7 +334,7 @@ public final class Graph extends Ops {
    * @return the results of the branch that is taken
    */
   public List<Value> switchCase(Value index, List<GraphFunction.Branch> branches) {
-    GraphFunction[] made = new GraphFunction[branches.size()];
+    GraphFunction[] made = new GraphFunction[given(branches, "branches").size()];
     try {
       for (int i = 0; i < made.length; i++) made[i] = branch("case", branches.get(i));
       int results = made.length == 0 ? 0 : made[0].results;
@@ -359,7 +362,7 @@ public final class Graph extends Ops {
    * @return what there is at the end
    */
   public List<Value> whileLoop(List<Value> start, GraphFunction.Condition condition, GraphFunction.Body body) {
-    return whileLoop(start, start.stream().map(GraphFunction.Argument::like).toList(), condition, body);
+    return whileLoop(start, given(start, "start").stream().map(GraphFunction.Argument::like).toList(), condition, body);
   }
 
   /**
@@ -374,6 +377,7 @@ public final class Graph extends Ops {
   public List<Value> whileLoop(List<Value> start, List<GraphFunction.Argument> arguments, GraphFunction.Condition condition,
       GraphFunction.Body body) {
     long[] first = Value.ids(start, "start");
+    given(condition, "condition");
     try (GraphFunction test = function("condition", arguments, (inside, v) -> List.of(condition.build(inside, v)));
         GraphFunction round = function("body", arguments, body)) {
       return calling(new GraphFunction[] {test, round}, (mine, held) -> Native.graphAddWhile(mine, first, held[0], held[1]));

@@ -171,9 +171,9 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor ofStrings(byte[][] values, long... shape) {
-    long[] lengths = new long[values.length];
+    long[] lengths = new long[given(values, "values").length];
     long total = 0;
-    for (int i = 0; i < values.length; i++) total += lengths[i] = values[i].length;
+    for (int i = 0; i < values.length; i++) total += lengths[i] = given(values[i], "values[" + i + "]").length;
     byte[] all = new byte[fitting(total)];
     int at = 0;
     for (byte[] value : values) {
@@ -196,7 +196,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor scalar(String value) {
-    byte[] raw = value.getBytes(StandardCharsets.UTF_8);
+    byte[] raw = given(value, "value").getBytes(StandardCharsets.UTF_8);
     return make(DType.STRING, Native.tensorStrings(new long[0], raw, new long[] {raw.length}));
   }
 
@@ -373,7 +373,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(float[] values) {
-    copy(values, values.length, 'F', true);
+    copy(given(values, "values"), values.length, 'F', true);
     return this;
   }
 
@@ -384,7 +384,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(double[] values) {
-    copy(values, values.length, 'D', true);
+    copy(given(values, "values"), values.length, 'D', true);
     return this;
   }
 
@@ -395,7 +395,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(int[] values) {
-    copy(values, values.length, 'I', true);
+    copy(given(values, "values"), values.length, 'I', true);
     return this;
   }
 
@@ -406,7 +406,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(long[] values) {
-    copy(values, values.length, 'J', true);
+    copy(given(values, "values"), values.length, 'J', true);
     return this;
   }
 
@@ -417,7 +417,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(short[] values) {
-    copy(values, values.length, 'S', true);
+    copy(given(values, "values"), values.length, 'S', true);
     return this;
   }
 
@@ -428,7 +428,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(boolean[] values) {
-    copy(values, values.length, 'Z', true);
+    copy(given(values, "values"), values.length, 'Z', true);
     return this;
   }
 
@@ -439,7 +439,7 @@ public final class Tensor extends Handle {
    * @return this
    */
   public Tensor write(byte[] raw) {
-    copy(raw, raw.length, 'B', true);
+    copy(given(raw, "raw"), raw.length, 'B', true);
     return this;
   }
 
@@ -449,7 +449,7 @@ public final class Tensor extends Handle {
    * @param into receives them
    */
   public void read(float[] into) {
-    copy(into, into.length, 'F', false);
+    copy(given(into, "into"), into.length, 'F', false);
   }
 
   /**
