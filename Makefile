@@ -51,7 +51,7 @@ deps-sanitize:
 
 build: deps
 	@cmake --preset release $(CMAKE_FLAGS) >/dev/null
-	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target dtg dtg_archive examples
+	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target dtg dtg_archive dtg_cli examples
 
 demo: deps
 	@.ci/demo
@@ -97,7 +97,6 @@ mutants-sim: deps-test
 
 package: build
 	@command -v dpkg-shlibdeps >/dev/null || apt-get install -y -q dpkg-dev
-	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target dtg_cli
 	@.ci/package
 
 package-test: package deps-test
