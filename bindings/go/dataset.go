@@ -75,7 +75,7 @@ const (
 	HeaderAbsent  Header = 2 // it does not, they are c0, c1, ...
 )
 
-// Missing says what becomes of empty fields of a CSV file.
+// Missing says what becomes of fields of a CSV file that are empty, or NA, N/A, NaN, nan, null, NULL, None or ?.
 type Missing int32
 
 // What becomes of them.
@@ -83,13 +83,13 @@ const (
 	MissingRefused Missing = 0 // DataLoss, which names line and column
 	MissingDropped Missing = 1 // such rows are dropped
 	MissingKept    Missing = 3 // NaN, which makes losses NaN, or -1 in columns of names
-	MissingMean    Missing = 4 // the mean of the column; an error in columns of names that lack some
+	MissingMean    Missing = 4 // the mean of the column; an error in columns of names that lack some, and in Label, if no Schema says so
 )
 
 // CSVOptions are those of DatasetCSV. Zero is the default of every field.
 type CSVOptions struct {
 	Label     string   // the column to predict: elements are {all other columns as a float32 vector, label}; "": one scalar per column
-	Columns   []string // those to read, in this order; nil: all
+	Columns   []string // those to read, in this order, and Label; nil: all
 	Header    Header
 	Missing   Missing
 	Delimiter byte // 0: ','

@@ -210,7 +210,7 @@ class Reader {
     const CsvRule* const rule = growing.rule;
     const bool is_real = growing.dtype == DType::f32 || growing.dtype == DType::f64;
     column.kind = growing.is_name() ? CsvKind::category : is_real ? CsvKind::real : CsvKind::whole;
-    column.policy = rule && rule->missing ? *rule->missing : options_.missing;
+    column.policy = options_.missing_of(column.name, rule);
     if (rule && rule->kind && *rule->kind != column.kind && !(column.kind == CsvKind::whole && *rule->kind == CsvKind::real)) {
       return invalid_argument("read an Arrow stream: column \"%.100s\" holds %s, and the schema gives it another kind", column.name.c_str(),
                               growing.is_name() ? "names" : dtype_name(growing.dtype));
@@ -312,8 +312,8 @@ class Reader {
         if (piece.has(row)) return {};
         if (policy == CsvMissing::refuse) {
           return data_loss("read an Arrow stream: row %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: "
-                           "drop them, keep them (NaN), or put the mean or a constant",
-                           ll(at), growing.column.name.c_str());
+                           "drop them, keep them (NaN), or put the mean or a constant%s",
+                           ll(at), growing.column.name.c_str(), options_.missing_note(growing.column.name));
         }
         dropped.resize(static_cast<size_t>(rows_));
         dropped[static_cast<size_t>(at)] = true;
@@ -519,7 +519,8 @@ Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& option
     return invalid_argument("read an Arrow stream: it was released, or never filled");
   }
   const OwnedStream owned{stream};
-  DTG_ASSIGN(const CsvTable table, Reader(options).read(stream));
+  const CsvOptions all = options.with_label();
+  DTG_ASSIGN(const CsvTable table, Reader(all).read(stream));
   if (schema) *schema = csv_schema_text(table, options.label);
   return slices_of(table, options, "an Arrow stream");
 }

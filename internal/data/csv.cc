@@ -115,6 +115,11 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+Status no_label(const std::string& from, const std::string& label, const std::vector<std::string_view>& names) {
+  return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s", from.c_str(), label.c_str(), names.size(),
+                   names_text(label, names).c_str());
+}
+
 bool is_missing(std::string_view field) {
   for (const char* word : {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"}) {
     if (field == word) return true;
@@ -228,6 +233,8 @@ class Parser {
   }
 
   Status select_columns() {
+    if (!options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end())
+      return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()});
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
       Selected& selected = selected_.emplace_back();
@@ -255,7 +262,7 @@ class Parser {
 
   void apply_rule(Selected& selected) const {
     CsvColumn& column = selected.column;
-    column.policy = selected.rule && selected.rule->missing ? *selected.rule->missing : options_.missing;
+    column.policy = options_.missing_of(column.name, selected.rule);
     if (selected.rule && selected.rule->kind) selected.kind = selected.rule->kind;
     if (selected.kind) column.kind = *selected.kind;
     if (!selected.rule || !selected.rule->names) return;
@@ -275,6 +282,8 @@ class Parser {
 
   Result<size_t> field_named(const std::string& name) const {
     const auto at = std::find(names_.begin(), names_.end(), name);
+    if (at != names_.end() && std::find(at + 1, names_.end(), name) != names_.end())
+      return invalid_argument("read \"%s\": two columns are called \"%.100s\"; name them apart", path_.c_str(), name.c_str());
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
     std::string known;
     for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
@@ -305,8 +314,8 @@ class Parser {
         if (selected.column.policy == CsvMissing::refuse) {
           return data_loss(
               "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep them "
-              "(NaN), or put the mean or a constant",
-              path_.c_str(), line, selected.column.name.c_str());
+              "(NaN), or put the mean or a constant%s",
+              path_.c_str(), line, selected.column.name.c_str(), options_.missing_note(selected.column.name));
         }
       }
       dropped_ += drop;
@@ -519,6 +528,21 @@ Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions&
   return parse_csv(text, path, options);
 }
 
+CsvMissing CsvOptions::missing_of(const std::string& column, const CsvRule* rule) const {
+  if (rule && rule->missing) return *rule->missing;
+  return column == label && missing == CsvMissing::mean ? CsvMissing::refuse : missing;
+}
+
+const char* CsvOptions::missing_note(const std::string& column) const {
+  return column == label && missing == CsvMissing::mean ? "; for the label only where the schema says so of that column" : "";
+}
+
+CsvOptions CsvOptions::with_label() const {
+  CsvOptions all = *this;
+  if (!label.empty() && !columns.empty() && std::ranges::find(columns, label) == columns.end()) all.columns.push_back(label);
+  return all;
+}
+
 Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from) {
   std::vector<Tensor> tensors;
   if (options.label.empty()) {
@@ -530,8 +554,7 @@ Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, c
   if (label == table.columns.size()) {
     std::vector<std::string_view> names;
     for (const CsvColumn& column : table.columns) names.push_back(column.name);
-    return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s", from.c_str(), options.label.c_str(), names.size(),
-                     names_text(options.label, names).c_str());
+    return no_label(from, options.label, names);
   }
   DTG_ASSIGN(Tensor features, options.doubles ? pack_features<double>(table, label) : pack_features<float>(table, label));
   tensors.push_back(std::move(features));
@@ -540,7 +563,7 @@ Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, c
 }
 
 Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema) {
-  DTG_ASSIGN(const CsvTable table, read_csv(disk, path, options));
+  DTG_ASSIGN(const CsvTable table, read_csv(disk, path, options.with_label()));
   if (schema) *schema = csv_schema_text(table, options.label);
   return slices_of(table, options, "\"" + path + "\"");
 }

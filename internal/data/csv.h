@@ -44,6 +44,13 @@ struct CsvOptions {
   std::string label{};                      // see make_csv
   int64_t bytes_max = int64_t{4} << 30;     // of plain text
   MemoryBudget* budget = nullptr;           // of text and columns while they are read; who keeps the columns keeps the books
+
+  // What is done where that column lacks a value. A mean that is said for all is not meant for what is to be predicted.
+  CsvMissing missing_of(const std::string& column, const CsvRule* rule) const;
+  // To be said of such a column after what may be done.
+  const char* missing_note(const std::string& column) const;
+  // Where columns are chosen, the label is one of them.
+  CsvOptions with_label() const;
 };
 
 struct CsvColumn {

@@ -161,7 +161,7 @@ class Reader {
     for (const CsvRule& rule : options_.table.rules) {
       if (rule.name == name) growing.rule = &rule;
     }
-    growing.column.policy = growing.rule && growing.rule->missing ? *growing.rule->missing : options_.table.missing;
+    growing.column.policy = options_.table.missing_of(name, growing.rule);
     if (growing.rule && growing.rule->kind) growing.kind = growing.column.kind = *growing.rule->kind;
     if (growing.rule && growing.rule->names) {
       growing.has_names = true;
@@ -280,8 +280,8 @@ class Reader {
         if (growing.column.policy != CsvMissing::refuse || !status.ok()) continue;
         status = data_loss(
             "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them (NaN), or "
-            "put the mean or a constant",
-            path_.c_str(), ll(lines_[row]), growing.column.name.c_str());
+            "put the mean or a constant%s",
+            path_.c_str(), ll(lines_[row]), growing.column.name.c_str(), options_.table.missing_note(growing.column.name));
       }
       if (!status.ok()) DTG_TRY(judge(status));
       if (!drop && status.ok()) kept_.push_back(row);
@@ -410,7 +410,9 @@ Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const Js
   DTG_ASSIGN(auto file, open_plain(disk, path));
   Reservation held(options.table.budget, 0);
   DTG_ASSIGN(const std::string text, read_all(*file, path, options.table.bytes_max, held));
-  DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, options, bad));
+  JsonLinesOptions all = options;
+  all.table = options.table.with_label();
+  DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, all, bad));
   if (schema) *schema = csv_schema_text(table, options.table.label);
   std::vector<Tensor> tensors;
   if (options.table.label.empty()) {

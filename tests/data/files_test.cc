@@ -156,6 +156,36 @@ TEST(Csv, MissingValuesByPolicy) {
   EXPECT_NE(refused.message().find("line 3"), std::string::npos) << refused.message();
 }
 
+// A mean for all columns is for what is predicted from, and never for what is to be predicted.
+TEST(Csv, LabelsAreNotMadeUp) {
+  const char* text = "f,y\n1,2\n,3\n4,\n";
+  const Status refused = csv_problem(text, {.missing = CsvMissing::mean, .label = "y"});
+  EXPECT_EQ(refused.code(), Code::data_loss);
+  EXPECT_NE(refused.message().find("line 4 lacks column \"y\""), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("for the label only where the schema says so"), std::string::npos) << refused.message();
+  CsvOptions told;
+  ASSERT_TRUE(read_csv_schema(R"({"label": "y", "rules": [{"name": "y", "missing": "drop"}]})", told).ok());
+  told.missing = CsvMissing::mean;
+  const CsvTable table = csv(text, told);
+  EXPECT_EQ(table.rows, 2);
+  EXPECT_EQ(table.columns[0].values.as<float>()[1], 1) << "the mean of the rows that are kept";
+  EXPECT_EQ(table.columns[1].kind, CsvKind::whole);
+  ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "y", "missing": "mean"}]})", told).ok());
+  EXPECT_EQ(csv(text, told).columns[1].values.as<float>()[2], 2.5f);
+}
+
+// Who names a label reads it, and hears first of one that is not there.
+TEST(Csv, TheLabelIsRead) {
+  const Scratch scratch;
+  const std::string path = scratch.write("rows.csv", "y,f,g\n7,1,2\n8,3,4\n");
+  std::string schema;
+  auto made = make_csv(system_disk(), path, {.columns = {"g", "f"}, .label = "y"}, &schema);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_NE(schema.find("\"label\":\"y\""), std::string::npos) << schema;
+  EXPECT_EQ(csv_problem("y,f\n1,\n", {.label = "z"}).code(), Code::not_found);
+  EXPECT_EQ(csv_problem("f,y,f\n1,2,3\n", {.columns = {"f"}, .label = "y"}).code(), Code::invalid_argument) << "which of them?";
+}
+
 CsvOptions with_schema(std::string_view schema) {
   CsvOptions options;
   const Status status = read_csv_schema(schema, options);

@@ -68,7 +68,7 @@ typedef struct dtg_csv_options {
   const char *label;         /* name of the column to predict. Then elements are {all other columns as a float32 vector,
                                 label}; NULL: one scalar per column */
   size_t label_len;
-  const char *const *columns; /* those to read, in this order, each ending with NUL; NULL: all */
+  const char *const *columns; /* those to read, in this order, each ending with NUL, the label also where it is not among them; NULL: all */
   size_t num_columns;
   int32_t header;            /* 0: found out; 1: the first line names the columns; 2: it does not, they are c0, c1, ... */
   int32_t missing;           /* a DTG_MISSING_ constant, for columns of which the schema says nothing else */
@@ -80,13 +80,14 @@ typedef struct dtg_csv_options {
 #define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0, NULL, DTG_STRLEN}
 /* clang-format on */
 
-/* What happens where a CSV file lacks a value. */
+/* What happens where a CSV file lacks a value: where a field is empty, or NA, N/A, NaN, nan, null, NULL, None or ?. */
 enum {
   DTG_MISSING_DEFAULT = 0, /* as DTG_MISSING_REFUSE */
   DTG_MISSING_DROP = 1,    /* such rows are dropped */
   DTG_MISSING_REFUSE = 2,  /* DATA_LOSS, which names line and column */
   DTG_MISSING_KEEP = 3,    /* NaN in columns of numbers, which makes losses NaN; -1 in columns of names */
-  DTG_MISSING_MEAN = 4     /* the mean of the column; an error in columns of names that lack some */
+  DTG_MISSING_MEAN = 4     /* the mean of the column; an error in columns of names that lack some, and for the label, of which only a
+                              schema can say so */
 };
 
 /* A schema is {"label": NAME, "columns": [RULE, ...], "rules": [RULE, ...]}, all optional. "columns" are those to read, in that order;

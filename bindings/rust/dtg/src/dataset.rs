@@ -28,7 +28,7 @@ pub enum Header {
     No,
 }
 
-/// What happens to the rows of a CSV file in which a value is missing.
+/// What happens to the rows of a CSV file in which a value is missing: a field is empty, or NA, N/A, NaN, nan, null, NULL, None or ?.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missing {
@@ -39,7 +39,7 @@ pub enum Missing {
     Drop,
     /// NaN, which makes losses NaN, or -1 in columns of names.
     Keep,
-    /// The mean of the column takes its place; an error in columns of names that lack some.
+    /// The mean of the column takes its place; an error in columns of names that lack some, and in the label, if no schema says so.
     Mean,
 }
 

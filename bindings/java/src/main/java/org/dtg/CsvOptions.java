@@ -93,7 +93,7 @@ public final class CsvOptions {
     NONE
   }
 
-  /** What is done about missing values. */
+  /** What is done about missing values: fields that are empty, or NA, N/A, NaN, nan, null, NULL, None or ?. */
   public enum Missing {
     /** They are an error, {@link DtgException.DataLoss}, which names line and column. */
     REFUSED(0),
@@ -101,7 +101,7 @@ public final class CsvOptions {
     DROPPED(1),
     /** NaN, which makes losses NaN, or -1 in columns of names. */
     KEPT(3),
-    /** The mean of the column; an error in columns of names that lack some. */
+    /** The mean of the column; an error in columns of names that lack some, and in the label, if no schema says so. */
     MEAN(4);
 
     /** As in C. */
