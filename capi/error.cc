@@ -27,6 +27,18 @@ const char* field(const dtg_error* error, Fn&& fn) {
   return held ? fn(held->status) : "";
 }
 
+// Names that a host gives may hold NULs, and at the first of them a message would end.
+std::string without_nul(std::string text) {
+  for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos; at += 2) text.replace(at, 1, "\\0");
+  return text;
+}
+
+Status readable(const Status& status) {
+  const Origin& where = status.origin();
+  if (status.message().find('\0') == std::string::npos && where.node.find('\0') == std::string::npos) return status;
+  return Status(status.code(), without_nul(status.message()), {where.task, where.peer, without_nul(where.node), where.phase});
+}
+
 }  // namespace
 
 dtg_error* out_of_memory() noexcept { return handle_of(no_memory_cell); }
@@ -35,7 +47,7 @@ dtg_error* forked_child() noexcept { return handle_of(forked_cell); }
 dtg_error* to_error(const Status& status) noexcept {
   try {
     dtg_error* error = nullptr;
-    if (give(HandleType::error, make_ref<ErrorObject>(status), &error).ok()) return error;
+    if (give(HandleType::error, make_ref<ErrorObject>(readable(status)), &error).ok()) return error;
   } catch (const std::bad_alloc&) {
   }
   return out_of_memory();

@@ -270,13 +270,16 @@ dtg_error* change_graph(dtg_graph* handle, Fn&& fn) noexcept {
   return change_graph_object(handle, [&](GraphObject& object) -> Status { return fn(*object.graph); });
 }
 
-// As above, for a call about one node.
+// As above, for a call about one node, of the graph or of one around it.
 template <class Fn>
 dtg_error* with_node(const dtg_graph* handle, dtg_value value, const void* out, Fn&& fn) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
     DTG_TRY(require(out, "out"));
-    DTG_TRY(check_owner(graph, value_of(value)));
-    return fn(graph, graph.node(value_of(value).node()));
+    Graph* owner = &graph;
+    while (owner && owner->tag() != value_of(value).tag()) owner = owner->outer();
+    if (!owner) owner = &graph;  // whose error it is
+    DTG_TRY(check_owner(*owner, value_of(value)));
+    return fn(*owner, owner->node(value_of(value).node()));
   });
 }
 

@@ -2,7 +2,7 @@
  * TF_CONFIG. Each step reduces a dense gradient and gathers the rows of a sparse one. When a worker is lost the others go on with what
  * they have, from the step that the furthest of them has made: none is lost, none made twice.
  *
- *   dtg run --local --workers 4 -- example_group 100
+ *   dtg run --local --ps 0 --workers 4 -- example_group 100
  */
 #define _DEFAULT_SOURCE
 #include <dtg/dtg.h>

@@ -45,6 +45,14 @@ class NodeRefusals : public World {
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
 };
 
+// A message ends with a NUL, so that one inside a name is told as what it is.
+TEST_F(NodeRefusals, ANameWithANulIsReadable) {
+  spec.name = "a\0b";
+  spec.name_len = 3;
+  const std::string message = error_of(DTG_INVALID_ARGUMENT, "a\\0b");
+  expect_says(message, "character 1 is not allowed");
+}
+
 TEST_F(NodeRefusals, TellTheInputThatIsWrong) {
   inputs[1] = indices;
   expect_says(error_of(DTG_INVALID_ARGUMENT, "scores"), "input b must be float32");

@@ -126,7 +126,8 @@ DTG_ERR dtg_graph_node_at(const dtg_graph *graph, size_t index, dtg_value *out) 
 DTG_ERR dtg_graph_find(const dtg_graph *graph, const char *name, size_t name_len, dtg_value *out) DTG_NOEXCEPT;
 
 /* Full name of a value's node, scopes included: UTF-8, ends with NUL, borrowed from the graph and valid as long as it. `length` (may
- * be NULL) receives its bytes. Errors: INVALID_ARGUMENT for a value of another graph. Since 0.1. */
+ * be NULL) receives its bytes. The body of a function answers this, and what follows, for values of the graphs around it too. Errors:
+ * INVALID_ARGUMENT for a value of another graph. Since 0.1. */
 DTG_ERR dtg_value_name(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;
 /* As dtg_value_name, for the op's type. Since 0.1. */
 DTG_ERR dtg_value_op(const dtg_graph *graph, dtg_value value, const char **out, size_t *length) DTG_NOEXCEPT;

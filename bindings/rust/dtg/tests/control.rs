@@ -69,6 +69,27 @@ fn branches_and_functions_of_any_number_of_results() {
 }
 
 #[test]
+fn formulas_of_values_from_around() {
+    let _world = world();
+    let graph = Graph::new().unwrap();
+    let p = graph.placeholder("p", DType::BOOL, Some(&[])).unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[-1, 2])).unwrap();
+    let one: Value = graph
+        .if_else(
+            p,
+            |body| {
+                assert_eq!((body.dtype(x)?, body.shape(x)?), (DType::F32, Some(vec![-1, 2])));
+                (body.expr(x).square() * 1.5 + x).mean([0, 1]).value()
+            },
+            |body| body.expr(x).sum([0, 1]).value(),
+        )
+        .unwrap();
+    let session = Session::connect("local", &graph).unwrap();
+    let (yes, rows) = (Tensor::scalar(true).unwrap(), Tensor::from_slice(&[1, 2], &[1.0f32, 2.0]).unwrap());
+    assert_eq!(session.run().feed(p, &yes).feed(x, &rows).fetch(one).call().unwrap().scalar::<f32>(0).unwrap(), 5.25);
+}
+
+#[test]
 fn shapes_that_change_are_declared() {
     let _world = world();
     let graph = Graph::new().unwrap();
