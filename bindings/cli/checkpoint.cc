@@ -146,11 +146,12 @@ int reshard(const Wish& wish) {
 int checkpoint(int argc, char** argv) {
   Wish wish;
   std::string action;
-  Arguments arguments("checkpoint", "checkpoint list|show|verify|reshard PATH [--step N] [--tensors] [--shards N --into DIR] [--json]",
-                      "Sets of checkpoints: a directory of them, or one set in it.\n\n"
-                      "list shows the sets, newest first, and which are damaged; show tells what is in one, the newest where PATH has\n"
-                      "several; verify reads every byte of one or of all, and finds whatever is not as it was saved; reshard writes one\n"
-                      "again in another number of files, each of which any safetensors reader reads.");
+  Arguments arguments(
+      "checkpoint", "checkpoint list|show|verify|reshard PATH [--step N] [--tensors] [--shards N --into DIR] [--json]",
+      "Sets of checkpoints: a directory of them, or one set in it.\n\n"
+      "list shows the sets, newest first, and of which files are missing or too short; show tells what is in one, the newest\n"
+      "where PATH has several; verify reads every byte of one or of all, and finds whatever is not as it was saved;\n"
+      "reshard writes one again in another number of files, each of which any safetensors reader reads.");
   arguments.position("ACTION", true, &action, "list, show, verify or reshard");
   arguments.position("PATH", true, &wish.path, "a directory of sets, or one of them");
   arguments.number("--step", "N", 0, INT64_MAX, &wish.step, "the set of this step; default: the newest whole one, for verify all of them");

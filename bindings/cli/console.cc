@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,8 @@
 
 namespace dtg::cli {
 namespace {
+
+bool speaks_json = false;
 
 // All of it, whatever the descriptor takes at a time.
 bool write_all(int fd, std::string_view text) {
@@ -43,7 +46,16 @@ std::string paint(Color color, std::string_view text, int fd) {
 
 bool print(std::string_view text) { return write_all(STDOUT_FILENO, text); }
 
+void speak_json() { speaks_json = true; }
+
 void complain(std::string_view text) {
+  if (speaks_json) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view next = text.substr(std::min(text.find_first_not_of(" \n", end), text.size()));
+    write_all(STDERR_FILENO, "{\"error\": {\"code\": \"INVALID_ARGUMENT\", \"message\": " + quote(text.substr(0, end)) +
+                                 ", \"next\": " + quote(next) + "}}\n");
+    return;
+  }
   write_all(STDERR_FILENO, paint(Color::red, "dtg:", STDERR_FILENO) + " " + std::string(text) + "\n");
 }
 

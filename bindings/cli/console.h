@@ -23,8 +23,10 @@ std::string paint(Color color, std::string_view text, int fd = 1);
 
 // To stdout, whole; false when the reader is gone.
 bool print(std::string_view text);
-// "dtg: text" to stderr.
+// "dtg: text" to stderr; after speak_json() as {"error": {"code", "message", "next"}}. What comes after the first line's end is what
+// to do about it.
 void complain(std::string_view text);
+void speak_json();
 
 // True when SIGHUP was ignored from the start: nohup wants the command to outlive its terminal.
 bool ignores_hangup();

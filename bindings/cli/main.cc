@@ -1,5 +1,6 @@
 // dtg: the command. A thin client of libdtg.so: it sees the public headers only, like any other program. This file finds
 // the command that is meant; each lives in a file of its name.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -41,10 +42,17 @@ std::string help() {
                 "Colours appear on terminals only, and not where NO_COLOR is set.\n";
 }
 
+// Whoever asks for JSON reads errors as JSON, too. What `run` says on stderr is for people, among what its programs say.
+bool wants_json(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + std::max(argc, 1));
+  return std::ranges::find(words, "--json") < std::ranges::find(words, "--") && words[0] != "run";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
+  if (wants_json(argc, argv)) speak_json();
   if (name == "--help" || name == "-h" || name == "help") return print(help()) ? kOk : kFailed;
   if (name == "--version") return version(1, argv);
   std::vector<std::string> names;

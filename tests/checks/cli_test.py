@@ -116,6 +116,10 @@ class Answers(unittest.TestCase):
         self.assertIn("MatMul", [op["name"] for op in table])
         self.assertIn("MatMul(a: T, b: T)", dtg("ops").stdout)
         self.assertEqual(json.loads(dtg("ops", "MatMul", "--json").stdout)["name"], "MatMul")
+        # Whoever asks for JSON reads errors as JSON, too.
+        for words in (["ops", "Nope"], ["ops", "--frob"], ["graph", "/nowhere"], ["report", "/nowhere"], ["nothing"]):
+            told = json.loads(dtg(*words, "--json").stderr)["error"]
+            self.assertTrue(told["code"] and told["message"], words)
         wrong = dtg("ops", "MatMull")
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("did you mean MatMul?", wrong.stderr)
