@@ -62,6 +62,9 @@ func ended(ctx context.Context, err error, deadlineOfContext bool) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, ErrCancelled):
+		// The library was told to stop, and not why.
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, late(err))
 	case ctx.Err() != nil && (errors.Is(err, ErrCancelled) || errors.Is(err, ErrDeadlineExceeded)):
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case deadlineOfContext && errors.Is(err, ErrDeadlineExceeded):
@@ -69,6 +72,17 @@ func ended(ctx context.Context, err error, deadlineOfContext bool) error {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return err
+}
+
+// late is the same error, as one whose time is over.
+func late(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	over := *e
+	over.Code = DeadlineExceeded
+	return &over
 }
 
 // text copies a string of the library and releases it.

@@ -49,8 +49,8 @@ func (s *Session) RunAsync(args ...Arg) (*Run, error) {
 	})
 }
 
-// RunRepeatedly runs the targets again and again, one run after the other and without a thread that waits, until a run fails, the
-// it is cancelled or the session is closed: TensorFlow's queue runner. Its end is never nil: Cancelled is the good one.
+// RunRepeatedly runs the targets again and again, one run after the other and without a thread that waits, until a run fails, it
+// is cancelled or the session is closed: TensorFlow's queue runner. Its end is never nil: Cancelled is the good one.
 func (s *Session) RunRepeatedly(targets ...Value) (*Run, error) {
 	return s.launch(&request{}, func(p *C.dtg_session, queue *C.dtg_cq, tag C.uint64_t, out **C.dtg_run) *C.dtg_error {
 		data, count := valuesOf(targets)

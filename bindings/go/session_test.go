@@ -160,7 +160,7 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("not the context's error: %v", err)
 	}
 	var e *dtg.Error
-	if !errors.As(err, &e) || e.Code != dtg.DeadlineExceeded && e.Code != dtg.Cancelled {
+	if !errors.As(err, &e) || e.Code != dtg.DeadlineExceeded || !errors.Is(err, dtg.ErrDeadlineExceeded) || errors.Is(err, dtg.ErrCancelled) {
 		t.Errorf("not the library's error: %v", err)
 	}
 	// A timeout is the library's, whatever the context.
