@@ -2,6 +2,9 @@
 // Any thread.
 #include "dtg/server.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include "capi/cluster.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
@@ -44,6 +47,23 @@ Status read_durability(const dtg_server_options& options, std::string* directory
   }
 }
 
+// Where the program says nothing, whoever started it may, for the tasks that keep variables for others.
+Status take_environment(dtg_server_options* options) {
+  const char* const directory = std::getenv("DTG_STATE_DIR");
+  const char* const durability = std::getenv("DTG_DURABILITY");
+  const bool is_silent = !options->state_dir && options->durability == DTG_DURABILITY_DEFAULT && options->emu_devices == 0;
+  if (!directory || !*directory || !is_silent || text(options->job, options->job_len) != "ps") return {};
+  const std::string_view how = durability ? durability : "";
+  if (how == "memory") return {};
+  if (how == "wal") options->durability = DTG_DURABILITY_WAL;
+  else if (how == "wal-async") options->durability = DTG_DURABILITY_WAL_ASYNC;
+  else if (!how.empty())
+    return invalid_argument("start a server: the environment wants the durability \"%.100s\"; it is memory, wal or wal-async", durability);
+  options->state_dir = directory;
+  options->state_dir_len = std::strlen(directory);
+  return {};
+}
+
 Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_options* given, dtg_server** out) {
   DTG_TRY(require(out, "out"));
   const Held<ClusterObject> spec(cluster, HandleType::cluster);
@@ -64,6 +84,7 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   wanted.devices.emu_memory_bytes = options.emu_memory_bytes;
   DTG_TRY(read_filters(options, &wanted.filters));
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &wanted.security));
+  DTG_TRY(take_environment(&options));
   DTG_TRY(read_durability(options, &wanted.state_directory));
   wanted.waits_for_disk = options.durability != DTG_DURABILITY_WAL_ASYNC;
   if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;

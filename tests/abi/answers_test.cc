@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "world.h"
@@ -176,6 +177,47 @@ TEST_F(Answers, TheKeyMayBeNamedByTheEnvironment) {
   ::unsetenv("DTG_KEY_FILE");
   dtg_cluster_release(cluster);
   ::unlink(key.c_str());
+}
+
+// `dtg run --state` tells it to tasks that know nothing of it; only those that keep variables for others, and only where the program is
+// silent.
+TEST_F(Answers, TheStateDirectoryMayBeNamedByTheEnvironment) {
+  const std::string own = folder("own"), state = own + "/state", at = "ps=unix:" + own + "/ps;worker=unix:" + own + "/worker";
+  ASSERT_EQ(::mkdir(own.c_str(), 0700), 0);
+  dtg_cluster* cluster = nullptr;
+  OK(dtg_cluster_parse(at.c_str(), DTG_STRLEN, &cluster));
+  const auto commits = [&](const char* job, dtg_durability durability) {
+    dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+    options.job = job;
+    options.job_len = DTG_STRLEN;
+    options.durability = durability;
+    dtg_server* server = nullptr;
+    OK(dtg_server_start(nullptr, cluster, &options, &server));
+    dtg_string* told = nullptr;
+    OK(dtg_server_status(server, &told));
+    const std::string text = dtg_string_data(told, nullptr);
+    dtg_string_release(told);
+    dtg_server_release(server);
+    return text.find("\"on_disk\"") != std::string::npos;
+  };
+  ::setenv("DTG_STATE_DIR", state.c_str(), 1);
+  ::setenv("DTG_DURABILITY", "wal", 1);
+  EXPECT_TRUE(commits("ps", DTG_DURABILITY_DEFAULT));
+  EXPECT_FALSE(commits("ps", DTG_DURABILITY_MEMORY));
+  EXPECT_FALSE(commits("worker", DTG_DURABILITY_DEFAULT));
+  ::setenv("DTG_DURABILITY", "memory", 1);
+  EXPECT_FALSE(commits("ps", DTG_DURABILITY_DEFAULT));
+  ::setenv("DTG_DURABILITY", "paper", 1);
+  dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+  options.job = "ps";
+  options.job_len = 2;
+  dtg_server* server = nullptr;
+  EXPECT_NE(refused(dtg_server_start(nullptr, cluster, &options, &server), DTG_INVALID_ARGUMENT, "paper").find("memory, wal or wal-async"),
+            std::string::npos);
+  ::unsetenv("DTG_STATE_DIR");
+  ::unsetenv("DTG_DURABILITY");
+  dtg_cluster_release(cluster);
+  std::filesystem::remove_all(own);
 }
 
 }  // namespace

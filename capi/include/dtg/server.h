@@ -64,7 +64,9 @@ typedef struct dtg_server_options {
   size_t num_device_filters;
   int64_t heartbeat_ns;        /* 0: 1 s */
   int64_t dead_ns;             /* silence after which a peer counts as dead; 0: 5 s */
-  const char *state_dir;       /* where the task keeps its variables, for itself alone; made where it is not there. NULL: nowhere */
+  const char *state_dir;       /* where the task keeps its variables, for itself alone; made where it is not there. NULL: nowhere; for a
+                                  task of the job "ps" without a durability what DTG_STATE_DIR and DTG_DURABILITY of the environment
+                                  say, as `dtg run --state` sets them */
   size_t state_dir_len;
   dtg_durability durability;
   int32_t emu_devices;         /* emulated accelerators of the task, as in dtg_session_options; not with a state_dir. 0: none */
