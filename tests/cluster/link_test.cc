@@ -54,16 +54,25 @@ class Ear final : public Link::Listener {
   Status reason;
 };
 
-// A heartbeat that cannot be sent must not be the last: nobody would notice any more that the other end is dead.
-TEST(Link, WithoutMemoryForAHeartbeatItEnds) {
+// A link that knows who is at its other end, which is the test: what it writes into `in` is heard.
+template <class L>
+struct Trusting {
+  Trusting() {
+    link->open();
+    link->trust("somebody", timing.heartbeat_ns);
+  }
   SteppedClock clock;
-  ScarceLoop loop(clock);
+  L loop{clock};
   Ear ear;
   const Timing timing;
-  auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
-  const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
-  link->open();
-  link->trust("somebody", timing.heartbeat_ns);
+  const Ref<MemoryStream> in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+  const Ref<Link> link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
+};
+
+// A heartbeat that cannot be sent must not be the last: nobody would notice any more that the other end is dead.
+TEST(Link, WithoutMemoryForAHeartbeatItEnds) {
+  Trusting<ScarceLoop> lab;
+  auto& [clock, loop, ear, timing, in, out, link] = lab;
   loop.run_for(timing.heartbeat_ns / 2);
   loop.scarce = true;
   loop.run_for(timing.heartbeat_ns);
@@ -74,14 +83,8 @@ TEST(Link, WithoutMemoryForAHeartbeatItEnds) {
 // A bit of a header's length was flipped on the way, so that the link waits for what nobody sends, and takes the heartbeats for it.
 TEST(Link, ALengthThatWasDamagedEndsIt) {
   for (const uint32_t bytes : {uint32_t{1} << 9, uint32_t{1} << 19}) {
-    SteppedClock clock;
-    ManualLoop loop(clock);
-    Ear ear;
-    const Timing timing;
-    auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
-    const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
-    link->open();
-    link->trust("somebody", timing.heartbeat_ns);
+    Trusting<ManualLoop> lab;
+    auto& [clock, loop, ear, timing, in, out, link] = lab;
     std::string damaged = wire::make_frame(wire::Heartbeat{1});
     damaged[8 + (bytes >= 1 << 16 ? 2 : 1)] ^= static_cast<char>(bytes >> (bytes >= 1 << 16 ? 16 : 8));
     in->write(damaged);
@@ -102,14 +105,8 @@ TEST(Link, ALengthThatWasDamagedEndsIt) {
 
 // What is long in coming over a slow line is not damaged.
 TEST(Link, AHeaderMayTakeItsTime) {
-  SteppedClock clock;
-  ManualLoop loop(clock);
-  Ear ear;
-  const Timing timing;
-  auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
-  const auto link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
-  link->open();
-  link->trust("somebody", timing.heartbeat_ns);
+  Trusting<ManualLoop> lab;
+  auto& [clock, loop, ear, timing, in, out, link] = lab;
   const std::string frame = wire::make_head(wire::Kind::inspect_reply, 7, std::string(900'000, 'x'), 0);
   constexpr size_t kPart = 8'000;  // ten times a second
   for (size_t at = 0; at < frame.size(); at += kPart) {
