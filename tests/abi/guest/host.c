@@ -116,6 +116,12 @@ static void paths(const char *one, const char *two) {
   }
 }
 
+/* Folders may be called as they like. */
+static const char *base_of(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 static const char *const family[] = {
     "malloc", "calloc", "realloc", "free",   "memalign", "aligned_alloc", "posix_memalign", "malloc_usable_size",
     "_Znwm",  "_Znam",  "_ZdlPv",  "_ZdaPv", "_ZdlPvm",  "_ZdaPvm",       "sigaction",      "pthread_create"};
@@ -135,7 +141,8 @@ static void functions(const char *path) {
   for (int i = 0; i < members; i++) {
     void *const now = dlsym(RTLD_DEFAULT, family[i]);
     if (before[i] && now != before[i]) SAY("%s is another function now", family[i]);
-    if (now && dladdr(now, &where) && strstr(where.dli_fname, "dtg")) SAY("%s is the library's", family[i]);
+    if (now && dladdr(now, &where) && (strstr(base_of(where.dli_fname), "dtg") || !strcmp(where.dli_fname, path)))
+      SAY("%s is the library's", family[i]);
   }
   free(kept);
   if (p.close(all) != 0) SAY("handles are left");
