@@ -26,6 +26,11 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+// `more`: further members, each after a comma.
+void write_error(std::string_view code, std::string_view message, const std::string& more = "") {
+  write_all(STDERR_FILENO, "{\"error\": {\"code\": " + quote(code) + ", \"message\": " + quote(message) + more + "}}\n");
+}
+
 }  // namespace
 
 bool on_terminal(int fd) {
@@ -52,9 +57,7 @@ void complain(std::string_view text) {
   if (speaks_json) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view next = text.substr(std::min(text.find_first_not_of(" \n", end), text.size()));
-    write_all(STDERR_FILENO, "{\"error\": {\"code\": \"INVALID_ARGUMENT\", \"message\": " + quote(text.substr(0, end)) +
-                                 ", \"next\": " + quote(next) + "}}\n");
-    return;
+    return write_error("INVALID_ARGUMENT", text.substr(0, end), ", \"next\": " + quote(next));
   }
   write_all(STDERR_FILENO, paint(Color::red, "dtg:", STDERR_FILENO) + " " + std::string(text) + "\n");
 }
@@ -68,7 +71,7 @@ int report(dtg_error* error, bool json, std::string_view next) {
   const Owned<dtg_error> owned(error);
   const std::string code = dtg_code_name(dtg_error_code(error)), message = dtg_error_message(error, nullptr);
   if (json) {
-    write_all(STDERR_FILENO, "{\"error\": {\"code\": " + quote(code) + ", \"message\": " + quote(message) + "}}\n");
+    write_error(code, message);
   } else {
     complain(code + ": " + message + (next.empty() ? "" : "\n  " + std::string(next)));
   }
