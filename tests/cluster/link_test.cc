@@ -61,6 +61,11 @@ struct Trusting {
     link->open();
     link->trust("somebody", timing.heartbeat_ns);
   }
+  // An open link and its channel hold each other.
+  ~Trusting() {
+    link->close(cancelled("the test is over"));
+    loop.run();
+  }
   SteppedClock clock;
   L loop{clock};
   Ear ear;
