@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "tensor/huge_pages.h"
 #include "tensor/idle_blocks.h"
 
 // The sanitizers see through malloc, not through mimalloc: a block that one thread frees and another gets would look
@@ -50,33 +51,20 @@ void free_small_block(void* block, int64_t bytes) {
 }
 #endif
 
-constexpr int64_t kHuge = int64_t{2} << 20;
-
-int64_t mapped_bytes(int64_t bytes) { return (bytes + kHuge - 1) / kHuge * kHuge; }
+int64_t mapped_bytes(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
 
 void free_block(void* data, size_t bytes, void*) { release_block(data, static_cast<int64_t>(bytes)); }
 }  // namespace
 
 void* allocate_block(int64_t bytes) {
   if (bytes < 0) return nullptr;
-  if (bytes < kHuge) return small_block(bytes ? bytes : 1);
-  if (bytes > INT64_MAX - 2 * kHuge) return nullptr;
-  // Over-map by one huge page and give the ends back, so that the block starts on a huge page.
-  const auto size = static_cast<size_t>(mapped_bytes(bytes));
-  void* const raw = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  const auto start = reinterpret_cast<uintptr_t>(raw);
-  const uintptr_t aligned = (start + kHuge - 1) / kHuge * kHuge;
-  if (aligned != start) munmap(raw, aligned - start);
-  const size_t tail = start + size + kHuge - (aligned + size);
-  if (tail) munmap(reinterpret_cast<void*>(aligned + size), tail);
-  madvise(reinterpret_cast<void*>(aligned), size, MADV_HUGEPAGE);
-  return reinterpret_cast<void*>(aligned);
+  if (bytes < kHugePage) return small_block(bytes ? bytes : 1);
+  return bytes > INT64_MAX - 2 * kHugePage ? nullptr : map_huge_pages(static_cast<size_t>(mapped_bytes(bytes)));
 }
 
 void release_block(void* block, int64_t bytes) {
   if (!block) return;
-  if (bytes < kHuge) {
+  if (bytes < kHugePage) {
     free_small_block(block, bytes);
   } else {
     munmap(block, static_cast<size_t>(mapped_bytes(bytes)));

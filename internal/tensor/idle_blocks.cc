@@ -1,58 +1,103 @@
-// A list of idle blocks per size, linked through their first words, under one lock. See idle_blocks.h for threads.
+// A list of idle blocks per size, linked through their first words, and the chunk that new ones are cut from, under one lock.
+// See idle_blocks.h for threads.
 #include "tensor/idle_blocks.h"
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "base/spin_lock.h"
+#include "tensor/huge_pages.h"
 
 namespace dtg {
 namespace {
 
 constexpr int64_t kIdleBytesMax = int64_t{16} << 20;
-constexpr int64_t kSizes = kIdleBlockMax / kIdleBlockMin;
+constexpr size_t kChunkBytes = size_t{8} << 20;
+
+// Eight sizes between two powers of two, so that no more than a ninth of a block is nobody's: a huge page comes whole.
+struct BlockSize {
+  int number;
+  int64_t bytes;
+};
+
+BlockSize size_for(int64_t asked) {
+  const auto doubling = static_cast<int>(std::bit_width(static_cast<uint64_t>(asked / kIdleBlockMin))) - 1;
+  const int64_t grain = (kIdleBlockMin / 8) << doubling, grains = (asked + grain - 1) / grain;
+  return {doubling * 8 + static_cast<int>(grains) - 8, grains * grain};
+}
+
+BlockSize size_of_number(int number) { return {number, (kIdleBlockMin / 8 * (8 + number % 8)) << (number / 8)}; }
+
+constexpr int kSizes = 5 * 8 + 1;
 
 struct Idle {
   Idle* next;
 };
 
-constinit SpinLock word;  // guards what follows
-Idle* idle[kSizes + 1] = {};
-int64_t idle_bytes = 0;
+// What is left of a mapping from which blocks are cut.
+struct Chunk {
+  char* begin = nullptr;
+  size_t bytes = 0;
 
-// Sizes are multiples of the smallest one; pages that are not touched cost nothing.
-int64_t size_number(int64_t bytes) { return (bytes + kIdleBlockMin - 1) / kIdleBlockMin; }
-size_t mapped_bytes(int64_t number) { return static_cast<size_t>(number * kIdleBlockMin); }
+  void* cut(size_t wanted) {
+    bytes -= wanted;
+    return std::exchange(begin, begin + wanted);
+  }
+  void unmap() const {
+    if (bytes) munmap(begin, bytes);
+  }
+};
+
+constinit SpinLock word;  // guards what follows
+Idle* idle[kSizes] = {};
+int64_t idle_bytes = 0;
+constinit Chunk chunk;
+
+// With `word` held: a block that lies idle; null: there is none.
+void* take_idle(const BlockSize& size) {
+  Idle* const block = idle[size.number];
+  if (!block) return nullptr;
+  idle[size.number] = block->next;
+  idle_bytes -= size.bytes;
+  return block;
+}
 
 }  // namespace
 
-void* take_middling_block(int64_t bytes) {
-  const int64_t number = size_number(bytes);
+void* take_middling_block(int64_t asked) {
+  const BlockSize size = size_for(asked);
+  const auto wanted = static_cast<size_t>(size.bytes);
   {
     const std::lock_guard lock(word);
-    if (Idle* const block = idle[number]) {
-      idle[number] = block->next;
-      idle_bytes -= number * kIdleBlockMin;
-      return block;
-    }
+    if (void* const block = take_idle(size)) return block;
+    if (chunk.bytes >= wanted) return chunk.cut(wanted);
   }
-  void* const block = mmap(nullptr, mapped_bytes(number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return block == MAP_FAILED ? nullptr : block;
+  Chunk fresh{static_cast<char*>(map_huge_pages(kChunkBytes)), kChunkBytes};
+  if (!fresh.begin) return nullptr;
+  void* const block = fresh.cut(wanted);
+  {
+    const std::lock_guard lock(word);
+    if (fresh.bytes > chunk.bytes) std::swap(fresh, chunk);
+  }
+  fresh.unmap();
+  return block;
 }
 
-void return_middling_block(void* block, int64_t bytes) {
-  const int64_t number = size_number(bytes), whole = number * kIdleBlockMin;
+void return_middling_block(void* block, int64_t asked) {
+  const BlockSize size = size_for(asked);
   {
     const std::lock_guard lock(word);
-    if (idle_bytes + whole <= kIdleBytesMax) {
-      idle[number] = new (block) Idle{idle[number]};
-      idle_bytes += whole;
+    if (idle_bytes + size.bytes <= kIdleBytesMax) {
+      idle[size.number] = new (block) Idle{idle[size.number]};
+      idle_bytes += size.bytes;
       return;
     }
   }
-  munmap(block, mapped_bytes(number));
+  munmap(block, static_cast<size_t>(size.bytes));
 }
 
 int64_t idle_block_bytes() {
@@ -61,17 +106,16 @@ int64_t idle_block_bytes() {
 }
 
 void trim_idle_blocks() {
-  for (int64_t number = 1; number <= kSizes; ++number) {
+  for (int number = 0; number < kSizes; ++number) {
+    const BlockSize size = size_of_number(number);
     for (;;) {
-      Idle* block = nullptr;
+      void* block = nullptr;
       {
         const std::lock_guard lock(word);
-        block = idle[number];
-        if (!block) break;
-        idle[number] = block->next;
-        idle_bytes -= number * kIdleBlockMin;
+        block = take_idle(size);
       }
-      munmap(block, mapped_bytes(number));
+      if (!block) break;
+      munmap(block, static_cast<size_t>(size.bytes));
     }
   }
 }

@@ -1,6 +1,7 @@
 // IdleBlocks: blocks of middling size, 64 KiB to 2 MiB, between two uses. They come from the kernel and go back to it: a general allocator
 // keeps what one thread allocated and another freed until the first one allocates again, so a host that drops five hundred tensors
-// would wait for its memory for ever. A few are kept here, because fresh pages cost more than a lock. Process-wide; any thread.
+// would wait for its memory for ever. A few are kept here, because fresh pages cost more than a lock. They are cut from chunks of huge
+// pages, as matrices of this size are read whole, again and again. Process-wide; any thread.
 #pragma once
 
 #include <cstdint>
