@@ -21,6 +21,7 @@
 //   kernels.add({.op = "Relu", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = relu_prepare});
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -196,6 +197,9 @@ class PrepareContext {
   void workspace(Bytes bytes) { workspace_ = bytes.value(); }
   // More than can be counted was asked for; sync() and async_in_place() are RESOURCE_EXHAUSTED then.
   bool workspace_overflows() const { return Bytes(workspace_).is_overflow(); }
+  // The kernel says in every run where output o is (set_output or lease_output): no memory is planned for it.
+  void brings(int o) { brought_.push_back(o); }
+  bool is_brought(int o) const { return std::ranges::find(brought_, o) != brought_.end(); }
   // Output o may be written over input i (element-wise, same bytes), should i die here and be no other operand as well.
   void may_overwrite(int i, int o) { overwrites_.push_back({i, o}); }
   // Output o IS input i, no copy: Identity, Reshape. The op's definition must declare it (OpDef::forwards). The kernel needs no
@@ -238,6 +242,7 @@ class PrepareContext {
   std::vector<Bound> bound_;
   void* args_ = nullptr;
   int64_t workspace_ = 0;
+  std::vector<int> brought_;
   std::vector<Pair> overwrites_;
   std::vector<Pair> aliases_;
   SyncFn sync_ = nullptr;

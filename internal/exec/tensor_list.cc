@@ -6,14 +6,9 @@
 namespace dtg {
 
 TensorList::TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items)
-    : dtype_(dtype),
-      element_shape_(std::move(element_shape)),
-      size_(static_cast<int64_t>(items.size())),
-      family_(make_ref<Family>()),
-      items_(std::move(items)) {}
+    : family_(make_ref<Family>(dtype, std::move(element_shape))), size_(static_cast<int64_t>(items.size())), items_(std::move(items)) {}
 
-TensorList::TensorList(const TensorList& like, int64_t size)
-    : dtype_(like.dtype_), element_shape_(like.element_shape_), size_(size), family_(like.family_) {}
+TensorList::TensorList(const TensorList& like, int64_t size) : family_(like.family_), size_(size) {}
 
 // One after the other: of a long loop each list may be all that holds the next.
 TensorList::~TensorList() {
@@ -84,12 +79,12 @@ Ref<TensorList> TensorList::pushed(Item item) const {
   return made;
 }
 
-Ref<TensorList> TensorList::popped() const {
+Ref<TensorList> TensorList::popped(Item* last) const {
   auto made = Ref<TensorList>::adopt(new TensorList(*this, size_ - 1));
   Ref<TensorList> dropped;
   const std::lock_guard lock(family_->lock);
   own(dropped);
-  old_ = std::move(items_.back());
+  *last = old_ = std::move(items_.back());
   items_.pop_back();
   made->items_ = std::move(items_);
   difference_ = Difference::longer;
@@ -101,7 +96,7 @@ Ref<TensorList> TensorList::popped() const {
 Ref<TensorList> TensorList::resized(int64_t size) const {
   std::vector<Item> all = items();
   all.resize(static_cast<size_t>(size));
-  return make_ref<TensorList>(dtype_, element_shape_, std::move(all));
+  return make_ref<TensorList>(dtype(), element_shape(), std::move(all));
 }
 
 }  // namespace dtg

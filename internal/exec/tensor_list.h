@@ -27,9 +27,9 @@ class TensorList final : public RefCounted {
   TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items);
   ~TensorList() override;
 
-  DType dtype() const { return dtype_; }
+  DType dtype() const { return family_->dtype; }
   // What every element's shape is within.
-  const PartialShape& element_shape() const { return element_shape_; }
+  const PartialShape& element_shape() const { return family_->element_shape; }
   int64_t size() const { return size_; }
 
   // What follows asks for indices below size().
@@ -37,23 +37,25 @@ class TensorList final : public RefCounted {
   std::vector<Item> items() const;
   Ref<TensorList> with(int64_t index, Item item) const;
   Ref<TensorList> pushed(Item item) const;
-  Ref<TensorList> popped() const;
+  // Without the last element, which is `last`.
+  Ref<TensorList> popped(Item* last) const;
   Ref<TensorList> resized(int64_t size) const;
 
  private:
   // What sets this list apart from `newer_`.
   enum class Difference : uint8_t { none, item, shorter, longer };
   struct Family final : RefCounted {
+    Family(DType of, PartialShape within) : dtype(of), element_shape(std::move(within)) {}
+    const DType dtype;
+    const PartialShape element_shape;
     SpinLock lock;
   };
   TensorList(const TensorList& like, int64_t size);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.
   std::vector<Item>& own(Ref<TensorList>& dropped) const;
 
-  const DType dtype_;
-  const PartialShape element_shape_;
-  const int64_t size_;
   const Ref<Family> family_;
+  const int64_t size_;
   // Guarded by the family's lock.
   mutable std::vector<Item> items_;
   mutable Ref<TensorList> newer_;

@@ -72,10 +72,13 @@ Result<char*> OutputSpec::memory(RunContext& c, const Shape& actual) const {
     DTG_ASSIGN(void* leased, c.lease_output(index, dtype, actual));
     return static_cast<char*>(leased);
   }
-  if (!(actual == shape)) {
-    return c.error("output %d has shape %s, but %s was planned", index, actual.text().c_str(), shape.text().c_str());
-  }
+  DTG_TRY(check(c, actual));
   return c.out<char>(index);
+}
+
+Status OutputSpec::check(const RunContext& c, const Shape& actual) const {
+  if (dynamic || actual == shape) return {};
+  return c.error("output %d has shape %s, but %s was planned", index, actual.text().c_str(), shape.text().c_str());
 }
 
 Status in_op(const Node& node, Status status) { return status.ok() ? status : status.with_context(node.op->name()); }

@@ -56,6 +56,8 @@ struct OutputSpec {
   void prepare(const PrepareContext& c, int i);
   // Memory for a value of that shape; a planned output must have been planned with it.
   Result<char*> memory(RunContext& c, const Shape& shape) const;
+  // Is it the shape that was planned, if one was?
+  Status check(const RunContext& c, const Shape& shape) const;
 };
 
 // "op: message" with the node's op in front, for checks that shape functions, prepare and run share.

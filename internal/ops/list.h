@@ -77,7 +77,7 @@ Status check_storable(const PrepareContext& c, DType dtype);
 Result<Item> item_of(const RunContext& c, const ListArgs& a, int i);
 // The shape of what is not set: what the list, the op and the elements that are set say.
 Result<Shape> unset_shape(const RunContext& c, const TensorList& list, const PartialShape& asked);
-// Element `item` of `list` as output o.
+// Element `item` of `list` as output o, which is brought: the element's own memory, which nobody writes to.
 Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o);
 // How many elements input i asks for.
 Result<size_t> count_of(const RunContext& c, int input);

@@ -90,6 +90,16 @@ void keep_bytes(const RunContext& c, const Tensor& element) {
   if (element.valid() && element.dtype() == DType::string) c.slots().keep(element.buffer());
 }
 
+namespace {
+Status give_zeros(RunContext& c, const ListArgs& a, const TensorList& list, const PartialShape& asked, int o) {
+  DTG_ASSIGN(const Shape shape, unset_shape(c, list, asked));
+  DTG_TRY(a.out.check(c, shape));
+  DTG_ASSIGN(void* const memory, c.lease_output(o, a.dtype, shape));
+  std::memset(memory, 0, static_cast<size_t>(shape.count() * cell_bytes(a.dtype)));
+  return {};
+}
+}  // namespace
+
 Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o) {
   if (a.dtype == DType::variant) {
     if (!item.list) return c.error("the element was never set");
@@ -97,18 +107,13 @@ Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const
     return {};
   }
   DTG_ASSIGN(const PartialShape asked, a.element_shape.get(c));
-  Shape shape;
-  if (item.tensor.valid()) {
-    shape = item.tensor.shape();
-    if (!asked.admits(shape)) return c.error("the element has shape %s, element_shape says %s", shape.text().c_str(), asked.text().c_str());
-  } else {
-    DTG_ASSIGN(shape, unset_shape(c, list, asked));
+  if (!item.tensor.valid()) return give_zeros(c, a, list, asked, o);
+  const Tensor& tensor = item.tensor;
+  if (!asked.admits(tensor.shape())) {
+    return c.error("the element has shape %s, element_shape says %s", tensor.shape().text().c_str(), asked.text().c_str());
   }
-  DTG_ASSIGN(char* const memory, a.out.memory(c, shape));
-  const auto bytes = static_cast<size_t>(shape.count() * cell_bytes(a.dtype));
-  if (bytes > 0 && item.tensor.valid()) std::memcpy(memory, item.tensor.data(), bytes);
-  else if (bytes > 0) std::memset(memory, 0, bytes);
-  keep_bytes(c, item.tensor);
+  DTG_TRY(a.out.check(c, tensor.shape()));
+  c.set_output(o, tensor.data(), tensor.shape(), tensor.buffer());
   return {};
 }
 

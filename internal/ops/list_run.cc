@@ -148,9 +148,9 @@ Status pop_run(RunContext& c) {
   DTG_ASSIGN(const TensorList* const list, list_at(c, 0));
   DTG_TRY(check_dtype(c, *list, a.dtype));
   if (list->size() == 0) return c.error("the list is empty");
-  DTG_TRY(give_item(c, a, *list, list->at(list->size() - 1), 1));
-  give_list(c, 0, list->popped());
-  return {};
+  Item last;
+  give_list(c, 0, list->popped(&last));
+  return give_item(c, a, *list, last, 1);
 }
 
 Status pop_prepare(PrepareContext& c) {
@@ -158,6 +158,7 @@ Status pop_prepare(PrepareContext& c) {
   DTG_TRY(check_storable(c, a->dtype));
   a->element_shape.prepare(c, 1);
   a->out.prepare(c, 1);
+  c.brings(1);
   return c.sync(pop_run);
 }
 
@@ -186,6 +187,7 @@ Status get_item_prepare(PrepareContext& c) {
   DTG_TRY(check_storable(c, a->dtype));
   a->element_shape.prepare(c, 2);
   a->out.prepare(c, 0);
+  c.brings(0);
   return c.sync(get_item_run);
 }
 

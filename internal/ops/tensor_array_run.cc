@@ -226,13 +226,20 @@ Status read_run(RunContext& c) {
   const auto& a = c.args<ArrayArgs>();
   DTG_ASSIGN(TensorArray * array, array_at(c));
   DTG_ASSIGN(const TensorArray::Element element, array->read(c, *c.in<int32_t>(1)));
-  DTG_ASSIGN(char* const memory, a.out.memory(c, element.shape));
-  put(c, element, a.dtype, memory);
+  DTG_TRY(a.out.check(c, element.shape));
+  if (element.value.valid()) {
+    c.set_output(0, element.value.data(), element.shape, element.value.buffer());
+    return {};
+  }
+  DTG_ASSIGN(void* const memory, c.lease_output(0, a.dtype, element.shape));
+  put(c, element, a.dtype, static_cast<char*>(memory));
   return {};
 }
 
+// The element's own memory comes out, which nobody writes to.
 Status read_prepare(PrepareContext& c) {
   start(c, "dtype")->out.prepare(c, 0);
+  c.brings(0);
   return c.sync(read_run);
 }
 

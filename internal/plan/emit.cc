@@ -263,7 +263,8 @@ bool Emitter::may_be_cut(const IrNode& node) const {
   return touched >= kCutBytes;
 }
 
-// Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run.
+// Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run,
+// and so does a kernel that brings it.
 Status Emitter::place_operands(const IrNode& node, uint32_t at) {
   const bool blocking = node.blocking();
   for (uint32_t input : node.inputs) {
@@ -276,7 +277,7 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
   for (size_t o = 0; o < outputs_.size(); ++o) {
     const auto number = static_cast<int>(o);
     if (node.pin != kNone || cell_bytes(outputs_[o]->dtype) == 0 || !outputs_[o]->shape.complete()) continue;
-    if (kernel_.alias_of(number) >= 0 || kernel_.bound_to(number)) continue;
+    if (kernel_.alias_of(number) >= 0 || kernel_.bound_to(number) || kernel_.is_brought(number)) continue;
     const auto& output = kernel_.output(number);
     DTG_ASSIGN(const int64_t bytes, value_bytes(context_, *node.node, output.dtype, output.shape));
     const uint32_t space = ir_.values[node.outputs[o]].space;

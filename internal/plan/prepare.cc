@@ -27,6 +27,7 @@ void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory
   bound_.clear();
   overwrites_.clear();
   aliases_.clear();
+  brought_.clear();
   constant_fn_ = nullptr;
   handles_ = nullptr;
 }

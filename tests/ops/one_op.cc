@@ -248,7 +248,8 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
     Datum& out = outputs[o];
     const int output = static_cast<int>(o);
     out.resource = prepare.bound(output);
-    if (out.resource || (prepare.output(output).dynamic && prepare.aliased(output) < 0)) {
+    const bool given = prepare.output(output).dynamic || prepare.is_brought(output);
+    if (out.resource || (given && prepare.aliased(output) < 0)) {
       slots.bind(slot, out.data());
       continue;
     }

@@ -183,7 +183,7 @@ Status place_outputs(const Preparing& prepared, std::span<const Datum> inputs, s
         }
         out.tensor = copy_of(source.tensor).reshaped(prepared.output(number).shape);
       }
-    } else if (!out.resource && !prepared.output(number).dynamic && !is_holder(out.info.dtype)) {
+    } else if (!out.resource && !prepared.output(number).dynamic && !prepared.is_brought(number) && !is_holder(out.info.dtype)) {
       DTG_TRY(operands.allocate(static_cast<uint32_t>(o), prepared.output(number).shape));
     }
     operands.bind_output(static_cast<uint32_t>(o));
