@@ -15,6 +15,8 @@
 
 namespace dtg {
 
+class MemoryPool;
+
 class TensorList final : public RefCounted {
  public:
   // An element: a tensor, or another list (where dtype() is variant); neither where it was never set.
@@ -37,6 +39,9 @@ class TensorList final : public RefCounted {
   std::vector<Item> items() const;
   Ref<TensorList> with(int64_t index, Item item) const;
   Ref<TensorList> pushed(Item item) const;
+  // Memory for an element that is about to be pushed, from a block that the elements of a growing list share: in a loop there is one in
+  // each round, and its memory would cost as much as what is done with it. Contents undefined; nothing for strings.
+  Result<Tensor> room(MemoryPool& memory, const Shape& shape) const;
   // Without the last element, which is `last`.
   Ref<TensorList> popped(Item* last) const;
   Ref<TensorList> resized(int64_t size) const;
@@ -49,6 +54,8 @@ class TensorList final : public RefCounted {
     const DType dtype;
     const PartialShape element_shape;
     SpinLock lock;
+    Ref<Buffer> block;  // guarded, as what follows is; of the elements that were pushed last
+    int64_t used = 0;
   };
   TensorList(const TensorList& like, int64_t size);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.

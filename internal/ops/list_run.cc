@@ -123,6 +123,14 @@ Status set_item_prepare(PrepareContext& c) {
   return c.sync(set_item_run);
 }
 
+Result<Item> pushed_item(const RunContext& c, const ListArgs& a, const TensorList& list) {
+  if (a.dtype == DType::variant || a.dtype == DType::string) return item_of(c, a, 1);
+  Item item;
+  DTG_ASSIGN(item.tensor, list.room(c.slots().memory(), a.item));
+  if (item.tensor.bytes() > 0) std::memcpy(item.tensor.data(), c.in<void>(1), static_cast<size_t>(item.tensor.bytes()));
+  return item;
+}
+
 Status push_run(RunContext& c) {
   const auto& a = c.args<ListArgs>();
   DTG_ASSIGN(const TensorList* const list, list_at(c, 0));
@@ -131,7 +139,7 @@ Status push_run(RunContext& c) {
   if (a.dtype != DType::variant && !list->element_shape().admits(a.item)) {
     return c.error("the tensor has shape %s, the list is for %s", a.item.text().c_str(), list->element_shape().text().c_str());
   }
-  DTG_ASSIGN(Item item, item_of(c, a, 1));
+  DTG_ASSIGN(Item item, pushed_item(c, a, *list));
   give_list(c, 0, list->pushed(std::move(item)));
   return {};
 }

@@ -427,6 +427,42 @@ TEST_F(ControlTest, ListsAreValues) {
   EXPECT_EQ(values(got[3]), (std::vector<float>{1, 9, 3}));
 }
 
+// What comes out of a list is the element itself, so whoever works in the place of an operand must not do it there.
+TEST_F(ControlTest, AnElementIsNotWrittenTo) {
+  const DType f32 = DType::f32;
+  const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(f32, PartialShape(Shape::of({2})));
+  const auto get = [](Build& b, Value list, int32_t at) {
+    return b.op("TensorListGetItem", {list, b.integer(at), b.ints({2})}, {{"element_dtype", DType::f32}});
+  };
+  const Value none = build->op("EmptyTensorList", {build->ints({2}), build->integer(-1)}, {{"element_dtype", f32}});
+  const Value list = build->op("TensorListPushBack", {build->op("TensorListPushBack", {none, x}), build->add(x, x)});
+  // The element as it is, what is computed of it, and, after both, the list.
+  const Value first = get(*build, list, 0), negative = build->neg(first), twice = build->add(negative, negative);
+  const Value popped = build->graph().node(build->op("TensorListPopBack", {list, build->ints({2})}, {{"element_dtype", f32}}).node)->output(1);
+  const Value stack = build->op("TensorListStack", {list, build->ints({2})}, {{"element_dtype", f32}});
+  // A loop whose variable becomes an element, and one whose element is worked on in every round.
+  const Values out = loop(
+      *graph, {build->integer(0), x, x, list},
+      [&](Build& b, const Values& v) {
+        return Values{b.op("Less", {v[0], n})};
+      },
+      [&](Build& b, const Values& v) {
+        return Values{b.add(v[0], b.integer(1)), get(b, v[3], 1), b.add(v[2], b.neg(get(b, v[3], 0))), v[3]};
+      });
+  for (int32_t rounds : {3, 0, 4}) {
+    std::vector<Tensor> got;
+    const Status status = run({{n, integer(rounds)}, {x, floats({2}, {1, 3})}}, {first, twice, popped, stack, out[1], out[2]}, &got);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const float r = static_cast<float>(rounds);
+    EXPECT_EQ(values(got[0]), (std::vector<float>{1, 3}));
+    EXPECT_EQ(values(got[1]), (std::vector<float>{-2, -6}));
+    EXPECT_EQ(values(got[2]), (std::vector<float>{2, 6}));
+    EXPECT_EQ(values(got[3]), (std::vector<float>{1, 3, 2, 6}));
+    EXPECT_EQ(values(got[4]), rounds ? (std::vector<float>{2, 6}) : (std::vector<float>{1, 3}));
+    EXPECT_EQ(values(got[5]), (std::vector<float>{1 - r, 3 - 3 * r}));
+  }
+}
+
 // What a round makes of strings outlives the round; what a branch makes outlives the branch.
 TEST_F(ControlTest, StringsOutliveTheirBody) {
   const Value n = placeholder(DType::i32, PartialShape::scalar());
