@@ -438,7 +438,7 @@ TEST_F(ControlTest, AnElementIsNotWrittenTo) {
   const Value list = build->op("TensorListPushBack", {build->op("TensorListPushBack", {none, x}), build->add(x, x)});
   // The element as it is, what is computed of it, and, after both, the list.
   const Value first = get(*build, list, 0), negative = build->neg(first), twice = build->add(negative, negative);
-  const Value popped = build->graph().node(build->op("TensorListPopBack", {list, build->ints({2})}, {{"element_dtype", f32}}).node)->output(1);
+  const Value popped = build->op("TensorListPopBack", {list, build->ints({2})}, {{"element_dtype", f32}}).sibling(1);
   const Value stack = build->op("TensorListStack", {list, build->ints({2})}, {{"element_dtype", f32}});
   // A loop whose variable becomes an element, and one whose element is worked on in every round.
   const Values out = loop(
