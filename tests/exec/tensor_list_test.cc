@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "exec/memory_pool.h"
@@ -107,7 +108,9 @@ TEST(TensorList, ElementsThatArePushedShareBlocks) {
     item.tensor = list->room(*pool, shape).take();
     if (blocks.empty() || blocks.back() != item.tensor.buffer().get()) blocks.push_back(item.tensor.buffer().get());
     list = list->pushed(std::move(item));
-    if (i == 0) EXPECT_EQ(pool->held_bytes(), 1024);
+    if (i == 0) {
+      EXPECT_EQ(pool->held_bytes(), 1024);
+    }
   }
   EXPECT_LE(blocks.size(), 25u);
   EXPECT_LE(pool->held_bytes(), 1000 * 1024 * 11 / 10);
