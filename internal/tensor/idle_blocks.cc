@@ -66,6 +66,23 @@ void* take_idle(const BlockSize& size) {
   return block;
 }
 
+// With `word` held.
+void put_idle(void* block, const BlockSize& size) {
+  idle[size.number] = new (block) Idle{idle[size.number]};
+  idle_bytes += size.bytes;
+}
+
+// To the system. A hole between two blocks that are in use may be a mapping too many: then it stays with us, empty but for the page that
+// has its link.
+void give_back(void* block, const BlockSize& size) {
+  const auto bytes = static_cast<size_t>(size.bytes);
+  if (munmap(block, bytes) == 0) return;
+  constexpr size_t kPage = 4096;
+  madvise(static_cast<char*>(block) + kPage, bytes - kPage, MADV_DONTNEED);
+  const std::lock_guard lock(word);
+  put_idle(block, size);
+}
+
 }  // namespace
 
 void* take_middling_block(int64_t asked) {
@@ -91,13 +108,9 @@ void return_middling_block(void* block, int64_t asked) {
   const BlockSize size = size_for(asked);
   {
     const std::lock_guard lock(word);
-    if (idle_bytes + size.bytes <= kIdleBytesMax) {
-      idle[size.number] = new (block) Idle{idle[size.number]};
-      idle_bytes += size.bytes;
-      return;
-    }
+    if (idle_bytes + size.bytes <= kIdleBytesMax) return put_idle(block, size);
   }
-  munmap(block, static_cast<size_t>(size.bytes));
+  give_back(block, size);
 }
 
 int64_t idle_block_bytes() {
@@ -108,15 +121,13 @@ int64_t idle_block_bytes() {
 void trim_idle_blocks() {
   for (int number = 0; number < kSizes; ++number) {
     const BlockSize size = size_of_number(number);
-    for (;;) {
-      void* block = nullptr;
-      {
-        const std::lock_guard lock(word);
-        block = take_idle(size);
-      }
-      if (!block) break;
-      munmap(block, static_cast<size_t>(size.bytes));
+    Idle* list = nullptr;
+    {
+      const std::lock_guard lock(word);
+      list = std::exchange(idle[number], nullptr);
+      for (const Idle* block = list; block; block = block->next) idle_bytes -= size.bytes;
     }
+    while (list) give_back(std::exchange(list, list->next), size);
   }
 }
 
