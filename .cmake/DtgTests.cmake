@@ -192,6 +192,12 @@ foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
   endif()
 endforeach()
 
+# What they say where their data is not, and that they leave nothing behind then.
+if(TARGET example_fashion_mnist)
+  dtg_add_test(examples_without_data Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/examples_test.py"
+    "$<TARGET_FILE:example_digits>" "$<TARGET_FILE:example_fit>" "$<TARGET_FILE:example_resume>" "$<TARGET_FILE:example_fashion_mnist>")
+endif()
+
 # The first steps of the models, held to TensorFlow's losses.
 if(TARGET example_models AND NOT DTG_SANITIZE)
   dtg_add_test(models Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>")

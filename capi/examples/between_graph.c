@@ -51,5 +51,6 @@ int main(void) {
 done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_session_release(session); dtg_model_release(model); dtg_graph_release(graph); dtg_server_release(server); dtg_cluster_release(cluster);
+  dtg_error_release(err);
   return err != NULL;
 }

@@ -267,5 +267,6 @@ int main(int argc, char **argv) {
 done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_session_release(n.session); dtg_model_release(n.model); dtg_graph_release(n.graph); dtg_server_release(server); dtg_cluster_release(cluster);
+  dtg_error_release(err);
   return err != NULL;
 }

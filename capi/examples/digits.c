@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
   }
 done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
+  if (err && argc < 2) fprintf(stderr, "usage: digits DIGITS, where DIGITS is digits.csv.gz, beside the installed examples\n");
   dtg_session_release(session); dtg_server_release(server); dtg_cluster_release(cluster); dtg_model_release(model);
-  dtg_graph_release(graph); dtg_dataset_release(data); return err != NULL;
+  dtg_graph_release(graph); dtg_dataset_release(data); dtg_error_release(err); return err != NULL;
 }

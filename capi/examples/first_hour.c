@@ -81,5 +81,6 @@ done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_tensor_release(batch[0]); dtg_tensor_release(batch[1]); dtg_tensor_release(answer); dtg_session_release(server); dtg_model_release(served); dtg_session_release(session); dtg_model_release(model);
   dtg_graph_release(graph); dtg_string_release(numbers); dtg_dataset_release(test); dtg_dataset_release(train); dtg_dataset_release(data);
+  dtg_error_release(err);
   return err != NULL;
 }

@@ -43,5 +43,5 @@ done:
   if (err && argc < 2) fprintf(stderr, "usage: fit DIGITS [DIRECTORY [EPOCHS]], where DIGITS is digits.csv.gz, beside the installed examples\n");
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_trainer_release(trainer); dtg_model_release(model); dtg_graph_release(graph); dtg_dataset_release(rows);
-  dtg_dataset_release(train); dtg_dataset_release(test); return err != NULL;
+  dtg_dataset_release(train); dtg_dataset_release(test); dtg_error_release(err); return err != NULL;
 }

@@ -25,6 +25,6 @@ int main(void) {
   }
 done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
-  dtg_session_release(session); dtg_model_release(model); dtg_graph_release(graph);
+  dtg_error_release(err); dtg_session_release(session); dtg_model_release(model); dtg_graph_release(graph);
   return err != NULL;
 }

@@ -314,7 +314,7 @@ static dtg_error *serving(task *t, float *out) {
   for (int i = 0; i < 4; i++) {
     pthread_join(threads[i], NULL);
     *out += clients[i].sum;
-    if (clients[i].err) err = clients[i].err;
+    if (clients[i].err) dtg_error_release(err), err = clients[i].err;
   }
 done:
   dtg_tensor_release(batch[0]);
@@ -335,6 +335,7 @@ int main(int argc, char **argv) {
     end(&t);
     if (err) {
       fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
+      dtg_error_release(err);
       return 1;
     }
     printf("%s: %.4f\n", names[i], result);

@@ -40,5 +40,5 @@ done:
   if (err && argc < 2) fprintf(stderr, "usage: resume DIGITS [DIR [STEPS]], where DIGITS is digits.csv.gz, beside the installed examples\n");
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_checkpoint_release(sets); dtg_session_release(session); dtg_model_release(model); dtg_graph_release(graph);
-  dtg_dataset_release(data); return err != NULL;
+  dtg_dataset_release(data); dtg_error_release(err); return err != NULL;
 }

@@ -94,5 +94,6 @@ done:
   if (err) fprintf(stderr, "%s: %s\n", dtg_code_name(dtg_error_code(err)), dtg_error_message(err, NULL));
   dtg_session_release(w.session); dtg_cq_release(w.ends); dtg_model_release(w.model); dtg_graph_release(w.graph);
   dtg_dataset_release(w.data); dtg_server_release(w.server); dtg_cluster_release(w.cluster);
+  dtg_error_release(err);
   return err != NULL;
 }

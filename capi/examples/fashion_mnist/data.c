@@ -29,6 +29,11 @@ static dtg_error *open_digits(const struct options *options, int testing, dtg_da
     dtg_error_release(error);
     snprintf(path, sizeof path, "%s/tests/data/digits.csv.gz", sources ? sources : ".");
     error = dtg_dataset_csv(NULL, path, DTG_STRLEN, &csv, out);
+    if (dtg_error_code(error) == DTG_NOT_FOUND)
+      fprintf(stderr,
+              "no images: in %s are neither those of Fashion-MNIST (apt install dataset-fashion-mnist) nor digits.csv.gz, and there is\n"
+              "no %s; --data DIR names the folder of either\n",
+              options->data, path);
   }
   if (error) return error;
   return testing ? dtg_dataset_skip(*out, 1500) : dtg_dataset_take(*out, 1500);

@@ -6,10 +6,14 @@
  *   dtg_function *less, *twice;
  *   dtg_function_begin(graph, "less", DTG_STRLEN, &body);
  *   dtg_function_add_argument_like(body, x, &v);
- *   dtg_add_less(body, v, hundred, &p);                 hundred is a value of `graph`
+ *   dtg_add_less(body, NULL, v, hundred, &p);           of dtg/sugar_ops.h; hundred is a value of `graph`
  *   dtg_function_end(body, &p, 1, NULL, 0, &less);
  *   dtg_graph_release(body);
- *   ...the same for "twice", with dtg_add_mul(body, v, two, &y)...
+ *   dtg_function_begin(graph, "twice", DTG_STRLEN, &body);
+ *   dtg_function_add_argument_like(body, x, &v);
+ *   dtg_add_mul(body, NULL, v, two, &y);
+ *   dtg_function_end(body, &y, 1, NULL, 0, &twice);
+ *   dtg_graph_release(body);
  *   dtg_graph_add_while(graph, &x, 1, less, twice, &result);
  *
  * Gradients go through all of it (dtg_graph_add_gradients), also where only the run knows how often a loop turns. Variables and queues
