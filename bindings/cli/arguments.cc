@@ -36,7 +36,9 @@ void describe(std::string* out, const std::string& name, const std::string& help
 
 std::string closest(const std::string& word, const std::vector<std::string>& names) {
   std::string best;
-  size_t least = word.size() / 3 + 2;
+  // A third of the letters, or one, may be wrong: the dashes in front of an option are always right.
+  const size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  size_t least = std::max<size_t>(1, letters / 3) + 1;
   for (const std::string& name : names) {
     const size_t d = distance(word, name);
     if (d < least) least = d, best = name;

@@ -187,7 +187,8 @@ int server(int argc, char** argv) {
   int code = kOk;
   if (!read_server(argc, argv, &place, &code)) return code;
   dtg_cluster* cluster = nullptr;
-  if (dtg_error* error = find_cluster(&place, &cluster)) return report(error, place.as_json);
+  if (dtg_error* error = find_cluster(&place, &cluster))
+    return place.tf_config ? report(error, place.as_json) : report_on_words(error, place.as_json);
   const std::unique_ptr<dtg_cluster, ReleaseCluster> owned_cluster(cluster);
   if (!cluster) return complain("TF_CONFIG names no cluster\n  set it, or give --cluster"), kFailed;
   if (place.job.empty() && dtg_cluster_job_count(cluster) == 1) place.job = dtg_cluster_job(cluster, 0);
@@ -202,7 +203,8 @@ int server(int argc, char** argv) {
   const sigset_t awaited = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
   dtg_server* started = nullptr;
-  if (dtg_error* error = dtg_server_start(nullptr, cluster, &options, &started)) return report(error, place.as_json);
+  if (dtg_error* error = dtg_server_start(nullptr, cluster, &options, &started))
+    return place.tf_config ? report(error, place.as_json) : report_on_words(error, place.as_json);
   const std::unique_ptr<dtg_server, ReleaseCluster> owned_server(started);
   announce(place, dtg_server_target(started));
   return serve(started, place.as_json);
@@ -228,7 +230,7 @@ int status(int argc, char** argv) {
   options.security = clear_frames ? DTG_SECURITY_CLEAR_FRAMES : DTG_SECURITY_TLS;
   dtg_string* text = nullptr;
   if (dtg_error* error = dtg_cluster_status(nullptr, target.data(), target.size(), &options, &text)) {
-    return report(error, as_json, "give the address of a task that runs: what it printed when it began to serve");
+    return report_on_words(error, as_json, "give the address of a task that runs: what it printed when it began to serve");
   }
   const Owned<dtg_string> owned_text(text);
   return show(view(text), as_json);

@@ -78,6 +78,12 @@ int report(dtg_error* error, bool json, std::string_view next) {
   return kFailed;
 }
 
+int report_on_words(dtg_error* error, bool json, std::string_view next) {
+  const bool mistake = dtg_error_code(error) == DTG_INVALID_ARGUMENT;
+  report(error, json, next);
+  return mistake ? kUsage : kFailed;
+}
+
 std::string quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -45,6 +45,8 @@ using Owned = std::unique_ptr<T, Release>;
 // Reports an error of the library, as one line or as {"error": {...}} with `json`; `next` is what to do about it. Gives
 // the exit code.
 int report(dtg_error* error, bool json, std::string_view next = {});
+// The same where words of the command line were what the library was asked: INVALID_ARGUMENT is a mistake there.
+int report_on_words(dtg_error* error, bool json, std::string_view next = {});
 
 // A string as JSON, with quotes.
 std::string quote(std::string_view text);

@@ -107,9 +107,15 @@ std::string painted(std::string_view text) {
   return out;
 }
 
+// --pass names none; the message lists those that there are.
+bool is_no_pass(const dtg_error* error) {
+  return std::string_view(dtg_error_message(error, nullptr)).find("there is no pass") != std::string_view::npos;
+}
+
 // What to do about an error, where the message does not say it.
 std::string next_step(const dtg_error* error, const PlanWish& wish, const Feeds& feeds) {
   const std::string_view message = dtg_error_message(error, nullptr);
+  if (is_no_pass(error)) return {};
   if (message.find("no device matches") != std::string_view::npos)
     return "it is planned as a local session would; graphs for the tasks of a cluster are planned by a session of theirs";
   if (message.find("nothing is asked for") != std::string_view::npos)
@@ -123,7 +129,10 @@ std::string next_step(const dtg_error* error, const PlanWish& wish, const Feeds&
 int show_plan(dtg_graph* graph, const PlanWish& wish) {
   Owned<dtg_string> text;
   Feeds feeds;
-  if (dtg_error* error = ask(graph, wish, &text, feeds)) return report(error, wish.as_json, next_step(error, wish, feeds));
+  if (dtg_error* error = ask(graph, wish, &text, feeds)) {
+    const std::string next = next_step(error, wish, feeds);
+    return is_no_pass(error) ? report_on_words(error, wish.as_json, next) : report(error, wish.as_json, next);
+  }
   const json object = {{"file", wish.file}, {"passes", pages_of(view(text.get()), wish.pass)}};
   return print(wish.as_json ? lines(object) + "\n" : painted(view(text.get()))) ? kOk : kFailed;
 }

@@ -20,6 +20,8 @@ bool is_usage_error(const Death& death) {
   return death.signal == 0 && (death.exit_code == 2 || death.exit_code == 126 || death.exit_code == 127);
 }
 
+std::string without(const std::string& who) { return "not started again: it needs " + who + ", which has ended"; }
+
 }  // namespace
 
 int64_t Restarts::count() const {
@@ -35,12 +37,13 @@ Restarts::Clock::duration Restarts::pause() {
 std::optional<Restarts::Clock::duration> Restarts::after(Death death) {
   const auto recent =
       std::count_if(deaths_.begin(), deaths_.end(), [&](const Death& d) { return d.restarted && death.when - d.when < kRestartWindow; });
-  const bool asked = options_.on_failure && !death.ending, may = asked && !is_usage_error(death);
+  const bool asked = options_.on_failure && !death.ending, may = asked && !is_usage_error(death) && death.gone.empty();
   death.restarted = may && recent < options_.limit;
   deaths_.push_back(death);
   verdict_.clear();
   if (!death.restarted) {
-    if (asked && !may) verdict_ = "not started again, as that would not help";
+    if (asked && !death.gone.empty()) verdict_ = without(death.gone);
+    else if (asked && !may) verdict_ = "not started again, as that would not help";
     if (may) {
       verdict_ = "not started again: it has been " + std::to_string(recent) + " times within " + std::to_string(kRestartWindow.count()) +
                  " s, which is the limit";
@@ -52,6 +55,11 @@ std::optional<Restarts::Clock::duration> Restarts::after(Death death) {
   in_a_row_++;
   verdict_ = "started again in " + seconds_text(wait) + " s (" + std::to_string(recent + 1) + " of " + std::to_string(options_.limit) + ")";
   return wait;
+}
+
+void Restarts::give_up(const std::string& who) {
+  deaths_.back().restarted = false;
+  verdict_ = without(who);
 }
 
 std::string how_it_died(const Death& death) {

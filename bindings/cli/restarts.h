@@ -24,6 +24,7 @@ struct Death {
   std::chrono::steady_clock::duration lived;
   int exit_code = 0, signal = 0;  // signal 0: it ended by itself
   bool ending = false;            // the launch was ending anyway: nothing is started again
+  std::string gone{};             // whose end was the end of the job; "" nobody's
   bool restarted = false;
 };
 
@@ -34,6 +35,8 @@ class Restarts {
 
   // The task has died: how long to wait before it is started again, or nothing when it shall not be.
   std::optional<Clock::duration> after(Death death);
+  // It is not started again after all, as `who` has ended.
+  void give_up(const std::string& who);
   // What the last `after` decided, to go behind "ps/0 was killed by SIGKILL after 3.2 s; ".
   const std::string& verdict() const { return verdict_; }
 

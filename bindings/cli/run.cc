@@ -27,7 +27,8 @@ bool read(int argc, char** argv, Wanted* wanted, int* code) {
       "again), and DTG_CLEAR_FRAMES=1, DTG_STATE_DIR and DTG_DURABILITY if asked for.\n\n"
       "With --restart on-failure a task that dies by a signal or ends with a code other than 0, 2, 126 and 127 is started\n"
       "again at the same address, after 0.1 s, then after twice as long each time, up to 5 s; one that lived for 10 s begins\n"
-      "anew. PROGRAM must know how to go on: what a worker has not kept elsewhere is lost, as is what a ps had in memory.\n\n"
+      "anew. PROGRAM must know how to go on: what a worker has not kept elsewhere is lost, as is what a ps had in memory.\n"
+      "Nothing is started again when the first worker and a ps have ended well: the job is over.\n\n"
       "SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to all tasks and end the launch, a second one at once; under nohup\n"
       "SIGHUP does nothing. SIGUSR1 and SIGUSR2 are passed on and end nothing by themselves.");
   arguments.flag("--local", &wanted->local, "on this machine (the only place there is; it must be said)");

@@ -113,10 +113,23 @@ void Supervisor::start_again() {
     if (Clock::now() < task->due) continue;
     task->due = Clock::time_point::max();
     for (const auto& text : task->text) text->finish();
+    if (give_up(*task)) return;
     if (!start_task(*task)) return ask_to_end(SIGTERM, Phase::ending);
     any = true;
   }
   if (any) write_pids();
+}
+
+// Whom it needs may have ended while it waited; true when that is so.
+bool Supervisor::give_up(Task& task) {
+  const std::string gone = gone_for_good();
+  if (gone.empty()) return false;
+  task.restarts.give_up(gone);
+  if (result_ == 0) result_ = task.child.exit_code();
+  const bool others = any_alive();
+  screen_.say(task.what->name() + " is " + task.restarts.verdict() + (others ? "; ending the others" : ""));
+  if (others) ask_to_end(SIGTERM, Phase::ending);
+  return true;
 }
 
 // A file that cannot be written is worth a word, not the launch.
@@ -156,6 +169,17 @@ void Supervisor::read_pipe(Task& task, int which) {
 
 bool Supervisor::any_alive(const char* job) const {
   return std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& task) { return task->lives() && (!job || task->what->job == job); });
+}
+
+// The job is over when the chief has ended well and, where there are some, a ps has, with what it held: so it does when the chief says so.
+// A chief that died comes back.
+std::string Supervisor::gone_for_good() const {
+  const auto is_gone = [](const auto& task) { return !task->lives() && task->child.exit_code() == 0; };
+  if (!is_gone(tasks_.front())) return {};
+  const auto is_ps = [](const auto& task) { return task->what->job == "ps"; };
+  if (std::none_of(tasks_.begin(), tasks_.end(), is_ps)) return tasks_.front()->what->name();
+  const auto gone = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& task) { return is_ps(task) && is_gone(task); });
+  return gone == tasks_.end() ? std::string() : (*gone)->what->name();
 }
 
 void Supervisor::ask_to_end(int number, Phase next) {
@@ -207,7 +231,8 @@ bool Supervisor::died(Task& task) {
                        .lived = task.ended - task.started,
                        .exit_code = task.child.exit_code(),
                        .signal = task.child.ended_by_signal(),
-                       .ending = phase_ != Phase::running};
+                       .ending = phase_ != Phase::running,
+                       .gone = gone_for_good()};
   const auto pause = task.restarts.after(death);
   if (!pause) return false;
   task.due = task.ended + std::chrono::duration_cast<Clock::duration>(*pause);

@@ -57,6 +57,7 @@ class Supervisor {
   bool start();
   bool start_task(Task& task);
   void start_again();
+  bool give_up(Task& task);
   void write_pids();
   bool open_log(Task& task);
   void line(size_t index, std::string_view text, bool error);
@@ -72,6 +73,8 @@ class Supervisor {
   void escalate();
   void advance();
   bool any_alive(const char* job = nullptr) const;
+  // With whose end the job is over, so that nobody is started again; "" while it is not.
+  std::string gone_for_good() const;
   // Whose end is the end of the work: the chief, where it has a task of its own, or the workers.
   const std::string& leader() const { return tasks_.front()->what->job; }
   void say_deaths();

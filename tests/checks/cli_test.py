@@ -104,6 +104,8 @@ class Answers(unittest.TestCase):
         self.assertEqual(dtg().returncode, 2)
         self.assertIn('did you mean ops?', dtg("opps").stderr)
         self.assertIn("did you mean --json?", dtg("version", "--jsn").stderr)
+        for words in (["run", "--frob"], ["ops", "Nope"], ["version", "--x"], ["xyz"]):
+            self.assertNotIn("did you mean", dtg(*words).stderr)
 
     def test_version(self):
         self.assertRegex(dtg("version").stdout, r"^dtg \d+\.\d+\.\d+, ABI \d+\.\d+")
@@ -148,7 +150,7 @@ class Answers(unittest.TestCase):
         self.assertIn("--dim", dtg("graph", str(corpus / "model"), "--plan").stderr)  # 1 does not fit into its product
         self.assertIn("/job:ps/task:0", dtg("graph", str(corpus / "model"), "--plan", "--dim", "2").stderr)  # made for a cluster
         wrong = dtg("graph", str(corpus / "sum"), "--plan", "--pass", "polish")
-        self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
         self.assertIn("simplify, place, fuse, commit, split, order, program", wrong.stderr)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--pass", "prune").returncode, 2)
         self.assertEqual(dtg("graph", str(corpus / "sum"), "--plan", "--dim", "-1").returncode, 2)
@@ -378,7 +380,10 @@ class Clusters(unittest.TestCase):
         self.assertEqual(dtg("server").returncode, 2)
         self.assertEqual(dtg("status").returncode, 2)
         self.assertEqual(dtg("server", "--cluster", "ps=unix:/a", "--tf-config").returncode, 2)
-        self.assertIn("INVALID_ARGUMENT", dtg("server", "--cluster", "nonsense").stderr)
+        for words in (["server", "--cluster", "nonsense"], ["server", "--cluster", "ps=unix:/a", "--job", "chief"], ["status", "nonsense"]):
+            told = dtg(*words)
+            self.assertIn("INVALID_ARGUMENT", told.stderr)
+            self.assertEqual(told.returncode, 2, told.stderr)
         self.assertIn("TF_CONFIG names no cluster", dtg("server", "--tf-config", env={k: v for k, v in os.environ.items() if k != "TF_CONFIG"}).stderr)
         self.assertIn("dtg keygen", dtg("server", "--cluster", "ps=0.0.0.0:0").stderr)
         self.assertIn("UNAVAILABLE", dtg("status", f"unix:{self.place}/none", "--timeout", "1").stderr)

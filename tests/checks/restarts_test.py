@@ -96,6 +96,30 @@ class Restarting(unittest.TestCase):
         self.assertEqual((told.returncode, told.stdout.count("life")), (4, 1), told.stderr)
         self.assertNotIn("started again in", told.stderr)
 
+    def test_nothing_is_restarted_when_the_job_is_over(self):
+        # The worker fails when the launcher has seen the others end.
+        for ps, gone in (("0", "worker/0"), ("1", "ps/0")):
+            with tempfile.TemporaryDirectory() as place:
+                ends = "echo $$ > {0}/{1}.new; mv {0}/{1}.new {0}/{1}; exit 0"
+                awaits = "".join(f"until [ -e {place}/{task} ] && ! kill -0 $(cat {place}/{task}) 2>/dev/null; do sleep 0.02; done; "
+                                 for task in ("chief", *["ps"] * int(ps)))
+                told = dtg("run", "--local", "--ps", ps, "--workers", "2", "--restart", "on-failure", "--json", "--",
+                           *script(ps=ends.format(place, "ps"), chief=ends.format(place, "chief"), other=f"echo life; {awaits}exit 9"))
+                self.assertEqual((told.returncode, told.stderr.count("life")), (9, 1), told.stderr)
+                self.assertIn(f"not started again: it needs {gone}, which has ended", told.stderr)
+                self.assertEqual([death["restarted"] for death in json.loads(told.stdout)["deaths"]], [False])
+
+    def test_the_job_ends_while_a_worker_waits(self):
+        # The chief ends when it sees that the other is dead, however often that has been started again until then.
+        with tempfile.TemporaryDirectory() as place:
+            ends = f"until [ -e {place}/pid ] && ! kill -0 $(cat {place}/pid) 2>/dev/null; do sleep 0.02; done; exit 0"
+            fails = f"echo life; echo $$ > {place}/pid.new; mv {place}/pid.new {place}/pid; exit 9"
+            told = dtg(*AGAIN, "--workers", "2", "--json", "--", *script(chief=ends, other=fails))
+            self.assertEqual(told.returncode, 9, told.stderr)
+            self.assertIn("not started again: it needs worker/0, which has ended", told.stderr)
+            deaths = json.loads(told.stdout)["deaths"]
+            self.assertEqual([death["restarted"] for death in deaths], [True] * (told.stderr.count("life") - 1) + [False])
+
     def test_bad_options(self):
         self.assertEqual(dtg("run", "--local", "--restart", "always", "--", "true").returncode, 2)
         self.assertEqual(dtg(*AGAIN, "--restart-limit", "0", "--", "true").returncode, 2)
