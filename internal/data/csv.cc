@@ -3,7 +3,6 @@
 #include "data/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/spelling.h"
+#include "data/csv_numbers.h"
 #include "data/gzip.h"
 #include "data/with_type.h"
 
@@ -127,44 +127,6 @@ bool is_missing(std::string_view field) {
   return false;
 }
 
-template <class Number>
-bool parse_number(std::string_view field, Number& value) {
-  if (field.starts_with('+')) field.remove_prefix(1);
-  const char* const end = field.data() + field.size();
-  const auto parsed = std::from_chars(field.data(), end, value);
-  return parsed.ec == std::errc() && parsed.ptr == end && !field.empty();
-}
-
-// Whether a number beyond the range of double is so because it is small: by the place of its first digit that is not 0.
-bool is_tiny(std::string_view field) {
-  const size_t end = std::min(field.find_first_of("eE"), field.size());
-  const size_t point = std::min(field.substr(0, end).find('.'), end), first = std::min(field.find_first_of("123456789"), end);
-  long double exponent = 0;
-  if (end < field.size()) {
-    bool negative = false;
-    for (const char c : field.substr(end + 1)) {
-      if (c == '-') negative = true;
-      else if (c >= '0' && c <= '9') exponent = exponent * 10 + static_cast<long double>(c - '0');
-    }
-    if (negative) exponent = -exponent;
-  }
-  const auto place = static_cast<long double>(point) - static_cast<long double>(first);
-  return exponent + place < 0;
-}
-
-// Out-of-range numbers are numbers: too large ones infinite, too small ones zero.
-bool parse_real(std::string_view field, double& value) {
-  if (field.starts_with('+')) field.remove_prefix(1);
-  const char* const end = field.data() + field.size();
-  const auto parsed = std::from_chars(field.data(), end, value);
-  if (parsed.ptr != end || field.empty()) return false;
-  if (parsed.ec == std::errc()) return true;
-  if (parsed.ec != std::errc::result_out_of_range) return false;
-  value = is_tiny(field) ? 0.0 : std::numeric_limits<double>::infinity();
-  if (field.starts_with('-')) value = -value;
-  return true;
-}
-
 struct Selected {
   size_t field = 0;  // position in the line
   CsvColumn column;
@@ -173,8 +135,11 @@ struct Selected {
   bool has_names = false;       // the vocabulary is given
   double sum = 0;               // of what is there, for the mean
   int64_t numbers = 0;          // of a column that nobody said the kind of: how many cells are numbers,
-  long long odd_line = 0;       // and the first that is none
+  int64_t commas = 0;           // how many would be with another comma,
+  long long odd_line = 0;       // the first that is none,
   std::string odd;
+  long long comma_line = 0;  // and the first of those with a comma
+  std::string comma;
   int64_t present = 0;
   std::unordered_map<std::string, int64_t, BytesHash, std::equal_to<>> ids;  // in order of appearance
 };
@@ -214,7 +179,7 @@ class Parser {
     for (const std::string_view field : fields) names_.emplace_back(trim(field));
     const auto is_number = [](std::string_view field) {
       double value;
-      return parse_real(trim(field), value);
+      return parse_real(trim(field), value) || is_number_with_comma(trim(field));
     };
     const auto speaks = [&](std::string_view field) { return !is_number(field) && !is_missing(trim(field)); };
     has_header_ = options_.header == CsvHeader::yes;
@@ -330,12 +295,15 @@ class Parser {
                      selected.column.name.c_str(), *selected.kind == CsvKind::whole ? "of whole numbers" : "of numbers");
   }
 
-  // One slip of the pen would make a name of every number in its column, and features of their order.
+  // One slip of the pen would make a name of every number in its column, and features of their order. Where there are few cells, one is a
+  // larger share.
   Status check_kinds() const {
-    constexpr int64_t kEnough = 20;
+    constexpr int64_t kMany = 20;
     for (const Selected& selected : selected_) {
-      const int64_t cells = rows_ - selected.column.missing;
-      if (selected.odd_line == 0 || selected.numbers < kEnough || selected.numbers * 10 < cells * 9) continue;
+      const int64_t cells = rows_ - selected.column.missing, numbers = selected.numbers + selected.commas;
+      const bool means_numbers = cells < kMany ? numbers * 4 >= cells * 3 : numbers * 10 >= cells * 9;
+      if (selected.odd_line == 0 || !means_numbers) continue;
+      if (selected.commas > 0) return has_commas(selected);
       return data_loss(
           "read \"%s\": line %lld has \"%s\" in column \"%.100s\", where %lld of %lld cells are numbers; mend it, or give the column "
           "a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": \"names\"}]}",
@@ -343,6 +311,14 @@ class Parser {
           static_cast<long long>(cells));
     }
     return {};
+  }
+
+  Status has_commas(const Selected& selected) const {
+    return data_loss(
+        "read \"%s\": line %lld has \"%s\" in column \"%.100s\": numbers have a point before their decimals, and nothing between "
+        "thousands; write them so, or, where it is a name, give the column a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": "
+        "\"names\"}]}",
+        path_.c_str(), selected.comma_line, selected.comma.c_str(), selected.column.name.c_str());
   }
 
   // The kind of a column that no schema tells only ever widens: whole, real, category.
@@ -360,8 +336,12 @@ class Parser {
       double real = 0;
       const bool is_number = parse_real(field, real);
       selected.numbers += is_number;
+      if (!is_number && !selected.kind && is_number_with_comma(field) && selected.commas++ == 0) {
+        selected.comma_line = line;
+        selected.comma = field.substr(0, 100);
+      }
       if (selected.odd_line != 0) continue;
-      if (column.kind == CsvKind::whole && !parse_number(field, whole)) {
+      if (column.kind == CsvKind::whole && !parse_whole(field, whole)) {
         if (selected.kind) return misfit(selected, field, line);
         column.kind = CsvKind::real;
       }
@@ -428,7 +408,7 @@ class Parser {
       const bool missing = is_missing(field);
       if (column.kind == CsvKind::whole) {
         int64_t value = 0;
-        parse_number(field, value);
+        parse_whole(field, value);
         column.values.as<int64_t>()[row] = value;
       } else if (column.kind == CsvKind::category) {
         const int64_t id = missing ? -1 : id_of(selected, field);
@@ -437,11 +417,19 @@ class Parser {
       } else {
         double value = column.policy == CsvMissing::keep ? std::numeric_limits<double>::quiet_NaN() : column.fill;
         if (!missing) parse_real(field, value);
+        if (!missing && is_too_large(field, value, options_.doubles)) return too_large(selected, field, line);
         if (options_.doubles) column.values.as<double>()[row] = value;
         else column.values.as<float>()[row] = static_cast<float>(value);
       }
     }
     return {};
+  }
+
+  Status too_large(const Selected& selected, std::string_view field, int64_t line) const {
+    return data_loss("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which is beyond the range of %s; scale the column, or "
+                     "leave it out",
+                     path_.c_str(), static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)), field.data(),
+                     selected.column.name.c_str(), options_.doubles ? "float64" : "float32");
   }
 
   Status unknown_name(const Selected& selected, std::string_view field, int64_t line) const {

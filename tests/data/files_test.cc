@@ -273,23 +273,57 @@ TEST(Csv, AColumnOfNumbersWithASlipIsRefused) {
   // Where many are none, or there are few of either, it is a column of names.
   std::string mixed = "cabin\n", few = "id\n";
   for (int i = 0; i < 40; ++i) mixed += (i % 5 == 0 ? "C" : "") + std::to_string(i) + "\n";
-  for (int i = 0; i < 10; ++i) few += i == 3 ? "x\n" : std::to_string(i) + "\n";
+  for (int i = 0; i < 10; ++i) few += i % 3 == 1 ? "x\n" : std::to_string(i) + "\n";
   EXPECT_EQ(csv(mixed).columns[0].kind, CsvKind::category);
   EXPECT_EQ(csv(few).columns[0].kind, CsvKind::category);
+  // Also in a table of a few rows.
+  const Status small = csv_problem("size,price\n1,2\n3,4\n5,l6\n7,8\n");
+  EXPECT_EQ(small.code(), Code::data_loss);
+  for (const char* part : {"line 4", "\"l6\"", "\"price\"", "3 of 4", "\"kind\""})
+    EXPECT_NE(small.message().find(part), std::string::npos) << small.message();
 }
 
-TEST(Csv, TinyNumbersAreZeroAndLargeOnesInfinite) {
+TEST(Csv, NumbersWithACommaAreNoNames) {
+  const CsvOptions semicolons{.delimiter = ';'};
+  for (const char* text : {"a;b\n1,5;2\n2,25;3\n", "a;b\n1,5;2\n-2,25;3\n7;4\n", "a;b\n1.234,5;2\n7;3\n", "a;b\n1,234,567;2\n7;3\n",
+                           "a;b\n1,5;2,5\n2,25;3,5\n"}) {
+    const Status status = csv_problem(text, semicolons);
+    EXPECT_EQ(status.code(), Code::data_loss) << text;
+    for (const char* part : {"line 2", "\"a\"", "\"1", "have a point", "\"kind\""})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+  CsvOptions named = semicolons;
+  ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "a", "kind": "names"}]})", named).ok());
+  EXPECT_EQ(csv("a;b\n1,5;2\n2,25;3\n", named).columns[0].categories.size(), 2u);
+  // Lists, and what has other letters, are no such numbers.
+  EXPECT_EQ(csv("a;b\n1,2,3;2\n4,5,6;3\n", semicolons).columns[0].kind, CsvKind::category);
+  EXPECT_EQ(csv("a;b\nx,5;2\ny,25;3\n", semicolons).columns[0].kind, CsvKind::category);
+}
+
+TEST(Csv, NumbersThatAFloatDoesNotHoldAreRefused) {
+  const auto refused = [](const char* text, bool doubles, const char* type) {
+    const Status status = csv_problem(text, {.doubles = doubles});
+    EXPECT_EQ(status.code(), Code::data_loss);
+    for (const char* part : {"line 3", "\"size\"", type})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  refused("size,kind\n1.5,a\n1e300,b\n", false, "float32");
+  refused("size,kind\n1.5,a\n-3.5e38,b\n", false, "float32");
+  refused("size,kind\n1.5,a\n1e999,b\n", false, "float32");
+  refused("size,kind\n1.5,a\n-1e400,b\n", true, "float64");
+  EXPECT_EQ(csv("3.4e38\n1e-300\ninf\n").columns[0].values.values<float>()[2], std::numeric_limits<float>::infinity());
+}
+
+TEST(Csv, TinyNumbersAreZero) {
   const std::string zeros(400, '0');
-  const CsvTable table =
-      csv("0." + zeros + "1\n-0." + zeros + "1\n1" + zeros + "\n-1" + zeros + "e-1\n000." + zeros + "1e2\n1" + zeros + "e-99\n",
-          {.doubles = true});
+  const CsvTable table = csv("0." + zeros + "1\n-0." + zeros + "1\n000." + zeros + "1e2\n1" + zeros + "e-99\n", {.doubles = true});
   const double* const values = table.columns[0].values.as<double>();
   EXPECT_EQ(values[0], 0.0);
   EXPECT_EQ(values[1], 0.0);
-  EXPECT_EQ(values[2], INFINITY);
-  EXPECT_EQ(values[3], -INFINITY);
-  EXPECT_EQ(values[4], 0.0);
-  EXPECT_GT(values[5], 1e300);
+  EXPECT_EQ(values[2], 0.0);
+  EXPECT_GT(values[3], 1e300);
+  for (const std::string& large : {"1" + zeros, "-1" + zeros + "e-1"})
+    EXPECT_EQ(csv_problem(large + "\n", {.doubles = true}).code(), Code::data_loss);
 }
 
 TEST(Files, KeepToTheMemoryLimit) {
@@ -323,11 +357,11 @@ TEST(Csv, ColumnsAreChosen) {
 }
 
 TEST(Csv, OddNumbers) {
-  const CsvTable table = csv("1e400,9223372036854775807\n1e-400,9223372036854775808\n-1e400,0\ninf,1\n", {.doubles = true});
+  const CsvTable table = csv("-inf,9223372036854775807\n1e-400,9223372036854775808\n-1e-400,0\ninf,1\n", {.doubles = true});
   const double* const values = table.columns[0].values.as<double>();
-  EXPECT_EQ(values[0], INFINITY);
+  EXPECT_EQ(values[0], -INFINITY);
   EXPECT_EQ(values[1], 0.0);
-  EXPECT_EQ(values[2], -INFINITY);
+  EXPECT_EQ(values[2], 0.0);
   EXPECT_EQ(values[3], INFINITY);
   EXPECT_EQ(table.columns[1].values.dtype(), DType::f64);
 }
