@@ -19,7 +19,7 @@ type Error struct {
 	Message string // what was attempted, on what, what was found and what to try
 	Node    string // the graph node that failed, or ""
 	Task    string // the task that found the failure, "/job:ps/task:0", or ""
-	Peer    string // the other end of the connection that failed, or ""
+	Peer    string // the other end of the connection that failed, or the first of those waited for; or ""
 	Phase   string // "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
 }
 

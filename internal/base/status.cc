@@ -3,11 +3,52 @@
 // that says so, since it is made where nobody could catch anything, on a thread of the pool or in a destructor.
 #include "base/status.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <new>
 
 namespace dtg {
+
+namespace {
+
+// A message is for reading, and a name in it may be as long as whoever gave it liked: of more than kNameMost bytes without a space the ends
+// are kept, and how many there are.
+constexpr size_t kNameMost = 400, kEnd = 100;
+
+bool goes_on(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }  // within a character of UTF-8
+
+// `word` without the quotes and stops around it.
+void append_readable(std::string& out, std::string_view word) {
+  const size_t begin = std::min(word.find_first_not_of("\"'(["), word.size()), end = word.find_last_not_of("\"'),.:;]") + 1;
+  if (end < begin + kNameMost) {
+    out += word;
+    return;
+  }
+  size_t head = begin + kEnd, tail = end - kEnd;
+  while (head > begin && goes_on(word[head])) --head;
+  while (tail < end && goes_on(word[tail])) ++tail;
+  out.append(word.substr(0, head)).append("...(" + std::to_string(end - begin) + " bytes)...").append(word.substr(tail));
+}
+
+// Without memory for that, as it is.
+std::string readable(std::string message) {
+  if (message.size() <= kNameMost) return message;
+  try {
+    std::string out;
+    for (std::string_view left = message; !left.empty();) {
+      const size_t end = std::min(left.find_first_of(" \n"), left.size());
+      append_readable(out, left.substr(0, end));
+      out += left.substr(end, 1);
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+    return out;
+  } catch (const std::bad_alloc&) {
+    return message;
+  }
+}
+
+}  // namespace
 
 struct Status::Rep {
   std::atomic<int> refs{1};
@@ -59,7 +100,7 @@ Status::Status(Code code, std::string message, Origin origin) {
     return;
   }
   rep_->code = code;
-  rep_->message = std::move(message);
+  rep_->message = readable(std::move(message));
   rep_->origin = std::move(origin);
 }
 
@@ -118,7 +159,7 @@ Status Status::in_phase(std::string_view phase) const {
 }
 
 Status Status::with_context(std::string_view context) const {
-  return edit([](Rep& rep, std::string_view v) { rep.message = std::string(v) + ": " + rep.message; }, context);
+  return edit([](Rep& rep, std::string_view v) { rep.message = readable(std::string(v)) + ": " + rep.message; }, context);
 }
 
 namespace {

@@ -368,7 +368,7 @@ void Connection::registered(const Ref<Registration>& registration, Result<Ref<Se
 // It counts as under way until its work is over, also when it was too late.
 void Connection::late(Registration& registration) {
   registration.end();
-  const Status status = deadline_exceeded("register a part: %s had not prepared it in its time", task_->name().c_str());
+  const Status status = deadline_exceeded("register a part: %s had not prepared it in its time", task_->name().c_str()).in_phase("prepare");
   link_->send(wire::RegisterReply{.status = status.at_task(task_->name())}, registration.call());
 }
 
@@ -453,7 +453,7 @@ Status Connection::start_run(const wire::RunPart& request) {
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
-  run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("%s", kTimePassed)); });
+  run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("%s", kTimePassed).in_phase("run")); });
   loop_.set(*run.deadline, deadline.at_ns);
   const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
   runs_.emplace(request.sequence, std::move(run));

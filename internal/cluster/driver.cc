@@ -22,11 +22,13 @@ std::optional<Directory::Entry> find_here(const Host& host, const Address& targe
   return host.directory ? host.directory->find(target.text()) : std::nullopt;
 }
 
-// One question to several workers. Those who do not answer in time have said that they did not.
+// One question to all workers. Those who do not answer in time have said that they did not.
 template <class R>
 class Asked final {
  public:
-  explicit Asked(size_t count) : shared_(std::make_shared<Shared>()) { shared_->answers.resize(count); }
+  explicit Asked(const std::vector<Ref<Worker>>& workers) : workers_(workers), shared_(std::make_shared<Shared>()) {
+    shared_->answers.resize(workers.size());
+  }
   std::function<void(R)> taker(size_t i) {
     return [shared = shared_, i](R answer) { shared->told.change([&] { shared->answers[i] = std::move(answer); }); };
   }
@@ -48,8 +50,7 @@ class Asked final {
     shared_->told.wait(clock, late(deadline), [&] { return all_answered(); });
     std::vector<R> answers;
     shared_->told.change([&] {
-      for (auto& answer : shared_->answers)
-        answers.push_back(answer ? std::move(*answer) : R(deadline_exceeded("a task did not answer until the deadline passed")));
+      for (auto& answer : shared_->answers) answers.push_back(answer ? std::move(*answer) : R(silence_of(*workers_[answers.size()])));
     });
     return answers;
   }
@@ -59,11 +60,15 @@ class Asked final {
     Condition told;  // guards answers
     std::vector<std::optional<R>> answers;
   };
+  static Status silence_of(const Worker& worker) {
+    return deadline_exceeded("%s did not answer until the deadline passed", worker.name().c_str()).at_peer(worker.name());
+  }
   // Whoever is asked answers by the deadline, and names itself; so it gets a moment more.
   static Deadline late(Deadline deadline) { return {deadline.at_ns > INT64_MAX - 50'000'000 ? INT64_MAX : deadline.at_ns + 50'000'000}; }
   bool all_answered() const {
     return std::ranges::all_of(shared_->answers, [](const auto& answer) { return answer.has_value(); });
   }
+  const std::vector<Ref<Worker>>& workers_;
   const std::shared_ptr<Shared> shared_;
 };
 
@@ -135,7 +140,7 @@ Status Driver::add_devices(uint32_t task) {
 // never be reached, the others get no more than a round.
 Status Driver::connect_all(Deadline deadline) {
   const Clock& clock = *host_.seams.clock;
-  Asked<Status> asked(workers_.size());
+  Asked<Status> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->connect(deadline, asked.taker(i));
   const auto is_hopeless = [](const Status& status) {
     return !status.ok() && status.code() != Code::unavailable && status.code() != Code::deadline_exceeded;
@@ -276,7 +281,7 @@ Status Driver::end_job(Deadline deadline) {
   if (is_local_) return failed_precondition("end the job: this session is local, there are no other tasks");
   // A task that left already is not waited for.
   const Deadline there = within(kRoundLeastNs, deadline);
-  Asked<Status> asked(workers_.size());
+  Asked<Status> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](Status status) {
       if (status.ok()) worker->end_job(deadline, done);
@@ -293,7 +298,7 @@ Status Driver::end_job(Deadline deadline) {
 Result<std::string> Driver::inspect(Deadline deadline) {
   if (is_local_) return failed_precondition("inspect the cluster: this session is local, there are no other tasks");
   const Deadline there = within(kRoundNs, deadline);
-  Asked<Result<std::string>> asked(workers_.size());
+  Asked<Result<std::string>> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](const Status& status) {
       if (status.ok()) worker->inspect(0, deadline, done);
@@ -332,7 +337,7 @@ Result<Driver::Outcome> read_outcome(const std::string& name, const Result<std::
 }  // namespace
 
 Result<Driver::Outcome> Driver::outcome(uint64_t write, Deadline deadline) {
-  Asked<Result<std::string>> asked(workers_.size());
+  Asked<Result<std::string>> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (home_ && workers_[i].get() == home_.get()) {
       asked.taker(i)(std::string(R"({"outcome":{"units":0}})"));
@@ -347,7 +352,7 @@ Result<Driver::Outcome> Driver::outcome(uint64_t write, Deadline deadline) {
   const auto texts = asked.wait(*host_.seams.clock, deadline);
   for (size_t i = 0; i < workers_.size(); ++i) {
     const auto one = read_outcome(workers_[i]->name(), texts[i]);
-    if (!one.ok()) return one.status().with_context("ask what became of a run");
+    if (!one.ok()) return one.status().with_context("ask what became of a run").in_phase("run");
     if (all == Outcome::nothing || one.value() == Outcome::updated) all = one.value();
   }
   return all;
@@ -359,7 +364,7 @@ Status Driver::reset(const std::vector<std::string>& containers, Deadline deadli
     if (worker.get() == home_.get()) continue;
     DTG_TRY(Rights(party_, self_, worker->name()).check(Verb::reset, "reset containers"));
   }
-  Asked<Status> asked(workers_.size());
+  Asked<Status> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i]->connect(deadline, [worker = workers_[i], containers, deadline, done = asked.taker(i)](Status status) {
       if (status.ok()) worker->reset(containers, deadline, done);

@@ -78,8 +78,10 @@ int Group::rank_of(int member) const {
   return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
 }
 
-std::string Group::name_of(int rank) const {
-  return format("rank %d (%s)", rank, options_.members[static_cast<size_t>(members_[static_cast<size_t>(rank)])].task.c_str());
+std::string Group::name_of(int rank) const { return format("rank %d (%s)", rank, task_of(rank).c_str()); }
+
+const std::string& Group::task_of(int rank) const {
+  return options_.members[static_cast<size_t>(members_[static_cast<size_t>(rank)])].task;
 }
 
 // Unix sockets are all of one host.
@@ -103,8 +105,11 @@ void Group::start(Ref<GroupCall> call) {
     const bool old = call->epoch_ != 0 && call->epoch_ != self->epoch_;
     if (self->state_ == State::formed && !old && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
     if (self->state_ == State::formed && !old && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
-    if (old && self->state_ != State::left) call->end(self->too_old(call->epoch_).with_context(call->what_.terms.text()), {});
-    else if (self->state_ != State::formed) call->end(self->out_of_it().with_context(call->what_.terms.text()), {});
+    const std::string what = call->what_.terms.text();
+    if (old && self->state_ != State::left) call->end(self->too_old(call->epoch_).with_context(what), {});
+    else if (const Status why = self->state_ == State::formed ? Status() : self->out_of_it(); !why.ok())
+      // What ended the group may be this very call, as the others made it.
+      call->end(why.message().starts_with(what) ? why : why.with_context(what), {});
     else self->calls_.begin(call);
   });
 }

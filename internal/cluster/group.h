@@ -120,9 +120,10 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void send(int rank, std::unique_ptr<OutFrame> frame) override;
   void send(int rank, wire::GroupWord word) override;
   std::string name_of(int rank) const override;
+  const std::string& task_of(int rank) const override;
   std::vector<int> hosts() const override;
   const std::string& group_name() const override { return options_.name; }
-  void poison(const Status& cause) override { end_epoch(cause, true); }
+  void poison(const Status& cause) override { end_epoch(cause.at_task(self_task()).in_phase("run"), true); }
   void let_go(const Exchange& exchange) override;
   MemoryBudget& budget() override { return *host_.seams.budget; }
   Ref<RefCounted> keeper() override { return Ref<RefCounted>::share(this); }

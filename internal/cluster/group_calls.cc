@@ -361,8 +361,9 @@ void GroupCalls::late(const Key& key) {
   if (!flight->exchange->hears_all() && !names.empty()) names += ", which by this algorithm may wait for others in turn";
   const std::string why =
       names.empty() ? "others have not taken what it sends" : (silent ? "nothing has come from " : "it waits for ") + names;
-  epoch_.poison(deadline_exceeded("%s did not end within its time: %s%s", describe(key, flight->exchange->terms()).c_str(), why.c_str(),
-                                  other_calls(key, {missing.begin(), missing.end()}).c_str()));
+  const Status late = deadline_exceeded("%s did not end within its time: %s%s", describe(key, flight->exchange->terms()).c_str(),
+                                        why.c_str(), other_calls(key, {missing.begin(), missing.end()}).c_str());
+  epoch_.poison(missing.empty() ? late : late.at_peer(epoch_.task_of(missing[0])));
 }
 
 // Ops whose graphs number their calls differently wait for each other, and neither is the one to blame: what those called that are waited

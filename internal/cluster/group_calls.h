@@ -58,6 +58,7 @@ class GroupCalls final : private Exchange::Carrier {
     virtual void send(int rank, std::unique_ptr<OutFrame> frame) = 0;
     virtual void send(int rank, wire::GroupWord word) = 0;
     virtual std::string name_of(int rank) const = 0;
+    virtual const std::string& task_of(int rank) const = 0;
     // By rank: on which host it is, counted from 0, by the addresses that all members know.
     virtual std::vector<int> hosts() const = 0;
     virtual const std::string& group_name() const = 0;

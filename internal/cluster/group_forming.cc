@@ -89,7 +89,7 @@ void Group::formed(const Status& status) {
 void Group::give_up_forming() {
   if (!forming_) return;
   if (state_ == State::left) return formed(out_of_it());
-  std::string missing;
+  std::string missing, first;
   for (const Ref<GroupPeer>& peer : peers_) {
     if (!peer) continue;
     std::string why;
@@ -97,12 +97,14 @@ void Group::give_up_forming() {
     else if (!succession_.wants(peer->member())) why = "it is connected, but does not ask for the group (any more)";
     else if (const Status& trouble = succession_.trouble(peer->member()); !trouble.ok()) why = trouble.message();
     else continue;
+    if (missing.empty()) first = peer->task();
     missing += (missing.empty() ? "" : "; ") + peer->task() + ": " + why;
   }
   if (const std::string hindrance = succession_.hindrance(); !hindrance.empty()) missing += (missing.empty() ? "" : "; ") + hindrance;
   if (missing.empty()) missing = "everybody is there, but they did not agree in time";
   formed(deadline_exceeded("form the group \"%s\" of %zu: %s", options_.name.c_str(), options_.members.size(), missing.c_str())
              .at_task(self_task())
+             .at_peer(first)
              .in_phase("form"));
 }
 

@@ -54,6 +54,7 @@ class Link final : public RefCounted, private Channel::Sink {
     if ((features & wire::kSharedMemory) != 0) channel_->share_memory(budget);
   }
   const std::string& peer() const { return peer_; }
+  const std::string& home() const { return home_; }
   // Any thread; false is final.
   bool is_open() const { return open_.load(std::memory_order_acquire); }
   // It has been silent for longer than somebody is who lives, if not for so long that it is taken for dead. Loop thread.

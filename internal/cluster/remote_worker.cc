@@ -270,10 +270,10 @@ void RemoteWorker::ask(const Ref<Link>& link, const char* what, Deadline deadlin
       const Status why = link ? link->reason() : unavailable("it is not connected");
       return answer(why.with_context(std::string(what) + " " + self->where()), message);
     }
-    const auto told = [answer](Status status, std::string_view header) {
+    const auto told = [self, answer](Status status, std::string_view header) {
       M reply;
       if (status.ok()) status = wire::decode(header, reply);
-      answer(status, reply);
+      answer(status.at_peer(self->where()).at_task(self->self_), reply);
     };
     link->channel().send(question(link->calls().start(std::string(what) + " " + self->where(), deadline, told)));
   };
@@ -324,7 +324,7 @@ void RemoteWorker::register_part(Ref<Graph> graph, PlanRequest asked, Deadline d
         part.unreachable = std::move(reply.unreachable);
         part.knows_writes = (self->features() & wire::kWriteIds) != 0;
         part.keeps_state = (self->features() & wire::kKeepsState) != 0;
-        if (!status.ok()) answer(status);
+        if (!status.ok()) answer(status.in_phase("prepare"));
         else if (!reply.status.ok() && part.unreachable.empty()) answer(reply.status.with_context(self->where()));
         else answer(std::move(part));
       });

@@ -84,7 +84,7 @@ Result<Frame*> Run::wait_for_frame() {
   if (Frame* granted = wait.until(clock_, deadline_, cancellation_)) return granted;
   if (!plan_.withdraw(&wait)) return wait.until(clock_, Deadline::never(), nullptr);
   if (cancellation_ && cancellation_->is_cancelled()) return cancellation_->status();
-  return deadline_exceeded("run: other runs of the same plan took all its frames until the deadline passed");
+  return deadline_exceeded("run: other runs of the same plan took all its frames until the deadline passed").in_phase("run");
 }
 
 void Run::start() {

@@ -220,11 +220,14 @@ void StepEdges::stop_listening() {
     const std::lock_guard lock(mutex_);
     cause = cause_;
     std::string silent;
+    const Link* first = nullptr;
     for (size_t k = 0; k < joins_.size(); ++k) {
       if (!joins_[k].replied) silent += (silent.empty() ? "" : ", ") + peers_[k]->peer();
+      if (!joins_[k].replied && !first) first = peers_[k].get();
       if (joins_[k].waiting) waiting.push_back(std::move(joins_[k].waiting));
     }
-    if (step_ && !silent.empty()) step_->explain_lateness(deadline_exceeded("nothing has come from %s", silent.c_str()));
+    if (step_ && first)
+      step_->explain_lateness(deadline_exceeded("nothing has come from %s", silent.c_str()).at_peer(first->peer()).at_task(first->home()));
   }
   for (Completion& each : waiting) each.done(cause);
 }
@@ -233,7 +236,7 @@ void StepEdges::hear_last_words(const Status& status) {
   const std::lock_guard lock(mutex_);
   if (!aborted_ || !step_ || cause_.code() != Code::deadline_exceeded || status.code() != Code::deadline_exceeded) return;
   const std::string_view words = words_of(status.message(), cause_.message());
-  if (!words.empty()) step_->explain_lateness(deadline_exceeded("%.*s", static_cast<int>(words.size()), words.data()));
+  if (!words.empty()) step_->explain_lateness(Status(Code::deadline_exceeded, std::string(words), status.origin()));
 }
 
 size_t StepEdges::peer_at(const Link& link) const {

@@ -204,7 +204,7 @@ Result<Ref<ServedPart>> Task::make_part(const PartRequest& request) {
   const std::string_view bytes = request.graph();
   const Rights& rights = *request.rights();
   if (request.deadline().passed(*host_.seams.clock))
-    return deadline_exceeded("register a part: its time was over before %s came to it", name_.c_str());
+    return deadline_exceeded("register a part: its time was over before %s came to it", name_.c_str()).in_phase("prepare");
   auto part = make_ref<ServedPart>(Ref<Task>::share(this), devices_);
   DTG_ASSIGN(const int64_t decoded, graph_memory(bytes, host_.limits));
   const int64_t memory = decoded + static_cast<int64_t>(bytes.size());

@@ -8,6 +8,7 @@
 
 #include "exec/chunk_cache.h"
 #include "exec/frame.h"
+#include "exec/step_interrupt.h"
 
 namespace dtg {
 
@@ -152,7 +153,7 @@ bool Frame::run_chunk_on_device(SegmentState& state) {
     if (part.device->is_checking()) note_results(instruction);
     if (instruction.event >= 0) signal(static_cast<uint32_t>(instruction.event));
     if (instruction.looks_at_clock && step_->deadline().passed(around_.clock)) {
-      step_->abort(deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for"));
+      step_->abort(too_late());
     }
   }
   return true;

@@ -79,7 +79,12 @@ bool Step::remove(Waiter* waiter) {
 void Step::explain_lateness(const Status& why) {
   std::lock_guard hold(mutex_);
   if (cause_.code() != Code::deadline_exceeded || why.code() != Code::deadline_exceeded || std::exchange(explained_, true)) return;
-  cause_ = Status(cause_.code(), cause_.message() + "; " + why.message(), why.origin());
+  const Origin& known = cause_.origin();
+  cause_ = Status(cause_.code(), cause_.message() + "; " + why.message(), why.origin())
+               .at_node(known.node)
+               .at_task(known.task)
+               .at_peer(known.peer)
+               .in_phase(known.phase);
 }
 
 void Step::restart(uint64_t sequence, Deadline deadline) {

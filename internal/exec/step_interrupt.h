@@ -11,7 +11,9 @@
 
 namespace dtg {
 
-inline Status too_late() { return deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for"); }
+inline Status too_late() {
+  return deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for").in_phase("run");
+}
 
 class StepInterrupt final : public Interrupt {
  public:

@@ -20,8 +20,9 @@ Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int 
     return invalid_argument("%s: the input is %s; cast it to a floating-point type first", layer, described(model, x).c_str());
   }
   if (!info.shape.has_rank() || rank < rank_min || rank > rank_max || info.shape.dim(rank - 1) < 0) {
-    return invalid_argument("%s: the input is %s; a rank of %d to %d and a known last dimension are needed", layer,
-                            described(model, x).c_str(), rank_min, rank_max);
+    const std::string ranks = rank_min == rank_max ? format("rank %d", rank_min) : format("a rank of %d to %d", rank_min, rank_max);
+    return invalid_argument("%s: the input is %s; %s and a known last dimension are needed", layer, described(model, x).c_str(),
+                            ranks.c_str());
   }
   return info.shape.dim(rank - 1);
 }

@@ -31,7 +31,8 @@ std::span<const Pass> front_passes() { return kFront; }
 std::span<const Pass> back_passes() { return kBack; }
 
 Status PlanContext::check_time() const {
-  if (clock && deadline.passed(*clock)) return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time");
+  if (clock && deadline.passed(*clock))
+    return deadline_exceeded("plan: the run's deadline passed while it was planned; give it more time").in_phase("prepare");
   Interrupt* const interrupt = Interrupt::present();
   return interrupt && interrupt->is_due() ? cancelled("plan: the run was cancelled while it was planned") : Status();
 }

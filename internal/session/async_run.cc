@@ -1,6 +1,8 @@
 // What an asynchronous run adds to one that is waited for: a deadline of its own, a place for the results, an announcement.
 #include "session/async_run.h"
 
+#include "exec/step_interrupt.h"
+
 namespace dtg {
 
 AsyncRun::AsyncRun(Ref<Session> session, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
@@ -198,7 +200,7 @@ void AsyncRun::announce(Status status) {
 }
 
 void AsyncRun::cancel() { stop_early(cancelled("the run was cancelled by its caller")); }
-void AsyncRun::ring() { stop_early(deadline_exceeded("the run's deadline passed; give it more time, or cancel what it waits for")); }
+void AsyncRun::ring() { stop_early(too_late()); }
 
 void AsyncRun::stop_early(const Status& cause) {
   if (stopped_.exchange(true)) return;  // before, or it has ended
@@ -236,7 +238,8 @@ Status Session::wait_for_stopped(Deadline until) {
   const Pool& pool = runtime_->pool();
   if (!pool.has_threads() || pool.is_own_thread()) return {};
   if (fewer_stopped_.wait(runtime_->clock(), until, [this] { return stopped_.load() <= kStopped / 2; })) return {};
-  return deadline_exceeded("run: %d runs of the session that were cancelled or late did not end until the deadline passed", kStopped);
+  return deadline_exceeded("run: %d runs of the session that were cancelled or late did not end until the deadline passed", kStopped)
+      .in_phase("run");
 }
 
 Result<Ref<AsyncRun>> Session::run_async(const RunArgs& args, Ref<CompletionQueue> queue, uint64_t tag) {

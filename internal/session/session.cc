@@ -226,7 +226,9 @@ Status Session::check_time(const RunArgs& args, Deadline until) const {
   const int64_t time_ns = args.timeout_ns ? args.timeout_ns : options_.default_timeout_ns;
   if (time_ns >= kNoHurryNs || !until.passed(runtime_->clock())) return {};
   return refuse_run(
-      deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9), args);
+      deadline_exceeded("run: its time, %g s, was over before it could begin; nothing has run", static_cast<double>(time_ns) * 1e-9)
+          .in_phase("run"),
+      args);
 }
 
 Status Session::check_cancelled(const RunArgs& args) const {
@@ -302,7 +304,7 @@ Status Session::begin_planning(Deadline until, Cancellation* cancellation) {
     return {};
   }
   if (cancellation && cancellation->is_cancelled()) return cancellation->status();
-  return deadline_exceeded("run: another run of the session was being planned until the deadline passed");
+  return deadline_exceeded("run: another run of the session was being planned until the deadline passed").in_phase("prepare");
 }
 
 Session::Turn::~Turn() { session.turns_.give_back(); }

@@ -379,14 +379,20 @@ TEST_F(Groups, DeadlinesAndCancelsEndTheEpochForAll) {
     dtg_tensor* out = nullptr;
     dtg_collective_args args = DTG_COLLECTIVE_ARGS_INIT;
     args.timeout_ns = 300 * kMs;
+    std::string origin;
     if (member.rank != 2) {
       const std::string message =
-          refused(dtg_group_all_reduce(member.group, in, &args, &out), DTG_DEADLINE_EXCEEDED, "nobody at the other end");
+          refused(dtg_group_all_reduce(member.group, in, &args, &out), DTG_DEADLINE_EXCEEDED, "nobody at the other end", &origin);
       EXPECT_NE(message.find("nothing has come from rank 2"), message.npos) << message;
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(900));
-      refused(dtg_group_all_reduce(member.group, in, nullptr, &out), DTG_DEADLINE_EXCEEDED, "too late");
+      const std::string message =
+          refused(dtg_group_all_reduce(member.group, in, nullptr, &out), DTG_DEADLINE_EXCEEDED, "too late", &origin);
+      EXPECT_EQ(message.find("all_reduce("), message.rfind("all_reduce(")) << "what is late is this call: " << message;
     }
+    // Whoever of the others found it.
+    EXPECT_NE(origin.find("/job:worker/replica:0/task:"), origin.npos) << origin;
+    EXPECT_NE(origin.find(", /job:worker/replica:0/task:2, run"), origin.npos) << origin;
     OK(dtg_group_reform(member.group, 0, 0));
     dtg_cq* cq = nullptr;
     OK(dtg_cq_create(&cq));
@@ -455,7 +461,9 @@ TEST_F(Groups, WhoDoesNotComeIsNamed) {
   dtg_group_options options = DTG_GROUP_OPTIONS_INIT;
   options.join_timeout_ns = 300 * kMs;
   dtg_group* group = nullptr;
-  const std::string message = refused(dtg_group_join(servers_[0]->server, &options, &group), DTG_DEADLINE_EXCEEDED, "alone");
+  std::string origin;
+  const std::string message = refused(dtg_group_join(servers_[0]->server, &options, &group), DTG_DEADLINE_EXCEEDED, "alone", &origin);
+  EXPECT_EQ(origin, "/job:worker/replica:0/task:0, /job:worker/replica:0/task:1, form");
   EXPECT_NE(message.find("task:1"), message.npos) << message;
   EXPECT_NE(message.find("has not joined"), message.npos) << message;
   // Another list of members.

@@ -24,12 +24,14 @@ inline std::string text_of(dtg_error* error) { return dtg_error_message(error, n
   } while (0)
 
 // Takes the error over; the call must have failed with this code and say something.
-inline std::string refused(dtg_error* error, dtg_code code, const std::string& what) {
+// `origin` receives where and when it failed, as "TASK, PEER, PHASE".
+inline std::string refused(dtg_error* error, dtg_code code, const std::string& what, std::string* origin = nullptr) {
   EXPECT_NE(error, nullptr) << what << " was accepted";
   if (!error) return "";
   const std::string message = text_of(error);
   EXPECT_EQ(dtg_error_code(error), code) << what << ": " << message;
   EXPECT_GT(message.size(), 12u) << what;
+  if (origin) *origin = std::string(dtg_error_task(error)) + ", " + dtg_error_peer(error) + ", " + dtg_error_phase(error);
   dtg_error_release(error);
   return message;
 }

@@ -138,6 +138,23 @@ TEST_F(Kill, TheParameterServerStopsAtAnyMoment) {
   }
 }
 
+// An error that a program branches on has who did not answer, and what it was at.
+TEST_F(Kill, WhoIsSilentIsAPartOfTheError) {
+  ServerProcess ps("ps=" + at("ps"), "ps", 0);
+  ASSERT_TRUE(connect().ok());
+  ASSERT_TRUE(assign().ok());
+  ps.stop();
+  const auto names = [](const Status& status, const char* phase) {
+    EXPECT_EQ(status.code(), Code::deadline_exceeded) << status.message();
+    EXPECT_EQ(status.origin().peer.find("/job:ps/replica:0/task:0"), 0u) << status.origin().peer;
+    EXPECT_EQ(status.origin().phase, phase) << status.message();
+  };
+  names(steps_->run(*session_, steps_->assign, 100 * kMillisecond), "run");
+  names(step(100 * kMillisecond), "prepare");  // its plan is not made yet
+  names(session_->outcome(7, 100 * kMillisecond).status(), "run");
+  ps.signal(SIGCONT);
+}
+
 // Other workers come and go; those who stay notice nothing, the value stays right, and the server forgets the dead.
 TEST_F(Kill, WorkersDieAndStopAtAnyMoment) {
   ServerProcess ps("ps=" + at("ps"), "ps", 0);

@@ -304,8 +304,7 @@ TEST(Csv, NumbersThatAFloatDoesNotHoldAreRefused) {
   const auto refused = [](const char* text, bool doubles, const char* type) {
     const Status status = csv_problem(text, {.doubles = doubles});
     EXPECT_EQ(status.code(), Code::data_loss);
-    for (const char* part : {"line 3", "\"size\"", type})
-      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    for (const char* part : {"line 3", "\"size\"", type}) EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
   };
   refused("size,kind\n1.5,a\n1e300,b\n", false, "float32");
   refused("size,kind\n1.5,a\n-3.5e38,b\n", false, "float32");

@@ -22,7 +22,7 @@ DTG_API const char *dtg_error_node(const dtg_error *error) DTG_NOEXCEPT;
 /* The task that found the failure, "/job:ps/task:0", or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_task(const dtg_error *error) DTG_NOEXCEPT;
 
-/* The other end of the connection that failed, or "". Borrowed. Since 0.1. */
+/* The other end of the connection that failed, or the first of those that were waited for; or "". Borrowed. Since 0.1. */
 DTG_API const char *dtg_error_peer(const dtg_error *error) DTG_NOEXCEPT;
 
 /* When it failed: "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (group) or "". Borrowed. Since 0.1. */

@@ -247,9 +247,10 @@ DTG_ERR dtg_trainer_next(dtg_trainer *trainer, dtg_fit_event *event) DTG_NOEXCEP
 DTG_ERR dtg_trainer_give_up(dtg_trainer *trainer) DTG_NOEXCEPT;
 
 /* What the host is told of an event: on the calling thread, between two steps, with nothing locked, so that it may use the trainer
- * (evaluate and predict between epochs), the session and everything else. It may not begin another fit, nor pull this one:
- * FAILED_PRECONDITION. NULL goes
- * on; an error, owned by the library from then on, ends the fit with it, and dtg_trainer_next repeats it. */
+ * (evaluate and predict between epochs, over other data sets than the two of the fit, which are the fit's until it ends; what came of a
+ * validation is in the event), the session and everything else. It may not begin another fit, nor pull this one, nor read the fit's data
+ * sets: FAILED_PRECONDITION. NULL goes on; an error, owned by the library from then on, ends the fit with it, and dtg_trainer_next repeats
+ * it. */
 typedef dtg_error *(*dtg_fit_fn)(void *user, dtg_trainer *trainer, const dtg_fit_event *event);
 
 /* One function for each kind of event, NULL: none. */

@@ -162,7 +162,7 @@ impl Error {
         some(&self.0.task)
     }
 
-    /// The other end of the connection that failed.
+    /// The other end of the connection that failed, or the first of those that were waited for.
     pub fn peer(&self) -> Option<&str> {
         some(&self.0.peer)
     }

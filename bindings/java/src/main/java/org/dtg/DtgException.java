@@ -69,7 +69,7 @@ public class DtgException extends RuntimeException {
   }
 
   /**
-   * The other end of the connection that failed.
+   * The other end of the connection that failed, or the first of those that were waited for.
    *
    * @return its address, or ""
    */

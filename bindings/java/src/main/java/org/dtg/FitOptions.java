@@ -282,7 +282,8 @@ public final class FitOptions {
 
   /**
    * Tells a listener each event of a kind in {@link Trainer#fit}: on the thread of the fit, between two steps, so that it may use the trainer
-   * (evaluate and predict between epochs), the session and everything else. It may not begin another fit. What it throws leaves the fit.
+   * (evaluate and predict between epochs, over other data sets than the two of the fit), the session and everything else. It may not begin
+   * another fit. What it throws leaves the fit.
    *
    * @param kind of which events
    * @param listener who is told, after those that were added before

@@ -1,0 +1,43 @@
+// What a status says, however long the names in it are.
+#include <gtest/gtest.h>
+
+#include "base/status.h"
+
+namespace dtg {
+namespace {
+
+TEST(Status, LongNamesAreCutInTheMiddle) {
+  const std::string name = "first/" + std::string(100'000, 'x') + "/last";
+  const Status status = not_found("find \"%s\": no such node; see dtg_graph_find", name.c_str());
+  EXPECT_LT(status.message().size(), 400u);
+  for (const char* part : {"find \"first/xx", "x...(100011 bytes)...x", "xx/last\": no such node; see dtg_graph_find"})
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  const Status in = status.with_context("run \"" + name + "\"");
+  EXPECT_LT(in.message().size(), 800u);
+  EXPECT_NE(in.message().find("/last\": find \"first"), std::string::npos) << in.message();
+  EXPECT_EQ(in.at_node(name).origin().node, name) << "whole, to be looked up";
+}
+
+TEST(Status, WhatIsReadableStaysWhole) {
+  const std::string name(400, 'n');
+  std::string words;
+  for (int i = 0; i < 2000; ++i) words += "word ";
+  EXPECT_EQ(not_found("%s %s", name.c_str(), words.c_str()).message(), name + " " + words);
+  EXPECT_EQ(unavailable("%s\n%s", name.c_str(), name.c_str()).message(), name + "\n" + name);
+}
+
+TEST(Status, CharactersAreNotCut) {
+  for (size_t shift = 0; shift < 4; ++shift) {
+    std::string name(shift, 'a');
+    for (int i = 0; i < 1000; ++i) name += "\xe2\x82\xac";
+    const std::string text = not_found("%s", name.c_str()).message();
+    const size_t dots = text.find("..."), last = text.rfind("...");
+    ASSERT_NE(dots, std::string::npos);
+    EXPECT_EQ((dots - shift) % 3, 0u);
+    EXPECT_EQ(text.compare(last + 3, 3, "\xe2\x82\xac"), 0);
+  }
+  EXPECT_LT(not_found("%s", std::string(1000, '\x80').c_str()).message().size(), 1000u) << "what is no UTF-8 at all";
+}
+
+}  // namespace
+}  // namespace dtg
