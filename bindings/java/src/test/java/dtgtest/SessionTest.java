@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -122,6 +123,28 @@ class SessionTest {
       ExecutionException failed = assertThrows(ExecutionException.class, () -> stopped.get(10, TimeUnit.SECONDS));
       assertEquals(Code.CANCELLED, assertInstanceOf(DtgException.Cancelled.class, failed.getCause()).code());
       World.fails(DtgException.FailedPrecondition.class, () -> session.run(never), "closed");
+    }
+  }
+
+  /** Whatever completes the future ends the run, which would wait for ever; what completed it counts, not how the run ended of it. */
+  @Test
+  void aRunEndsWithItsFuture() throws Exception {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      Value never = World.dequeue(graph);
+      IllegalStateException mine = new IllegalStateException("another's");
+      List<Consumer<CompletableFuture<?>>> ends = List.of(run -> run.orTimeout(10, TimeUnit.MILLISECONDS),
+          run -> run.completeOnTimeout(null, 10, TimeUnit.MILLISECONDS), run -> run.complete(null), run -> run.completeExceptionally(mine),
+          run -> run.completeAsync(() -> null), run -> run.completeAsync(() -> {
+            throw mine;
+          }), run -> run.cancel(false), run -> run.obtrudeValue(null), run -> run.obtrudeException(mine));
+      long living = Dtg.liveHandles();
+      for (Consumer<CompletableFuture<?>> end : ends) {
+        CompletableFuture<Results> run = session.run().fetch(never).start();
+        CompletableFuture<Boolean> hangsOnIt = run.handle((none, e) -> e instanceof DtgException);
+        end.accept(run);
+        assertFalse(hangsOnIt.get(10, TimeUnit.SECONDS));
+        World.assertLiving(living);
+      }
     }
   }
 

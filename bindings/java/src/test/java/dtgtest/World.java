@@ -19,14 +19,18 @@ import org.junit.jupiter.api.function.Executable;
 final class World {
   private World() {}
 
-  /** Handles go when views are collected and the completion queue has lingered; within ten seconds. */
   static void assertNothingLives() throws InterruptedException {
+    assertLiving(0);
+  }
+
+  /** Handles go when views are collected and the completion queue has lingered; within ten seconds. */
+  static void assertLiving(long handles) throws InterruptedException {
     CountDownLatch tick = new CountDownLatch(1);
-    for (int i = 0; i < 100 && Dtg.liveHandles() != 0; i++) {
+    for (int i = 0; i < 100 && Dtg.liveHandles() != handles; i++) {
       System.gc();
       assertTrue(!tick.await(100, TimeUnit.MILLISECONDS));
     }
-    assertEquals(0, Dtg.liveHandles(), "native objects that nobody closed");
+    assertEquals(handles, Dtg.liveHandles(), "native objects that nobody closed, or those that should be there");
   }
 
   static <T extends DtgException> T fails(Class<T> type, Executable what, String... words) {

@@ -218,7 +218,8 @@ public final class Run {
 
   /**
    * Starts the run; no thread waits for it. The future completes with the fetched values, to be closed, or with a {@link DtgException},
-   * also where the run could not start; {@code cancel} cancels the run itself.
+   * also where the run could not start. Whatever else completes it ends the run: {@code cancel}, {@code orTimeout}, {@code
+   * completeOnTimeout}, {@code complete}. To complete a future that was chained to it does not.
    *
    * <p>A run that waits for nobody and takes no more than some ten microseconds, as such runs did before, is made at once on this thread,
    * and the future is complete: to hand it over and to be woken again would take ten times as long. Of another one, what is chained

@@ -2,14 +2,20 @@
 
 package org.dtg;
 
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongFunction;
+import java.util.function.Supplier;
 
-/** A run that nobody waits for. The thread of CompletionQueue hears of its end; it is completed on the thread that waits, or on the common pool. */
+/**
+ * A run that nobody waits for. The thread of CompletionQueue hears of its end; it is completed on the thread that waits, or on the common pool.
+ * Whoever completes it otherwise, as its timeout does, wants nothing of the run any more, which is cancelled.
+ */
 final class RunFuture<T> extends CompletableFuture<T> {
   private static final class Running extends Handle {
     private final boolean ends; // a run ends when its future is cancelled; a closure that was scheduled does not
@@ -39,6 +45,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
   private final LongFunction<T> collect;
   private Running running; // guarded by this, as what follows
   private boolean refused; // it never started
+  private boolean unwanted; // somebody else completes it
   private boolean over; // the end is known
   private boolean published;
   private T result;
@@ -56,7 +63,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
   synchronized void started(long address) {
     running = new Running(kind, address);
     notifyAll();
-    if (isCancelled()) running.cancel();
+    if (unwanted) running.cancel();
   }
 
   void notStarted(Throwable why) {
@@ -64,7 +71,7 @@ final class RunFuture<T> extends CompletableFuture<T> {
       refused = true;
       notifyAll();
     }
-    completeExceptionally(why);
+    tell(super.completeExceptionally(why));
   }
 
   /** The end can be announced before the call that started the run has returned. Null: the run was refused after all. */
@@ -108,19 +115,21 @@ final class RunFuture<T> extends CompletableFuture<T> {
     ForkJoinPool.commonPool().execute(this::publish);
   }
 
-  /** Completes the future with the end, which is known; the first to come does. */
+  /** Completes the future with the end, which is known; the first to come does, unless somebody else completes it. */
   private void publish() {
     T value;
     Throwable why;
+    boolean wanted;
     synchronized (this) {
       if (!over || published) return;
       published = true;
       value = result;
       why = error;
+      wanted = !unwanted;
       result = null;
     }
-    if (why != null) completeExceptionally(why);
-    else if (!complete(value) && value instanceof Results unwanted) unwanted.close();
+    boolean told = wanted && tell(why == null ? super.complete(value) : super.completeExceptionally(why));
+    if (!told && value instanceof Results results) results.close();
   }
 
   /** Waits on this thread, and publishes on it, without a third one between. Zero: for ever. */
@@ -168,25 +177,62 @@ final class RunFuture<T> extends CompletableFuture<T> {
     return changed;
   }
 
+  /** Whoever calls this completes the future next. First the run ends, as what hangs on the future may take long. */
+  private void giveUp() {
+    Running now;
+    synchronized (this) {
+      unwanted = true;
+      now = running;
+    }
+    if (now != null) now.cancel();
+  }
+
   @Override
   public boolean complete(T value) {
+    giveUp();
     return tell(super.complete(value));
   }
 
   @Override
   public boolean completeExceptionally(Throwable why) {
+    Objects.requireNonNull(why);
+    giveUp();
     return tell(super.completeExceptionally(why));
   }
 
   @Override
   public boolean cancel(boolean mayInterruptIfRunning) {
-    Running now;
-    synchronized (this) {
-      now = running;
-    }
-    boolean out = tell(super.cancel(mayInterruptIfRunning));
-    if (now != null) now.cancel();
-    return out;
+    giveUp();
+    return tell(super.cancel(mayInterruptIfRunning));
+  }
+
+  @Override
+  public CompletableFuture<T> completeAsync(Supplier<? extends T> supplier, Executor executor) {
+    Objects.requireNonNull(supplier);
+    executor.execute(() -> {
+      if (isDone()) return;
+      try {
+        complete(supplier.get());
+      } catch (Throwable e) {
+        completeExceptionally(e);
+      }
+    });
+    return this;
+  }
+
+  @Override
+  public void obtrudeValue(T value) {
+    giveUp();
+    super.obtrudeValue(value);
+    tell(true);
+  }
+
+  @Override
+  public void obtrudeException(Throwable why) {
+    Objects.requireNonNull(why);
+    giveUp();
+    super.obtrudeException(why);
+    tell(true);
   }
 
   @Override
