@@ -8,9 +8,11 @@ import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.ReadOnlyBufferException;
+import java.util.List;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 class TensorTest {
   @AfterEach
@@ -119,7 +121,7 @@ class TensorTest {
     ByteBuffer direct = ByteBuffer.allocateDirect(9);
     World.fails(DtgException.InvalidArgument.class, () -> Tensor.borrow(DType.F32, heap, 1), "Java's heap");
     World.fails(DtgException.InvalidArgument.class, () -> Tensor.borrow(DType.F32, direct, 1));
-    World.fails(DtgException.InvalidArgument.class, () -> Tensor.borrow(DType.F32, direct.slice(1, 4), 1), "align");
+    World.fails(DtgException.InvalidArgument.class, () -> Tensor.borrow(DType.F32, direct.slice(1, 4).order(ByteOrder.nativeOrder()), 1), "align");
     World.fails(DtgException.InvalidArgument.class, () -> Tensor.of(new float[] {1, 2}, 3), "3 elements");
     World.fails(DtgException.InvalidArgument.class, () -> Tensor.allocate(DType.F32, -1));
     World.fails(DtgException.Unimplemented.class, () -> Tensor.allocate(DType.STRING, 1));
@@ -128,6 +130,18 @@ class TensorTest {
       World.fails(DtgException.InvalidArgument.class, () -> tensor.getLong(0), "float32", "int64");
       World.fails(DtgException.OutOfRange.class, () -> tensor.view(2, 4));
     }
+  }
+
+  /** Java's own order of bytes, which a new buffer has and a slice has again, is not this machine's. */
+  @Test
+  void aBufferInAnotherOrderIsRefused() {
+    ByteOrder other = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN ? ByteOrder.LITTLE_ENDIAN : ByteOrder.BIG_ENDIAN;
+    for (DType type : List.of(DType.F32, DType.F64, DType.I16, DType.I64, DType.BF16)) {
+      ByteBuffer buffer = ByteBuffer.allocateDirect((int) type.size()).order(other);
+      World.fails(DtgException.InvalidArgument.class, () -> Tensor.borrow(type, buffer, 1), other.toString(), ".order(ByteOrder.nativeOrder())");
+      Tensor.borrow(type, buffer.order(ByteOrder.nativeOrder()), 1).close();
+    }
+    Tensor.borrow(DType.U8, ByteBuffer.allocateDirect(3).order(other), 3).close(); // a byte has no order
   }
 
   @Test
@@ -139,6 +153,11 @@ class TensorTest {
     World.isClosed(tensor::view, "tensor");
     World.isClosed(() -> tensor.getFloat(0), "tensor");
     World.isClosed(tensor::toFloats, "tensor");
+    for (Executable known : List.<Executable>of(tensor::dtype, tensor::shape, tensor::count, tensor::byteSize)) World.isClosed(known, "tensor");
+    Tensor described = Tensor.scalar(1f);
+    assertEquals(4, described.byteSize() * described.count() * (1 + described.shape().length));
+    described.close();
+    for (Executable known : List.<Executable>of(described::dtype, described::shape, described::count, described::byteSize)) World.isClosed(known, "tensor");
   }
 
   @Test

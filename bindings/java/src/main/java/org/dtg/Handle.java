@@ -159,6 +159,11 @@ public abstract class Handle implements AutoCloseable {
     for (Handle handle : handles) drop(handle);
   }
 
+  /** For what is known without a crossing. */
+  final void mustBeOpen() {
+    if (isClosed()) throw closed();
+  }
+
   private IllegalStateException closed() {
     return new IllegalStateException("this is not an open " + owned.kind.noun + ": it was closed");
   }

@@ -47,14 +47,16 @@ public final class Tensor extends Handle {
 
   /**
    * A tensor around the memory of a direct buffer, from its position to its limit, without a copy. The tensor keeps the buffer alive, and so
-   * does whatever the library keeps of the tensor. The buffer must be in native order of bytes and aligned to the element size.
+   * does whatever the library keeps of the tensor. The buffer must be aligned to the element size, and in the machine's order of bytes where
+   * elements have more than one: {@code ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder())}. A slice or a duplicate begins with
+   * Java's order again, which is another one on most machines.
    *
    * @param dtype the type of the elements
    * @param buffer a direct buffer
    * @param shape the dimensions
    * @return the tensor
-   * @throws DtgException.InvalidArgument when the buffer is not direct, is read-only or of an arena that can be closed, or its size does
-   *     not fit
+   * @throws DtgException.InvalidArgument when the buffer is not direct, is read-only or of an arena that can be closed, or its size or its
+   *     order of bytes does not fit
    */
   public static Tensor borrow(DType dtype, ByteBuffer buffer, long... shape) {
     given(dtype, "dtype");
@@ -70,6 +72,11 @@ public final class Tensor extends Handle {
           + "ByteBuffer.allocateDirect or Arena.ofAuto(), or copy by Tensor.of");
     }
     counted(dtype, shape, buffer.remaining());
+    if (dtype.size() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
+      throw new DtgException.InvalidArgument("borrow a buffer as a tensor of " + dtype.label() + ": its order of bytes is " + buffer.order()
+          + ", this machine's is " + ByteOrder.nativeOrder() + ", so elements would be read wrong; call .order(ByteOrder.nativeOrder()) on the "
+          + "buffer before anything is put into it, and on each slice or duplicate");
+    }
     long number = Events.lend(buffer);
     try {
       long address = Native.bufferAddress(buffer) + buffer.position();
@@ -274,6 +281,7 @@ public final class Tensor extends Handle {
   }
 
   private synchronized void describe() {
+    mustBeOpen();
     if (shape != null) return;
     long mine = hold();
     try {
@@ -293,6 +301,7 @@ public final class Tensor extends Handle {
    */
   public DType dtype() {
     if (dtype == null) describe();
+    mustBeOpen();
     return dtype;
   }
 
