@@ -306,7 +306,7 @@ class TrainerTest {
       refused(invalid, () -> lab.trainer.fit(null, null), "data is null");
       refused(invalid, () -> lab.trainer.fit(one, null), "2 values are fed");
       refused(invalid, () -> lab.trainer.fit(lab.train, new FitOptions().validation(lab.train)), "make a second one");
-      refused(invalid, () -> lab.trainer.fit(lab.train, new FitOptions().epochs(-1)), "epochs");
+      for (int none : new int[] {0, -1}) refused(invalid, () -> new FitOptions().epochs(none), "epochs(" + none + ")");
       refused(invalid, () -> lab.trainer.fit(lab.train, new FitOptions().best("loss")), "FitOptions");
       refused(invalid, () -> lab.trainer.fit(lab.train, new FitOptions().earlyStopping(new EarlyStopping().minDelta(-1))), "EarlyStopping");
       refused(invalid, () -> lab.trainer.fit(lab.train, new FitOptions().plateau(new Plateau().factor(2))), "Plateau");

@@ -41,10 +41,12 @@ public final class FitOptions {
   /**
    * How many epochs in all.
    *
-   * @param epochs those of before it went on too; 0: 1
+   * @param epochs those of before it went on too; one where this is not called
    * @return this
+   * @throws DtgException.InvalidArgument below 1
    */
   public FitOptions epochs(long epochs) {
+    if (epochs < 1) throw new DtgException.InvalidArgument("epochs(" + epochs + "): a fit has one at least, and those of before it went on count");
     this.epochs = epochs;
     return this;
   }
