@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.*;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.dtg.*;
@@ -82,6 +83,50 @@ class HostDataTest {
     try (Dataset data = Dataset.range(0, 1, 1)) {
       World.fails(DtgException.InvalidArgument.class, () -> data.mapElements(List.of(), x -> x), "component");
       World.fails(DtgException.InvalidArgument.class, () -> data.filterElements(null), "null");
+    }
+  }
+
+  /** The very object, also where it was thrown ahead of who reads, or in a fit; nobody else's error has it. */
+  @Test
+  void whatIsThrownIsTheCause() {
+    IllegalStateException mine = new IllegalStateException("the well is dry");
+    IllegalStateException silent = new IllegalStateException();
+    StackOverflowError deep = new StackOverflowError();
+    for (Throwable thrown : List.of(mine, silent, deep, World.fails(DtgException.InvalidArgument.class, () -> Dataset.range(0, 1, 0)))) {
+      HostData.Change throwing = x -> {
+        if (thrown instanceof Error error) throw error;
+        throw (Exception) thrown;
+      };
+      for (int ahead : new int[] {0, 2}) {
+        try (Dataset data = Dataset.range(0, 1, 1).mapElements(NUMBER, throwing); Dataset other = Dataset.range(0, 1, 1).mapElements(NUMBER, x -> null)) {
+          if (ahead > 0) data.prefetch(ahead);
+          assertNull(World.fails(DtgException.InvalidArgument.class, other::next).getCause().getCause());
+          assertSame(thrown, World.fails(DtgException.class, data::next).getCause());
+          assertNull(World.fails(DtgException.InvalidArgument.class, () -> data.take(-2)).getCause());
+        }
+      }
+    }
+    for (boolean begun : new boolean[] {false, true}) {
+      Iterator<List<Tensor>> broken = new Iterator<>() {
+        @Override
+        public boolean hasNext() {
+          throw mine;
+        }
+
+        @Override
+        public List<Tensor> next() {
+          return null;
+        }
+      };
+      try (Dataset data = Dataset.of(NUMBER, -1, number -> {
+             if (begun) return broken;
+             throw mine;
+           })) {
+        assertSame(mine, World.fails(DtgException.Unknown.class, data::next, "the well is dry").getCause());
+      }
+    }
+    try (Dataset data = Dataset.of(NUMBER, -1, number -> null)) {
+      World.fails(DtgException.InvalidArgument.class, data::next, "null for epoch 0");
     }
   }
 

@@ -88,7 +88,11 @@ public class DtgException extends RuntimeException {
 
   /** Called from C. */
   static DtgException of(int number, byte[] message, byte[] node, byte[] task, byte[] peer, byte[] phase) {
-    return of(Code.of(number), inJava(Native.text(message)), Native.text(node), Native.text(task), Native.text(peer), Native.text(phase));
+    String words = Native.text(message);
+    DtgException out = of(Code.of(number), inJava(words), Native.text(node), Native.text(task), Native.text(peer), Native.text(phase));
+    Throwable cause = HostData.cause(number, words);
+    if (cause != null) out.initCause(cause);
+    return out;
   }
 
   /** A message of the library without the words of C. What stands between quotes is the program's own and stays. */

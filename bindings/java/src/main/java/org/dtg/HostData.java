@@ -3,15 +3,24 @@
 
 package org.dtg;
 
+import java.lang.ref.SoftReference;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
 import java.util.function.LongFunction;
 
-/** Functions of Java that data sets call. */
+/** Functions of Java that data sets call. What they throw is the cause of the {@link DtgException} that the data set's reader gets. */
 public final class HostData {
+  private static final int KEPT = 8;
+  private static final Deque<Thrown> THROWN = new ArrayDeque<>(); // the newest first; guarded by itself
+
   private HostData() {}
+
+  /** What a function threw, for which C has no place: it takes the code and the words, and puts words of its own before them at most. */
+  private record Thrown(int code, String words, SoftReference<Throwable> what) {}
 
   /** Makes one element of another. */
   @FunctionalInterface
@@ -21,7 +30,7 @@ public final class HostData {
      *
      * @param x the components, which are closed when this returns
      * @return as many tensors as were announced, which are then closed; components may be among them
-     * @throws Exception what it throws is the error of the element, with its message
+     * @throws Exception what it throws is the error of the element, with its message, and its cause
      */
     List<Tensor> apply(List<Tensor> x) throws Exception;
   }
@@ -34,7 +43,7 @@ public final class HostData {
      *
      * @param x the components, which are closed when this returns
      * @return whether it stays
-     * @throws Exception what it throws is the error of the element, with its message
+     * @throws Exception what it throws is the error of the element, with its message, and its cause
      */
     boolean test(List<Tensor> x) throws Exception;
   }
@@ -74,6 +83,9 @@ public final class HostData {
   static void begin(Rows source, long epoch) {
     source.rows = null;
     source.rows = source.epochs.apply(epoch);
+    if (source.rows == null) {
+      throw new DtgException.InvalidArgument("the source gave null for epoch " + epoch + "; of no elements it is an empty iterator");
+    }
   }
 
   /** Called from C; null at the end of the epoch. */
@@ -118,9 +130,28 @@ public final class HostData {
     return (thrown instanceof DtgException ours ? ours.code() : thrown instanceof Exception ? Code.UNKNOWN : Code.INTERNAL).number();
   }
 
-  /** Called from C: what a function threw, in words. */
+  /** Called from C: what a function threw, in words. It is kept until it is told, among the last ones. */
   static byte[] message(Throwable thrown) {
     String text = thrown instanceof DtgException ? thrown.getMessage() : thrown.toString();
-    return (text == null ? thrown.getClass().getName() : text).getBytes(StandardCharsets.UTF_8);
+    String words = text == null ? thrown.getClass().getName() : text;
+    synchronized (THROWN) {
+      if (THROWN.size() == KEPT) THROWN.removeLast();
+      THROWN.addFirst(new Thrown(code(thrown), words, new SoftReference<>(thrown)));
+    }
+    return words.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** What a function threw that ended as this error of C, whether on this thread or ahead of it; null: none did. */
+  static Throwable cause(int code, String message) {
+    synchronized (THROWN) {
+      Thrown found = null;
+      for (Thrown one : THROWN) {
+        boolean longer = found == null || one.words.length() > found.words.length();
+        if (longer && one.code == code && message.endsWith(one.words)) found = one;
+      }
+      if (found == null) return null;
+      THROWN.remove(found);
+      return found.what.get();
+    }
   }
 }
