@@ -14,6 +14,8 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -282,6 +284,33 @@ class TrainerTest {
   }
 
   /** It is refused, without a word of C. */
+  /** One session, whose close ends nothing of the trainer's; what was started in it ends with the trainer. */
+  @Test
+  void theSessionIsTheTrainers() throws Exception {
+    CompletableFuture<Results> started;
+    try (Lab lab = new Lab(true)) {
+      assertSame(lab.session, lab.trainer.session());
+      try (Session again = lab.trainer.session()) {
+        again.run(lab.accuracy.reset());
+      }
+      World.isClosed(() -> lab.session.run(lab.accuracy.reset()), "session");
+      lab.trainer.fit(lab.train, null);
+      Session open = lab.trainer.session();
+      started = open.run().fetch(World.dequeue(lab.graph)).start();
+      lab.trainer.close();
+      ExecutionException how = assertThrows(ExecutionException.class, () -> started.get(10, TimeUnit.SECONDS));
+      assertInstanceOf(DtgException.Cancelled.class, how.getCause());
+      World.isClosed(() -> open.run(lab.accuracy.reset()), "session");
+      World.isClosed(lab.trainer::session, "trainer");
+    }
+    try (Lab hand = new Lab(false)) {
+      try (Trainer theirs = new Trainer(hand.model, hand.options().train(hand.training.train()).session(hand.session))) {
+        assertSame(hand.session, theirs.session());
+      }
+      hand.session.run(hand.accuracy.reset()); // who made it closes it
+    }
+  }
+
   private static <T extends DtgException> void refused(Class<T> type, org.junit.jupiter.api.function.Executable what, String word) {
     String message = World.fails(type, what, word).getMessage();
     assertFalse(message.contains("dtg_") || message.contains("DTG_") || message.contains("NULL"), message);

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 
 /**
  * A native object. Close it when it is not needed any more: a {@code close} while another thread is inside a call on the object takes
- * effect when that call has ended, later calls throw {@link IllegalStateException}, a second {@code close} does nothing.
+ * effect when that call has ended (that of a {@link Session} ends it), later calls throw {@link IllegalStateException}, a second {@code close} does nothing.
  *
  * <p>An object that is never closed is freed after the garbage collector found it, and named in the log of {@code org.dtg} with the place
  * where it was made. The system property {@code org.dtg.leak} decides how closely that is watched: {@code warn} (the default), {@code trace}

@@ -4,16 +4,18 @@ package org.dtg;
 
 import java.time.Duration;
 
-/** A run with feeds, fetches and targets fixed. Each call is one crossing into C. */
+/** A run with feeds, fetches and targets fixed. Each call is one crossing into C. Not to be used once its session is closed. */
 public final class PreparedRun extends Handle {
   private static final long NO_TIME = Packet.nanos(Duration.ZERO);
 
+  private final Session session;
   private final int feeds;
   private final int fetches;
   private volatile long timeoutNs;
 
-  PreparedRun(long address, int feeds, int fetches) {
+  PreparedRun(Session session, long address, int feeds, int fetches) {
     super(Kind.CALLABLE, address);
+    this.session = session;
     this.feeds = feeds;
     this.fetches = fetches;
   }
@@ -57,9 +59,11 @@ public final class PreparedRun extends Handle {
    * @param into one per prepared fetch, of its type and shape; null entries: a new tensor
    * @param cancellation what ends the run; null: nothing but its deadline
    * @return the fetched values; closing it closes the new ones
-   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile
+   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile, or the session was closed meanwhile
+   * @throws IllegalStateException when this or the session is closed
    */
   public Results runInto(Tensor[] tensors, Tensor[] into, Cancellation cancellation) {
+    session.mustBeOpen();
     if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {
@@ -99,6 +103,7 @@ public final class PreparedRun extends Handle {
     if (fetches > 0 && into == null) {
       throw new DtgException.InvalidArgument("step a callable of " + feeds + " feeds and " + fetches + " fetches without a tensor to write into; take run()");
     }
+    session.mustBeOpen();
     if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {

@@ -15,11 +15,46 @@ import java.util.concurrent.CompletableFuture;
  *   System.out.println(out.get(0).getFloat(0));
  * }
  * }</pre>
+ *
+ * <p>{@link #close} ends what is under way with {@link DtgException.Cancelled}, on other threads too, without waiting for it; what {@link
+ * #prepare} gave is of no use any more. So close a session after the trainers, coordinators and checkpoints that it was given to. One that is
+ * forgotten, and freed after the garbage collector found it, lets its runs go on to their end.
  */
 public final class Session extends Handle {
+  private final boolean lent; // by a trainer, which works on in it
+
   /** A session that C gave. */
   Session(long address) {
+    this(address, false);
+  }
+
+  Session(long address, boolean lent) {
     super(Kind.SESSION, address);
+    this.lent = lent;
+  }
+
+  /**
+   * Ends the runs under way with {@link DtgException.Cancelled}, and gives the session up. Does not wait for their end, as {@link #stop} does,
+   * and never fails. Of what {@link Trainer#session} gave, nothing is ended: the trainer does that when it is closed.
+   */
+  @Override
+  public void close() {
+    if (!lent) endRuns();
+    super.close();
+  }
+
+  /** Closes a session that was lent. */
+  void takeBack() {
+    endRuns();
+    super.close();
+  }
+
+  private void endRuns() {
+    try {
+      stop(Duration.ZERO);
+    } catch (DtgException | IllegalStateException e) {
+      // They were told to end, and will soon; or it was closed before.
+    }
   }
 
   /**
@@ -78,7 +113,7 @@ public final class Session extends Handle {
   }
 
   /**
-   * A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible.
+   * A run with feeds, fetches and targets fixed, for calling many times with as little in between as possible. It ends with the session.
    *
    * @param feeds what each call feeds
    * @param fetches what each call fetches
@@ -91,7 +126,7 @@ public final class Session extends Handle {
       long[] in = Value.ids(feeds, "feeds");
       long[] out = Value.ids(fetches, "fetches");
       long[] ask = Run.request(in, new long[in.length], out, new long[out.length], Value.ids(targets, "targets"), null, 0);
-      return new PreparedRun(Native.sessionPrepare(mine, ask), feeds.size(), fetches.size());
+      return new PreparedRun(this, Native.sessionPrepare(mine, ask), feeds.size(), fetches.size());
     } finally {
       drop();
     }
@@ -101,7 +136,7 @@ public final class Session extends Handle {
    * Runs targets again and again, one run after the other and without a thread that waits: TensorFlow's queue runner.
    *
    * @param targets they
-   * @return never completes well: with {@link DtgException.Cancelled} after {@code cancel} or {@link #stop}, or with what a run died of
+   * @return never completes well: with {@link DtgException.Cancelled} after {@code cancel}, {@link #stop} or {@link #close}, or with what a run died of
    */
   public CompletableFuture<Void> runRepeatedly(Value... targets) {
     long[] ids = Value.ids(targets, "targets");
@@ -146,7 +181,7 @@ public final class Session extends Handle {
   }
 
   /**
-   * Refuses new runs, cancels those under way and waits for their end. {@link #close} alone lets them go on.
+   * Refuses new runs, cancels those under way and waits for their end, which {@link #close} does not.
    *
    * @param timeout how long; null: the session's default; zero: no time at all
    * @throws DtgException.DeadlineExceeded when runs have not ended yet
@@ -183,7 +218,8 @@ public final class Session extends Handle {
    * that is gone is not waited for; the chief's log names it.
    *
    * @param timeout how long; null: the session's default; zero: no time at all
-   * @throws DtgException.DeadlineExceeded which names those that work on; nothing was ended then
+   * @throws DtgException.DeadlineExceeded which names those that work on, or are lost and may come back; nothing was ended then. {@link
+   *     #endJobNow} ends the job without them
    */
   public void endJob(Duration timeout) {
     long mine = hold();

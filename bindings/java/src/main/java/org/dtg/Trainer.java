@@ -27,6 +27,8 @@ import java.util.Map;
  */
 public final class Trainer extends Handle {
   private final int outputs;
+  private final Session given; // null: it has a session of its own
+  private Session lent; // that one, once it was asked for; guarded by this
   private boolean telling; // a listener is being told
 
   /**
@@ -40,6 +42,7 @@ public final class Trainer extends Handle {
   public Trainer(Model model, TrainerOptions options) {
     super(Kind.TRAINER, make(model, options));
     this.outputs = options.outputs.length;
+    this.given = options.session;
   }
 
   private static long make(Model model, TrainerOptions options) {
@@ -64,17 +67,30 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * The session in which the trainer runs.
+   * The session in which the trainer runs: the one of the options, or its own.
    *
-   * @return it, to be closed
+   * @return always the same. It need not be closed: the trainer's own is closed with the trainer
    */
-  public Session session() {
+  public synchronized Session session() {
     long mine = hold();
     try {
-      return new Session(Native.trainerSession(mine));
+      if (given != null) return given;
+      if (lent == null || lent.isClosed()) lent = new Session(Native.trainerSession(mine), true);
+      return lent;
     } finally {
       drop();
     }
+  }
+
+  /** Gives up a fit that is under way, and the trainer with a session of its own. */
+  @Override
+  public void close() {
+    super.close();
+    Session mine;
+    synchronized (this) {
+      mine = lent;
+    }
+    if (mine != null) mine.takeBack();
   }
 
   /**
