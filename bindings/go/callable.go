@@ -41,7 +41,7 @@ func (s *Session) Prepare(what Signature) (*Callable, error) {
 		return nil, err
 	}
 	c := &Callable{}
-	c.open(callableKind, unsafe.Pointer(out), place())
+	c.open(callableKind, unsafe.Pointer(out))
 	return c, nil
 }
 

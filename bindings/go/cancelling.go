@@ -31,7 +31,7 @@ func begun(ctx context.Context) error {
 	if err := given(ctx); err != nil {
 		return err
 	}
-	return ctx.Err()
+	return tooLate(ctx)
 }
 
 // cancelledBy begins to watch ctx. The caller closes what it gets when the call is over.

@@ -20,7 +20,7 @@ var checkpointKind = &kind{"checkpoint", func(p unsafe.Pointer) { C.dtg_checkpoi
 type CheckpointOptions struct {
 	Keep       int               // how many sets to keep, the newest ones; 0: 3
 	Shards     int               // files per set; 0: as many as make none larger than 1 GiB, about
-	EverySteps int64             // Reached saves at each multiple of that; 0: not by steps
+	EverySteps int64             // Reached saves at each multiple of that, or, while the save before is still written, at the first step after it; 0: not by steps
 	Every      time.Duration     // and when so much time has passed since the last save; 0: not by time
 	Partial    bool              // a restore takes what fits and tells the rest; otherwise whatever does not fit is an error
 	Names      map[string]string // what restored variables are called in the sets, as in RestoreOptions
@@ -84,7 +84,7 @@ func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOp
 		return nil, err
 	}
 	k := &Checkpoint{model: m}
-	k.open(checkpointKind, unsafe.Pointer(out), place())
+	k.open(checkpointKind, unsafe.Pointer(out))
 	return k, nil
 }
 

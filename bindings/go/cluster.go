@@ -74,7 +74,7 @@ func clusterFrom(json *C.char, length C.size_t) (*Cluster, Task, error) {
 
 func wrapCluster(pointer *C.dtg_cluster) *Cluster {
 	c := &Cluster{}
-	c.open(clusterKind, unsafe.Pointer(pointer), place())
+	c.open(clusterKind, unsafe.Pointer(pointer))
 	return c
 }
 

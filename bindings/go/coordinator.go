@@ -69,7 +69,7 @@ func (s *Session) NewCoordinator(options *CoordinatorOptions) (*Coordinator, err
 		return nil, err
 	}
 	c := &Coordinator{}
-	c.open(coordinatorKind, unsafe.Pointer(out), place())
+	c.open(coordinatorKind, unsafe.Pointer(out))
 	return c, nil
 }
 
@@ -106,7 +106,7 @@ func (c *Coordinator) Prepare(what Signature, worker Value) (*Closure, error) {
 		return nil, err
 	}
 	closure := &Closure{fetches: len(what.Fetches)}
-	closure.open(closureKind, unsafe.Pointer(out), place())
+	closure.open(closureKind, unsafe.Pointer(out))
 	return closure, nil
 }
 
@@ -173,7 +173,7 @@ func (c *Coordinator) Schedule(ctx context.Context, closure *Closure, feeds ...*
 		return nil, err
 	}
 	v := &RemoteValue{fetches: closure.fetches}
-	v.open(remoteValueKind, unsafe.Pointer(out), place())
+	v.open(remoteValueKind, unsafe.Pointer(out))
 	return v, nil
 }
 

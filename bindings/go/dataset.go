@@ -136,7 +136,7 @@ func (r *Runtime) dataset(err error, begin func(*C.dtg_runtime, **C.dtg_dataset)
 	d.err = failure(begin(home, &out))
 	runtime.KeepAlive(r)
 	if d.err == nil {
-		d.open(datasetKind, unsafe.Pointer(out), place())
+		d.open(datasetKind, unsafe.Pointer(out))
 	}
 	return d
 }

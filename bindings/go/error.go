@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/token"
 	"runtime"
+	"strings"
 	"unsafe"
 )
 
@@ -21,6 +23,7 @@ type Error struct {
 	Task    string // the task that found the failure, "/job:ps/task:0", or ""
 	Peer    string // the other end of the connection that failed, or the first of those waited for; or ""
 	Phase   string // "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
+	cause   error  // what a function of the program gave, or nil
 }
 
 // Error is the name of the code and the message.
@@ -31,6 +34,10 @@ func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == e.Code
 }
+
+// Unwrap is the error that a function of the program gave (MapFunc, FilterFunc, DatasetFunc), or panicked with, where e tells of one: so
+// errors.Is and errors.As find it in what Next, Fit or Evaluate return. nil for all others.
+func (e *Error) Unwrap() error { return e.cause }
 
 // failure copies an error of the library and releases it; nil for NULL.
 func failure(failed *C.dtg_error) error {
@@ -48,6 +55,7 @@ func failure(failed *C.dtg_error) error {
 		Phase:   C.GoString(f.phase),
 	}
 	C.dtg_error_release(failed)
+	e.cause = causeOf(e.Code, e.Message)
 	return e
 }
 
@@ -62,6 +70,8 @@ func ended(ctx context.Context, err error, deadlineOfContext bool) error {
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // says so already
+		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, ErrCancelled):
 		// The library was told to stop, and not why.
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, late(err))
@@ -94,24 +104,93 @@ func text(s *C.dtg_string) string {
 	return out
 }
 
-// place is where the caller of this package stands, "train.go:42": the first frame that is not of this package.
-func place() string {
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+// tooLate is the error of a call that did not begin because ctx, if it did end, had ended: as that of one that was under way, it is ctx.Err()
+// around one of the library's kind. It names the call.
+func tooLate(ctx context.Context) error {
+	reason := ctx.Err()
+	if reason == nil {
+		return nil
+	}
+	code, how := Cancelled, "cancelled"
+	if errors.Is(reason, context.DeadlineExceeded) {
+		code, how = DeadlineExceeded, "past its deadline"
+	}
+	call, where := caller(here(2))
+	return fmt.Errorf("%w: %w", reason, &Error{Code: code,
+		Message: fmt.Sprintf("%s (%s): the context was %s before the call, which did nothing; give one that has not ended", call, where, how)})
+}
+
+// stack is where a goroutine stands, as cheaply as that can be noted: who calls this package is within reach.
+type stack [16]uintptr
+
+// here is the stack without its skip innermost frames.
+func here(skip int) (s stack) {
+	runtime.Callers(skip+1, s[:])
+	return s
+}
+
+// caller is where the caller of this package stands, "train.go:42": the first frame that is not of this package; and what it called,
+// "Session.Run".
+func caller(s stack) (call, where string) {
+	depth := 0
+	for depth < len(s) && s[depth] != 0 {
+		depth++
+	}
+	if depth == 0 {
+		return "", ""
+	}
+	frames := runtime.CallersFrames(s[:depth])
 	for {
 		frame, more := frames.Next()
-		if !isOurs(frame.Function) {
-			return fmt.Sprintf("%s:%d", base(frame.File), frame.Line)
+		switch {
+		case isOurs(frame):
+			call = method(frame.Function)
+		case !isMachinery(frame.Function):
+			return call, fmt.Sprintf("%s:%d", base(frame.File), frame.Line)
 		}
 		if !more {
-			return ""
+			return call, ""
 		}
 	}
 }
 
+// method is the name as the documentation has it: ".../go.(*Session).Run.func1" is Session.Run, and so is a part of it that the compiler has
+// moved into its caller, "main.main.(*Session).Run.func2".
+func method(function string) string {
+	name := strings.TrimPrefix(function, ours)
+	if at := strings.LastIndex(name, "(*"); at >= 0 {
+		name = name[at:]
+	}
+	parts := strings.Split(strings.NewReplacer("(*", "", ")", "").Replace(name), ".")
+	for len(parts) > 1 && !token.IsExported(parts[len(parts)-1]) {
+		parts = parts[:len(parts)-1]
+	}
+	return strings.Join(parts, ".")
+}
+
+// place is where the caller of this package stands.
+func place() string {
+	_, where := caller(here(2))
+	return where
+}
+
 const ours = "github.com/dtg-project/dtg/bindings/go."
 
-func isOurs(function string) bool { return len(function) > len(ours) && function[:len(ours)] == ours }
+// folder is where the sources of this package were when it was built.
+var folder = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return file[:len(file)-len(base(file))]
+}()
+
+// isOurs says whether a frame is of this package: by its name, or, for a closure that was moved into its caller and is named after that, by
+// its file.
+func isOurs(frame runtime.Frame) bool {
+	return strings.HasPrefix(frame.Function, ours) || strings.HasPrefix(frame.File, folder) && base(frame.File) == frame.File[len(folder):] &&
+		!strings.HasSuffix(frame.File, "_test.go")
+}
+
+// isMachinery says whether a frame is of the language's own: what stands between a panic and the function it came from.
+func isMachinery(function string) bool { return strings.HasPrefix(function, "runtime.") }
 
 func base(file string) string {
 	for i := len(file) - 1; i >= 0; i-- {

@@ -37,7 +37,7 @@ func OpenEventWriter(directory string, options ...EventWriterOptions) (*EventWri
 		return nil, err
 	}
 	w := &EventWriter{}
-	w.open(writerKind, unsafe.Pointer(out), place())
+	w.open(writerKind, unsafe.Pointer(out))
 	return w, nil
 }
 

@@ -60,7 +60,7 @@ func (g *Graph) function(name string, arguments func(b *Graph) []Value, body Bod
 	err := failure(C.dtg_function_end(p, data, count, nil, 0, &out))
 	runtime.KeepAlive(b)
 	if !g.fail(err) {
-		f.open(functionKind, unsafe.Pointer(out), place())
+		f.open(functionKind, unsafe.Pointer(out))
 	}
 	return f
 }
@@ -78,7 +78,7 @@ func (g *Graph) begin(name string) *Graph {
 	err := failure(C.dtg_function_begin(outer, data, length, &out))
 	runtime.KeepAlive(g)
 	if !b.fail(err) {
-		b.graphState.open(graphKind, unsafe.Pointer(out), place())
+		b.graphState.open(graphKind, unsafe.Pointer(out))
 	}
 	return b
 }

@@ -58,7 +58,7 @@ func (r *Runtime) NewGraph() *Graph {
 	err = failure(C.dtg_graph_create(home, &out))
 	runtime.KeepAlive(r)
 	if !g.fail(err) {
-		g.graphState.open(graphKind, unsafe.Pointer(out), place())
+		g.graphState.open(graphKind, unsafe.Pointer(out))
 	}
 	return g
 }

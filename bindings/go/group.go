@@ -68,7 +68,7 @@ func (s *Server) JoinGroup(options ...GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{}
-	g.open(groupKind, unsafe.Pointer(out), place())
+	g.open(groupKind, unsafe.Pointer(out))
 	return g, nil
 }
 

@@ -30,17 +30,27 @@ type handle struct {
 type leak struct {
 	kind    *kind
 	pointer unsafe.Pointer
-	made    string
+	made    *stack // nil: not noted
 }
 
 // open takes over a reference. The net below it is no way to close things: when it catches something, it says so.
-func (h *handle) open(k *kind, pointer unsafe.Pointer, made string) {
+// Where the object was made is noted, and looked up only then.
+func (h *handle) open(k *kind, pointer unsafe.Pointer) {
+	made := here(2)
+	h.openMade(k, pointer, &made)
+}
+
+func (h *handle) openMade(k *kind, pointer unsafe.Pointer, made *stack) {
 	h.pointer.Store((*byte)(pointer))
 	h.net = runtime.AddCleanup(h, caught, leak{k, pointer, made})
 }
 
 func caught(l leak) {
-	slog.Warn("dtg: an object was never closed; it is released now", "object", l.kind.name, "made", l.made)
+	made := "not noted for this one"
+	if l.made != nil {
+		_, made = caller(*l.made)
+	}
+	slog.Warn("dtg: an object was never closed; it is released now", "object", l.kind.name, "made", made)
 	l.kind.release(l.pointer)
 }
 

@@ -110,7 +110,7 @@ type Component struct {
 
 // MapFunc makes elements what fn makes of them: tensors as components says. Its arguments are closed when it returns, and so are its
 // results, which may be arguments: Retain what should live longer. An error of fn is that of the element, with its message, and its code
-// where it is an *Error; a panic is Internal. fn must not use the data set. Semantics: Dataset.map of a py_function.
+// where it is an *Error, and errors.Is and errors.As find it again in what Next, Fit and the others return; a panic is Internal. fn must not use the data set. Semantics: Dataset.map of a py_function.
 func (d *Dataset) MapFunc(components []Component, fn func(x []*Tensor) ([]*Tensor, error)) *Dataset {
 	var p pins
 	defer p.Unpin()
@@ -143,7 +143,7 @@ type SourceOptions struct {
 
 // DatasetFunc is a data set of the elements that a program gives: epoch begins an epoch, by its number, from which an order may be made, and
 // ranges over its elements; their tensors are closed when they have been taken. A place that is gone to is in any epoch, which is then ranged
-// over from its beginning. An error that is yielded is that of the element. For a channel:
+// over from its beginning. An error that is yielded is that of the element, as in MapFunc. For a channel:
 //
 //	data := dtg.DatasetFunc(components, func(int64) iter.Seq2[[]*dtg.Tensor, error] {
 //		return func(yield func([]*dtg.Tensor, error) bool) {
@@ -211,11 +211,8 @@ func (p *pins) components(list []Component) (*C.dtg_component, C.size_t) {
 	return &all[0], C.size_t(len(all))
 }
 
-// errorOf is an error as C takes it. One of the library keeps its code.
-func errorOf(err error) *C.dtg_error {
-	if err == nil {
-		return nil
-	}
+// wordsOf is code and message of an error. One of the library keeps its code.
+func wordsOf(err error) (Code, string) {
 	code, message := Unknown, err.Error()
 	var ours *Error
 	if errors.As(err, &ours) {
@@ -224,18 +221,42 @@ func errorOf(err error) *C.dtg_error {
 			message = ours.Message
 		}
 	}
+	return code, message
+}
+
+// errorOf is an error as C takes it.
+func errorOf(err error) *C.dtg_error {
+	if err == nil {
+		return nil
+	}
+	code, message := wordsOf(err)
 	data, length := chars(message)
 	return C.dtg_error_create(C.dtg_code(code), data, length)
 }
 
-// guarded calls fn; a panic ends here, for there is no Go frame above it that could take it.
+// guarded calls fn, and remembers its error for those who will be told of it; a panic ends here, for there is no Go frame above it that
+// could take it.
 func guarded(fn func() error) (out *C.dtg_error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			out = errorOf(&Error{Code: Internal, Message: fmt.Sprintf("a function of the program panicked: %v", thrown)})
+			_, where := caller(here(2))
+			out = told(&Error{Code: Internal, Message: fmt.Sprintf("a function of the program panicked (%s): %v", where, thrown)}, thrown)
 		}
 	}()
-	return errorOf(fn())
+	err := fn()
+	return told(err, err)
+}
+
+// told is err as C takes it. cause is what the program is to find again, if it is an error.
+func told(err error, cause any) *C.dtg_error {
+	if err == nil {
+		return nil
+	}
+	code, message := wordsOf(err)
+	if theirs, ok := cause.(error); ok {
+		remember(code, inGo(message), theirs)
+	}
+	return errorOf(err)
 }
 
 // lent wraps tensors for the length of fn.

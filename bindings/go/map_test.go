@@ -65,6 +65,74 @@ func TestMapByGo(t *testing.T) {
 	refused(t, closing(t, dtg.DatasetRange(0, 1, 1)).MapFunc(nil, nil).Err(), dtg.InvalidArgument)
 }
 
+// torn is an error of a program's own.
+type torn struct{ row int64 }
+
+func (e *torn) Error() string { return fmt.Sprintf("row %d is torn", e.row) }
+
+// What a function of the program fails with comes back as it is, wherever the element was asked for.
+func TestOwnErrorsComeBack(t *testing.T) {
+	leaves(t)
+	mine := errors.New("the well is dry")
+	found := func(what string, err error) {
+		t.Helper()
+		var code *dtg.Error
+		if !errors.Is(err, mine) || !errors.As(err, &code) || code.Code != dtg.Unknown {
+			t.Errorf("%s: %v is not the program's", what, err)
+		}
+	}
+	fails := func([]*dtg.Tensor) ([]*dtg.Tensor, error) { return nil, mine }
+	_, err := closing(t, dtg.DatasetRange(0, 9, 1)).MapFunc(number, fails).Next()
+	found("map", err)
+	data := closing(t, dtg.DatasetRange(0, 9, 1)).FilterFunc(func([]*dtg.Tensor) (bool, error) { return false, mine }).Batch(2, false).Prefetch(2)
+	_, err = data.Next()
+	found("filter, behind a prefetch", err)
+	_, err = closing(t, dtg.DatasetFunc(number, func(int64) iter.Seq2[[]*dtg.Tensor, error] {
+		return func(yield func([]*dtg.Tensor, error) bool) { yield(nil, mine) }
+	})).Next()
+	found("source", err)
+
+	_, err = closing(t, dtg.DatasetRange(0, 9, 1)).MapFunc(number, func(x []*dtg.Tensor) ([]*dtg.Tensor, error) {
+		if n := x[0].Int64s()[0]; n == 3 {
+			return nil, &torn{n}
+		}
+		return x, nil
+	}).Batch(9, false).Next()
+	var row *torn
+	if !errors.As(err, &row) || row.row != 3 {
+		t.Errorf("%v is no torn row", err)
+	}
+	_, err = closing(t, dtg.DatasetRange(0, 1, 1)).MapFunc(number, func([]*dtg.Tensor) ([]*dtg.Tensor, error) { panic(mine) }).Next()
+	refused(t, err, dtg.Internal)
+	if !errors.Is(err, mine) || !strings.Contains(err.Error(), fmt.Sprintf("map_test.go:%d", lineOf()-2)) {
+		t.Errorf("%v does not say what panicked, and where", err)
+	}
+	// One of the library's has nobody's error in it.
+	_, err = closing(t, dtg.DatasetRange(0, 1, 1)).MapFunc(number, func([]*dtg.Tensor) ([]*dtg.Tensor, error) { return nil, nil }).Next()
+	if refused(t, err, dtg.InvalidArgument); errors.Is(err, mine) || errors.As(err, &row) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOwnErrorsComeBackFromTraining(t *testing.T) {
+	leaves(t)
+	l := newLab(t)
+	mine := errors.New("the disk of the pictures is gone")
+	ill := func() *dtg.Dataset {
+		return closing(t, dtg.DatasetRange(0, 9, 1)).MapFunc([]dtg.Component{{DType: dtg.Float32, Shape: dtg.Shape{3}}, {DType: dtg.Int64}},
+			func([]*dtg.Tensor) ([]*dtg.Tensor, error) { return nil, mine }).Batch(2, false)
+	}
+	if err := l.trainer.Fit(background, ill(), nil, dtg.Fit{Epochs: 1}); !errors.Is(err, mine) {
+		t.Errorf("fit: %v", err)
+	}
+	if _, err := l.trainer.Evaluate(background, ill(), 0); !errors.Is(err, mine) {
+		t.Errorf("evaluate: %v", err)
+	}
+	if _, err := l.trainer.Predict(background, ill()); !errors.Is(err, mine) {
+		t.Errorf("predict: %v", err)
+	}
+}
+
 func TestSourceInGo(t *testing.T) {
 	leaves(t)
 	counting := func(number int64) iter.Seq2[[]*dtg.Tensor, error] {

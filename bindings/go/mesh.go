@@ -63,7 +63,7 @@ func (m *Model) NewMesh(options MeshOptions) *Mesh {
 		var out *C.dtg_mesh
 		failed := C.dtg_mesh_create(p, c, &out)
 		if failed == nil {
-			s.open(meshKind, unsafe.Pointer(out), place())
+			s.open(meshKind, unsafe.Pointer(out))
 		}
 		return failed
 	})

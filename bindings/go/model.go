@@ -34,7 +34,7 @@ func (g *Graph) NewModel(seed uint64) *Model {
 	err := failure(C.dtg_model_create(graph, C.uint64_t(seed), &out))
 	runtime.KeepAlive(g)
 	if !g.fail(err) {
-		m.open(modelKind, unsafe.Pointer(out), place())
+		m.open(modelKind, unsafe.Pointer(out))
 	}
 	return m
 }

@@ -79,7 +79,7 @@ func (s *Session) launch(r *request, begin func(*C.dtg_session, *C.dtg_cq, C.uin
 		r.end()
 		return nil, err
 	}
-	run.open(runKind, unsafe.Pointer(out), "")
+	run.open(runKind, unsafe.Pointer(out))
 	return run, nil
 }
 

@@ -55,7 +55,7 @@ func NewRuntime(options ...RuntimeOptions) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{}
-	r.open(runtimeKind, unsafe.Pointer(out), place())
+	r.open(runtimeKind, unsafe.Pointer(out))
 	return r, nil
 }
 

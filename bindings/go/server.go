@@ -87,7 +87,7 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 		return nil, err
 	}
 	s := &Server{}
-	s.open(serverKind, unsafe.Pointer(out), place())
+	s.open(serverKind, unsafe.Pointer(out))
 	return s, nil
 }
 

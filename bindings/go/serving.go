@@ -76,15 +76,15 @@ func (r *Runtime) LoadModel(path string) (*Model, *Session, error) {
 		return nil, nil, err
 	}
 	s := &Session{}
-	s.open(sessionKind, unsafe.Pointer(session), place())
+	s.open(sessionKind, unsafe.Pointer(session))
 	m := &Model{g: &Graph{graphState: &graphState{}}}
-	m.open(modelKind, unsafe.Pointer(model), place())
+	m.open(modelKind, unsafe.Pointer(model))
 	var graph *C.dtg_graph
 	if err := failure(C.dtg_model_graph(model, &graph)); err != nil {
 		Close(m, s)
 		return nil, nil, err
 	}
-	m.g.graphState.open(graphKind, unsafe.Pointer(graph), place())
+	m.g.graphState.open(graphKind, unsafe.Pointer(graph))
 	s.graph = m.g.graphState
 	return m, s, nil
 }
@@ -129,7 +129,7 @@ func (g *Graph) ImportModel(seed uint64) *Model {
 	err := failure(C.dtg_model_import(graph, C.uint64_t(seed), &out))
 	runtime.KeepAlive(g)
 	if !g.fail(err) {
-		m.open(modelKind, unsafe.Pointer(out), place())
+		m.open(modelKind, unsafe.Pointer(out))
 	}
 	return m
 }

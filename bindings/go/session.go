@@ -57,7 +57,7 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 	if g != nil && g.Err() != nil {
 		return nil, g.Err()
 	}
-	if err := ctx.Err(); err != nil {
+	if err := tooLate(ctx); err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)
 	}
 	o := last(options)
@@ -83,7 +83,7 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 				a.session.Close()
 			}
 		}()
-		return nil, fmt.Errorf("connect to %q: %w", target, ctx.Err())
+		return nil, fmt.Errorf("connect to %q: %w", target, ended(ctx, &Error{Code: Cancelled, Message: "the wait was given up"}, false))
 	}
 }
 
@@ -106,7 +106,7 @@ func connect(target string, g *Graph, o *SessionOptions) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{graph: g.graphState}
-	s.open(sessionKind, unsafe.Pointer(out), place())
+	s.open(sessionKind, unsafe.Pointer(out))
 	return s, nil
 }
 
@@ -324,7 +324,7 @@ func (s *Session) waitWithin(ctx context.Context, call func(*C.dtg_session, C.in
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return <-over // it has the same deadline, and names who is missing
 		}
-		return ctx.Err()
+		return ended(ctx, &Error{Code: Cancelled, Message: "the wait was given up"}, false)
 	}
 }
 

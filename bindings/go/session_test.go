@@ -511,3 +511,39 @@ func BenchmarkCallable(b *testing.B) {
 		})
 	}
 }
+
+// A context that has ended already is told as one that ends during the call, with the call that did not begin.
+func TestCallTooLate(t *testing.T) {
+	leaves(t)
+	l := newLab(t)
+	s, none := l.trainer.Session(), closing(t, dtg.DatasetRange(0, 1, 1))
+	cancelled, cancel := context.WithCancel(background)
+	cancel()
+	late, stop := context.WithDeadline(background, time.Unix(1, 0))
+	defer stop()
+	call := closing(t, get(s.Prepare(dtg.Signature{Fetches: []dtg.Value{l.model.GlobalStep().Read}}))(t))
+	for name, begin := range map[string]func(context.Context) error{
+		"Session.Run":       func(ctx context.Context) error { return s.Run(ctx) },
+		"Callable.Run":      func(ctx context.Context) error { return call.Run(ctx, nil, nil) },
+		"Connect":           func(ctx context.Context) error { _, err := dtg.Connect(ctx, "local", nil); return err },
+		"Trainer.Fit":       func(ctx context.Context) error { return l.trainer.Fit(ctx, l.train, nil, dtg.Fit{Epochs: 1}) },
+		"Trainer.Evaluate":  func(ctx context.Context) error { _, err := l.trainer.Evaluate(ctx, none, 0); return err },
+		"Trainer.TrainStep": func(ctx context.Context) error { _, err := l.trainer.TrainStep(ctx); return err },
+		"Trainer.Events": func(ctx context.Context) error {
+			for _, err := range l.trainer.Events(ctx, l.train, nil) {
+				return err
+			}
+			return nil
+		},
+	} {
+		for _, one := range []struct {
+			ctx      context.Context
+			is, code error
+		}{{cancelled, context.Canceled, dtg.ErrCancelled}, {late, context.DeadlineExceeded, dtg.ErrDeadlineExceeded}} {
+			err := begin(one.ctx)
+			if !errors.Is(err, one.is) || !errors.Is(err, one.code) || !strings.Contains(err.Error(), name+" (session_test.go:") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

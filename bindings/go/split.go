@@ -42,8 +42,8 @@ func (d *Dataset) Split(how Split) (train, heldOut *Dataset) {
 		train.err, heldOut.err = err, err
 		return train, heldOut
 	}
-	train.open(datasetKind, unsafe.Pointer(first), place())
-	heldOut.open(datasetKind, unsafe.Pointer(second), place())
+	train.open(datasetKind, unsafe.Pointer(first))
+	heldOut.open(datasetKind, unsafe.Pointer(second))
 	return train, heldOut
 }
 

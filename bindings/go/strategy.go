@@ -112,7 +112,7 @@ func (m *Model) NewStrategy(options StrategyOptions) *Strategy {
 		var out *C.dtg_strategy
 		failed := C.dtg_strategy_create(p, c, &out)
 		if failed == nil {
-			s.open(strategyKind, unsafe.Pointer(out), place())
+			s.open(strategyKind, unsafe.Pointer(out))
 		}
 		return failed
 	})

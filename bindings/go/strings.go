@@ -44,7 +44,10 @@ func stringTensor(values []string, shape Shape) (*Tensor, error) {
 }
 
 // Strings is the elements of a tensor of strings. Errors: InvalidArgument for another type, or a closed tensor.
-func (t *Tensor) Strings() ([]string, error) {
+func (t *Tensor) Strings() ([]string, error) { return t.strings(t.Len()) }
+
+// strings is the first n elements, or all where there are fewer.
+func (t *Tensor) strings(n int) ([]string, error) {
 	p, err := t.c()
 	if err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (t *Tensor) Strings() ([]string, error) {
 	if t.dtype != String {
 		return nil, invalid("the strings of a tensor: its elements are %v", t.dtype)
 	}
-	out := make([]string, t.count)
+	out := make([]string, min(n, t.count))
 	for i := range out {
 		var n C.size_t
 		data := C.dtg_tensor_string(p, C.size_t(i), &n)

@@ -158,3 +158,34 @@ func ExampleNewTensor() {
 	fmt.Println(t.DType(), t.Shape(), elements)
 	// Output: float32 [2 3] [7 2 3 4 5 6]
 }
+
+// What fmt prints of a tensor is for people.
+func TestTensorSays(t *testing.T) {
+	leaves(t)
+	says := func(tensor *dtg.Tensor, err error) func(string) {
+		t.Helper()
+		want(t, err)
+		closing(t, tensor)
+		return func(expected string) {
+			t.Helper()
+			if told := fmt.Sprint(tensor); told != expected {
+				t.Errorf("%s, expected %s", told, expected)
+			}
+		}
+	}
+	says(dtg.NewTensor([]float32{1, 2.5, 3, 4, 5, 6}, 2, 3))("float32[2 3] [1 2.5 3 4 5 6]")
+	says(dtg.NewTensor([]int64{0, 1, 2, 3, 4, 5, 6}))("int64[7] [0 1 2 3 4 5 ...]")
+	says(dtg.ScalarTensor(true))("bool[] [true]")
+	says(dtg.ScalarTensor(dtg.ToBFloat16(1.5)))("bfloat16[] [1.5]")
+	says(dtg.ScalarTensor(dtg.ToFloat16(-2)))("float16[] [-2]")
+	says(dtg.ScalarTensor(complex64(1 + 2i)))("complex64[] [(1+2i)]")
+	says(dtg.ScalarTensor(uint8(200)))("uint8[] [200]")
+	says(dtg.AllocateTensor(dtg.Float64, 0, 4))("float64[0 4] []")
+	says(dtg.StringTensor([]string{"a b", "", "c", "d", "e", "f", "g"}))(`string[7] ["a b" "" "c" "d" "e" "f" ...]`)
+	if closed := dtg.Must(dtg.ScalarTensor(int32(1))); closed.Close() != nil || fmt.Sprint(closed) != "Tensor(closed)" {
+		t.Error(closed)
+	}
+	if none := (*dtg.Tensor)(nil); none.String() != "Tensor(nil)" {
+		t.Error(none)
+	}
+}

@@ -86,7 +86,7 @@ func (m *Model) NewTrainer(options TrainerOptions) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.open(trainerKind, unsafe.Pointer(out), place())
+	t.open(trainerKind, unsafe.Pointer(out))
 	if err := t.complete(m, options.Metrics); err != nil {
 		t.Close()
 		return nil, err
@@ -130,7 +130,7 @@ func (t *Trainer) complete(m *Model, metrics map[string]MetricValues) error {
 		return err
 	}
 	t.session, t.own = &Session{graph: m.g.graphState}, true
-	t.session.open(sessionKind, unsafe.Pointer(out), place())
+	t.session.open(sessionKind, unsafe.Pointer(out))
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (t *Trainer) within(ctx context.Context, call func(*C.dtg_trainer, *C.dtg_c
 	if ctx.Done() == nil {
 		return t.call(func(p *C.dtg_trainer) *C.dtg_error { return call(p, nil) })
 	}
-	if err := ctx.Err(); err != nil {
+	if err := tooLate(ctx); err != nil {
 		return err
 	}
 	watch, err := cancelledBy(ctx)

@@ -49,7 +49,7 @@ func wrapWeights(out **C.dtg_weights, err error) (*Weights, error) {
 		return nil, err
 	}
 	w := &Weights{}
-	w.open(weightsKind, unsafe.Pointer(*out), place())
+	w.open(weightsKind, unsafe.Pointer(*out))
 	return w, nil
 }
 

@@ -47,7 +47,7 @@ typedef struct dtg_checkpoint_options {
   size_t directory_len;
   int32_t keep;            /* how many sets to keep, the newest ones; 0: 3 */
   int32_t shards;          /* files per set; 0: as many as make none larger than 1 GiB, about */
-  int64_t every_steps;     /* dtg_checkpoint_reached saves at each multiple of that; 0: not by steps */
+  int64_t every_steps;     /* dtg_checkpoint_reached saves at each multiple of that, or, while the save before is written, right after; 0: never */
   int64_t every_ns;        /* and when so much time has passed since the last save; 0: not by time */
   int32_t partial;         /* not 0: a restore takes what fits, and its report names the rest; 0: whatever does not fit is an error */
   int32_t reserved0;

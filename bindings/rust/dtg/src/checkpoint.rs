@@ -21,7 +21,8 @@ pub struct CheckpointOptions<'a> {
     pub keep: i32,
     /// Files per set. 0: as many as make none larger than 1 GiB, about.
     pub shards: i32,
-    /// [`Checkpoint::reached`] saves at each multiple of that. 0: not by steps.
+    /// [`Checkpoint::reached`] saves at each multiple of that, or, while the save before is still written, at the first step after it. 0: not by
+    /// steps.
     pub every_steps: i64,
     /// And when so much time has passed since the last save.
     pub every: Option<Duration>,

@@ -41,7 +41,7 @@ public final class CheckpointOptions {
   /**
    * At which steps {@link Checkpoint#reached} saves.
    *
-   * @param steps each multiple of that; 0: not by steps
+   * @param steps each multiple of that, or, while the save before is still written, the first step after it; 0: not by steps
    * @return this
    */
   public CheckpointOptions every(long steps) {
