@@ -222,7 +222,7 @@ dtg_error* dtg_dataset_json_lines(dtg_runtime* runtime, const char* path, size_t
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(JsonLinesOptions read, read_json_lines_options(options));
     read.table.budget = seams.budget;
-    return make_json_lines(*seams.disk, file, read, found.bad, &found.schema);
+    return make_json_lines(*seams.disk, file, read, found.left_out, &found.schema);
   });
 }
 
@@ -232,7 +232,7 @@ dtg_error* dtg_dataset_csv(dtg_runtime* runtime, const char* path, size_t path_l
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(CsvOptions read, read_csv_options(options));
     read.budget = seams.budget;
-    return make_csv(*seams.disk, file, read, &found.schema);
+    return make_csv(*seams.disk, file, read, &found.schema, &found.left_out);
   });
 }
 
@@ -392,9 +392,9 @@ dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(count, "count"));
     std::string reasons;
-    for (const std::string& reason : object.bad.reasons) reasons += reason + "\n";
+    for (const std::string& reason : object.left_out.reasons) reasons += reason + "\n";
     if (why) DTG_TRY(give(HandleType::string, make_ref<StringObject>(std::move(reasons)), why));
-    *count = object.bad.count;
+    *count = object.left_out.count;
     return {};
   });
 }

@@ -23,7 +23,7 @@ class DatasetObject final : public RefCounted {
   Reading reading;
   Status broken;
   std::string schema;  // of a CSV file or JSON lines
-  BadRows bad;         // that its source passed over
+  LeftOut left_out;    // rows of its source
   Owner owner;
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};
@@ -49,7 +49,7 @@ class DatasetObject final : public RefCounted {
 // What a source found out about its data.
 struct Found {
   std::string schema;
-  BadRows bad;
+  LeftOut left_out;
 };
 
 template <class Fn>
@@ -61,7 +61,7 @@ dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
     DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
     auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
     object->schema = std::move(found.schema);
-    object->bad = std::move(found.bad);
+    object->left_out = std::move(found.left_out);
     return give(HandleType::dataset, std::move(object), out);
   });
 }

@@ -119,6 +119,7 @@ class Reader {
     DTG_TRY(choose_rows());
     CsvTable made;
     made.rows = left_;
+    made.left_out = std::move(left_out_);
     for (Growing& growing : columns_) {
       DTG_TRY(finish(growing));
       made.columns.push_back(std::move(growing.column));
@@ -316,7 +317,11 @@ class Reader {
                            ll(at), growing.column.name.c_str(), options_.missing_note(growing.column.name));
         }
         dropped.resize(static_cast<size_t>(rows_));
+        if (dropped[static_cast<size_t>(at)]) return {};
         dropped[static_cast<size_t>(at)] = true;
+        left_out_.add([&] {
+          return format("read an Arrow stream: row %lld lacks column \"%.100s\"; it was dropped", ll(at), growing.column.name.c_str());
+        });
         return {};
       }));
     }
@@ -510,17 +515,19 @@ class Reader {
   int64_t rows_ = 0;
   int64_t left_ = 0;
   std::vector<bool> dropped_;  // by row; empty: none
+  LeftOut left_out_;
 };
 
 }  // namespace
 
-Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& options, std::string* schema) {
+Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& options, std::string* schema, LeftOut* left_out) {
   if (!stream.release || !stream.get_schema || !stream.get_next) {
     return invalid_argument("read an Arrow stream: it was released, or never filled");
   }
   const OwnedStream owned{stream};
   const CsvOptions all = options.with_label();
-  DTG_ASSIGN(const CsvTable table, Reader(all).read(stream));
+  DTG_ASSIGN(CsvTable table, Reader(all).read(stream));
+  if (left_out) *left_out = std::move(table.left_out);
   if (schema) *schema = csv_schema_text(table, options.label);
   return slices_of(table, options, "an Arrow stream");
 }

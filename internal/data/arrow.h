@@ -49,7 +49,9 @@ struct ArrowArrayStream {
 
 namespace dtg {
 
-// Takes the stream over, whether this succeeds or not. `schema` (may be null) receives what was found out.
-Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& options, std::string* schema = nullptr);
+// Takes the stream over, whether this succeeds or not. `schema` (may be null) receives what was found out; `left_out` (too) the rows that
+// were dropped.
+Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& options, std::string* schema = nullptr,
+                              LeftOut* left_out = nullptr);
 
 }  // namespace dtg

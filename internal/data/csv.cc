@@ -152,6 +152,7 @@ class Parser {
     DTG_TRY(find_header());
     DTG_TRY(select_columns());
     DTG_TRY(each_row([this](const auto& fields, int64_t line) { return look_at(fields, line); }));
+    looked_ = true;
     DTG_TRY(check_rows());
     DTG_TRY(check_kinds());
     DTG_TRY(allocate());
@@ -159,6 +160,7 @@ class Parser {
     DTG_TRY(each_row([this, &row](const auto& fields, int64_t line) { return fill(fields, row++, line); }));
     CsvTable table;
     table.rows = rows_;
+    table.left_out = std::move(left_out_);
     for (Selected& selected : selected_) {
       if (selected.column.kind == CsvKind::category && !selected.has_names) sort_categories(selected);
       table.columns.push_back(std::move(selected.column));
@@ -238,9 +240,9 @@ class Parser {
 
   Status check_rows() const {
     if (rows_ > 0) return {};
-    if (dropped_ > 0) {
+    if (left_out_.count > 0) {
       return data_loss("read \"%s\": all its %lld rows lack values, and rows that do are dropped", path_.c_str(),
-                       static_cast<long long>(dropped_));
+                       static_cast<long long>(left_out_.count));
     }
     return data_loss("read \"%s\": it has a line with the names of columns and no row below it", path_.c_str());
   }
@@ -271,11 +273,11 @@ class Parser {
         return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?", path_.c_str(), line,
                          fields.size(), names_.size(), options_.delimiter);
       }
-      bool drop = false;
+      const Selected* drops = nullptr;
       for (const Selected& selected : selected_) {
         const std::string_view field = fields[selected.field] = trim(fields[selected.field]);
         if (!is_missing(field)) continue;
-        drop |= selected.column.policy == CsvMissing::drop_row;
+        if (!drops && selected.column.policy == CsvMissing::drop_row) drops = &selected;
         if (selected.column.policy == CsvMissing::refuse) {
           return data_loss(
               "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep them "
@@ -283,8 +285,13 @@ class Parser {
               path_.c_str(), line, selected.column.name.c_str(), options_.missing_note(selected.column.name));
         }
       }
-      dropped_ += drop;
-      if (drop) continue;
+      if (drops) {
+        const auto why = [&] {
+          return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), line, drops->column.name.c_str());
+        };
+        if (!looked_) left_out_.add(why);
+        continue;
+      }
       DTG_TRY(what(fields, line));
     }
   }
@@ -473,7 +480,8 @@ class Parser {
   bool has_header_ = false;
   std::vector<Selected> selected_;
   int64_t rows_ = 0;
-  int64_t dropped_ = 0;
+  bool looked_ = false;  // at all rows, once
+  LeftOut left_out_;
   Reservation held_;
 };
 
@@ -550,8 +558,9 @@ Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, c
   return make_slices(tensors);
 }
 
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema) {
-  DTG_ASSIGN(const CsvTable table, read_csv(disk, path, options.with_label()));
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema, LeftOut* left_out) {
+  DTG_ASSIGN(CsvTable table, read_csv(disk, path, options.with_label()));
+  if (left_out) *left_out = std::move(table.left_out);
   if (schema) *schema = csv_schema_text(table, options.label);
   return slices_of(table, options, "\"" + path + "\"");
 }

@@ -63,9 +63,23 @@ struct CsvColumn {
   double fill = 0;  // what was put for missing numbers, by a mean or a constant
 };
 
+// Rows of a source that are in none of its elements, and why, of the first of them.
+struct LeftOut {
+  static constexpr size_t kReasonsMax = 10;
+  int64_t count = 0;
+  std::vector<std::string> reasons;
+
+  template <class Why>
+  void add(Why why) {
+    ++count;
+    if (reasons.size() < kReasonsMax) reasons.push_back(why());
+  }
+};
+
 struct CsvTable {
   std::vector<CsvColumn> columns;
   int64_t rows = 0;
+  LeftOut left_out;  // as they lack values
 };
 
 // The file, plain or gzip.
@@ -77,8 +91,10 @@ Result<CsvTable> parse_csv(std::string_view text, const std::string& path, const
 Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from);
 // A data set of its rows. With a label, elements are {features, label}: all other columns as one float
 // vector, category numbers included, and the label as int64, or as real if it is one. Without, elements
-// have one scalar per column. `schema` (may be null) receives what was found out, as text for read_csv_schema.
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options = {}, std::string* schema = nullptr);
+// have one scalar per column. `schema` (may be null) receives what was found out, as text for read_csv_schema; `left_out` (too) the rows
+// that were dropped.
+Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options = {}, std::string* schema = nullptr,
+                            LeftOut* left_out = nullptr);
 
 // Reads a schema into options: {"label": NAME, "columns": [RULE...], "rules": [RULE...]}. Columns are those to read, in that order; rules
 // are of columns that are read anyway. A rule is {"name", "kind": "whole" | "real" | "names", "names": [...], "missing": "refuse" |

@@ -111,8 +111,8 @@ const char* read_cell(const Json& json, Cell& cell) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const JsonLinesOptions& options, BadRows& bad)
-      : path_(path), options_(options), bad_(bad), held_(options.table.budget, 0) {}
+  Reader(const std::string& path, const JsonLinesOptions& options, LeftOut& left_out)
+      : path_(path), options_(options), left_out_(left_out), held_(options.table.budget, 0) {}
 
   Result<CsvTable> read(std::string_view text) {
     for (const std::string& name : options_.table.columns) DTG_TRY(column_named(name).status());
@@ -141,8 +141,7 @@ class Reader {
   // Passes over a bad row, where that is asked for.
   Status judge(const Status& status) {
     if (!options_.skip_bad || status.code() != Code::data_loss) return status;
-    ++bad_.count;
-    if (bad_.reasons.size() < BadRows::kReasonsMax) bad_.reasons.push_back(status.message());
+    left_out_.add([&] { return status.message(); });
     return {};
   }
 
@@ -269,14 +268,19 @@ class Reader {
     return {};
   }
 
+  std::string dropped(size_t row, const Growing& growing) const {
+    return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), ll(lines_[row]), growing.column.name.c_str());
+  }
+
   Status choose_rows() {
+    const size_t rows = lines_.size() + static_cast<size_t>(left_out_.count);
     for (Growing& growing : columns_) growing.skip_to(lines_.size());
     for (size_t row = 0; row < lines_.size(); ++row) {
-      bool drop = false;
+      const Growing* drops = nullptr;
       Status status;
       for (const Growing& growing : columns_) {
         if (growing.present[row]) continue;
-        drop |= growing.column.policy == CsvMissing::drop_row;
+        if (!drops && growing.column.policy == CsvMissing::drop_row) drops = &growing;
         if (growing.column.policy != CsvMissing::refuse || !status.ok()) continue;
         status = data_loss(
             "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them (NaN), or "
@@ -284,11 +288,12 @@ class Reader {
             path_.c_str(), ll(lines_[row]), growing.column.name.c_str(), options_.table.missing_note(growing.column.name));
       }
       if (!status.ok()) DTG_TRY(judge(status));
-      if (!drop && status.ok()) kept_.push_back(row);
+      else if (drops) left_out_.add([&] { return dropped(row, *drops); });
+      else kept_.push_back(row);
     }
     if (!kept_.empty()) return {};
-    return data_loss("read \"%s\": none of its %zu rows is left%s%s", path_.c_str(), lines_.size() + static_cast<size_t>(bad_.count),
-                     bad_.reasons.empty() ? "" : "; the first bad one: ", bad_.reasons.empty() ? "" : bad_.reasons[0].c_str());
+    return data_loss("read \"%s\": none of its %zu rows is left%s%s", path_.c_str(), rows,
+                     left_out_.reasons.empty() ? "" : "; the first bad one: ", left_out_.reasons.empty() ? "" : left_out_.reasons[0].c_str());
   }
 
   Status finish(Growing& growing) {
@@ -369,7 +374,7 @@ class Reader {
 
   const std::string& path_;
   const JsonLinesOptions& options_;
-  BadRows& bad_;
+  LeftOut& left_out_;
   Reservation held_;
   std::vector<Growing> columns_;
   std::unordered_map<std::string, size_t, BytesHash, std::equal_to<>> places_;
@@ -401,18 +406,18 @@ Result<Tensor> pack_features(const CsvTable& table, size_t label) {
 
 }  // namespace
 
-Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, BadRows& bad) {
-  return Reader(path, options, bad).read(text);
+Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, LeftOut& left_out) {
+  return Reader(path, options, left_out).read(text);
 }
 
-Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const JsonLinesOptions& options, BadRows& bad,
+Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const JsonLinesOptions& options, LeftOut& left_out,
                                    std::string* schema) {
   DTG_ASSIGN(auto file, open_plain(disk, path));
   Reservation held(options.table.budget, 0);
   DTG_ASSIGN(const std::string text, read_all(*file, path, options.table.bytes_max, held));
   JsonLinesOptions all = options;
   all.table = options.table.with_label();
-  DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, all, bad));
+  DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, all, left_out));
   if (schema) *schema = csv_schema_text(table, options.table.label);
   std::vector<Tensor> tensors;
   if (options.table.label.empty()) {

@@ -17,19 +17,12 @@ struct JsonLinesOptions {
   bool skip_bad = false;  // rows that cannot be read are passed over and counted, instead of ending the reading
 };
 
-// Rows that were passed over, and why, of the first of them.
-struct BadRows {
-  static constexpr size_t kReasonsMax = 10;
-  int64_t count = 0;
-  std::vector<std::string> reasons;
-};
-
-// The columns' values are [rows, ...]: lists of numbers keep their shape.
-Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, BadRows& bad);
+// The columns' values are [rows, ...]: lists of numbers keep their shape. `left_out` gets the bad rows, and those that are dropped.
+Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, LeftOut& left_out);
 
 // A data set of the rows. With a label, elements are {features, label}: all other columns as one float vector, lists flattened, and the
 // label as int64, or as real if it is one. Without, one component per column. `schema` (may be null) receives what was found out.
-Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const JsonLinesOptions& options, BadRows& bad,
+Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const JsonLinesOptions& options, LeftOut& left_out,
                                    std::string* schema = nullptr);
 
 }  // namespace dtg

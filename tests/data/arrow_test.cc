@@ -307,7 +307,8 @@ TEST(Arrow, RandomTablesComeAsTheyWentIn) {
       }
     }
     std::string schema;
-    auto data = make_arrow(stream, options, &schema);
+    LeftOut left_out;
+    auto data = make_arrow(stream, options, &schema, &left_out);
     EXPECT_EQ(stream.release, nullptr);
     if (std::ranges::count(dropped, false) == 0) {
       EXPECT_EQ(data.status().code(), Code::data_loss);
@@ -315,6 +316,7 @@ TEST(Arrow, RandomTablesComeAsTheyWentIn) {
     }
     ASSERT_TRUE(data.ok()) << data.status().message();
     expect_cells(*data.value(), producer.columns, dropped);
+    EXPECT_EQ(left_out.count, std::ranges::count(dropped, true));
     CsvOptions again;
     EXPECT_TRUE(read_csv_schema(schema, again).ok()) << schema;
   }

@@ -149,6 +149,9 @@ TEST(Csv, MissingValuesByPolicy) {
   EXPECT_EQ(csv(text, {.missing = CsvMissing::keep}).columns[1].values.int_at(2), -1);
   const CsvTable dropped = csv(text, {.missing = CsvMissing::drop_row});
   EXPECT_EQ(dropped.rows, 2);
+  EXPECT_EQ(dropped.left_out.count, 2);
+  EXPECT_EQ(dropped.left_out.reasons, (std::vector<std::string>{"read \"test.csv\": line 3 lacks column \"a\"; it was dropped",
+                                                                "read \"test.csv\": line 4 lacks column \"b\"; it was dropped"}));
   EXPECT_EQ(dropped.columns[0].kind, CsvKind::whole);
   EXPECT_EQ(dropped.columns[1].categories, (std::vector<std::string>{"x"}));
   const Status refused = csv_problem(text);

@@ -13,7 +13,7 @@ namespace dtg {
 namespace {
 
 Result<CsvTable> read(const std::string& text, const JsonLinesOptions& options = {}) {
-  BadRows bad;
+  LeftOut bad;
   return parse_json_lines(text, "f", options, bad);
 }
 
@@ -56,7 +56,7 @@ TEST(JsonLines, BadRowsAreNamedOrCounted) {
   expect_error("", Code::data_loss, "none of its 0 rows is left");
   JsonLinesOptions options;
   options.skip_bad = true;
-  BadRows bad;
+  LeftOut bad;
   const CsvTable table =
       parse_json_lines("{\"b\": {}, \"z\": 1}\n{\"a\": 1}\n{\"a\"\n{\"a\": \"x\"}\n{\"a\": 2}\n{\"a\": null}\n", "f", options, bad).take();
   EXPECT_EQ(table.columns.size(), 1u);  // nothing of a bad row is kept
@@ -78,7 +78,11 @@ TEST(JsonLines, WhatIsMissing) {
   EXPECT_EQ(table.columns[1].values.as<int64_t>()[1], -1);
   EXPECT_TRUE(std::isnan(table.columns[2].values.as<float>()[0]));
   options.table.missing = CsvMissing::drop_row;
-  EXPECT_EQ(read(text, options).value().rows, 1);
+  LeftOut left_out;
+  EXPECT_EQ(parse_json_lines(text, "f", options, left_out).value().rows, 1);
+  EXPECT_EQ(left_out.count, 2);
+  EXPECT_EQ(left_out.reasons, (std::vector<std::string>{"read \"f\": line 1 lacks column \"late\"; it was dropped",
+                                                        "read \"f\": line 2 lacks column \"a\"; it was dropped"}));
   options.table.missing = CsvMissing::mean;
   options.table.columns = {"late", "a"};
   table = read(text, options).take();
@@ -94,7 +98,7 @@ TEST(JsonLines, ASchemaMeansTheSameElsewhere) {
   const Scratch scratch;
   JsonLinesOptions options;
   options.table.label = "y";
-  BadRows bad;
+  LeftOut bad;
   std::string schema;
   auto data = make_json_lines(system_disk(),
                               scratch.write("a", "{\"y\": \"b\", \"x\": [1, 2], \"z\": 3}\n{\"y\": \"c\", \"x\": [4, 5], \"z\": 6.5}\n"),
@@ -156,7 +160,7 @@ TEST(JsonLines, RandomTablesAgreeWithAnOracle) {
     JsonLinesOptions options;
     options.skip_bad = true;
     options.table.missing = CsvMissing::keep;
-    BadRows bad;
+    LeftOut bad;
     auto table = parse_json_lines(text, "f", options, bad);
     ASSERT_TRUE(table.ok()) << table.status().message();
     EXPECT_EQ(bad.count, slips);

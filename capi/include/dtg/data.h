@@ -83,7 +83,7 @@ typedef struct dtg_csv_options {
 /* What happens where a CSV file lacks a value: where a field is empty, or NA, N/A, NaN, nan, null, NULL, None or ?. */
 enum {
   DTG_MISSING_DEFAULT = 0, /* as DTG_MISSING_REFUSE */
-  DTG_MISSING_DROP = 1,    /* such rows are dropped */
+  DTG_MISSING_DROP = 1,    /* such rows are dropped, and counted, see dtg_dataset_bad_rows */
   DTG_MISSING_REFUSE = 2,  /* DATA_LOSS, which names line and column */
   DTG_MISSING_KEEP = 3,    /* NaN in columns of numbers, which makes losses NaN; -1 in columns of names */
   DTG_MISSING_MEAN = 4     /* the mean of the column; an error in columns of names that lack some, and for the label, of which only a
@@ -135,8 +135,8 @@ typedef struct dtg_json_lines_options {
 DTG_ERR dtg_dataset_json_lines(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_json_lines_options *options,
                                dtg_dataset **out) DTG_NOEXCEPT;
 
-/* How many rows its source passed over as bad (0 for sources that do not), and why, for the first ten of them, a line of text each; `why`
- * may be NULL, and `*why` is owned by the caller. Since 0.1. */
+/* How many rows its source left out: passed over as bad, or dropped because they lack a value (DTG_MISSING_DROP); 0 for sources that leave
+ * none out. And why, for the first ten of them, a line of text each; `why` may be NULL, and `*why` is owned by the caller. Since 0.1. */
 DTG_ERR dtg_dataset_bad_rows(const dtg_dataset *dataset, int64_t *count, dtg_string **why) DTG_NOEXCEPT;
 
 /* What was found out about the columns of a CSV file, of JSON lines or of an Arrow stream, as a schema: give it to the reading of other

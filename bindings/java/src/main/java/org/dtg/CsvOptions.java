@@ -97,7 +97,7 @@ public final class CsvOptions {
   public enum Missing {
     /** They are an error, {@link DtgException.DataLoss}, which names line and column. */
     REFUSED(0),
-    /** Such rows are left out. */
+    /** Such rows are left out; {@link Dataset#badRows} counts them. */
     DROPPED(1),
     /** NaN, which makes losses NaN, or -1 in columns of names. */
     KEPT(3),

@@ -290,9 +290,9 @@ public final class Dataset extends Handle {
   }
 
   /**
-   * How many rows the source passed over as bad.
+   * How many rows the source left out: passed over as bad, or dropped because they lack a value.
    *
-   * @return 0 for sources that pass over none
+   * @return 0 for sources that leave none out
    */
   public long badRows() {
     long mine = hold();
@@ -304,7 +304,7 @@ public final class Dataset extends Handle {
   }
 
   /**
-   * Why rows were passed over.
+   * Why rows were left out.
    *
    * @return of the first ten, a line each
    */
