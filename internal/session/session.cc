@@ -120,7 +120,10 @@ Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view
   const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement, options.committing};
   if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.devices, runtime);
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
-  DTG_ASSIGN(const Address address, Address::parse(target));
+  auto parsed = Address::parse(target);
+  if (!parsed.ok())
+    return parsed.status().with_context("connect a session: a target is \"local\", for this process alone, or the address of a task");
+  const Address address = parsed.take();
   DTG_ASSIGN(Host host, runtime->host());
   host.security = options.security;
   return Driver::connect(host, planning, {}, address, Deadline::after(runtime->clock(), options.connect_timeout_ns), runtime);

@@ -306,6 +306,7 @@ class SessionTest {
     try (Graph graph = new Graph(); Session session = Session.connect("local", graph); Tensor one = Tensor.scalar(1f)) {
       Value x = graph.placeholder("x", DType.F32);
       Value y = graph.neg(x);
+      World.fails(DtgException.InvalidArgument.class, () -> Session.connect("lokal", graph), "\"lokal\"", "\"local\"", "HOST:PORT", "unix:PATH");
       World.fails(DtgException.InvalidArgument.class, () -> session.run().call(), "nothing");
       assertEquals("x", World.fails(DtgException.InvalidArgument.class, () -> session.run().fetch(y).call(), "x").node());
       World.fails(DtgException.InvalidArgument.class, () -> session.run().feed(y, one).fetch(y).call());
