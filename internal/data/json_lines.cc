@@ -269,7 +269,8 @@ class Reader {
   }
 
   std::string dropped(size_t row, const Growing& growing) const {
-    return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), ll(lines_[row]), growing.column.name.c_str());
+    return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), ll(lines_[row]),
+                  growing.column.name.c_str());
   }
 
   Status choose_rows() {
@@ -292,8 +293,9 @@ class Reader {
       else kept_.push_back(row);
     }
     if (!kept_.empty()) return {};
-    return data_loss("read \"%s\": none of its %zu rows is left%s%s", path_.c_str(), rows,
-                     left_out_.reasons.empty() ? "" : "; the first bad one: ", left_out_.reasons.empty() ? "" : left_out_.reasons[0].c_str());
+    return data_loss(
+        "read \"%s\": none of its %zu rows is left%s%s", path_.c_str(), rows,
+        left_out_.reasons.empty() ? "" : "; the first bad one: ", left_out_.reasons.empty() ? "" : left_out_.reasons[0].c_str());
   }
 
   Status finish(Growing& growing) {

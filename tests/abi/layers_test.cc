@@ -403,7 +403,9 @@ TEST_F(Layers, WhatDoesNotFitIsRefused) {
   dtg_conv conv = DTG_CONV_INIT;
   has(refused(dtg_nn_conv1d(h.model, sequence, &conv, &y), DTG_INVALID_ARGUMENT, "no filters"), "filters");
   conv.filters = 2;
-  has(refused(dtg_nn_conv2d(h.model, sequence, &conv, &y), DTG_INVALID_ARGUMENT, "a sequence as an image"), "; rank 4 and a known");
+  dtg_conv2d window = DTG_CONV2D_INIT;
+  window.filters = 2;
+  has(refused(dtg_nn_conv2d(h.model, sequence, &window, &y), DTG_INVALID_ARGUMENT, "a sequence as an image"), "; rank 4 and a known");
   conv.kernel[0] = 4;
   has(refused(dtg_nn_conv1d(h.model, sequence, &conv, &y), DTG_INVALID_ARGUMENT, "a window of 4 on 3"), "does not fit");
   conv.stride[1] = 2;
