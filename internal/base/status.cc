@@ -21,7 +21,7 @@ bool goes_on(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; } 
 // `word` without the quotes and stops around it.
 void append_readable(std::string& out, std::string_view word) {
   const size_t begin = std::min(word.find_first_not_of("\"'(["), word.size()), end = word.find_last_not_of("\"'),.:;]") + 1;
-  if (end < begin + kNameMost) {
+  if (end <= begin + kNameMost) {
     out += word;
     return;
   }

@@ -151,7 +151,6 @@ TEST_F(Kill, WhoIsSilentIsAPartOfTheError) {
   };
   names(steps_->run(*session_, steps_->assign, 100 * kMillisecond), "run");
   names(step(100 * kMillisecond), "prepare");  // its plan is not made yet
-  names(session_->outcome(7, 100 * kMillisecond).status(), "run");
   ps.signal(SIGCONT);
 }
 
