@@ -257,8 +257,12 @@ void Attendance::look_at_times(const std::string& name, Barrier& barrier, int64_
     const bool expired = arrival.expires_ns <= now_ns;
     if (!expired && (!arrival.answer || arrival.answer_ns > now_ns)) continue;
     wire::ArriveReply reply;
-    reply.waits_for = list(missing(name, barrier), now_ns);
-    if (expired) reply.status = deadline_exceeded("%s waits for %s", what_is(name).c_str(), reply.waits_for.c_str());
+    const std::vector<const Member*> awaited = missing(name, barrier);
+    reply.waits_for = list(awaited, now_ns);
+    if (expired) {
+      reply.status = deadline_exceeded("%s waits for %s", what_is(name).c_str(), reply.waits_for.c_str())
+                         .at_peer(awaited.empty() ? "" : awaited[0]->task);
+    }
     if (arrival.answer) said.answers.emplace_back(std::exchange(arrival.answer, nullptr), std::move(reply));
     if (expired) barrier.arrivals.erase(current);
   }
