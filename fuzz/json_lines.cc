@@ -9,10 +9,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.table.missing = static_cast<dtg::CsvMissing>(choice / 2 % 4);
   if ((choice & 16) != 0) options.table.columns = {"a", "b"};
   if ((choice & 32) != 0) options.table.rules = {{.name = "a", .kind = static_cast<dtg::CsvKind>(choice / 64 % 3)}};
-  dtg::BadRows bad;
-  auto table = dtg::parse_json_lines({reinterpret_cast<const char*>(data) + 1, size - 1}, "fuzz", options, bad);
+  dtg::LeftOut left_out;
+  auto table = dtg::parse_json_lines({reinterpret_cast<const char*>(data) + 1, size - 1}, "fuzz", options, left_out);
   if (!table.ok()) return 0;
-  if (bad.count != 0 && !options.skip_bad) __builtin_trap();
+  const bool may_drop = options.skip_bad || options.table.missing == dtg::CsvMissing::drop_row;
+  if (left_out.count != 0 && !may_drop) __builtin_trap();
   for (const dtg::CsvColumn& column : table.value().columns) {
     if (column.values.shape().dim(0) != table.value().rows) __builtin_trap();
     if (column.kind != dtg::CsvKind::category) continue;
