@@ -105,12 +105,11 @@ void Group::start(Ref<GroupCall> call) {
     const bool old = call->epoch_ != 0 && call->epoch_ != self->epoch_;
     if (self->state_ == State::formed && !old && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
     if (self->state_ == State::formed && !old && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
+    if (!old && self->state_ == State::formed) return self->calls_.begin(call);
     const std::string what = call->what_.terms.text();
-    if (old && self->state_ != State::left) call->end(self->too_old(call->epoch_).with_context(what), {});
-    else if (const Status why = self->state_ == State::formed ? Status() : self->out_of_it(); !why.ok())
-      // What ended the group may be this very call, as the others made it.
-      call->end(why.message().starts_with(what) ? why : why.with_context(what), {});
-    else self->calls_.begin(call);
+    const Status why = old && self->state_ != State::left ? self->too_old(call->epoch_) : self->out_of_it();
+    // What ended the group may be this very call, as the others made it.
+    call->end(why.message().starts_with(what) ? why : why.with_context(what), {});
   });
 }
 

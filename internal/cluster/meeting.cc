@@ -46,10 +46,6 @@ Status Driver::meet_workers(const std::string& barrier, Deadline deadline, const
   }
   wire::Arrive question{.name = barrier, .end = barrier.empty(), .ticket = ++tickets_};
   std::string waits_for;
-  // Who keeps the attendance has found it, and the first who is awaited is the one to look at.
-  const auto named = [&](const Status& status) {
-    return status.at_task(attendance_home_).at_peer(waits_for.substr(0, waits_for.find_first_of(" ,")));
-  };
   Status last = deadline_exceeded("nobody has answered");
   while (!deadline.passed(clock)) {
     const Deadline until = within(kNewsNs, deadline);
@@ -71,11 +67,13 @@ Status Driver::meet_workers(const std::string& barrier, Deadline deadline, const
     }
     // Who was asked has said that it is over; a task that cannot be reached is looked for as long as there is time.
     const bool may_pass = !asked.ok() && (last.code() == Code::unavailable || last.code() == Code::deadline_exceeded);
-    if (!told && !may_pass) return named(last.with_context("wait for the other workers"));
+    if (!told && !may_pass) return last.with_context("wait for the other workers").at_task(attendance_home_);
     if (!told) DTG_TRY(pause(deadline));
   }
   if (last.ok() || (last.code() == Code::deadline_exceeded && !waits_for.empty()))
-    return named(deadline_exceeded("wait for the other workers: %s waits for %s", what.c_str(), waits_for.c_str()));
+    return deadline_exceeded("wait for the other workers: %s waits for %s", what.c_str(), waits_for.c_str())
+        .at_task(attendance_home_)
+        .at_peer(waits_for.substr(0, waits_for.find_first_of(" ,")));
   return last.with_context("wait for the other workers at " + what);
 }
 
