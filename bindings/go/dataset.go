@@ -83,7 +83,9 @@ const (
 	MissingRefused Missing = 0 // DataLoss, which names line and column
 	MissingDropped Missing = 1 // such rows are dropped
 	MissingKept    Missing = 3 // NaN, which makes losses NaN, or -1 in columns of names
-	MissingMean    Missing = 4 // the mean of the column; an error in columns of names that lack some, and in Label, if no Schema says so
+	// The mean of the column, of all rows, also of those that Split holds out later: where that matters, read a file of its own for training,
+	// and the others with its Schema. An error in columns of names that lack some, and in Label, if no Schema says so.
+	MissingMean Missing = 4
 )
 
 // CSVOptions are those of DatasetCSV. Zero is the default of every field.

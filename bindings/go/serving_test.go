@@ -36,6 +36,9 @@ func TestSplitNormalizeTrainExportServe(t *testing.T) {
 	if bad, _ := all.Split(dtg.Split{Fraction: 2}); !errors.Is(bad.Err(), dtg.ErrInvalidArgument) {
 		t.Errorf("a fraction of 2: %v", bad.Err())
 	}
+	if bad, _ := all.Split(dtg.Split{Folds: 2, Fraction: 0.2}); !errors.Is(bad.Err(), dtg.ErrInvalidArgument) {
+		t.Errorf("folds and a fraction: %v", bad.Err())
+	}
 
 	g := graph(t)
 	model := closing(t, g.NewModel(1))

@@ -12,7 +12,7 @@ import (
 
 // Split is how a data set is cut in two.
 type Split struct {
-	Fraction float64 // the share of rows that is held out, between 0 and 1; 0: 0.2. Not looked at with Folds
+	Fraction float64 // the share of rows that is held out, between 0 and 1; 0: 0.2, or Folds: there are not both
 	Seed     uint64
 	Folds    int  // 0: none; k from 2 up: the rows are dealt out to k folds of like size, and one of them is held out
 	Fold     int  // which one, from 0
@@ -57,8 +57,8 @@ const (
 )
 
 // FitNormalization is the numbers for Dataset.Normalize and Model.Normalize, as JSON, found by one look at all of a component; d stays where
-// it stood. Ask before Batch. Keep the text with the weights by Model.SetMetadata. Errors: InvalidArgument (no elements, or one that is NaN or
-// infinite), OutOfRange.
+// it stood. Ask before Batch, and after Split what is trained on: the numbers of all rows would tell the training of what is held out. Keep the
+// text with the weights by Model.SetMetadata. Errors: InvalidArgument (no elements, or one that is NaN or infinite), OutOfRange.
 func (d *Dataset) FitNormalization(component int, kind NormalizationKind) (string, error) {
 	p, err := d.c()
 	if err != nil {

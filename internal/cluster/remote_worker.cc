@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 2'000'000'000;
+constexpr int64_t kTooLateNs = 20'000'000;  // before a deadline: what is begun then would not end in time
 // Who waits for a connection hears why after so long, and then now and then.
 constexpr int64_t kNoticeFirstNs = 1'500'000'000;
 constexpr int64_t kNoticeNextNs = int64_t{15} * 1'000'000'000;
@@ -225,18 +226,23 @@ Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& l
   return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
 }
 
-// What may pass is tried again, for those who still have time for it.
+// What may pass is tried again, for those who still have time for it: after pauses that grow, but never beyond half of what somebody has left,
+// so that whoever is there before the deadline is found.
 void RemoteWorker::failed(const Status& status) {
   last_ = status;
   const bool may_pass = status.code() == Code::unavailable && !closed_;
+  const int64_t too_late = std::min(pause_ns_, kTooLateNs);
+  int64_t pause = pause_ns_;
   Waiters told;
   for (auto at = waiters_.begin(); at != waiters_.end();) {
     const auto waiter = at++;
-    if (!may_pass || waiter->deadline.left_ns(*host_.seams.clock) <= pause_ns_) told.splice(told.end(), waiters_, waiter);
+    const int64_t left = waiter->deadline.left_ns(*host_.seams.clock);
+    if (!may_pass || left <= too_late) told.splice(told.end(), waiters_, waiter);
+    else pause = std::min(pause, std::max(left / 2, too_late / 2));
   }
   tell(std::move(told), explained(status));
   if (waiters_.empty()) return rest();
-  host_.loop().set(pause_, host_.seams.clock->monotonic_ns() + pause_ns_);
+  host_.loop().set(pause_, host_.seams.clock->monotonic_ns() + pause);
   pause_ns_ = std::min(pause_ns_ * 2, kRetryLastNs);
 }
 

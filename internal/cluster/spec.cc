@@ -95,6 +95,11 @@ class ClusterSpec::Reader {
       }
       return index <= kIndexMax ? add(index, at) : invalid_argument("cluster: a task number over %d", kIndexMax);
     }));
+    // In JSON a list may be empty, as TensorFlow's: one that a program wrote. Here something was forgotten.
+    if (spec_.jobs_.back().count == 0) {
+      return invalid_argument("cluster: job \"%s\" has no tasks; give its addresses, JOB=ADDRESS,ADDRESS,..., or leave the job out",
+                              spec_.jobs_.back().name.c_str());
+    }
     return close_job();
   }
 
@@ -174,6 +179,7 @@ size_t ClusterSpec::task_count(std::string_view job) const {
 std::string ClusterSpec::text() const {
   std::string text;
   for (const Job& job : jobs_) {
+    if (job.count == 0) return json().text();
     if (&job != &jobs_.front()) text += ";";
     text += job.name + "=";
     for (size_t i = 0; i < job.count; ++i) {

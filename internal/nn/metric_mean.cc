@@ -144,8 +144,9 @@ Result<Measured> r2_metric(Tally& t) {
   DTG_TRY(b.status());
   const PartialShape& shape = b.info(t.predictions).shape;
   if (shape.rank() != 2 || shape.dim(1) < 1 || rank_of(b, t.labels) != 2) {
-    return invalid_argument("the labels are %s and the predictions %s; [batch,outputs] with outputs known is needed",
-                            described(t.model(), t.labels).c_str(), described(t.model(), t.predictions).c_str());
+    return invalid_argument("the labels are %s and the predictions %s; [batch,outputs] with outputs known is needed%s",
+                            described(t.model(), t.labels).c_str(), described(t.model(), t.predictions).c_str(),
+                            shape.rank() == 1 ? "; for one number per example reshape both to [-1, 1]" : "");
   }
   const Shape outputs = Shape::of({shape.dim(1)});
   const Value y = t.wide(t.labels), p = t.wide(t.predictions), weights = t.counted(y), weighted = b.mul(y, weights);

@@ -257,6 +257,15 @@ Result<NodeId> apply_gradients(Model& model, const Optimizer& optimizer, std::sp
 
 namespace {
 
+// The gradient of many numbers is that of their sum, so that a forgotten mean would train at a rate that grows with the batch.
+Status check_loss(const Model& model, const char* what, Value loss) {
+  DTG_TRY(model.graph().check(loss).with_context(std::string(what) + ": the loss"));
+  const PartialShape& shape = model.graph().info(loss).shape;
+  if (!shape.has_rank() || std::ranges::all_of(shape.dims(), [](int64_t d) { return d == 1; })) return {};
+  return invalid_argument("%s: the loss \"%s\" is %s; one number is needed: reduce it first, for example with mean", what,
+                          model.graph().value_name(loss).c_str(), described(model, loss).c_str());
+}
+
 // The nodes that fail where a loss is no finite number, each on the device of its loss.
 Result<std::vector<NodeId>> check_losses(Model& model, const TrainingWay& way, Value step) {
   Build build(model.graph());
@@ -276,7 +285,7 @@ Result<std::vector<NodeId>> check_losses(Model& model, const TrainingWay& way, V
 
 Result<Training> make_training(Model& model, const Optimizer& optimizer, const TrainingWay& way) {
   DTG_TRY(check_optimizer(model, optimizer));
-  for (const Value loss : way.losses) DTG_TRY(model.graph().check(loss).with_context(std::string(way.what) + ": the loss"));
+  for (const Value loss : way.losses) DTG_TRY(check_loss(model, way.what, loss));
   const NameScope scope(model.graph(), "train");
   Training training;
   Optimizer with_rate = optimizer;

@@ -5,6 +5,8 @@
 //                  tells all workers whose loss it was
 //   _PoisonQueue   puts that token into a queue of tokens
 //   _CheckToken    fails the step of whoever takes it
+#include "ops/loss_check.h"
+
 #include <cmath>
 
 #include "exec/commits.h"
@@ -15,8 +17,6 @@
 
 namespace dtg::ops {
 namespace {
-
-constexpr const char* kAdvice = "look for values in the data that are no numbers, lower the learning rate or clip the gradients";
 
 struct FiniteArgs {
   int64_t count = 0;
@@ -42,7 +42,7 @@ Status check_finite(RunContext& c) {
   const double value = first_not_finite(c.in<T>(0), a.count);
   if (value == 0) return {};
   return c.error("the loss%s is %s at step %lld, and no weight was changed by it; %s", a.who.c_str(), text_of(value),
-                 static_cast<long long>(*c.in<int64_t>(1)), kAdvice);
+                 static_cast<long long>(*c.in<int64_t>(1)), kLossAdvice);
 }
 
 // A token that is no step: negative, it holds the worker, what its loss was, and the step.
@@ -129,7 +129,7 @@ Status token_run(RunContext& c) {
   const int64_t held = -1 - token, worker = held % kWorkers, ill = held / kWorkers % 4, step = held / kWorkers / 4;
   constexpr const char* kTexts[] = {"nan", "inf", "-inf", "no number"};
   return c.error("the loss of worker %lld is %s at step %lld, and no weight was changed by it on any worker; %s",
-                 static_cast<long long>(worker), kTexts[ill], static_cast<long long>(step), kAdvice);
+                 static_cast<long long>(worker), kTexts[ill], static_cast<long long>(step), kLossAdvice);
 }
 
 }  // namespace

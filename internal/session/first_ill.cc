@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/function.h"
+#include "ops/loss_check.h"
 
 namespace dtg {
 namespace {
@@ -176,6 +177,19 @@ void IllSearch::look_at_feeds() {
     const std::string what = not_finite(*tensors_[i]);
     if (!what.empty()) return found("what was fed to " + described_node(*graph_, feeds_[i]) + " is " + what);
   }
+  is_empty_ = is_batch_empty();
+  is_over_ = is_over_ || is_empty_;
+}
+
+// Where everything that has rows has none: then no value is to blame, but that there are none.
+bool IllSearch::is_batch_empty() const {
+  size_t with_rows = 0;
+  for (const Tensor* const tensor : tensors_) {
+    if (tensor->shape().rank() == 0) continue;
+    if (tensor->shape().dim(0) > 0) return false;
+    ++with_rows;
+  }
+  return with_rows > 0;
 }
 
 void IllSearch::found(std::string what) {
@@ -184,6 +198,12 @@ void IllSearch::found(std::string what) {
 }
 
 Status IllSearch::answer() const {
+  if (is_empty_) {
+    const std::string& said = failure_.message();
+    const size_t end = said.rfind(ops::kLossAdvice);
+    return Status(failure_.code(), said.substr(0, end) + (end == said.npos ? "; " : "") + "the batch is empty, what was fed has no rows: leave such "
+                  "batches out", failure_.origin());
+  }
   return found_.empty() ? failure_ : Status(failure_.code(), failure_.message() + "; " + found_, failure_.origin());
 }
 

@@ -45,6 +45,7 @@ class IllSearch {
  private:
   IllSearch(const Graph& graph, const Status& failure, Value loss, std::span<const Value> feeds, std::span<const Tensor* const> tensors);
   void look_at_feeds();
+  bool is_batch_empty() const;
   void found(std::string what);
 
   const Graph* graph_;
@@ -57,6 +58,7 @@ class IllSearch {
   bool is_confirmed_ = false;  // that the loss is ill when it is computed once more
   bool is_over_ = false;
   std::string found_;
+  bool is_empty_ = false;  // what was fed has no rows
 };
 
 }  // namespace dtg

@@ -73,6 +73,37 @@ TEST(FirstIll, WhatWasFedIsNamed) {
   EXPECT_NE(message.find("is nan at element 1 of [2]"), std::string::npos) << message;
 }
 
+TEST(FirstIll, AnEmptyBatchIsTold) {
+  Program program(nullptr);
+  dtg_value x{}, y{}, answer{}, loss{}, init{};
+  dtg_training training = DTG_TRAINING_INIT;
+  const int64_t rows[] = {-1, 2}, numbers[] = {-1, 1}, sizes[][2] = {{0, 2}, {0, 1}};
+  OK(dtg_placeholder(program.graph, "x", DTG_F32, rows, 2, &x));
+  OK(dtg_placeholder(program.graph, "y", DTG_F32, numbers, 2, &y));
+  dtg_dense layer = DTG_DENSE_INIT;
+  layer.units = 1;
+  OK(dtg_nn_dense(program.model, x, &layer, &answer));
+  OK(dtg_nn_mean_squared_error(program.model, y, answer, &loss));
+  OK(dtg_nn_minimize(program.model, loss, nullptr, &training));
+  OK(dtg_model_init(program.model, &init));
+  OK(dtg_session_connect(nullptr, nullptr, 0, program.graph, nullptr, &program.session));
+  OK(dtg_run_target(program.session, init));
+  dtg_tensor* tensors[2] = {};
+  for (int i = 0; i < 2; ++i) OK(dtg_tensor_allocate(DTG_F32, sizes[i], 2, &tensors[i]));
+  const dtg_value feeds[] = {x, y};
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  args.feeds = feeds;
+  args.feed_tensors = tensors;
+  args.num_feeds = 2;
+  args.targets = &training.train;
+  args.num_targets = 1;
+  const std::string message = refused(dtg_session_run(program.session, &args), DTG_INVALID_ARGUMENT, "an empty batch");
+  EXPECT_NE(message.find("the loss is nan at step 0"), std::string::npos) << message;
+  EXPECT_NE(message.find("the batch is empty"), std::string::npos) << message;
+  EXPECT_EQ(message.find("learning rate"), std::string::npos) << message;
+  for (dtg_tensor* const tensor : tensors) dtg_tensor_release(tensor);
+}
+
 // Nobody waits for the run; its end is told when the search is over, and a second step is not kept from running meanwhile.
 TEST(FirstIll, ARunThatNobodyWaitsForNamesItToo) {
   Logarithm model;

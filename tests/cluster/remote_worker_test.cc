@@ -73,5 +73,27 @@ TEST(RemoteWorker, GreetsAgainWhoDidNotAnswer) {
   patient->close();
 }
 
+// Whoever comes within the caller's time is found, also where the pauses between two tries have grown long by then.
+TEST(RemoteWorker, FindsWhoComesShortlyBeforeTheEnd) {
+  const Scratch scratch;
+  ::chmod(scratch.path().c_str(), 0700);
+  const std::string path = scratch / "ps";
+  const auto runtime = Runtime::create({.compute_threads = 2}).take();
+  const Host host = runtime->host().take();
+  const auto worker = make_ref<RemoteWorker>(host, Timing(), "", Address::parse("unix:" + path).take(), "", 1);
+  Condition told;
+  std::vector<Status> results;
+  const int64_t begin = system_clock().monotonic_ns();
+  worker->connect(Deadline{begin + 4000 * kMillisecond}, [&](const Status& status) { told.change([&] { results.push_back(status); }); });
+  // The tries after 2 s were the last ones, for the next pause had led behind the end.
+  told.wait(system_clock(), Deadline{begin + 2500 * kMillisecond}, [&] { return !results.empty(); });
+  Server::Options options;
+  options.cluster = ClusterSpec::parse("ps=unix:" + path).take();
+  const auto server = Server::start(host, options, runtime).take();
+  ASSERT_TRUE(told.wait(system_clock(), Deadline::after(system_clock(), 20'000 * kMillisecond), [&] { return results.size() == 1; }));
+  EXPECT_TRUE(results[0].ok()) << results[0].message();
+  worker->close();
+}
+
 }  // namespace
 }  // namespace dtg

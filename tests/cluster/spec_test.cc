@@ -33,7 +33,7 @@ TEST(ClusterSpec, SparseJobs) {
 }
 
 TEST(ClusterSpec, ThereAndBack) {
-  for (const char* text : {"", "ps=", "ps=unix:/a", "a=unix:/1;b=unix:/2,unix:/3", "w=5@unix:/x;v=", "w=0@unix:/x,2@unix:/y",
+  for (const char* text : {"", R"({"ps":{}})", "ps=unix:/a", "a=unix:/1;b=unix:/2,unix:/3", R"({"w":{"5":"unix:/x"},"v":{}})", "w=0@unix:/x,2@unix:/y",
                            R"({"w":["unix:/with,comma","unix:/with;mark"]})", R"({"w":{"4":"unix:/with,comma"}})"}) {
     const ClusterSpec spec = ClusterSpec::parse(text).take();
     EXPECT_EQ(spec.text(), text);
@@ -50,6 +50,16 @@ TEST(ClusterSpec, HostsAndPorts) {
   EXPECT_EQ(spec.json().text(), R"({"chief":["a.example:2222"],"worker":{"3":"[::1]:4000","7":"10.0.0.1:4000"}})");
   // Ports that the system chooses differ in the end.
   EXPECT_EQ(ClusterSpec::parse("w=localhost:0,localhost:0").take().tasks().size(), 2u);
+}
+
+// A list that was forgotten is no cluster; one that a program wrote may be empty.
+TEST(ClusterSpec, AJobWithoutTasks) {
+  for (const char* text : {"ps=", "ps=;worker=unix:/a", "worker=unix:/a;ps="}) {
+    const Status status = ClusterSpec::parse(text).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    EXPECT_NE(status.message().find("job \"ps\" has no tasks"), std::string::npos) << status.message();
+  }
+  EXPECT_EQ(ClusterSpec::parse(R"({"ps": [], "worker": ["unix:/a"]})").take().task_count("ps"), 0u);
 }
 
 TEST(ClusterSpec, Refuses) {

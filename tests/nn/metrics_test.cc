@@ -170,6 +170,7 @@ TEST(Metrics, RefuseWhatCannotBeMeant) {
   refused({.kind = Metric::Kind::precision, .threshold = 2}, flat, flat, "threshold of 2");
   refused({.kind = Metric::Kind::precision}, flat, logits, "equal shapes");
   refused({.kind = Metric::Kind::f1_score}, flat, flat, "classes known");
+  refused({.kind = Metric::Kind::r2_score}, flat, flat, "reshape both to [-1, 1]");
   refused({.kind = Metric::Kind::mean_iou}, numbers, numbers, "0 classes");
   refused({.kind = Metric::Kind::confusion_matrix, .classes = 4}, numbers, logits, "scores [..., 4]");
 }

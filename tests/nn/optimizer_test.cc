@@ -278,6 +278,25 @@ TEST(Optimizer, SaysWhatIsWrong) {
   EXPECT_FALSE(minimize(small.model(), alone, {.learning_rate = build.ints({1, 2})}).ok());
 }
 
+// A loss of many numbers would train on their sum, at a rate that grows with the batch.
+TEST(Optimizer, ALossOfManyNumbersIsRefused) {
+  SmallModel small;
+  Build build(small.graph());
+  const NamedVariable v = small.variable("v", kStart);
+  const Value x = small.placeholder("x", DType::f32, {-1, v.shape.dim(0)});
+  const Value each = build.mul(x, v.read), one = build.sum(each, build.ints({0, 1}));
+  ASSERT_TRUE(build.ok());
+  const int nodes = static_cast<int>(small.graph().node_count());
+  const Status status = minimize(small.model(), each, {}).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("[?,"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("reduce it first, for example with mean"), std::string::npos) << status.message();
+  EXPECT_EQ(static_cast<int>(small.graph().node_count()), nodes);
+  // One number may have dimensions, and what is not known may be one.
+  EXPECT_TRUE(minimize(small.model(), build.op("Reshape", {one, build.ints({1, 1})}), {}).ok());
+  EXPECT_TRUE(minimize(small.model(), one, {}).ok());
+}
+
 TEST(Optimizer, ALossThatIsNoNumberChangesNothing) {
   for (const bool check : {true, false}) {
     SmallModel small;

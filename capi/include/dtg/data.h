@@ -86,8 +86,9 @@ enum {
   DTG_MISSING_DROP = 1,    /* such rows are dropped, and counted, see dtg_dataset_bad_rows */
   DTG_MISSING_REFUSE = 2,  /* DATA_LOSS, which names line and column */
   DTG_MISSING_KEEP = 3,    /* NaN in columns of numbers, which makes losses NaN; -1 in columns of names */
-  DTG_MISSING_MEAN = 4     /* the mean of the column; an error in columns of names that lack some, and for the label, of which only a
-                              schema can say so */
+  DTG_MISSING_MEAN = 4     /* the mean of the column, of all rows, also of those that a split holds out later: where that matters, read
+                              files of your own for training, and the others with their schema. An error in columns of names that lack
+                              some, and for the label, of which only a schema can say so */
 };
 
 /* A schema is {"label": NAME, "columns": [RULE, ...], "rules": [RULE, ...]}, all optional. "columns" are those to read, in that order;
@@ -234,7 +235,7 @@ DTG_ERR dtg_dataset_prefetch(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
 /* clang-format off */
 typedef struct dtg_split {
   size_t struct_size;
-  double fraction;   /* the share of rows that is held out, between 0 and 1; 0: 0.2. Not looked at with folds */
+  double fraction;   /* the share of rows that is held out, between 0 and 1; 0: 0.2, or folds: there are not both */
   uint64_t seed;
   int32_t folds;     /* 0: none; k from 2 up: the rows are dealt out to k folds of like size, and one of them is held out */
   int32_t fold;      /* which one, from 0. All k calls with one seed have the same folds */
@@ -261,7 +262,8 @@ enum {
 
 /* The numbers for dtg_dataset_normalize and dtg_nn_normalize, found by one look at all of component `component`, as JSON: {"normalization",
  * "shift": [...], "scale": [...]}, one of each per feature along its last dimension. After batch that of a batch of numbers is no feature,
- * and a remainder that is dropped is not looked at: ask before batch to have all rows. A feature that is the same everywhere gets
+ * and a remainder that is dropped is not looked at: ask before batch to have all rows. Split first, and ask what is trained on: the numbers of
+ * all rows would tell the training of what is held out. A feature that is the same everywhere gets
  * the scale 1. Keep the text with the weights by dtg_model_set_metadata, as a schema. `*out` is owned by the caller.
  * Errors: INVALID_ARGUMENT (no elements, or one that is NaN or infinite, which is named), OUT_OF_RANGE (no such component), UNIMPLEMENTED
  * (a type of which there are no means). Since 0.1. */

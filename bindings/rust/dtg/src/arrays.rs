@@ -8,12 +8,13 @@ use crate::dtype::Element;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tensor::Tensor;
 
-/// Conversions for one version of the crate: a reference to an array is copied, an array itself where it must be.
+/// Conversions for one version of the crate: a reference to an array is copied, an array itself where it must be; a view of a tensor is no
+/// copy, an array of its own is one.
 macro_rules! arrays {
     ($feature:literal, $module:ident, $ndarray:ident) => {
         #[cfg(feature = $feature)]
         mod $module {
-            use $ndarray::{Array, ArrayBase, ArrayView, ArrayViewD, ArrayViewMutD, Data, Dimension, IxDyn, ShapeError};
+            use $ndarray::{Array, ArrayBase, ArrayD, ArrayView, ArrayViewD, ArrayViewMutD, Data, Dimension, IxDyn, ShapeError};
 
             use super::*;
 
@@ -25,6 +26,13 @@ macro_rules! arrays {
                 type Error = Error;
                 fn try_from(tensor: &'t Tensor) -> Result<Self> {
                     ArrayView::from_shape(IxDyn(&tensor.dims()), tensor.as_slice()?).map_err(|error| refused(&error))
+                }
+            }
+
+            impl<T: Element> TryFrom<&Tensor> for ArrayD<T> {
+                type Error = Error;
+                fn try_from(tensor: &Tensor) -> Result<Self> {
+                    Self::from_shape_vec(IxDyn(&tensor.dims()), tensor.as_slice()?.to_vec()).map_err(|error| refused(&error))
                 }
             }
 

@@ -39,7 +39,9 @@ pub enum Missing {
     Drop,
     /// NaN, which makes losses NaN, or -1 in columns of names.
     Keep,
-    /// The mean of the column takes its place; an error in columns of names that lack some, and in the label, if no schema says so.
+    /// The mean of the column takes its place, of all rows, also of those that a split holds out later: where that matters, read a file of
+    /// its own for training, and the others with its schema. An error in columns of names that lack some, and in the label, if no schema
+    /// says so.
     Mean,
 }
 
@@ -143,7 +145,7 @@ impl<'a> Feature<'a> {
 /// How a data set is cut in two; write `..Default::default()` for what is not said.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Split {
-    /// The share of rows that is held out, between 0 and 1; 0: 0.2. Not looked at with folds.
+    /// The share of rows that is held out, between 0 and 1; 0: 0.2, or folds: there are not both.
     pub fraction: f64,
     /// Decides which row goes where.
     pub seed: u64,
@@ -570,9 +572,9 @@ impl Dataset {
     }
 
     /// The numbers for [`Dataset::normalize`] and [`Model::normalize`](crate::Model::normalize), as JSON, found by one look at all of a
-    /// component; the data set stays where it stood. Ask before batch. Keep the text with the weights by
-    /// [`Model::set_metadata`](crate::Model::set_metadata). Errors: `InvalidArgument` (no elements, or one that is NaN or infinite),
-    /// `OutOfRange`.
+    /// component; the data set stays where it stood. Ask before batch, and after a split what is trained on: the numbers of all rows would tell
+    /// the training of what is held out. Keep the text with the weights by [`Model::set_metadata`](crate::Model::set_metadata). Errors:
+    /// `InvalidArgument` (no elements, or one that is NaN or infinite), `OutOfRange`.
     pub fn fit_normalization(&mut self, component: usize, kind: NormalizationKind) -> Result<String> {
         let kind = match kind {
             NormalizationKind::Standard => sys::DTG_NORMALIZE_STANDARD,

@@ -137,6 +137,12 @@ impl Error {
         }
     }
 
+    /// The same failure, seen from one place further out.
+    pub(crate) fn within(mut self, context: &str) -> Self {
+        self.0.message = format!("{context}: {}", self.0.message);
+        self
+    }
+
     /// What sort of failure it is.
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::of(self.0.code)

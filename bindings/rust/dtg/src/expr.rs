@@ -59,7 +59,7 @@ impl<'g> Expr<'g> {
     pub(crate) fn apply(&self, op: &'static str, rest: impl FnOnce(DType, Node<'g>) -> Result<Node<'g>>) -> Self {
         let location = Location::caller();
         let add = |x| rest(self.graph.dtype(x)?, Node::begin(self.graph, op, location).input(x))?.build();
-        Self { graph: self.graph, value: self.value().and_then(add) }
+        Self { graph: self.graph, value: self.value().and_then(|x| add(x).map_err(|error| placed(error, op, location))) }
     }
 
     #[track_caller]
@@ -73,6 +73,11 @@ impl<'g> Expr<'g> {
         let whole = self.value.as_ref().is_ok_and(|x| self.graph.dtype(*x).is_ok_and(is_integer));
         self.with(if whole { integers } else { others }, other)
     }
+}
+
+/// An error with the line of the formula that it is of: those of nodes have theirs, those of what stands beside the expression do not.
+fn placed(error: Error, op: &str, location: &Location<'_>) -> Error {
+    if error.message().contains(".rs:") { error } else { error.within(&format!("{op} at {}:{}", location.file(), location.line())) }
 }
 
 fn is_integer(dtype: DType) -> bool {
@@ -206,8 +211,10 @@ macro_rules! operators {
             type Output = Expr<'g>;
             #[track_caller]
             fn $function(self, right: &Expr<'g>) -> Expr<'g> {
+                let location = Location::caller();
                 let like = |x| self.operand(right.graph, Some(right.graph.dtype(x)?));
-                let left = Expr { graph: right.graph, value: right.value().and_then(like) };
+                let value = right.value().and_then(|x| like(x).map_err(|error| placed(error, stringify!($trait), location)));
+                let left = Expr { graph: right.graph, value };
                 $trait::$function(left, right)
             }
         }

@@ -147,6 +147,9 @@ pub use trainer::{Stopper, Trainer, TrainerOptions};
 pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};
 pub use weights::Weights;
 
+/// The crate `half`, whose `f16` and `bf16` are elements of tensors.
+#[cfg(feature = "half")]
+pub use half;
 /// The crate `ndarray` 0.17, whose arrays tensors come from and become.
 #[cfg(feature = "ndarray")]
 pub use ndarray;

@@ -253,9 +253,10 @@ impl Session {
     }
 
     /// The work of this worker is done: waits until that is so of every worker; then the chief (where the cluster has none: a client
-    /// that is no task) tells every task but its own to stop, and those that wait in [`crate::Server::join`] return. A worker that is
-    /// gone is not waited for; the chief's log names it. Errors: `DeadlineExceeded`, which names those that work on; nothing was ended
-    /// then.
+    /// that is no task) tells every task but its own to stop, and those that wait in [`crate::Server::join`] return. A worker whose
+    /// connection has ended may be back: it is waited for, for half a minute (six times the `dead` of the first parameter server's
+    /// options), and then no more; the chief's log names it. So give a `timeout` of more than that. Errors: `DeadlineExceeded`, which names
+    /// those that work on, or how long they have been lost; nothing was ended then.
     pub fn end_job(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.
         unsafe { check(sys::dtg_session_end_job(self.raw(), nanoseconds(timeout))) }

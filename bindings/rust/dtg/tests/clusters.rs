@@ -21,6 +21,7 @@ fn clusters_are_read_and_asked() {
     assert_eq!(Cluster::parse(&cluster.json().unwrap()).unwrap().json().unwrap(), cluster.clone().json().unwrap());
     assert_eq!(format!("{cluster:?}"), cluster.json().unwrap());
     refused(Cluster::parse("ps=nowhere"), ErrorKind::InvalidArgument, "nowhere");
+    refused(Cluster::parse("ps="), ErrorKind::InvalidArgument, "has no tasks");
 }
 
 #[test]

@@ -78,6 +78,15 @@ fn a_wrong_formula_says_where() {
     let error: Error = (wrong.sqrt() + 1.0).value().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains(&format!("formulas.rs:{line}")), "{error}");
+    // A number that is none of the type beside it is of no node yet.
+    let n = graph.expr(graph.vector(&[1i64, 2]).unwrap());
+    let (line, wrong) = (line!(), [&n * 0.5, n.clone() / [0.5], 0.5 - &n, n.maximum(2.5)]);
+    for one in wrong {
+        let error = (one.square() + 1).value().unwrap_err();
+        assert!(error.message().contains(&format!(" at dtg/tests/formulas.rs:{line}: a number in a formula of int64")), "{error}");
+        assert_eq!(error.message().matches("formulas.rs").count(), 1, "{error}");
+    }
+    let wrong = &x * &y;
     let before = graph.node_count();
     drop(wrong.exp());
     assert_eq!(graph.node_count(), before, "nothing is added to what failed");

@@ -22,6 +22,11 @@ fn split_normalize_train_export_serve() {
     let mut test = test.normalize(0, &numbers).unwrap().shuffle_once(0, 3).unwrap();
     assert!(test.next_element().unwrap().is_some());
     refused(all.split(&Split { fraction: 2.0, ..Default::default() }), ErrorKind::InvalidArgument, "fraction");
+    refused(
+        all.split(&Split { folds: 2, fraction: 0.2, ..Default::default() }),
+        ErrorKind::InvalidArgument,
+        "2 folds and a fraction",
+    );
 
     let model = Model::new(Graph::new().unwrap(), 1).unwrap();
     let input = model.placeholder("in", DType::F32, Some(&[-1, 2])).unwrap();

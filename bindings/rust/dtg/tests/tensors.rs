@@ -127,6 +127,7 @@ fn types_have_names() {
 #[test]
 fn half_floats_are_elements() {
     let _world = world();
+    use dtg::half; // the version that the library is built with
     let values = [half::bf16::from_f32(1.5), half::bf16::from_f32(-2.0)];
     let tensor = Tensor::from_slice(&[2], &values).unwrap();
     assert_eq!(tensor.dtype(), DType::BF16);
@@ -149,6 +150,10 @@ fn arrays_are_tensors() {
     assert_eq!(tensor.dims(), [3, 4]);
     assert_eq!(tensor.view::<f32>().unwrap(), array.view().into_dyn());
     refused(tensor.view::<i32>(), ErrorKind::InvalidArgument, "float32");
+    // An array of its own outlives the tensor.
+    let copied = ndarray::ArrayD::<f32>::try_from(&tensor.copy().unwrap()).unwrap();
+    assert_eq!(copied, array.view().into_dyn());
+    refused(ndarray::ArrayD::<i32>::try_from(&tensor), ErrorKind::InvalidArgument, "float32");
     // Not in row-major order, and parts of others.
     let transposed = Tensor::from_array(&array.t()).unwrap();
     assert_eq!(transposed.view::<f32>().unwrap(), array.t().into_dyn());
@@ -180,6 +185,7 @@ fn arrays_of_ndarray_0_16() {
     ArrayViewMutD::<f32>::try_from(&mut tensor).unwrap()[[2, 0]] = 7.0;
     assert_eq!(ArrayViewD::<f32>::try_from(&tensor).unwrap()[[2, 0]], 7.0);
     refused(ArrayViewD::<i64>::try_from(&tensor), ErrorKind::InvalidArgument, "int64");
+    assert_eq!(dtg::ndarray_016::ArrayD::<f32>::try_from(&tensor).unwrap()[[2, 0]], 7.0);
     let owned = Tensor::try_from(array).unwrap();
     assert_eq!(owned.as_slice::<f32>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 }

@@ -36,7 +36,7 @@ public final class Split {
   }
 
   /**
-   * One of k folds instead of a share.
+   * One of k folds instead of a share: {@link Dataset#split} refuses both.
    *
    * @param folds how many, 2 or more; 0: none
    * @param fold which one is held out, from 0
