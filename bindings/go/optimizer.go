@@ -95,8 +95,10 @@ type Training struct {
 	GradientNorm Value // float32: the norm over all variables, before clipping. Computed only if fetched or clipped by
 }
 
-// Minimize adds the gradients of loss with respect to every trainable variable so far, and the updates. The model gets new
-// variables, so ask Init afterwards. Semantics: tf.train.Optimizer.minimize.
+// Minimize adds the gradients of loss, one number, with respect to every trainable variable so far, and the updates. The model gets new
+// variables, so ask Init afterwards. Errors: InvalidArgument (a loss of many numbers, which takes a mean first; or one that depends on no
+// variable), FailedPrecondition (no trainable variable), Unimplemented (an op without gradient). Semantics: tf.train.Optimizer.minimize, which
+// takes the sum of a loss of many numbers.
 func (m *Model) Minimize(loss Value, optimizer Optimizer) Training {
 	return m.training(func(p *C.dtg_model, out *C.dtg_training) *C.dtg_error {
 		var held pins

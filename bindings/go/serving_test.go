@@ -45,7 +45,7 @@ func TestSplitNormalizeTrainExportServe(t *testing.T) {
 	in := g.Placeholder("in", dtg.Float32, dtg.Shape{-1, 2})
 	y := model.Dense(model.Normalize(in, numbers), dtg.Dense{Name: "only", Units: 1})
 	again := model.Dense(in, dtg.Dense{Units: 1, WeightsOf: "only"})
-	training := model.Minimize(g.Square(g.Sub(y, again)), dtg.Optimizer{Kind: dtg.AdamW, Lazy: true, WeightDecay: 0.1})
+	training := model.Minimize(g.Mean(g.Square(g.Sub(y, again)), dtg.Const(g, []int64{0, 1}, 2)), dtg.Optimizer{Kind: dtg.AdamW, Lazy: true, WeightDecay: 0.1})
 	init := model.Init()
 	session := closing(t, dtg.Must(dtg.Connect(ctx, "local", g)))
 	dtg.Check(session.Run(ctx, dtg.Target(init)))

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "nn/clipping.h"
+#include "nn/layer.h"
 #include "nn/rules.h"
 #include "nn/scope.h"
 
@@ -262,8 +263,8 @@ Status check_loss(const Model& model, const char* what, Value loss) {
   DTG_TRY(model.graph().check(loss).with_context(std::string(what) + ": the loss"));
   const PartialShape& shape = model.graph().info(loss).shape;
   if (!shape.has_rank() || std::ranges::all_of(shape.dims(), [](int64_t d) { return d == 1; })) return {};
-  return invalid_argument("%s: the loss \"%s\" is %s; one number is needed: reduce it first, for example with mean", what,
-                          model.graph().value_name(loss).c_str(), described(model, loss).c_str());
+  return invalid_argument("%s: the loss is %s; one number is needed: reduce it first, for example with mean", what,
+                          described(model, loss).c_str());
 }
 
 // The nodes that fail where a loss is no finite number, each on the device of its loss.

@@ -79,12 +79,15 @@ TEST(ClusterSpec, Refuses) {
 }
 
 TEST(ClusterSpec, Limits) {
-  std::string most = "w=", jobs;
-  for (size_t i = 0; i < ClusterSpec::kTasksMax; ++i) most += "unix:/" + std::to_string(i) + ",", jobs += "j" + std::to_string(i) + "=;";
+  std::string most = "w=", jobs = "{";
+  for (size_t i = 0; i < ClusterSpec::kTasksMax; ++i) {
+    most += "unix:/" + std::to_string(i) + ",";
+    jobs += (i > 0 ? ",\"j" : "\"j") + std::to_string(i) + "\":[]";
+  }
   EXPECT_EQ(ClusterSpec::parse(most).take().tasks().size(), ClusterSpec::kTasksMax);
   EXPECT_EQ(ClusterSpec::parse(most + "unix:/x").status().code(), Code::resource_exhausted);
-  EXPECT_EQ(ClusterSpec::parse(jobs).take().jobs().size(), ClusterSpec::kTasksMax);
-  EXPECT_EQ(ClusterSpec::parse(jobs + "k=").status().code(), Code::resource_exhausted);
+  EXPECT_EQ(ClusterSpec::parse(jobs + "}").take().jobs().size(), ClusterSpec::kTasksMax);
+  EXPECT_EQ(ClusterSpec::parse(jobs + ",\"k\":[]}").status().code(), Code::resource_exhausted);
 }
 
 }  // namespace

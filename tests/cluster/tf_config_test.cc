@@ -59,7 +59,7 @@ TEST(TfConfig, Targets) {
   EXPECT_EQ(task_target(two, "worker", std::nullopt, "").status().code(), Code::invalid_argument);
   EXPECT_EQ(task_target(two, "", 0, "").status().code(), Code::invalid_argument);
   EXPECT_EQ(task_target(ClusterSpec::parse("worker=unix:/a").take(), "worker", 0, "grpc").take(), "");
-  EXPECT_EQ(task_target(ClusterSpec::parse("worker=").take(), "worker", 0, "").status().code(), Code::invalid_argument);
+  EXPECT_EQ(task_target(ClusterSpec::parse(R"({"worker": []})").take(), "worker", 0, "").status().code(), Code::invalid_argument);
 }
 
 TEST(TfConfig, Refuses) {

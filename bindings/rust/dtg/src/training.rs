@@ -345,8 +345,9 @@ pub(crate) fn split(gradients: &[(Value, Gradient)]) -> (Vec<Value>, Vec<sys::dt
 }
 
 impl Model {
-    /// Adds the gradients of `loss` with respect to every trainable variable so far, and the updates of the optimizer. The model gets
-    /// new variables, so ask [`Model::init`] afterwards.
+    /// Adds the gradients of `loss`, one number, with respect to every trainable variable so far, and the updates of the optimizer. The
+    /// model gets new variables, so ask [`Model::init`] afterwards. Errors: `InvalidArgument` (a loss of many numbers, which takes a mean
+    /// first; or one that depends on no variable), `FailedPrecondition` (no trainable variable), `Unimplemented` (an op without gradient).
     pub fn minimize(&self, loss: Value, optimizer: &Optimizer) -> Result<Training> {
         let mut out = sys::dtg_training::INIT;
         // SAFETY: an open model; structs of these sizes.

@@ -33,7 +33,7 @@ fn split_normalize_train_export_serve() {
     let normal = model.normalize(input, &numbers).unwrap();
     let y = model.dense(normal, &Dense { name: Some("only"), units: 1, ..Default::default() }).unwrap();
     let again = model.dense(input, &Dense { units: 1, weights_of: Some("only"), ..Default::default() }).unwrap();
-    let loss = ops::squared_difference(&model, y, again).build().unwrap();
+    let loss = model.expr(y).squared_difference(again).mean([0, 1]).value().unwrap();
     let training = model.minimize(loss, &Optimizer { lazy: true, ..Optimizer::adam_w(0.01, 0.1) }).unwrap();
     let init = model.init().unwrap();
     let session = Session::connect("local", &model).unwrap();
