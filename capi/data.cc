@@ -111,8 +111,10 @@ Result<SplitOptions> read_split(const dtg_split* given) {
   dtg_split c = DTG_SPLIT_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_split), "dtg_split", &c));
   if (c.folds != 0 && c.fraction != 0) {
-    return invalid_argument("split a data set: %d folds and a fraction of %g; one of them is held out, or a share: give one of the two, and 0 for "
-                            "the other", c.folds, c.fraction);
+    return invalid_argument(
+        "split a data set: %d folds and a fraction of %g; one of them is held out, or a share: give one of the two, and 0 for "
+        "the other",
+        c.folds, c.fraction);
   }
   SplitOptions options;
   if (c.fraction != 0) options.fraction = c.fraction;

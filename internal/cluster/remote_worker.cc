@@ -226,8 +226,8 @@ Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& l
   return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
 }
 
-// What may pass is tried again, for those who still have time for it: after pauses that grow, but never beyond half of what somebody has left,
-// so that whoever is there before the deadline is found.
+// What may pass is tried again, for those who still have time for it: after pauses that grow, but never beyond half of what somebody has
+// left, so that whoever is there before the deadline is found.
 void RemoteWorker::failed(const Status& status) {
   last_ = status;
   const bool may_pass = status.code() == Code::unavailable && !closed_;

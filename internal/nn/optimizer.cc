@@ -133,6 +133,15 @@ bool is_followed(const Model& model, size_t tower, const NamedVariable& variable
   return false;
 }
 
+// The gradient of many numbers is that of their sum, so that a forgotten mean would train at a rate that grows with the batch.
+Status check_loss(const Model& model, const char* what, Value loss) {
+  DTG_TRY(model.graph().check(loss).with_context(std::string(what) + ": the loss"));
+  const PartialShape& shape = model.graph().info(loss).shape;
+  if (!shape.has_rank() || std::ranges::all_of(shape.dims(), [](int64_t d) { return d == 1; })) return {};
+  return invalid_argument("%s: the loss is %s; one number is needed: reduce it first, for example with mean", what,
+                          described(model, loss).c_str());
+}
+
 }  // namespace
 
 bool depends_on(const Graph& graph, Value of, Value value) {
@@ -220,7 +229,7 @@ Status add_following(Model& model, size_t tower, std::vector<VariableGradient>* 
 
 Result<std::vector<VariableGradient>> compute_gradients(Model& model, Value loss, size_t tower, std::span<const Value> listed,
                                                         size_t replica) {
-  DTG_TRY(model.graph().check(loss).with_context("minimize"));
+  DTG_TRY(check_loss(model, "minimize", loss));
   std::vector<VariableGradient> result;
   std::vector<Value> handles;
   for (const NamedVariable& variable : model.variables()) {
@@ -257,15 +266,6 @@ Result<NodeId> apply_gradients(Model& model, const Optimizer& optimizer, std::sp
 }
 
 namespace {
-
-// The gradient of many numbers is that of their sum, so that a forgotten mean would train at a rate that grows with the batch.
-Status check_loss(const Model& model, const char* what, Value loss) {
-  DTG_TRY(model.graph().check(loss).with_context(std::string(what) + ": the loss"));
-  const PartialShape& shape = model.graph().info(loss).shape;
-  if (!shape.has_rank() || std::ranges::all_of(shape.dims(), [](int64_t d) { return d == 1; })) return {};
-  return invalid_argument("%s: the loss is %s; one number is needed: reduce it first, for example with mean", what,
-                          described(model, loss).c_str());
-}
 
 // The nodes that fail where a loss is no finite number, each on the device of its loss.
 Result<std::vector<NodeId>> check_losses(Model& model, const TrainingWay& way, Value step) {

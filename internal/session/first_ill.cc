@@ -201,8 +201,11 @@ Status IllSearch::answer() const {
   if (is_empty_) {
     const std::string& said = failure_.message();
     const size_t end = said.rfind(ops::kLossAdvice);
-    return Status(failure_.code(), said.substr(0, end) + (end == said.npos ? "; " : "") + "the batch is empty, what was fed has no rows: leave such "
-                  "batches out", failure_.origin());
+    return Status(failure_.code(),
+                  said.substr(0, end) + (end == said.npos ? "; " : "") +
+                      "the batch is empty, what was fed has no rows: leave such "
+                      "batches out",
+                  failure_.origin());
   }
   return found_.empty() ? failure_ : Status(failure_.code(), failure_.message() + "; " + found_, failure_.origin());
 }

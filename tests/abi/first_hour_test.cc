@@ -247,7 +247,8 @@ TEST_F(FirstHour, SplitsThatWouldLeakAreRefused) {
   refuse(data, "a share that is no number", [](auto& s) { s.fraction = NAN; });
   refuse(data, "one fold", [](auto& s) { s.folds = 1; });
   refuse(data, "a fold that is none", [](auto& s) { s.folds = 3, s.fold = 3; });
-  EXPECT_NE(refuse(data, "folds and a share", [](auto& s) { s.folds = 3, s.fraction = 0.2; }).find("3 folds and a fraction of 0.2"), std::string::npos);
+  EXPECT_NE(refuse(data, "folds and a share", [](auto& s) { s.folds = 3, s.fraction = 0.2; }).find("3 folds and a fraction of 0.2"),
+            std::string::npos);
   refuse(data, "no such component", [](auto& s) { s.stratify = 1, s.classes = 9; });
   refuse(data, "classes that are vectors", [](auto& s) { s.stratify = 1; });
   refuse(rows({1}), "one row", same);

@@ -33,8 +33,9 @@ TEST(ClusterSpec, SparseJobs) {
 }
 
 TEST(ClusterSpec, ThereAndBack) {
-  for (const char* text : {"", R"({"ps":{}})", "ps=unix:/a", "a=unix:/1;b=unix:/2,unix:/3", R"({"w":{"5":"unix:/x"},"v":{}})", "w=0@unix:/x,2@unix:/y",
-                           R"({"w":["unix:/with,comma","unix:/with;mark"]})", R"({"w":{"4":"unix:/with,comma"}})"}) {
+  for (const char* text :
+       {"", R"({"ps":{}})", "ps=unix:/a", "a=unix:/1;b=unix:/2,unix:/3", R"({"w":{"5":"unix:/x"},"v":{}})", "w=0@unix:/x,2@unix:/y",
+        R"({"w":["unix:/with,comma","unix:/with;mark"]})", R"({"w":{"4":"unix:/with,comma"}})"}) {
     const ClusterSpec spec = ClusterSpec::parse(text).take();
     EXPECT_EQ(spec.text(), text);
     EXPECT_EQ(ClusterSpec::parse(spec.text()).take().json().text(), spec.json().text()) << text;

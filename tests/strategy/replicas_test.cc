@@ -508,6 +508,15 @@ TEST(Replicas, SaysWhatIsWrong) {
   EXPECT_EQ(refused({.total = 0}), Code::invalid_argument);
   EXPECT_EQ(refused({.mode = SyncMode::strict, .total = 2, .to_aggregate = 1}), Code::invalid_argument);
   EXPECT_FALSE(minimize_towers(world.model(), {}, {}).ok());
+  // A loss of many numbers.
+  Build build(world.graph());
+  const Value twice = build.op("Pack", {replica.loss, replica.loss}, {{"N", 2}});
+  ASSERT_TRUE(build.ok());
+  for (const Status& status :
+       {minimize_replicated(world.model(), twice, {}, {}).status(), minimize_towers(world.model(), {&twice, 1}, {}).status()}) {
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("reduce it first"), std::string::npos) << status.message();
+  }
   world.model().next_tower();
   auto other = world.model().add_variable({.name = "w1", .shape = Shape::of({2, 2})});
   ASSERT_FALSE(other.ok());

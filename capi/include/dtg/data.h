@@ -262,11 +262,10 @@ enum {
 
 /* The numbers for dtg_dataset_normalize and dtg_nn_normalize, found by one look at all of component `component`, as JSON: {"normalization",
  * "shift": [...], "scale": [...]}, one of each per feature along its last dimension. After batch that of a batch of numbers is no feature,
- * and a remainder that is dropped is not looked at: ask before batch to have all rows. Split first, and ask what is trained on: the numbers of
- * all rows would tell the training of what is held out. A feature that is the same everywhere gets
- * the scale 1. Keep the text with the weights by dtg_model_set_metadata, as a schema. `*out` is owned by the caller.
- * Errors: INVALID_ARGUMENT (no elements, or one that is NaN or infinite, which is named), OUT_OF_RANGE (no such component), UNIMPLEMENTED
- * (a type of which there are no means). Since 0.1. */
+ * and a remainder that is dropped is not looked at: ask before batch to have all rows. Split first, and ask what is trained on: the numbers
+ * of all rows would tell the training of what is held out. A feature that is the same everywhere gets the scale 1. Keep the text with the
+ * weights by dtg_model_set_metadata, as a schema. `*out` is owned by the caller. Errors: INVALID_ARGUMENT (no elements, or one that is NaN
+ * or infinite, which is named), OUT_OF_RANGE (no such component), UNIMPLEMENTED (a type of which there are no means). Since 0.1. */
 DTG_ERR dtg_dataset_fit_normalization(const dtg_dataset *dataset, size_t component, int32_t kind, dtg_string **out) DTG_NOEXCEPT;
 
 /* ---- reading ---- */

@@ -157,13 +157,13 @@ typedef struct dtg_training {
 /* clang-format on */
 
 /* Adds the gradients of `loss` with respect to every trainable variable so far (or those that the optimizer lists), and the updates of
- * `optimizer` (NULL: SGD) to the graph; runs of it that are under way do not see them. `loss` is one floating-point number: a scalar, or all
- * sizes 1. Variables that it does not depend on are left alone. What an optimizer keeps per variable stands on
- * the variable's device and is named after it ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. A
- * run of `train` computes all gradients from the values before the step. With clip_norm a norm that is not finite turns the variables to
- * NaN, as in TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range, a learning rate that is no
- * floating-point scalar, a loss of many numbers or that depends on no variable), FAILED_PRECONDITION (no trainable variable), UNIMPLEMENTED (an op
- * without gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize, which takes the sum of a loss of many numbers. */
+ * `optimizer` (NULL: SGD) to the graph; runs of it that are under way do not see them. `loss` is one floating-point number: a scalar, or
+ * all sizes 1. Variables that it does not depend on are left alone. What an optimizer keeps per variable stands on the variable's device
+ * and is named after it ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. A run of `train`
+ * computes all gradients from the values before the step. With clip_norm a norm that is not finite turns the variables to NaN, as in
+ * TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range, a learning rate that is no floating-point
+ * scalar, a loss of many numbers or that depends on no variable), FAILED_PRECONDITION (no trainable variable), UNIMPLEMENTED (an op without
+ * gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize, which takes the sum of a loss of many numbers. */
 DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, dtg_training *out) DTG_NOEXCEPT;
 
 /* The second half of it, for gradients of one's own (dtg_graph_add_gradients, then whatever one likes): handles[i] is the handle
