@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, refused, world};
 use dtg::{
     Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Graph, Model, NormalizationKind, Optimizer,
-    RestoreOptions, Session, Split, Tensor, ops,
+    RestoreOptions, Session, Split, Tensor,
 };
 
 #[test]
