@@ -184,15 +184,14 @@ func (r *Runtime) DatasetFunc(components []Component, epoch func(number int64) i
 // source is an epoch that is under way.
 type source struct {
 	epoch func(int64) iter.Seq2[[]*Tensor, error]
-	next  func() ([]*Tensor, error, bool)
-	stop  func()
+	now   *pulled
 }
 
 func (s *source) end() {
-	if s.stop != nil {
-		s.stop()
+	if s.now != nil {
+		s.now.stop()
 	}
-	s.next, s.stop = nil, nil
+	s.now = nil
 }
 
 func (p *pins) components(list []Component) (*C.dtg_component, C.size_t) {
@@ -240,6 +239,9 @@ func guarded(fn func() error) (out *C.dtg_error) {
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			_, where := caller(here(2))
+			if other, ok := thrown.(*elsewhere); ok {
+				thrown, where = other.value, other.where
+			}
 			out = told(&Error{Code: Internal, Message: fmt.Sprintf("a function of the program panicked (%s): %v", where, thrown)}, thrown)
 		}
 	}()
@@ -325,7 +327,7 @@ func dtgGoSourceRestart(user C.uintptr_t, epoch C.int64_t) *C.dtg_error {
 	return guarded(func() error {
 		s := cgo.Handle(user).Value().(*source)
 		s.end()
-		s.next, s.stop = iter.Pull2(s.epoch(int64(epoch)))
+		s.now = pull(s.epoch(int64(epoch)))
 		return nil
 	})
 }
@@ -334,7 +336,7 @@ func dtgGoSourceRestart(user C.uintptr_t, epoch C.int64_t) *C.dtg_error {
 func dtgGoSourceNext(user C.uintptr_t, results **C.dtg_tensor, room C.size_t, more *C.int32_t) *C.dtg_error {
 	return guarded(func() error {
 		s := cgo.Handle(user).Value().(*source)
-		made, err, ok := s.next()
+		made, err, ok := s.now.next()
 		*more = flag(ok)
 		if !ok || err != nil {
 			closeAll(&made)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -159,6 +160,18 @@ func TestSourceInGo(t *testing.T) {
 	equal(t, element[0].Int64s(), []int64{13})
 	element[0].Close()
 
+	_, err = closing(t, dtg.DatasetFunc(number, func(int64) iter.Seq2[[]*dtg.Tensor, error] {
+		return func(yield func([]*dtg.Tensor, error) bool) { panic("the rows are gone") }
+	})).Next()
+	refused(t, err, dtg.Internal)
+	if !strings.Contains(err.Error(), fmt.Sprintf("map_test.go:%d", lineOf()-3)) {
+		t.Errorf("%v does not say where it panicked", err)
+	}
+	_, err = closing(t, dtg.DatasetFunc(number, func(int64) iter.Seq2[[]*dtg.Tensor, error] {
+		return func(yield func([]*dtg.Tensor, error) bool) { runtime.Goexit() }
+	})).Next()
+	refused(t, err, dtg.Unknown)
+
 	rows := make(chan []*dtg.Tensor, 3)
 	for i := range int64(3) {
 		rows <- []*dtg.Tensor{scalar(i)}
@@ -178,4 +191,41 @@ func TestSourceInGo(t *testing.T) {
 	short := closing(t, dtg.DatasetFunc(number, counting, dtg.SourceOptions{Cardinality: 5})).Skip(4)
 	_, err = short.Next()
 	refused(t, err, dtg.DataLoss)
+}
+
+// A sequence goes on whatever thread asks, and ends on any: goroutines that hold their threads, and in turns.
+func TestSourceOnManyThreads(t *testing.T) {
+	leaves(t)
+	ended := 0
+	data := dtg.DatasetFunc(number, func(int64) iter.Seq2[[]*dtg.Tensor, error] {
+		return func(yield func([]*dtg.Tensor, error) bool) {
+			defer func() { ended++ }()
+			for i := int64(0); yield([]*dtg.Tensor{scalar(i)}, nil); i++ {
+			}
+		}
+	})
+	apart := func(fn func()) {
+		done := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread goes with the goroutine
+			defer close(done)
+			fn()
+		}()
+		<-done
+	}
+	for range 3 {
+		for i := range int64(20) {
+			apart(func() {
+				element, err := data.Next()
+				want(t, err)
+				equal(t, element[0].Int64s(), []int64{i})
+				element[0].Close()
+			})
+		}
+		apart(func() { want(t, data.Restart()) })
+	}
+	apart(func() { data.Close() })
+	if ended != 3 {
+		t.Errorf("%d sequences have returned, of 3", ended)
+	}
 }
