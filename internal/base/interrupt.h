@@ -78,4 +78,18 @@ void look_between(int64_t from, int64_t to, int64_t steps, Fn&& fn) {
   }
 }
 
+// Calls fn(begin, end) for one stretch of [from, to) after the other, of so many steps each number, and looks between them: for loops that
+// the compiler is to make vectors of. A stretch has a multiple of `unit` numbers, but for the last.
+template <class Fn>
+void look_in_stretches(int64_t from, int64_t to, int64_t steps, int64_t unit, Fn&& fn) {
+  constexpr int64_t kSteps = 200'000;
+  const int64_t stretch = kSteps / (steps * unit) * unit + unit;
+  while (to - from > stretch) {
+    fn(from, from + stretch);
+    from += stretch;
+    Interrupt::look();
+  }
+  fn(from, to);
+}
+
 }  // namespace dtg

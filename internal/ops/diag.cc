@@ -267,7 +267,7 @@ void move_diagonals(const Band& band, int64_t matrices, int64_t size, char* matr
   const int64_t whole = band.rows * band.columns, longest = band.longest();
   for (int64_t m = 0; m < matrices; ++m) {
     for (int64_t d = band.upper; d >= band.lower; --d, packed += longest * size) {
-      for (int64_t i = 0; i < band.length(d); ++i) {
+      for (const int64_t i : watched(band.length(d), 8)) {
         char* const in_matrix = matrix + (m * whole + band.place(d, i)) * size;
         char* const in_packed = packed + (band.offset(d) + i) * size;
         cpu::copy_row(into_matrix ? in_matrix : in_packed, into_matrix ? in_packed : in_matrix, size);
@@ -332,7 +332,10 @@ Status matrix_set_diag_run(RunContext& c) {
   for (int d = 0; fits && d < outer; ++d) fits = a.diagonal.dim(d) == a.in.dim(d);
   if (!fits) return c.error("a diagonal of shape %s for an input of shape %s", a.diagonal.text().c_str(), a.in.text().c_str());
   const int64_t bytes = a.in.count() * a.size;
-  if (c.in<char>(0) != c.out<char>(0) && bytes > 0) std::memcpy(c.out<char>(0), c.in<char>(0), static_cast<size_t>(bytes));
+  if (c.in<char>(0) != c.out<char>(0)) {
+    Lookout lookout;
+    cpu::copy_row(c.out<char>(0), c.in<char>(0), bytes, lookout);
+  }
   move_diagonals(band, a.in.count(0, outer), a.size, c.out<char>(0), const_cast<char*>(c.in<char>(1)), true);
   return {};
 }
@@ -378,13 +381,13 @@ Status diag_run(RunContext& c) {
   const auto& a = c.args<DiagArgs>();
   const int64_t count = a.in.count();
   cpu::clear(c.pool(), c.out<char>(0), count * count * a.size);
-  for (int64_t i = 0; i < count; ++i) cpu::copy_row(c.out<char>(0) + i * (count + 1) * a.size, c.in<char>(0) + i * a.size, a.size);
+  for (const int64_t i : watched(count, 8)) cpu::copy_row(c.out<char>(0) + i * (count + 1) * a.size, c.in<char>(0) + i * a.size, a.size);
   return {};
 }
 Status diag_part_run(RunContext& c) {
   const auto& a = c.args<DiagArgs>();
   const int64_t count = a.in.count(0, a.in.rank() / 2);
-  for (int64_t i = 0; i < count; ++i) cpu::copy_row(c.out<char>(0) + i * a.size, c.in<char>(0) + i * (count + 1) * a.size, a.size);
+  for (const int64_t i : watched(count, 8)) cpu::copy_row(c.out<char>(0) + i * a.size, c.in<char>(0) + i * (count + 1) * a.size, a.size);
   return {};
 }
 Status diag_prepare(PrepareContext& c) { return prepare_diagonals(c, diag_run, c.num_inputs()); }

@@ -243,10 +243,11 @@ void gather_rows(const Picture& p, const GatherArgs& a, const I* indices, const 
   const int64_t outer = a.params.count(p.batch_dims, p.axis);
   const int64_t extent = a.params.dim(p.axis), row = a.params.count(p.axis + 1, a.params.rank()) * a.size;
   if (picked == 0) return;
+  Lookout lookout;
   int64_t block = begin / picked, i = begin % picked;
   for (int64_t at = begin; at < end; ++at) {
     const int64_t index = static_cast<int64_t>(indices[block / outer * picked + i]);
-    cpu::copy_row(out + at * row, params + (block * extent + index) * row, row);
+    cpu::copy_row(out + at * row, params + (block * extent + index) * row, row, lookout);
     if (++i == picked) i = 0, ++block;
   }
 }

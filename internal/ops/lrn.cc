@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/watched.h"
 #include "graph/gradient.h"
 #include "graph/infer.h"
 #include "ops/all.h"
@@ -57,8 +58,8 @@ float power(float n, float beta) {
 template <class Value, class Fn>
 void sliding(const LrnArgs& a, Value value, Fn fn) {
   double sum = 0;
-  for (int64_t j = 0; j < std::min(a.radius, a.channels); ++j) sum += value(j);
-  for (int64_t k = 0; k < a.channels; ++k) {
+  for (const int64_t j : watched(std::min(a.radius, a.channels))) sum += value(j);
+  for (const int64_t k : watched(a.channels, 20)) {
     if (k + a.radius < a.channels) sum += value(k + a.radius);
     if (k - a.radius > 0) sum -= value(k - a.radius - 1);
     fn(k, static_cast<float>(sum));

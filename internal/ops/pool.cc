@@ -187,6 +187,7 @@ template <class T>
 void average_wide(const PoolArgs& a, const T* x, const Clip& clip, int64_t n, T* to) {
   constexpr int64_t kColumns = 64;  // sums held at a time
   const PixelLayout in = a.in(), out = a.out();
+  Lookout lookout;
   for (int64_t first = 0; first < a.channels; first += kColumns) {
     const int64_t count = std::min(kColumns, a.channels - first);
     double sum[kColumns] = {};
@@ -195,6 +196,7 @@ void average_wide(const PoolArgs& a, const T* x, const Clip& clip, int64_t n, T*
         const T* const pixel = x + in.at(n, y, i) + first * in.channel;
         for (int64_t k = 0; k < count; ++k) sum[k] += static_cast<double>(pixel[k * in.channel]);
       }
+      lookout.after((clip.x1 - clip.x0) * count);
     }
     for (int64_t k = 0; k < count; ++k)
       to[(first + k) * out.channel] = static_cast<T>(static_cast<WideOf<T>>(sum[k] / static_cast<double>(clip.count())));

@@ -25,6 +25,8 @@ struct PoolArgs {
   bool apart = false;     // windows neither overlap nor leave anything out
   bool positive = false;  // _MaxPoolGradRelu: nothing flows where the maximum is not above zero
   int64_t shards = 1;
+  // How many pixels a window has.
+  int64_t window() const { return std::max<int64_t>(1, std::min(size_y, height) * std::min(size_x, width)); }
   PixelLayout in() const { return {nchw, height, width, channels}; }
   PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
 };
@@ -63,17 +65,20 @@ T lowest() {
 template <class T>
 int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x) {
   int64_t best = -1;
+  Lookout lookout;
   for (int64_t y = clip.y0; y < clip.y1; ++y) {
     for (int64_t i = clip.x0; i < clip.x1; ++i) {
       const int64_t at = in.at(n, y, i) + channel * in.channel;
       if (best < 0 || x[best] < x[at]) best = at;
     }
+    lookout.after(2 * (clip.x1 - clip.x0));
   }
   return best;
 }
 
 template <class T>
 void max_row(const PoolArgs& a, const T* x, T* y, int64_t n, int64_t oy) {
+  Lookout lookout;
   const PixelLayout in = a.in(), out = a.out();
   for (int64_t ox = 0; ox < a.out_width; ++ox) {
     const Clip clip(a, oy, ox);
@@ -93,18 +98,23 @@ void max_row(const PoolArgs& a, const T* x, T* y, int64_t n, int64_t oy) {
           const T value = x[in.at(n, iy, ix) + k * in.channel];
           if (best < value) best = value;
         }
+        lookout.after(clip.x1 - clip.x0);
       }
       to[k * out.channel] = best;
     }
   }
 }
 
+// A window counts as no more steps than that between two output rows: larger ones look by themselves.
+inline constexpr int64_t kWindowSteps = 10'000;
+
 // Calls fn(n, oy) for every output row.
 template <class Fn>
 void for_output_rows(Pool& pool, const PoolArgs& a, Fn fn) {
   const int64_t rows = a.batch * a.out_height;
   pool.parallel_for(a.shards, [&](int64_t shard) {
-    for (const int64_t row : watched(rows * shard / a.shards, rows * (shard + 1) / a.shards, a.out_width * a.channels)) {
+    for (const int64_t row :
+         watched(rows * shard / a.shards, rows * (shard + 1) / a.shards, a.out_width * a.channels * std::min(a.window(), kWindowSteps))) {
       fn(row / a.out_height, row % a.out_height);
     }
   });

@@ -178,11 +178,11 @@ struct MultinomialArgs {
 template <class T>
 double cumulate(const T* logits, int64_t classes, double* sums) {
   double largest = std::numeric_limits<double>::lowest(), total = 0;
-  for (int64_t j = 0; j < classes; ++j) {
+  for (const int64_t j : watched(classes)) {
     const auto logit = static_cast<double>(logits[j]);
     if (std::isfinite(logit)) largest = std::max(largest, logit);
   }
-  for (int64_t j = 0; j < classes; ++j) {
+  for (const int64_t j : watched(classes, 10)) {
     const auto logit = static_cast<double>(logits[j]);
     if (std::isfinite(logit)) total += std::exp(logit - largest);
     sums[j] = total;

@@ -53,19 +53,21 @@ void fold_rows(Pool& pool, T* out, const T* rows, int64_t count, int64_t columns
   const int64_t wanted = cpu::shards_for_bytes(count * columns * static_cast<int64_t>(sizeof(T)));
   const int64_t shards = std::clamp<int64_t>(columns / kColumns, 1, wanted);
   pool.parallel_for(shards, [&](int64_t shard) {
-    const int64_t begin = columns * shard / shards, end = columns * (shard + 1) / shards;
-    // In blocks, so that the loop over rows has nothing else to do.
-    const int64_t block = std::max<int64_t>(1, 100'000 / (8 + end - begin));
-    for (int64_t first = 0; first < count; first += block) {
-      Interrupt::look();
-      for (int64_t i = first; i < std::min(count, first + block); ++i) {
-        const int64_t to = target(i);
-        if (to < 0) continue;
-        T* sum = out + to * columns;
-        const T* row = rows + i * columns;
-        for (int64_t k = begin; k < end; ++k) sum[k] = fold(sum[k], row[k]);
+    const auto fold_columns = [&](int64_t begin, int64_t end) {
+      // In blocks, so that the loop over rows has nothing else to do.
+      const int64_t block = std::max<int64_t>(1, 100'000 / (8 + end - begin));
+      for (int64_t first = 0; first < count; first += block) {
+        Interrupt::look();
+        for (int64_t i = first; i < std::min(count, first + block); ++i) {
+          const int64_t to = target(i);
+          if (to < 0) continue;
+          T* sum = out + to * columns;
+          const T* row = rows + i * columns;
+          for (int64_t k = begin; k < end; ++k) sum[k] = fold(sum[k], row[k]);
+        }
       }
-    }
+    };
+    look_in_stretches(columns * shard / shards, columns * (shard + 1) / shards, 1, 1, fold_columns);
   });
 }
 

@@ -59,6 +59,7 @@ Status reverse_sequence_run(RunContext& c) {
   const char* const in = c.in<char>(0);
   char* const out = c.out<char>(0);
   c.pool().parallel_for(g.outer * g.a, [&](int64_t shard) {
+    Lookout lookout;
     const int64_t o = shard / g.a, i = shard % g.a;
     for (int64_t m = 0; m < g.middle; ++m) {
       for (int64_t j = 0; j < g.b; ++j) {
@@ -66,7 +67,7 @@ Status reverse_sequence_run(RunContext& c) {
         const int64_t from = step < length ? length - 1 - step : step;
         const int64_t x = g.seq_first ? from : i, y = g.seq_first ? j : from;
         cpu::copy_row(out + ((shard * g.middle + m) * g.b + j) * g.inner, in + (((o * g.a + x) * g.middle + m) * g.b + y) * g.inner,
-                      g.inner);
+                      g.inner, lookout);
       }
     }
   });
@@ -139,7 +140,8 @@ Status roll_run(RunContext& c) {
   const int64_t extent = a.in.dim(last), row = extent * a.size, split = shifts[last] * a.size, rows = a.in.count() / extent;
   const int64_t shards = std::min(cpu::shards_for_bytes(rows * row), rows);
   c.pool().parallel_for(shards, [&](int64_t s) {
-    for (const int64_t r : watched(rows * s / shards, rows * (s + 1) / shards, 20 + row / 8)) {
+    Lookout lookout;
+    for (int64_t r = rows * s / shards; r < rows * (s + 1) / shards; ++r) {
       int64_t to = 0, scale = 1, rest = r;
       for (int d = last - 1; d >= 0; --d) {
         const int64_t dim = a.in.dim(d);
@@ -147,8 +149,8 @@ Status roll_run(RunContext& c) {
         rest /= dim;
         scale *= dim;
       }
-      cpu::copy_row(c.out<char>(0) + to * row + split, c.in<char>(0) + r * row, row - split);
-      cpu::copy_row(c.out<char>(0) + to * row, c.in<char>(0) + r * row + row - split, split);
+      cpu::copy_row(c.out<char>(0) + to * row + split, c.in<char>(0) + r * row, row - split, lookout);
+      cpu::copy_row(c.out<char>(0) + to * row, c.in<char>(0) + r * row + row - split, split, lookout);
     }
   });
   return {};

@@ -28,12 +28,21 @@ struct Row {
   Wide largest, sum;
 };
 
+// fn(i) for i in [0, n). Rows may be long, so the end of the run is seen between stretches.
+template <class Fn>
+void in_stretches(int64_t n, Fn&& fn) {
+  constexpr int64_t kSteps = 4;
+  look_in_stretches(0, n, kSteps, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) fn(i);
+  });
+}
+
 template <class T>
 Row<typename RowMath<T>::Wide> row_sum(const T* x, int64_t n) {
   using Wide = typename RowMath<T>::Wide;
   Row<Wide> row{-std::numeric_limits<Wide>::infinity(), Wide(0)};
-  for (int64_t i = 0; i < n; ++i) row.largest = std::max(row.largest, static_cast<Wide>(x[i]));
-  for (int64_t i = 0; i < n; ++i) row.sum += std::exp(static_cast<Wide>(x[i]) - row.largest);
+  in_stretches(n, [&](int64_t i) { row.largest = std::max(row.largest, static_cast<Wide>(x[i])); });
+  in_stretches(n, [&](int64_t i) { row.sum += std::exp(static_cast<Wide>(x[i]) - row.largest); });
   return row;
 }
 
@@ -46,7 +55,7 @@ void softmax_row(const T* x, T* y, int64_t n) {
   } else {
     using Wide = typename RowMath<T>::Wide;
     const auto row = row_sum(x, n);
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum);
+    in_stretches(n, [&](int64_t i) { y[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum); });
   }
 }
 
@@ -65,7 +74,7 @@ void log_softmax_row(const T* x, T* y, int64_t n) {
     row = row_sum(x, n);
   }
   const Wide log_sum = std::log(row.sum);
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(static_cast<Wide>(x[i]) - row.largest - log_sum);
+  in_stretches(n, [&](int64_t i) { y[i] = static_cast<T>(static_cast<Wide>(x[i]) - row.largest - log_sum); });
 }
 
 // backprop = softmax before the labels are taken off; returns what the loss needs.
@@ -79,9 +88,7 @@ Row<typename RowMath<T>::Wide> probabilities(const T* x, T* backprop, int64_t n)
   } else {
     using Wide = typename RowMath<T>::Wide;
     const auto row = row_sum(x, n);
-    for (int64_t i = 0; i < n; ++i) {
-      backprop[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum);
-    }
+    in_stretches(n, [&](int64_t i) { backprop[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum); });
     return row;
   }
 }
@@ -230,11 +237,11 @@ Status xent_run(RunContext& c) {
     const Row<Wide> p = probabilities(x, g, a.classes);
     const Wide log_sum = std::log(p.sum);
     Wide total = 0;
-    for (int64_t i = 0; i < a.classes; ++i) {
+    in_stretches(a.classes, [&](int64_t i) {
       const Wide weight = static_cast<Wide>(label[i * a.labels_class]);
       total += weight * (log_sum - (row_of(i) - p.largest));
       g[i] = static_cast<T>(static_cast<Wide>(g[i]) - weight);
-    }
+    });
     loss[row] = static_cast<T>(total);
   });
   return {};

@@ -119,7 +119,10 @@ Status tensor_scatter_run(RunContext& c) {
   const void* const indices = c.in<void>(1);
   if (a.policy == BadIndices::refuse) DTG_TRY(a.at.check_any(c, indices));
   T* const out = c.out<T>(0);
-  if (c.in<T>(0) != out && a.bytes > 0) std::memcpy(static_cast<void*>(out), c.in<T>(0), static_cast<size_t>(a.bytes));
+  if (c.in<T>(0) != out) {
+    Lookout lookout;
+    cpu::copy_row(c.out<char>(0), c.in<char>(0), a.bytes, lookout);
+  }
   fold_rows(
       c.pool(), out, c.in<T>(2), a.at.count, a.at.columns(), [&](int64_t i) { return a.at.row_of_any(indices, i); },
       [](T x, T y) { return Fold::template of<T>(x, y); });

@@ -247,7 +247,7 @@ struct InTopKArgs {
 bool in_top(const float* row, int64_t classes, int64_t target, int64_t k) {
   if (target < 0 || target >= classes || !std::isfinite(row[target])) return false;
   int64_t better = 0;
-  for (int64_t i = 0; i < classes; ++i) {
+  for (const int64_t i : watched(classes, 1)) {
     if (!std::isfinite(row[i])) return false;
     better += row[i] > row[target];
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/interrupt.h"
 #include "base/pool.h"
 #include "tensor/shape.h"
 
@@ -56,6 +57,17 @@ inline void copy_row(char* to, const char* from, int64_t bytes) {
     case 16: __builtin_memcpy(to, from, 16); return;
     default: __builtin_memcpy(to, from, static_cast<size_t>(bytes));
   }
+}
+
+// The same for rows that may be long: the interrupt is looked at on the way.
+inline void copy_row(char* to, const char* from, int64_t bytes, Lookout& lookout) {
+  constexpr int64_t kStretch = int64_t{1} << 18;
+  for (; bytes > kStretch; to += kStretch, from += kStretch, bytes -= kStretch) {
+    __builtin_memcpy(to, from, kStretch);
+    lookout.after(kStretch / 4);
+  }
+  copy_row(to, from, bytes);
+  lookout.after(4 + bytes / 4);
 }
 
 // How many shards work that touches so many bytes deserves; 1 for little.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/interrupt.h"
 #include "device/cpu/targets.h"
 
 #define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
@@ -28,7 +29,11 @@ float largest_of(const float* x, int64_t n) {
   int64_t i = 0;
   if (n >= lanes) {
     auto v = hn::Set(d, largest);
-    for (; i + lanes <= n; i += lanes) v = hn::Max(v, hn::LoadU(d, x + i));
+    look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
+      auto most = v;
+      for (i = from; i < to; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
+      v = most;
+    });
     largest = hn::GetLane(hn::MaxOfLanes(d, v));
   }
   for (; i < n; ++i) largest = std::max(largest, x[i]);
@@ -42,13 +47,17 @@ float exp_row_(const float* x, float* y, int64_t n, float* largest) {
   const auto shift = hn::Set(d, *largest);
   auto sums = hn::Zero(d);
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto xv = hn::LoadU(d, x + i);
-    auto e = hn::Exp(d, hn::Sub(xv, shift));
-    e = hn::IfThenElse(hn::IsNaN(xv), xv, e);
-    hn::StoreU(e, d, y + i);
-    sums = hn::Add(sums, e);
-  }
+  look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
+    auto sum = sums;
+    for (i = from; i < to; i += lanes) {
+      const auto xv = hn::LoadU(d, x + i);
+      auto e = hn::Exp(d, hn::Sub(xv, shift));
+      e = hn::IfThenElse(hn::IsNaN(xv), xv, e);
+      hn::StoreU(e, d, y + i);
+      sum = hn::Add(sum, e);
+    }
+    sums = sum;
+  });
   float sum = hn::GetLane(hn::SumOfLanes(d, sums));
   if (i < n) {
     HWY_ALIGN float part[16];
@@ -67,7 +76,9 @@ void scale_row_(float* y, int64_t n, float factor) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto f = hn::Set(d, factor);
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
+  look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
+    for (i = from; i < to; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
+  });
   for (; i < n; ++i) y[i] *= factor;
 }
 
