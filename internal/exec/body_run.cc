@@ -5,7 +5,7 @@ namespace dtg {
 
 Status BodyRun::enter(const Ref<Body>& body, Frame& caller, const Instruction& call) {
   if (frame_ && body_ == body) {
-    if (!fresh_) frame_->again();
+    if (!fresh_) DTG_TRY(frame_->again());
     fresh_ = true;
     return {};
   }

@@ -58,6 +58,20 @@ Status Frame::take_memory() {
   return {};
 }
 
+// In each run and round anew: what somebody kept is not the frame's any more.
+Status Frame::take_lasting() {
+  const std::vector<LastingValue>& values = program().lasting;
+  for (size_t k = 0; k < values.size(); ++k) {
+    ValueRoom::Piece piece = room_.take(values[k].bytes);
+    if (!piece.block) {
+      DTG_ASSIGN(Ref<Buffer> block, around_.memory.take_buffer(room_.next_block(values[k].bytes)));
+      piece = room_.take_from(block, values[k].bytes);
+    }
+    slots_.bind_lasting(k, values.size(), values[k].slot, std::move(piece));
+  }
+  return {};
+}
+
 Status Frame::begin(uint64_t sequence, Deadline deadline) {
   step_ = &own_step_;
   caller_ = nullptr;
@@ -65,6 +79,7 @@ Status Frame::begin(uint64_t sequence, Deadline deadline) {
   own_step_.restart(sequence, deadline);
   if (!program().duties.groups.empty()) DTG_TRY(begin_duties());
   DTG_TRY(take_memory());
+  DTG_TRY(take_lasting());
   if (device_) DTG_TRY(begin_on_devices());
   rewind();
   return {};
@@ -75,15 +90,18 @@ Status Frame::begin_in(Step& step, const Frame& caller, const Instruction& call)
   caller_ = &caller;
   call_ = &call;
   DTG_TRY(take_memory());
+  DTG_TRY(take_lasting());
   if (device_) DTG_TRY(begin_on_devices());
   rewind();
   return {};
 }
 
-void Frame::again() {
+Status Frame::again() {
   slots_.release_for_another();
+  DTG_TRY(take_lasting());
   // What runs straight counts nothing.
   if (!program().straight) rewind();
+  return {};
 }
 
 // Everything counts from the beginning.
@@ -478,6 +496,7 @@ void Frame::settle_duties() {
 void Frame::end() {
   if (debts_) settle_duties();
   slots_.release();
+  room_ = {};
   if (device_) end_on_devices();
   if (char* const memory = std::exchange(memory_, nullptr)) around_.memory.give_back(memory);
 }

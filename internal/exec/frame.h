@@ -50,7 +50,7 @@ class Frame final {
   // A call of a function, as a part of the step of the frame that calls: it fails, ends and is aborted with that.
   Status begin_in(Step& step, const Frame& caller, const Instruction& call);
   // The same once more, in the memory that it has: what it borrowed in the last round goes back.
-  void again();
+  Status again();
   // On this thread until everything has finished, helped by the pool. `poller`: what this thread may do while it waits; null: nothing.
   Status run(Poller* poller = nullptr);
   // On the pool; `watcher` hears of the end.
@@ -129,6 +129,7 @@ class Frame final {
   void executed(SegmentState& state);
 
   Status take_memory();
+  Status take_lasting();
   void rewind();
   void signal(uint32_t event);
   void hand_over(uint32_t event);
@@ -172,6 +173,7 @@ class Frame final {
   const Instruction* call_ = nullptr;
   Slots slots_;
   char* memory_ = nullptr;   // of this run
+  ValueRoom room_;           // for its lasting values, in this run
   char* settled_ = nullptr;  // the block that the slots point into; the next run mostly gets the same one
   std::unique_ptr<SegmentState[]> states_;
   // By segment, then by stop. Apart from the states, because a segment that runs long before others counts down a great many of them.

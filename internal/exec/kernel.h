@@ -200,6 +200,10 @@ class PrepareContext {
   // The kernel says in every run where output o is (set_output or lease_output): no memory is planned for it.
   void brings(int o) { brought_.push_back(o); }
   bool is_brought(int o) const { return std::ranges::find(brought_, o) != brought_.end(); }
+  // The kernel keeps input i beyond the run where its memory allows that (Slots::lasting), and copies it elsewhere; so a value that is
+  // made here gets such memory, and nothing is written over it.
+  void keeps(int i) { kept_.push_back(i); }
+  const std::vector<int>& kept() const { return kept_; }
   // Output o may be written over input i (element-wise, same bytes), should i die here and be no other operand as well.
   void may_overwrite(int i, int o) { overwrites_.push_back({i, o}); }
   // Output o IS input i, no copy: Identity, Reshape. The op's definition must declare it (OpDef::forwards). The kernel needs no
@@ -243,6 +247,7 @@ class PrepareContext {
   void* args_ = nullptr;
   int64_t workspace_ = 0;
   std::vector<int> brought_;
+  std::vector<int> kept_;
   std::vector<Pair> overwrites_;
   std::vector<Pair> aliases_;
   SyncFn sync_ = nullptr;

@@ -42,6 +42,13 @@ struct Place {
   int64_t offset;
 };
 
+// A value that a kernel of the program may keep beyond the run (PrepareContext::keeps): it is made in memory of its own in every run, so
+// that keeping it is no copy.
+struct LastingValue {
+  uint32_t slot;
+  int64_t bytes;
+};
+
 // The shape of a slot.
 struct Typed {
   uint32_t slot;
@@ -73,7 +80,8 @@ struct Program {
   Lists raised;         // per segment: events that its instructions signal
   std::vector<Feed> feeds;
   std::vector<Fetch> fetches;
-  std::vector<Place> places;  // values of first chunks, in the run's block
+  std::vector<Place> places;          // values of first chunks, in the run's block
+  std::vector<LastingValue> lasting;  // by slot
   // A device with memory of its own that the program uses: what a run takes there, and what lies in it.
   struct Part {
     Ref<Accelerator> device;

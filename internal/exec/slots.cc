@@ -102,6 +102,7 @@ void Slots::release_all(size_t kept) {
   for (const DeviceLease& lease : device_leases_) lease.memory->give_back(lease.block);
   device_leases_.clear();
   holders_.clear();
+  if (kept == 0) lasting_.clear();
 }
 
 }  // namespace dtg

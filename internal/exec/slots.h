@@ -5,11 +5,13 @@
 // Owner: the frame that runs, or whoever runs a kernel by itself. Segments of one run may use different slots at the same time.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "base/ref.h"
 #include "base/spin_lock.h"
+#include "exec/value_room.h"
 #include "tensor/tensor.h"
 
 namespace dtg {
@@ -45,12 +47,24 @@ class Slots {
   void hold(uint32_t slot, void* data, const Shape& shape, Ref<RefCounted> holder);
   void keep(Ref<RefCounted> holder);
 
+  // The memory of a value that may outlive the run (Program::lasting), the `k`th of `count` such, in the order of their slots.
+  void bind_lasting(size_t k, size_t count, uint32_t slot, ValueRoom::Piece piece) {
+    if (lasting_.size() != count) lasting_.resize(count);
+    table_[slot] = static_cast<char*>(piece.block->data()) + piece.offset;
+    lasting_[k] = {slot, std::move(piece)};
+  }
+  // Null: the value's memory is the run's.
+  const ValueRoom::Piece* lasting(uint32_t slot) const {
+    const auto at = std::ranges::lower_bound(lasting_, slot, {}, &Lasting::slot);
+    return at != lasting_.end() && at->slot == slot ? &at->piece : nullptr;
+  }
+
   // Pins are numbered by the plan; one instruction pins, and a later one or release() unpins.
   void pin(uint32_t number, Variable* variable, void* version) { pins_[number] = {variable, version}; }
   void unpin(uint32_t number);
   // The run has ended: everything that it borrowed goes back.
   void release() {
-    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty()) release_all(0);
+    if (pin_count_ > 0 || !leases_.empty() || !device_leases_.empty() || !holders_.empty() || !lasting_.empty()) release_all(0);
   }
   // The same runs once more at once: what it leased is there for its leases.
   void release_for_another() {
@@ -80,6 +94,11 @@ class Slots {
   size_t leased_ = 0;
   std::vector<DeviceLease> device_leases_;
   std::vector<Ref<RefCounted>> holders_;
+  struct Lasting {
+    uint32_t slot = UINT32_MAX;
+    ValueRoom::Piece piece;
+  };
+  std::vector<Lasting> lasting_;  // bound before the run, and only read by it
 };
 
 }  // namespace dtg

@@ -7,10 +7,6 @@
 #include "exec/memory_pool.h"
 
 namespace dtg {
-namespace {
-constexpr int64_t kBlockBytes = int64_t{60} << 10;  // below what blocks of middling size begin with
-constexpr int64_t kBlockGrowth = 4;
-}  // namespace
 
 TensorList::TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items)
     : family_(make_ref<Family>(dtype, std::move(element_shape))), size_(static_cast<int64_t>(items.size())), items_(std::move(items)) {}
@@ -87,28 +83,22 @@ Ref<TensorList> TensorList::pushed(Item item) const {
 }
 
 Result<Tensor> TensorList::room(MemoryPool& memory, const Shape& shape) const {
-  const Bytes asked = Bytes::of(shape.count(), dtype_size(dtype()));
-  if (asked.is_overflow()) return resource_exhausted("an element of shape %s", shape.text().c_str());
-  const int64_t bytes = align_up(asked.value());
+  const Bytes bytes = Bytes::of(shape.count(), dtype_size(dtype()));
+  if (bytes.is_overflow()) return resource_exhausted("an element of shape %s", shape.text().c_str());
   Family& family = *family_;
-  Ref<Buffer> block;
-  int64_t at = 0, last = 0;
+  ValueRoom::Piece piece;
+  int64_t next = 0;
   {
     const std::lock_guard lock(family.lock);
-    if (family.block) last = family.block->bytes();
-    if (last - family.used >= bytes && last > 0) {
-      block = family.block;
-      at = std::exchange(family.used, family.used + bytes);
-    }
+    piece = family.room.take(bytes.value());
+    next = family.room.next_block(bytes.value());
   }
-  if (block) return Tensor::wrap(std::move(block), at, dtype(), shape);
-  // The first is as large as its element, the next ones four times as large as the one before: a short list holds little that is idle.
-  DTG_ASSIGN(block, memory.take_buffer(std::max(bytes, std::min(kBlockBytes, kBlockGrowth * last))));
-  Tensor tensor = Tensor::over(block, dtype(), shape);
-  const std::lock_guard lock(family.lock);
-  std::swap(family.block, block);  // to be let go of without the lock
-  family.used = bytes;
-  return tensor;
+  if (!piece.block) {
+    DTG_ASSIGN(Ref<Buffer> block, memory.take_buffer(next));
+    const std::lock_guard lock(family.lock);
+    piece = family.room.take_from(block, bytes.value());
+  }
+  return Tensor::wrap(std::move(piece.block), piece.offset, dtype(), shape);
 }
 
 Ref<TensorList> TensorList::popped(Item* last) const {

@@ -11,6 +11,7 @@
 
 #include "base/ref.h"
 #include "base/spin_lock.h"
+#include "exec/value_room.h"
 #include "tensor/tensor.h"
 
 namespace dtg {
@@ -54,8 +55,7 @@ class TensorList final : public RefCounted {
     const DType dtype;
     const PartialShape element_shape;
     SpinLock lock;
-    Ref<Buffer> block;  // guarded, as what follows is; of the elements that were pushed last
-    int64_t used = 0;
+    ValueRoom room;  // guarded; of the elements that were pushed last
   };
   TensorList(const TensorList& like, int64_t size);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.

@@ -73,6 +73,8 @@ struct ListArgs {
 
 ListArgs* start(PrepareContext& c);
 Status check_storable(const PrepareContext& c, DType dtype);
+// Its memory, where that outlives the run (PrepareContext::keeps); else no tensor.
+Result<Tensor> lasting_operand(const RunContext& c, const ListArgs& a, int i);
 // The operand `i` as an element.
 Result<Item> item_of(const RunContext& c, const ListArgs& a, int i);
 // The shape of what is not set: what the list, the op and the elements that are set say.

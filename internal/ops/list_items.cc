@@ -60,12 +60,19 @@ Status check_storable(const PrepareContext& c, DType dtype) {
   return unimplemented("%s: lists of %s", c.node().op->name().c_str(), dtype_name(dtype));
 }
 
+Result<Tensor> lasting_operand(const RunContext& c, const ListArgs& a, int i) {
+  const ValueRoom::Piece* const piece = c.slots().lasting(c.instruction().in[i]);
+  return piece ? Tensor::wrap(piece->block, piece->offset, a.dtype, a.item) : Tensor();
+}
+
 Result<Item> item_of(const RunContext& c, const ListArgs& a, int i) {
   Item item;
   if (a.dtype == DType::variant) {
     DTG_ASSIGN(const TensorList* const list, list_at(c, i));
     item.list = Ref<TensorList>::share(const_cast<TensorList*>(list));
   } else {
+    DTG_ASSIGN(item.tensor, lasting_operand(c, a, i));
+    if (item.tensor.valid()) return item;
     DTG_ASSIGN(item.tensor, copy_of(c, a.dtype, a.item, c.in<void>(i)));
   }
   return item;

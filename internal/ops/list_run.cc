@@ -120,12 +120,15 @@ Status set_item_prepare(PrepareContext& c) {
   DTG_TRY(check_storable(c, a->dtype));
   if (a->dtype != DType::variant) a->item = c.input(2).shape;
   a->flag = c.boolean("resize_if_index_out_of_bounds");
+  if (a->dtype != DType::variant && a->dtype != DType::string) c.keeps(2);
   return c.sync(set_item_run);
 }
 
 Result<Item> pushed_item(const RunContext& c, const ListArgs& a, const TensorList& list) {
   if (a.dtype == DType::variant || a.dtype == DType::string) return item_of(c, a, 1);
   Item item;
+  DTG_ASSIGN(item.tensor, lasting_operand(c, a, 1));
+  if (item.tensor.valid()) return item;
   DTG_ASSIGN(item.tensor, list.room(c.slots().memory(), a.item));
   if (item.tensor.bytes() > 0) std::memcpy(item.tensor.data(), c.in<void>(1), static_cast<size_t>(item.tensor.bytes()));
   return item;
@@ -148,6 +151,7 @@ Status push_prepare(PrepareContext& c) {
   auto* const a = start(c);
   DTG_TRY(check_storable(c, a->dtype));
   if (a->dtype != DType::variant) a->item = c.input(1).shape;
+  if (a->dtype != DType::variant && a->dtype != DType::string) c.keeps(1);
   return c.sync(push_run);
 }
 

@@ -203,6 +203,7 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   append_unpins(node, chunk);
   const auto at = static_cast<uint32_t>(chunk.size());
   DTG_TRY(place_operands(node, at));
+  if (making_) note_kept(node);
   Instruction instruction;
   instruction.sync = kernel_.sync_fn();
   instruction.async = kernel_.async_fn();
@@ -284,6 +285,7 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
     if (space != 0) DTG_TRY(check_device(node, number, bytes, *ir_.spaces[space - 1]));
     const uint32_t item = memory_.value(bytes, node.segment, at, space);
     items_[slot(node.outputs[o])] = item;
+    homes_.push_back(slot(node.outputs[o]));
     if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
   }
   if (blocking) return {};
@@ -295,6 +297,15 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
     if (!std::ranges::binary_search(repeated, from)) memory_.may_overwrite(from, to, node.segment, at);
   });
   return {};
+}
+
+// Of the values of the host that have a place in the run's block, and not under another's name.
+void Emitter::note_kept(const IrNode& node) {
+  if (node.space != 0) return;
+  for (int input : kernel_.kept()) {
+    const uint32_t at = slot(node.inputs[static_cast<size_t>(input)]), item = items_[at];
+    if (item != kNone && homes_[item] == at && memory_.space(item) == 0) kept_.push_back(at);
+  }
 }
 
 // A value that the device could never hold.

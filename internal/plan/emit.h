@@ -34,6 +34,8 @@ class Emitter {
   static const char* own_name(const Instruction& instruction);
   // The memory plan's number of what lies in a slot, or kNone.
   const std::vector<uint32_t>& items() const { return items_; }
+  // Slots of values that kernels keep beyond the run, of a plan in the making; some more than once.
+  const std::vector<uint32_t>& kept() const { return kept_; }
   // What the nodes so far give to slots whose shape was not known.
   std::vector<Typed> take_shapes() { return std::move(shapes_); }
   // Run-time values that were looked at while preparing: slot and bytes.
@@ -71,6 +73,7 @@ class Emitter {
   Status prepare(uint32_t n, Instructions& chunk);
   Status check_device(const IrNode& node, int output, int64_t bytes, const Accelerator& device) const;
   Status place_operands(const IrNode& node, uint32_t at);
+  void note_kept(const IrNode& node);
   const std::vector<uint32_t>& repeated_items(const IrNode& node);
   void bind_outputs(const IrNode& node, Instructions& chunk);
   void alias_outputs(const IrNode& node, Instructions& chunk);
@@ -88,6 +91,8 @@ class Emitter {
   const Slots* const slots_;
   NodePreparer kernel_;
   std::vector<uint32_t> items_;  // by slot
+  std::vector<uint32_t> homes_;  // by item: the slot that it was made for
+  std::vector<uint32_t> kept_;
   std::vector<Typed> shapes_;
   std::vector<int64_t> touched_;                    // by segment: bytes since an instruction last looked at the clock
   std::unordered_map<uint32_t, ValueInfo> infos_;   // values whose shape the Ir does not know

@@ -38,6 +38,8 @@ class MemoryPlan {
   // Decides all offsets. `segments`: all that have instructions, each after those it waits for.
   Status solve(const std::vector<uint32_t>& segments, const SegmentReach& reach);
   int64_t bytes(uint32_t space = 0) const { return space < areas_.size() ? areas_[space].top : 0; }
+  bool is_dropped(uint32_t value) const { return values_[value].dropped; }
+  int64_t bytes_of(uint32_t value) const { return values_[value].bytes; }
   int64_t offset(uint32_t value) const { return values_[value].offset; }
   uint32_t space(uint32_t value) const { return values_[value].space; }
   // Calls fn(segment, instruction, offset) for each workspace.

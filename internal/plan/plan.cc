@@ -35,6 +35,7 @@ class PlanMaker {
     DTG_TRY(emit(segments));
     choose_direct_fetches();
     keep_for_later();
+    choose_lasting();
     DTG_TRY(lay_out(context_, ir_, segments, emitter_, memory_, chunks_, program_));
     connect();
     if (!ir_.spaces.empty()) describe_devices();
@@ -164,6 +165,19 @@ class PlanMaker {
           if (item != kNone) memory_.keep(item);
         }
       }
+    }
+  }
+
+  // What is fetched into its buffer stays there, and is copied by who keeps it.
+  void choose_lasting() {
+    std::vector<uint32_t> slots = emitter_.kept();
+    std::ranges::sort(slots);
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    for (uint32_t slot : slots) {
+      const uint32_t item = emitter_.items()[slot];
+      if (memory_.is_dropped(item)) continue;
+      memory_.drop(item);
+      program_.lasting.push_back({slot, memory_.bytes_of(item)});
     }
   }
 

@@ -28,6 +28,7 @@ void NodePreparer::reset(const Node& node, std::string_view device, DeviceMemory
   overwrites_.clear();
   aliases_.clear();
   brought_.clear();
+  kept_.clear();
   constant_fn_ = nullptr;
   handles_ = nullptr;
 }

@@ -45,6 +45,21 @@ TEST_F(LayOut, ButNotOfOneThatIsReadTwice) {
   EXPECT_EQ(offsets.size(), 2u);
 }
 
+TEST_F(LayOut, WhatIsKeptHasMemoryOfItsOwn) {
+  context.fuse = false;
+  const Value x = placeholder(Shape::of({1024}));
+  const Value list = build->op("EmptyTensorList", {build->ints({1024}), build->integer(-1)}, {{"element_dtype", DType::f32}});
+  const Value kept = sin(x), fetched = sin(kept), again = sin(fetched);
+  Value all = list;
+  for (Value each : {kept, fetched, kept, x}) all = build->op("TensorListPushBack", {all, each});
+  const Value count = build->op("TensorListLength", {all});
+  const auto made = plan({{feed(x)}, {count, fetched, build->op("Sum", {again, build->ints({0})})}, {}});
+  // Of what is fed and of what is fetched the memory is the caller's.
+  ASSERT_EQ(made->program().lasting.size(), 1u);
+  EXPECT_EQ(made->program().lasting[0].bytes, 4096);
+  for (const Place& place : made->program().places) EXPECT_NE(place.slot, made->program().lasting[0].slot);
+}
+
 TEST_F(LayOut, ThePlanThatDoesNotFitNamesTheLargest) {
   MemoryBudget budget(5 << 20);
   context.budget = &budget;

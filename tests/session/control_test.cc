@@ -463,6 +463,52 @@ TEST_F(ControlTest, AnElementIsNotWrittenTo) {
   }
 }
 
+// What is put into a list may be the operand itself, so nothing may be written in its place, and each round has its own.
+TEST_F(ControlTest, WhatBecameAnElementIsNotWrittenTo) {
+  const DType f32 = DType::f32;
+  const Value n = placeholder(DType::i32, PartialShape::scalar()), x = placeholder(f32, PartialShape(Shape::of({2})));
+  const auto push = [](Build& b, Value list, Value v) { return b.op("TensorListPushBack", {list, v}); };
+  const auto stack = [](Build& b, Value list) { return b.op("TensorListStack", {list, b.ints({2})}, {{"element_dtype", DType::f32}}); };
+  const Value none = build->op("EmptyTensorList", {build->ints({2}), build->integer(-1)}, {{"element_dtype", f32}});
+  const Value some = build->op("TensorListReserve", {build->ints({2}), build->integer(1)}, {{"element_dtype", f32}});
+  // Put in three times, fetched, and worked on; and one that is not fetched.
+  const Value v = build->add(x, x), w = build->mul(x, x);
+  const Value list = push(*build, push(*build, push(*build, none, v), w), v);
+  const Value item = build->op("TensorListSetItem", {some, build->integer(0), w});
+  const Value after = build->neg(build->neg(build->neg(build->add(v, w)))), of_w = build->neg(build->neg(w));
+  // In a loop, the result of a round among them.
+  const Values out = loop(
+      *graph, {build->integer(0), x, none},
+      [&](Build& b, const Values& in) {
+        return Values{b.op("Less", {in[0], n})};
+      },
+      [&](Build& b, const Values& in) {
+        const Value twice = b.add(in[1], in[1]), next = b.add(in[1], x), lost = b.neg(b.neg(b.neg(twice)));
+        const Value both = push(b, push(b, in[2], twice), next);
+        return Values{b.add(in[0], b.integer(1)), b.add(b.sub(next, lost), lost), both};
+      });
+  const Tensor fed = floats({2}, {1, 3});
+  for (int32_t rounds : {3, 0, 40}) {
+    std::vector<Tensor> got;
+    const Status status = run({{n, integer(rounds)}, {x, fed}},
+                              {v, stack(*build, list), stack(*build, item), after, of_w, out[1], stack(*build, out[2])}, &got);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(values(got[0]), (std::vector<float>{2, 6}));
+    EXPECT_EQ(values(got[1]), (std::vector<float>{2, 6, 1, 9, 2, 6}));
+    EXPECT_EQ(values(got[2]), (std::vector<float>{1, 9}));
+    EXPECT_EQ(values(got[3]), (std::vector<float>{-3, -15}));
+    EXPECT_EQ(values(got[4]), (std::vector<float>{1, 9}));
+    std::vector<float> elements;
+    for (int round = 0; round < rounds; ++round) {
+      const auto r = static_cast<float>(round + 1);
+      for (float each : {2 * r, 6 * r, r + 1, 3 * (r + 1)}) elements.push_back(each);
+    }
+    const auto last = static_cast<float>(rounds + 1);
+    EXPECT_EQ(values(got[5]), (std::vector<float>{last, 3 * last}));
+    EXPECT_EQ(values(got[6]), elements);
+  }
+}
+
 // What a round makes of strings outlives the round; what a branch makes outlives the branch.
 TEST_F(ControlTest, StringsOutliveTheirBody) {
   const Value n = placeholder(DType::i32, PartialShape::scalar());
