@@ -241,6 +241,15 @@ Value Calls::through_array(Build& b, Value value, Value other) {
   return b.op("TensorArrayGatherV3", {own, places, all}, {type});
 }
 
+// What a round puts into its list: the result, the argument, or what the result is made of, in whose place it may not be written then.
+Value Calls::element_of(Build& b, Value& result, Value argument) {
+  if (!b.ok() || !dtype_is_floating(b.info(result).dtype) || !w_.draw.chance(40)) return w_.draw.chance(50) ? result : argument;
+  w_.count("element_of_a_round");
+  const Value element = b.neg(result);
+  result = b.neg(element);
+  return element;
+}
+
 // The counter, the variable that the part changes, and perhaps a list of what it was.
 Result<Closure> Calls::round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed) {
   DTG_ASSIGN(Ref<Graph> graph, Graph::create_inside(Ref<Graph>::share(&w_.graph())));
@@ -254,7 +263,10 @@ Result<Closure> Calls::round(std::span<const Value> like, const Piece& piece, co
   std::vector<Value> results = {b.add(arguments[0], b.integer(1))};
   DTG_ASSIGN(results.emplace_back(), rebuild(*graph, piece, {{{variable.node, variable.output}, arguments[1]}}, nullptr));
   if (dtype_is_floating(b.info(results[1]).dtype) && w_.draw.chance(25)) results[1] = through_array(b, results[1], arguments[1]);
-  if (listed) results.push_back(b.op("TensorListPushBack", {arguments[2], w_.draw.chance(50) ? results[1] : arguments[1]}));
+  if (listed) {
+    const Value element = element_of(b, results[1], arguments[1]);
+    results.push_back(b.op("TensorListPushBack", {arguments[2], element}));
+  }
   DTG_TRY(b.status());
   return finish_function(std::move(graph), "round", std::move(results));
 }

@@ -43,6 +43,7 @@ class Calls {
   void pieces();
   Result<Closure> condition(std::span<const Value> like, Value limit, bool open);
   Value through_array(Build& b, Value value, Value other);
+  Value element_of(Build& b, Value& result, Value argument);
   Result<Closure> round(std::span<const Value> like, const Piece& piece, const Port& variable, bool open, bool listed);
   bool adopt(const Result<std::vector<Value>>& made, uint32_t before, const char* feature);
 
