@@ -606,17 +606,23 @@ TEST_F(Looks, MayLeave) {
   };
   const auto small = [] { return std::vector<Tensor>{dominant(200)}; };
   OneOp one({ops::register_all});
+  const auto leave = [&](const char* op, const std::vector<Tensor>& inputs, int after) {
+    Due due(after);
+    OneOp::Options options;
+    options.interrupt = &due;
+    try {
+      EXPECT_TRUE(one.run(op, inputs, {}, options).ok()) << op;  // it has fewer looks than that
+    } catch (const Interrupted&) {
+    }
+  };
+  // Eigen asserts in a destructor, too, once per rotation of these: wherever a look may come.
+  const std::vector<Tensor> rotated{dominant(48)};
+  for (int after = 0; after < 400; ++after) {
+    for (const char* op : {"Svd", "Qr", "SelfAdjointEigV2"}) leave(op, rotated, after % 100);
+  }
   for (const char* op : {"Cholesky", "MatrixInverse", "MatrixDeterminant", "SelfAdjointEigV2", "Qr", "Svd"}) {
     const std::vector<Tensor> inputs = small();
-    for (const int after : {1, 2, 3, 5, 9, 17, 40}) {
-      Due due(after);
-      OneOp::Options options;
-      options.interrupt = &due;
-      try {
-        EXPECT_TRUE(one.run(op, inputs, {}, options).ok()) << op;  // it has fewer looks than that
-      } catch (const Interrupted&) {
-      }
-    }
+    for (const int after : {1, 2, 3, 5, 9, 17, 40}) leave(op, inputs, after);
     const auto out = one.run(op, inputs, {}, {});
     EXPECT_TRUE(out.ok()) << op;
   }
