@@ -28,6 +28,7 @@ bool PartitionedPlan::lost_keep_state() const {
 }
 
 PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& status) {
+  if (status.ok()) return first_ != kNoNode && run.edges() && run.edges()->is_unmade() ? Remedy::once_more : Remedy::none;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::aborted;
   if (!run.edges() || !may_pass) return Remedy::none;
   // A task that refused does not know its part any more, or something the part names is gone, or a task that it exchanges values with.
@@ -37,7 +38,8 @@ PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& st
     return !piece.part.link->is_open() && piece.part.link->reason().code() == Code::unavailable;
   };
   const bool lost = status.code() == Code::unavailable || run.edges()->any_refused() || std::ranges::any_of(others_, is_lost);
-  return is_repeatable_ && lost ? Remedy::again : Remedy::none;
+  if (!lost) return Remedy::none;
+  return is_repeatable_ ? Remedy::again : first_ != kNoNode ? Remedy::afresh : Remedy::none;
 }
 
 }  // namespace dtg

@@ -38,14 +38,16 @@ class PartitionedPlan final : public RefCounted {
   bool lost_keep_state() const;
   // For the run, when its step has begun: gives it its edges and has the other workers run their parts.
   Status begin(Run& run) { return others_.empty() ? Status() : begin_others(run); }
-  // What may be done about a run that has ended with an error. `anew`: the others knew nothing of their parts and nothing was done, so
-  // a plan that is made anew may be tried. `again`: a connection was lost on the way; what took place is known by the number of the
-  // run, so that it may be repeated under it, on a plan that is made anew.
-  enum class Remedy : uint8_t { none, anew, again };
+  // What may be done about a run that has ended. `anew`: the others knew nothing of their parts and nothing was done, so a plan that is
+  // made anew may be tried. `again`: a connection was lost on the way; what took place is known by the number of the run, so that it may be
+  // repeated under it, on a plan that is made anew. `afresh`: the same, of a run that is as any other when it is made once more, after a
+  // run of first(). `once_more`: it ended well and came to nothing, and all of that holds.
+  enum class Remedy : uint8_t { none, anew, again, afresh, once_more };
   // It changes something on other tasks; and a run of it may be made again, under the number of the first attempt.
   bool writes_elsewhere() const { return writes_elsewhere_; }
   bool is_repeatable() const { return is_repeatable_; }
-  Remedy ended(const Run& run, const Status& status) { return others_.empty() || status.ok() ? Remedy::none : remedy(run, status); }
+  NodeId first() const { return first_; }
+  Remedy ended(const Run& run, const Status& status) { return others_.empty() ? Remedy::none : remedy(run, status); }
 
  private:
   friend class PlanMaking;
@@ -63,6 +65,7 @@ class PartitionedPlan final : public RefCounted {
   bool home_is_pure_ = false;   // it changes nothing, so it may run again
   bool is_repeatable_ = false;  // so may all of it, under one number
   bool writes_elsewhere_ = false;
+  NodeId first_ = kNoNode;  // of a run that may be made once more, what runs before that (strategy/remedy.h)
   std::atomic<bool> stale_{false};
 };
 

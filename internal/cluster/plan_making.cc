@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "strategy/remedy.h"
 
 namespace dtg {
 namespace {
@@ -59,6 +60,12 @@ bool is_pure(const Graph& graph) {
     if (op.capability() != Capability::pure && !edge) return false;
   }
   return true;
+}
+
+std::vector<Value> feeds_of(const PlanRequest& request) {
+  std::vector<Value> feeds;
+  for (const FeedSpec& feed : request.feeds) feeds.push_back(feed.value);
+  return feeds;
 }
 
 class GivenUp final : public Interrupt {
@@ -239,6 +246,7 @@ Result<bool> PlanMaking::take_parts() {
   plan_->is_repeatable_ = plan_->home_is_pure_ &&
                           std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
                           std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });
+  plan_->first_ = first_of_repetition(*graph_, feeds_of(request_), request_.fetches, request_.targets).value_or(kNoNode);
   DTG_TRY(finish(std::move(parts_.home)));
   return true;
 }

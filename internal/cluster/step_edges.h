@@ -7,6 +7,7 @@
 // loop's.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -75,10 +76,13 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   bool refused() const;
   // One of them did; what the others have done is another matter.
   bool any_refused() const;
+  // note_unmade() was called.
+  bool is_unmade() const { return unmade_.load(std::memory_order_relaxed); }
 
   void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
   void take(uint32_t edge, void* into, Completion done) override;
   void join(uint32_t peer, Completion done) override;
+  void note_unmade() override { unmade_.store(true, std::memory_order_relaxed); }
   Channel::Landing landing(const Link& link, const wire::Data& data, uint64_t bytes) override;
   void arrived(const Link& link, const wire::Data& data, uint64_t bytes) override;
   void replied(const Link& link, const Status& status, bool refused) override;
@@ -126,6 +130,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   const std::vector<Ref<Link>> peers_;
   const uint64_t sequence_;
   const bool is_home_;
+  std::atomic<bool> unmade_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;        // by row of the table
   std::vector<Join> joins_;

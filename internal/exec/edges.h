@@ -21,6 +21,8 @@ class Edges {
   virtual void take(uint32_t edge, void* into, Completion done) = 0;
   // Ends when the part that runs on another task has ended, with its outcome.
   virtual void join(uint32_t task, Completion done) = 0;
+  // The run came to nothing, so whoever asked for it may make it once more.
+  virtual void note_unmade() = 0;
 };
 
 }  // namespace dtg

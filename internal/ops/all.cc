@@ -10,6 +10,7 @@ namespace {
 // What only training adds to a graph.
 [[gnu::cold]] void register_of_training(OpTable& ops, KernelTable& kernels) {
   register_loss_check(ops, kernels);
+  register_remedy(ops, kernels);
   register_step_clocks(ops, kernels);
 }
 

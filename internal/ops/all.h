@@ -12,6 +12,7 @@ namespace dtg::ops {
 // One function per family file. Cold: they run once, and would be a fortieth of the library if they were made for speed.
 [[gnu::cold]] void register_graph(OpTable& ops, KernelTable& kernels);       // Placeholder Const Identity NoOp ...
 [[gnu::cold]] void register_loss_check(OpTable& ops, KernelTable& kernels);  // _CheckFinite _LossVerdict _PoisonQueue _CheckToken
+[[gnu::cold]] void register_remedy(OpTable& ops, KernelTable& kernels);      // _Remedy
 [[gnu::cold]] void register_control(OpTable& ops, KernelTable& kernels);     // If While Case PartitionedCall
 [[gnu::cold]] void register_list(OpTable& ops, KernelTable& kernels);        // TensorListReserve ...
 [[gnu::cold]] void register_chain(OpTable& ops, KernelTable& kernels);       // _ElementChain

@@ -4,12 +4,14 @@
 //   _LossVerdict   where workers meet in every step: lets the step go on, with a contribution that is of no account and a token that
 //                  tells all workers whose loss it was
 //   _PoisonQueue   puts that token into a queue of tokens
-//   _CheckToken    fails the step of whoever takes it
+//   _CheckToken    fails the step of whoever takes it. A token of the step that was made asks for that step once more, after a loss: then
+//                  the run has come to nothing, and whoever asked for it is told so
 #include "ops/loss_check.h"
 
 #include <cmath>
 
 #include "exec/commits.h"
+#include "exec/edges.h"
 #include "exec/kernel.h"
 #include "exec/queue.h"
 #include "graph/infer.h"
@@ -125,6 +127,9 @@ Status poison_run(RunContext& c) {
 Status token_run(RunContext& c) {
   const int64_t token = *c.in<int64_t>(0);
   *c.out<int64_t>(0) = token;
+  if (token == *c.in<int64_t>(1)) {
+    if (Edges* const edges = c.step().edges()) edges->note_unmade();
+  }
   if (token >= 0) return {};
   const int64_t held = -1 - token, worker = held % kWorkers, ill = held / kWorkers % 4, step = held / kWorkers / 4;
   constexpr const char* kTexts[] = {"nan", "inf", "-inf", "no number"};
@@ -168,11 +173,13 @@ void register_loss_check(OpTable& ops, KernelTable& kernels) {
   kernels.add({.op = "_PoisonQueue", .prepare = [](PrepareContext& c) { return c.sync(poison_run); }, .mode = KernelMode::host});
   ops.add(OpDef::make("_CheckToken")
               .input("token: int64", {.rank = 0})
+              .input("made: int64", {.rank = 0})
               .output("step: int64")
               .shape(scalar_shape)
               .no_gradient()
               .judges()
-              .doc("Private: the step of a token; fails where it tells of a loss that is no finite number."));
+              .doc("Private: the step of a token; fails where it tells of a loss that is no finite number. One of the step that was made "
+                   "asks for that once more."));
   kernels.add({.op = "_CheckToken", .prepare = [](PrepareContext& c) { return c.sync(token_run); }});
 }
 

@@ -2,8 +2,16 @@
 #include "session/async_run.h"
 
 #include "exec/step_interrupt.h"
+#include "session/mending.h"
 
 namespace dtg {
+namespace {
+
+// How often in a row a repeated run is mended at once; after that it rests before.
+constexpr int kAtOnce = 2;
+constexpr int64_t kRestNs = 200'000'000;
+
+}  // namespace
 
 AsyncRun::AsyncRun(Ref<Session> session, std::vector<Tensor> feeds, Deadline deadline, Ref<CompletionQueue> queue, uint64_t tag,
                    bool repeated)
@@ -75,6 +83,8 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
     else body_->repeat(write_);
     body_->give(feed_list_, results_);
     if (!stopped_early_.ok()) body_->stop(stopped_early_);
+    // Asked for while a mending was under way that may have begun too early for that.
+    else if (wanted_ > mended_.load()) body_->stop(aborted("what the run needs is looked after"));
   }
   const PlanRequest& request = plan_->request();
   if (Status status = session_->enter(*body_); !status.ok()) {
@@ -87,18 +97,25 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
 }
 
 void AsyncRun::ended(Status status) {
-  if (!status.ok() && try_again(status)) return;
+  if (!remedy_ && try_again(status)) return;
   end(std::move(status));
 }
 
 void AsyncRun::end(Status status) {
   if (!told_ || once_) session_->count_run(status);
   if (repeated_ && status.ok()) {
+    losses_ = 0;
     status = again();
     if (status.ok()) return;  // the next one is under way, or this has gone with it already
   }
+  if (remedy_ && mends(status)) return;
   if (!told_ && look_for_ill(status)) return;
+  conclude(std::move(status));
+}
+
+void AsyncRun::conclude(Status status) {
   status = session_->with_absentees(std::move(status));
+  if (remedy_) say_ended(status);
   announce(plan_ && attempts_ > 0 && !told_ ? Session::with_write(std::move(status), *plan_, write_) : std::move(status));
 }
 
@@ -149,12 +166,26 @@ bool AsyncRun::try_again(const Status& status) {
     return false;
   }
   if (remedy == Remedy::none || stopped_.load() || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew)) return false;
-  if (remedy == Remedy::again) {
+  const bool was_lost = remedy == Remedy::again || remedy == Remedy::afresh;
+  if (once_ && !was_lost && remedy != Remedy::anew) return false;
+  if (was_lost) {
     cut_short_ = status;
     if (back_.at_ns == 0) back_ = session_->return_of(*plan_, deadline_);
     if (back_.passed(session_->runtime().clock())) return false;
   }
-  const Deadline back = remedy == Remedy::again ? back_ : deadline_;
+  if (remedy == Remedy::afresh) return mend_first(status);
+  {
+    const std::lock_guard lock(begin_mutex_);
+    if (!stopped_early_.ok()) return false;
+    body_.reset();
+    if (remedy == Remedy::once_more) write_ = 0, results_.assign(results_.size(), Tensor());
+  }
+  plan_again(remedy == Remedy::again ? back_ : deadline_);
+  return true;
+}
+
+// Body and planning_ are as they were before the first attempt.
+void AsyncRun::plan_again(Deadline until) {
   const PlanRequest& request = plan_->request();
   AsyncPlan::Wanted wanted;
   for (const FeedSpec& feed : request.feeds) wanted.feeds.push_back(feed.value);
@@ -162,16 +193,131 @@ bool AsyncRun::try_again(const Status& status) {
   wanted.fetches = request.fetches;
   wanted.targets = request.targets;
   wanted.at = request.at;
-  const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), back,
+  const auto planning = make_ref<AsyncPlan>(session_, std::move(wanted), until,
                                             [self = Ref<AsyncRun>::share(this)](auto plan) { self->planned(std::move(plan)); });
+  Status stopped;
+  {
+    const std::lock_guard lock(begin_mutex_);
+    stopped = stopped_early_;
+    planning_ = planning;
+  }
+  planning->start();
+  // It was too late for whoever stopped the run to find it.
+  if (!stopped.ok()) planning->stop(stopped);
+}
+
+// ---- after a loss ---------------------------------------------------------------------------------------------
+
+// False: it was stopped before.
+bool AsyncRun::start_mending(Remedy remedy, Deadline until, bool keeps_state, int64_t pause_ns, std::function<void(Status)> told) {
+  const auto mending = make_ref<Mending>(session_, std::move(remedy), until, keeps_state, pause_ns, std::move(told));
   {
     const std::lock_guard lock(begin_mutex_);
     if (!stopped_early_.ok()) return false;
     body_.reset();
-    planning_ = planning;
+    mending_ = mending;
+    mending_for_ = wanted_;
   }
-  planning->start();
+  mending->start();
   return true;
+}
+
+// A run that is made afresh is another one, by another number.
+bool AsyncRun::mend_first(const Status& status) {
+  Remedy remedy;
+  remedy.first = plan_->first();
+  return start_mending(std::move(remedy), back_, plan_->lost_keep_state(), 0, [self = Ref<AsyncRun>::share(this), status](Status mended) {
+    {
+      const std::lock_guard lock(self->begin_mutex_);
+      self->mending_ = nullptr;
+    }
+    if (!mended.ok()) {
+      self->end(self->stopped_.load() ? std::move(mended) : Session::outcome_unknown(mended, status));
+      return;
+    }
+    self->back_ = {0};
+    self->write_ = 0;
+    self->results_.assign(self->results_.size(), Tensor());
+    self->plan_again(self->deadline_);
+  });
+}
+
+void AsyncRun::start(Ref<PartitionedPlan> plan, Remedy remedy, const Ref<AsyncRun>& behind) {
+  plan_ = std::move(plan);
+  remedy_ = std::move(remedy);
+  expect_end();
+  session_->enter(*this);
+  if (behind && behind->let_follow(*this)) return;
+  if (Status status = begin(plan_); !status.ok()) ended(std::move(status));
+}
+
+// False: it has ended.
+bool AsyncRun::let_follow(AsyncRun& next) {
+  const std::lock_guard lock(begin_mutex_);
+  if (has_announced_) return false;
+  behind_ = Ref<AsyncRun>::share(&next);
+  return true;
+}
+
+int AsyncRun::mend() {
+  const std::lock_guard lock(begin_mutex_);
+  ++wanted_;
+  if (body_) body_->stop(aborted("what the run needs is looked after"));
+  return wanted_;
+}
+
+// Whether a repeated run goes on after this. One that was lost with its tasks' state comes back with that whenever they do.
+bool AsyncRun::mends(const Status& status) {
+  if (stopped_.load() || session_->is_over()) return false;
+  const bool asked = wanted_ > mended_.load();
+  if (!asked && status.code() != Code::unavailable && status.code() != Code::aborted) return false;
+  const int64_t now_ns = session_->runtime().clock().monotonic_ns();
+  if (losses_++ == 0) lost_at_ns_ = now_ns, cut_short_ = status;
+  const bool keeps_state = plan_->lost_keep_state();
+  const int64_t time_ns = keeps_state ? Session::kReturnNs : Session::kReturnEmptyNs;
+  const bool without_end = keeps_state && status.code() == Code::unavailable;
+  if (!asked && !without_end && now_ns - lost_at_ns_ > time_ns) return false;
+  const Deadline until = keeps_state ? Deadline::never() : Deadline{now_ns + time_ns};
+  return start_mending(*remedy_, until, keeps_state, losses_ > kAtOnce ? kRestNs : 0,
+                       [self = Ref<AsyncRun>::share(this)](Status mended) { self->healed(std::move(mended)); });
+}
+
+void AsyncRun::healed(Status status) {
+  {
+    const std::lock_guard lock(begin_mutex_);
+    mending_ = nullptr;
+    if (status.ok()) mended_.store(mending_for_);
+  }
+  if (!status.ok()) {
+    if (!stopped_.load()) status = Session::outcome_unknown(status, cut_short_);
+    return conclude(std::move(status));
+  }
+  plan_again(Deadline::never());
+}
+
+// What ended the other is of no account; what it left half made is completed first.
+void AsyncRun::begin_behind() {
+  losses_ = 1;
+  lost_at_ns_ = session_->runtime().clock().monotonic_ns();
+  const bool starts = start_mending(*remedy_, Deadline::never(), plan_->lost_keep_state(), 0,
+                                    [self = Ref<AsyncRun>::share(this)](Status mended) { self->healed(std::move(mended)); });
+  if (starts) return;
+  Status stopped;
+  {
+    const std::lock_guard lock(begin_mutex_);
+    stopped = stopped_early_;
+  }
+  conclude(std::move(stopped));
+}
+
+// Nobody may be looking at the queue in which the end is announced, and others wait for what does not come any more.
+void AsyncRun::say_ended(const Status& status) const {
+  if (stopped_.load() || session_->is_over() || status.code() == Code::cancelled) return;
+  LogSink* const log = session_->runtime().seams().log;
+  if (!log) return;
+  log->write(LogLevel::warn, "session",
+             "the repeated run of \"" + session_->graph().node(target()).name + "\" has ended, and workers may wait for it in vain: " +
+                 status.message() + "; recover the model, and run it repeatedly again");
 }
 
 // The next of repeated runs; an error when it cannot begin.
@@ -188,6 +334,7 @@ Status AsyncRun::again() {
 void AsyncRun::announce(Status status) {
   if (stopped_.exchange(true)) session_->count_stopped(-1);
   session_->runtime().timer().cancel(*this, deadline_.at_ns);
+  if (remedy_) session_->leave(*this);
   {
     const std::lock_guard lock(results_mutex_);
     outcome_ = status;
@@ -196,25 +343,36 @@ void AsyncRun::announce(Status status) {
   }
   if (queue_) queue_->push(tag_, std::move(status));
   if (const auto told = std::exchange(told_, nullptr)) told(*this);
+  Ref<AsyncRun> behind;
+  {
+    const std::lock_guard lock(begin_mutex_);
+    has_announced_ = true;
+    behind = std::exchange(behind_, nullptr);
+  }
+  if (behind) behind->begin_behind();
   release();
 }
 
 void AsyncRun::cancel() { stop_early(cancelled("the run was cancelled by its caller")); }
+void AsyncRun::give_way() { stop_early(aborted("the same is run repeatedly anew")); }
 void AsyncRun::ring() { stop_early(too_late()); }
 
 void AsyncRun::stop_early(const Status& cause) {
   if (stopped_.exchange(true)) return;  // before, or it has ended
   session_->count_stopped(1);
   Ref<AsyncPlan> planning;
+  Ref<Mending> mending;
   Ref<AsyncRun> aside;
   {
     const std::lock_guard lock(begin_mutex_);
     planning = planning_;
+    mending = mending_;
     aside = aside_;
     stopped_early_ = cause;
     if (body_) body_->stop(cause);
   }
   if (planning) planning->stop(cause);
+  if (mending) mending->stop(cause);
   if (aside) aside->cancel();
 }
 
@@ -286,8 +444,34 @@ Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, R
   DTG_ASSIGN(const Deadline until, deadline(0));
   DTG_ASSIGN(Ref<PartitionedPlan> plan, find_plan(args, until));
   auto run = make_ref<AsyncRun>(Ref<Session>::share(this), std::vector<Tensor>(), Deadline::never(), std::move(queue), tag, true);
-  run->start(std::move(plan));
+  auto remedy = targets.size() == 1 && !driver_->is_local() ? remedy_of(*graph_, targets[0]) : std::nullopt;
+  if (!remedy) {
+    run->start(std::move(plan));
+    return run;
+  }
+  // Two at once would take from each other what each of them needs all of.
+  const Ref<AsyncRun> before = repeated_run(targets[0]);
+  run->start(std::move(plan), std::move(*remedy), before);
+  if (before) before->give_way();
   return run;
+}
+
+void Session::enter(AsyncRun& run) {
+  const std::lock_guard lock(lock_);
+  repeated_.push_back(&run);
+}
+
+void Session::leave(AsyncRun& run) {
+  const std::lock_guard lock(lock_);
+  std::erase(repeated_, &run);
+}
+
+Ref<AsyncRun> Session::repeated_run(NodeId target) {
+  const std::lock_guard lock(lock_);
+  for (AsyncRun* run : repeated_) {
+    if (run->target() == target && !run->is_stopped()) return Ref<AsyncRun>::share(run);
+  }
+  return {};
 }
 
 }  // namespace dtg

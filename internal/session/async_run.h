@@ -1,6 +1,7 @@
 // AsyncRun: a run that nobody's thread waits for. It holds its feeds and results, can be cancelled at any
-// time, ends exactly once, and announces that in a completion queue. A repeated one begins again whenever it has ended well.
-// Where its plan has to be made first, it begins when that is there.
+// time, ends exactly once, and announces that in a completion queue. A repeated one begins again whenever it has ended well, and one for
+// whose target there is a remedy (strategy/remedy.h) after the loss of a task too. Where its plan has to be made first, it begins when that
+// is there.
 //
 // Owner: the host's op handle, and itself while it is under way. Any thread.
 #pragma once
@@ -14,8 +15,11 @@
 #include "session/completion_queue.h"
 #include "session/first_ill.h"
 #include "session/session.h"
+#include "strategy/remedy.h"
 
 namespace dtg {
+
+class Mending;
 
 class AsyncRun final : public Timer::Timeout {
  public:
@@ -42,6 +46,17 @@ class AsyncRun final : public Timer::Timeout {
     write_ = write;
     again_ = again;
   }
+  // Instead of start(), a repeated one that goes on after a loss. `behind`, where it is not null, runs the same: this begins when that has
+  // ended, as after a loss.
+  void start(Ref<PartitionedPlan> plan, Remedy remedy, const Ref<AsyncRun>& behind);
+  // Ends one for another that runs the same.
+  void give_way();
+  // Of a repeated one with a remedy: applies that now. It has when mended() is at least what this returns; or the run has ended.
+  int mend();
+  int mended() const { return mended_.load(); }
+  bool is_stopped() const { return stopped_.load(); }
+  // The target of a repeated one.
+  NodeId target() const { return plan_->request().targets[0]; }
   // Once such a run has ended with an error: may it be repeated, with write()? Nothing has run, or all that took place is known by that.
   bool may_be_repeated() const { return may_repeat_; }
   uint64_t write() const { return write_; }
@@ -72,6 +87,13 @@ class AsyncRun final : public Timer::Timeout {
   void planned(Result<Ref<PartitionedPlan>> plan);
   Status begin(Ref<PartitionedPlan> plan);
   bool try_again(const Status& status);
+  void plan_again(Deadline until);
+  bool mend_first(const Status& status);
+  bool mends(const Status& status);
+  bool start_mending(Remedy remedy, Deadline until, bool keeps_state, int64_t pause_ns, std::function<void(Status)> told);
+  void healed(Status status);
+  bool let_follow(AsyncRun& next);
+  void begin_behind();
   void ended(Status status);
   void ring() override;
   void stop_early(const Status& cause);
@@ -79,6 +101,8 @@ class AsyncRun final : public Timer::Timeout {
   void end(Status status);
   bool look_for_ill(const Status& status);
   void look_on();
+  void conclude(Status status);
+  void say_ended(const Status& status) const;
   void announce(Status status);
 
   const Ref<Session> session_;
@@ -89,9 +113,10 @@ class AsyncRun final : public Timer::Timeout {
   const uint64_t tag_;
   const bool repeated_;
   std::function<void(AsyncRun&)> told_;
-  std::mutex begin_mutex_;  // guards these four until the body is there, which then stays, and aside_
+  std::mutex begin_mutex_;  // guards these until the body is there, which then stays, and aside_
   Status stopped_early_;
   Ref<AsyncPlan> planning_;
+  Ref<Mending> mending_;
   Ref<PartitionedPlan> plan_;
   std::optional<Body> body_;
   int attempts_ = 0;    // at the present run
@@ -101,6 +126,15 @@ class AsyncRun final : public Timer::Timeout {
   bool again_ = false;  // the caller has asked for a repetition
   Status cut_short_;    // why the last was
   Deadline back_{0};    // until when whoever was lost is waited for; 0: nobody was
+  // Of a repeated one that goes on after a loss.
+  std::optional<Remedy> remedy_;
+  int wanted_ = 0;              // calls of mend(), under begin_mutex_
+  int mending_for_ = 0;         // so many, the mending that is under way
+  std::atomic<int> mended_{0};  // so many have been answered
+  int losses_ = 0;              // since a run of it ended well
+  int64_t lost_at_ns_ = 0;      // the first of them
+  Ref<AsyncRun> behind_;        // begins when this has ended; under begin_mutex_, as is the next
+  bool has_announced_ = false;
   // After a loss that is not finite: what was the first such value. The end is announced when that is known.
   std::optional<IllSearch> search_;
   std::vector<Value> ill_feeds_;

@@ -5,6 +5,7 @@
 
 #include "session/async_run.h"
 #include "session/completion_queue.h"
+#include "session/levelling.h"
 
 namespace dtg {
 namespace {
@@ -92,8 +93,9 @@ class Recovery {
  private:
   Status attempt(Model& model) {
     DTG_TRY(wait_ready(model, session_, clock_, deadline_));
-    if (!added_.units.empty()) DTG_TRY(level());
-    if (added_.resume != kNoNode) DTG_TRY(target(added_.resume));
+    // Updates that are under way are led to where they go on by themselves.
+    const Ref<AsyncRun> updates = added_.update == kNoNode ? Ref<AsyncRun>() : session_.repeated_run(added_.update);
+    DTG_TRY(updates ? mended(*updates) : levelled());
     return target(added_.local_init);
   }
 
@@ -101,47 +103,24 @@ class Recovery {
 
   Status target(NodeId node) { return waiting_.run({}, {&node, 1}, left()); }
 
-  // Everybody at the same step: the furthest that any is at.
-  Status level() {
-    std::vector<Value> flags;
-    for (const UpdateUnit& unit : added_.units) {
-      if (unit.has_note.valid()) flags.push_back(unit.has_note);
-    }
+  Status levelled() {
+    Levelling levelling({.first = added_.resume, .effects = {}, .units = added_.units, .begin_units = added_.begin_units});
     std::vector<Tensor> fetched;
-    DTG_TRY(waiting_.run(flags, {}, left(), &fetched));
-    // Before chief_init there was no update.
-    if (std::ranges::any_of(fetched, [](const Tensor& has) { return !has.values<bool>()[0]; })) return target(added_.begin_units);
-    DTG_TRY(read_notes());
-    const int64_t furthest = *std::ranges::max_element(applied_);
-    for (size_t i = 0; i < added_.units.size(); ++i) DTG_TRY(follow(i, furthest));
-    return {};
+    for (;;) {
+      DTG_ASSIGN(const Levelling::Wanted wanted, levelling.next(fetched));
+      if (wanted.is_nothing()) return {};
+      fetched.clear();
+      DTG_TRY(waiting_.run(wanted.fetches, wanted.targets, left(), &fetched));
+    }
   }
 
-  Status read_notes() {
-    std::vector<Value> notes;
-    for (const UpdateUnit& unit : added_.units) {
-      notes.push_back(unit.applied);
-      notes.push_back(unit.kept.valid() ? unit.kept : unit.applied);
+  Status mended(AsyncRun& updates) {
+    const int wanted = updates.mend();
+    for (Pause pause; updates.mended() < wanted && !updates.finished();) {
+      if (deadline_.passed(clock_)) return deadline_exceeded("recover: the updates did not go on until the deadline passed");
+      DTG_TRY(pause.rest(clock_, deadline_));
     }
-    std::vector<Tensor> fetched;
-    DTG_TRY(waiting_.run(notes, {}, left(), &fetched));
-    applied_.clear();
-    kept_.clear();
-    for (size_t i = 0; i < fetched.size(); i += 2) {
-      applied_.push_back(fetched[i].values<int64_t>()[0]);
-      kept_.push_back(fetched[i + 1].values<int64_t>()[0]);
-    }
-    return {};
-  }
-
-  Status follow(size_t i, int64_t furthest) {
-    const UpdateUnit& unit = added_.units[i];
-    if (applied_[i] == furthest) return {};
-    if (applied_[i] == furthest - 1 && kept_[i] == applied_[i]) return target(unit.follow);
-    return data_loss("recover: %s at step %lld, while others are at %lld, and what it keeps is for step %lld; restore the variables from a "
-                     "checkpoint (if they were: run chief_init once before this)",
-                     (unit.what.empty() ? "the variables are" : unit.what + " is").c_str(), static_cast<long long>(applied_[i]),
-                     static_cast<long long>(furthest), static_cast<long long>(kept_[i]));
+    return updates.finished() ? levelled() : Status();
   }
 
   const Replicated& added_;
@@ -149,7 +128,6 @@ class Recovery {
   Waiting waiting_;
   const Clock& clock_;
   const Deadline deadline_;
-  std::vector<int64_t> applied_, kept_;  // by unit
 };
 
 }  // namespace

@@ -15,10 +15,6 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// How long a task whose connection was lost is looked for: one that comes back with what it held, and one that can only have been out
-// of reach, or its state is gone.
-constexpr int64_t kReturnNs = int64_t{30} * 1'000'000'000;
-constexpr int64_t kReturnEmptyNs = int64_t{1} * 1'000'000'000;
 constexpr int64_t kPauseNs = 100'000'000;
 // A run that has longer than this is not over before it has begun.
 constexpr int64_t kNoHurryNs = 1'000'000;
@@ -401,8 +397,11 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
     DTG_TRY(check_repetition(*plan, *args.write));
     attempts.write = *args.write;
   }
+  if (plan->first() != kNoNode) attempts.given = given_of(fetched);
   for (;;) {
     Status status = run_once(*plan, args, fetched, until, attempts);
+    if (attempts.remedy == PartitionedPlan::Remedy::afresh) status = run_first(*plan, args, until, attempts, std::move(status));
+    if (attempts.remedy == PartitionedPlan::Remedy::once_more) attempts.begin_anew(fetched);
     if (attempts.remedy == PartitionedPlan::Remedy::none) {
       count_run(status);
       if (status.ok()) return status;
@@ -412,10 +411,43 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
     auto next = plan_again(args, until, attempts);
     if (!next.ok()) {
       count_run(next.status());
-      return attempts.remedy == PartitionedPlan::Remedy::anew ? next.status()
-                                                              : with_write(outcome_unknown(next.status(), status), *plan, attempts.write);
+      return attempts.remedy != PartitionedPlan::Remedy::again ? next.status()
+                                                               : with_write(outcome_unknown(next.status(), status), *plan, attempts.write);
     }
     plan = next.take();
+  }
+}
+
+// Which of them are the caller's to be written into.
+uint64_t Session::given_of(std::span<const Tensor> fetched) {
+  uint64_t given = 0;
+  for (size_t i = 0; i < fetched.size() && i < 64; ++i) given |= uint64_t{fetched[i].valid()} << i;
+  return given;
+}
+
+// It is another run, by another number. What the last one gave may be memory that is in use elsewhere, so it is not written into.
+void Session::Attempts::begin_anew(std::span<Tensor> fetched) {
+  write = 0;
+  count = 0;
+  back = {0};
+  for (size_t i = 0; i < fetched.size() && i < 64; ++i) {
+    if ((given >> i & 1) == 0) fetched[i] = Tensor();
+  }
+}
+
+// Then the run may be made once more. An error: it may not, as who was lost has not come back, or not with what it held.
+Status Session::run_first(const PartitionedPlan& plan, const RunArgs& args, Deadline until, Attempts& attempts, Status status) {
+  const bool keeps_state = plan.lost_keep_state();
+  if (attempts.back.at_ns == 0) attempts.back = return_of(plan, until);
+  const NodeId first = plan.first();
+  for (;;) {
+    const int64_t left_ns = std::max<int64_t>(1, attempts.back.left_ns(runtime_->clock()));
+    const Status made = run({{}, {}, {}, {&first, 1}, left_ns, args.cancellation}, {});
+    attempts.remedy = made.ok() ? PartitionedPlan::Remedy::once_more : PartitionedPlan::Remedy::none;
+    if (made.ok()) return status;
+    const bool may_pass = made.code() == Code::unavailable || (made.code() == Code::aborted && keeps_state);
+    if (!may_pass || attempts.back.passed(runtime_->clock())) return outcome_unknown(made, status);
+    if (Status stopped = pause(attempts.back, args.cancellation); !stopped.ok()) return stopped;
   }
 }
 
@@ -428,7 +460,9 @@ Status Session::run_once(PartitionedPlan& plan, const RunArgs& args, std::span<T
   run.give(args.feed_tensors, fetched);
   Status status = plan.run(run);
   attempts.remedy = plan.ended(run, status);
-  if (attempts.remedy == PartitionedPlan::Remedy::anew && attempts.count > kAttemptsAnew) attempts.remedy = PartitionedPlan::Remedy::none;
+  const bool often = attempts.remedy == PartitionedPlan::Remedy::anew && attempts.count > kAttemptsAnew;
+  const bool too_many = attempts.remedy >= PartitionedPlan::Remedy::afresh && fetched.size() > 64;
+  if (often || too_many) attempts.remedy = PartitionedPlan::Remedy::none;
   return status;
 }
 
@@ -445,7 +479,8 @@ Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {
 
 // From the second attempt on with a pause, so that a task that is lost again and again is not asked without end.
 Result<Ref<PartitionedPlan>> Session::plan_again(const RunArgs& args, Deadline until, const Attempts& attempts) {
-  if (attempts.remedy == PartitionedPlan::Remedy::anew) return find_plan(args, until);
+  const bool lost = attempts.remedy == PartitionedPlan::Remedy::again;
+  if (!lost) return find_plan(args, until);
   if (attempts.count > 1) DTG_TRY(pause(attempts.back, args.cancellation));
   if (attempts.back.passed(runtime_->clock())) return unavailable("nobody came back in time");
   return find_plan(args, attempts.back);
@@ -517,12 +552,15 @@ Status Session::end_job(int64_t timeout_ns) {
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   if (driver_->is_local()) return driver_->end_job(until);
   DTG_TRY(driver_->meet_workers({}, until, [this](Deadline end) { return pause(end, nullptr); }));
-  return driver_->party() == Party::chief ? driver_->end_job(until) : Status();
+  if (driver_->party() != Party::chief) return {};
+  ends_job_ = true;
+  return driver_->end_job(until);
 }
 
 Status Session::end_job_now(int64_t timeout_ns) {
   DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+  ends_job_ = driver_->party() == Party::chief;
   return driver_->end_job(until);
 }
 

@@ -91,6 +91,8 @@ class Session final : public RefCounted, private Task::Observer {
   Result<Ref<AsyncRun>> run_at(const RunArgs& args, uint64_t write, std::function<void(AsyncRun&)> told);
   // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null.
   Result<Ref<AsyncRun>> run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag);
+  // The one that runs just this again and again and can go on after a loss; null: there is none.
+  Ref<AsyncRun> repeated_run(NodeId target);
   Result<Ref<Callable>> prepare(std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets);
   // Refuses new runs, cancels those under way and waits for them. Idempotent.
   Status close(int64_t timeout_ns);
@@ -161,13 +163,23 @@ class Session final : public RefCounted, private Task::Observer {
     uint64_t write = 0;                                              // the number of the first
     Deadline back{0};                                                // until when whoever was lost is waited for; 0: nobody was
     PartitionedPlan::Remedy remedy = PartitionedPlan::Remedy::none;  // for the last
+    uint64_t given = 0;                                              // of a run that may be made afresh: given_of() what it fetches
+    void begin_anew(std::span<Tensor> fetched);
   };
+  static uint64_t given_of(std::span<const Tensor> fetched);
   // Runs the plan. Where it turns out to be out of date before anything was done, the one that is not; where a connection was lost, as
   // often as that is safe and the deadline allows.
   Status run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until);
   Status run_once(PartitionedPlan& plan, const RunArgs& args, std::span<Tensor> fetched, Deadline until, Attempts& attempts);
   Result<Ref<PartitionedPlan>> plan_again(const RunArgs& args, Deadline until, const Attempts& attempts);
   Status pause(Deadline until, Cancellation* cancellation);
+  // What has to be run before a run that was cut short is made afresh has been.
+  Status run_first(const PartitionedPlan& plan, const RunArgs& args, Deadline until, Attempts& attempts, Status status);
+  // The list of repeated runs that can go on after a loss.
+  void enter(AsyncRun& run);
+  void leave(AsyncRun& run);
+  // Nothing is lost any more that anybody should wait for.
+  bool is_over() const { return ends_job_.load() || refuses_.load(); }
   // Whether the run of that number may be repeated by this plan.
   Status check_repetition(const PartitionedPlan& plan, uint64_t write) const;
   // Says in an error after which nobody knows what a run has updated by which number it is known.
@@ -206,6 +218,10 @@ class Session final : public RefCounted, private Task::Observer {
   static constexpr size_t kPlans = 128;
   static constexpr int kStopped = 1024;
   static constexpr int kAttemptsAnew = 1;
+  // How long a task whose connection was lost is looked for: one that comes back with what it held, and one that can only have been out
+  // of reach, or its state is gone.
+  static constexpr int64_t kReturnNs = int64_t{30} * 1'000'000'000;
+  static constexpr int64_t kReturnEmptyNs = int64_t{1} * 1'000'000'000;
   struct Entry {
     uint64_t hash;
     Ref<PartitionedPlan> plan;
@@ -219,6 +235,7 @@ class Session final : public RefCounted, private Task::Observer {
   Turns turns_;                       // one plan is made at a time
   Condition idle_;                    // a run has left, or may leave now
   std::atomic<bool> closing_{false};  // its host has closed it
+  std::atomic<bool> ends_job_{false};
   std::atomic<bool> refuses_{false};  // refusal_ says why; somebody may wait for runs to leave
   std::atomic<int> stopped_{0};       // runs that were cancelled or late and have not ended; more than kStopped only if they run already
   Condition fewer_stopped_;
@@ -231,6 +248,7 @@ class Session final : public RefCounted, private Task::Observer {
   int64_t plan_bytes_ = 0;    // of all of them
   SessionRun* first_ = nullptr;
   AsyncPlan* first_plan_ = nullptr;
+  std::vector<AsyncRun*> repeated_;
   Status refusal_;  // why no more runs begin: closed, or evicted
 };
 

@@ -7,6 +7,7 @@
 
 #include "nn/clipping.h"
 #include "nn/scope.h"
+#include "strategy/remedy.h"
 #include "strategy/towers.h"
 
 namespace dtg {
@@ -225,10 +226,30 @@ class Replicas {
       DTG_TRY(prepare(each));
       pushed.push_back(push(each, accumulator(each, replication_.worker)));
     }
-    take_token(pushed);
+    const NodeId taken = take_token(pushed);
     add_local_init();
     DTG_TRY(build_.status().with_context("replicate"));
+    if (strict()) DTG_TRY(add_repetition(std::move(pushed), taken));
     return replication_.worker == 0 ? direct(own) : Status();
+  }
+
+  // A step that was cut short may be made once more: an accumulator takes the last of a worker's contributions to a step and none to one
+  // that was made, and a token of a step that was made says no more than that. Only a token may have got lost on the way, where the step
+  // has been made meanwhile, so the worker gives itself another.
+  Status add_repetition(std::vector<NodeId> effects, NodeId taken) {
+    Remedy remedy;
+    const Value now = read_step({}, "step_after_loss");
+    {
+      const ColocationScope beside(graph_, step_.handle.node());
+      const Value count = build_.cast(build_.op("Greater", {now, out_.local_step}), DType::i32);
+      const Value tokens = build_.op("Fill", {build_.reshape(count, build_.ints({1})), now});
+      remedy.first = build_.node("QueueEnqueueManyV2", std::array{tokens_[0], tokens}, {}, "give_token_again");
+    }
+    DTG_TRY(build_.status().with_context("replicate"));
+    effects.push_back(taken);
+    effects.push_back(out_.train);
+    remedy.effects = std::move(effects);
+    return add_remedy(graph_, out_.train, remedy);
   }
 
   // The step of the variables that the next gradients are computed from. A variable of this worker alone, so the model,
@@ -296,17 +317,20 @@ class Replicas {
                        "push_" + each.variable.name);
   }
 
-  void take_token(std::span<const NodeId> pushed) {
-    if (!build_.ok()) return;
+  // The node that takes it.
+  NodeId take_token(std::span<const NodeId> pushed) {
+    if (!build_.ok()) return kNoNode;
     {
       const ColocationScope beside(graph_, step_.handle.node());
       const Attr types{"component_types", std::vector<DType>{DType::i64}};
       out_.next_step = build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
     }
+    if (!build_.ok()) return kNoNode;
+    const NodeId taken = out_.next_step.node();
     const ColocationScope at_home(graph_, home_);
-    if (strict() && loss_.valid() && build_.ok()) out_.next_step = build_.op("_CheckToken", {out_.next_step}, {}, "look_at_token");
-    if (!build_.ok()) return;
-    out_.train = build_.node("AssignVariableOp", std::array{local_step_, out_.next_step}, {}, "train");
+    if (strict()) out_.next_step = build_.op("_CheckToken", {out_.next_step, out_.local_step}, {}, "look_at_token");
+    if (build_.ok()) out_.train = build_.node("AssignVariableOp", std::array{local_step_, out_.next_step}, {}, "train");
+    return taken;
   }
 
   // Strict: tokens that a former life of this worker was given are no longer of use. They go first and the step is read
@@ -343,6 +367,8 @@ class Replicas {
     out_.resume = give_tokens(now, std::max(required(), replication_.total), moved, "resume");
     DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
     DTG_TRY(apply_means(means, moved));
+    DTG_TRY(add_remedy(graph_, out_.update,
+                       {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
     out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
     return build_.status().with_context("replicate, chief");
   }
