@@ -98,6 +98,11 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
 
 void AsyncRun::ended(Status status) {
   if (!remedy_ && try_again(status)) return;
+  // One that came to nothing, when there is no time to make it once more.
+  if (status.ok() && stopped_.load() && plan_->ended(*body_, status) != PartitionedPlan::Remedy::none) {
+    const std::lock_guard lock(begin_mutex_);
+    status = stopped_early_;
+  }
   end(std::move(status));
 }
 
@@ -159,28 +164,27 @@ void AsyncRun::look_on() {
 
 // As Session::run_plan, but that nobody waits.
 bool AsyncRun::try_again(const Status& status) {
-  using Remedy = PartitionedPlan::Remedy;
-  const Remedy remedy = plan_->ended(*body_, status);
-  if (once_ && (remedy == Remedy::again || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew))) {
+  using What = PartitionedPlan::Remedy;
+  const What remedy = plan_->ended(*body_, status);
+  if (once_ && (remedy == What::again || (remedy == What::anew && attempts_ > Session::kAttemptsAnew))) {
     may_repeat_ = true;
     return false;
   }
-  if (remedy == Remedy::none || stopped_.load() || (remedy == Remedy::anew && attempts_ > Session::kAttemptsAnew)) return false;
-  const bool was_lost = remedy == Remedy::again || remedy == Remedy::afresh;
-  if (once_ && !was_lost && remedy != Remedy::anew) return false;
-  if (was_lost) {
+  if (remedy == What::none || stopped_.load() || (remedy == What::anew && attempts_ > Session::kAttemptsAnew)) return false;
+  if (once_ && remedy != What::anew) return false;
+  if (remedy == What::again || remedy == What::afresh) {
     cut_short_ = status;
     if (back_.at_ns == 0) back_ = session_->return_of(*plan_, deadline_);
     if (back_.passed(session_->runtime().clock())) return false;
   }
-  if (remedy == Remedy::afresh) return mend_first(status);
+  if (remedy == What::afresh) return mend_first(status);
   {
     const std::lock_guard lock(begin_mutex_);
     if (!stopped_early_.ok()) return false;
     body_.reset();
-    if (remedy == Remedy::once_more) write_ = 0, results_.assign(results_.size(), Tensor());
+    if (remedy == What::once_more) write_ = 0, results_.assign(results_.size(), Tensor());
   }
-  plan_again(remedy == Remedy::again ? back_ : deadline_);
+  plan_again(remedy == What::again ? back_ : deadline_);
   return true;
 }
 
@@ -316,8 +320,9 @@ void AsyncRun::say_ended(const Status& status) const {
   LogSink* const log = session_->runtime().seams().log;
   if (!log) return;
   log->write(LogLevel::warn, "session",
-             "the repeated run of \"" + session_->graph().node(target()).name + "\" has ended, and workers may wait for it in vain: " +
-                 status.message() + "; recover the model, and run it repeatedly again");
+             "the repeated run of \"" + std::string(session_->graph().node(target()).name) +
+                 "\" has ended, and workers may wait for it in vain: " + status.message() +
+                 "; recover the model, and run it repeatedly again");
 }
 
 // The next of repeated runs; an error when it cannot begin.

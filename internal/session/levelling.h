@@ -1,6 +1,6 @@
-// Levelling: which runs bring the tasks of a replicated update to where it can go on after a task was lost, one after the other: what any of
-// them has applied is applied by all (strategy/staging.h), and the workers are asked for what is missing. Whoever waits for the runs, and
-// whoever does not, asks here for the next.
+// Levelling: which runs bring the tasks of a replicated update to where it can go on after a task was lost, one after the other: what any
+// of them has applied is applied by all (strategy/staging.h), and the workers are asked for what is missing. Whoever waits for the runs,
+// and whoever does not, asks here for the next.
 //
 // One thread at a time.
 #pragma once
@@ -21,7 +21,8 @@ class Levelling {
     std::vector<NodeId> targets;
     bool is_nothing() const { return fetches.empty() && targets.empty(); }
   };
-  // The next run, by what the last fetched; nothing: all has been run. DATA_LOSS where a task is further behind than what it keeps can mend.
+  // The next run, by what the last fetched; nothing: all has been run. DATA_LOSS where a task is further behind than what it keeps can
+  // mend.
   Result<Wanted> next(const std::vector<Tensor>& fetched);
 
  private:

@@ -1,6 +1,6 @@
-// Mending: what has to be run before a target may be run again whose run was cut short by the loss of a task (strategy/remedy.h), when nobody
-// waits for it. Where a task is lost meanwhile it begins again, after a pause, until it is through, a time has passed, or what is wrong will
-// not pass.
+// Mending: what has to be run before a target may be run again whose run was cut short by the loss of a task (strategy/remedy.h), when
+// nobody waits for it. Where a task is lost meanwhile it begins again, after a pause, until it is through, a time has passed, or what is
+// wrong will not pass.
 //
 // Owner: the run that is mended, and itself from start() until it has told. Any thread.
 #pragma once

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kSuffix = "/remedy";
 constexpr size_t kWordsOfUnit = 5;  // what, has_note, applied, kept, follow
 
-std::string name_of(const Graph& graph, NodeId node) { return node == kNoNode ? std::string() : graph.node(node).name; }
+std::string name_of(const Graph& graph, NodeId node) { return node == kNoNode ? std::string() : std::string(graph.node(node).name); }
 std::string name_of(const Graph& graph, Value value) { return value.valid() ? graph.value_name(value) : std::string(); }
 NodeId node_named(const Graph& graph, const std::string& name) { return name.empty() ? kNoNode : graph.find(name); }
 
@@ -65,7 +65,7 @@ Status add_remedy(Graph& graph, NodeId target, const Remedy& remedy) {
 }
 
 std::optional<Remedy> remedy_of(const Graph& graph, NodeId target) {
-  const NodeId found = graph.find(graph.node(target).name + kSuffix);
+  const NodeId found = graph.find(name_of(graph, target) + kSuffix);
   if (found == kNoNode || graph.node(found).op->name() != "_Remedy") return {};
   const Node& node = graph.node(found);
   Remedy remedy;

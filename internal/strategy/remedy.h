@@ -1,6 +1,6 @@
-// Remedies: what a session may do by itself when a run of a target was cut short because a task was lost. They are noted in the graph, beside
-// the target, so that whoever runs it needs nothing else: for a worker's step of strict training (what it leaves on other tasks is, made
-// twice, as made once), and for the chief's update (what was half made is completed, and what was taken is asked for once more).
+// Remedies: what a session may do by itself when a run of a target was cut short because a task was lost. They are noted in the graph,
+// beside the target, so that whoever runs it needs nothing else: for a worker's step of strict training (what it leaves on other tasks is,
+// made twice, as made once), and for the chief's update (what was half made is completed, and what was taken is asked for once more).
 //
 // Functions over a graph; adding by the thread that builds, asking from any.
 #pragma once
@@ -14,10 +14,10 @@
 namespace dtg {
 
 struct Remedy {
-  NodeId first = kNoNode;        // target: runs before the other is run again; none: nothing has to
-  std::vector<NodeId> effects;   // all by which the target changes something, and each may be made twice; empty: it is an update
-  std::vector<UpdateUnit> units;   // are levelled before that (session/levelling.h)
-  NodeId begin_units = kNoNode;  // in place of that, where they have never begun
+  NodeId first = kNoNode;         // target: runs before the other is run again; none: nothing has to
+  std::vector<NodeId> effects;    // all by which the target changes something, and each may be made twice; empty: it is an update
+  std::vector<UpdateUnit> units;  // are levelled before that (session/levelling.h)
+  NodeId begin_units = kNoNode;   // in place of that, where they have never begun
 };
 
 Status add_remedy(Graph& graph, NodeId target, const Remedy& remedy);

@@ -367,8 +367,7 @@ class Replicas {
     out_.resume = give_tokens(now, std::max(required(), replication_.total), moved, "resume");
     DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
     DTG_TRY(apply_means(means, moved));
-    DTG_TRY(add_remedy(graph_, out_.update,
-                       {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
+    DTG_TRY(add_remedy(graph_, out_.update, {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
     out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
     return build_.status().with_context("replicate, chief");
   }

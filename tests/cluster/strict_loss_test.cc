@@ -74,9 +74,7 @@ class Worker {
     EXPECT_TRUE(status.ok()) << "worker " << number_ << ", step " << number << ": " << status.message();
     return status.ok() ? next[0].values<int64_t>()[0] : -1;
   }
-  Status recovered() {
-    return recover(*model_, added_, *session_, system_clock(), Deadline::after(system_clock(), 60 * kSecond));
-  }
+  Status recovered() { return recover(*model_, added_, *session_, system_clock(), Deadline::after(system_clock(), 60 * kSecond)); }
   bool updates_go_on() const { return !updates_->finished(); }
   std::string bits() {
     std::string all;
@@ -117,9 +115,8 @@ class Worker {
   Status run(std::span<const Value> fetches, NodeId target, std::vector<Tensor>* fetched) {
     std::vector<Tensor> none;
     const size_t targets = target == kNoNode ? 0 : 1;
-    return session_->run(
-        {.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {&target, targets}, .timeout_ns = 60 * kSecond},
-        fetched ? *fetched : none);
+    return session_->run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {&target, targets}, .timeout_ns = 60 * kSecond},
+                         fetched ? *fetched : none);
   }
   Status run_aside(const RunArgs& args, Tensor& next) {
     DTG_ASSIGN(const Ref<AsyncRun> made, session_->run_async(args, queue_, 0));
@@ -165,8 +162,7 @@ class StrictLoss : public ::testing::Test {
     }
   }
   void start(int p) {
-    servers_[static_cast<size_t>(p)] =
-        std::make_unique<ServerProcess>(cluster_, "ps", p, *scratch_ / ("state" + std::to_string(p)));
+    servers_[static_cast<size_t>(p)] = std::make_unique<ServerProcess>(cluster_, "ps", p, *scratch_ / ("state" + std::to_string(p)));
   }
   void end_service() {
     workers_.clear();
