@@ -27,8 +27,15 @@ bool PartitionedPlan::lost_keep_state() const {
          std::ranges::all_of(others_, [](const Piece& piece) { return piece.part.link->is_open() || piece.part.keeps_state; });
 }
 
+NodeId PartitionedPlan::first(const Run& run) const {
+  return run.edges() && run.edges()->made() == StepEdges::Made::yes ? repeats_->first_if_made : repeats_->first;
+}
+
 PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& status) {
-  if (status.ok()) return first_ != kNoNode && run.edges() && run.edges()->is_unmade() ? Remedy::once_more : Remedy::none;
+  if (status.ok()) {
+    const bool unmade = repeats_ && run.edges() && run.edges()->made() == StepEdges::Made::no;
+    return unmade ? Remedy::once_more : Remedy::none;
+  }
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::aborted;
   if (!run.edges() || !may_pass) return Remedy::none;
   // A task that refused does not know its part any more, or something the part names is gone, or a task that it exchanges values with.
@@ -39,7 +46,7 @@ PartitionedPlan::Remedy PartitionedPlan::remedy(const Run& run, const Status& st
   };
   const bool lost = status.code() == Code::unavailable || run.edges()->any_refused() || std::ranges::any_of(others_, is_lost);
   if (!lost) return Remedy::none;
-  return is_repeatable_ ? Remedy::again : first_ != kNoNode ? Remedy::afresh : Remedy::none;
+  return is_repeatable_ ? Remedy::again : repeats_ ? Remedy::afresh : Remedy::none;
 }
 
 }  // namespace dtg

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "cluster/run.h"
 #include "cluster/worker.h"
+#include "strategy/remedy.h"
 
 namespace dtg {
 
@@ -30,6 +32,11 @@ class PartitionedPlan final : public RefCounted {
   Plan& home() const { return *home_.part.plan; }
   bool is_current() const { return home_.worker->is_current(home_.part) && (others_.empty() || others_are_current()); }
 
+  // None of the tasks was lost since it was made.
+  bool is_connected() const {
+    return std::ranges::all_of(others_, [](const Piece& piece) { return piece.part.link->is_open(); });
+  }
+
   // Nobody is waited for, and it is over in some ten microseconds.
   bool is_brief() const { return others_.empty() && home().is_brief(); }
   // As the run says: until its end, or not.
@@ -46,7 +53,8 @@ class PartitionedPlan final : public RefCounted {
   // It changes something on other tasks; and a run of it may be made again, under the number of the first attempt.
   bool writes_elsewhere() const { return writes_elsewhere_; }
   bool is_repeatable() const { return is_repeatable_; }
-  NodeId first() const { return first_; }
+  bool may_be_made_afresh() const { return repeats_.has_value(); }
+  NodeId first(const Run& run) const;
   Remedy ended(const Run& run, const Status& status) { return others_.empty() ? Remedy::none : remedy(run, status); }
 
  private:
@@ -65,7 +73,7 @@ class PartitionedPlan final : public RefCounted {
   bool home_is_pure_ = false;   // it changes nothing, so it may run again
   bool is_repeatable_ = false;  // so may all of it, under one number
   bool writes_elsewhere_ = false;
-  NodeId first_ = kNoNode;  // of a run that may be made once more, what runs before that (strategy/remedy.h)
+  std::optional<dtg::Remedy> repeats_;  // of a run that may be made once more from its beginning
   std::atomic<bool> stale_{false};
 };
 

@@ -76,13 +76,14 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   bool refused() const;
   // One of them did; what the others have done is another matter.
   bool any_refused() const;
-  // note_unmade() was called.
-  bool is_unmade() const { return unmade_.load(std::memory_order_relaxed); }
+  // What note_step() said last.
+  enum class Made : uint8_t { unknown, no, yes };
+  Made made() const { return made_.load(std::memory_order_relaxed); }
 
   void put(uint32_t edge, DType dtype, const Shape& shape, const void* data, Completion done) override;
   void take(uint32_t edge, void* into, Completion done) override;
   void join(uint32_t peer, Completion done) override;
-  void note_unmade() override { unmade_.store(true, std::memory_order_relaxed); }
+  void note_step(bool made) override { made_.store(made ? Made::yes : Made::no, std::memory_order_relaxed); }
   Channel::Landing landing(const Link& link, const wire::Data& data, uint64_t bytes) override;
   void arrived(const Link& link, const wire::Data& data, uint64_t bytes) override;
   void replied(const Link& link, const Status& status, bool refused) override;
@@ -130,7 +131,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   const std::vector<Ref<Link>> peers_;
   const uint64_t sequence_;
   const bool is_home_;
-  std::atomic<bool> unmade_{false};
+  std::atomic<Made> made_{Made::unknown};
   mutable std::mutex mutex_;  // guards what follows
   std::vector<In> in_;        // by row of the table
   std::vector<Join> joins_;

@@ -21,8 +21,9 @@ class Edges {
   virtual void take(uint32_t edge, void* into, Completion done) = 0;
   // Ends when the part that runs on another task has ended, with its outcome.
   virtual void join(uint32_t task, Completion done) = 0;
-  // The run came to nothing, so whoever asked for it may make it once more.
-  virtual void note_unmade() = 0;
+  // Of a worker's step: it was made, whatever becomes of the run; or the run came to nothing, so whoever asked for it may make it once
+  // more.
+  virtual void note_step(bool made) = 0;
 };
 
 }  // namespace dtg

@@ -127,10 +127,10 @@ Status poison_run(RunContext& c) {
 Status token_run(RunContext& c) {
   const int64_t token = *c.in<int64_t>(0);
   *c.out<int64_t>(0) = token;
-  if (token == *c.in<int64_t>(1)) {
-    if (Edges* const edges = c.step().edges()) edges->note_unmade();
+  if (token >= 0) {
+    if (Edges* const edges = c.step().edges()) edges->note_step(token != *c.in<int64_t>(1));
+    return {};
   }
-  if (token >= 0) return {};
   const int64_t held = -1 - token, worker = held % kWorkers, ill = held / kWorkers % 4, step = held / kWorkers / 4;
   constexpr const char* kTexts[] = {"nan", "inf", "-inf", "no number"};
   return c.error("the loss of worker %lld is %s at step %lld, and no weight was changed by it on any worker; %s",

@@ -9,6 +9,7 @@ namespace dtg::ops {
 void register_remedy(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("_Remedy")
               .attr("first: string = ''")
+              .attr("first_if_made: string = ''")
               .attr("effects: list(string) = []")
               .attr("units: list(string) = []")
               .attr("begin_units: string = ''")

@@ -85,6 +85,9 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
     if (!stopped_early_.ok()) body_->stop(stopped_early_);
     // Asked for while a mending was under way that may have begun too early for that.
     else if (wanted_ > mended_.load()) body_->stop(aborted("what the run needs is looked after"));
+    // What was mended is gone, and what came in its place knows nothing of that.
+    else if (mended_on_ && !mended_on_->is_connected()) body_->stop(aborted("what the run needs was lost again"));
+    mended_on_ = nullptr;
   }
   const PlanRequest& request = plan_->request();
   if (Status status = session_->enter(*body_); !status.ok()) {
@@ -229,7 +232,7 @@ bool AsyncRun::start_mending(Remedy remedy, Deadline until, bool keeps_state, in
 // A run that is made afresh is another one, by another number.
 bool AsyncRun::mend_first(const Status& status) {
   Remedy remedy;
-  remedy.first = plan_->first();
+  remedy.first = plan_->first(*body_);
   return start_mending(std::move(remedy), back_, plan_->lost_keep_state(), 0, [self = Ref<AsyncRun>::share(this), status](Status mended) {
     {
       const std::lock_guard lock(self->begin_mutex_);
@@ -249,6 +252,7 @@ bool AsyncRun::mend_first(const Status& status) {
 void AsyncRun::start(Ref<PartitionedPlan> plan, Remedy remedy, const Ref<AsyncRun>& behind) {
   plan_ = std::move(plan);
   remedy_ = std::move(remedy);
+  target_ = plan_->request().targets[0];
   expect_end();
   session_->enter(*this);
   if (behind && behind->let_follow(*this)) return;
@@ -272,8 +276,12 @@ int AsyncRun::mend() {
 
 // Whether a repeated run goes on after this. One that was lost with its tasks' state comes back with that whenever they do.
 bool AsyncRun::mends(const Status& status) {
-  if (stopped_.load() || session_->is_over()) return false;
-  const bool asked = wanted_ > mended_.load();
+  bool asked = false;
+  {
+    const std::lock_guard lock(begin_mutex_);
+    if (!stopped_early_.ok() || session_->is_over()) return false;
+    asked = wanted_ > mended_.load();
+  }
   if (!asked && status.code() != Code::unavailable && status.code() != Code::aborted) return false;
   const int64_t now_ns = session_->runtime().clock().monotonic_ns();
   if (losses_++ == 0) lost_at_ns_ = now_ns, cut_short_ = status;
@@ -289,8 +297,12 @@ bool AsyncRun::mends(const Status& status) {
 void AsyncRun::healed(Status status) {
   {
     const std::lock_guard lock(begin_mutex_);
-    mending_ = nullptr;
-    if (status.ok()) mended_.store(mending_for_);
+    const Ref<Mending> mending = std::exchange(mending_, nullptr);
+    if (status.ok()) {
+      mended_.store(mending_for_);
+      mended_on_ = mending->last();
+    }
+    write_ = 0;  // what comes is another update, not an attempt at the one that was lost
   }
   if (!status.ok()) {
     if (!stopped_.load()) status = Session::outcome_unknown(status, cut_short_);
@@ -363,13 +375,14 @@ void AsyncRun::give_way() { stop_early(aborted("the same is run repeatedly anew"
 void AsyncRun::ring() { stop_early(too_late()); }
 
 void AsyncRun::stop_early(const Status& cause) {
-  if (stopped_.exchange(true)) return;  // before, or it has ended
-  session_->count_stopped(1);
   Ref<AsyncPlan> planning;
   Ref<Mending> mending;
   Ref<AsyncRun> aside;
   {
+    // Whoever sees that it was stopped, finds why.
     const std::lock_guard lock(begin_mutex_);
+    if (stopped_.exchange(true)) return;  // before, or it has ended
+    session_->count_stopped(1);
     planning = planning_;
     mending = mending_;
     aside = aside_;
@@ -467,8 +480,23 @@ void Session::enter(AsyncRun& run) {
 }
 
 void Session::leave(AsyncRun& run) {
-  const std::lock_guard lock(lock_);
-  std::erase(repeated_, &run);
+  {
+    const std::lock_guard lock(lock_);
+    std::erase(repeated_, &run);
+  }
+  if (!refuses_.load()) return;
+  idle_.change([] {});
+  driver_->task().observer_left();
+}
+
+// Between two of its runs one may be on no other list.
+void Session::stop_repeated(const Status& cause) {
+  std::vector<Ref<AsyncRun>> runs;
+  {
+    const std::lock_guard lock(lock_);
+    for (AsyncRun* run : repeated_) runs.push_back(Ref<AsyncRun>::share(run));
+  }
+  for (const Ref<AsyncRun>& run : runs) run->stop_early(cause);
 }
 
 Ref<AsyncRun> Session::repeated_run(NodeId target) {

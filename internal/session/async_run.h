@@ -55,20 +55,22 @@ class AsyncRun final : public Timer::Timeout {
   int mend();
   int mended() const { return mended_.load(); }
   bool is_stopped() const { return stopped_.load(); }
-  // The target of a repeated one.
-  NodeId target() const { return plan_->request().targets[0]; }
+  // The target of a repeated one with a remedy.
+  NodeId target() const { return target_; }
   // Once such a run has ended with an error: may it be repeated, with write()? Nothing has run, or all that took place is known by that.
   bool may_be_repeated() const { return may_repeat_; }
   uint64_t write() const { return write_; }
   // Sticky and idempotent; a run that has ended stays as it is.
   void cancel();
   bool finished() const { return finished_.load(std::memory_order_acquire); }
-  // Valid once finished: the outcome, and fetch i (moved out, so once).
+  // Valid once finished: the outcome, what was run, and fetch i (moved out, so once).
   const Status& outcome() const { return outcome_; }
   Result<Tensor> take(size_t i);
+  const Ref<PartitionedPlan>& plan() const { return plan_; }
   size_t result_count() const { return results_.size(); }
 
  private:
+  friend class Session;
   // What runs, once there is a plan.
   class Body final : public SessionRun {
    public:
@@ -128,12 +130,14 @@ class AsyncRun final : public Timer::Timeout {
   Deadline back_{0};    // until when whoever was lost is waited for; 0: nobody was
   // Of a repeated one that goes on after a loss.
   std::optional<Remedy> remedy_;
-  int wanted_ = 0;              // calls of mend(), under begin_mutex_
-  int mending_for_ = 0;         // so many, the mending that is under way
-  std::atomic<int> mended_{0};  // so many have been answered
-  int losses_ = 0;              // since a run of it ended well
-  int64_t lost_at_ns_ = 0;      // the first of them
-  Ref<AsyncRun> behind_;        // begins when this has ended; under begin_mutex_, as is the next
+  NodeId target_ = kNoNode;
+  int wanted_ = 0;                  // calls of mend(), under begin_mutex_
+  Ref<PartitionedPlan> mended_on_;  // the last run of the mending that is through; under begin_mutex_
+  int mending_for_ = 0;             // so many, the mending that is under way
+  std::atomic<int> mended_{0};      // so many have been answered
+  int losses_ = 0;                  // since a run of it ended well
+  int64_t lost_at_ns_ = 0;          // the first of them
+  Ref<AsyncRun> behind_;            // begins when this has ended; under begin_mutex_, as is the next
   bool has_announced_ = false;
   // After a loss that is not finite: what was the first such value. The end is announced when that is known.
   std::optional<IllSearch> search_;

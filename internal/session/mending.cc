@@ -82,6 +82,7 @@ void Mending::part_ended(AsyncRun& part) {
   }
   if (!status.ok()) return end(std::move(status));
   if (!part.outcome().ok()) return failed(part.outcome());
+  last_ = part.plan();
   std::vector<Tensor> fetched;
   for (size_t i = 0; i < part.result_count(); ++i) {
     auto value = part.take(i);
@@ -95,7 +96,7 @@ void Mending::part_ended(AsyncRun& part) {
 void Mending::failed(Status status) {
   const Code code = status.code();
   const bool may_pass = code == Code::unavailable || code == Code::deadline_exceeded || (code == Code::aborted && keeps_state_);
-  if (!may_pass || until_.passed(session_->runtime().clock())) return end(std::move(status));
+  if (!may_pass || session_->is_over() || until_.passed(session_->runtime().clock())) return end(std::move(status));
   rest();
 }
 

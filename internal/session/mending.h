@@ -22,6 +22,8 @@ class Mending final : public Timer::Timeout {
   void start();
   // It ends with `cause`, unless it has ended.
   void stop(const Status& cause);
+  // Once it has told that it is through: the plan of its last run. What it did is lost with any of that plan's tasks.
+  const Ref<PartitionedPlan>& last() const { return last_; }
 
  private:
   void ring() override { begin(); }
@@ -39,7 +41,8 @@ class Mending final : public Timer::Timeout {
   const bool keeps_state_;
   int64_t pause_ns_;
   std::optional<Levelling> levelling_;  // of the present try
-  std::mutex mutex_;                    // guards what follows
+  Ref<PartitionedPlan> last_;
+  std::mutex mutex_;  // guards what follows
   std::function<void(Status)> told_;
   Status cause_;
   Ref<AsyncRun> part_;

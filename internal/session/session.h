@@ -130,6 +130,7 @@ class Session final : public RefCounted, private Task::Observer {
   friend class Callable;
   friend class AsyncPlan;
   friend class AsyncRun;
+  friend class Mending;
   friend class SessionRun;
   class WaitingRun;
   Session(Ref<Runtime> runtime, Ref<Graph> graph, const Options& options, Ref<Driver> driver);
@@ -163,6 +164,7 @@ class Session final : public RefCounted, private Task::Observer {
     uint64_t write = 0;                                              // the number of the first
     Deadline back{0};                                                // until when whoever was lost is waited for; 0: nobody was
     PartitionedPlan::Remedy remedy = PartitionedPlan::Remedy::none;  // for the last
+    NodeId first = kNoNode;                                          // before it is made afresh
     uint64_t given = 0;                                              // of a run that may be made afresh: given_of() what it fetches
     void begin_anew(std::span<Tensor> fetched);
   };
@@ -178,6 +180,7 @@ class Session final : public RefCounted, private Task::Observer {
   // The list of repeated runs that can go on after a loss.
   void enter(AsyncRun& run);
   void leave(AsyncRun& run);
+  void stop_repeated(const Status& cause);
   // Nothing is lost any more that anybody should wait for.
   bool is_over() const { return ends_job_.load() || refuses_.load(); }
   // Whether the run of that number may be repeated by this plan.
@@ -248,8 +251,8 @@ class Session final : public RefCounted, private Task::Observer {
   int64_t plan_bytes_ = 0;    // of all of them
   SessionRun* first_ = nullptr;
   AsyncPlan* first_plan_ = nullptr;
-  std::vector<AsyncRun*> repeated_;
-  Status refusal_;  // why no more runs begin: closed, or evicted
+  std::vector<AsyncRun*> repeated_;  // those that go on after a loss
+  Status refusal_;                   // why no more runs begin: closed, or evicted
 };
 
 // Do the tensors fit a plan that was made for such feeds?

@@ -54,6 +54,7 @@ Status add_remedy(Graph& graph, NodeId target, const Remedy& remedy) {
     units.push_back(name_of(graph, unit.follow));
   }
   const Attr attrs[] = {{"first", name_of(graph, remedy.first)},
+                        {"first_if_made", name_of(graph, remedy.first_if_made)},
                         {"effects", AttrValue::Variant(std::move(effects))},
                         {"units", AttrValue::Variant(std::move(units))},
                         {"begin_units", name_of(graph, remedy.begin_units)}};
@@ -70,6 +71,7 @@ std::optional<Remedy> remedy_of(const Graph& graph, NodeId target) {
   const Node& node = graph.node(found);
   Remedy remedy;
   remedy.first = node_named(graph, node.attr<std::string>("first"));
+  remedy.first_if_made = node_named(graph, node.attr<std::string>("first_if_made"));
   remedy.begin_units = node_named(graph, node.attr<std::string>("begin_units"));
   for (const std::string& name : node.attr<std::vector<std::string>>("effects")) remedy.effects.push_back(graph.find(name));
   const auto& words = node.attr<std::vector<std::string>>("units");
@@ -80,8 +82,8 @@ std::optional<Remedy> remedy_of(const Graph& graph, NodeId target) {
   return remedy;
 }
 
-std::optional<NodeId> first_of_repetition(const Graph& graph, std::span<const Value> feeds, std::span<const Value> fetches,
-                                          std::span<const NodeId> targets) {
+std::optional<Remedy> repetition_of(const Graph& graph, std::span<const Value> feeds, std::span<const Value> fetches,
+                                    std::span<const NodeId> targets) {
   std::optional<Remedy> remedy;
   for (const NodeId target : targets) {
     auto found = remedy_of(graph, target);
@@ -103,7 +105,7 @@ std::optional<NodeId> first_of_repetition(const Graph& graph, std::span<const Va
     }
     open.insert(open.end(), node.controls.begin(), node.controls.end());
   }
-  return remedy->first;
+  return remedy;
 }
 
 }  // namespace dtg

@@ -14,16 +14,17 @@
 namespace dtg {
 
 struct Remedy {
-  NodeId first = kNoNode;         // target: runs before the other is run again; none: nothing has to
-  std::vector<NodeId> effects;    // all by which the target changes something, and each may be made twice; empty: it is an update
-  std::vector<UpdateUnit> units;  // are levelled before that (session/levelling.h)
-  NodeId begin_units = kNoNode;   // in place of that, where they have never begun
+  NodeId first = kNoNode;          // target: runs before the other is run again; none: nothing has to
+  NodeId first_if_made = kNoNode;  // in place of that, where the step was made and only its end got lost
+  std::vector<NodeId> effects;     // all by which the target changes something, and each may be made twice; empty: it is an update
+  std::vector<UpdateUnit> units;   // are levelled before that (session/levelling.h)
+  NodeId begin_units = kNoNode;    // in place of that, where they have never begun
 };
 
 Status add_remedy(Graph& graph, NodeId target, const Remedy& remedy);
 std::optional<Remedy> remedy_of(const Graph& graph, NodeId target);
-// Of a step: where a run of the targets may be made once more from its beginning, because it changes nothing else, what runs before that.
-std::optional<NodeId> first_of_repetition(const Graph& graph, std::span<const Value> feeds, std::span<const Value> fetches,
-                                          std::span<const NodeId> targets);
+// Of a step: the remedy, where a run of the targets may be made once more from its beginning, because it changes nothing else.
+std::optional<Remedy> repetition_of(const Graph& graph, std::span<const Value> feeds, std::span<const Value> fetches,
+                                    std::span<const NodeId> targets);
 
 }  // namespace dtg

@@ -235,7 +235,8 @@ class Replicas {
 
   // A step that was cut short may be made once more: an accumulator takes the last of a worker's contributions to a step and none to one
   // that was made, and a token of a step that was made says no more than that. Only a token may have got lost on the way, where the step
-  // has been made meanwhile, so the worker gives itself another.
+  // has been made meanwhile, so the worker gives itself another. Where it had looked at that one, it goes back to the step before first,
+  // or it would make the next.
   Status add_repetition(std::vector<NodeId> effects, NodeId taken) {
     Remedy remedy;
     const Value now = read_step({}, "step_after_loss");
@@ -244,6 +245,18 @@ class Replicas {
       const Value count = build_.cast(build_.op("Greater", {now, out_.local_step}), DType::i32);
       const Value tokens = build_.op("Fill", {build_.reshape(count, build_.ints({1})), now});
       remedy.first = build_.node("QueueEnqueueManyV2", std::array{tokens_[0], tokens}, {}, "give_token_again");
+    }
+    DTG_TRY(build_.status().with_context("replicate"));
+    NodeId back = kNoNode;
+    {
+      const ColocationScope at_home(graph_, home_);
+      const Value before = build_.op("Sub", {now, build_.integer(1, DType::i64)});
+      if (build_.ok()) back = build_.node("AssignVariableOp", std::array{local_step_, before}, {}, "step_back");
+    }
+    DTG_TRY(build_.status().with_context("replicate"));
+    {
+      const ColocationScope beside(graph_, step_.handle.node());
+      remedy.first_if_made = build_.node("QueueEnqueueV2", std::array{tokens_[0], now}, {}, "give_token_of_step", {&back, 1});
     }
     DTG_TRY(build_.status().with_context("replicate"));
     effects.push_back(taken);
